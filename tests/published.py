@@ -13,7 +13,7 @@ from pycocotools import mask as coco
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.sequences.layouts import ALIASES
 from segjudge.families import tools_of
-from segjudge.families.cells.challenges import encode_tiff
+from segjudge.masks.tiff import encode_tiff
 from segjudge.starting.new_challenge import write_demo_truth
 
 from .builders import png, zipped

@@ -44,6 +44,19 @@ def disk(radius: int) -> Disk:
     return tuple((dx, -height, height) for dx, height in heights)
 
 
+def fractional_disk(radius: float) -> Disk:
+    """Return the disk that scikit-image and OpenCV make of a radius that is not whole: a little off-centre."""
+    grid = np.arange(-radius, radius + 1)
+    centre = len(grid) // 2
+    columns = []
+    for column, x in enumerate(grid):
+        rows = np.flatnonzero(x * x + grid * grid <= radius * radius)
+        if len(rows):
+            columns.append((column - centre, int(rows[0]) - centre, int(rows[-1]) - centre))
+    # A disk without a point, as frames below 60 pixels have it, is one point to OpenCV: the kernel's first.
+    return tuple(columns) or ((-centre, -centre, -centre),)
+
+
 class Counts(NamedTuple):
     """Pixels that two masks have, share and match; one entry for each frame."""
 

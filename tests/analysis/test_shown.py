@@ -17,6 +17,7 @@ from PIL import Image
 import segjudge
 from segjudge import Comparison, Scores, UsageError, cli
 from segjudge.analysis.publishing import write_paper_markdown
+from segjudge.families import tools_of
 from segjudge.report.tables import Look, format_table
 from segjudge.scoring import parts
 from tests.builders import ROOT
@@ -292,11 +293,11 @@ def test_a_filmstrip_has_the_resolution_of_print_and_outlines_as_vectors(
 
 def test_a_film_is_drawn_over_the_pictures_and_paints_what_is_wrong(scored: dict[str, Scores], tmp_path: Path) -> None:
     from segjudge.families.base.tools import FilmChoice, ScoredMethod
-    from segjudge.families.sequences.film import draw_film
 
     assert cli.main(["demo", "--frames", str(tmp_path / "pictures")]) == 0
     scores = scored["lagging"]
     method = ScoredMethod("lagging", scores.open_inputs(), scores.choose_report(), {})
+    draw_film = tools_of("sequences").draw_film
     film = draw_film([method], FilmChoice("crossing", ["00010"], errors=True))
     (cell,) = film.rows["lagging"]
     truth = np.logical_or.reduce([mask for _, mask in cell.outlines])

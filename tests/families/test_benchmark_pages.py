@@ -12,11 +12,7 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
-from segjudge.families.cells.challenges import encode_tiff
-from segjudge.interactive.dataset import RECORDS, SETS
-from segjudge.report.page import make_summary
-from segjudge.report.tables import _PUBLISHED, PLAIN, _format_means
-from segjudge.scoring.arrays import score_arrays
+from segjudge.masks.tiff import encode_tiff
 from tests.builders import ROOT, png
 
 PAGES = sorted((ROOT / "docs" / "benchmarks").glob("*.md"))
@@ -83,52 +79,6 @@ def test_the_commands_of_a_page_run_on_its_example(
     for words in of_example[:-1]:  # the samples of all protocols are scored by `tests/starting/test_host.py`
         assert main(words) == 0, capsys.readouterr().err
     assert (tmp_path / lines[-1][1] / "challenge_config.yaml").exists()
-
-
-def numbers_on(page: Path) -> dict[tuple[str, str, str], dict[str, str]]:
-    """What the page's last table says, by protocol (the page's, where no column names it), data and method."""
-    table = page.read_text(encoding="utf-8").partition("## Published numbers")[2]
-    lines = [line.strip("| ").replace("`", "").split(" | ") for line in table.splitlines() if line.startswith("|")]
-    rows = [{"protocol": page.stem, **dict(zip(lines[0], line, strict=True))} for line in lines[2:]]
-    assert all(row.pop("source") for row in rows)
-    return {(row.pop("protocol"), row.pop("data"), row.pop("method")): row for row in rows}
-
-
-def test_published_numbers_on_pages_are_those_that_are_shown() -> None:
-    pages = {key: row for page in PAGES for key, row in numbers_on(page).items()}
-    shown = {
-        (entry["protocol"], entry["dataset"], entry["method"]): {
-            name: f"{value:.3f}" for name, value in entry["values"].items()
-        }
-        for entry in json.loads(Path(_PUBLISHED).read_text(encoding="utf-8"))
-    }
-    named = {protocol for protocol, _, _ in pages}
-    assert pages == {key: values for key, values in shown.items() if key[0] in named}
-
-
-def test_published_numbers_are_of_metrics_that_their_protocol_has() -> None:
-    for entry in json.loads(Path(_PUBLISHED).read_text(encoding="utf-8")):
-        assert set(entry["values"]) <= set(PROTOCOLS[entry["protocol"]].metrics), entry
-        assert entry["source"]
-
-
-@pytest.mark.parametrize(
-    ("protocol", "year", "dataset"), [("davis2017", 2017, "DAVIS 2017 val"), ("davis2016", 2016, "DAVIS 2016 val")]
-)
-def test_published_numbers_stand_beside_the_sequences_that_they_are_of_and_no_others(
-    protocol: str, year: int, dataset: str
-) -> None:
-    mask = np.zeros((3, 8, 8), np.uint8)
-    mask[:, 2:5, 2:5] = 1
-    names = [name for name in SETS["val"] if RECORDS[name]["year"] <= year]
-    for chosen, is_shown in ((names, True), (names[1:], False), ([*names, "mine"], False), (["a", "b"], False)):
-        arrays = dict.fromkeys(chosen, mask)
-        (report,) = score_arrays(arrays, arrays, protocol).reports
-        text = _format_means(report, compare=True, look=PLAIN)
-        assert (f"XMem, {dataset}" in text) == is_shown
-        assert ("hkchengrex/XMem f3b841d, docs/RESULTS.md" in text) == is_shown
-        assert (dataset in str(make_summary(report, {}).values)) == is_shown
-        assert "published.json" not in text
 
 
 def benchmarks() -> list[tuple[str, list[str], str, str, str]]:

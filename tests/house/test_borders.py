@@ -7,7 +7,9 @@ rooms import exactly that.  What acts is named by a verb and what is a value by 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -28,6 +30,14 @@ USED_FROM_OUTSIDE = {
     "Notify": "what hosts write in phases.py",
     "UNIT_LIMITS": "what phases.py of new challenges imports",
     "TOOLS": "fetched by the registry of families",
+}
+
+#: What tests of other rooms import beside contracts, and why.
+TESTED_FROM_OUTSIDE = {
+    "describe_counts": "how the kit compares counts, bit by bit",
+    "empty_like": "what the kit merges counts into",
+    "_lzw": "what the kit makes hostile pictures with, which the reader of TIFF meets",
+    "_tiff": "the same",
 }
 
 PRONOUNS = frozenset(
@@ -121,6 +131,40 @@ def test_a_contract_is_sorted_and_used(room: str) -> None:
     assert room in USED_FROM_OUTSIDE or set(names) - used - set(USED_FROM_OUTSIDE) == set()
 
 
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+
+
+def _tests_of(room: str) -> Path:
+    """The folder of tests that may look inside a room."""
+    below = room.replace("segjudge.evaluation_script", "segjudge").removeprefix("segjudge.")
+    named = {"remote_challenge_evaluation": "remote", "code_upload_challenge_evaluation": "code_upload"}
+    return ROOT / "tests" / named.get(below, below).replace(".", "/")
+
+
+def _looks_inside(path: Path) -> Iterator[str]:
+    """What a file of tests imports of rooms that are not its own, beside their contracts."""
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.ImportFrom) or node.level:
+            continue
+        for name in (f"{node.module}.{alias.name}" for alias in node.names):
+            owner = name if name in FILES else name.rpartition(".")[0]
+            if owner not in FILES or _tests_of(room_of(owner)) in path.parents:
+                continue
+            room, inner = room_of(owner), name.rpartition(".")[2]
+            inside = (
+                _is_package(room)
+                and room != name
+                and not set(contract(room) or ()) & set(name[len(room) + 1 :].split("."))
+            )
+            if inner not in TESTED_FROM_OUTSIDE and (inside or re.match("_[^_]", inner)):
+                yield f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_tests_import_contracts_beside_their_own_room() -> None:
+    assert len(TESTS) > 150
+    assert [fault for path in TESTS for fault in _looks_inside(path)] == []
+
+
 def _names(tree: ast.AST) -> Iterator[tuple[str, int, str]]:
     """Names that are bound, and those of functions that act, with their fault."""
     for node in ast.walk(tree):
@@ -148,6 +192,8 @@ def test_what_acts_is_a_verb_and_a_value_is_a_noun(room: str) -> None:
 
 
 def test_every_exception_is_needed() -> None:
+    imports = [node for path in TESTS for node in ast.walk(tree_of(path)) if isinstance(node, ast.ImportFrom)]
+    assert {alias.name for node in imports for alias in node.names} >= set(TESTED_FROM_OUTSIDE)
     names = {name for module in FILES for name, _, _ in _names(tree_of(FILES[module]))}
     assert names >= set(ALLOWED)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from segjudge import __name__ as _toolkit  # noqa: F401 - not for the worker's interpreter
+import segjudge as _toolkit  # noqa: F401 - not for the worker's interpreter
 from tests.builders import ROOT
 from tests.conftest import QUICK_CASES
 from tests.everything import AT_ONCE, Check, Part, environments_for, missing_path, report

@@ -35,16 +35,14 @@ from segjudge.evaluation_script.families.instances.records import (
     rank_in_group,
     read_columns,
 )
-from segjudge.evaluation_script.families.panoptic.counting import _keep_boundaries
-from segjudge.evaluation_script.families.sequences.counting import _fractional_disk
 from segjudge.evaluation_script.files.problems import Flaw, Problems
 from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.masks.files import LabelImages, ObjectFolders, SalientImages
-from segjudge.evaluation_script.masks.overlaps import LabelMap, Pairs
+from segjudge.evaluation_script.masks.overlaps import LabelMap, Pairs, reach_of
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
-from segjudge.evaluation_script.masks.similarity import Region, disk
+from segjudge.evaluation_script.masks.similarity import Region, disk, fractional_disk
 from tests.backends import COMPILED, compiled, use
 from tests.builders import chunk, png, raw_png, run_length_text, stack_of
 from tests.shared import IN_CI
@@ -293,7 +291,7 @@ def test_masks_are_compared_as_numpy_compares_them(seed: int, switch: Any) -> No
     if generator.random() < 0.2:
         prediction[:] = True
     radius = generator.choice([0, 1, 2, 3, 8, 9, 40, 66, 130])
-    match = generator.choice([disk(radius), _fractional_disk(radius + generator.random())])
+    match = generator.choice([disk(radius), fractional_disk(radius + generator.random())])
 
     def counts() -> Any:
         regions = [Region(stack_of(*frames)) for frames in (truth, prediction, truth.copy())]
@@ -829,7 +827,13 @@ def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) 
 
     def compared() -> Any:
         alike = backend().count_label_pairs(truth, prediction)
-        edges = backend().count_label_pairs(_keep_boundaries(truth), _keep_boundaries(prediction))
+        reach, inner = reach_of(*size, 0.02), 1 << 24
+        edges = backend().count_label_pairs(
+            *(
+                LabelMap(backend().keep_boundaries(map_.image.astype(np.uint32), reach, inner))
+                for map_ in (truth, prediction)
+            )
+        )
         return [column.tolist() for one in (alike, edges) for column in (one.truth, one.prediction, one.pixels)]
 
     by_kernel, by_numpy = switch(compared)

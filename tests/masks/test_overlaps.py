@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,13 +13,19 @@ import pytest
 from segjudge.evaluation_script.masks import overlaps as instance_overlaps
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import CompiledBackend, NumpyBackend, backend
-from segjudge.evaluation_script.masks.overlaps import Pairs
+from segjudge.evaluation_script.masks.overlaps import Pairs, _keep_boundary, reach_of
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from tests.backends import use
 from tests.builders import run_length_text
+from tests.data import TRACKS_DATA
 from tests.families.unit_counts import close
+from tests.shared import needs_shared
 
 pytestmark = pytest.mark.usefixtures("without_kernel")
+
+#: Boundaries and reaches as LVIS's evaluator has them.
+_FILE = TRACKS_DATA / "instances/golden.json"
+GOLDEN: Any = json.loads(_FILE.read_text()) if _FILE.exists() else {"boundaries": {}, "reach": {}}
 
 
 def masks_of(masks: list[Any]) -> Masks:
@@ -127,3 +134,45 @@ def test_boundaries_of_masks_that_lie_apart_share_nothing() -> None:
     real = masks_of([right, below, left])
     found = instance_overlaps.smaller_of_both(pairs, masks_of([left]), real, np.full(3, 0.9), np.ones(3, bool), 0.02)
     assert found.tolist() == [0, 0, 0.9]
+
+
+# ── boundaries ──────────────────────────────────────────────────────────────
+
+
+@needs_shared
+@pytest.mark.parametrize("name", GOLDEN["boundaries"])
+def test_boundaries_are_the_official_ones(name: str) -> None:
+    one = GOLDEN["boundaries"][name]
+    height, width = one["mask"]["size"]
+    flags, expected = (
+        np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(width, height)
+        for runs in (rle.runs_of(one[key]["counts"], height * width) for key in ("mask", "boundary"))
+    )
+    reach = reach_of(height, width, 0.02)
+    assert reach == one["reach"]
+    assert np.array_equal(_keep_boundary(flags, reach), expected)
+
+
+@needs_shared
+def test_halves_of_the_reach_are_rounded_to_even_numbers() -> None:
+    for size, reach in GOLDEN["reach"].items():
+        height, width = map(int, size.split("x"))
+        assert reach_of(height, width, 0.02) == reach
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_boundary_is_what_lies_near_the_outside(seed: int) -> None:
+    lot = np.random.default_rng(seed)
+    height, width, reach = (int(number) for number in lot.integers(1, 14, 3))
+    flags = lot.random((height, width)) < 0.9
+    wide = np.pad(flags, reach)
+    expected = np.array(
+        [
+            [
+                flags[y, x] and not wide[y : y + 2 * reach + 1, x : x + 2 * reach + 1].all()
+                for x in range(width)
+            ]
+            for y in range(height)
+        ]
+    )  # fmt: skip
+    assert np.array_equal(_keep_boundary(flags, reach), expected)

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from benchmarks import reference
-from segjudge.evaluation_script.families.sequences.counting import _fractional_disk
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.similarity import (
     Counts,
     Region,
     boundary_similarity,
     disk,
+    fractional_disk,
     join_counts,
     reach,
     region_similarity,
@@ -137,9 +137,9 @@ def test_any_radius_matches_by_distance(pair: Any, radius: int) -> None:
 @settings(max_examples=40, deadline=None)
 @given(pairs, st.floats(0.3, 12).filter(lambda radius: radius != int(radius)))
 def test_a_disk_off_its_centre_is_grown_as_opencv_does(pair: Any, radius: float) -> None:
-    offsets = {(dy, dx) for dx, low, high in _fractional_disk(radius) for dy in range(low, high + 1)}
+    offsets = {(dy, dx) for dx, low, high in fractional_disk(radius) for dy in range(low, high + 1)}
     truth, prediction = (reference.boundary(mask) for mask in pair)
-    counts = compared(*pair, _fractional_disk(radius))
+    counts = compared(*pair, fractional_disk(radius))
     targets = set(map(tuple, np.argwhere(truth)))
     expected = sum(any((y + dy, x + dx) in targets for dy, dx in offsets) for y, x in np.argwhere(prediction))
     if truth.any() and prediction.any():

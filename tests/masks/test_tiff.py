@@ -12,7 +12,7 @@ from PIL import Image
 
 from segjudge.evaluation_script.files import Flaw
 from segjudge.evaluation_script.masks import tiff
-from segjudge.families.cells.challenges import encode_tiff
+from segjudge.masks.tiff import encode_tiff
 from segjudge.testing.hostile import _lzw, _tiff
 
 DRAW = np.random.default_rng(5)

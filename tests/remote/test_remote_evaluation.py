@@ -16,10 +16,13 @@ from typing import Any
 
 import pytest
 
+from segjudge import cli
 from segjudge.evaluation_script import evaluate as hosted
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.platforms.evalai.rows import ShapeError, check_accuracies, for_rest
 from segjudge.remote_challenge_evaluation.evaluate import evaluate
+from segjudge.remote_challenge_evaluation.monitoring import Log
+from segjudge.remote_challenge_evaluation.scorer_process import ScoringRequest, run_scorer
 from tests.builders import ROOT
 
 STRONG = str(ROOT / "examples/sequences-dev/strong.zip")
@@ -259,3 +262,26 @@ def test_participants_are_not_shown_hidden_splits() -> None:
     result = for_rest([{"dev": {"J": 0.5}}, {"test": {"J": 0.25}}], {"test"})
     assert [(entry["split"], entry["show_to_participant"]) for entry in result] == [("dev", True), ("test", False)]
     assert result[1]["accuracies"] == {"J": 0.25}, "the leaderboard has them"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_line_of_an_operators_log_shows_a_password_or_a_signature(form: str, capsys: Any) -> None:
+    address = "https://user:password@host/a.zip?X-Amz-Signature=signature"
+    Log(form)("copy not kept", where=address, why=f"it is not there ({address!r})", submission=7)
+    line = capsys.readouterr().err
+    assert "https://host/a.zip" in line
+    assert "password" not in line
+    assert "signature" not in line
+
+
+def test_what_a_remote_challenge_cannot_show_is_not_made(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    assert cli.main(["new", str(folder), "--protocol", "davis2017", "--truth", TRUTH]) == 0
+    phases = folder / "evaluation_script/phases.py"
+    phases.write_text(phases.read_text().replace('codename="dev",', 'codename="dev", report=True, detail="all",'))
+    request = ScoringRequest(
+        STRONG, "dev", TRUTH, {"id": 1, "challenge_phase": 1, "status": "running"}, 4 << 30, str(folder)
+    )
+    outcome: Any = run_scorer(request, str(tmp_path), 60, os.open(tmp_path / "lock", os.O_CREAT), lambda: False)
+    assert outcome.accuracies, outcome
+    assert not {"intervals", "losses"} & set(outcome.metadata["submission_result"])

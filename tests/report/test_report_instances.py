@@ -9,19 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from segjudge.cli import main
-from segjudge.evaluation_script.families.base.reports import Report
-from segjudge.families.instances.diagnosis import InstanceDiagnosis, count_confusions, diagnose
-from segjudge.families.instances.pictures import make_mistake_pictures
-from segjudge.families.instances.report import _list_costly
-from segjudge.families.truths import TruthSource
-from segjudge.report.confusion import list_pairs
-from segjudge.report.page import PageOptions
-from segjudge.scoring import score
-from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.browser import chromium, faint_texts, fresh_page, needs_chromium
 from tests.builders import ROOT
 from tests.data import GOLDEN
@@ -44,55 +34,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.fixture(scope="module")
-def diagnosis() -> tuple[InstanceDiagnosis, Report]:
-    protocol = find_protocol("places2017")
-    job = prepare(ScoreRequest(str(RESULTS), TruthSource(str(TRUTH)), protocol))
-    (report,) = score(RESULTS, TRUTH, protocol).reports
-    return diagnose(job, report), report
-
-
-def test_what_categories_cost_sums_to_the_loss(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    found, report = diagnosis
-    rows = _list_costly(found, report)
-    average = report.values["AP"]
-    assert average is not None
-    assert sum(row["costs"] for row in rows) == pytest.approx(1 - average)
-    assert [row["costs"] for row in rows] == sorted((row["costs"] for row in rows), reverse=True)
-    by_name = {row["name"]: row["AP50"] for row in report.rows()["categories"]}
-    for row in rows:
-        assert row["AP50"] == pytest.approx(by_name[row["name"]])
-
-
-def test_the_area_below_each_curve_is_its_average_precision(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    found, report = diagnosis
-    areas = {iou: float(curve.mean()) for iou, curve in found.average_curves().items()}
-    for metric, iou in (("AP50", 0.5), ("AP75", 0.75)):
-        assert areas[iou] == pytest.approx(report.values[metric])
-    assert np.mean(list(areas.values())) == pytest.approx(report.values["AP"])
-
-
-def test_mistakes_on_pictures_are_those_that_are_counted(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    found, _ = diagnosis
-    pictures, rows = make_mistake_pictures(found, 6, PageOptions()), {row["image"]: row for row in found.list_images()}
-    assert len(pictures) == 6
-    assert pictures[0].name == next(iter(rows))
-    for one in pictures:
-        row = rows[one.name]
-        assert [one.right, one.wrong, one.missed] == [row["right"], row["wrong"], row["missed"]]
-        assert one.words.count("missed: ") <= one.missed
-        assert sum(map(int, re.findall(r"\d+", one.mistakes))) == one.wrong
-        assert one.truth.startswith("data:image/")
-        assert max(one.size) <= 480
-
-
-def test_pictures_fit_into_a_page(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    small = make_mistake_pictures(diagnosis[0], 24, PageOptions(budget=200_000))
-    assert 1 < len(small) < 24
-    assert sum(len(one.truth) + len(one.detections) for one in small) < 200_000
-    assert len(make_mistake_pictures(diagnosis[0], 24, PageOptions(budget=1))) == 1
-
-
 def test_images_in_which_the_second_method_errs_more_come_first(tmp_path: Path) -> None:
     examples, out = ROOT / "examples/instances-dev", tmp_path / "page.html"
     methods = [f"{name}={examples / name}.json" for name in ("sharp", "coarse")]
@@ -107,15 +48,6 @@ def test_images_in_which_the_second_method_errs_more_come_first(tmp_path: Path) 
     assert beyond == sorted(beyond, reverse=True)
     assert beyond[0] > 0
     assert "Those first in which coarse makes most mistakes beyond those of sharp" in out.read_text()
-
-
-def test_every_confusion_is_of_two_categories(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    judged = diagnosis[0]
-    rows = list_pairs([*judged.names, "nothing"], count_confusions(judged.judged, judged.least), "detections")
-    assert rows
-    assert all(row["truth"] != row["taken for"] and row["detections"] > 0 for row in rows)
-    suspects = diagnosis[0].list_suspects()
-    assert [row["score"] for row in suspects] == sorted((row["score"] for row in suspects), reverse=True)
 
 
 def test_a_report_of_nothing_detected_says_so(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring import notify
 from segjudge.evaluation_script.scoring.answer import build_answer
 from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
+from tests.backends import COMPILED
 from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, files_of, label_zip, png, score_sequences, zipped
 
 
@@ -145,15 +146,12 @@ def with_phase(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Phase:
 
 def test_a_folder_that_is_deleted_after_it_was_loaded_does_no_harm(tmp_path: Path) -> None:
     """EvalAI's own worker deletes the folders of other workers that use its temporary folder."""
-    from segjudge.evaluation_script.masks import kernel
-
     folder = tmp_path / "challenge_data" / "challenge_1"
     shutil.copytree(ROOT / "evaluation_script", folder, ignore=shutil.ignore_patterns("__pycache__", "*.so*"))
     (folder.parent / "__init__.py").touch()
     phases = folder / "phases.py"
     phases.write_text(phases.read_text().replace('="sequences-dev",', "='sequences-dev', report=True, detail='all',"))
-    library = Path(kernel.__file__).parent / kernel.NAME
-    for path in (library, Path(f"{library}{kernel.CHECKSUM}")) if library.exists() else ():
+    for path in COMPILED.parent.glob(f"{COMPILED.name}*"):
         shutil.copy(path, folder)
     shutil.copy(ANNOTATIONS, folder)
     code = (

@@ -18,11 +18,11 @@ from ...masks.backend import backend
 from ...masks.files import GreyFolders, MaskFiles, ObjectMasks, SalientImages
 from ...masks.similarity import (
     Counts,
-    Disk,
     Region,
     boundary_similarity,
     diagonal_tolerance,
     disk,
+    fractional_disk,
     reach,
 )
 from ...masks.stack import Array, Size, Stack, Stacks, empty_stack, join_stacks
@@ -454,19 +454,6 @@ def _list_layers(name: str) -> Iterator[str]:
 _NEAR = 0.1
 
 
-def _fractional_disk(radius: float) -> Disk:
-    """Return the disk that scikit-image and OpenCV make of a radius that is not whole: a little off-centre."""
-    grid = np.arange(-radius, radius + 1)
-    centre = len(grid) // 2
-    columns = []
-    for column, x in enumerate(grid):
-        rows = np.flatnonzero(x * x + grid * grid <= radius * radius)
-        if len(rows):
-            columns.append((column - centre, int(rows[0]) - centre, int(rows[-1]) - centre))
-    # A disk without a point, as frames below 60 pixels have it, is one point to OpenCV: the kernel's first.
-    return tuple(columns) or ((-centre, -centre, -centre),)
-
-
 def _strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:
     """Return MOSEv2's second F, whose tolerance shrinks with the object, and its F, frame by frame."""
     size = truth.stack.size
@@ -476,7 +463,7 @@ def _strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:
         radius = math.ceil(_NEAR * math.sqrt(area)) if area else reach(size)
         shrunk = radius < widest
         pair = [(truth.frame(frame), prediction.frame(frame))]
-        (counts,) = backend().compare(pair, disk(radius) if shrunk else _fractional_disk(widest))
+        (counts,) = backend().compare(pair, disk(radius) if shrunk else fractional_disk(widest))
         new_values.append(boundary_similarity(counts)[0])
         if shrunk:
             (counts,) = backend().compare(pair, disk(reach(size)))

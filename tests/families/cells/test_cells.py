@@ -18,7 +18,8 @@ from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
-from segjudge.families.cells.challenges import encode_tiff, follow_labels, write_tracks
+from segjudge.families.cells.challenges import follow_labels, write_tracks
+from segjudge.masks.tiff import encode_tiff
 from segjudge.testing import CHECKS, Case
 from tests.builders import zipped
 from tests.data import FAMILIES_DATA

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.instances import engine as instances
@@ -15,7 +14,6 @@ from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PRO
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.masks.overlaps import _keep_boundary, reach_of
 from tests.backends import use_numpy
 from tests.builders import score_instances
 from tests.data import TRACKS_DATA
@@ -31,7 +29,7 @@ EXACT = 1e-9
 
 def golden() -> Any:
     path = DATA / "golden.json"
-    return json.loads(path.read_text()) if path.exists() else {"cases": {}, "boundaries": {}, "reach": {}}
+    return json.loads(path.read_text()) if path.exists() else {"cases": {}}
 
 
 def cases() -> list[tuple[str, str]]:
@@ -82,45 +80,6 @@ def test_what_ends_the_official_run_is_a_sentence_or_zero(protocol: str) -> None
     assert score.warnings == ["the submission holds no records"]
     with pytest.raises(SubmissionError, match="is of an image that the truth lacks"):
         scored(DATA / "unknown-image.json", DATA / "truth.json", protocol)
-
-
-@needs_shared
-@pytest.mark.parametrize("name", golden()["boundaries"])
-def test_boundaries_are_the_official_ones(name: str) -> None:
-    one = golden()["boundaries"][name]
-    height, width = one["mask"]["size"]
-    flags, expected = (
-        np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(width, height)
-        for runs in (rle.runs_of(one[key]["counts"], height * width) for key in ("mask", "boundary"))
-    )
-    reach = reach_of(height, width, 0.02)
-    assert reach == one["reach"]
-    assert np.array_equal(_keep_boundary(flags, reach), expected)
-
-
-@needs_shared
-def test_halves_of_the_reach_are_rounded_to_even_numbers() -> None:
-    for size, reach in golden()["reach"].items():
-        height, width = map(int, size.split("x"))
-        assert reach_of(height, width, 0.02) == reach
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_boundary_is_what_lies_near_the_outside(seed: int) -> None:
-    lot = np.random.default_rng(seed)
-    height, width, reach = (int(number) for number in lot.integers(1, 14, 3))
-    flags = lot.random((height, width)) < 0.9
-    wide = np.pad(flags, reach)
-    expected = np.array(
-        [
-            [
-                flags[y, x] and not wide[y : y + 2 * reach + 1, x : x + 2 * reach + 1].all()
-                for x in range(width)
-            ]
-            for y in range(height)
-        ]
-    )  # fmt: skip
-    assert np.array_equal(_keep_boundary(flags, reach), expected)
 
 
 # ── rules, one by one ───────────────────────────────────────────────────────

@@ -22,7 +22,7 @@ from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
-from segjudge.families.cells.challenges import encode_tiff
+from segjudge.masks.tiff import encode_tiff
 from segjudge.testing import CHECKS, Case
 from tests.builders import png, zipped
 from tests.data import FAMILIES_DATA

@@ -27,8 +27,9 @@ from segjudge.evaluation_script.families.sequences.truth import (
     _pack_block,
     _unpack_block,
 )
+from segjudge.evaluation_script.files import ArchiveLimits
 from segjudge.evaluation_script.files import packed as packed_file
-from segjudge.evaluation_script.files.archive import _FolderFiles
+from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stack import FoldedStack, Stack, unpack
 from segjudge.evaluation_script.scoring import scorer
@@ -74,8 +75,9 @@ def test_each_file_of_a_plain_truth_is_read_once(place: str, tmp_path: Path, mon
     for frame in range(_BLOCK_FRAMES + 2):
         (tmp_path / place / f"{frame:05d}.png").write_bytes(IMAGE)
     seen: list[str] = []
-    plain = _FolderFiles.read
-    monkeypatch.setattr(_FolderFiles, "read", lambda files, name: (seen.append(name), plain(files, name))[1])
+    folder_files: Any = type(open_files(str(tmp_path), ArchiveLimits()))
+    plain = folder_files.read
+    monkeypatch.setattr(folder_files, "read", lambda files, name: (seen.append(name), plain(files, name))[1])
     (sequence,) = dataset_reader.read(str(tmp_path)).splits["val"].sequences
     stacks = [sequence.read_block(index)["1"] for index in range(2)]
     assert sorted(seen) == sorted(set(seen))

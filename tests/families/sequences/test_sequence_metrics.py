@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
-from segjudge.evaluation_script.families.sequences.counting import _fractional_disk
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, _ScoreTable
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.masks.similarity import Counts
+from segjudge.evaluation_script.masks.similarity import Counts, fractional_disk
 from tests.families.unit_counts import close
 
 pytestmark = pytest.mark.usefixtures("without_kernel")
@@ -93,7 +92,7 @@ def test_a_disk_of_a_broken_radius_has_the_points_of_its_grid(radius: float) -> 
         for (i, x), (k, y) in itertools.product(enumerate(grid), repeat=2)
         if x * x + y * y <= radius * radius
     } or {(-centre, -centre)}
-    found = _fractional_disk(radius)
+    found = fractional_disk(radius)
     assert {(dx, dy) for dx, low, high in found for dy in range(low, high + 1)} == points
 
 

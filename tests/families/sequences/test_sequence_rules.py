@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 from segjudge.evaluation_script.families.base.reports import standard_errors
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
-from segjudge.evaluation_script.families.sequences.counting import _fractional_disk, _strict_boundary, choose_objects
+from segjudge.evaluation_script.families.sequences.counting import _strict_boundary, choose_objects
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
@@ -34,7 +34,7 @@ from segjudge.evaluation_script.families.sequences.truth import (
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.masks.run_lengths import compress
-from segjudge.evaluation_script.masks.similarity import Counts, Region, region_similarity
+from segjudge.evaluation_script.masks.similarity import Counts, Region, fractional_disk, region_similarity
 from segjudge.evaluation_script.masks.stack import labels_in
 from tests.builders import drawn, label_zip, png, score_sequences, stack_of, zipped
 from tests.families.sequences.test_sequences import BIG, BOTH, NONE, ONE, SMALL, TRUTH, score
@@ -360,9 +360,9 @@ def test_decay_has_no_value_where_a_quarter_has_none() -> None:
 
 
 def test_a_disk_of_a_broken_radius_lies_off_its_centre() -> None:
-    assert _fractional_disk(1.5) == ((-1, -1, 0), (0, -1, 0))
-    assert _fractional_disk(0.3) == ((-1, -1, -1),)
-    assert _fractional_disk(2.6) == ((-2, -2, 1), (-1, -2, 2), (0, -2, 2), (1, -2, 1), (2, -1, 0))
+    assert fractional_disk(1.5) == ((-1, -1, 0), (0, -1, 0))
+    assert fractional_disk(0.3) == ((-1, -1, -1),)
+    assert fractional_disk(2.6) == ((-2, -2, 1), (-1, -2, 2), (0, -2, 2), (1, -2, 1), (2, -1, 0))
 
 
 def test_consistency_is_the_root_of_a_variance_of_four_decimals() -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -17,8 +15,6 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import FLAGS, VARIANTS, build, with_variant
 from segjudge.platforms.evalai.bundle.check import check, refusal
 from segjudge.platforms.evalai.bundle.fields import DEFAULT_IMAGE
-from segjudge.platforms.evalai.rows import SubmissionRow
-from segjudge.remote_challenge_evaluation.scorer_process import ScoringRequest, run_scorer
 from tests.builders import ROOT
 from tests.demo_challenge import CODENAMES
 
@@ -144,9 +140,3 @@ def test_a_page_that_nobody_would_see_is_said_and_not_made(tmp_path: Path, capsy
         assert main(["build", "--bundle", str(folder), "--variant", variant, "--no-kernel", "--out", path]) == 0
         assert (words in capsys.readouterr().err) == said
         assert bool([problem for problem in check(path) if words in str(problem)]) == said
-    sample = str(ROOT / "examples/sequences-dev/strong.zip")
-    row: SubmissionRow = {"id": 1, "challenge_phase": 1, "status": "running"}
-    request = ScoringRequest(sample, "dev", truth, row, 4 << 30, str(folder))
-    outcome: Any = run_scorer(request, str(tmp_path), 60, os.open(tmp_path / "lock", os.O_CREAT), lambda: False)
-    assert outcome.accuracies, outcome
-    assert not {"intervals", "losses"} & set(outcome.metadata["submission_result"])
