@@ -112,7 +112,7 @@ class SamplesInMemory(UnitsInMemory):
     table: str
     columns: int
 
-    def __init__(self, protocol: Any) -> None:
+    def __init__(self, protocol: Any, _categories: object = ()) -> None:
         self.protocol = protocol
 
     def sequences_of(self, masks: object) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """What the toolkit does with a family beside scoring it: published truths, masks in memory, reports, words, challenges.
 
 A family's folder overrides what it has and leaves the rest: each default is what a family without a folder gets.
+What lies in its `challenges.py` is found there: `make_sample`, `make_demo`, `describe_truth`, as the methods here.
 `UnitTools` are those of a family that counts by unit, such as an image: it says in `measure_losses` what costs its
 metrics, and report, comparison and kinds of failure follow.
 
@@ -10,9 +11,12 @@ Methods import what they need when they are called, so that asking for a family'
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import field, replace
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from segjudge.evaluation_script.files.problems import quantity
@@ -127,8 +131,16 @@ class FamilyTools:
     shares_loss: ClassVar[bool] = False
     #: The table of scores by category, or by what the family has instead.
     groups: ClassVar[str] = "categories"
+    #: The class of its `memory.py` that counts masks in memory; without one, files alone are scored.
+    memory: ClassVar[str] = ""
     #: A truth names its subsets itself: no file or folder has to be called after one.
     names_subsets: ClassVar[bool] = False
+
+    def _own(self, module: str, name: str) -> Any:
+        """Return what a module of the family's folder has by a name; None where there is none."""
+        package = sys.modules[type(self).__module__].__package__
+        path = f"{package}.{module}"
+        return getattr(import_module(path), name, None) if package and find_spec(path) else None
 
     # ── truths as they are published ──
 
@@ -148,7 +160,10 @@ class FamilyTools:
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
         """Open what counts masks in memory."""
-        raise UsageError(f"{protocol.name} scores files alone")
+        if not self.memory:
+            raise UsageError(f"{protocol.name} scores files alone")
+        door: MemoryDoor = self._own("memory", self.memory)(protocol, categories)
+        return door
 
     # ── reports ──
 
@@ -257,15 +272,27 @@ class FamilyTools:
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         """What texts say of the truths of all splits: `content` and `about`, and what the family's own name."""
-        raise UsageError(f"no challenges of {protocol.name} can be made yet")
+        describe = self._own("challenges", "describe_truth")
+        if describe is None:
+            raise UsageError(f"no challenges of {protocol.name} can be made yet")
+        facts: Facts = describe(truths, protocol)
+        return facts
 
     def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
         """Yield a submission that is the truth, worse by a share: masks are moved by it, as part of the width."""
-        raise UsageError(f"no challenges of {protocol.name} can be made yet")
+        make = self._own("challenges", "make_sample")
+        if make is None:
+            raise UsageError(f"no challenges of {protocol.name} can be made yet")
+        members: Members = make(truths, protocol, share)
+        return members
 
     def make_demo(self, protocol: Any) -> Content:
         """Yield a small synthetic truth as the benchmark publishes its own."""
-        raise UsageError(f"{protocol.name} has no synthetic truth: name one with --truth")
+        make = self._own("challenges", "make_demo")
+        if make is None:
+            raise UsageError(f"{protocol.name} has no synthetic truth: name one with --truth")
+        content: Content = make(protocol)
+        return content
 
 
 # ── families that count by unit ─────────────────────────────────────────────
@@ -303,6 +330,8 @@ class UnitTools(FamilyTools):
     limits = "UNIT_LIMITS"
     #: Its metrics' meanings, by the name before a number of frames and a category.
     meanings: ClassVar[Mapping[str, str]] = {}
+    #: The class of its `pictures.py` that says what is where in a unit; without one, nothing is drawn.
+    painter: ClassVar[str] = ""
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
         """Measure what costs the metrics, by unit, category and kind."""
@@ -314,7 +343,7 @@ class UnitTools(FamilyTools):
 
     def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter | None:
         """Open what draws units, the truth alone where no results are named; None draws nothing."""
-        return None
+        return self._own("pictures", self.painter)(results, truth, rules) if self.painter else None
 
     def check_kinds(self, protocol: Any) -> None:
         """Do nothing: `measure_losses` tells the kinds of every protocol."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,19 +9,18 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import ScoringRules
     from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.evaluation_script.families.base.truth import SplitTruth
     from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
-    from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.pictures import UnitPainter
-    from segjudge.families.base.tools import Content, Facts, Members, ScoringInputs
+    from segjudge.families.base.tools import Facts, ScoringInputs
     from segjudge.report.page import PageOptions, Section
 
 __all__ = ["TOOLS"]
 
 
 class _CellTools(UnitTools):
+    memory, painter = "CellsInMemory", "CellPainter"
     groups = "videos"
     meanings: ClassVar = {
         "OP_CTB": "tracking benchmark: the mean of SEG and TRA",
@@ -41,11 +39,6 @@ class _CellTools(UnitTools):
         "HOTA": "higher order tracking accuracy",
         "CHOTA": "higher order tracking accuracy of lineages",
     }
-
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        from .memory import CellsInMemory
-
-        return CellsInMemory(protocol)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return protocol.metrics[0], self.groups
@@ -90,11 +83,6 @@ class _CellTools(UnitTools):
         losses = np.where(scored[:, None], losses, 0) / max(np.count_nonzero(scored), 1)
         return UnitLosses(kinds, losses, losses)
 
-    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
-        from .pictures import CellPainter
-
-        return CellPainter(results, truth, rules)
-
     def _open_painter(
         self, inputs: ScoringInputs, report: Report, stack: ExitStack
     ) -> tuple[UnitPainter | None, UnitTruth]:
@@ -119,16 +107,6 @@ class _CellTools(UnitTools):
         facts = super().describe_truth(truths, protocol)
         units = sum(len(truth.units) for truth in truths)
         return {**facts, "about": f"Follow every cell and its children through {quantity(units, 'sequence')}."}
-
-    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        from .challenges import make_sample
-
-        return make_sample(truths, share)
-
-    def make_demo(self, protocol: Any) -> Content:
-        from .challenges import make_demo
-
-        return make_demo()
 
 
 TOOLS = _CellTools()

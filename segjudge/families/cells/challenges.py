@@ -52,7 +52,7 @@ def follow_labels(frames: list[Array], parents: dict[int, int]) -> list[list[int
     return tracks
 
 
-def make_sample(truths: list[Any], share: float) -> Members:
+def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
     """Yield the markers of the truth, moved to the right, with their tracks."""
     for unit in [unit for truth in truths for unit in truth.units]:
         slices, frames = unit.facts["slices"], []
@@ -66,7 +66,7 @@ def make_sample(truths: list[Any], share: float) -> Members:
         yield f"{unit.name}_RES/res_track.txt", write_tracks(tracks).encode()
 
 
-def make_demo() -> Content:
+def make_demo(_protocol: Any) -> Content:
     """Yield the videos of the demo as the challenge publishes its own; the first object divides, and a child."""
     for number, video in enumerate(first_scenes(), 1):
         frames = [video.labels(index).astype(np.uint16) for index in range(video.frames)]

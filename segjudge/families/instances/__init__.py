@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from segjudge.families.base.tools import (
     Columns,
-    Content,
-    Facts,
     FamilyTools,
-    Members,
     MethodCosts,
     ScoredMethod,
     ScoringInputs,
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import Progress
     from segjudge.evaluation_script.families.base.reports import Report, Row
     from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
-    from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.published import PackedTruth, TruthSource
     from segjudge.report.page import PageOptions, Section
 
@@ -37,6 +33,7 @@ _GROUPS = {
 
 
 class _InstanceTools(FamilyTools):
+    memory = "InstancesInMemory"
     limits = "INSTANCE_LIMITS"
 
     def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
@@ -48,11 +45,6 @@ class _InstanceTools(FamilyTools):
         from .published import pack
 
         return pack(source, out, split, progress)
-
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        from .memory import InstancesInMemory
-
-        return InstancesInMemory(protocol, categories)
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
         from .report import make_sections
@@ -122,21 +114,6 @@ class _InstanceTools(FamilyTools):
                 f"Average {'precision' if kind[1] == 'P' else 'recall'}{_GROUPS[kind[2]]}, over IoU (or OKS) .50 to .95"
             )
         return metric
-
-    def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
-        from .challenges import describe_truth
-
-        return describe_truth(truths, protocol)
-
-    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        from .challenges import make_sample
-
-        return make_sample(truths, protocol, share)
-
-    def make_demo(self, protocol: Any) -> Content:
-        from .challenges import make_demo
-
-        return make_demo(protocol)
 
 
 TOOLS = _InstanceTools()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import ScoringRules
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
-    from segjudge.families.base.memory import MemoryDoor
-    from segjudge.families.base.pictures import UnitPainter
-    from segjudge.families.base.tools import Content, Facts, Members
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.families.base.tools import Facts
 
 __all__ = ["TOOLS"]
 
@@ -20,18 +16,9 @@ _AP = "matched cells, as a share of those that are right, surplus or missed; fro
 
 
 class _MicroscopyTools(UnitTools):
+    memory, painter = "LabelsInMemory", "MicroscopyPainter"
     groups = "images"
     meanings: ClassVar = {"AP50": f"{_AP} 0.5 on", "AP75": f"{_AP} 0.75 on", "AP90": f"{_AP} 0.9 on"}
-
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        from .memory import LabelsInMemory
-
-        return LabelsInMemory(protocol)
-
-    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
-        from .pictures import MicroscopyPainter
-
-        return MicroscopyPainter(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return protocol.metrics[0], "images"
@@ -53,16 +40,6 @@ class _MicroscopyTools(UnitTools):
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         facts = super().describe_truth(truths, protocol)
         return {**facts, "about": f"Outline every cell in {facts['content']}."}
-
-    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        from .challenges import make_sample
-
-        return make_sample(truths, share)
-
-    def make_demo(self, protocol: Any) -> Content:
-        from .challenges import make_demo
-
-        return make_demo()
 
 
 TOOLS = _MicroscopyTools()

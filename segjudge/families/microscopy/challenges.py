@@ -15,7 +15,7 @@ from segjudge.families.base.tools import Content, Members
 _LOST = 4
 
 
-def make_sample(truths: list[Any], share: float) -> Members:
+def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
     """Yield the maps of the truth, moved to the right, without some cells."""
     cells = 0
     for unit in [unit for truth in truths for unit in truth.units]:
@@ -29,7 +29,7 @@ def make_sample(truths: list[Any], share: float) -> Members:
         yield f"{unit.name}_masks.png", grey_png(labels, QUICK)
 
 
-def make_demo() -> Content:
+def make_demo(_protocol: Any) -> Content:
     """Yield frames of the demo as the test set of Cellpose is published."""
     for image, labels in still_images(first_scenes()):
         yield f"test/{image:03d}_masks.png", grey_png(np.ascontiguousarray(labels, np.uint16), QUICK)

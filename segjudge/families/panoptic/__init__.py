@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import ScoringRules
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
-    from segjudge.families.base.memory import MemoryDoor
-    from segjudge.families.base.pictures import UnitPainter
-    from segjudge.families.base.tools import Content, Members
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator
 
 __all__ = ["TOOLS"]
 
 
 class _PanopticTools(UnitTools):
+    memory, painter = "PanopticInMemory", "PanopticPainter"
     meanings: ClassVar = {
         "PQ": "panoptic quality",
         "SQ": "mean overlap of matched segments",
@@ -27,11 +23,6 @@ class _PanopticTools(UnitTools):
         "AQ": "how well instances are kept apart over time",
         "IoU": "how well pixels are classified",
     }
-
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        from .memory import PanopticInMemory
-
-        return PanopticInMemory(protocol, categories)
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
         """What costs PQ, or VPQ: segments that are missed, surplus or inexact; the sum is 1 - PQ."""
@@ -55,25 +46,10 @@ class _PanopticTools(UnitTools):
         }
         return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0))
 
-    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
-        from .pictures import PanopticPainter
-
-        return PanopticPainter(results, truth, rules)
-
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         if not protocol.windows:
             return "IoU", "sequences"
         return ("VPQ", "videos") if protocol.video else ("PQ", "images")
-
-    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        from .challenges import make_sample
-
-        return make_sample(truths, protocol, share)
-
-    def make_demo(self, protocol: Any) -> Content:
-        from .challenges import make_demo
-
-        return make_demo(protocol)
 
 
 def _measure_pixels(accumulator: UnitAccumulator[Any]) -> UnitLosses:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
     from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.pictures import UnitPainter
-    from segjudge.families.base.tools import Content, Facts, Members, ScoringInputs
+    from segjudge.families.base.tools import Facts, ScoringInputs
     from segjudge.report.page import PageOptions, Section
 
 __all__ = ["TOOLS"]
@@ -102,16 +102,6 @@ class _PhraseTools(UnitTools):
         about = f"Find every object that a phrase names, in {quantity(units, 'pair')} of a {kind} and a phrase."
         subsets = [subset for (subset,) in truths[0].facts["subsets"]]
         return {**facts, "about": about, "subsets": subsets, "videos": protocol.videos}
-
-    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        from .challenges import make_sample, make_video_sample
-
-        return make_video_sample(truths, share) if protocol.videos else make_sample(truths, share)
-
-    def make_demo(self, protocol: Any) -> Content:
-        from .challenges import make_demo, make_video_demo
-
-        return make_video_demo() if protocol.videos else make_demo(annotators="abc" if "gold" in protocol.name else "a")
 
 
 TOOLS = _PhraseTools()

@@ -9,6 +9,7 @@ from pycocotools.mask import toBbox
 
 from segjudge.datasets.demo import NAMES, first_scenes, label_frames, still_images
 from segjudge.evaluation_script.families.base.units import Unit, UnitTruth
+from segjudge.evaluation_script.families.phrases.protocols import PhraseProtocol
 from segjudge.evaluation_script.families.phrases.videos import MASK, TRACK
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.run_lengths import compress_many
@@ -24,7 +25,18 @@ _ALL = "shape"
 _FIRST_PAIR = 10_000_000
 
 
-def make_sample(truths: list[UnitTruth], share: float) -> Members:
+def make_sample(truths: list[UnitTruth], protocol: PhraseProtocol, share: float) -> Members:
+    return _make_video_sample(truths, share) if protocol.videos else _make_picture_sample(truths, share)
+
+
+def make_demo(protocol: PhraseProtocol) -> Content:
+    return _make_video_demo() if protocol.videos else _make_picture_demo("abc" if "gold" in protocol.name else "a")
+
+
+# ── pictures ──
+
+
+def _make_picture_sample(truths: list[UnitTruth], share: float) -> Members:
     """Yield a JSON for each subset: the first annotator's objects, moved; a bad sample sees some that are not there."""
     for truth in truths:
         subsets = [subset for (subset,) in truth.facts["subsets"]]
@@ -44,7 +56,7 @@ def make_sample(truths: list[UnitTruth], share: float) -> Members:
             yield f"{subset}.json", encode_json(own)
 
 
-def make_demo(annotators: str) -> Content:
+def _make_picture_demo(annotators: str) -> Content:
     """Yield the synthetic truth as SA-Co publishes its own: a file for each annotator."""
     images: list[dict[str, Any]] = []
     masks: list[tuple[int, Any]] = []
@@ -81,7 +93,7 @@ def _draw(mask: Any, annotator: int) -> Any:
 # ── videos ──
 
 
-def make_video_sample(truths: list[UnitTruth], share: float) -> Members:
+def _make_video_sample(truths: list[UnitTruth], share: float) -> Members:
     """Yield a list of tracks: the objects, moved, with the boxes and areas that others write beside the masks."""
     for truth in truths:
         yield "results.json", encode_json([record for unit in truth.units for record in _move_tracks(unit, share)])
@@ -110,7 +122,7 @@ def _move_tracks(unit: Unit, share: float) -> list[dict[str, Any]]:
     return records
 
 
-def make_video_demo() -> Content:
+def _make_video_demo() -> Content:
     """Yield the synthetic truth as SA-Co/VEval publishes its own."""
     phrases = {**NAMES, max(NAMES) + 1: _ALL, max(NAMES) + 2: _ABSENT}
     videos: list[dict[str, Any]] = []

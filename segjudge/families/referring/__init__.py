@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.evaluation_script.families.referring.protocols import GREFCOCO, REASONSEG, REFCOCO
@@ -10,12 +9,9 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import ScoringRules
     from segjudge.evaluation_script.families.base.reports import Report
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
-    from segjudge.families.base.memory import MemoryDoor
-    from segjudge.families.base.pictures import UnitPainter
-    from segjudge.families.base.tools import Content, Facts, Members, ScoringInputs
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.families.base.tools import Facts, ScoringInputs
     from segjudge.report.page import PageOptions, Section
 
 __all__ = ["TOOLS"]
@@ -25,6 +21,7 @@ _SAMPLES = {REFCOCO: "expression", GREFCOCO: "expression", REASONSEG: "picture"}
 
 
 class _ReferringTools(UnitTools):
+    memory, painter = "ReferringInMemory", "ReferringPainter"
     groups = "queries"
     names_subsets = True
     meanings: ClassVar = {
@@ -71,11 +68,6 @@ class _ReferringTools(UnitTools):
         }
         return UnitLosses(kinds, by_unit, by_group)
 
-    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
-        from .pictures import ReferringPainter
-
-        return ReferringPainter(results, truth, rules)
-
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return "mIoU" if protocol.form == REFCOCO else "gIoU", "samples"
 
@@ -100,32 +92,15 @@ class _ReferringTools(UnitTools):
 
     def describe_metric(self, metric: str) -> str:
         name, _, threshold = metric.partition("@")
-        text = self.meanings.get(metric, metric)
-        if threshold:
-            samples = "samples" if name == "P" else "samples with a target"
-            text = f"the share of {samples} whose IoU is {threshold} or more"
-        return text[0].upper() + text[1:] if text != metric else metric
-
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        from .memory import ReferringInMemory
-
-        return ReferringInMemory(protocol)
+        if not threshold:
+            return super().describe_metric(metric)
+        return f"The share of samples{'' if name == 'P' else ' with a target'} whose IoU is {threshold} or more"
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         facts = super().describe_truth(truths, protocol)
         total = quantity(sum(len(truth.units) for truth in truths), _SAMPLES[protocol.form])
         about = f"Find what is asked for in {total}." if protocol.form == REASONSEG else f"Find what {total} refer to."
         return {**facts, "content": total, "about": about, "form": protocol.form}
-
-    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        from .challenges import make_sample
-
-        return make_sample(truths, protocol.form, share)
-
-    def make_demo(self, protocol: Any) -> Content:
-        from .challenges import make_demo
-
-        return make_demo(protocol.form)
 
 
 TOOLS = _ReferringTools()

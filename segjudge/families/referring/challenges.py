@@ -8,7 +8,7 @@ import numpy as np
 
 from segjudge.datasets.demo import NAMES, first_scenes, still_images
 from segjudge.evaluation_script.families.base.units import Unit, UnitTruth
-from segjudge.evaluation_script.families.referring.protocols import GREFCOCO, REASONSEG
+from segjudge.evaluation_script.families.referring.protocols import GREFCOCO, REASONSEG, ReferringProtocol
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.challenges import encode_json, move_runs
@@ -19,9 +19,9 @@ from segjudge.masks.run_lengths import encode_labels
 _ABSENT = "square"
 
 
-def make_sample(truths: list[UnitTruth], form: str, share: float) -> Members:
+def make_sample(truths: list[UnitTruth], protocol: ReferringProtocol, share: float) -> Members:
     """Yield the lines of all samples: targets, moved."""
-    lines = [encode_json(_answer(unit, form, share)) for truth in truths for unit in truth.units]
+    lines = [encode_json(_answer(unit, protocol.form, share)) for truth in truths for unit in truth.units]
     yield "answers.jsonl", b"\n".join([*lines, b""])
 
 
@@ -35,8 +35,9 @@ def _answer(unit: Unit, form: str, share: float) -> dict[str, Any]:
     return {**answer, "no_target": not unit.facts["target"]} if form == GREFCOCO else answer
 
 
-def make_demo(form: str) -> Content:
+def make_demo(protocol: ReferringProtocol) -> Content:
     """Yield the synthetic truth as the benchmark publishes its own."""
+    form = protocol.form
     pictures = [(image, labels) for image, labels in still_images(first_scenes()) if _numbers_in(labels)]
     if form == REASONSEG:
         yield from _outline_pictures(pictures)

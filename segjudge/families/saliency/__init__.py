@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import ScoringRules
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
-    from segjudge.families.base.memory import MemoryDoor
-    from segjudge.families.base.pictures import UnitPainter
-    from segjudge.families.base.tools import Content, Facts, Members
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.families.base.tools import Facts
 
 __all__ = ["TOOLS"]
 
@@ -23,6 +19,7 @@ _MEAN = "mean over 256 thresholds"
 
 
 class _SaliencyTools(UnitTools):
+    memory, painter = "MapsInMemory", "SaliencyPainter"
     groups = "datasets"
     names_subsets = True
     meanings: ClassVar = {
@@ -36,16 +33,6 @@ class _SaliencyTools(UnitTools):
         "wF": "precision and recall of grey values, where errors near the object weigh less",
         "MAE": "mean difference of map and mask: smaller is better",
     }
-
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        from .memory import MapsInMemory
-
-        return MapsInMemory(protocol)
-
-    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
-        from .pictures import SaliencyPainter
-
-        return SaliencyPainter(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return protocol.metrics[0], "images"
@@ -81,16 +68,6 @@ class _SaliencyTools(UnitTools):
         facts = super().describe_truth(truths, protocol)
         several = len({name for truth in truths for (name,) in truth.facts["subsets"]}) > 1
         return {**facts, "about": f"Find the object in {facts['content']}.", "several": several}
-
-    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        from .challenges import make_sample
-
-        return make_sample(truths, share)
-
-    def make_demo(self, protocol: Any) -> Content:
-        from .challenges import make_demo
-
-        return make_demo()
 
 
 TOOLS = _SaliencyTools()

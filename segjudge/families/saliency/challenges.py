@@ -17,7 +17,7 @@ from segjudge.families.base.tools import Content, Members
 _FADE = 2
 
 
-def make_sample(truths: list[Any], share: float) -> Members:
+def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
     """Yield masks with soft edges, moved."""
     for unit in [unit for truth in truths for unit in truth.units]:
         (frame,) = unit.load()
@@ -32,7 +32,7 @@ def _soften(flags: Array) -> Array:
     return np.asarray(total * 255 // windows).astype(np.uint8)
 
 
-def make_demo() -> Content:
+def make_demo(_protocol: Any) -> Content:
     """Yield frames of the demo, each with one object or more, in two data sets."""
     for image, labels in still_images(first_scenes()):
         mask = np.isin(labels, list(NAMES))

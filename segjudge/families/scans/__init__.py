@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.families.base.tools import UnitLosses, UnitTools
@@ -10,14 +9,14 @@ from segjudge.families.base.tools import UnitLosses, UnitTools
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
-    from segjudge.families.base.memory import MemoryDoor
-    from segjudge.families.base.tools import Content, Facts, Members, ScoringInputs
+    from segjudge.families.base.tools import Facts, ScoringInputs
     from segjudge.report.page import PageOptions, Section
 
 __all__ = ["TOOLS"]
 
 
 class _ScanTools(UnitTools):
+    memory = "ScansInMemory"
     names_subsets = True
     meanings: ClassVar = {
         "mIoU": "intersection over union, mean over the classes",
@@ -29,11 +28,6 @@ class _ScanTools(UnitTools):
         "SQ": "mean overlap of matched segments",
         "RQ": "share of segments that are matched (F1)",
     }
-
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        from .memory import ScansInMemory
-
-        return ScansInMemory(protocol)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return protocol.metrics[0], "scans"
@@ -91,24 +85,10 @@ class _ScanTools(UnitTools):
         verdict, kinds, *lists = super().make_sections(inputs, report, options)
         return [verdict, kinds, confusion, *lists]
 
-    def describe_metric(self, metric: str) -> str:
-        text = self.meanings.get(metric, "")
-        return text[0].upper() + text[1:] if text else super().describe_metric(metric)
-
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         facts = super().describe_truth(truths, protocol)
         task = "Say of every point whether it moves" if protocol.reported >= 0 else "Label every point"
         return {**facts, "about": f"{task}, in {facts['content']}."}
-
-    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        from .challenges import make_sample
-
-        return make_sample(truths, share)
-
-    def make_demo(self, protocol: Any) -> Content:
-        from .challenges import make_demo
-
-        return make_demo()
 
 
 TOOLS = _ScanTools()

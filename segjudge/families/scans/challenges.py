@@ -17,7 +17,7 @@ _STUFF = (50, 70, 71, 80, 81, 51, 72, 48, 44, 49, 40, 40)
 _THINGS = (252, 10, 30, 11, 31, 15, 18, 254, 20, 32)
 
 
-def make_sample(truths: list[Any], share: float) -> Members:
+def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
     """Yield the truth's labels, moved along the rings."""
     for unit in [unit for truth in truths for unit in truth.units]:
         (frame,) = unit.load()
@@ -28,7 +28,7 @@ def make_sample(truths: list[Any], share: float) -> Members:
         yield f"sequences/{sequence}/predictions/{name}.label", values.tobytes()
 
 
-def make_demo() -> Content:
+def make_demo(_protocol: Any) -> Content:
     """Yield frames of the demo as scans, ring after ring, as SemanticKITTI publishes its own."""
     objects = 0
     for number, labels in still_images(first_scenes()):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.evaluation_script.families.semantic.protocols import CITYSCAPES, STUFF, VIDEOS
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import ScoringRules
     from segjudge.evaluation_script.families.base.reports import Report
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator
     from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
     from segjudge.evaluation_script.masks.stack import Array
     from segjudge.families.base.drawing import UnitPictures
-    from segjudge.families.base.memory import MemoryDoor
     from segjudge.families.base.pictures import UnitPainter
     from segjudge.families.base.tools import Content, Members
     from segjudge.report.page import Section
@@ -27,6 +24,7 @@ _VOID = 255
 
 
 class _SemanticTools(UnitTools):
+    memory, painter = "SemanticInMemory", "SemanticPainter"
     meanings: ClassVar = {
         "mIoU": "intersection over union, mean over the classes of the truth",
         "IoU": "intersection over union, mean over the classes that truth or prediction has",
@@ -45,16 +43,6 @@ class _SemanticTools(UnitTools):
         "Score": "mean of mIoU over all 150 classes and Acc, by which the challenge of 2016 ranked",
         "VC": "share of the unchanging pixels whose label does not change either",
     }
-
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        from .memory import SemanticInMemory
-
-        return SemanticInMemory(protocol, categories)
-
-    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
-        from .pictures import SemanticPainter
-
-        return SemanticPainter(results, truth, rules)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return protocol.metrics[0], "videos" if protocol.form == VIDEOS else "images"

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from segjudge.families.base.tools import (
     Columns,
-    Content,
-    Facts,
     FamilyTools,
     Film,
     FilmChoice,
-    Members,
     MethodCosts,
     ScoredMethod,
     ScoringInputs,
@@ -161,21 +158,6 @@ class _SequenceTools(FamilyTools):
 
     def prefers_smaller(self, metric: str) -> bool:
         return metric.endswith("-Decay") or metric.startswith(("V-", "False-Alarm"))
-
-    def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
-        from .challenges import describe_truth
-
-        return describe_truth(truths, protocol)
-
-    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        from .challenges import make_sample
-
-        return make_sample(truths, protocol, share)
-
-    def make_demo(self, protocol: Any) -> Content:
-        from .challenges import make_demo
-
-        return make_demo(protocol)
 
 
 TOOLS = _SequenceTools()

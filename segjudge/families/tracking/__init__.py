@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from segjudge.evaluation_script.files.problems import quantity
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import ScoringRules
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
-    from segjudge.families.base.memory import MemoryDoor
-    from segjudge.families.base.pictures import UnitPainter
-    from segjudge.families.base.tools import Content, Facts, Members
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator
 
 __all__ = ["TOOLS"]
 
 
 class _TrackingTools(UnitTools):
+    memory, painter = "TracksInMemory", "TracksPainter"
     meanings: ClassVar = {
         "HOTA": "higher order tracking accuracy",
         "DetA": "detection accuracy",
@@ -36,11 +31,6 @@ class _TrackingTools(UnitTools):
         "IDF1": "F1 of identities",
         "AP": "average precision of tracks",
     }
-
-    def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        from .memory import TracksInMemory
-
-        return TracksInMemory(protocol, categories)
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
         """What costs DetA, objects that are missed or surplus, then AssA, objects that are swapped.
@@ -79,31 +69,11 @@ class _TrackingTools(UnitTools):
         }
         return UnitLosses(kinds, by_unit, by_category)
 
-    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
-        from .pictures import TracksPainter
-
-        return TracksPainter(results, truth, rules)
-
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return "DetA and AssA", "sequences"
 
     def prefers_smaller(self, metric: str) -> bool:
         return metric.startswith("IDSW")
-
-    def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
-        facts = super().describe_truth(truths, protocol)
-        units = sum(len(truth.units) for truth in truths)
-        return {**facts, "about": f"Follow every object through {quantity(units, 'sequence')}."}
-
-    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        from .challenges import make_sample
-
-        return make_sample(truths, protocol, share)
-
-    def make_demo(self, protocol: Any) -> Content:
-        from .challenges import make_demo
-
-        return make_demo(protocol)
 
 
 TOOLS = _TrackingTools()
