@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -51,11 +52,17 @@ def pytest_unconfigure() -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-#: Tests whose cases take seconds each and walk one path: so many of each are quick.
+#: So many cases of a test are quick, spread over all, since the others walk the same path.
+CASES = 5
+#: Of what a hostile upload or a child that dies can do, each case is a kind of its own.
+KINDS = 20
+#: Rules of the house and official numbers are about all that their cases name.
+WHOLE = re.compile(r"house/|golden")
+#: Tests with another number: fewer where a case takes seconds.
 QUICK_CASES = {
     "test_a_broken_list_of_jobs_is_a_sentence": 1,
-    "test_a_broken_truth_is_a_sentence_and_leaves_nothing": 5,
     "test_a_challenge_passes_the_step_that_it_names_next": 1,
+    "test_a_family_of_ours_keeps_its_promises": 20,
     "test_a_flood_of_words_fills_no_disk": 1,
     "test_a_frame_is_saved_as_a_picture": 3,
     "test_a_generated_set_scores_by_each_of_its_protocols": 4,
@@ -64,9 +71,7 @@ QUICK_CASES = {
     "test_a_length_that_cannot_be_is_refused": 2,
     "test_a_link_leads_to_the_frame_it_was_copied_from": 3,
     "test_a_long_text_is_read_as_a_short_one": 4,
-    "test_a_name_in_another_unicode_form_is_the_same_name": 5,
     "test_a_page_is_walked_by_keys_and_its_moments_by_choice": 3,
-    "test_a_phase_scores_an_upload_of_the_published_form": 6,
     "test_a_phone_shows_it_without_scrolling_sideways": 3,
     "test_a_private_phase_and_its_boards_are_for_hosts": 1,
     "test_a_program_runs_without_an_edit_where_that_is_asked_for": 1,
@@ -80,7 +85,6 @@ QUICK_CASES = {
     "test_a_session_on_the_frameworks_kind_of_root": 1,
     "test_a_split_may_be_called_what_yaml_reads_as_something_else": 2,
     "test_a_state_folder_that_cannot_be_one_is_said": 2,
-    "test_a_subset_that_there_is_not_is_refused_in_every_family": 5,
     "test_a_truth_alone_is_drawn_too": 3,
     "test_a_truth_of_another_family_is_a_sentence": 2,
     "test_an_agent_cannot_exhaust_the_machine": 3,
@@ -94,7 +98,6 @@ QUICK_CASES = {
     "test_check_names_what_is_not_pinned_or_not_there": 3,
     "test_cocoeval_has_the_numbers_of_pycocotools_on_its_own_data": 1,
     "test_davis_evaluation_returns_the_dictionary_of_davis2017": 1,
-    "test_every_form_of_results_is_the_same_submission": 8,
     "test_faults_are_asked_for_in_words": 1,
     "test_in_the_arena": 1,
     "test_interactive_answers": 1,
@@ -115,7 +118,7 @@ QUICK_CASES = {
     "test_stopped_while_it_writes_it_leaves_the_file_of_before": 1,
     "test_texts_are_readable_by_day_and_by_night": 1,
     "test_texts_stand_out_from_their_ground": 1,
-    "test_the_robots_regions_skeletons_and_lines": 20,
+    "test_the_robots_regions_skeletons_and_lines": 5,
     "test_the_sweep_leaves_other_statuses_alone": 1,
     "test_the_worst_image_is_one_click_away": 1,
     "test_two_commands_lead_from_published_data_to_a_leaderboard": 2,
@@ -124,18 +127,12 @@ QUICK_CASES = {
     "test_what_fails_on_evalai_fails_here": 3,
     "test_what_is_missing_is_said_before_anything_is_touched": 2,
     "test_what_is_no_file_is_not_followed": 2,
-    "test_what_the_yaml_hides_and_phases_py_shows_is_built_for_no_platform": 5,
     "test_whatever_evaluate_answers_is_taken_as_evalai_does": 2,
-    "test_whatever_is_sent_costs_memory_and_cpu_in_proportion": 10,
-    "test_whatever_zlib_writes_is_read": 6,
     "test_where_no_page_can_be_made_there_is_a_plain_one": 1,
     "test_without_a_sandbox_an_agent_that_takes_too_much_is_ended": 1,
     "test_without_a_task_that_can_be_read_both_sides_are_told_what_they_can_do": 3,
     "test_without_its_folders_and_its_word_a_family_of_ours_is_gone_and_the_rest_scores": 1,
 }
-
-#: On the worker's interpreter at most so many cases of a test are quick, spread over all: on this Python all are.
-OLDER_CASES = 12
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
@@ -153,12 +150,19 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
     for item in items:
         tests.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
     for (path, name), cases in tests.items():
-        quick = [] if path in both else cases[: QUICK_CASES.get(name, len(cases))]
-        quick = [item for item in quick if not item.get_closest_marker("long")]
-        if sys.version_info < (3, 11) and path not in hostile:
-            quick = quick[:: -(-len(quick) // OLDER_CASES) or 1]
+        quick = [] if path in both else [item for item in cases if not item.get_closest_marker("long")]
+        most = KINDS if path in hostile else len(cases) if WHOLE.search(cases[0].nodeid) else CASES
+        quick = spread(quick, QUICK_CASES.get(name, most))
         for item in set(cases) - set(quick):
             item.add_marker(pytest.mark.long)
+
+
+def spread(cases: list[Any], most: int) -> list[Any]:
+    """Some of the cases: one of each of as many blocks, another in each, so that of two parameters both change."""
+    if len(cases) <= most:
+        return cases
+    size = len(cases) // most
+    return [cases[number * len(cases) // most + number % size] for number in range(most)]
 
 
 # A slow machine is no failure; CI draws the same examples every time, so that it fails for what was changed.

@@ -73,7 +73,7 @@ def statements(path: Path, *, late: bool = True) -> Iterator[ast.AST]:
         node = pending.pop()
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield node
-        elif late or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        elif not isinstance(node, ast.expr) and (late or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))):
             pending += list(ast.iter_child_nodes(node))
 
 
