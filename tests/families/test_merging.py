@@ -43,6 +43,10 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
         total.update(replace(counts, counts=counts.counts + 1))
     with pytest.raises(ValueError, match="described in two ways"):
         total.update(replace(counts, frames=[*counts.frames, "more"]))
+    beyond, before = counts.rows + len(counts.frames) - counts.rows[-1], counts.rows - counts.rows[0] - 1
+    for rows in (beyond, before, counts.rows[::-1], np.maximum(counts.rows, counts.rows[1])):
+        with pytest.raises(ValueError, match="rows that are not in order"):
+            decode_sequence(replace(counts, rows=rows).encode())
     partial = empty_like(whole)
     partial.update(counts)
     with pytest.raises(HostError, match="6 sequences not counted yet"):

@@ -9,6 +9,7 @@ import shutil
 import struct
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from PIL import Image
 import segjudge
 from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
 from segjudge.evaluation_script.families.base.units import UnitCounts, decode_unit
+from segjudge.evaluation_script.families.sequences.counting import decode_counts as decode_sequence
 from tests.backends import use_numpy
 from tests.data import TRACKS_DATA
 from tests.shared import needs_shared
@@ -213,6 +215,16 @@ def test_a_state_that_is_none_is_refused(protocol: str) -> None:
     for state in ({}, {"protocol": protocol}, {"protocol": protocol, "frames": 5}, {"protocol": "other", "frames": {}}):
         with pytest.raises(ValueError, match=f"is no state of an accumulator of {protocol}"):
             accumulator.load_state_dict(state)
+
+
+def test_counts_of_two_frames_or_of_none_are_not_those_of_one() -> None:
+    accumulator = FrameAccumulator("davis2017")
+    accumulator.update("dog", "00000", np.eye(4, dtype=int), np.eye(4, dtype=int))
+    counts = decode_sequence(accumulator.state_dict()["frames"]["dog"]["00000"])
+    none = replace(counts, rows=counts.rows[:0], counts=counts.counts[..., :0])
+    for other in (none, replace(counts, frames=["00000", "00001"])):
+        with pytest.raises(ValueError, match="is not the counts of one frame"):
+            accumulator.load_state_dict({"protocol": "davis2017", "frames": {"dog": {"00000": other.encode()}}})
 
 
 def test_a_state_that_cannot_have_been_counted_makes_no_scores() -> None:
