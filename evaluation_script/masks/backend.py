@@ -149,9 +149,9 @@ class NumpyBackend:
 
     # ── grey maps ──
 
-    def survey(self, truth: Array, values: Array, least: int, near: int) -> Surroundings:
+    def survey(self, truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
         """Return how far from an object what is brighter than a value lies, and what is nearest where it is near."""
-        return survey(truth, values, least, near)
+        return survey(truth, values, least, near_square)
 
     # ── run lengths ──
 
@@ -341,9 +341,9 @@ class CompiledBackend(NumpyBackend):
         boundaries = self._kernel.boundaries(labels, reach, inner)
         return super().keep_boundaries(labels, reach, inner) if boundaries is None else boundaries
 
-    def survey(self, truth: Array, values: Array, least: int, near: int) -> Surroundings:
-        surroundings = self._kernel.survey(truth, values, least, near)
-        return super().survey(truth, values, least, near) if surroundings is None else surroundings
+    def survey(self, truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
+        surroundings = self._kernel.survey(truth, values, least, near_square)
+        return super().survey(truth, values, least, near_square) if surroundings is None else surroundings
 
     def check_masks(self, texts: List[str], pixels: Array) -> CheckedMasks:
         return rle.check_in_batches(texts, pixels, self._kernel.check_runs)

@@ -32,19 +32,19 @@ class Surroundings(NamedTuple):
     spread: Array
 
 
-def survey(truth: Array, values: Array, least: int, near: int) -> Surroundings:
-    """Measure a map of bytes beside its object; near is what has at the most this square, which is less than that of
-    `_EVERY`.
+def survey(truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
+    """Measure a map of bytes beside its object; a pixel whose squared distance is at most `near_square`, less than that
+    of `_EVERY`, is near.
     """
     surroundings = Surroundings(np.zeros(SQUARES, np.int64), np.where(truth, values, np.uint8(255)))
     wrong = ~truth & (values > least)
     pixels = truth | wrong
     if pixels.any():
-        box = _crop(pixels, isqrt(near))
+        box = _crop(pixels, isqrt(near_square))
         squares = square_distances(truth[box], wrong[box])
         outside = wrong[box]
         surroundings.excess[:] = np.bincount(squares[outside], values[box][outside] - float(least), SQUARES)
-        _copy_near(truth[box], squares, near, surroundings.spread[box])
+        _copy_near(truth[box], squares, near_square, surroundings.spread[box])
     return surroundings
 
 
@@ -97,26 +97,26 @@ def _measure_rows(truth: Array) -> Array:
 
 
 @lru_cache(maxsize=1)
-def _directions(near: int) -> List[Tuple[int, List[Tuple[int, int]]]]:
+def _directions(near_square: int) -> List[Tuple[int, List[Tuple[int, int]]]]:
     """Return, by squared distance, the steps to pixels as far away: rows and columns, in the order of the choice."""
-    reach = range(-isqrt(near), isqrt(near) + 1)
+    reach = range(-isqrt(near_square), isqrt(near_square) + 1)
     steps = [(down, across) for across in reach for down in reach]
     squares = sorted({down * down + across * across for down, across in steps} - {0})
     return [
         (square, [step for step in steps if step[0] ** 2 + step[1] ** 2 == square])
         for square in squares
-        if square <= near
+        if square <= near_square
     ]
 
 
-def _copy_near(truth: Array, squares: Array, near: int, spread: Array) -> None:
+def _copy_near(truth: Array, squares: Array, near_square: int, spread: Array) -> None:
     """Give to pixels that are near the value of the nearest pixel of the object."""
-    margin = isqrt(near)
+    margin = isqrt(near_square)
     width = truth.shape[1] + 2 * margin
     inside, sources = np.pad(truth, margin).reshape(-1), np.pad(spread, margin).reshape(-1)
-    rows, columns = np.nonzero((squares <= near) & ~truth)
+    rows, columns = np.nonzero((squares <= near_square) & ~truth)
     distances, places = squares[rows, columns], (rows + margin) * width + columns + margin
-    for square, steps in _directions(near):
+    for square, steps in _directions(near_square):
         pixels = places[distances == square]
         for down, across in steps:
             nearest = pixels + down * width + across

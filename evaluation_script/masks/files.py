@@ -169,7 +169,7 @@ class GreyFolders(ObjectFolders):
     def _read_greys(self, name: str, size: Size) -> Array:
         png.check_length(self._files.sizes[name], size)
         data = self._files.read(name)
-        return backend().read_labels(data, size) if png.is_grey_of_bytes(data) else png.read_greys(data, size)
+        return backend().read_labels(data, size) if png.is_grey_of_8_bits(data) else png.read_greys(data, size)
 
 
 def _report(faults: List[Problem], problems: Problems) -> None:

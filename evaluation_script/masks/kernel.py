@@ -89,15 +89,15 @@ class Kernel:
         status = self.library.sj_boundaries(labels, *labels.shape, reach, inner, out)
         return out if status == _FINE else None
 
-    def survey(self, truth: Array, values: Array, least: int, near: int) -> Optional[Surroundings]:
+    def survey(self, truth: Array, values: Array, least: int, near_square: int) -> Optional[Surroundings]:
         """Return what lies around an object: sums by distance, and the map with what is nearest."""
         if truth.shape != values.shape or truth.dtype != bool or values.dtype != np.uint8:
             return None
-        surroundings = Surroundings(np.zeros(SQUARES, np.int64), np.empty(values.shape, np.uint8))
+        excess, spread = np.zeros(SQUARES, np.int64), np.empty(values.shape, np.uint8)
         status = self.library.sj_survey(
-            truth.view(np.uint8), values, *values.shape, least, near, surroundings.excess, SQUARES, surroundings.spread
+            truth.view(np.uint8), values, *values.shape, least, near_square, excess, SQUARES, spread
         )
-        return surroundings if status == _FINE else None
+        return Surroundings(excess, spread) if status == _FINE else None
 
     def check_runs(self, texts: List[str], pixels: Array) -> Tuple[Array, Array]:
         """Return the fault (a key of `run_lengths.FAULTS`, or 0) and the area of each mask."""

@@ -118,7 +118,7 @@ def is_coloured(data: bytes) -> bool:
     return sample_kind_of(data)[1] in (RGB, _RGBA)
 
 
-def is_grey_of_bytes(data: bytes) -> bool:
+def is_grey_of_8_bits(data: bytes) -> bool:
     """Return whether the numbers of a picture are its greys, of 8 bits; False for what is no PNG."""
     return sample_kind_of(data) == (8, GREY)
 

@@ -52,35 +52,35 @@ class FileStore:
             return self._add(lambda target: target.write(source), name, kind)
         return self._add(partial(shutil.copyfileobj, source, length=_BLOCK), name, kind)
 
-    def join(self, numbers: list[str], name: str) -> str:
+    def join(self, file_ids: list[str], name: str) -> str:
         """Store several files as one, beside them, and return its id."""
 
         def write(target: IO[bytes]) -> None:
-            for number in numbers:
-                with open(self.path(number), "rb") as source:
+            for file_id in file_ids:
+                with open(self.path(file_id), "rb") as source:
                     shutil.copyfileobj(source, target, _BLOCK)
 
         return self._add(write, name, "input_file")
 
     def _add(self, write: Callable[[IO[bytes]], object], name: str, kind: str) -> str:
-        number = secrets.token_hex(16)
+        file_id = secrets.token_hex(16)
         with ExitStack() as undo:
-            undo.callback(self._delete, number)
-            with open(self._path_of(number), "xb") as target:
+            undo.callback(self._delete, file_id)
+            with open(self._path_of(file_id), "xb") as target:
                 write(target)
                 size = target.tell()
             with self._store.write() as session:
-                self._store.run_after(partial(self._delete, number), committed=False)
+                self._store.run_after(partial(self._delete, file_id), committed=False)
                 undo.pop_all()  # from here on the transaction's end decides
-                session.add(StoredFile(id=number, name=os.path.basename(name)[:200], size=size, kind=kind))
-        return number
+                session.add(StoredFile(id=file_id, name=os.path.basename(name)[:200], size=size, kind=kind))
+        return file_id
 
     def sweep(self) -> None:
         """Remove what a killed server left: files without a row, and rows of files that nothing refers to."""
         with self._store.write() as session:
             rows = set(session.scalars(select(StoredFile.id)))
-            for number in rows - {number for column in _REFERENCES for number in session.scalars(select(column))}:
-                self.drop(number)
+            for file_id in rows - {file_id for column in _REFERENCES for file_id in session.scalars(select(column))}:
+                self.drop(file_id)
         for name in os.listdir(self._folder):
             if name not in rows:
                 self._delete(name)
@@ -88,58 +88,58 @@ class FileStore:
             if name.startswith(PUSH_PREFIX):
                 shutil.rmtree(os.path.join(self._store.folder, name), ignore_errors=True)
 
-    def row(self, number: str | None) -> StoredFile | None:
-        return self._store.get(StoredFile, number) if number else None
+    def row(self, file_id: str | None) -> StoredFile | None:
+        return self._store.get(StoredFile, file_id) if file_id else None
 
-    def path(self, number: str) -> str:
+    def path(self, file_id: str) -> str:
         """Return where a file lies; raises KeyError for an id that is not in the table."""
-        if self.row(number) is None:
-            raise KeyError(number)
-        return self._path_of(number)
+        if self.row(file_id) is None:
+            raise KeyError(file_id)
+        return self._path_of(file_id)
 
-    def name(self, number: str | None) -> str:
-        row = self.row(number)
+    def name(self, file_id: str | None) -> str:
+        row = self.row(file_id)
         return row.name if row else ""
 
-    def ending(self, number: str) -> str:
+    def ending(self, file_id: str) -> str:
         """Return the last ending of a file's name, which is all that EvalAI keeps of it."""
-        return re.sub(r"[^\w.]", "", os.path.splitext(self.name(number))[1], flags=re.ASCII)[:20]
+        return re.sub(r"[^\w.]", "", os.path.splitext(self.name(file_id))[1], flags=re.ASCII)[:20]
 
-    def names(self, numbers: Iterable[str | None]) -> dict[str | None, str]:
-        ids = [number for number in numbers if number]
+    def names(self, file_ids: Iterable[str | None]) -> dict[str | None, str]:
+        ids = [file_id for file_id in file_ids if file_id]
         return {file.id: file.name for file in self._store.find(StoredFile, StoredFile.id.in_(ids))}
 
-    def text(self, number: str | None, *, from_end: bool = False) -> str:
+    def text(self, file_id: str | None, *, from_end: bool = False) -> str:
         """Return the beginning of a file, or its end, for people."""
-        if not number:
+        if not file_id:
             return ""
-        with open(self.path(number), "rb") as file:
+        with open(self.path(file_id), "rb") as file:
             if from_end:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - EXCERPT))
             return file.read(EXCERPT).decode("utf-8", "replace")
 
-    def drop(self, number: str | None) -> None:
+    def drop(self, file_id: str | None) -> None:
         """Remove a file, once the transaction is committed."""
-        if number:
+        if file_id:
             with self._store.write():
-                self._store.run_after(partial(self._delete, number), committed=True)
-                self._store.remove(StoredFile, StoredFile.id == number)
+                self._store.run_after(partial(self._delete, file_id), committed=True)
+                self._store.remove(StoredFile, StoredFile.id == file_id)
 
-    def abandon(self, number: str) -> None:
+    def abandon(self, file_id: str) -> None:
         """Drop a file that nothing refers to in the end; while the store is away it is left to the next start."""
-        unless_away(partial(self._abandon, number))
+        unless_away(partial(self._abandon, file_id))
 
-    def _abandon(self, number: str) -> None:
+    def _abandon(self, file_id: str) -> None:
         with self._store.write() as session:
             # A commit whose answer was lost may have been one.
-            if not any(session.scalar(select(column).where(column == number).limit(1)) for column in _REFERENCES):
-                self.drop(number)
+            if not any(session.scalar(select(column).where(column == file_id).limit(1)) for column in _REFERENCES):
+                self.drop(file_id)
 
     # ── signed addresses, which the official client fetches without a token ──
 
-    def url(self, number: str | None, base: str, submission: int = 0) -> str | None:
+    def url(self, file_id: str | None, base: str, submission: int = 0) -> str | None:
         """Return where a file can be fetched; None for none.  With a submission: as its participants may read it."""
-        file = self.row(number)
+        file = self.row(file_id)
         if file is None:
             return None
         of = f"of={submission}&" if submission else ""
@@ -159,13 +159,13 @@ class FileStore:
         expires = int(time.time() + _SIGNED_SECONDS)
         return f"expires={expires}&signature={self._signer.get_signature(f'{text}?{expires}').decode()}"
 
-    def _path_of(self, number: str) -> str:
-        return os.path.join(self._folder, number)
+    def _path_of(self, file_id: str) -> str:
+        return os.path.join(self._folder, file_id)
 
-    def _delete(self, number: str) -> None:
+    def _delete(self, file_id: str) -> None:
         with suppress(OSError):
-            os.remove(self._path_of(number))
+            os.remove(self._path_of(file_id))
 
 
-def text_to_sign(number: str, submission: str) -> str:
-    return number if submission in ("", "0") else f"{number} of {submission}"
+def text_to_sign(file_id: str, submission: str) -> str:
+    return file_id if submission in ("", "0") else f"{file_id} of {submission}"
