@@ -370,6 +370,17 @@ def test_a_notification_that_waits_for_a_hidden_split_is_reported(
     assert "notify names J&F-Mean of dev, which no participant sees" in str(problem)
 
 
+def test_a_value_beyond_its_limit_is_told_the_limit(bundle: Path, tmp_path: Path) -> None:
+    limits = {
+        "title": ("x" * 101, "has 101 characters. Shorten it to 100"),
+        "max_team_members": (-1, "is -1. Write 0 or more"),
+        "worker_disk_size": (2**31, "is 2147483648. Write 2147483647 or less"),
+    }
+    told = changed(bundle, tmp_path, lambda config: config.update({key: value for key, (value, _) in limits.items()}))
+    for key, (_, words) in limits.items():
+        assert any(f"{key}: {words}" in str(problem) for problem in told), told
+
+
 def test_a_report_is_left_or_not(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, *others = PHASES
     monkeypatch.setattr(agreement, "read_phases", lambda *_: (replace(first, report="all"), *others))  # type: ignore[arg-type]
