@@ -28,8 +28,8 @@ from segjudge.families.base.challenges import QUICK, encode_json, move_image, mo
 from segjudge.families.base.tools import Content, Facts, Members
 from segjudge.masks.comparison import VOID, ids_of, labels_of
 
-#: The most proposals of protocols that match them, and the most objects of a phase.
-_MOST_OBJECTS = 20, 254
+#: Of protocols that match them.
+_MOST_PROPOSALS = 20
 
 
 def describe_truth(truths: list[Split], protocol: SequenceProtocol) -> Facts:
@@ -79,7 +79,7 @@ def _draw_label_pngs(sequence: Sequence, protocol: SequenceProtocol, share: floa
         labels = labels_of(sequence.read_block(index), block, ids)
         if protocol.salient or protocol.objects is ObjectRule.FOREGROUND:
             labels = (labels > 0).astype(np.uint8)
-        labels[(labels > _MOST_OBJECTS[not protocol.proposals]) | (labels == VOID)] = 0
+        labels[labels > (_MOST_PROPOSALS if protocol.proposals else VOID - 1)] = 0
         for frame, image in zip(sequence.frames[block.start : block.stop], labels, strict=True):
             data = label_png(move_image(image, share), QUICK)
             for folder in protocol.rounds or ("",):
