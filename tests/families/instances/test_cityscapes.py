@@ -23,6 +23,7 @@ from tests.backends import use_numpy
 from tests.builders import png
 from tests.data import FAMILIES_DATA
 from tests.families.unit_counts import read_golden
+from tests.shared import needs_shared
 
 DATA = FAMILIES_DATA / "cityscapes"
 CASES: dict[str, Any] = read_golden(DATA).get("instance", {})
@@ -88,9 +89,8 @@ def test_every_number_is_the_scripts(
                 assert ours == (value if value is None else pytest.approx(value, abs=1e-12, rel=0))
 
 
+@needs_shared
 def test_the_safe_rule_differs_where_the_script_errs(truths: dict[bool, list[Path]]) -> None:
-    if not CASES:
-        pytest.skip("needs the golden numbers")
     (truth, _) = truths[False]
     safe, official = (
         {case: score(DATA / "instance" / case, truth, name)["AP"] for case in ("trucks-on-caravans", "small-group")}
