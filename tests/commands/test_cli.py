@@ -381,7 +381,7 @@ for words in sys.argv[2:]:
 
 
 def test_usage_is_two() -> None:
-    for arguments in ([], ["dance"], ["score", "x", "--protocol", "none"]):
+    for arguments in ([], ["dance"], ["score", "x", "--protocol", "none"], ["interactive", "plot", __file__]):
         with pytest.raises(SystemExit) as caught:
             main(arguments)
         assert caught.value.code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from scipy.optimize import linear_sum_assignment
 
 import segjudge
 from segjudge.cli import main
-from segjudge.evaluation_script.families import report_of
+from segjudge.evaluation_script.families import PROTOCOLS, report_of
+from segjudge.evaluation_script.families.base.reports import bounds_of
 from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.microscopy.counting import count_image, list_mistakes
 from segjudge.evaluation_script.families.microscopy.files import read_truth
@@ -130,6 +132,9 @@ def test_an_image_without_background_keeps_all_its_cells(tmp_path: Path) -> None
     # A single prediction all over is none for the script.
     assert score_one(tmp_path / "3", full, full > 0, "cellpose-ap-official")["AP50"] == 0
     assert score_one(tmp_path / "4", full[:, :1], full[:, :1], "cellpose-ap-official")["AP50"] is None
+    assert bounds_of("AP50", PROTOCOLS["cellpose-ap-official"]) == (0, math.inf)
+    # Beside background both count as they are.
+    assert score_one(tmp_path / "5", TWO, TWO == 7, "cellpose-ap-official")["AP50"] == 0.5
 
 
 def test_what_images_cost_sums_to_the_loss(tmp_path: Path) -> None:

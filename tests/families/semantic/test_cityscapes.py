@@ -91,6 +91,7 @@ def test_weights_groups_and_absent_classes_can_be_counted_by_hand(tmp_path: Path
     assert surplus["IoU"] == pytest.approx((0 + 1 + 0) / 3), "a train that the truth lacks is in the mean"
     assert surplus["mIoU"] == pytest.approx((0 + 1) / 2), "and in this one it is not"
     assert surplus["iIoU-categories"] == pytest.approx(2 * size / (2 * size + 1))
+    assert [label for label, _ in RULES.sizes] == [24, 25, 26, 27, 28, 31, 32, 33], "what has instances, has a size"
 
 
 def test_files_are_those_of_the_split_and_begin_with_the_name_of_their_image(tmp_path: Path) -> None:
