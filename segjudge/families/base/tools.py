@@ -446,8 +446,9 @@ class UnitTools(FamilyTools):
             name: dict(zip(map(str, accumulator.names), (-costs[:, column]).tolist(), strict=True))
             for column, (name, (accumulator, _)) in enumerate(measured.items())
         }
-        title = self.name_losses(methods[0].report.protocol)[1].capitalize()
-        about = "What each costs, those first in which the second lost most."
+        # Not their name alone, which the table of their scores may have.
+        title = f"What {self.name_losses(methods[0].report.protocol)[1]} cost"
+        about = "Those first in which the second lost most."
         table = make_changes(title, changes, about, (pictures.streams, pictures.names) if pictures else ({}, {}))
         player = [pictures.player] if pictures else []
         return replace(compared, sections=[*player, table, *compared.sections])

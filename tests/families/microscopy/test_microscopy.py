@@ -235,7 +235,12 @@ def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> Non
     assert "in no mean" in text
     assert text.count(">Images</h2>") == 1
     assert main(["compare", *sent, *words, "--kinds", "--out", str(out)]) == 0
-    assert "loses most" in out.read_text(encoding="utf-8")
+    text = out.read_text(encoding="utf-8")
+    assert "loses most" in text
+    ids = re.findall(r"<section id=\"([^\"]+)", text)
+    assert {"images", "what-images-cost"} <= set(ids), ids
+    assert len(set(ids)) == len(ids)
+    assert text.count('data-value="-1.0">−1.000</td></tr>') == 1, "from 1 to 0 in the first image"
 
 
 # ── what all families promise ───────────────────────────────────────────────
