@@ -18,6 +18,7 @@ from segjudge.platforms.evalai.hosted_worker import process as hosted_process
 from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from segjudge.system import processes
+from segjudge.system.bounds import ResourceGroup
 from segjudge.system.processes import Child, ExitCode, Streams, clean_environment
 from tests.builders import ROOT
 from tests.endings import is_gone
@@ -266,6 +267,11 @@ def test_a_watch_ends_the_wait_and_a_deadline_does() -> None:
 
 def _stopped() -> None:
     raise KeyError
+
+
+def test_a_group_bounds_nothing_that_was_not_asked_for() -> None:
+    with contextlib.closing(ResourceGroup(processes=64)) as group:
+        assert [kind for kind in ("cpu", "memory") if group.bounds(kind)] == []
 
 
 def test_how_it_died_is_said() -> None:
