@@ -376,9 +376,11 @@ def test_a_value_beyond_its_limit_is_told_the_limit(bundle: Path, tmp_path: Path
         "max_team_members": (-1, "is -1. Write 0 or more"),
         "worker_disk_size": (2**31, "is 2147483648. Write 2147483647 or less"),
     }
-    told = changed(bundle, tmp_path, lambda config: config.update({key: value for key, (value, _) in limits.items()}))
+    problems = changed(
+        bundle, tmp_path, lambda config: config.update({key: value for key, (value, _) in limits.items()})
+    )
     for key, (_, words) in limits.items():
-        assert any(f"{key}: {words}" in str(problem) for problem in told), told
+        assert any(f"{key}: {words}" in str(problem) for problem in problems), problems
 
 
 def test_a_report_is_left_or_not(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
