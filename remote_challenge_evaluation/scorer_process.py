@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.hosted_worker.process import (
@@ -25,10 +25,12 @@ from segjudge.platforms.evalai.hosted_worker.process import (
 )
 from segjudge.platforms.evalai.rows import SubmissionRow
 from segjudge.system import IMPORT_ROOT
-from segjudge.system.network import Watch
 from segjudge.system.processes import Child, Streams, Tail, clean_environment
 
 from .settings import HostScript, ScoredPhase, ScorerChoice, StartError
+
+if TYPE_CHECKING:
+    from segjudge.system.network import Watch
 
 #: Bytes of a stream that are kept of its beginning and of its end, and of what describes a challenge.
 _LOG_BYTES, _DESCRIPTION_BYTES = 64 << 10, 64 << 20

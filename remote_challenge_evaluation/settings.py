@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NotRequired, Self, TypedDict, cast
 
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES
-from segjudge.platforms.evalai.client import is_plain_token, is_safe_for_token
 
 
 class ScorerChoice(TypedDict):
@@ -175,6 +174,9 @@ _NOT_BELOW_ZERO = ("grace_seconds", "health_port")
 
 
 def _value_problems(values: dict[str, Any]) -> list[str]:
+    # `requests` takes half of the start of a process that only describes a challenge.
+    from segjudge.platforms.evalai.client import is_plain_token, is_safe_for_token
+
     problems = []
     server = values.get("api_server", "https://eval.ai")
     if not is_safe_for_token(server):

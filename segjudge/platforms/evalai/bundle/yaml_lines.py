@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -107,6 +109,16 @@ def _duplicate_keys(path: str, node: yaml.Node | None, parents: set[int]) -> Ite
 def read_yaml(name: str, text: bytes) -> tuple[object, YamlLines]:
     """Raises YAMLError, which `yaml_problem` explains."""
     try:
+        content, lines = _parse(name, text)
+        return copy.deepcopy(content), lines
+    except RecursionError:
+        raise yaml.YAMLError("it is nested too deeply") from None
+
+
+@functools.lru_cache(maxsize=2)
+def _parse(name: str, text: bytes) -> tuple[object, YamlLines]:
+    """Parse it once for all who read it: PyYAML takes longer than most of what they do."""
+    try:
         loader = _Loader(text.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise yaml.YAMLError(f"it is not UTF-8 ({error.reason})") from None
@@ -117,8 +129,6 @@ def read_yaml(name: str, text: bytes) -> tuple[object, YamlLines]:
         # Before the content is constructed: merging keys changes the nodes.
         lines = YamlLines(name, root)
         return (None if root is None else loader.construct_document(root)), lines
-    except RecursionError:
-        raise yaml.YAMLError("it is nested too deeply") from None
     finally:
         loader.dispose()
 
