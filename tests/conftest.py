@@ -56,7 +56,7 @@ def pytest_unconfigure() -> None:
 CASES = 5
 #: Of what a hostile upload or a child that dies can do, each case is a kind of its own.
 KINDS = 20
-#: Rules of the house and official numbers are about all that their cases name.
+#: On this Python, since rules of the house and official numbers are about all that their cases name.
 WHOLE = re.compile(r"house/|golden")
 #: Tests with another number: fewer where a case takes seconds.
 QUICK_CASES = {
@@ -71,6 +71,7 @@ QUICK_CASES = {
     "test_a_length_that_cannot_be_is_refused": 2,
     "test_a_link_leads_to_the_frame_it_was_copied_from": 3,
     "test_a_long_text_is_read_as_a_short_one": 4,
+    "test_a_path_may_be_written_in_many_ways": 1,
     "test_a_page_is_walked_by_keys_and_its_moments_by_choice": 3,
     "test_a_phone_shows_it_without_scrolling_sideways": 3,
     "test_a_private_phase_and_its_boards_are_for_hosts": 1,
@@ -119,7 +120,6 @@ QUICK_CASES = {
     "test_texts_are_readable_by_day_and_by_night": 1,
     "test_texts_stand_out_from_their_ground": 1,
     "test_the_robots_regions_skeletons_and_lines": 5,
-    "test_the_sweep_leaves_other_statuses_alone": 1,
     "test_the_worst_image_is_one_click_away": 1,
     "test_two_commands_lead_from_published_data_to_a_leaderboard": 2,
     "test_two_methods_are_walked_beside_each_other_by_the_same_keys": 1,
@@ -151,7 +151,8 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
         tests.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
     for (path, name), cases in tests.items():
         quick = [] if path in both else [item for item in cases if not item.get_closest_marker("long")]
-        most = KINDS if path in hostile else len(cases) if WHOLE.search(cases[0].nodeid) else CASES
+        whole = sys.version_info >= (3, 11) and WHOLE.search(cases[0].nodeid)
+        most = KINDS if path in hostile else len(cases) if whole else CASES
         quick = spread(quick, QUICK_CASES.get(name, most))
         for item in set(cases) - set(quick):
             item.add_marker(pytest.mark.long)

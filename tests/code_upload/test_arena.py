@@ -374,6 +374,7 @@ with Environment(quiet=True) as e:
     assert duel(data, agent(data, text), more=("--require-sandbox",)) == 0, capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_without_a_sandbox_it_says_so(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr(sandbox, "shutil", SimpleNamespace(which=lambda _name: None))
     assert duel(data, str(AGENTS / "agent.py"), more=("--require-sandbox",)) == 3

@@ -124,6 +124,7 @@ def test_a_result_that_the_server_refuses_ends_as_failed(tmp_path: Path) -> None
     assert "was not accepted by EvalAI (Following metrics are missing" in diary.reports[-1]["stderr"]
 
 
+@pytest.mark.long
 def test_a_passing_refusal_costs_no_result(tmp_path: Path) -> None:
     """A firewall's page, a token that is known again a moment later."""
     with evalai((403, "<html>blocked</html>"), (401, '{"detail": "Invalid token"}'), DONE) as (server, diary):
@@ -133,6 +134,7 @@ def test_a_passing_refusal_costs_no_result(tmp_path: Path) -> None:
     assert [one["submission_status"] for one in diary.reports] == ["FINISHED"] * 3
 
 
+@pytest.mark.long
 def test_a_result_whose_answer_was_lost_is_looked_up(tmp_path: Path) -> None:
     refusal = (400, '{"error": "Sorry, submission status is invalid"}')
     with evalai((502, "lost"), refusal) as (server, diary):
@@ -143,6 +145,7 @@ def test_a_result_whose_answer_was_lost_is_looked_up(tmp_path: Path) -> None:
     assert [one["submission_status"] for one in diary.reports] == ["FINISHED"]
 
 
+@pytest.mark.long
 def test_an_agent_that_ends_before_its_result_is_accepted_has_failed(tmp_path: Path) -> None:
     with evalai((503, "{}"), (503, "{}"), (503, "{}"), DONE) as (server, diary):
         running = served(tmp_path, server)

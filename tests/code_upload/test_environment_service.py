@@ -105,6 +105,7 @@ def test_cartpole_as_evalais_documentation_has_it(data: Path) -> None:
     assert output["result"] == [{"test": {"score": rewards / 2}}]
 
 
+@pytest.mark.long
 def test_health(served: Served) -> None:
     with grpc.insecure_channel(served.address) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
@@ -113,6 +114,7 @@ def test_health(served: Served) -> None:
             assert output.status == health_pb2.HealthCheckResponse.SERVING
 
 
+@pytest.mark.long
 def test_time_for_a_frame_runs_from_the_reply_to_the_action(data: Path, served: Served) -> None:
     agent = Caller(served.address)
     agent.begin()
@@ -242,6 +244,7 @@ def test_hostile_calls_are_refused_with_a_sentence_and_change_nothing(data: Path
     play_to_the_end(agent, served)
 
 
+@pytest.mark.long
 def test_the_other_calls_are_as_careful(served: Served) -> None:
     agent = Caller(served.address)
     for name in ("reset",):
@@ -294,6 +297,7 @@ def test_nobody_comes(data: Path) -> None:
     ends(data, "did not call reset within 1 seconds", "--begin-seconds", "1")
 
 
+@pytest.mark.long
 def test_an_agent_that_is_silent(data: Path) -> None:
     ends(data, "did not answer drift/00000 within 1 seconds", "--step-seconds", "1", act=alone)
 
@@ -339,6 +343,7 @@ def test_an_agent_that_floods_ends_itself(data: Path) -> None:
     ends(data, "more than 1000 calls that had to be refused", act=flooding)
 
 
+@pytest.mark.long
 def test_a_slow_drip_of_bytes(data: Path) -> None:
     def dripping(running: Served) -> list[socket.socket]:
         agent = begun(running)
@@ -437,6 +442,7 @@ def test_two_gigabytes_in_one_message(data: Path, served: Served) -> None:
     play_to_the_end(agent, served)
 
 
+@pytest.mark.long
 def test_acting_after_the_end_is_refused(data: Path) -> None:
     running = Served(data, *dataset(data))
     agent = begun(running)

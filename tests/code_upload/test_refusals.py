@@ -136,6 +136,7 @@ def test_every_refusal_is_answered_and_the_last_is_kept(data: Path) -> None:
     assert f"Its last call was refused: {output}" in running.outcome()["message"]
 
 
+@pytest.mark.long
 def test_a_flood_names_the_last_of_it(data: Path) -> None:
     running = served(data)
     caller = Caller(running.address)

@@ -453,6 +453,7 @@ def test_check_says_for_programs_whether_the_kernel_is_in_the_bundle(capsys: Any
     assert f"It was checked with{'' if found else 'out'} kernel" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_program_runs_the_whole_challenge() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "segjudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True

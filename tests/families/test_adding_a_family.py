@@ -121,6 +121,7 @@ def test_no_plug_in_is_looked_for_where_a_name_is_ours(site: Path, folder: Path)
     subprocess.run([sys.executable, "-P", "-c", paths + program], check=True, cwd=folder)
 
 
+@pytest.mark.long
 def test_python_scores_it_and_workers_too(site: Path, folder: Path) -> None:
     program = (
         "import segjudge\n"
@@ -226,6 +227,7 @@ def test_two_submissions_to_it_are_compared_on_a_page(site: Path, folder: Path) 
     assert "failures of counting have no kinds" in run(site, folder, *compared, "--kinds", code=2)
 
 
+@pytest.mark.long
 def test_a_family_without_a_mirror_scores_and_shows_its_tables(folder: Path) -> None:
     site = counting(folder / "site")
     shutil.rmtree(site / "segjudge_counting/toolkit")
@@ -236,6 +238,7 @@ def test_a_family_without_a_mirror_scores_and_shows_its_tables(folder: Path) -> 
     assert "counting has no synthetic truth" in run(site, folder, *demo, code=2)
 
 
+@pytest.mark.long
 def test_a_family_that_is_uninstalled_leaves_no_trace(folder: Path) -> None:
     site = counting(folder / "site")
     before = run(folder, folder, "benchmarks")

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.instances import submission
@@ -45,6 +45,7 @@ from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.similarity import Region, disk, fractional_disk
 from tests.backends import COMPILED, compiled, use
 from tests.builders import chunk, png, raw_png, run_length_text, stack_of
+from tests.drawing import examples
 from tests.shared import IN_CI
 
 if not COMPILED.exists() and not IN_CI:
@@ -568,7 +569,7 @@ def test_records_of_another_kind_than_the_truth_are_left_to_python() -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-@settings(max_examples=400)
+@examples(400)
 def test_a_score_is_the_number_that_python_reads(score: float) -> None:
     one = {"image_id": 3, "category_id": 1, "score": score, "segmentation": {"size": [5, 5], "counts": "i0"}}
     text = json.dumps(one)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
@@ -19,6 +19,7 @@ from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.png import davis_palette
 from tests.builders import png, raw_png
+from tests.drawing import examples
 
 LABELS = np.random.default_rng(5).integers(0, 2, (13, 21)).astype(np.uint8)
 
@@ -109,7 +110,7 @@ def test_text_and_transparency_chunks_are_left_out() -> None:
     assert (backend().read_labels(data, LABELS.shape) == LABELS).all()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.data())
 def test_no_damage_does_more_than_a_flaw(data: Any) -> None:
     good = png(LABELS)
@@ -144,7 +145,7 @@ def runs_of(mask: Any) -> list[int]:
     return [0, *runs] if down[0] else runs
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(hnp.arrays(bool, st.tuples(st.integers(1, 40), st.integers(1, 90))))
 def test_run_lengths_give_the_mask_back(mask: Any) -> None:
     runs = runs_of(mask)
@@ -154,7 +155,7 @@ def test_run_lengths_give_the_mask_back(mask: Any) -> None:
         assert not flags[0, :, mask.shape[1] :].any()
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text(alphabet=[chr(c) for c in range(48, 112)], max_size=60))
 def test_no_text_does_more_than_a_flaw(text: str) -> None:
     try:

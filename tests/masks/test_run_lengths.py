@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.instances import truth as instance_truth
@@ -23,6 +23,7 @@ from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.masks.polygons import outlines, polygon_mask
 from tests.builders import zipped
+from tests.drawing import examples
 from tests.masks.test_masks_in_files import encoded
 
 coco = pytest.importorskip("pycocotools.mask")
@@ -68,7 +69,7 @@ texts = st.one_of(
 BACKENDS = [backend(), NumpyBackend("in a test")]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     texts=st.lists(texts, min_size=1, max_size=6),
     more=st.integers(-1, 1),

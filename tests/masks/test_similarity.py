@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -24,6 +24,7 @@ from segjudge.evaluation_script.masks.similarity import (
 )
 from segjudge.evaluation_script.masks.stack import empty_stack, unpack
 from tests.builders import drawn, stack_of
+from tests.drawing import examples
 
 EXACT = 1e-12
 
@@ -89,7 +90,7 @@ def masks(shape: Any) -> Any:
 pairs = shapes.flatmap(lambda shape: st.tuples(masks(shape), masks(shape)))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(pairs)
 def test_it_equals_the_plain_formulas(pair: Any) -> None:
     truth, prediction = pair
@@ -97,7 +98,7 @@ def test_it_equals_the_plain_formulas(pair: Any) -> None:
     assert f(truth, prediction) == pytest.approx(reference.boundary_similarity(truth, prediction), abs=EXACT)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(pairs)
 def test_swapping_truth_and_prediction_changes_nothing(pair: Any) -> None:
     truth, prediction = pair
@@ -105,13 +106,13 @@ def test_swapping_truth_and_prediction_changes_nothing(pair: Any) -> None:
     assert f(truth, prediction) == pytest.approx(f(prediction, truth), abs=EXACT)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(shapes.flatmap(masks))
 def test_a_mask_agrees_with_itself(mask: Any) -> None:
     assert (j(mask, mask), f(mask, mask)) == (1.0, 1.0)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(shapes.flatmap(lambda shape: st.lists(masks(shape), min_size=2, max_size=9)))
 def test_frames_in_one_stack_score_as_each_alone(frames: Any) -> None:
     truth, prediction = frames, frames[1:] + frames[:1]
@@ -122,7 +123,7 @@ def test_frames_in_one_stack_score_as_each_alone(frames: Any) -> None:
         assert getattr(together, name).tolist() == getattr(apart, name).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(shapes.flatmap(lambda shape: st.tuples(masks(shape), masks(shape))), st.integers(0, 90))
 def test_any_radius_matches_by_distance(pair: Any, radius: int) -> None:
     truth, prediction = pair
@@ -134,7 +135,7 @@ def test_any_radius_matches_by_distance(pair: Any, radius: int) -> None:
         assert counts.prediction_matched[0] == (square.min(axis=0) <= radius * radius).sum()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(pairs, st.floats(0.3, 12).filter(lambda radius: radius != int(radius)))
 def test_a_disk_off_its_centre_is_grown_as_opencv_does(pair: Any, radius: float) -> None:
     offsets = {(dy, dx) for dx, low, high in fractional_disk(radius) for dy in range(low, high + 1)}

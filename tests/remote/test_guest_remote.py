@@ -144,6 +144,7 @@ def test_an_evaluate_that_cannot_be_loaded_ends_the_start(
     assert words in output
 
 
+@pytest.mark.long
 def test_an_evaluate_that_never_answers_is_ended(
     server: Rehearsal, worker: Operator, folder: Path, tmp_path: Path
 ) -> None:

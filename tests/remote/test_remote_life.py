@@ -108,6 +108,7 @@ def test_a_stop_while_it_scores_hands_back(server: Rehearsal, operator: Operator
     assert status(server, sent) == "finished"
 
 
+@pytest.mark.long
 def test_a_locked_journal_does_not_keep_it(server: Rehearsal, operator: Operator) -> None:
     process = operator.start()
     try:
@@ -147,6 +148,7 @@ def test_workers_of_a_killed_parent_end(server: Rehearsal, operator: Operator) -
         parent.kill()
 
 
+@pytest.mark.long
 def test_several_stop_together(server: Rehearsal, operator: Operator) -> None:
     command = [sys.executable, "-m", "segjudge.remote_challenge_evaluation", "--jobs", "3"]
     parent = subprocess.Popen(command, cwd=ROOT, env=operator.environment, stderr=subprocess.PIPE, text=True)
@@ -285,6 +287,7 @@ def test_a_disk_that_is_full_at_the_start_is_waited_for_too(operator: Operator, 
     assert process.returncode == 0
 
 
+@pytest.mark.long
 def test_a_journal_that_is_damaged_meanwhile_ends_no_worker(server: Rehearsal, operator: Operator) -> None:
     process = operator.start()
     try:
@@ -431,6 +434,7 @@ def _flipped(path: Path) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.long
 def test_annotations_of_another_phase_are_said(operator: Operator, tmp_path: Path) -> None:
     broken = tmp_path / "annotations"
     shutil.copytree(ROOT / "annotations", broken)
@@ -457,6 +461,7 @@ def test_a_check_compares_the_labels(server: Rehearsal, operator: Operator) -> N
     operator.run("--check")
 
 
+@pytest.mark.long
 def test_a_single_run_ends_soon_after_its_last_report_and_says_when_it_waits(
     server: Rehearsal, operator: Operator
 ) -> None:

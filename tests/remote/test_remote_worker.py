@@ -211,6 +211,7 @@ def test_a_message_that_comes_twice_is_recognised(server: Rehearsal, operator: O
     assert operator.jobs()[0]["evaluations"] == 1
 
 
+@pytest.mark.long
 def test_what_is_settled_is_left_alone(server: Rehearsal, operator: Operator) -> None:
     numbers = {final: submitted(server) for final in ("cancelled", "finished", "failed", "archived")}
     for final, number in numbers.items():
@@ -257,6 +258,7 @@ def test_a_resumed_submission_is_new_work(server: Rehearsal, operator: Operator)
     assert [job["outcome"] for job in operator.jobs()] == ["failed", "finished"]
 
 
+@pytest.mark.long
 def test_a_file_that_is_too_large_is_said(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     operator.run("--once", MAX_SUBMISSION_BYTES="1000")
@@ -264,6 +266,7 @@ def test_a_file_that_is_too_large_is_said(server: Rehearsal, operator: Operator)
     assert "larger than the 1,000 bytes" in server.text(row["stderr_file"])
 
 
+@pytest.mark.long
 def test_logs_are_not_sent_where_the_phase_says_so(server: Rehearsal, operator: Operator) -> None:
     services = Services(str(server.data))
     config = services.store.require(ChallengePhase, 1).config
@@ -388,6 +391,7 @@ def test_a_fault_of_ours_is_tried_twice_then_given_back_with_a_number(
     assert "ALERT" in output
 
 
+@pytest.mark.long
 def test_a_result_that_the_server_refuses_ends_as_failed(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     operator.run("--once")
@@ -584,6 +588,7 @@ def test_the_sweep_leaves_a_large_upload_its_two_hours(server: Rehearsal, operat
     lost(server, sending, status="cancelled")
 
 
+@pytest.mark.long
 def test_the_sweep_leaves_other_statuses_alone(server: Rehearsal, operator: Operator) -> None:
     numbers = {name: submitted(server) for name in ("archived", "partially_evaluated", "submitting")}
     for name, number in numbers.items():

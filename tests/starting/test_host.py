@@ -168,6 +168,7 @@ def test_an_empty_truth_is_told_to_a_host_and_not_to_a_participant(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_one_command_builds_what_both_platforms_take_of_a_truth_of_many_images(tmp_path: Path, capsys: Any) -> None:
     truth = coco_keypoints(tmp_path)
     document = json.loads(truth.read_text())

@@ -239,6 +239,7 @@ def test_check_names_what_is_not_pinned_or_not_there(
     assert bool(sentence) == ("requirements.txt" in out)
 
 
+@pytest.mark.long
 def test_run_and_build_say_that_the_requirements_name_another_version(root: Path, tmp_path: Path, capsys: Any) -> None:
     folder = made(tmp_path / "mine", "davis2017", root)
     assert main(["build", "--no-kernel", str(folder)]) == 0

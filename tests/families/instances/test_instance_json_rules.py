@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.instances import submission
 from segjudge.evaluation_script.files.problems import Flaw
+from tests.drawing import examples
 
 SIZES = (1, 2, 3, 7, 50, 1 << 20)
 
@@ -41,7 +42,7 @@ notes = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     sent=st.lists(st.dictionaries(st.sampled_from("xyz"), notes, max_size=3), max_size=5),
     indent=st.sampled_from([None, 0, 3]),

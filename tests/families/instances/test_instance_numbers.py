@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pycocotools.mask as coco
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from segjudge.cli import main
@@ -27,6 +27,7 @@ from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.scoring import scorer
 from tests.backends import use_numpy
 from tests.builders import count_results, score_instances, zipped
+from tests.drawing import examples
 from tests.families.instances.test_instances import EVERY_PAIR, box, encoded, official, ours
 
 EXACT = 1e-9
@@ -170,7 +171,7 @@ def crowded_images(draw: Any) -> tuple[Any, Any]:
     return truth, found
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(images=crowded_images())
 def test_an_annotation_of_id_zero_is_lost_as_in_pycocotools(
     images: tuple[Any, Any], tmp_path_factory: pytest.TempPathFactory

@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
@@ -24,6 +24,7 @@ from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import backend
 from tests.builders import count_results, score_instances, zipped
+from tests.drawing import examples
 
 coco = pytest.importorskip("pycocotools.mask")
 SIZE = (30, 40)
@@ -113,7 +114,7 @@ def ours(truth: Any, found: Any, protocol: Any, folder: Path) -> tuple[Any, Any]
     return counted.rank_detections().curves(EVERY_PAIR), counted.compute().warnings
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     seed=st.integers(0, 2**32 - 1),
     images=st.integers(1, 8),
@@ -373,7 +374,7 @@ def test_packed_documents_are_splits(tmp_path: Path) -> None:
     assert set(instance_truth.read(str(paths[0]))) == {"easy", "hard"}
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     st.lists(
         st.tuples(st.text(alphabet=[chr(c) for c in range(40, 120)], max_size=25), st.integers(0, 400)), max_size=20
@@ -389,7 +390,7 @@ def test_many_masks_are_judged_as_each_alone(pairs: Any) -> None:
             assert fault > 0, (text, pixels, error)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.integers(0, 2**28), min_size=1, max_size=30))
 def test_runs_are_compressed_as_pycocotools_does(runs: list[int]) -> None:
     text = rle.compress(runs)

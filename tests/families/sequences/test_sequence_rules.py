@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -37,6 +37,7 @@ from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.similarity import Counts, Region, fractional_disk, region_similarity
 from segjudge.evaluation_script.masks.stack import labels_in
 from tests.builders import drawn, label_zip, png, score_sequences, stack_of, zipped
+from tests.drawing import examples
 from tests.families.sequences.test_sequences import BIG, BOTH, NONE, ONE, SMALL, TRUTH, score
 
 TWO = (SMALL * 2).astype(np.uint8)
@@ -288,7 +289,7 @@ def test_a_label_of_one_pixel_is_found_wherever_it_lies(label: int, place: int) 
     assert 0 not in labels_in(image)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(hnp.arrays(np.uint8, (2, 3, 4), elements=st.sampled_from([0, 1, 2, 30, 99, 255])))
 def test_many_labels_are_exactly_those_that_occur(image: Any) -> None:
     expected = sorted(set(image.reshape(-1).tolist()) - {0})

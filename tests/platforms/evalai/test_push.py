@@ -283,6 +283,7 @@ def test_a_reason_that_is_given_twice_is_reported_once_with_a_key_that_is_there(
     assert [problem.subject for problem in RejectedError(body).locate(build(str(fork)).path)] == ["title"]
 
 
+@pytest.mark.long
 def test_what_only_saving_refuses_is_reported_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
     edit(fork, lambda config: config.update(title="J&F 2026"))
     done = segjudge(fork, server, "push", "--repository", "me/slug")
