@@ -6,8 +6,8 @@ import os
 import resource
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # loading `typing` takes as long as Python takes to start
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 

@@ -300,12 +300,12 @@ _SHARP = str(ROOT / "examples/instances-dev/sharp.json")
 @pytest.mark.parametrize(
     ("statement", "ours", "others", "slow"),
     [
-        ("import segjudge", 1, 10, _SLOW | {"numpy", "argparse"}),
-        ("main(['--help'])", 6, 40, _SLOW | {"numpy", "dataclasses", "json", "zipfile"}),
-        ("main(['score', '--help'])", 26, 75, _SLOW | {"numpy"}),
-        (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", 69, 185, _SCORING),
-        (f"main(['score', {str(STRONG)!r}, '--truth', {_TRUTHS[0]!r}, '--protocol', 'davis2017'])", 59, 180, _ON_TRUTH),
-        (f"main(['score', {_SHARP!r}, '--truth', {_TRUTHS[1]!r}, '--protocol', 'places2017'])", 61, 205, _ON_TRUTH),
+        ("import segjudge", 1, 8, _SLOW | {"numpy", "argparse", "typing", "pathlib"}),
+        ("main(['--help'])", 6, 50, _SLOW | {"numpy", "dataclasses", "json", "zipfile", "pathlib"}),
+        ("main(['score', '--help'])", 26, 102, _SLOW | {"numpy"}),
+        (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", 69, 197, _SCORING),
+        (f"main(['score', {str(STRONG)!r}, '--truth', {_TRUTHS[0]!r}, '--protocol', 'davis2017'])", 59, 193, _ON_TRUTH),
+        (f"main(['score', {_SHARP!r}, '--truth', {_TRUTHS[1]!r}, '--protocol', 'places2017'])", 61, 194, _ON_TRUTH),
     ],
     ids=["import", "help", "score --help", "score --phase", "score sequences", "score instances"],
 )
