@@ -38,10 +38,14 @@ NOTHING = 5
 PATIENCE = 20.0
 #: The parts that run at once, for each core: most tests wait for others most of the time.
 AT_ONCE = 2
-#: A part has files of so many bytes, so that parts take about equally long and no core is left without one at the end.
-PART_BYTES = 150_000
-#: Rooms whose tests wait or work longest for their size, the slowest first: their parts come first, and are smaller.
-SLOW_ROOMS = ("tests/remote", "tests/house", "tests/code_upload", "tests/server", "tests/journeys", "tests/report")
+#: A part has files of so many bytes: each part loads what it tests anew.
+PART_BYTES = 300_000
+#: Rooms whose tests wait or work longest for their size, the slowest first: their parts come first, and are a quarter as
+#: large, so that parts take about equally long and no core is left without one at the end.
+SLOW_ROOMS = (
+    "tests/server", "tests/remote", "tests/code_upload", "tests/report", "tests/house", "tests/commands", "tests/journeys",
+    "tests/starting", "tests/system", "tests/platforms/evalai", "tests/platforms/codabench",
+)  # fmt: skip
 #: What Linux does with processes: send one a signal when its parent ends; give those who lost their parent to this one.
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 
@@ -126,7 +130,7 @@ def _groups() -> list[list[str]]:
     files = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
     groups: list[list[str]] = []
     slow = [file for room in SLOW_ROOMS for file in files if file.startswith(f"{room}/")]
-    for chosen, most in ((slow, PART_BYTES // 2), ([file for file in files if file not in slow], PART_BYTES)):
+    for chosen, most in ((slow, PART_BYTES // 4), ([file for file in files if file not in slow], PART_BYTES)):
         size = most
         for file in chosen:
             if size >= most:

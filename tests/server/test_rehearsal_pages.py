@@ -73,6 +73,7 @@ def test_the_first_board_of_the_demo_shows_places_history_and_reports_with_pictu
     assert 'class="poster"' in text
 
 
+@pytest.mark.long
 def test_the_board_of_things_and_stuff_has_reports_with_pictures_for_all(server: Rehearsal) -> None:
     name = "photo-panoptic"
     waited(lambda: len(server.get(leaderboard_path(name)).json().get("results", ())) == len(SAMPLES[name]))
@@ -89,6 +90,7 @@ def test_the_board_of_things_and_stuff_has_reports_with_pictures_for_all(server:
     assert re.search(r'data-stream="dev/[^"]+#\d+"', text), "a photograph under the segments"
 
 
+@pytest.mark.long
 def test_two_rows_are_compared(server: Rehearsal) -> None:
     waited(lambda: len(server.get(leaderboard_path("photo-videos")).json().get("results", ())) == 6)
     host, aurora = server.session("host"), server.session("aurora")
@@ -154,6 +156,7 @@ def test_a_submission_from_the_form_to_the_leaderboard(server: Rehearsal, page: 
     assert "From the form" in mine.inner_text()
 
 
+@pytest.mark.long
 def test_an_upload_shows_how_far_it_is(server: Rehearsal, page: Any, tmp_path: Path) -> None:
     log_in(page, server, "aurora")
     large = tmp_path / "large.zip"
