@@ -111,6 +111,9 @@ def test_what_the_tables_of_a_comparison_hold(comparison: Comparison) -> None:
     assert losses.tolist() == pytest.approx([1 - value for value in comparison.table["value"]])
     assert [change.case for change in comparison.changes()] == ["crossing", "late-guest", "solo"]
     assert {change.case for change in comparison.changes() if change.has_flipped} == {"crossing", "late-guest"}
+    ends = re.findall(r'<path d="M([-.\d]+) 0H([-.\d]+)"/><path class="mean"', comparison.page())
+    lowest, highest = zip(*ends, strict=True)
+    assert (min(map(float, lowest)), max(map(float, highest))) == (0, 100), "intervals fill their pictures"
 
 
 def test_saved_scores_are_compared_without_the_truth(

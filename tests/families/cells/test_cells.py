@@ -293,6 +293,10 @@ def test_a_page_draws_cells_and_says_what_costs(tmp_path: Path) -> None:
     for words in ("Where OP_CTB is lost", "cells that share a prediction with others, of TRA", "cell 4", "merged"):
         assert words in text
     assert main(["show", "--truth", str(truth), "--protocol", "ctc", "--out", str(tmp_path / "show")]) == 0
+    truth = write(tmp_path / "one", truth_files("01", [frame(c1=(0, 0))], [[1, 0, 0, 0]]))
+    sent = write(tmp_path / "moved", sent_files("01", [frame(c1=(1, 0))], [[1, 0, 0, 0]]))
+    assert main(["report", str(sent), "--truth", str(truth), "--protocol", "ctc", "--out", str(out)]) == 0
+    assert "33 % of the truth is missed, 33 % of what is sent surplus" in out.read_text(encoding="utf-8")
 
 
 def test_counts_of_a_part_that_no_sequence_gives_are_refused(tmp_path: Path) -> None:

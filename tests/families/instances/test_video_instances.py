@@ -189,7 +189,7 @@ NONE = [None] * FRAMES
 
 
 def with_mask(mask: Any) -> dict[str, Any]:
-    return found([None, mask, None, None])
+    return found([MASK, mask, None, None])
 
 
 def text(*records: Any) -> bytes:

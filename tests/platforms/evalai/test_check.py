@@ -383,6 +383,14 @@ def test_a_value_beyond_its_limit_is_told_the_limit(bundle: Path, tmp_path: Path
         assert any(f"{key}: {words}" in str(problem) for problem in problems), problems
 
 
+@pytest.mark.parametrize("value", [None, ""])
+def test_texts_that_the_server_does_not_keep_may_be_empty(value: str | None, bundle: Path, tmp_path: Path) -> None:
+    empty = {"github_branch": value, "evaluation_module_error": value}
+    assert [
+        problem for problem in changed(bundle, tmp_path, lambda config: config.update(empty)) if problem.error
+    ] == []
+
+
 def test_a_report_is_left_or_not(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, *others = PHASES
     monkeypatch.setattr(agreement, "read_phases", lambda *_: (replace(first, report="all"), *others))  # type: ignore[arg-type]
