@@ -145,6 +145,9 @@ def test_a_long_text_is_read_as_a_short_one(
     assert checked.fault.tolist() == [0] * len(masks)
     assert checked.area.tolist() == [sum(runs[1::2]) for runs in masks]
     assert [rle.runs_of(rle.compress(runs), sum(runs)).tolist() for runs in masks] == masks
+    broken = [[*runs[:-1], -1, runs[-1] + 1] for runs in masks]  # which fill the image all the same
+    checked = checks.check_masks([rle.compress(runs) for runs in broken], np.array([sum(runs) for runs in broken]))
+    assert checked.fault.tolist() == [3] * len(masks)
 
 
 def test_runs_are_compressed_as_they_are_defined() -> None:
