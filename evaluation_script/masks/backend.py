@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
-from typing import Callable, Collection, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Callable, Collection, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class NumpyBackend:
     """Numpy, with Pillow and pycocotools for what it does not do."""
 
     name = "numpy"
+    #: Whether other threads run while its functions do.
+    lets_threads_run = False
 
     def __init__(self, reason: str = "") -> None:
         #: In a few words what does the work, and why.
@@ -198,7 +200,7 @@ class NumpyBackend:
 
     # ── detections ──
 
-    def read_records(self, text: str) -> Optional[RecordTable]:
+    def read_records(self, text: Union[str, bytes]) -> Optional[RecordTable]:
         """Return the first records of a text, each with a comma behind it; None where the JSON parser has to."""
         del text
         return None
@@ -253,6 +255,7 @@ class CompiledBackend(NumpyBackend):
     """The kernel; fractions are computed here from the whole numbers that it returns."""
 
     name = "kernel"
+    lets_threads_run = True
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__()
@@ -364,7 +367,7 @@ class CompiledBackend(NumpyBackend):
         masks = pack_texts([first_mask, second_mask])
         return int(self._kernel.overlaps(masks, masks, _TWO_MASKS)[0])
 
-    def read_records(self, text: str) -> Optional[RecordTable]:
+    def read_records(self, text: Union[str, bytes]) -> Optional[RecordTable]:
         return self._kernel.records(text)
 
     def order_by_score(self, score: Array, group: Array) -> Array:

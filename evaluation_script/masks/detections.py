@@ -211,6 +211,7 @@ class RecordTable:
     They stand at the start of a text, up to where the next one begins.
     """
 
+    #: Empty where it was given as bytes, which are not kept.
     text: str
     end: int
     #: Ids of images or videos, and of categories.

@@ -11,6 +11,7 @@ import os
 import struct
 import sys
 import zlib
+from dataclasses import replace
 from functools import lru_cache
 from typing import Callable, Iterator, List, Optional, Tuple, Union
 
@@ -136,11 +137,11 @@ class Kernel:
                 break
         return None
 
-    def records(self, text: str) -> Optional[RecordTable]:
+    def records(self, text: Union[str, bytes]) -> Optional[RecordTable]:
         """Return the records of the usual form that begin a text, each with a comma behind it; None without any."""
-        if not text.isascii():
+        if isinstance(text, str) and not text.isascii():
             return None
-        data = text.encode("ascii")
+        data = text.encode("ascii") if isinstance(text, str) else text
         rows = np.empty((len(data) // _SHORTEST_RECORD + 1, _RECORD_COLUMNS), np.int64)
         masks, frames = np.empty(len(data) + 1, np.uint8), np.empty((len(data) // _SHORTEST_FRAME + 1, 3), np.int64)
         count, used, end = (ctypes.c_int64(0) for _ in range(3))
@@ -152,7 +153,8 @@ class Kernel:
             if status == _FINE:
                 frames = frames[: used.value].copy()
                 shown = None if frame_table is None else frames
-                return _record_table(text, end.value, rows[: count.value], masks, shown)
+                table = _record_table(data, end.value, rows[: count.value], masks, shown)
+                return table if isinstance(text, bytes) else replace(table, text=text)
         return None
 
     def order(self, score: Array, group: Array) -> Array:
@@ -198,15 +200,15 @@ class Kernel:
         return precision, true_counts
 
 
-def _record_table(text: str, end: int, rows: Array, masks: Array, frames: Optional[Array]) -> RecordTable:
+def _record_table(data: bytes, end: int, rows: Array, masks: Array, frames: Optional[Array]) -> RecordTable:
     image, category, digits, decimals = rows.T[:4]
     # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
     score = digits / 10.0 ** np.maximum(decimals, 0)
     unusual = np.flatnonzero(decimals < 0)
-    score[unusual] = [float(text[start:stop]) for start, stop in rows[unusual, 4:6].tolist()]
+    score[unusual] = [float(data[start:stop]) for start, stop in rows[unusual, 4:6].tolist()]
     length = int(rows[-1, 9] if frames is None else frames[-1, -1])
     columns = (image, category, score, rows[:, 6:8], rows[:, 8:10], rows[:, 10], rows[:, 11])
-    return RecordTable(text, end, *columns, masks[:length].tobytes(), frames)
+    return RecordTable("", end, *columns, masks[:length].tobytes(), frames)
 
 
 @lru_cache(maxsize=64)

@@ -6,9 +6,10 @@ import heapq
 import math
 import os
 import signal
+import threading
 import traceback
 from contextlib import suppress
-from typing import TYPE_CHECKING, Callable, Generic, Iterator, List, Sequence, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Callable, Dict, Generic, Iterator, List, Sequence, Tuple, TypeVar, Union
 
 from ..files.problems import Flaw, HostError, SubmissionError
 from ..values import dataclass
@@ -102,6 +103,59 @@ def results_of_processes(
             yield result
     finally:
         pool.end()
+
+
+def results_of_threads(work: Callable[[int], _Result], count: int, jobs: int) -> List[_Result]:
+    """Return the results for so many items, from so many threads: for work that is mostly the kernel's."""
+    results: Dict[int, _Result] = {}
+    errors: List[BaseException] = []
+    numbers = iter(range(count))
+
+    def take_items() -> None:
+        try:
+            for number in numbers:
+                results[number] = work(number)
+                if errors:
+                    return
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            errors.append(error)
+
+    threads = [threading.Thread(target=take_items, daemon=True) for _ in range(min(jobs, count) - 1)]
+    started: List[threading.Thread] = []
+    with suppress(RuntimeError):  # no other one may be started: those that run do the work
+        for thread in threads:
+            thread.start()
+            started.append(thread)
+    take_items()
+    for thread in started:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [results[number] for number in range(count)]
+
+
+class Meanwhile(Generic[_Result]):
+    """Something that another process does meanwhile, or this one when it is asked for, where that cannot."""
+
+    def __init__(self, work: Callable[[], _Result]) -> None:
+        self._work = work
+        self._pool = _Pool(lambda _: work(), [1], 1) if _may_fork() else None
+
+    def is_awaited(self) -> bool:
+        """Return whether the process still works."""
+        return self._pool is not None and any(not reader.poll() for reader in self._pool.readers)
+
+    def result(self) -> _Result:
+        """Wait for the result."""
+        with suppress(Exception):  # which this process meets again, and raises
+            for _, result in self._pool.results() if self._pool is not None else ():
+                return result
+        return self._work()
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        if self._pool is not None:
+            self._pool.end()
 
 
 def _may_fork() -> bool:

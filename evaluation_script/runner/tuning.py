@@ -15,7 +15,7 @@ from typing import Iterator
 
 _THREADS = "OPENBLAS_NUM_THREADS"
 #: Parameters of glibc's `mallopt`, and the bytes up to which freed blocks are kept instead of given back.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _KEPT, _LARGEST_KEPT = 256 << 20, 64 << 20
 #: So many objects are made before Python looks for cycles among them.
 _GARBAGE = 100_000
@@ -35,6 +35,7 @@ def reuse_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT)
         mallopt(_TRIM_THRESHOLD, _KEPT)
+        mallopt(_ARENA_MAX, 1)  # else what one thread freed no other one uses
 
 
 @contextmanager

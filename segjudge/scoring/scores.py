@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, describe_unknown
+from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, describe_unknown, engine_of
 from segjudge.evaluation_script.families.base.family import (
     FamilyProtocol,
     Progress,
@@ -21,10 +22,10 @@ from segjudge.evaluation_script.families.base.family import (
     ignore_progress,
 )
 from segjudge.evaluation_script.families.base.reports import Report, Row
-from segjudge.evaluation_script.families.base.truth import SplitTruth
+from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
 from segjudge.evaluation_script.files import Problem, SubmissionError, name_hint, name_list
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.runner.parallel import WHOLE, cores
+from segjudge.evaluation_script.runner.parallel import WHOLE, Meanwhile, cores
 from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
 from segjudge.evaluation_script.values import dataclass
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from segjudge.evaluation_script.scoring import Phase
+
+#: Bytes of a truth from which on another process reads it.
+_LARGE = 1 << 22
 
 
 def load(path: str | os.PathLike[str]) -> Scores:
@@ -315,6 +319,8 @@ class PreparedScoring:
     notes: list[str] = field(default_factory=list)
     #: What asked for it, where it can be asked again.
     request: ScoreRequest | None = None
+    #: What tells truth and results from others, where that is known.
+    digests: tuple[str, str] | None = None
 
     def score(self, progress: Progress = ignore_progress) -> Scores:
         """Score in this process and those that it forks."""
@@ -328,7 +334,8 @@ class PreparedScoring:
     def provenance(self) -> dict[str, Any]:
         protocols = {split: scorer.rules.protocol for split, scorer in self.scorers.items()}
         limits = numbers_of(next(iter(self.scorers.values())).rules.limits)
-        return provenance(protocols, digest_of(self.truth), digest_of(self.results), backend().name, limits)
+        truth, results = self.digests or (digest_of(self.truth), digest_of(self.results))
+        return provenance(protocols, truth, results, backend().name, limits)
 
 
 def find_protocol(protocol: str | FamilyProtocol) -> FamilyProtocol:
@@ -357,7 +364,7 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
     if is_packed(path):
         fault = "is an annotation file that `pack` made, not results"
         raise SubmissionError.of(Problem(path, fault, "Name the results first, and this file as the truth"))
-    annotations = open_truth(source, rules.protocol, progress)
+    rules, annotations, digests = _open_truth(path, source, rules, progress)
     truths, notes = annotations.splits, list(annotations.notes)
     split = request.split or source.subset
     if split and split not in truths:
@@ -366,7 +373,25 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
     for name in [split] if split else truths:
         notes += [f"{name}: {note}" for note in truths[name].list_oddities(rules.protocol)]
         scorers[name] = Scorer(name, choose_sequences(truths[name], request.sequences, rules.protocol), rules)
-    return PreparedScoring(path, source.path, scorers, notes, request)
+    return PreparedScoring(path, source.path, scorers, notes, request, digests)
+
+
+def _open_truth(
+    path: str, source: TruthSource, rules: ScoringRules, progress: Progress
+) -> tuple[ScoringRules, AnnotationFile[SplitTruth], tuple[str, str] | None]:
+    """Open a truth; by another process where it is large, while this one begins to read the results."""
+    read_ahead = engine_of(rules.protocol.family).read_ahead
+    if rules.jobs == 1 or not read_ahead or not os.path.isfile(source.path) or os.path.getsize(source.path) < _LARGE:
+        return rules, open_truth(source, rules.protocol, progress), None
+
+    def read() -> tuple[AnnotationFile[SplitTruth], str]:
+        return open_truth(source, rules.protocol), digest_of(source.path)
+
+    with closing(Meanwhile(read)) as truth:
+        ahead = read_ahead(path, rules.protocol, rules, truth.is_awaited)
+        digest = digest_of(path) if ahead else ""
+        annotations, digest_of_truth = truth.result()
+    return replace(rules, ahead=ahead), annotations, (digest_of_truth, digest) if digest else None
 
 
 def prepare_phase(

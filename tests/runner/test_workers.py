@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,13 @@ import pytest
 
 from segjudge.evaluation_script.files.problems import Flaw, HostError
 from segjudge.evaluation_script.runner import parallel
-from segjudge.evaluation_script.runner.parallel import cores, results_of_processes, shares
+from segjudge.evaluation_script.runner.parallel import (
+    Meanwhile,
+    cores,
+    results_of_processes,
+    results_of_threads,
+    shares,
+)
 from tests.runner.test_guard import is_gone
 
 CODE = """
@@ -94,6 +101,39 @@ def test_results_of_one_process_come_where_no_other_may_be_started(monkeypatch: 
         b"3",
         b"4",
     ]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 9])
+def test_threads_give_results_in_order_whether_or_not_others_may_be_started(
+    jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert results_of_threads(str, 5, jobs) == ["0", "1", "2", "3", "4"]
+
+    def forbidden(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", forbidden)
+    assert results_of_threads(str, 5, jobs) == ["0", "1", "2", "3", "4"]
+    with pytest.raises(ZeroDivisionError):
+        results_of_threads(lambda number: 1 // number, 3, jobs)
+
+
+def test_what_another_process_does_meanwhile_is_done_here_where_it_fails() -> None:
+    ours, calls = os.getpid(), []
+
+    def work() -> bool:
+        calls.append(os.getpid())
+        return os.getpid() == ours
+
+    def dies() -> bool:
+        return work() or os._exit(3)
+
+    for job, here in ((work, False), (dies, True)):
+        meanwhile = Meanwhile(job)
+        assert meanwhile.result() == here
+        assert not meanwhile.is_awaited()
+        meanwhile.close()
+    assert calls == [ours]
 
 
 def test_more_items_than_tickets_are_all_done() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Generic, Mapping, Optional, Protocol, Sequence, Type, TypeVar
+from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Protocol, Sequence, Type, TypeVar
 
 from ...runner.parallel import Part
 from ...values import dataclass
@@ -62,5 +62,7 @@ class Engine(Generic[Truth, Rules, Counts]):
     check: Callable[[Counts], None] = lambda _counts: None
     #: Imports what reads the losses of a submission, if the family shows any; most phases keep none.
     load_losses: Optional[Callable[[], LossReader]] = None
+    #: Reads of a submission what needs no truth, while it is asked to go on; large truths are read meanwhile.
+    read_ahead: Optional[Callable[[str, Rules, ScoringRules, Callable[[], bool]], List[Any]]] = None
     #: Parts for each worker of a cluster: the last ones keep none waiting for long, and each costs little to begin.
     parts_each: int = 2

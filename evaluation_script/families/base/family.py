@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import Field
-from typing import Any, Callable, ClassVar, Dict, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ...files import ArchiveLimits
 from ...values import dataclass
@@ -78,6 +78,8 @@ class ScoringRules:
     strict: bool = False
     #: So many processes share the scoring.
     jobs: int = 1
+    #: What was read of a submission before its truth; whoever reads the rest takes it out.
+    ahead: Optional[List[Any]] = None
 
 
 #: Called with the name of the next item, the number of items done and the number of all items.

@@ -11,6 +11,7 @@ from ...files.problems import SubmissionError, quantity, verb
 from ...masks.backend import backend
 from ...masks.detections import CappedRange, RankedBits
 from ...masks.stack import Array
+from ...runner.parallel import results_of_threads
 from ...values import dataclass
 from ..base.accumulator import Accumulator
 from ..base.reports import Report, deal_groups, judge_matches
@@ -59,6 +60,8 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         super().__init__(protocol, strict=strict)
         #: The ids of all images, in the truth's order, and all categories.
         self.images, self.categories = images, categories
+        #: So many threads draw its curves.
+        self.jobs = 1
         #: What was noted before anything was matched.
         self.notes = list(notes)
         self._parts: List[InstanceCounts] = []
@@ -128,7 +131,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         counts = self.join_parts()
         if self._ranked is None or self._ranked[0] is not counts:
             categories = len(self.categories) * self.protocol.aspects
-            self._ranked = counts, MatchedDetections(counts, categories, self.protocol.detections)
+            self._ranked = counts, MatchedDetections(counts, categories, self.protocol.detections, self.jobs)
         return self._ranked[1]
 
     def compute(self) -> InstanceScore:
@@ -227,8 +230,8 @@ class _Curves:
 class MatchedDetections:
     """Detections matched once, from which curves are drawn."""
 
-    def __init__(self, counts: InstanceCounts, categories: int, caps: Sequence[int]) -> None:
-        self.truth, self.caps, self.categories = counts.truth, caps, categories
+    def __init__(self, counts: InstanceCounts, categories: int, caps: Sequence[int], jobs: int = 1) -> None:
+        self.truth, self.caps, self.categories, self._jobs = counts.truth, caps, categories, jobs
         detections = counts.detections
         # Of equal scores the first image's, the first there.
         order = backend().order_by_score(detections["score"], detections["category"])
@@ -242,7 +245,8 @@ class MatchedDetections:
         shape = (len(AREAS), len(self.caps), self.categories, len(THRESHOLDS))
         precision, recall = -np.ones((*shape, len(RECALLS))), -np.ones(shape)
         needed = _NeededCounts(counts)
-        for category in np.flatnonzero(counts.any(axis=1)).tolist():
+
+        def draw(category: int) -> None:
             area, cap, ranges = self._pairs_with_truth(counts[category], pairs)
             if ranges:
                 points, true_counts = backend().read_precision(
@@ -250,6 +254,9 @@ class MatchedDetections:
                 )
                 precision[area, cap, category] = points
                 recall[area, cap, category] = true_counts / counts[category, area, None]
+
+        categories = np.flatnonzero(counts.any(axis=1)).tolist()
+        results_of_threads(lambda index: draw(categories[index]), len(categories), self._jobs)
         return _Curves(precision.transpose(3, 4, 2, 0, 1), recall.transpose(3, 2, 0, 1))
 
     def without_each(self, pairs: Sequence[_Pair], group: Array, groups: int) -> List[_Curves]:
@@ -260,7 +267,8 @@ class MatchedDetections:
         precision, recall = -np.ones(shape), -np.ones(shape)
         needed, last = _NeededCounts(counts), len(self.caps) - 1
         whole, recalls_alone = [pair for pair in pairs if pair[1] == last], [pair for pair in pairs if pair[1] < last]
-        for category in np.flatnonzero(counts.any(axis=(1, 2))).tolist():
+
+        def draw(category: int) -> None:
             ranked, has_truth = self.of(category), counts[category].any(axis=1)
             group_of = group[ranked.image]
             for area, cap, ranges in (self._pairs_with_truth(has_truth, some) for some in (whole, recalls_alone)):
@@ -274,6 +282,9 @@ class MatchedDetections:
                 if points.size:
                     precision[area, cap, category] = np.where(remaining > 0, points.mean(axis=3), -1)
                 recall[area, cap, category] = np.where(remaining > 0, true_counts / np.maximum(remaining, 1), -1)
+
+        categories = np.flatnonzero(counts.any(axis=(1, 2))).tolist()
+        results_of_threads(lambda index: draw(categories[index]), len(categories), self._jobs)
         precision, recall = precision.transpose(3, 4, 2, 0, 1), recall.transpose(3, 4, 2, 0, 1)
         return [_Curves(precision[number][:, None], recall[number]) for number in range(groups)]
 

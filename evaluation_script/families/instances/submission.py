@@ -12,9 +12,11 @@ import codecs
 import dataclasses
 import json
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import field, replace
-from typing import Any, AnyStr, Callable, Iterator, List, NoReturn, Optional, Pattern, Tuple
+from operator import itemgetter
+from typing import Any, AnyStr, Callable, Iterator, List, NoReturn, Optional, Pattern, Tuple, Union
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from ...masks.backend import backend
 from ...masks.detections import RecordTable
 from ...masks.run_lengths import MaskTexts, join_texts, pack_texts
 from ...masks.stack import Array
-from ...runner.parallel import results_of_processes
+from ...runner.parallel import results_of_processes, results_of_threads
 from ...runner.tuning import without_collector
 from ...values import dataclass
 from ..base.family import ScoringRules
@@ -68,11 +70,15 @@ _COSTLIEST_RECORD = 160 << 20
 _BYTES_OF_PASS = 160 << 20
 #: So many records more are held than are within the cap, until those beyond it are left out.
 _MOST_BEYOND = 1 << 16
+#: Up to so many groups of records are counted one by one.
+_MOST_GROUPS = 1 << 22
 #: What one without a mask takes, beside its keypoints of 16 each.
 _BYTES_OF_RECORD = 88
 #: An error further than this from the end of what was read is an error whatever follows.
 _NEAR_THE_END = 64
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
+#: Some of the records, as they were sent or already as a table.
+RawPart = Union[bytes, RecordTable]
 
 
 @dataclass(frozen=True)
@@ -107,15 +113,19 @@ def read_within_cap(
 
     With `only`, rising indices of images, all is checked and what is of these images returned.
     """
-    return _read(path, _Checker(images, protocol, only, capped=True), rules.limits, rules.jobs)
+    return _read(path, _Checker(images, protocol, only, capped=True), rules.limits, rules.jobs, rules.ahead)
 
 
-def _read(path: str, checker: _Checker, limits: ArchiveLimits, jobs: int = 1) -> InstanceRecords:
+def _read(
+    path: str, checker: _Checker, limits: ArchiveLimits, jobs: int = 1, ahead: Optional[List[RawPart]] = None
+) -> InstanceRecords:
     files, name = _open_records(path, checker.protocol, limits)
     try:
         member = UPLOAD if name == JSON_NAME else name
         try:
-            return _join_parts(_check_parts(lambda: files.read_chunks(name), checker, jobs), checker, limits)
+            return _join_parts(
+                _check_parts(lambda: files.read_chunks(name), checker, jobs, ahead or []), checker, limits
+            )
         except Flaw as flaw:
             remedy = flaw.remedy.replace(EXAMPLE, _example_of(checker.protocol))
             raise SubmissionError.of(Problem(member, flaw.fault, remedy)) from None
@@ -186,23 +196,67 @@ class _CheckedPart:
     beyond: List[Array] = field(default_factory=list)
 
 
-def _check_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs: int) -> Iterator[_CheckedPart]:
-    """Yield all records, some at a time; checked by several processes where borders of records are what they seem."""
-    raw = _cut_raw_json(source()) if jobs > 1 else []
+def read_ahead(
+    path: str, protocol: InstanceProtocol, rules: ScoringRules, goes_on: Callable[[], bool]
+) -> List[RawPart]:
+    """Return what of a submission needs no truth, read as far as it goes on; nothing where anything is wrong."""
+    try:
+        files, name = _open_records(path, protocol, rules.limits)
+        try:
+            return _read_raw(files.read_chunks(name), goes_on)
+        finally:
+            files.close()
+    except (Flaw, SubmissionError):
+        return []
+
+
+def _read_raw(source: Iterator[bytes], goes_on: Callable[[], bool]) -> List[RawPart]:
+    """Return the parts of a list, of the usual form the first of them as tables; nothing when they cannot be cut."""
+    raw: List[RawPart] = []
+    try:
+        for raw_part in _cut_raw_json(source):
+            usual = not raw or (isinstance(raw[-1], RecordTable) and goes_on())
+            raw.append((usual and _read_table(raw_part)) or raw_part)
+    except _NotCutError:
+        return []
+    return raw
+
+
+def _read_table(raw_part: bytes) -> Optional[RecordTable]:
+    """Return the records of a part of the usual form; None where the JSON parser has to."""
+    table = backend().read_records(raw_part + b",")
+    return table if table is not None and table.end > len(raw_part) else None
+
+
+def _check_parts(
+    source: Callable[[], Iterator[bytes]], checker: _Checker, jobs: int, ahead: List[RawPart]
+) -> Iterator[_CheckedPart]:
+    """Yield all records, some at a time; checked side by side where borders of records are what they seem."""
+    raw = ahead[:] or (_read_raw(source(), lambda: False) if jobs > 1 else [])
+    ahead.clear()
     if raw:
 
         def check_part(number: int) -> Tuple[int, Optional[_CheckedPart]]:
+            raw_part, raw[number] = raw[number], b""
+            table = raw_part if isinstance(raw_part, RecordTable) else _read_table(raw_part)
+            with suppress(*UNUSUAL):
+                if table is not None:
+                    return number, copy(checker).check_table(table, table.end - 1)
+            if isinstance(raw_part, RecordTable):
+                return number, None
             try:
-                text = raw[number].decode("utf-8")
-                table = backend().read_records(f"{text},")
-                if table is None or table.end <= len(text):
-                    return number, checker.check(_JsonPart(_parse_records(text), len(text)))
-                return number, checker.check(_JsonPart(table, len(text)))
+                text = raw_part.decode("utf-8")
+                return number, copy(checker).check(_JsonPart(_parse_records(text), len(text)))
             except (json.JSONDecodeError, UnicodeDecodeError):
                 return number, None
 
-        results_by_number = dict(results_of_processes(check_part, list(map(len, raw)), jobs, lambda _: None))
-        results = [checked_part for _, checked_part in sorted(results_by_number.items()) if checked_part is not None]
+        if isinstance(raw[0], RecordTable):
+            pairs = results_of_threads(check_part, len(raw), jobs)
+        else:
+            pairs = sorted(
+                results_of_processes(check_part, list(map(len, raw)), jobs, lambda _: None), key=itemgetter(0)
+            )
+        results = [checked_part for _, checked_part in pairs if checked_part is not None]
         if len(results) == len(raw):
             yield from results
             return
@@ -292,19 +346,21 @@ class _Checker:
     def check(self, json_part: _JsonPart) -> _CheckedPart:
         """Return these records as columns, and what is wrong with any of them."""
         records = json_part.records
-        self._part = _CheckedPart(len(records), json_part.length)
         if isinstance(records, RecordTable):
             try:
-                self._keep(read_columns(records, self.images, boxes=self._boxes, points=self._points), 0)
-                self.leave_out_beyond([self._part])
-                return self._part
+                return self.check_table(records, json_part.length)
             except UNUSUAL:
                 records = _parse_records(records.text[: records.end].rstrip(f",{_BLANKS}"))
-                self._part = _CheckedPart(len(records), json_part.length)
+        self._part = _CheckedPart(len(records), json_part.length)
         if records:
             self._part.begins_with_box = isinstance(records[0], dict) and bool(records[0].get("bbox"))
             self._check_by_halves(records, 0)
-        self.leave_out_beyond([self._part])
+        return self._part
+
+    def check_table(self, table: RecordTable, length: int) -> _CheckedPart:
+        """Return records that took so many characters as columns; raises one of `UNUSUAL`."""
+        self._part = _CheckedPart(len(table), length)
+        self._keep(read_columns(table, self.images, boxes=self._boxes, points=self._points), 0)
         return self._part
 
     def leave_out_beyond(self, checked_parts: List[_CheckedPart]) -> int:
@@ -319,6 +375,11 @@ class _Checker:
         group, category, score = (np.concatenate([table[column] for table in tables]) for column in range(3))
         if by_category:  # a category that the truth lacks is one as well
             group = group * (len(self.images.categories) + 1) + category + 1
+        if (
+            group.max(initial=0) < _MOST_GROUPS
+            and np.bincount(group, minlength=1).max() <= self.protocol.detections[-1]
+        ):
+            return len(group)  # the usual case, told sooner than by an order
         order = backend().order_by_score(score, group)
         is_within = np.ones(len(group), bool)
         is_within[order[rank_in_group(group[order]) >= self.protocol.detections[-1]]] = False
@@ -598,22 +659,27 @@ def _next_record(text: str, position: int, source: _Characters, *, ended: bool) 
     return None
 
 
-def _cut_raw_json(parts: Iterator[bytes]) -> List[bytes]:
-    """Return the parts of a list unparsed, cut at what looks like borders; nothing when they cannot be cut."""
-    cut: List[bytes] = []
+class _NotCutError(Exception):
+    """Raised for a list that cannot be cut unparsed."""
+
+
+def _cut_raw_json(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the parts of a list unparsed, cut at what looks like borders; raises _NotCutError when they cannot be."""
     waiting, begun = b"", False
     for data in parts:
         waiting += data
         if not begun:
             waiting = waiting.lstrip(_BLANKS.encode())
             if not waiting.startswith(b"["):
-                return []
+                raise _NotCutError
             waiting, begun = waiting[1:], True
         stop, following = _find_last_border(waiting, _RAW_BORDER, b"}")
         if stop:
-            cut.append(waiting[:stop])
+            yield waiting[:stop]
             waiting = waiting[following:]
         elif len(waiting) > 2 * CHUNK_BYTES:
-            return []
+            raise _NotCutError
     waiting = waiting.rstrip(_PADDING.encode())
-    return [*cut, waiting[:-1]] if begun and waiting.endswith(b"]") else []
+    if not begun or not waiting.endswith(b"]"):
+        raise _NotCutError
+    yield waiting[:-1]

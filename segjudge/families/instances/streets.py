@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.datasets.compression import grey_png, label_png
-from segjudge.datasets.demo import first_scenes, still_images
 from segjudge.evaluation_script.families.base.family import Progress
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT
 from segjudge.evaluation_script.families.instances.mask_files import name_of
@@ -131,6 +129,8 @@ def _add_image(document: dict[str, Any], files: Files, name: str, distances: dic
 
 def make_street_sample(truth: InstanceTruth, share: float) -> Members:
     """Yield a text for each image, and a mask for each instance that was moved by a share of the width."""
+    from segjudge.datasets.compression import label_png  # Pillow, which scoring does without
+
     for image, number in enumerate(truth.images.ids.tolist()):
         name, lines = name_of(truth.names.get(number, str(number))), []
         for index in np.flatnonzero((truth.image == image) & ~truth.crowd & (truth.category >= 0)).tolist():
@@ -151,6 +151,9 @@ def _move(mask: Array, share: float) -> Array:
 
 def publish_streets() -> Content:
     """Yield the demo's objects as those of streets, of which one is a group."""
+    from segjudge.datasets.compression import grey_png
+    from segjudge.datasets.demo import first_scenes, still_images
+
     own = np.array([_DEMO_ROAD, *CATEGORIES])
     for image, labels in still_images(first_scenes()):
         classes = own[np.minimum(labels, len(own) - 1)]

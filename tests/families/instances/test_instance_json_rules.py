@@ -60,21 +60,21 @@ def test_raw_parts_are_cut_between_records(size: int) -> None:
     """Joined they are the list; each ends where a record does."""
     sent = [{"a": k, "b": "x" * (k % 7)} for k in range(60)]
     for text in (json.dumps(sent), json.dumps(sent, indent=1), "\ufeff \n" + json.dumps(sent) + " \n\0"):
-        raw = submission._cut_raw_json(parts(text.encode(), size))
+        raw = list(submission._cut_raw_json(parts(text.encode(), size)))
         assert [record for one in raw for record in submission._parse_records(one.decode())] == sent
         assert len(raw) == 2 if size > 1000 else len(raw) > 5
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"5", b"[{}", b'[{"a": 1}, {"a": 2}', b"x[]"])
 def test_what_is_no_whole_list_is_not_cut(data: bytes) -> None:
-    assert submission._cut_raw_json(parts(data, 4)) == []
+    assert submission._read_raw(parts(data, 4), lambda: True) == []
 
 
 def test_a_record_of_more_than_two_chunks_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submission, "CHUNK_BYTES", 50)
     for length, whole in ((60, True), (130, False)):
         data = json.dumps([{"a": "x" * length}]).encode()
-        assert bool(submission._cut_raw_json(parts(data, 50))) == whole
+        assert bool(submission._read_raw(parts(data, 50), lambda: True)) == whole
 
 
 @pytest.mark.parametrize("size", [1, 5, 1 << 20])
