@@ -16,16 +16,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.instances import matching, submission
+from segjudge.evaluation_script.families.instances import matching
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.files import archive, limits
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.scoring import score as score_files
-from segjudge.scoring import scores
 from tests.builders import count_results, score_instances, zipped
 from tests.drawing import examples
 
@@ -415,36 +412,6 @@ def test_several_processes_score_the_same(jobs: int, tmp_path: Path) -> None:
             for count in (1, jobs)
         )
         assert alone == together
-
-
-def test_records_that_are_read_before_the_truth_score_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    truth, found = document(3, images=40, categories=7)
-    paths = [tmp_path / "found.json", tmp_path / "truth.json"]
-    strange, broken = [{**found[0], "image_id": 999}], [{**found[0], "score": None}]
-    monkeypatch.setattr(submission, "CHUNK_BYTES", 4000)
-    monkeypatch.setattr(limits, "CHUNK_BYTES", 4000)
-    monkeypatch.setattr(archive, "CHUNK_BYTES", 4000)
-    paths[1].write_text(json.dumps(truth))
-    for sent in (found, found + strange, strange + found, found + broken + found, broken + found, []):
-        paths[0].write_text(json.dumps(sent))
-        answers: list[Any] = []
-        for jobs, large in ((1, 0), (2, 0), (2, 1 << 30)):
-            monkeypatch.setattr(scores, "_LARGE", large)
-            try:
-                answers.append(score_files(*paths, "coco", jobs=jobs))
-            except SubmissionError as error:
-                answers.append(str(error))
-        assert answers[0] == answers[1] == answers[2]
-
-
-def test_a_truth_that_cannot_be_read_is_said_before_what_is_wrong_with_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scores, "_LARGE", 0)
-    (tmp_path / "truth.json").write_text("[]")
-    for results in ("missing.json", "truth.json"):
-        with pytest.raises(HostError, match="not an annotation file in COCO's format: not an object"):
-            score_files(tmp_path / results, tmp_path / "truth.json", "coco", jobs=2)
 
 
 def test_detections_are_matched_once_for_values_and_standard_errors(
