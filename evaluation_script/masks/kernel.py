@@ -153,7 +153,8 @@ class Kernel:
             if status == _FINE:
                 frames = frames[: used.value].copy()
                 shown = None if frame_table is None else frames
-                table = _record_table(data, end.value, rows[: count.value], masks, shown)
+                # A copy, since the room for all that there might have been would stay with the rows.
+                table = _record_table(data, end.value, rows[: count.value].copy(), masks, shown)
                 return table if isinstance(text, bytes) else replace(table, text=text)
         return None
 

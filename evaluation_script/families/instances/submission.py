@@ -291,6 +291,9 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
                     most_held = held + held // 2 + _MOST_BEYOND
     problems.raise_if_any()
     checker.leave_out_beyond(sound_parts)
+    masks = join_texts([texts for checked in sound_parts for texts in checked.masks])
+    for checked in sound_parts:
+        checked.masks.clear()  # so that the columns find room
     none = np.zeros(0, np.int64)
     nothing = (none, none, np.zeros(0), none, none, np.zeros((0, 4)), np.zeros((0, 0)))
     rows = [columns for checked in sound_parts for columns in checked.columns] or [nothing]
@@ -299,7 +302,6 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
         area = np.where(np.isnan(area) | (not sound_parts or not sound_parts[0].begins_with_box), pixels, area)
     shape = "" if protocol.boxes or protocol.boxes_give_areas else "keypoints" if protocol.keypoints else "mask"
     warnings = describe_records(unknown, count, boxed if shape else 0, shape)
-    masks = join_texts([texts for checked in sound_parts for texts in checked.masks])
     beyond = np.concatenate([none, *(images for checked in sound_parts for images in checked.beyond)])
     dropped = np.bincount(beyond, minlength=len(checker.images.ids))
     return InstanceRecords(image, category, score, area, pixels, masks, boxes, points, dropped, warnings)
