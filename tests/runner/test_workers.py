@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -130,8 +131,9 @@ def test_what_another_process_does_meanwhile_is_done_here_where_it_fails() -> No
 
     for job, here in ((work, False), (dies, True)):
         meanwhile = Meanwhile(job)
+        while meanwhile.is_awaited():
+            time.sleep(0.01)
         assert meanwhile.result() == here
-        assert not meanwhile.is_awaited()
         meanwhile.close()
     assert calls == [ours]
 
