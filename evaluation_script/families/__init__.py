@@ -39,7 +39,7 @@ __all__ = [
     "report_of",
 ]
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 #: The folders of the families, in the order in which people read of them.
 FOLDERS = (
@@ -57,13 +57,13 @@ FOLDERS = (
 )
 
 
-class _Registry(Mapping[str, Item]):
+class _Registry(Mapping[str, _Item]):
     """What families bring, by name: first ours, which need no look at plug-ins."""
 
     def __init__(self) -> None:
-        self.loaded: Dict[str, Item] = {}
+        self.loaded: Dict[str, _Item] = {}
 
-    def __getitem__(self, name: str) -> Item:
+    def __getitem__(self, name: str) -> _Item:
         if name not in self.loaded:
             _load_plugins()
         return self.loaded[name]

@@ -15,16 +15,16 @@ from ...files import HostError, Problem, Problems, name_list, quantity
 from ...masks.stack import Array
 
 Rules = TypeVar("Rules")
-Counts = TypeVar("Counts")
+_Counts = TypeVar("_Counts")
 
 
-class Accumulator(abc.ABC, Generic[Rules, Counts]):
+class Accumulator(abc.ABC, Generic[Rules, _Counts]):
     """The counts of one split; those of several processes or parts merge into one."""
 
     #: What is counted at once.
     noun: ClassVar[str] = "unit"
     #: Decodes counts that were encoded; raises ValueError where they cannot be such.
-    decode: Callable[[bytes], Counts]
+    decode: Callable[[bytes], _Counts]
 
     def __init__(self, protocol: Rules, *, strict: bool = False) -> None:
         self.protocol, self.strict = protocol, strict
@@ -35,11 +35,11 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
 
     @classmethod
     @abc.abstractmethod
-    def restore(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> Accumulator[Rules, Counts]:
+    def restore(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> Accumulator[Rules, _Counts]:
         """Return an empty accumulator."""
 
     @abc.abstractmethod
-    def update(self, counts: Counts) -> None:
+    def update(self, counts: _Counts) -> None:
         """Add counts; equal counts again change nothing, different ones raise ValueError."""
 
     def add(self, data: bytes) -> None:
@@ -59,10 +59,10 @@ class Accumulator(abc.ABC, Generic[Rules, Counts]):
         """Replace the contents by a state from `state_dict`; raises ValueError where it is not one."""
 
     @abc.abstractmethod
-    def all_counts(self) -> Iterable[Counts]:
+    def all_counts(self) -> Iterable[_Counts]:
         """Return all that was counted."""
 
-    def merge(self, accumulator: Accumulator[Rules, Counts]) -> None:
+    def merge(self, accumulator: Accumulator[Rules, _Counts]) -> None:
         """Add the counts of another accumulator of the same split; raises ValueError where they contradict."""
         own, merged = ((side.protocol, side.strict, side.describe()) for side in (self, accumulator))
         if own != merged:
@@ -117,17 +117,17 @@ class NamedCounts(abc.ABC):
         text = json.dumps(header, separators=(",", ":")).encode("ascii")
         return struct.pack("<I", len(text)) + text + b"".join(table.tobytes() for table in self.numbers())
 
-    def union(self: Named, counts: Named) -> Named:  # noqa: PYI019 - Python 3.9 has no Self
+    def union(self: _Named, counts: _Named) -> _Named:  # noqa: PYI019 - Python 3.9 has no Self
         """Return the union of both counts; raises ValueError where they contradict."""
         if counts is not self and counts.encode() != self.encode():
             raise ValueError(f"{self.name} was counted twice, with different results")
         return self
 
 
-Named = TypeVar("Named", bound=NamedCounts)
+_Named = TypeVar("_Named", bound=NamedCounts)
 
 
-def decode_with(read: Callable[[Dict[str, Any], bytes], Named], data: bytes, longest: int) -> Named:
+def decode_with(read: Callable[[Dict[str, Any], bytes], _Named], data: bytes, longest: int) -> _Named:
     """Return what `read` makes of a header, of at most so many bytes, and of numbers; ValueError where it cannot."""
     length = int.from_bytes(data[:4], "little")
     if not 0 < length <= min(longest, len(data) - 4):
@@ -138,7 +138,7 @@ def decode_with(read: Callable[[Dict[str, Any], bytes], Named], data: bytes, lon
         raise ValueError(f"has a header that cannot be read ({error!r})") from None
 
 
-class NamedAccumulator(Accumulator[Rules, Named]):
+class NamedAccumulator(Accumulator[Rules, _Named]):
     """Counts by name."""
 
     def __init__(self, protocol: Rules, names: List[str], *, strict: bool = False) -> None:
@@ -148,9 +148,9 @@ class NamedAccumulator(Accumulator[Rules, Named]):
         self._known = frozenset(names)
         if len(self._known) != len(names):
             raise ValueError(f"a {self.noun}'s name stands twice")
-        self._counts: Dict[str, Named] = {}
+        self._counts: Dict[str, _Named] = {}
 
-    def update(self, counts: Named) -> None:
+    def update(self, counts: _Named) -> None:
         if counts.name not in self._known:
             raise ValueError(f"{counts.name} is no {self.noun} of this split")
         before = self._counts.get(counts.name)
@@ -171,7 +171,7 @@ class NamedAccumulator(Accumulator[Rules, Named]):
                 raise ValueError(f"{name} holds {counts.name}")
             self.update(counts)
 
-    def all_counts(self) -> List[Named]:
+    def all_counts(self) -> List[_Named]:
         return [self._counts[name] for name in self.names if name in self._counts]
 
     def refuse_problems(self) -> None:

@@ -36,33 +36,33 @@ class OpenedSubmission(Protocol):
         """Close the submission's file."""
 
 
-Truth = TypeVar("Truth", bound=SplitTruth)
-Rules = TypeVar("Rules")
-Counts = TypeVar("Counts", bound=Accumulator[Any, Any])
+_Truth = TypeVar("_Truth", bound=SplitTruth)
+_Rules = TypeVar("_Rules")
+_Counts = TypeVar("_Counts", bound=Accumulator[Any, Any])
 #: Returns what a page shows of what a submission lost in a split: of its scores, with masks in so many bytes at the
 #: most, by so many processes.
 LossReader = Callable[[Any, Any, int, int], Dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Engine(Generic[Truth, Rules, Counts]):
+class Engine(Generic[_Truth, _Rules, _Counts]):
     """Scores the benchmarks of a family."""
 
-    accumulator: Type[Counts]
+    accumulator: Type[_Counts]
     #: Reads the splits of a packed annotation file.
-    read_packed: Callable[[str], Mapping[str, Truth]]
+    read_packed: Callable[[str], Mapping[str, _Truth]]
     #: Reads a dataset as it was published, as one split: a subset, or what is called val by default; and where its
     #: files allow several readings, as that of a protocol.
-    read_published: Callable[[str, str, str], AnnotationFile[Truth]]
+    read_published: Callable[[str, str, str], AnnotationFile[_Truth]]
     #: Opens a submission; raises SubmissionError where it cannot be read.
-    open_submission: Callable[[str, Truth, Rules, ScoringRules], OpenedSubmission]
+    open_submission: Callable[[str, _Truth, _Rules, ScoringRules], OpenedSubmission]
     #: Says what a split scored of which all was counted; raises SubmissionError with every problem.
-    report: Callable[[str, Counts], Report]
+    report: Callable[[str, _Counts], Report]
     #: Raises ValueError where counts that a file brought are such as no counting gives.
-    check: Callable[[Counts], None] = lambda _counts: None
+    check: Callable[[_Counts], None] = lambda _counts: None
     #: Imports what reads the losses of a submission, if the family shows any; most phases keep none.
     load_losses: Optional[Callable[[], LossReader]] = None
     #: Reads of a submission what needs no truth, while it is asked to go on; large truths are read meanwhile.
-    read_ahead: Optional[Callable[[str, Rules, ScoringRules, Callable[[], bool]], List[Any]]] = None
+    read_ahead: Optional[Callable[[str, _Rules, ScoringRules, Callable[[], bool]], List[Any]]] = None
     #: Parts for each worker of a cluster: the last ones keep none waiting for long, and each costs little to begin.
     parts_each: int = 2

@@ -99,13 +99,13 @@ def compose(name: str) -> str:
     return name if name.isascii() else normalize("NFC", name)
 
 
-Truth_co = TypeVar("Truth_co", bound=SplitTruth, covariant=True)
+_Truth_co = TypeVar("_Truth_co", bound=SplitTruth, covariant=True)
 
 
 @dataclass(frozen=True)
-class AnnotationFile(Generic[Truth_co]):
+class AnnotationFile(Generic[_Truth_co]):
     """The splits of an annotation file or of a published dataset, all of one family."""
 
-    splits: Mapping[str, Truth_co]
+    splits: Mapping[str, _Truth_co]
     #: What the host should know, e.g. that a packed file would score faster.
     notes: List[str] = field(default_factory=list)

@@ -51,7 +51,7 @@ from ...files import (
     quantity,
     verb,
 )
-from ...files.archive import UPLOAD, open_files
+from ...files.archive import UPLOAD, open_files, truth_error
 from ...files.inflate import inflate_member
 from ...files.packed import FORMAT, MANIFEST, add_member, annotations_error, open_packed, replace_file
 from ...masks import png
@@ -67,7 +67,7 @@ from .truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth, TruthNames, compos
 
 #: What a dataset lists in a frame, a row for each segment or track: values that JSON has, in each family's own form.
 Rows = List[List[Any]]
-Read = TypeVar("Read")
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True)
@@ -129,10 +129,10 @@ class UnitTruth(SplitTruth):
         return f"{len(self.units)} images or sequences of {len(frames)} frames"
 
 
-def guard_reading(name: str, read: Callable[[], Read]) -> Callable[[], Read]:
+def guard_reading(name: str, read: Callable[[], _Read]) -> Callable[[], _Read]:
     """Return what reads a part of a published truth, and raises HostError where that is broken."""
 
-    def read_or_refuse() -> Read:
+    def read_or_refuse() -> _Read:
         try:
             return read()
         except (ValueError, KeyError, TypeError, AttributeError, Flaw) as error:
@@ -249,6 +249,15 @@ HOST_LIMITS = ArchiveLimits(
     send="Name the folder or the file of a dataset",
     smaller="Leave it out",
 )
+
+
+def open_dataset(path: str) -> Files:
+    """Open the files of a published truth; raises HostError where they cannot be read."""
+    try:
+        return open_files(path, HOST_LIMITS)
+    except (OSError, ValueError, Flaw, SubmissionError) as error:
+        raise truth_error(path, error, "cannot be read") from None
+
 
 #: How far deflate itself can go, and a size that is looked at again before a file is read.
 _SPARSE_RATIO, _SPARSE_BYTES = 1100, 1 << 30
@@ -530,13 +539,13 @@ def _check_tables(tables: Dict[str, Array], shapes: Shapes, signed: Collection[s
             raise ValueError(f"a unit has numbers as {key} that are no counts")
 
 
-Count = Callable[[Unit, Any], UnitCounts]
+_Count = Callable[[Unit, Any], UnitCounts]
 
 
 class _OpenedUnits:
     """A submission beside its truth."""
 
-    def __init__(self, submission: UnitSubmission, truth: UnitTruth, count: Count, rules: ScoringRules) -> None:
+    def __init__(self, submission: UnitSubmission, truth: UnitTruth, count: _Count, rules: ScoringRules) -> None:
         self._submission, self._truth, self._count, self._rules = submission, truth, count, rules
         try:
             self._notes = _note_surplus(submission, truth, strict=rules.strict)
@@ -562,7 +571,7 @@ class _OpenedUnits:
 def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family does in its own way
     read_truth: Callable[[str, str], UnitTruth],
     open_submission: Callable[[str, UnitTruth, Any, ArchiveLimits], UnitSubmission],
-    count: Count,
+    count: _Count,
     values: Callable[[UnitAccumulator[Any]], Values],
     tables: Callable[[UnitAccumulator[Any]], Dict[str, List[Row]]],
     shapes: Callable[[Any, Dict[str, Any]], Shapes] = lambda _protocol, _facts: {},

@@ -79,7 +79,7 @@ def _measure_divisions(divisions: Array, protocol: CellProtocol) -> Optional[flo
     return 2 * precision * recall / max(precision + recall, _LEAST)
 
 
-def values(accumulator: UnitAccumulator[CellProtocol]) -> Values:
+def _values(accumulator: UnitAccumulator[CellProtocol]) -> Values:
     """Return the means over the sequences that have a value."""
     rows = [measure_sequence(unit.tables, accumulator.protocol) for unit in accumulator.complete_counts()]
     return {
@@ -88,7 +88,7 @@ def values(accumulator: UnitAccumulator[CellProtocol]) -> Values:
     }
 
 
-def tables(accumulator: UnitAccumulator[CellProtocol]) -> Dict[str, List[Dict[str, Any]]]:
+def _tables(accumulator: UnitAccumulator[CellProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each sequence, with its metrics, and with the operations that mend its graph."""
     operations = {"NS": NS, "FN": FN, "FP": FP, "ED": ED, "EA": EA, "EC": EC}
     rows = []
@@ -99,7 +99,7 @@ def tables(accumulator: UnitAccumulator[CellProtocol]) -> Dict[str, List[Dict[st
     return {"videos": rows}
 
 
-def shapes(_protocol: CellProtocol, _facts: Dict[str, Any]) -> Shapes:
+def _shapes(_protocol: CellProtocol, _facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of what is counted in a sequence."""
     return {
         "graph": (EDGES + 1,),
@@ -111,7 +111,7 @@ def shapes(_protocol: CellProtocol, _facts: Dict[str, Any]) -> Shapes:
     }
 
 
-def oddities(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
+def _oddities(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
     """Return what is odd about all sequences together."""
     units = accumulator.complete_counts()
     missed, surplus, markers, merged = (
@@ -125,4 +125,4 @@ def oddities(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
     return notes
 
 
-ENGINE = unit_engine(read_truth, CellSubmission, count, values, tables, shapes, oddities, facts={})
+ENGINE = unit_engine(read_truth, CellSubmission, count, _values, _tables, _shapes, _oddities, facts={})

@@ -13,13 +13,13 @@ from typing import AbstractSet, Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from ...files.archive import UPLOAD, open_files, truth_error
+from ...files.archive import UPLOAD
 from ...files.limits import Files
-from ...files.problems import Flaw, HostError, Problem, Problems, SubmissionError, name_list, printable, quantity
+from ...files.problems import Flaw, HostError, Problem, Problems, name_list, printable, quantity
 from ...masks import tiff
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
-from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading
+from ..base.units import TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading, open_dataset
 from .protocols import LAYOUT, CellProtocol
 
 _SEND = "Send one zip with 01_RES/mask000.tif and so on, and 01_RES/res_track.txt, for each sequence"
@@ -112,12 +112,9 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     del subset
     above = os.path.abspath(path).split(os.sep) if os.path.isdir(path) else []
     truths: Dict[Tuple[str, str], _Truth] = {}
-    try:
-        files = open_files(path, HOST_LIMITS)
-        for member in sorted(files.sizes):
-            _file_away([*above, *member.split("/")], member, truths)
-    except (OSError, ValueError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "cannot be read") from None
+    files = open_dataset(path)
+    for member in sorted(files.sizes):
+        _file_away([*above, *member.split("/")], member, truths)
     truths = {key: truth for key, truth in truths.items() if truth.markers}
     if not truths:
         raise HostError(f"{path}: has no files SEQUENCE_GT/TRA/man_track000.tif")

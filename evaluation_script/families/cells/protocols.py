@@ -25,17 +25,14 @@ class CellProtocol:
     form: ClassVar[str] = LAYOUT
 
     name: str
-    #: One line for people: what is applied, and what it skips.
     about: str
     #: As the script: TF stops at the first track that a label follows whole, BC is 0 without any division, and a frame
     #: whose cells are outlined in several slices weighs as often in SEG.
     as_script: bool = False
-    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """The names of its metrics, in the benchmark's order."""
         fractions = ("TF",) if self.as_script else ("TF", "TF-all")
         counted = (*fractions, *_name_tolerant("BC"), "CCA", *_name_tolerant("BIO"), *_name_tolerant("OP_CLB"))
         return ("OP_CTB", "OP_CSB", "SEG", "DET", "TRA", "LNK", "CT", *counted, "HOTA", "CHOTA")

@@ -36,7 +36,6 @@ class InstanceProtocol:
     family: ClassVar[str] = "instances"
 
     name: str
-    #: One line for people: what is applied, and what it skips.
     about: str
     #: Recall is reported at these numbers of detections; the last one is the cap.
     detections: Tuple[int, ...]
@@ -67,7 +66,6 @@ class InstanceProtocol:
     #: Groups that are too small excuse twice, numbered objects without a class excuse nothing, and of the lines of a
     #: text that name one mask the last counts.
     street_quirks: bool = False
-    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
@@ -77,12 +75,10 @@ class InstanceProtocol:
 
     @property
     def form(self) -> str:
-        """What the truth holds."""
         return "videos" if self.tubes else "images"
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """The names of its metrics, in the benchmark's order."""
         if self.streets:
             return STREET_METRICS
         if self.keypoints:

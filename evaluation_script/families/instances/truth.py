@@ -29,7 +29,7 @@ from .keypoints import TrueKeypoints, read_true_keypoints
 from .protocols import InstanceProtocol
 from .records import UNUSUAL, Category, KnownImages, check_tube, read_tubes
 
-FAMILY_NAME = "instances"
+_FAMILY_NAME = "instances"
 #: How much of an instance is hidden in a frame, as OVIS labels it.
 LABELS = {"no_occlusion": 0.0, "slight_occlusion": 0.25, "severe_occlusion": 0.75}
 
@@ -66,7 +66,7 @@ class InstanceTruth(SplitTruth):
     masked: bool = True
     #: Of each annotation how far away it is in metres, and in which share of its pixels that was measured.
     distances: Optional[Array] = None
-    family: str = FAMILY_NAME
+    family: str = _FAMILY_NAME
 
     @property
     def form(self) -> str:
@@ -92,7 +92,7 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
     """Open an annotation file: packed, or a COCO-format document (plain, gzipped or zipped) as one split."""
     try:
         if family_of(path):
-            file, manifest = open_packed(path, FAMILY_NAME)
+            file, manifest = open_packed(path, _FAMILY_NAME)
             return {name: read_document(file.read(_member(name)), f"{path}, {name}") for name in manifest["splits"]}
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as file:
@@ -110,7 +110,7 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
 
 def documents(path: str) -> Dict[str, bytes]:
     """Return the documents of a packed file, by split."""
-    if family_of(path) != FAMILY_NAME:
+    if family_of(path) != _FAMILY_NAME:
         raise HostError(f"{path}: holds no packed instance masks, so no split can be added")
     with zipfile.ZipFile(path) as file:
         return {name: file.read(_member(name)) for name in splits_of(path)}
@@ -120,7 +120,7 @@ def write(path: str, splits: Dict[str, bytes]) -> None:
     """Pack COCO-format documents as splits; the same documents give the same bytes."""
     manifest = {
         "format": FORMAT,
-        "track": FAMILY_NAME,
+        "track": _FAMILY_NAME,
         "splits": {name: _count_entries(data) for name, data in splits.items()},
     }
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:

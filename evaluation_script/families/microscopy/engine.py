@@ -28,7 +28,7 @@ from .files import MicroscopySubmission, read_truth
 from .protocols import THRESHOLDS, MicroscopyProtocol
 
 
-def count(unit: Unit, submission: MicroscopySubmission) -> UnitCounts:
+def _count(unit: Unit, submission: MicroscopySubmission) -> UnitCounts:
     """Count an image."""
     problems, (frame,) = Problems(), unit.load()
     labels = submission.read(unit.name, frame.size, problems)
@@ -42,7 +42,7 @@ def _name_values(numbers: Array) -> Values:
     return {metric: value if math.isfinite(value) else None for metric, value in zip(THRESHOLDS, values)}
 
 
-def values(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Values:
+def _values(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Values:
     """Return the means over images; but for the script, over those that have a value."""
     precisions = measure_images(accumulator)
     if not accumulator.protocol.as_script:
@@ -50,7 +50,7 @@ def values(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Values:
     return _name_values(precisions.mean(axis=0)) if len(precisions) else dict.fromkeys(THRESHOLDS)
 
 
-def tables(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Dict[str, List[Dict[str, Any]]]:
+def _tables(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each image: AP, and at the lowest threshold right, surplus and missed cells."""
     mistakes = np.stack([table[:, 0] for table in list_mistakes(accumulator)], axis=1).tolist()
     return {
@@ -61,12 +61,12 @@ def tables(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Dict[str, List[D
     }
 
 
-def shapes(_protocol: MicroscopyProtocol, _facts: Dict[str, Any]) -> Shapes:
+def _shapes(_protocol: MicroscopyProtocol, _facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of what is counted in an image."""
     return {"image": (COLUMNS,), "matches": (len(THRESHOLDS),)}
 
 
-def oddities(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
+def _oddities(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
     """Return what is odd about all images together, and which are in no mean."""
     images = accumulator.stack("image")
     totals = images.sum(axis=0)
@@ -92,4 +92,4 @@ def oddities(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
     return notes
 
 
-ENGINE = unit_engine(read_truth, MicroscopySubmission, count, values, tables, shapes, oddities, facts={})
+ENGINE = unit_engine(read_truth, MicroscopySubmission, _count, _values, _tables, _shapes, _oddities, facts={})

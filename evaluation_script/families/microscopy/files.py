@@ -10,15 +10,14 @@ import os
 import re
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
-from ...files.archive import open_files, truth_error
 from ...files.limits import Files
-from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list
+from ...files.problems import Flaw, HostError, Problems, name_list
 from ...masks import png, tiff
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
 from ..base.truth import DEFAULT_SPLIT
-from ..base.units import HOST_LIMITS, FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_reading
+from ..base.units import FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_reading, open_dataset
 from .protocols import LAYOUT, MicroscopyProtocol
 
 _SEND = "Send one zip with a PNG or TIFF of labels for each image, such as 007_masks.png or 007_img_cp_masks.tif"
@@ -52,10 +51,7 @@ def _read_map(data: bytes, size: Size) -> Array:
 
 def read_truth(path: str, subset: str = "") -> UnitTruth:
     """Read the masks below a folder, or those in folders of a subset's name."""
-    try:
-        files = open_files(path, HOST_LIMITS)
-    except (OSError, ValueError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "cannot be read") from None
+    files = open_dataset(path)
     within = "" if subset == DEFAULT_SPLIT else subset
     images = _list_masks(member for member in files.sizes if not within or within in member.split("/")[:-1])
     if not images:

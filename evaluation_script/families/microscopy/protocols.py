@@ -21,16 +21,13 @@ class MicroscopyProtocol:
     form: ClassVar[str] = LAYOUT
 
     name: str
-    #: One line for people: what is applied, and what it skips.
     about: str
     #: As the script: 32 bits, an image without any cell leaves no mean, and one without background has a cell less.
     as_script: bool = False
-    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """The names of its metrics, in the benchmark's order."""
         return tuple(THRESHOLDS)
 
     @property

@@ -106,13 +106,13 @@ def _tables_of_tubes(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str
     }
 
 
-def shapes(protocol: PanopticProtocol, facts: Dict[str, Any]) -> Shapes:
+def _shapes(protocol: PanopticProtocol, facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of what is counted in an image or a video."""
     quality: Shapes = {"quality": (len(protocol.windows), len(facts["categories"]), 4)}
     return {**quality, "cells": (2, "n"), "association": (2,)} if protocol.video else quality
 
 
-def oddities(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
+def _oddities(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     """Return what is odd about the segments of all units."""
     if not accumulator.protocol.windows:
         void = len(accumulator.facts["categories"])
@@ -124,7 +124,7 @@ def oddities(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
 
 _FACTS = {"categories": (int, str, bool)}
 ENGINE = replace(
-    unit_engine(read_truth, open_submission, count, values, tables, shapes, oddities, facts=_FACTS),
+    unit_engine(read_truth, open_submission, count, values, tables, _shapes, _oddities, facts=_FACTS),
     read_published=lambda path, subset, layout: AnnotationFile({
         subset or DEFAULT_SPLIT: read_coded_truth(path, layout, subset)
         if layout in CODED_LAYOUTS

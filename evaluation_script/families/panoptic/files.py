@@ -31,6 +31,7 @@ from ..base.units import (
     UnitSubmission,
     UnitTruth,
     guard_reading,
+    open_dataset,
     png_frame,
 )
 from .protocols import CODED_LAYOUT, IMAGE_LAYOUT, PANOPTIC_PROTOCOLS, VIDEO_LAYOUT, PanopticProtocol
@@ -119,16 +120,13 @@ def _open_frame(entry: Dict[str, Any], pictures: PictureFiles, folder: str, inde
 def read_coded_truth(path: str, layout: str, subset: str = "") -> UnitTruth:
     """Read STEP's maps, `SEQUENCE/FRAME.png`, of several splits those of one."""
     categories = [list(row) for row in PANOPTIC_PROTOCOLS[layout].categories]
-    try:
-        files = open_files(path, HOST_LIMITS)
-        names = [name for name in sorted(files.sizes) if name.endswith(".png") and "/" in name]
-        names = [name for name in names if _MAP_FOLDER in name.split("/")[:-2]] or names
-        of_split = [name for name in names if (subset or DEFAULT_SPLIT) in name.split("/")[:-2]]
-        sequences: Dict[str, List[str]] = {}
-        for name in of_split if of_split or subset else names:
-            sequences.setdefault(name.split("/")[-2], []).append(name)
-    except (OSError, ValueError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "cannot be read") from None
+    files = open_dataset(path)
+    names = [name for name in sorted(files.sizes) if name.endswith(".png") and "/" in name]
+    names = [name for name in names if _MAP_FOLDER in name.split("/")[:-2]] or names
+    of_split = [name for name in names if (subset or DEFAULT_SPLIT) in name.split("/")[:-2]]
+    sequences: Dict[str, List[str]] = {}
+    for name in of_split if of_split or subset else names:
+        sequences.setdefault(name.split("/")[-2], []).append(name)
     if not sequences:
         raise HostError(f"{path}: has no PNG SEQUENCE/FRAME.png{f' in a folder {subset}' if subset else ''}")
     for sequence, members in sequences.items():

@@ -21,7 +21,6 @@ class PanopticProtocol:
     family: ClassVar[str] = "panoptic"
 
     name: str
-    #: One line for people: what is applied, and what it skips.
     about: str
     #: Segments are compared over this many frames; an image is one frame.
     windows: Tuple[int, ...] = (1,)
@@ -35,12 +34,10 @@ class PanopticProtocol:
     classes: str = ""
     #: Pixels that were left unlabelled are a class of their own, which is never right.
     void_is_class: bool = True
-    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
     def form(self) -> str:
-        """What the truth holds."""
         return CODED_LAYOUT if self.classes else VIDEO_LAYOUT if self.video else IMAGE_LAYOUT
 
     @property
@@ -51,7 +48,6 @@ class PanopticProtocol:
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """The names of its metrics, in the benchmark's order."""
         if not self.video:
             return tuple(f"{quality}{group}" for group in GROUPS for quality in QUALITIES)
         measures = ("STQ", "AQ", "IoU")

@@ -33,7 +33,7 @@ def _subset_tables(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Array]:
     return [pairs[pairs[:, counting.SUBSET] == index] for index in range(len(accumulator.facts["subsets"]))]
 
 
-def measure(pairs: Array, *, official: bool) -> Values:
+def _measure(pairs: Array, *, official: bool) -> Values:
     """Return the metrics of a subset, each also at the thresholds 0.5 and 0.75."""
     objects = pairs[:, counting.OBJECTS].sum()
     hits, surplus = pairs[:, counting.FOUND].sum(axis=0), pairs[:, counting.SURPLUS].sum(axis=0)
@@ -104,17 +104,17 @@ def _measure_answers(pairs: Array, *, official: bool) -> Values:
 def _measure_subsets(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Values]:
     """Return the metrics of each subset; videos are one."""
     protocol = accumulator.protocol
-    by_subset = [measure(pairs, official=protocol.official) for pairs in _subset_tables(accumulator)]
+    by_subset = [_measure(pairs, official=protocol.official) for pairs in _subset_tables(accumulator)]
     return [{**metrics, **measure_tracks(accumulator)} for metrics in by_subset] if protocol.videos else by_subset
 
 
-def values(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
+def _values(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
     """Return the benchmark's metrics: means over the subsets."""
     by_subset = _measure_subsets(accumulator)
     return {metric: mean_of_all([metrics[metric] for metrics in by_subset]) for metric in accumulator.protocol.metrics}
 
 
-def tables(accumulator: UnitAccumulator[PhraseProtocol]) -> Dict[str, List[Dict[str, Any]]]:
+def _tables(accumulator: UnitAccumulator[PhraseProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each subset, and one with all that SA-Co's script prints."""
     rows: List[Dict[str, Any]] = [
         {"name": name, "pairs": len(pairs), **metrics}
@@ -126,7 +126,7 @@ def tables(accumulator: UnitAccumulator[PhraseProtocol]) -> Dict[str, List[Dict[
     return {"subsets": [{key: row[key] for key in columns} for row in rows], "details": rows}
 
 
-def shapes(protocol: PhraseProtocol, _facts: Dict[str, Any]) -> Shapes:
+def _shapes(protocol: PhraseProtocol, _facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of what is counted in a pair."""
     pair: Shapes = {"pair": (counting.COLUMNS,)}
     if not protocol.videos:
@@ -135,7 +135,7 @@ def shapes(protocol: PhraseProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {**video, "others": ("o", counting.COLUMNS), "teta": ("v", TETA_COLUMNS)} if protocol.official else video
 
 
-def open_submission(
+def _open_submission(
     path: str, truth: UnitTruth, protocol: PhraseProtocol, limits: ArchiveLimits
 ) -> Union[PhraseSubmission, VideoPhraseSubmission]:
     """Open the predictions for pictures, or the tracks for videos."""
@@ -147,7 +147,7 @@ def _count_unit(unit: Unit, submission: Union[PhraseSubmission, VideoPhraseSubmi
     return count_video(unit, submission) if isinstance(submission, VideoPhraseSubmission) else count(unit, submission)
 
 
-def oddities(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
+def _oddities(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
     """Return what is odd about the predictions of all pairs."""
     totals = accumulator.stack("pair").sum(axis=0)
     if not totals[counting.OBJECTS] or totals[counting.ASSIGNED]:
@@ -159,12 +159,12 @@ def oddities(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
 
 ENGINE = unit_engine(
     read_truth,
-    open_submission,
+    _open_submission,
     _count_unit,
-    values,
-    tables,
-    shapes,
-    oddities,
+    _values,
+    _tables,
+    _shapes,
+    _oddities,
     facts={"subsets": (str,), "listed": (int, int)},
     signed=("phrase", "tracks", "teta"),
 )

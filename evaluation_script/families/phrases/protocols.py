@@ -21,23 +21,19 @@ class PhraseProtocol:
     bounds: ClassVar[Dict[str, Tuple[float, float]]] = {"cgF1": (-1.0, 1.0), "IL_MCC": (-1.0, 1.0)}
 
     name: str
-    #: One line for people: what is applied, and what it skips.
     about: str
     #: As the benchmark's script computes it, with its quirks.
     official: bool = False
     #: Pairs are of videos, and predictions are tracks.
     videos: bool = False
-    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
     def form(self) -> str:
-        """What the truth holds."""
         return VIDEOS_LAYOUT if self.videos else PICTURES_LAYOUT
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """The names of its metrics, in the benchmark's order."""
         tracks = ("pHOTA", "pDetA", "pAssA", "phrase_AP", "mAP") if self.videos else ()
         teta = ("TETA", "LocA", "AssocA", "ClsA") if self.videos and self.official else ()
         return ("cgF1", "pmF1", "IL_MCC", *tracks, *teta)

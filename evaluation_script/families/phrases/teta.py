@@ -23,8 +23,8 @@ _THRESHOLD = _ALPHAS[_CLOSE]
 _NOBODY = int(np.iinfo(np.int64).min)
 #: Columns of a phrase: itself; objects that were matched, missed, and surplus tracks, and how well they go together, at
 #: each similarity; tracks of the right phrase, of another one, and surplus, from one half on.
-PHRASE, LOCATED, MISSED, SURPLUS, ASSOCIATED = 0, slice(1, 21), slice(21, 41), slice(41, 61), slice(61, 81)
-NAMED, MISNAMED, MISTAKEN = slice(81, 91), slice(91, 101), slice(101, 111)
+_PHRASE, _LOCATED, _MISSED, _SURPLUS, _ASSOCIATED = 0, slice(1, 21), slice(21, 41), slice(41, 61), slice(61, 81)
+_NAMED, _MISNAMED, _MISTAKEN = slice(81, 91), slice(91, 101), slice(101, 111)
 COLUMNS = 111
 
 #: Tracks of a pair, a number for each that orders those of all pairs, and the phrase.
@@ -41,11 +41,11 @@ def count_teta(objects: Sequence[_Side], tracks: Sequence[_Side], scored: Collec
     rows = []
     for phrase in sorted({*asked.tolist(), *answered.tolist()}.intersection(scored)):
         row = np.zeros(COLUMNS)
-        row[PHRASE] = phrase
+        row[_PHRASE] = phrase
         _count_phrase(row, compared, owners, (asked, answered), mistaken)
         rows.append(row)
     for row in rows:
-        row[MISTAKEN] = mistaken.get(int(row[PHRASE]), 0)
+        row[_MISTAKEN] = mistaken.get(int(row[_PHRASE]), 0)
     return np.array(rows).reshape(-1, COLUMNS)
 
 
@@ -125,7 +125,7 @@ def _count_phrase(
     mistaken: Dict[int, Array],
 ) -> None:
     """Fill in the columns of a phrase but for what is mistaken for it, which other phrases add to."""
-    (asked, answered), phrase = phrases, int(row[PHRASE])
+    (asked, answered), phrase = phrases, int(row[_PHRASE])
     overlapping = []
     takes_part = np.zeros(len(answered), bool)
     for frame, owner in zip(frames, owners):
@@ -135,7 +135,7 @@ def _count_phrase(
         takes_part[frame.prediction[flags]] = True
         overlapping.append(flags)
     if not takes_part.any():
-        row[MISSED] = sum(np.count_nonzero(asked[frame.truth] == phrase) for frame in frames)
+        row[_MISSED] = sum(np.count_nonzero(asked[frame.truth] == phrase) for frame in frames)
         surplus = sum(np.count_nonzero(answered[frame.prediction] == phrase) for frame in frames)
         mistaken[phrase] = np.full(len(_ALPHAS) - _CLOSE, float(surplus))
         return
@@ -151,13 +151,13 @@ def _count_phrase(
         hit = own_frame.similarity[rows, columns] >= _ALPHAS[:, None] - _EPSILON
         tracks = own_frame.prediction[columns]
         together[:, own_frame.truth[rows], tracks] += hit
-        row[LOCATED] += hit.sum(axis=1)
-        row[MISSED] += len(own_frame.truth) - hit.sum(axis=1)
-        row[SURPLUS] += flags.sum() - (hit & np.isin(tracks, frame.prediction[flags])).sum(axis=1)
+        row[_LOCATED] += hit.sum(axis=1)
+        row[_MISSED] += len(own_frame.truth) - hit.sum(axis=1)
+        row[_SURPLUS] += flags.sum() - (hit & np.isin(tracks, frame.prediction[flags])).sum(axis=1)
         close = hit[_CLOSE:]
         is_right = answered[tracks] == phrase
-        row[NAMED] += (close & is_right).sum(axis=1)
-        row[MISNAMED] += (close & ~is_right).sum(axis=1)
+        row[_NAMED] += (close & is_right).sum(axis=1)
+        row[_MISNAMED] += (close & ~is_right).sum(axis=1)
         for column in np.flatnonzero(~is_right).tolist():
             mistakes = mistaken.setdefault(int(answered[tracks[column]]), np.zeros(len(close)))
             mistakes += close[:, column]
@@ -171,20 +171,20 @@ def _count_phrase(
         )
     )
     joint_times = np.maximum(object_times[:, None] + track_times - together, 1)
-    row[ASSOCIATED] = (together * together / joint_times).sum(axis=(1, 2))
+    row[_ASSOCIATED] = (together * together / joint_times).sum(axis=(1, 2))
 
 
 def measure_teta(rows: Array) -> Values:
     """Return TETA and its parts, means over phrases."""
-    phrases, index = np.unique(rows[:, PHRASE], return_inverse=True)
+    phrases, index = np.unique(rows[:, _PHRASE], return_inverse=True)
     total = np.zeros((len(phrases), COLUMNS))
     np.add.at(total, index, rows)
-    located = total[:, LOCATED]
-    named = total[:, NAMED]
+    located = total[:, _LOCATED]
+    named = total[:, _NAMED]
     parts = {
-        "LocA": located / np.maximum(1, located + total[:, MISSED] + total[:, SURPLUS]),
-        "AssocA": total[:, ASSOCIATED] / np.maximum(1, located),
-        "ClsA": named / np.maximum(1, named + total[:, MISNAMED] + total[:, MISTAKEN]),
+        "LocA": located / np.maximum(1, located + total[:, _MISSED] + total[:, _SURPLUS]),
+        "AssocA": total[:, _ASSOCIATED] / np.maximum(1, located),
+        "ClsA": named / np.maximum(1, named + total[:, _MISNAMED] + total[:, _MISTAKEN]),
     }
     means = {name: float(shares.mean()) for name, shares in parts.items()}
     return {"TETA": sum(means.values()) / len(means), **means}

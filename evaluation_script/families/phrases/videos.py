@@ -55,7 +55,7 @@ def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
     if "video_np_pairs" not in document:
         raise Flaw("has no video_np_pairs", "Use the file that lists which phrases were asked of which video")
     videos = {video["id"]: video for video in document["videos"]}
-    phrases = {pair_of(entry): str(entry.get("noun_phrase", "")) for entry in document["video_np_pairs"]}
+    phrases = {_pair_of(entry): str(entry.get("noun_phrase", "")) for entry in document["video_np_pairs"]}
     if len(phrases) != len(document["video_np_pairs"]):
         raise Flaw("lists a pair twice in video_np_pairs", "List each pair once")
     masks = _read_masks(document, videos, phrases)
@@ -63,15 +63,15 @@ def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
     numbers: Dict[Tuple[int, int], List[int]] = {pair: [] for pair in phrases}
     track_of: List[int] = []
     for number, annotation in enumerate(document["annotations"]):
-        own = crowds[pair_of(annotation)]
+        own = crowds[_pair_of(annotation)]
         track_of.append(len(own))
         own.append(int(annotation.get("iscrowd", 0)))
-        numbers[pair_of(annotation)].append(number)
+        numbers[_pair_of(annotation)].append(number)
     rows: Dict[Tuple[int, int], Dict[int, Rows]] = {pair: {} for pair in phrases}
     visible = set()
     for index, frame, text, area in masks:
         visible.add(index)
-        own_rows = rows[pair_of(document["annotations"][index])]
+        own_rows = rows[_pair_of(document["annotations"][index])]
         own_rows.setdefault(frame, []).append([track_of[index], text, area])
     notes = []
     unseen = len(document["annotations"]) - len(visible)
@@ -102,7 +102,7 @@ def _read_masks(
     masks: List[Tuple[int, int]] = []  # the annotation's index, and the frame
     for index, annotation in enumerate(document["annotations"]):
         subject = f"annotation {annotation['id']}"
-        if pair_of(annotation) not in phrases:
+        if _pair_of(annotation) not in phrases:
             raise Flaw(f"{subject} is of a pair that video_np_pairs lacks", "List every pair that was asked")
         video = videos[annotation["video_id"]]
         if len(annotation["segmentations"]) != len(video["file_names"]):
@@ -130,7 +130,7 @@ def _size_of(video: Dict[str, Any]) -> Size:
     return video["height"], video["width"]
 
 
-def pair_of(entry: Dict[str, Any]) -> Tuple[int, int]:
+def _pair_of(entry: Dict[str, Any]) -> Tuple[int, int]:
     """Return the video and the phrase of an entry."""
     return int(entry["video_id"]), int(entry["category_id"])
 

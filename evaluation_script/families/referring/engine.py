@@ -64,13 +64,13 @@ def _mean(numbers: Array) -> Optional[float]:
     return float(numbers.mean()) if len(numbers) else None
 
 
-def values(accumulator: UnitAccumulator[ReferringProtocol]) -> Values:
+def _values(accumulator: UnitAccumulator[ReferringProtocol]) -> Values:
     protocol = accumulator.protocol
     metrics = _measure_samples(accumulator.stack("sample"), protocol)
     return {metric: metrics[metric] for metric in protocol.metrics}
 
 
-def tables(accumulator: UnitAccumulator[ReferringProtocol]) -> Dict[str, List[Dict[str, Any]]]:
+def _tables(accumulator: UnitAccumulator[ReferringProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each kind of query, and one with all that is known of all samples."""
     protocol, samples = accumulator.protocol, accumulator.stack("sample")
     rows = []
@@ -83,11 +83,11 @@ def tables(accumulator: UnitAccumulator[ReferringProtocol]) -> Dict[str, List[Di
     }
 
 
-def shapes(_protocol: ReferringProtocol, _facts: Dict[str, Any]) -> Shapes:
+def _shapes(_protocol: ReferringProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {"sample": (counting.COLUMNS,)}
 
 
-def oddities(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
+def _oddities(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
     totals = (accumulator.stack("sample") > 0).sum(axis=0)
     if not totals[counting.TRUTH_AREA] or totals[counting.SHARED]:
         return []
@@ -97,5 +97,5 @@ def oddities(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
 
 
 ENGINE = unit_engine(
-    read_truth, ReferringSubmission, count, values, tables, shapes, oddities, facts={"subsets": (str,)}
+    read_truth, ReferringSubmission, count, _values, _tables, _shapes, _oddities, facts={"subsets": (str,)}
 )

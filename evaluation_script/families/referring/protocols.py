@@ -23,17 +23,14 @@ class ReferringProtocol:
     family: ClassVar[str] = "referring"
 
     name: str
-    #: One line for people: what is applied, and what it skips.
     about: str
     form: str
     #: As the benchmark's script computes it, with its quirks.
     official: bool = False
-    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """The names of its metrics, in the benchmark's order."""
         return _METRICS[self.form]
 
 

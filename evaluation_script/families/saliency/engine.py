@@ -21,7 +21,7 @@ def read_object(pixels: LabelMap) -> Array:
     return flags
 
 
-def count(unit: Unit, submission: SaliencySubmission) -> UnitCounts:
+def _count(unit: Unit, submission: SaliencySubmission) -> UnitCounts:
     """Count an image."""
     problems, (frame,) = Problems(), unit.load()
     values = submission.read(unit.name, frame.size, problems)
@@ -54,14 +54,14 @@ def _measure_images(images: Array, curves: Array) -> Values:
     }
 
 
-def values(accumulator: UnitAccumulator[SaliencyProtocol]) -> Values:
+def _values(accumulator: UnitAccumulator[SaliencyProtocol]) -> Values:
     """Return the means over all images."""
     images, curves = accumulator.stack("image"), accumulator.stack("curves")
     scored = find_scored(images, accumulator.protocol)
     return _measure_images(images[scored], curves[scored])
 
 
-def tables(accumulator: UnitAccumulator[SaliencyProtocol]) -> Dict[str, List[Dict[str, Any]]]:
+def _tables(accumulator: UnitAccumulator[SaliencyProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each data set, and one of the images without an object, where these are not in the means."""
     images, curves = accumulator.stack("image"), accumulator.stack("curves")
     scored, rows = find_scored(images, accumulator.protocol), []
@@ -75,11 +75,11 @@ def tables(accumulator: UnitAccumulator[SaliencyProtocol]) -> Dict[str, List[Dic
     return lists
 
 
-def shapes(_protocol: SaliencyProtocol, _facts: Dict[str, Any]) -> Shapes:
+def _shapes(_protocol: SaliencyProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {"image": (counting.COLUMNS,), "curves": (2, VALUES)}
 
 
-def oddities(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
+def _oddities(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
     totals = (accumulator.stack("image") > 0).sum(axis=0)
     if not totals[counting.TRUTH_AREA] or totals[counting.SHARED]:
         return []
@@ -88,4 +88,6 @@ def oddities(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
     return ["not one map overlaps its object: check which image each belongs to, and that objects are bright"]
 
 
-ENGINE = unit_engine(read_truth, SaliencySubmission, count, values, tables, shapes, oddities, facts={"subsets": (str,)})
+ENGINE = unit_engine(
+    read_truth, SaliencySubmission, _count, _values, _tables, _shapes, _oddities, facts={"subsets": (str,)}
+)

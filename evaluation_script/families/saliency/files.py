@@ -9,14 +9,13 @@ from typing import AbstractSet, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from ...files.archive import open_files, truth_error
 from ...files.limits import Files
-from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list
+from ...files.problems import Flaw, HostError, Problems, name_list
 from ...masks import png
 from ...masks.backend import backend
 from ...masks.stack import Array, Size
 from ..base.truth import DEFAULT_SPLIT
-from ..base.units import HOST_LIMITS, FilesOfUnits, Unit, UnitTruth, png_frame
+from ..base.units import FilesOfUnits, Unit, UnitTruth, open_dataset, png_frame
 from .counting import MIDDLE
 from .protocols import LAYOUT, SaliencyProtocol
 
@@ -70,11 +69,8 @@ def _is_mask_folder(name: str) -> bool:
 
 def read_truth(path: str, subset: str = "") -> UnitTruth:
     """Read the masks of a data set, of the one that is named, or of all that there are."""
-    try:
-        files = open_files(path, HOST_LIMITS)
-        paths = [name.split("/") for name in sorted(files.sizes) if name.lower().endswith(_ENDING)]
-    except (OSError, ValueError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "cannot be read") from None
+    files = open_dataset(path)
+    paths = [name.split("/") for name in sorted(files.sizes) if name.lower().endswith(_ENDING)]
     if subset not in ("", DEFAULT_SPLIT):
         paths = [parts for parts in paths if subset in parts[:-1]]
     paths = [parts for parts in paths if any(map(_is_mask_folder, parts[:-1]))] or paths

@@ -20,16 +20,13 @@ class SaliencyProtocol:
     form: ClassVar[str] = LAYOUT
 
     name: str
-    #: One line for people: what is applied, and what it skips.
     about: str
     #: As the script: maps are stretched, images without an object are in the means, E divides by a pixel less.
     as_script: bool = False
-    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """The names of its metrics, in the benchmark's order."""
         return METRICS
 
     @property

@@ -56,7 +56,7 @@ def _average(values_of_classes: Array, members: Array) -> Optional[float]:
     return float(values_of_classes[members].mean()) if members.any() else None
 
 
-def values(accumulator: UnitAccumulator[ScanProtocol]) -> Values:
+def _values(accumulator: UnitAccumulator[ScanProtocol]) -> Values:
     """Return the benchmark's metrics of all scans; None where the truth has no class of those that are averaged."""
     protocol, (table, _, by_name, averaged, _) = accumulator.protocol, measure_classes(accumulator)
     if protocol.reported >= 0:
@@ -74,7 +74,7 @@ def values(accumulator: UnitAccumulator[ScanProtocol]) -> Values:
     return {metric: metrics[metric] for metric in protocol.metrics}
 
 
-def tables(accumulator: UnitAccumulator[ScanProtocol]) -> Dict[str, List[Dict[str, Any]]]:
+def _tables(accumulator: UnitAccumulator[ScanProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each class that is averaged, or that truth or prediction has; without values if neither is."""
     names, measures = accumulator.protocol.class_names, measure_classes(accumulator)
     has_value = measures.averaged | (measures.confusion.sum(axis=1)[:-1] > 0)
@@ -90,13 +90,13 @@ def tables(accumulator: UnitAccumulator[ScanProtocol]) -> Dict[str, List[Dict[st
     return {"categories": rows}
 
 
-def shapes(protocol: ScanProtocol, _facts: Dict[str, Any]) -> Shapes:
+def _shapes(protocol: ScanProtocol, _facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of what is counted in a scan."""
     cells: Shapes = {"cells": (2, "n")}
     return {**cells, "segments": (len(protocol.class_labels), 4)} if protocol.panoptic else cells
 
 
-def oddities(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
+def _oddities(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     """Return what is odd about the labels of all scans, and about their segments."""
     protocol = accumulator.protocol
     _, labels, points = list_cells(accumulator.complete_counts())
@@ -113,4 +113,4 @@ def oddities(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     return notes
 
 
-ENGINE = unit_engine(read_truth, ScanSubmission, count, values, tables, shapes, oddities, facts={})
+ENGINE = unit_engine(read_truth, ScanSubmission, count, _values, _tables, _shapes, _oddities, facts={})

@@ -11,13 +11,12 @@ from typing import Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from ...files.archive import open_files, truth_error
 from ...files.limits import Files
-from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list, quantity
+from ...files.problems import Flaw, HostError, Problems, name_list, quantity
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
 from ..base.truth import DEFAULT_SPLIT
-from ..base.units import HOST_LIMITS, FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_reading
+from ..base.units import FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_reading, open_dataset
 from .protocols import LABELS_END, LAYOUT, ScanProtocol
 
 _SEND = "Send one zip with sequences/08/predictions/000000.label and so on, as the labels are published"
@@ -45,14 +44,11 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     """Read the sequences of a split, those that are named, or, where no split is, all that there are."""
     above = os.path.abspath(path).split(os.sep) if os.path.isdir(path) else []
     members: Dict[str, str] = {}
-    try:
-        files = open_files(path, HOST_LIMITS)
-        for member in sorted(files.sizes):
-            name = _name_scan([*above, *member.split("/")], "labels")
-            if name and members.setdefault(name, member) != member:
-                raise HostError(f"{path}: has the scan {name} twice, as {members[name]} and as {member}")
-    except (OSError, ValueError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "cannot be read") from None
+    files = open_dataset(path)
+    for member in sorted(files.sizes):
+        name = _name_scan([*above, *member.split("/")], "labels")
+        if name and members.setdefault(name, member) != member:
+            raise HostError(f"{path}: has the scan {name} twice, as {members[name]} and as {member}")
     split = subset or DEFAULT_SPLIT
     chosen = [name for name in members if name.partition("/")[0] in _SPLITS.get(split, (split,))]
     chosen = chosen or (list(members) if split == DEFAULT_SPLIT else [])

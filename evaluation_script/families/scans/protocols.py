@@ -35,7 +35,6 @@ class ScanProtocol:
     form: ClassVar[str] = LAYOUT
 
     name: str
-    #: One line for people: what is applied, and what it skips.
     about: str
     #: The names of its classes, each followed by its labels.
     table: str = _CLASSES
@@ -50,12 +49,10 @@ class ScanProtocol:
     as_script: bool = False
     #: Segments with fewer points cost nothing where they match nothing.
     fewest_points: int = 50
-    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """The names of its metrics, in the benchmark's order."""
         if self.reported >= 0:
             return (f"IoU-{self.class_names[self.reported]}",)
         if self.panoptic:

@@ -31,6 +31,7 @@ from ..base.units import (
     UnitCounts,
     UnitSubmission,
     UnitTruth,
+    open_dataset,
     png_frame,
     unit_engine,
 )
@@ -63,14 +64,11 @@ _MOST_STEPS = 255
 def read_images(path: str, subset: str = "", form: str = IMAGES) -> UnitTruth:
     """Read a folder with a PNG for each image, of several the one of the split."""
     ending = ".png" if form == IMAGES else _OBJECTS_ENDING
-    try:
-        files = open_files(path, HOST_LIMITS)
-        names = [name for name in sorted(files.sizes) if name.endswith(ending)]
-        for folders in (_SPLIT_FOLDERS.get(subset or DEFAULT_SPLIT, (subset,)), _LABEL_FOLDERS):
-            names = [name for name in names if set(folders) & set(name.split("/")[:-1])] or names
-        members = {_name_image(name, form): name for name in names}
-    except (OSError, ValueError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "cannot be read") from None
+    files = open_dataset(path)
+    names = [name for name in sorted(files.sizes) if name.endswith(ending)]
+    for folders in (_SPLIT_FOLDERS.get(subset or DEFAULT_SPLIT, (subset,)), _LABEL_FOLDERS):
+        names = [name for name in names if set(folders) & set(name.split("/")[:-1])] or names
+    members = {_name_image(name, form): name for name in names}
     if not members:
         raise HostError(f"{path}: has no PNG" if form == IMAGES else f"{path}: has no …{ending}")
     if len(members) < len(names):
@@ -338,7 +336,7 @@ def _list_rows(
     return rows
 
 
-def shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
+def _shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of what is counted in a video."""
     return {"cells": (2, "n"), **{f"VC{length}": (str(length), 2) for length in protocol.windows}}
 
@@ -359,7 +357,7 @@ def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
 
 
 ENGINE = replace(
-    unit_engine(read_truth, open_maps, count, values, tables, shapes, oddities, facts={"categories": (int, str, str)}),
+    unit_engine(read_truth, open_maps, count, values, tables, _shapes, oddities, facts={"categories": (int, str, str)}),
     read_published=lambda path, subset, layout: AnnotationFile(
         {subset or DEFAULT_SPLIT: _read_published(path, subset, layout)}
     ),

@@ -23,7 +23,6 @@ class SemanticProtocol:
     family: ClassVar[str] = "semantic"
 
     name: str
-    #: One line for people: what is applied, and what it skips.
     about: str
     form: str = VIDEOS
     #: So many labels are classes, from the first one on; in the truth all others are void.
@@ -54,7 +53,6 @@ class SemanticProtocol:
     measures: Tuple[str, ...] = ("Acc", "Acc_class", "fwIoU")
     #: What the labels are called, one name after the other.
     names: str = ""
-    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
@@ -69,7 +67,6 @@ class SemanticProtocol:
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """The names of its metrics, in the benchmark's order."""
         return (*self.leads, *(f"VC{frames}" for frames in self.windows), *self.measures)
 
     def name_class(self, label: int) -> str:

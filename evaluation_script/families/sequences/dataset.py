@@ -192,12 +192,12 @@ def _interval(frame_range: Dict[str, Any], frames: List[str]) -> Ranges:
 
 
 #: The file of expressions begins so; beside MeViS's lie the masks.
-META, MASKS = "meta_expressions", "mask_dict.json"
+_META, _MASKS = "meta_expressions", "mask_dict.json"
 
 
 def _holds_expressions(files: Files, layout: Layout) -> bool:
     """Return whether the objects of a dataset are expressions; without a layout, MeViS's masks say so."""
-    return bool(layout.names_masks) or (layout is GENERIC and bool(_find_files(files, MASKS)))
+    return bool(layout.names_masks) or (layout is GENERIC and bool(_find_files(files, _MASKS)))
 
 
 def _read_expressions(
@@ -259,16 +259,16 @@ def _find_files(files: Files, name: str) -> List[str]:
 
 def _file_of_expressions(files: Files, root: str, subset: str) -> str:
     """Return the file that fits a subset: by its folder, else by its name, else the one that there is."""
-    names = [name for name in files.sizes if name.rpartition("/")[2].startswith(META) and name.endswith(".json")]
+    names = [name for name in files.sizes if name.rpartition("/")[2].startswith(_META) and name.endswith(".json")]
     if not names:
-        raise HostError(f"{root}: has no {META}.json")
+        raise HostError(f"{root}: has no {_META}.json")
     if subset:
         near = [name for name in names if subset in name.split("/")] or fitting_names(names, subset)
         if not near and subset not in ("val", *root.split("/")):
             raise HostError(f"{root}: has no expressions of {subset!r}, only {name_list(names)}")
         names = near or names
     if len(names) > 1:
-        beside = [name for name in names if name.rpartition("/")[2] == f"{META}.json"]
+        beside = [name for name in names if name.rpartition("/")[2] == f"{_META}.json"]
         names = beside if len(beside) == 1 else names
     if len(names) > 1:
         raise HostError(f"{root}: has several files of expressions ({name_list(names)}); choose one with --subset")
@@ -339,7 +339,7 @@ class _RunLengthSource:
 
     def __init__(self, files: Files, root: str, beside: str, foreground: str) -> None:
         self._root = root
-        self._masks = _read_beside(files, root, beside, MASKS)
+        self._masks = _read_beside(files, root, beside, _MASKS)
         #: Of each video the masks of all that could be meant, where the dataset has them.
         self._foreground = _read_beside(files, root, beside, foreground) if foreground else None
 

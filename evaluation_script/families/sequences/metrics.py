@@ -45,7 +45,7 @@ _RECALLED = 0.5
 #: Decay compares the first and the last of this many parts.
 _PARTS = 4
 #: J_last begins after this share of the frames.
-LATE = 0.75
+_LATE = 0.75
 
 
 def mean(values: Array) -> Optional[float]:
@@ -97,7 +97,7 @@ def summary(counts: Counts, j: Array, f: Array, protocol: SequenceProtocol, rate
     both = (j + f) / 2
     if protocol.salient:  # LVOS stores the first frame last here, and V is summed in that order
         both = np.roll(both, -1)
-    series = {"J": j, "F": f, "J_last": j[math.floor(LATE * len(j)) :], "V": both}
+    series = {"J": j, "F": f, "J_last": j[math.floor(_LATE * len(j)) :], "V": both}
     summaries = {"Mean": mean, "Recall": recall, "Decay": _decay}
     values: Values = {}
     for metric in _list_parts(protocol.metrics):

@@ -47,7 +47,6 @@ class SequenceProtocol:
     form: ClassVar[str] = ""
 
     name: str
-    #: One line for people: what is applied, and what it skips.
     about: str
     #: Names of the benchmark's own metrics, in its order.
     metrics: Tuple[str, ...]
@@ -84,7 +83,6 @@ class SequenceProtocol:
     grey: bool = False
     #: MOSEv2's J, its second F, and the values of disappearance and reappearance.
     reappearance: bool = False
-    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
@@ -93,11 +91,11 @@ class SequenceProtocol:
         return ("seen", "unseen") if self.by_class else self.balanced
 
 
-DAVIS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")
+_DAVIS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")
 _PLAIN = ("J&F-Mean", "J-Mean", "F-Mean")
 _VOST = ("J-Mean", "J-Recall", "J-Decay", "J_last-Mean", "J_last-Recall", "J_last-Decay")
 _YOUTUBE = ("J&F-Mean", "J-Mean", "J-seen-Mean", "J-unseen-Mean", "F-Mean", "F-seen-Mean", "F-unseen-Mean")
-LVOS = (*_YOUTUBE, "V-Mean", "V-seen-Mean", "V-unseen-Mean")
+_LVOS = (*_YOUTUBE, "V-Mean", "V-seen-Mean", "V-unseen-Mean")
 _REFERRING = (*_PLAIN, "N-acc", "T-acc", "Final")
 _KINDS = ("static", "dynamic", "hybrid")
 _PIXELS = (*_PLAIN, "A-Mean", "R-Mean")
@@ -135,7 +133,7 @@ YOUTUBE_UNSEEN = (
 )
 
 _INNER = "The first and the last frame are skipped"
-_davis = SequenceProtocol("davis2017", f"{_INNER}; 255 is background.", DAVIS, ObjectRule.NUMBERED)
+_davis = SequenceProtocol("davis2017", f"{_INNER}; 255 is background.", _DAVIS, ObjectRule.NUMBERED)
 _vosb = SequenceProtocol(
     "vos-benchmark",
     f"{_INNER}; an object counts from the frame in which truth or prediction first shows it; 255 is an object.",
@@ -147,7 +145,7 @@ _vosb = SequenceProtocol(
 _lvos = SequenceProtocol(
     "lvos",
     "Each object is scored over its own lifespan, without its first and last frame; 255 is background.",
-    LVOS,
+    _LVOS,
     ObjectRule.LASTING,
     LifespanRule.OWN,
     by_class=True,
@@ -155,7 +153,7 @@ _lvos = SequenceProtocol(
 _unsupervised = SequenceProtocol(
     "davis2017-unsupervised",
     "All frames; at most 20 proposals, matched to the objects; 255 in the truth is void.",
-    DAVIS,
+    _DAVIS,
     ObjectRule.NUMBERED,
     skip_first=False,
     skip_last=False,

@@ -38,7 +38,7 @@ from ...values import dataclass
 from ..base.truth import AnnotationFile, SplitTruth, TruthNames
 from .protocols import SequenceProtocol
 
-FAMILY_NAME = "sequences"
+_FAMILY_NAME = "sequences"
 
 #: The label of pixels that most datasets leave out of the comparison.
 VOID = "255"
@@ -116,7 +116,7 @@ class Split(SplitTruth):
     #: Of a protocol with rounds, the sequences of rounds that are scored; all where none is named.
     of_rounds: FrozenSet[str] = frozenset()
     notes: List[str] = field(default_factory=list)
-    family: str = FAMILY_NAME
+    family: str = _FAMILY_NAME
 
     @property
     def item_names(self) -> List[str]:
@@ -226,7 +226,7 @@ def _unpack_block(data: Inflated, block: Block, labels: List[str]) -> Stacks:
 
 def write(path: str, splits: Dict[str, Split]) -> None:
     """Write an annotation file; the same splits give the same bytes."""
-    manifest: Dict[str, Any] = {"format": FORMAT, "track": FAMILY_NAME, "splits": {}}
+    manifest: Dict[str, Any] = {"format": FORMAT, "track": _FAMILY_NAME, "splits": {}}
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for split_name, split in splits.items():
             entries = [_write_sequence(archive, split_name, sequence) for sequence in split.sequences]
@@ -273,7 +273,7 @@ def _member(split: str, sequence: str, index: int) -> str:
 
 def read(source: Source) -> AnnotationFile[Split]:
     """Open a packed annotation file: its manifest at once, its masks block by block."""
-    archive, manifest = open_packed(source, FAMILY_NAME)
+    archive, manifest = open_packed(source, _FAMILY_NAME)
     try:
         names = frozenset(sequence["name"] for entry in manifest["splits"].values() for sequence in entry["sequences"])
         return AnnotationFile(

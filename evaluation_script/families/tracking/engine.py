@@ -107,7 +107,7 @@ def tables(accumulator: UnitAccumulator[TracksProtocol]) -> Dict[str, List[Dict[
     }
 
 
-def shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
+def _shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
     table_shapes: Shapes = {
         "classes": ("n",),
         "hota": ("n", len(HOTA_FIELDS), len(ALPHAS)),
@@ -116,7 +116,7 @@ def shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {**table_shapes, "objects": ("n",), "tracks": ("t", 4)} if protocol.burst else table_shapes
 
 
-def oddities(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
+def _oddities(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     total = sum(
         (counts.tables["clear"].sum(axis=0) for counts in accumulator.complete_counts()), np.zeros(len(CLEAR_FIELDS))
     )
@@ -124,4 +124,4 @@ def oddities(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     return judge_matches("mask", matched + missed, matched + surplus, matched)
 
 
-ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables, shapes, oddities, _FACTS, {"tracks"})
+ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables, _shapes, _oddities, _FACTS, {"tracks"})

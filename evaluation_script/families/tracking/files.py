@@ -27,7 +27,7 @@ TRACK_ID, CATEGORY, MASK, SCORE = range(4)
 #: The class of regions that are not scored.
 IGNORED = 10
 #: Tracks and masks that a prediction may have in a sequence, masks in a frame; and those that count in BURST's.
-_MOST_TRACKS, _MOST_MASKS, _MOST_IN_FRAME, BURST_MASKS = 20_000, 200_000, 500, 300
+_MOST_TRACKS, _MOST_MASKS, _MOST_IN_FRAME, _BURST_MASKS = 20_000, 200_000, 500, 300
 #: Lines of a text.
 _MOST_LINES = 1_000_000
 _LINE = "frame id class height width run-lengths"
@@ -282,7 +282,7 @@ class TracksSubmission(UnitSubmission):
 
 def keep_best_rows(rows: Rows) -> Rows:
     """Return the masks of a frame that count in BURST."""
-    return sorted(rows, key=lambda row: -row[SCORE])[:BURST_MASKS] if len(rows) > BURST_MASKS else rows
+    return sorted(rows, key=lambda row: -row[SCORE])[:_BURST_MASKS] if len(rows) > _BURST_MASKS else rows
 
 
 def check_masks(frames: List[TruthFrame], rows_of_frames: List[Rows]) -> Array:

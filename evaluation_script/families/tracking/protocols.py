@@ -36,7 +36,6 @@ class TracksProtocol:
     family: ClassVar[str] = "tracks"
 
     name: str
-    #: One line for people: what is applied, and what it skips.
     about: str
     #: The categories by name; none: those that the truth has.
     classes: Tuple[Tuple[str, int], ...] = ()
@@ -46,17 +45,14 @@ class TracksProtocol:
     exemplar: bool = False
     #: HOTA compares boxes around masks instead of masks.
     boxes: bool = False
-    #: Raised with whatever changes any score.
     revision: int = 1
 
     @property
     def form(self) -> str:
-        """What the truth holds."""
         return BURST_LAYOUT if self.burst else MOTS_LAYOUT
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """The names of its metrics, in the benchmark's order."""
         if self.burst:
             return tuple(f"{metric}{group}" for group in ("", "-common", "-uncommon") for metric in BURST)
         single = (*HOTA, *CLEAR)

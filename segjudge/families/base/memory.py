@@ -5,10 +5,11 @@ from __future__ import annotations
 import abc
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from operator import index
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -77,6 +78,8 @@ class UnitsInMemory(MemoryDoor):
     """Counts videos, and images: frames wait until all are there, then a video is counted at once."""
 
     protocol: Any
+    #: What the scores need to know of all units, where it does not depend on them.
+    own_facts: ClassVar[Mapping[str, Any]] = {}
 
     def sequences_of(self, masks: object) -> dict[str, object]:
         """Split masks into videos by name; one alone is called video."""
@@ -98,7 +101,7 @@ class UnitsInMemory(MemoryDoor):
 
     def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
         """What the scores need to know of all units."""
-        return {}
+        return dict(self.own_facts)
 
     @abc.abstractmethod
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
@@ -189,6 +192,15 @@ def check_no_map(side: object, protocol: str, form: str) -> None:
     """Raise UsageError for a map of labels, which a protocol does not score, neither in truths nor in predictions."""
     if hasattr(side, "shape") and hasattr(side, "dtype"):
         raise UsageError(f"{protocol} does not score maps of labels: give {form}, of the truth and of the prediction")
+
+
+@contextmanager
+def refuse_flaws(location: str) -> Iterator[None]:
+    """Raise SubmissionError for a Flaw in masks that are called so."""
+    try:
+        yield
+    except Flaw as flaw:
+        raise SubmissionError.of(flaw.at(location)) from None
 
 
 def refusal(location: str, fault: str, remedy: str) -> SubmissionError:
@@ -291,10 +303,8 @@ def _stack_of_runs(mask: Mapping[str, object], location: str) -> Stack:
     if min(height, width) < 1 or height * width >= 1 << 31:
         raise refusal(location, f"has the size {[height, width]}", "Give the height and width of the frame")
     block = empty_labels(1, (height, width), bool)
-    try:
+    with refuse_flaws(location):
         block[0] = rle.flags({"size": [height, width], "counts": text}, (height, width))[0]
-    except Flaw as flaw:
-        raise SubmissionError.of(flaw.at(location)) from None
     return crop(pack(block), (height, width))
 
 

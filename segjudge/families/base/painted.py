@@ -66,7 +66,7 @@ class _Row:
 
 
 @dataclass
-class Moment:
+class _Moment:
     """Frames in which a segment is wrong in one way."""
 
     sequence: str
@@ -179,7 +179,7 @@ class PaintedUnit:
 
     # ── moments ──
 
-    def find_moments(self, unit_cost: float, *, dense: bool) -> list[Moment]:
+    def find_moments(self, unit_cost: float, *, dense: bool) -> list[_Moment]:
         """Find where segments are wrong, those that cost most first; an image is one moment."""
         if len(self.frames) == 1:
             return self._sum_up_image(unit_cost, dense=dense)
@@ -199,7 +199,7 @@ class PaintedUnit:
                 share = sum(frame_kind != RIGHT for frame_kind in kinds) / total
                 location = f", {row.name}, {describe_frames(self.frames[frames[0]], self.frames[frames[-1]])}"
                 moments.append(
-                    Moment(
+                    _Moment(
                         self.name,
                         row.name,
                         fault.name,
@@ -228,11 +228,11 @@ class PaintedUnit:
         followed = self._followed.get(prediction, "")
         return f"has the track of {followed}" if followed not in {"", name} else "is on another track than usually"
 
-    def _sum_up_image(self, cost: float, *, dense: bool) -> list[Moment]:
+    def _sum_up_image(self, cost: float, *, dense: bool) -> list[_Moment]:
         notes = self._note_faults(0)
         if not notes:
             inexact, (style, text) = FAULTS[INEXACT].name, self._describe_matches(dense=dense)
-            return [Moment(self.name, "", inexact, style, cost, self.frames[0], "", text, [("kind", inexact)])]
+            return [_Moment(self.name, "", inexact, style, cost, self.frames[0], "", text, [("kind", inexact)])]
         counts, areas = Counter(kind for kind, _, _ in notes), Counter[int]()
         pixels = max(1, self.size[0] * self.size[1])
         for kind, _, area in notes:
@@ -246,7 +246,7 @@ class PaintedUnit:
         words = [("kind", FAULTS[note_kind].name) for note_kind in counts]
         words.append(("size", _name_size(max(area for *_, area in notes) / pixels)))
         fault = FAULTS[kind]
-        return [Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, words)]
+        return [_Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, words)]
 
     def _describe_matches(self, *, dense: bool) -> tuple[str, str]:
         """Say of an image in which everything matches how far it does not, and with which style that is drawn."""

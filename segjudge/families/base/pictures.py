@@ -13,9 +13,9 @@ from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, Uni
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import printable
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.overlaps import Pairs
+from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs, Pairs, sum_by_key
 from segjudge.evaluation_script.masks.run_lengths import Masks, runs_of
-from segjudge.evaluation_script.masks.stack import Array, Size
+from segjudge.evaluation_script.masks.stack import Array, Size, places_of
 from segjudge.families.base.segments import JudgedSegments
 
 
@@ -29,6 +29,21 @@ class Side(NamedTuple):
     classes: Array
     #: Those without an identity of their own, such as the sky, are never swapped.
     things: Array
+
+
+def side_of_one(name: str, area: int) -> Side:
+    """Make the side of a frame that has one segment at the most."""
+    names: list[str] = [name] if area else []
+    areas: Array = np.array([area] if area else [], np.int64)
+    return Side(names, names, areas, np.zeros(len(names), np.int64), np.zeros(len(names), bool))
+
+
+def side_of_labels(noun: str, labels: Array, pixels: Array) -> Side:
+    """Make the side whose segments are labels of so many pixels each, all of one class; 0 is none."""
+    labels, areas = sum_by_key(labels, pixels)
+    keys = labels[labels > 0].tolist()
+    names = [f"{noun} {key}" for key in keys]
+    return Side(keys, names, areas[labels > 0], np.zeros(len(keys), np.int64), np.ones(len(keys), bool))
 
 
 class SeenFrame(NamedTuple):
@@ -109,6 +124,42 @@ def paint_mask(image: Array, text: str, size: Size, number: int) -> None:
     start, stop = np.searchsorted(columns, [first_column, end_column])
     window = image[:, start:stop]
     window[flags.reshape(-1, height)[columns[start:stop] - first_column][:, rows].T] = number
+
+
+def paint_masks(texts: Sequence[str], size: Size, small: Size) -> Array:
+    """Paint masks into an image of another size, by their numbers from 1, the later on top."""
+    image = np.zeros(small, np.uint16)
+    for number, text in enumerate(texts, 1):
+        paint_mask(image, text, size, number)
+    return image
+
+
+def share_of_labels(truth: Sequence[int], prediction: Sequence[int], pairs: LabelPairs) -> Array:
+    """How many pixels labels of the truth (rows) and predicted ones (columns) share."""
+    shared = np.zeros((len(truth), len(prediction)))
+    sides = [np.array(keys, np.int64) for keys in (truth, prediction)]
+    orders = [np.argsort(keys) for keys in sides]
+    rows, columns = (
+        places_of(keys[order], labels)
+        for keys, order, labels in zip(sides, orders, (pairs.truth, pairs.prediction), strict=True)
+    )
+    both = (rows >= 0) & (columns >= 0)
+    shared[orders[0][rows[both]], orders[1][columns[both]]] = pairs.pixels[both]
+    return shared
+
+
+def place_labels(pixels: LabelMap, keys: Sequence[int], size: Size) -> Array:
+    """Which of some labels is where in a picture of another size: its index from 1, or 0."""
+    rows, columns = sample_rows_and_columns(pixels.numbers.shape, size)
+    numbers = pixels.numbers[rows[:, None], columns].reshape(-1)
+    starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+    ids = pixels.labels_of(numbers[starts])
+    ids_of_keys = np.array(keys, np.int64)
+    order = np.argsort(ids_of_keys)
+    places = places_of(ids_of_keys[order], ids)
+    indices = np.where(places >= 0, np.append(order, 0)[places] + 1, 0).astype(np.uint16)
+    image: Array = np.repeat(indices, np.diff(np.append(starts, len(numbers)))).reshape(size)
+    return image
 
 
 def share_of_masks(truth: Masks, prediction: Masks) -> Array:

@@ -17,7 +17,7 @@ _HALF = 0.5
 _LEAST_IOU = 0.1
 
 
-class Fault(NamedTuple):
+class _Fault(NamedTuple):
     """A kind of fault: its name, and what it means."""
 
     name: str
@@ -30,15 +30,15 @@ class Fault(NamedTuple):
 
 #: By what a segment is.
 FAULTS = {
-    RIGHT: Fault("right", "matches"),
-    MISSED: Fault("missed", "a segment of the truth that nothing matches"),
-    SURPLUS: Fault("surplus", "a predicted segment that matches nothing"),
-    WRONG_CLASS: Fault("wrong class", "at the right place, as something else"),
-    MERGED: Fault("merged", "one prediction over several segments"),
-    SPLIT: Fault("split", "several predictions in one segment"),
-    INEXACT: Fault("inexact", "matches, but not exactly"),
-    SWAPPED: Fault("swapped", "has the identity of another object"),
-    PARTIAL: Fault("partial", "overlaps, but too little to match"),
+    RIGHT: _Fault("right", "matches"),
+    MISSED: _Fault("missed", "a segment of the truth that nothing matches"),
+    SURPLUS: _Fault("surplus", "a predicted segment that matches nothing"),
+    WRONG_CLASS: _Fault("wrong class", "at the right place, as something else"),
+    MERGED: _Fault("merged", "one prediction over several segments"),
+    SPLIT: _Fault("split", "several predictions in one segment"),
+    INEXACT: _Fault("inexact", "matches, but not exactly"),
+    SWAPPED: _Fault("swapped", "has the identity of another object"),
+    PARTIAL: _Fault("partial", "overlaps, but too little to match"),
 }
 
 

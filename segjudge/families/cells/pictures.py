@@ -14,9 +14,9 @@ from segjudge.evaluation_script.families.cells.counting import FrameMatches, mat
 from segjudge.evaluation_script.families.cells.files import CellSubmission
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs
-from segjudge.evaluation_script.masks.stack import Array, Size
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample_rows_and_columns
+from segjudge.evaluation_script.masks.overlaps import LabelMap
+from segjudge.evaluation_script.masks.stack import Size
+from segjudge.families.base.pictures import SeenFrame, UnitPainter, place_labels, share_of_labels, side_of_labels
 from segjudge.families.base.segments import MERGED, MISSED, RIGHT, SURPLUS, JudgedSegments
 
 _Truth = TypeVar("_Truth", bound=SplitTruth)
@@ -57,33 +57,20 @@ class CellPainter(UnitPainter):
             matches = match_cells(pairs)
             maps = None
             if index in drawn:
-                sides = zip((truth, prediction), (matches.truth, matches.prediction), strict=True)
-                maps = np.stack([_draw(labels, cells, frame.size, drawn[index]) for labels, cells in sides])
+                # Of a volume, what is seen from above: the highest labels.
+                sides = ((labels.reshape(-1, *frame.size).max(axis=0) for labels in (truth, prediction)), matches[:2])
+                maps = np.stack([
+                    place_labels(LabelMap(labels), cells.tolist(), drawn[index])
+                    for labels, cells in zip(*sides, strict=True)
+                ])  # fmt: skip
             yield SeenFrame(
-                _make_side("cell", matches.truth, pairs.truth, pairs),
-                _make_side("track", matches.prediction, pairs.prediction, pairs),
-                _share(matches, pairs),
+                side_of_labels("cell", pairs.truth, pairs.pixels),
+                side_of_labels("track", pairs.prediction, pairs.pixels),
+                share_of_labels(matches.truth.tolist(), matches.prediction.tolist(), pairs),
                 np.zeros(len(matches.prediction), bool),
                 maps,
                 _judge(matches),
             )
-
-
-def _make_side(noun: str, cells: Array, labels: Array, pairs: LabelPairs) -> Side:
-    areas = np.bincount(np.searchsorted(cells, labels[labels > 0]), pairs.pixels[labels > 0], len(cells))
-    names = [f"{noun} {label}" for label in cells.tolist()]
-    return Side(cells.tolist(), names, areas, np.zeros(len(cells), np.int64), np.ones(len(cells), bool))
-
-
-def _share(matches: FrameMatches, pairs: LabelPairs) -> Array:
-    shared = np.zeros((len(matches.truth), len(matches.prediction)))
-    both = (pairs.truth > 0) & (pairs.prediction > 0)
-    rows, columns = (
-        np.searchsorted(matches.truth, pairs.truth[both]),
-        np.searchsorted(matches.prediction, pairs.prediction[both]),
-    )
-    shared[rows, columns] = pairs.pixels[both]
-    return shared
 
 
 def _judge(matches: FrameMatches) -> JudgedSegments:
@@ -97,12 +84,3 @@ def _judge(matches: FrameMatches) -> JudgedSegments:
     partner[columns[::-1]] = matched[::-1]
     prediction = np.select([match_counts > 1, match_counts == 1], [MERGED, RIGHT], SURPLUS)
     return JudgedSegments(truth, prediction, partner, taken_for)
-
-
-def _draw(labels: Array, cells: Array, size: Size, small: Size) -> Array:
-    """Return for so many rows and columns which cell is where, from 1: of a volume the one with the highest label."""
-    from_above = labels.reshape(-1, *size).max(axis=0)
-    rows, columns = sample_rows_and_columns(size, small)
-    values = from_above[rows[:, None], columns]
-    image: Array = np.where(values > 0, np.searchsorted(cells, values) + 1, 0).astype(np.uint16)
-    return image

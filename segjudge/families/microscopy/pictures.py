@@ -10,9 +10,9 @@ from segjudge.evaluation_script.families.base.units import TruthFrame, Unit
 from segjudge.evaluation_script.families.microscopy.files import MicroscopySubmission
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.overlaps import LabelMap, sum_by_key
-from segjudge.evaluation_script.masks.stack import Array, Size
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample_rows_and_columns
+from segjudge.evaluation_script.masks.overlaps import LabelMap
+from segjudge.evaluation_script.masks.stack import Size
+from segjudge.families.base.pictures import SeenFrame, UnitPainter, place_labels, share_of_labels, side_of_labels
 
 
 class MicroscopyPainter(UnitPainter):
@@ -24,38 +24,14 @@ class MicroscopyPainter(UnitPainter):
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):
             pixels = frame.read()
-            truth = pixels.image
-            prediction = np.zeros_like(truth)
-            if self._submission is not None:
-                labels = self._submission.read(unit.name, frame.size, Problems())
-                prediction = prediction if labels is None else labels
-            pairs = backend().count_label_pairs(pixels, LabelMap(prediction))
-            own, predicted = (
-                _make_side(noun, *sum_by_key(labels, pairs.pixels))
-                for noun, labels in (("cell", pairs.truth), ("prediction", pairs.prediction))
-            )
-            shared = np.zeros((len(own.keys), len(predicted.keys)))
-            both = (pairs.truth > 0) & (pairs.prediction > 0)
-            rows, columns = (
-                np.searchsorted(side.keys, labels[both])
-                for side, labels in ((own, pairs.truth), (predicted, pairs.prediction))
-            )
-            shared[rows, columns] = pairs.pixels[both]
-            maps = None
+            submission = self._submission
+            labels = submission.read(unit.name, frame.size, Problems()) if submission else None
+            prediction = LabelMap(np.zeros(frame.size, np.uint16) if labels is None else labels)
+            pairs = backend().count_label_pairs(pixels, prediction)
+            own = side_of_labels("cell", pairs.truth, pairs.pixels)
+            predicted = side_of_labels("prediction", pairs.prediction, pairs.pixels)
+            shared, maps = share_of_labels(own.keys, predicted.keys, pairs), None
             if index in drawn:
-                chosen = sample_rows_and_columns(frame.size, drawn[index])
-                maps = np.stack([_draw(truth, own, chosen), _draw(prediction, predicted, chosen)])
+                sides = ((pixels, own), (prediction, predicted))
+                maps = np.stack([place_labels(labels, side.keys, drawn[index]) for labels, side in sides])
             yield SeenFrame(own, predicted, shared, np.zeros(len(predicted.keys), bool), maps)
-
-
-def _make_side(noun: str, labels: Array, areas: Array) -> Side:
-    cells = labels[labels > 0].tolist()
-    names = [f"{noun} {label}" for label in cells]
-    return Side(cells, names, areas[labels > 0], np.zeros(len(cells), np.int64), np.ones(len(cells), bool))
-
-
-def _draw(labels: Array, side: Side, chosen: tuple[Array, Array]) -> Array:
-    """Return for some rows and columns which cell is where, from 1."""
-    values = labels[chosen[0][:, None], chosen[1]]
-    image: Array = np.where(values > 0, np.searchsorted(side.keys, values) + 1, 0).astype(np.uint16)
-    return image

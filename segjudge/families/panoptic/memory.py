@@ -9,7 +9,6 @@ from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCount
 from segjudge.evaluation_script.families.panoptic.counting import FrameTable, count_frame, count_frames
 from segjudge.evaluation_script.families.panoptic.files import MOST_ID, VOID, PredictedFrame, blank_frame, join_ids
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
-from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.memory import (
@@ -21,6 +20,7 @@ from segjudge.families.base.memory import (
     common_size,
     read_labels,
     refusal,
+    refuse_flaws,
     sort_by_number,
 )
 from segjudge.system.errors import UsageError
@@ -64,13 +64,11 @@ class PanopticInMemory(UnitsInMemory):
             for segment in _measure_areas(true_ids, listed)
         ]
         truth_frame = TruthFrame(frame, true_ids.shape, rows, lambda: LabelMap(true_ids))
-        try:
+        with refuse_flaws(f"prediction of {location}"):
             predicted_frame = blank_frame(self.protocol, [category[2] for category in self._categories])
             if not self.protocol.classes:
                 predicted_frame = PredictedFrame("", {segment["id"]: segment["place"] for segment in segments})
             table = count_frame(truth_frame, predicted_frame, predicted_ids, boundary=self.protocol.boundary)
-        except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(f"prediction of {location}")) from None
         tables = {"truth": table.truth, "prediction": table.prediction, "pairs": _stack_pairs(table.pairs)}
         if table.boundaries is not None:
             tables["boundaries"] = _stack_pairs(table.boundaries)
@@ -106,10 +104,8 @@ class PanopticInMemory(UnitsInMemory):
         if classes.max() > VOID or numbers.max() > _MOST_NUMBER:
             fault = f"has the class {classes.max()}, or the number {numbers.max()}"
             raise refusal(location, fault, f"Use classes up to {VOID}, which is void, and numbers up to {_MOST_NUMBER}")
-        try:
+        with refuse_flaws(location):
             return join_ids(classes.astype(np.uint32) | numbers.astype(np.uint32) << 8, len(self._categories))
-        except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(location)) from None
 
     def check(self, data: bytes) -> None:
         _decode_frame(data)

@@ -18,9 +18,9 @@ from segjudge.evaluation_script.families.panoptic.files import (
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs, sum_by_key
+from segjudge.evaluation_script.masks.overlaps import LabelMap, sum_by_key
 from segjudge.evaluation_script.masks.stack import Array, Size, places_of
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample_rows_and_columns
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, place_labels, share_of_labels
 
 #: A prediction that lies with more than this share where nothing is labelled is not judged.
 _HALF = 0.5
@@ -68,10 +68,10 @@ class PanopticPainter(UnitPainter):
         own = self._make_side(0, ids_of_truth, own_categories, own_areas)
         predicted_side = self._make_side(1, predicted, predicted_categories, areas[ids != 0] - outside)
         excused = outside / np.maximum(areas[ids != 0], 1) > _HALF
-        shared = _share_pixels(np.array(own.keys, np.int64), predicted, pairs)
+        shared = share_of_labels(own.keys, predicted_side.keys, pairs)
         maps = None
         if size is not None:
-            maps = np.stack([_index_map(truth, own.keys, size), _index_map(prediction, predicted_side.keys, size)])
+            maps = np.stack([place_labels(truth, own.keys, size), place_labels(prediction, predicted_side.keys, size)])
         return SeenFrame(own, predicted_side, shared, excused, maps)
 
     def _make_side(self, side: int, ids: Array, categories: Array, areas: Array) -> Side:
@@ -91,27 +91,3 @@ class PanopticPainter(UnitPainter):
         if key not in self._ordinals:
             self._ordinals[key] = 1 + sum(named[:2] == key[:2] for named in self._ordinals)
         return f"{name} {self._ordinals[key]}"
-
-
-def _share_pixels(truth: Array, prediction: Array, pairs: LabelPairs) -> Array:
-    """How many pixels segments of the truth (rows) and predicted ones (columns) share."""
-    shared = np.zeros((len(truth), len(prediction)))
-    order, predicted_order = np.argsort(truth), np.argsort(prediction)
-    rows, columns = places_of(truth[order], pairs.truth), places_of(prediction[predicted_order], pairs.prediction)
-    both = (rows >= 0) & (columns >= 0)
-    shared[order[rows[both]], predicted_order[columns[both]]] = pairs.pixels[both]
-    return shared
-
-
-def _index_map(pixels: LabelMap, keys: Sequence[int], size: Size) -> Array:
-    """Which segment is where in a picture: its index from 1, or 0."""
-    rows, columns = sample_rows_and_columns(pixels.numbers.shape, size)
-    numbers = pixels.numbers[rows[:, None], columns].reshape(-1)
-    starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
-    ids = pixels.labels_of(numbers[starts])
-    ids_of_keys = np.array(keys, np.int64)
-    order = np.argsort(ids_of_keys)
-    places = places_of(ids_of_keys[order], ids)
-    indices = np.where(places >= 0, np.append(order, 0)[places] + 1, 0).astype(np.uint16)
-    image: Array = np.repeat(indices, np.diff(np.append(starts, len(numbers)))).reshape(size)
-    return image

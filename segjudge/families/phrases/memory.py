@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.memory import (
     CheckedMask,
     SamplesInMemory,
-    UnitFrames,
     common_size,
     read_checked_mask,
     refusal,
@@ -35,6 +34,7 @@ class PhrasesInMemory(SamplesInMemory):
     """
 
     table, columns = "pair", COLUMNS
+    own_facts: ClassVar = {"subsets": [["all"]], "listed": []}
     protocol: PhraseProtocol
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
@@ -56,9 +56,6 @@ class PhrasesInMemory(SamplesInMemory):
         nobody = np.zeros(len(predicted), bool)
         row = count_pair(TruthFrame(sequence, size, rows, no_pixels), masks, nobody, official=official)
         return self.encode_row(row)
-
-    def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
-        return {"subsets": [["all"]], "listed": []}
 
 
 def _read_side(side: Any, key: str, default: float, location: str) -> list[tuple[CheckedMask, float]]:
@@ -89,6 +86,7 @@ class VideoPhrasesInMemory(SamplesInMemory):
     """
 
     table, columns = "pair", COLUMNS
+    own_facts: ClassVar = {"subsets": [["all"]], "listed": []}
     protocol: PhraseProtocol
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
@@ -109,9 +107,6 @@ class VideoPhrasesInMemory(SamplesInMemory):
         super().check(data)
         if decode_unit(data).tables.keys() != {"pair", "hota", "phrase", "tracks"}:
             raise ValueError("is no pair of a video and a phrase")
-
-    def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
-        return {"subsets": [["all"]], "listed": []}
 
 
 def _read_tracks(

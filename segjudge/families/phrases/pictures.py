@@ -12,7 +12,7 @@ from segjudge.evaluation_script.families.phrases.protocols import LEAST_SCORE
 from segjudge.evaluation_script.families.phrases.videos import AREA, MASK, TRACK, VideoPhraseSubmission
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.stack import Array, Size
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_mask, share_of_masks
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_masks, share_of_masks
 from segjudge.families.base.segments import RIGHT, judge_segments
 
 #: A prediction that lies on a crowd with this share is excused.
@@ -38,7 +38,7 @@ class PhrasePainter(UnitPainter):
             seen, texts = views[agreeing], [text for crowd, text, _ in frame.rows[agreeing] if not crowd]
             if index in drawn:
                 own = [predictions.texts[k] for k in range(len(predictions.area))]
-                maps = np.stack([_draw(side, frame.size, drawn[index]) for side in (texts, own)])
+                maps = np.stack([paint_masks(side, frame.size, drawn[index]) for side in (texts, own)])
                 seen = seen._replace(maps=maps)
             yield seen
 
@@ -63,7 +63,7 @@ class VideoPhrasePainter(UnitPainter):
             )
             if index in drawn:
                 sides = [text for crowd, text, _ in rows if not crowd], [text for _, text, _ in own]
-                maps = np.stack([_draw(side, frame.size, drawn[index]) for side in sides])
+                maps = np.stack([paint_masks(side, frame.size, drawn[index]) for side in sides])
                 seen = seen._replace(maps=maps)
             yield seen
 
@@ -115,10 +115,3 @@ def _make_side(noun: str, areas: Array) -> Side:
 def _pack(masks: Sequence[tuple[str, int]], size: Size) -> Masks:
     areas = np.array([area for _, area in masks], np.int64)
     return Masks(pack_texts([text for text, _ in masks]), areas, np.array([size] * len(masks), np.int64).reshape(-1, 2))
-
-
-def _draw(texts: Sequence[str], size: Size, small: Size) -> Array:
-    image = np.zeros(small, np.uint16)
-    for number, text in enumerate(texts, 1):
-        paint_mask(image, text, size, number)
-    return image

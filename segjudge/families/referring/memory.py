@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.families.base.memory import (
     CheckedMask,
     SamplesInMemory,
-    UnitFrames,
     common_size,
     read_checked_mask,
     refusal,
@@ -30,6 +29,7 @@ class ReferringInMemory(SamplesInMemory):
     """
 
     table, columns = "sample", COLUMNS
+    own_facts: ClassVar = {"subsets": [["all"]]}
     protocol: ReferringProtocol
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
@@ -46,9 +46,6 @@ class ReferringInMemory(SamplesInMemory):
         has_target = area > 0 if truth_flag is None else not truth_flag
         pixels = count_pixels(TruthFrame(sequence, size, [row], no_pixels), answer_text, answer_area)
         return self.encode_row([0, int(has_target), int(is_withdrawn), *pixels])
-
-    def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
-        return {"subsets": [["all"]]}
 
 
 def _read_side(side: Any, location: str) -> tuple[CheckedMask | None, CheckedMask | None, bool | None]:

@@ -9,8 +9,8 @@ import numpy as np
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit
 from segjudge.evaluation_script.families.referring.counting import count_pixels
 from segjudge.evaluation_script.families.referring.submission import ReferringSubmission
-from segjudge.evaluation_script.masks.stack import Array, Size
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_mask
+from segjudge.evaluation_script.masks.stack import Size
+from segjudge.families.base.pictures import SeenFrame, UnitPainter, paint_mask, side_of_one
 
 
 class ReferringPainter(UnitPainter):
@@ -35,12 +35,6 @@ class ReferringPainter(UnitPainter):
                         paint_mask(image, text, frame.size, 1)
                     if text and ignored:
                         paint_mask(image, ignored, frame.size, 0)
-            own, predicted = _make_side("target", area), _make_side("answer", answered)
+            own, predicted = side_of_one("target", area), side_of_one("answer", answered)
             overlap = np.full((len(own.keys), len(predicted.keys)), float(shared))
             yield SeenFrame(own, predicted, overlap, np.zeros(len(predicted.keys), bool), maps)
-
-
-def _make_side(name: str, area: int) -> Side:
-    names: list[str] = [name] if area else []
-    areas: Array = np.array([area] if area else [], np.int64)
-    return Side(names, names, areas, np.zeros(len(names), np.int64), np.zeros(len(names), bool))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from segjudge.evaluation_script.families.base.units import UnitCounts, decode_unit
 from segjudge.evaluation_script.families.saliency.counting import COLUMNS, MIDDLE, VALUES, count_map
 from segjudge.evaluation_script.families.saliency.files import check_mask
-from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.memory import SamplesInMemory, UnitFrames, common_size, read_array, refusal
+from segjudge.families.base.memory import SamplesInMemory, common_size, read_array, refusal, refuse_flaws
 
 _FORM = "Give whole numbers from 0 to 255 as (height, width), or booleans"
 
@@ -21,23 +19,19 @@ class MapsInMemory(SamplesInMemory):
     """Counts grey maps (height, width) beside masks."""
 
     table, columns = "image", COLUMNS
+    own_facts: ClassVar = {"subsets": [["all"]]}
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         mask, values = _read_grey(truth, f"truth of {sequence}"), _read_grey(prediction, f"prediction of {sequence}")
         common_size((mask.shape, values.shape), "maps", sequence)
-        try:
+        with refuse_flaws(f"truth of {sequence}"):
             check_mask(mask)
-        except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(f"truth of {sequence}")) from None
         return UnitCounts("", count_map(0, mask > MIDDLE, values, self.protocol)).encode()
 
     def check(self, data: bytes) -> None:
         super().check(data)
         if decode_unit(data).tables["curves"].shape != (2, VALUES):
             raise ValueError("has no curves")
-
-    def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
-        return {"subsets": [["all"]]}
 
 
 def _read_grey(side: object, location: str) -> Array:

@@ -12,7 +12,7 @@ from segjudge.evaluation_script.families.saliency.engine import read_object
 from segjudge.evaluation_script.families.saliency.files import SaliencySubmission
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.stack import Size
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample_rows_and_columns
+from segjudge.families.base.pictures import SeenFrame, UnitPainter, sample_rows_and_columns, side_of_one
 
 
 class SaliencyPainter(UnitPainter):
@@ -32,13 +32,8 @@ class SaliencyPainter(UnitPainter):
                 rows, columns = sample_rows_and_columns(frame.size, drawn[index])
                 maps = np.stack([side[rows[:, None], columns] for side in (truth, prediction)]).astype(np.uint16)
             own, predicted = (
-                _make_side(name, int(np.count_nonzero(side))) for name, side in (("object", truth), ("map", prediction))
+                side_of_one(name, int(np.count_nonzero(side)))
+                for name, side in (("object", truth), ("map", prediction))
             )
             shared = np.full((len(own.keys), len(predicted.keys)), float(np.count_nonzero(truth & prediction)))
             yield SeenFrame(own, predicted, shared, np.zeros(len(predicted.keys), bool), maps)
-
-
-def _make_side(name: str, area: int) -> Side:
-    names = [name] if area else []
-    areas = np.array([area] if area else [], np.int64)
-    return Side(names, names, areas, np.zeros(len(names), np.int64), np.zeros(len(names), bool))

@@ -5,10 +5,9 @@ import numpy as np
 from segjudge.evaluation_script.families.base.units import UnitCounts, decode_unit
 from segjudge.evaluation_script.families.scans.counting import count_scan
 from segjudge.evaluation_script.families.scans.files import check_labels
-from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.memory import SamplesInMemory, read_array, refusal
+from segjudge.families.base.memory import SamplesInMemory, read_array, refusal, refuse_flaws
 
 _END = 1 << 32
 
@@ -37,8 +36,6 @@ def _read_points(side: object, location: str) -> Array:
         raise refusal(location, fault, "Give a whole number for each point, as (points,)")
     if points.min() < 0 or points.max() >= _END:
         raise refusal(location, "has a number beyond 32 bits", "Give a label and, 16 bits further up, a number")
-    try:
+    with refuse_flaws(location):
         check_labels(points)
-    except Flaw as flaw:
-        raise SubmissionError.of(flaw.at(location)) from None
     return points.astype(np.uint32)

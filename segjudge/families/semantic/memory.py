@@ -9,9 +9,16 @@ import numpy as np
 
 from segjudge.evaluation_script.families.semantic.engine import check_labels, count_maps
 from segjudge.evaluation_script.families.semantic.protocols import VIDEOS, SemanticProtocol
-from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.memory import MemoryDoor, UnitFrames, UnitsInMemory, common_size, read_labels, refusal
+from segjudge.families.base.memory import (
+    MemoryDoor,
+    UnitFrames,
+    UnitsInMemory,
+    common_size,
+    read_labels,
+    refusal,
+    refuse_flaws,
+)
 
 #: Labels that 16 bits can hold.
 _MOST_LABEL = (1 << 16) - 1
@@ -44,10 +51,8 @@ class SemanticInMemory(UnitsInMemory):
         common_size((labels.shape, predicted.shape), "maps", location)
         if max(labels.max(), predicted.max()) > _MOST_LABEL:
             raise refusal(location, f"has a label beyond {_MOST_LABEL}", "Use small numbers for classes, 255 for void")
-        try:
+        with refuse_flaws(f"prediction of {location}"):
             check_labels(predicted, labels, self.protocol)
-        except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(f"prediction of {location}")) from None
         return struct.pack("<II", *labels.shape) + zlib.compress(
             np.stack((labels, predicted)).astype("<u2").tobytes(), 1
         )

@@ -8,7 +8,7 @@ from segjudge.evaluation_script.families.base.units import Rows, TruthFrame, no_
 from segjudge.evaluation_script.families.tracking.counting import ComparedSequence, check_disjoint, masks_of
 from segjudge.evaluation_script.families.tracking.files import CATEGORY, SCORE, TRACK_ID, check_masks, keep_best_rows
 from segjudge.evaluation_script.families.tracking.protocols import DISTRACTORS, TracksProtocol
-from segjudge.evaluation_script.files.problems import Flaw, Problems, SubmissionError
+from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.memory import (
     UnitFrames,
@@ -18,6 +18,7 @@ from segjudge.families.base.memory import (
     read_labels,
     read_run_lengths,
     refusal,
+    refuse_flaws,
 )
 from segjudge.masks.run_lengths import encode_labels
 
@@ -47,10 +48,8 @@ class TracksInMemory(UnitsInMemory):
             keep_best_rows(predicted_rows) if self.protocol.burst and not self.protocol.exemplar else predicted_rows
         )
         truth_frame = TruthFrame(frame, common_size(sizes, "masks", location) or (0, 0), true_rows, no_pixels)
-        try:
+        with refuse_flaws(sequence):
             check_masks([truth_frame, truth_frame], [true_rows, predicted_rows])
-        except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(sequence)) from None
         if not self.protocol.burst:
             check_disjoint(
                 sequence, [truth_frame], [predicted_rows], masks_of([truth_frame], [predicted_rows]), problems

@@ -14,7 +14,7 @@ from segjudge.evaluation_script.families.tracking.protocols import TracksProtoco
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.run_lengths import Masks
 from segjudge.evaluation_script.masks.stack import Array, Size
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_mask, share_of_masks
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_masks, share_of_masks
 
 #: A prediction that lies in ignored regions with more than this share is left out.
 _MOST_IGNORED = 0.5
@@ -53,7 +53,9 @@ class TracksPainter(UnitPainter):
                 excused |= inside / np.maximum(prediction.area, 1) > _MOST_IGNORED
             maps = None
             if index in drawn:
-                maps = np.stack([_draw(side, frame.size, drawn[index]) for side in (own, predicted)])
+                maps = np.stack(
+                    [paint_masks([row[MASK] for row in side], frame.size, drawn[index]) for side in (own, predicted)]
+                )
             yield SeenFrame(
                 self._make_side(own, truth, ""),
                 self._make_side(predicted, prediction, "track "),
@@ -74,10 +76,3 @@ class TracksPainter(UnitPainter):
         names = [f"{kind or self._classes[row[CATEGORY]]} {row[TRACK_ID]}".replace("  ", " ") for row in rows]
         classes = np.array([self._numbers[row[CATEGORY]] for row in rows], np.int64)
         return Side([row[TRACK_ID] for row in rows], names, masks.area, classes, np.ones(len(rows), bool))
-
-
-def _draw(rows: Rows, size: Size, small: Size) -> Array:
-    image = np.zeros(small, np.uint16)
-    for number, row in enumerate(rows, 1):
-        paint_mask(image, row[MASK], size, number)
-    return image

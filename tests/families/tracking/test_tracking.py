@@ -287,7 +287,7 @@ def test_a_frame_of_distractors_alone_has_no_annotation_and_does_not_count(proto
 def test_masks_of_distractors_take_no_places_in_exemplar_guided_frames(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracks_files, "BURST_MASKS", 2)
+    monkeypatch.setattr(tracks_files, "_BURST_MASKS", 2)
     masks = {"3": {"rle": mask(20), "score": 0.9}, **SEQUENCE["segmentations"][0]}
     accumulator = with_distractor(tmp_path, min(DISTRACTORS), "burst-exemplar-guided", segmentations=[masks, {}])
     assert tracks.values(accumulator)["HOTA"] == pytest.approx(1)
