@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Dict, Tuple
+
+import pytest
 
 from segjudge.evaluation_script.files.problems import SubmissionError
 from tests.families.instances.test_hostile_instances import in_child
 
 SECONDS, MEMORY = 5, 400 << 20
+#: Makes what is sent.
+Make = Callable[[], bytes]
+
+
+def hostile(rows: Dict[str, Tuple[Make, str]]) -> Callable[[Any], Any]:
+    """Run a test on each row, where it can be measured what that costs."""
+    each = pytest.mark.parametrize(("make", "sentence"), list(rows.values()), ids=list(rows))
+    quiet = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    measured = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+    return lambda test: measured(quiet(each(test)))
 
 
 def sentence_of(data: bytes, folder: Path, score: Callable[[Path], Any]) -> str:

@@ -46,13 +46,6 @@ def uploaded(protocol: str, truth: Path) -> Members:
     return members(UPLOADS[protocol][0](truth))
 
 
-def folder(files: Members, path: Path) -> Path:
-    for name, data in files.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(data)
-    return path
-
-
 def file(data: bytes, path: Path) -> Path:
     path.write_bytes(data)
     return path
@@ -78,7 +71,7 @@ def pax(files: Members) -> bytes:
 
 
 FORMS: dict[str, Callable[[Members, Path], Path]] = {
-    "folder": lambda files, path: folder(files, path / "results"),
+    "folder": lambda files, path: published.written(path / "results", files),
     "zip": lambda files, path: file(zipped(files), path / "results.zip"),
     "stored zip": lambda files, path: file(zipped(files, zipfile.ZIP_STORED), path / "results.zip"),
     "tar": lambda files, path: file(tarred(files), path / "results.tar"),
@@ -87,7 +80,7 @@ FORMS: dict[str, Callable[[Members, Path], Path]] = {
     "zip from Windows": lambda files, path: file(zipped(windows(files)), path / "results.zip"),
     "tar from Windows": lambda files, path: file(tarred(windows(files)), path / "results.tar"),
     "tar.gz from Windows": lambda files, path: file(tarred(windows(files), "w:gz"), path / "results.tar.gz"),
-    "zip from Windows, unpacked elsewhere": lambda files, path: folder(windows(files), path / "results"),
+    "zip from Windows, unpacked elsewhere": lambda files, path: published.written(path / "results", windows(files)),
     "one folder more": lambda files, path: file(
         tarred({f"my results/{name}": data for name, data in files.items()}, "w:gz"), path / "results.tgz"
     ),

@@ -20,10 +20,10 @@ from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
 from segjudge.families.cells.challenges import follow_labels, write_tracks
 from segjudge.masks.tiff import encode_tiff
-from segjudge.testing import CHECKS, Case
-from tests.builders import zipped
 from tests.data import FAMILIES_DATA
+from tests.families.promises import PROMISES, keep
 from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
+from tests.published import written
 
 DATA = FAMILIES_DATA / "ctc"
 CASES = read_golden(DATA)["cases"]
@@ -36,13 +36,6 @@ SIZE = (12, 16)
 
 def near(value: float | None, expected: float | None) -> bool:
     return value is expected or (None not in {value, expected} and value == pytest.approx(expected, **EXACT))
-
-
-def write(path: Path, files: dict[str, bytes]) -> Path:
-    for name, data in files.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(data)
-    return path
 
 
 def frame(**cells: tuple[int, int]) -> Array:
@@ -153,18 +146,20 @@ def test_what_the_script_wraps_or_stops_at_is_scored(case: str, expected: dict[s
 
 def test_means_are_over_the_sequences_that_have_a_value(tmp_path: Path) -> None:
     alone = [frame(c1=(0, 0))] * 2
-    truth = write(tmp_path / "truth", {**truth_files("01", FRAMES, TRACKS), **truth_files("02", alone, [[1, 0, 1, 0]])})
+    truth = written(
+        tmp_path / "truth", {**truth_files("01", FRAMES, TRACKS), **truth_files("02", alone, [[1, 0, 1, 0]])}
+    )
     sent = [frame(c1=(0, 1)), frame(c1=(0, 1))]
     files = {**sent_files("01", FRAMES, TRACKS), **sent_files("02", sent, [[1, 0, 1, 0]])}
-    values = score_units(write(tmp_path / "sent", files), read_truth(str(truth)), "ctc")
+    values = score_units(written(tmp_path / "sent", files), read_truth(str(truth)), "ctc")
     assert values["SEG"] == pytest.approx((1 + 6 / 12) / 2)
     assert (values["BC(0)"], values["CCA"], values["TRA"]) == (1, None, 1)
 
 
 def test_missed_tracks_are_in_the_mean_of_tf_over_all(tmp_path: Path) -> None:
     frames = [np.where(labels == 1, 0, labels).astype(np.uint16) for labels in FRAMES]
-    truth = read_truth(str(write(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))))
-    values = score_units(write(tmp_path / "sent", sent_files("01", frames, TRACKS[1:])), truth, "ctc")
+    truth = read_truth(str(written(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))))
+    values = score_units(written(tmp_path / "sent", sent_files("01", frames, TRACKS[1:])), truth, "ctc")
     assert (values["TF"], values["TF-all"], values["CT"]) == (1, 3 / 4, 6 / 7)
     assert values["DET"] == pytest.approx(1 - 40 / 100)
 
@@ -173,10 +168,10 @@ def test_a_joined_tracks_parent_is_that_of_its_beginning_in_whatever_order_lines
     """The script takes the parent of the line that comes first, and loses the mother where that is the second part."""
     frames = [frame(c2=(5, 5)), frame(c3=(5, 2), c4=(5, 9)), frame(c1=(5, 2), c4=(5, 9))]
     tracks = [[1, 2, 2, 3], [2, 0, 0, 0], [3, 1, 1, 2], [4, 1, 2, 2]]
-    truth = read_truth(str(write(tmp_path / "truth", truth_files("01", frames, tracks))))
-    sent = write(tmp_path / "sent", sent_files("01", frames, tracks))
+    truth = read_truth(str(written(tmp_path / "truth", truth_files("01", frames, tracks))))
+    sent = written(tmp_path / "sent", sent_files("01", frames, tracks))
     assert score_units(sent, truth, "ctc")["CHOTA"] == score_units(sent, truth, "ctc-official")["CHOTA"] == 1
-    flat = write(tmp_path / "flat", sent_files("01", frames, [[*row[:3], 0] for row in tracks]))
+    flat = written(tmp_path / "flat", sent_files("01", frames, [[*row[:3], 0] for row in tracks]))
     safe, official = (score_units(flat, truth, name)["CHOTA"] for name in CELL_PROTOCOLS)
     assert safe < official < 1
 
@@ -185,12 +180,12 @@ def test_a_joined_tracks_parent_is_that_of_its_beginning_in_whatever_order_lines
 @pytest.mark.parametrize("protocol", CELL_PROTOCOLS)
 def test_an_only_child_is_its_parent_going_on(protocol: str, parent: int, tmp_path: Path) -> None:
     frames = [frame(**{f"c{label}": (5, 5)}) for label in (parent, parent, 2, 2)]
-    truth = read_truth(str(write(tmp_path, truth_files("01", frames, [[parent, 0, 1, 0], [2, 2, 3, parent]]))))
+    truth = read_truth(str(written(tmp_path, truth_files("01", frames, [[parent, 0, 1, 0], [2, 2, 3, parent]]))))
     one = sent_files("01", [frame(c5=(5, 5))] * 4, [[5, 0, 3, 0]])
-    values = score_units(write(tmp_path / "one", one), truth, protocol)
+    values = score_units(written(tmp_path / "one", one), truth, protocol)
     assert (values["HOTA"], values["CHOTA"]) == (1, 1)
     two = sent_files("01", [frame(c5=(5, 5))] * 2 + [frame(c6=(5, 5))] * 2, [[5, 0, 1, 0], [6, 2, 3, 0]])
-    values = score_units(write(tmp_path / "two", two), truth, protocol)
+    values = score_units(written(tmp_path / "two", two), truth, protocol)
     assert (values["HOTA"], values["CHOTA"]) == pytest.approx((0.5**0.5, 0.5**0.5))
 
 
@@ -202,8 +197,8 @@ def test_what_sequences_cost_sums_to_the_loss(protocol: str, share: float, tmp_p
         name: data.encode() if isinstance(data, str) else data for name, data in tools.make_demo(PROTOCOLS[protocol])
     }
     demo |= truth_files("09", [frame(c1=(0, 0))], [[1, 0, 0, 0]], ())
-    truth = read_truth(str(write(tmp_path / "truth", demo)))
-    sent = write(tmp_path / "sent", dict(tools.make_sample([truth], PROTOCOLS[protocol], share)))
+    truth = read_truth(str(written(tmp_path / "truth", demo)))
+    sent = written(tmp_path / "sent", dict(tools.make_sample([truth], PROTOCOLS[protocol], share)))
     counts = count_units(sent, truth, protocol)
     losses, value = tools.measure_losses(counts), engine_of("cells").report("val", counts).values["OP_CTB"]
     assert value is not None
@@ -216,7 +211,7 @@ def test_what_sequences_cost_sums_to_the_loss(protocol: str, share: float, tmp_p
 
 def test_sequences_of_several_data_sets_are_named_by_both(tmp_path: Path) -> None:
     files = truth_files("01", FRAMES, TRACKS)
-    root = write(
+    root = written(
         tmp_path / "truth", {f"{one}/{name}": data for one in ("HeLa", "GOWT1") for name, data in files.items()}
     )
     assert read_truth(str(root)).item_names == ["GOWT1/01", "HeLa/01"]
@@ -224,7 +219,7 @@ def test_sequences_of_several_data_sets_are_named_by_both(tmp_path: Path) -> Non
     sent = {
         f"{one}/{name}": data for one in ("HeLa", "GOWT1") for name, data in sent_files("01", FRAMES, TRACKS).items()
     }
-    assert score_units(write(tmp_path / "sent", sent), read_truth(str(root)), "ctc")["OP_CTB"] == 1
+    assert score_units(written(tmp_path / "sent", sent), read_truth(str(root)), "ctc")["OP_CTB"] == 1
 
 
 @pytest.mark.parametrize(
@@ -240,7 +235,7 @@ def test_sequences_of_several_data_sets_are_named_by_both(tmp_path: Path) -> Non
 )
 def test_a_truth_that_cannot_be_read_is_the_hosts_mistake(change: dict[str, Any], words: str, tmp_path: Path) -> None:
     files = {**truth_files("01", FRAMES, TRACKS), **change}
-    write(tmp_path, {name: data for name, data in files.items() if data is not None})
+    written(tmp_path, {name: data for name, data in files.items() if data is not None})
     with pytest.raises(HostError, match=words):
         read_truth(str(tmp_path))
 
@@ -252,8 +247,8 @@ def in_memory(frames: list[Array], tracks: list[list[int]], **cells: Any) -> dic
 @pytest.mark.parametrize("protocol", CELL_PROTOCOLS)
 def test_sequences_in_memory_score_as_files(protocol: str, tmp_path: Path) -> None:
     moved = [np.roll(labels, 1, axis=1) for labels in FRAMES]
-    truth = write(tmp_path / "truth", truth_files("01", FRAMES, TRACKS, (0, 2)))
-    files = segjudge.score(write(tmp_path / "sent", sent_files("01", moved, TRACKS)), truth, protocol)
+    truth = written(tmp_path / "truth", truth_files("01", FRAMES, TRACKS, (0, 2)))
+    files = segjudge.score(written(tmp_path / "sent", sent_files("01", moved, TRACKS)), truth, protocol)
     own = in_memory(FRAMES, TRACKS, cells={index: FRAMES[index] for index in (0, 2)})
     assert segjudge.score_arrays(in_memory(moved, TRACKS), own, protocol).metrics["all"] == files.metrics["val"]
 
@@ -285,26 +280,26 @@ def test_sequences_in_memory_that_are_none_are_a_sentence(sent: Any, words: str)
 
 def test_a_page_draws_cells_and_says_what_costs(tmp_path: Path) -> None:
     merged = [np.where(labels == 4, 3, labels).astype(np.uint16) for labels in FRAMES]
-    truth = write(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))
-    sent = write(tmp_path / "sent", sent_files("01", [*merged[:3], frame(c1=(0, 3))], [*TRACKS[:2], [3, 2, 2, 2]]))
+    truth = written(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))
+    sent = written(tmp_path / "sent", sent_files("01", [*merged[:3], frame(c1=(0, 3))], [*TRACKS[:2], [3, 2, 2, 2]]))
     out = tmp_path / "page.html"
     assert main(["report", str(sent), "--truth", str(truth), "--protocol", "ctc", "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
     for words in ("Where OP_CTB is lost", "cells that share a prediction with others, of TRA", "cell 4", "merged"):
         assert words in text
     assert main(["show", "--truth", str(truth), "--protocol", "ctc", "--out", str(tmp_path / "show")]) == 0
-    truth = write(tmp_path / "one", truth_files("01", [frame(c1=(0, 0))], [[1, 0, 0, 0]]))
-    sent = write(tmp_path / "moved", sent_files("01", [frame(c1=(1, 0))], [[1, 0, 0, 0]]))
+    truth = written(tmp_path / "one", truth_files("01", [frame(c1=(0, 0))], [[1, 0, 0, 0]]))
+    sent = written(tmp_path / "moved", sent_files("01", [frame(c1=(1, 0))], [[1, 0, 0, 0]]))
     assert main(["report", str(sent), "--truth", str(truth), "--protocol", "ctc", "--out", str(out)]) == 0
     assert "33 % of the truth is missed, 33 % of what is sent surplus" in out.read_text(encoding="utf-8")
 
 
 def test_counts_of_a_part_that_no_sequence_gives_are_refused(tmp_path: Path) -> None:
-    truth = read_truth(str(write(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))))
+    truth = read_truth(str(written(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))))
     engine = engine_of("cells")
     for key, table in (("cells", np.full(3, -1.0)), ("graph", np.zeros(7)), ("association", np.full(3, np.nan))):
         counts: UnitAccumulator[Any] = count_units(
-            write(tmp_path / "sent", sent_files("01", FRAMES, TRACKS)), truth, "ctc"
+            written(tmp_path / "sent", sent_files("01", FRAMES, TRACKS)), truth, "ctc"
         )
         counts.complete_counts()[0].tables[key] = table
         with pytest.raises(ValueError, match="no counts"):
@@ -320,31 +315,22 @@ def test_a_label_that_comes_back_is_renamed_as_its_own_child() -> None:
 # ── what all families promise ───────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=[pytest.mark.long] * (one in ("hostile", "python39"))) for one in CHECKS]
-)
-def test_the_family_keeps_its_promises(name: str, tmp_path: Path) -> None:
-    moved = [np.roll(labels, 1, axis=1) for labels in FRAMES]
-    names = ("01", "02")
-    truths, sent = (
-        {key: data for one in names for key, data in make(one, frames, TRACKS).items()}
-        for make, frames in ((truth_files, FRAMES), (sent_files, moved))
-    )
-    other = {
-        key: data
-        for one in names
-        for key, data in truth_files(one, [np.roll(labels, 4, axis=1) for labels in FRAMES], TRACKS).items()
-    }
+@PROMISES
+def test_the_family_keeps_its_promises(promise: str, tmp_path: Path) -> None:
+    def move(make: Any, columns: int) -> dict[str, bytes]:
+        frames = [np.roll(labels, columns, axis=1) for labels in FRAMES]
+        return {key: data for name in ("01", "02") for key, data in make(name, frames, TRACKS).items()}
+
+    sent = move(sent_files, 1)
     faulty = {**sent, "01_RES/mask001.tif": encode_tiff(np.zeros((1, 3, 3))), "02_RES/res_track.txt": b"1,2,3,4\n"}
-    paths = {one: tmp_path / f"{one}.zip" for one in ("results", "faulty")}
-    for one, files in (("results", sent), ("faulty", faulty)):
-        paths[one].write_bytes(zipped(files))
     arrays = [
-        {one: {"masks": np.stack(frames), "tracks": TRACKS, "cells": {0: FRAMES[0]}} for one in names}
-        for frames in (moved, FRAMES)
+        {
+            one: {"masks": np.roll(FRAMES, columns, axis=2), "tracks": TRACKS, "cells": {0: FRAMES[0]}}
+            for one in ("01", "02")
+        }
+        for columns in (1, 0)
     ]
-    CHECKS[name](Case(
-        "ctc", write(tmp_path / "truth", truths), {"results": paths["results"]},
-        faults={paths["faulty"]: ["mask001.tif", "res_track.txt"]}, arrays={"results": lambda: (arrays[0], arrays[1])},
-        other_truth=write(tmp_path / "other", other),
-    ))  # fmt: skip
+    keep(
+        promise, "ctc", tmp_path, (move(truth_files, 0), move(truth_files, 4)), (sent, faulty),
+        ["mask001.tif", "res_track.txt"], (arrays[0], arrays[1]),
+    )  # fmt: skip

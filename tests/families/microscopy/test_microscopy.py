@@ -25,10 +25,11 @@ from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
 from segjudge.masks.tiff import encode_tiff
-from segjudge.testing import CHECKS, Case
-from tests.builders import png, zipped
+from tests.builders import png
 from tests.data import FAMILIES_DATA
+from tests.families.promises import PROMISES, keep
 from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
+from tests.published import written
 
 DATA = FAMILIES_DATA / "cellpose"
 GOLDEN = read_golden(DATA)
@@ -38,12 +39,10 @@ EXACT = {"abs": 1e-12, "rel": 0}
 
 def folder(path: Path, maps: dict[str, Any]) -> Path:
     """Write maps, or files, by their names; PNGs of 16 bits where these have no ending."""
-    path.mkdir(parents=True, exist_ok=True)
-    for name, labels in maps.items():
-        file = path / (name if "." in name else f"{name}_masks.png")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(labels if isinstance(labels, bytes) else png(np.asarray(labels, np.uint16)))
-    return path
+    files = {
+        name: labels if isinstance(labels, bytes) else png(np.asarray(labels, "u2")) for name, labels in maps.items()
+    }
+    return written(path, {name if "." in name else f"{name}_masks.png": data for name, data in files.items()})
 
 
 def golden_sides(case: str, tmp_path: Path) -> tuple[Path, UnitTruth]:
@@ -246,23 +245,17 @@ def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> Non
 # ── what all families promise ───────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(check, marks=[pytest.mark.long] * (check in ("hostile", "python39"))) for check in CHECKS]
-)
-def test_the_family_keeps_its_promises(name: str, tmp_path: Path) -> None:
+@PROMISES
+def test_the_family_keeps_its_promises(promise: str, tmp_path: Path) -> None:
+    def files(images: dict[str, Any]) -> dict[str, bytes]:
+        return {f"{key}_cp_masks.png": png(image) for key, image in images.items()}
+
     draw = np.random.default_rng(3)
     maps = {str(k): np.kron(draw.integers(0, 5, (4, 5)), np.ones((5, 5), int)).astype(np.uint16) for k in range(5)}
+    other = {key: np.flip(labels, 0) for key, labels in maps.items()}
     sent = {key: np.roll(labels, 1, axis=1) for key, labels in maps.items()}
-    paths = {kind: tmp_path / f"{kind}.zip" for kind in ("results", "faulty")}
-    for kind, images in (("results", sent), ("faulty", {**sent, "1": sent["1"][1:], "3": np.zeros((20, 25, 3), "u1")})):
-        paths[kind].write_bytes(zipped({f"{key}_cp_masks.png": png(image) for key, image in images.items()}))
-    CHECKS[name](
-        Case(
-            "cellpose-ap",
-            folder(tmp_path / "truth", maps),
-            {"results": paths["results"]},
-            arrays={"results": lambda: (sent, maps)},
-            faults={paths["faulty"]: ["1_cp_masks.png: is 25×19", "3_cp_masks.png: is a picture in colours"]},
-            other_truth=folder(tmp_path / "other", {key: np.flip(labels, 0) for key, labels in maps.items()}),
-        )
-    )
+    faulty = {**sent, "1": sent["1"][1:], "3": np.zeros((20, 25, 3), "u1")}
+    keep(
+        promise, "cellpose-ap", tmp_path, (files(maps), files(other)), (files(sent), files(faulty)),
+        ["1_cp_masks.png: is 25×19", "3_cp_masks.png: is a picture in colours"], (sent, maps),
+    )  # fmt: skip

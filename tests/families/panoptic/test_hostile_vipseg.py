@@ -5,13 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import os
-import sys
 import zipfile
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
-import pytest
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import UnitTruth
@@ -20,7 +18,7 @@ from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROT
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.scoring.scorer import Scorer
 from tests.builders import chunk, png, raw_png, zipped
-from tests.hostile_units import sentence_of
+from tests.hostile_units import Make, hostile, sentence_of
 
 SIZE = (12, 16)
 IDS = np.full(SIZE, 5)
@@ -74,7 +72,7 @@ def rows(*listed: Any) -> bytes:
 
 
 LONG = raw_png(SIZE[1], SIZE[0], 8, 2, bytes(40 << 20))
-HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+HOSTILE: dict[str, tuple[Make, str]] = {
     "good": (upload, "scored"),
     "text": (lambda: b"hello", "neither a zip nor a tar"),
     "no-json": (lambda: upload(b"absent"), "holds 0 JSON files"),
@@ -127,11 +125,8 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_videos_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
-    make, sentence = HOSTILE[name]
+@hostile(HOSTILE)
+def test_hostile_videos_get_a_sentence_soon_and_in_little_memory(make: Make, sentence: str, tmp_path: Path) -> None:
     truth = small_truth(tmp_path)
     rules = ScoringRules(PANOPTIC_PROTOCOLS["vipseg"], UNIT_LIMITS)
     assert sentence in sentence_of(make(), tmp_path, lambda path: Scorer("val", truth, rules).score(str(path)))

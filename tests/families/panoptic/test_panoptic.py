@@ -6,10 +6,9 @@ import copy
 import json
 import os
 import shutil
-import sys
 import zipfile
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ from segjudge.evaluation_script.masks.overlaps import reach_of
 from tests.builders import png, zipped
 from tests.data import FAMILIES_DATA, TRACKS_DATA
 from tests.families.unit_counts import CLOSE, count_units, pack_units, read_golden, score_units
-from tests.hostile_units import sentence_of
+from tests.hostile_units import Make, hostile, sentence_of
 from tests.shared import needs_shared
 
 IMAGES, VIDEOS = TRACKS_DATA / "panoptic", TRACKS_DATA / "vps"
@@ -255,7 +254,7 @@ def cut(data: bytes, length: int) -> bytes:
 
 GOOD = upload()
 #: Each with what the participant reads.
-HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+HOSTILE: dict[str, tuple[Make, str]] = {
     "text": (lambda: b"hello", "neither a zip nor a tar"),
     "no-json": (lambda: upload(b"absent"), "holds 0 JSON files"),
     "no-png": (lambda: upload(picture=b"absent"), "there is no PNG a.png"),
@@ -304,11 +303,10 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 @pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
-    make, sentence = HOSTILE[name]
+@hostile(HOSTILE)
+def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(
+    make: Make, sentence: str, tmp_path: Path
+) -> None:
     truth = truth_of(tmp_path)
     assert sentence in sentence_of(make(), tmp_path, lambda path: score_units(path, truth, "coco-panoptic"))
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from tests.backends import use_numpy
 from tests.builders import chunk, png, raw_png, zipped
 from tests.data import FAMILIES_DATA
 from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
-from tests.hostile_units import sentence_of
+from tests.hostile_units import Make, hostile, sentence_of
 from tests.shared import needs_shared
 
 STEP = FAMILIES_DATA / "step"
@@ -229,7 +228,7 @@ def many_numbers() -> bytes:
     return png(np.dstack([numbers * 0 + 13, numbers >> 8, numbers & 255]).astype(np.uint8))
 
 
-HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+HOSTILE: dict[str, tuple[Make, str]] = {
     "good": (upload, "scored"),
     "text": (lambda: b"hello", "red is the class, green and blue the object's number"),
     "nothing": (lambda: zipped({"readme.txt": b"hello"}), "1 of 1 sequence is missing: a"),
@@ -259,11 +258,10 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
-    make, sentence = HOSTILE[name]
+@hostile(HOSTILE)
+def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(
+    make: Make, sentence: str, tmp_path: Path
+) -> None:
     truth = files.read_coded_truth(str(write(tmp_path / "t", a=[IMAGE, IMAGE])), "kitti-step")
     assert sentence in sentence_of(make(), tmp_path, lambda path: score_units(path, truth, "kitti-step"))
 

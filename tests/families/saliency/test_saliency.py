@@ -23,11 +23,12 @@ from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.backend import NumpyBackend
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
-from segjudge.testing import CHECKS, Case
 from tests.backends import COMPILED, compiled, use
-from tests.builders import png, zipped
+from tests.builders import png
 from tests.data import FAMILIES_DATA
+from tests.families.promises import PROMISES, keep
 from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
+from tests.published import written
 
 DATA = FAMILIES_DATA / "sod"
 GOLDEN = read_golden(DATA)
@@ -39,11 +40,10 @@ EXACT = {"abs": 1e-12, "rel": 0}
 
 def folder(path: Path, images: dict[str, Any]) -> Path:
     """Write PNGs by their names: arrays of bytes, or their files."""
-    for name, image in images.items():
-        file = path / f"{name}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(image if isinstance(image, bytes) else png(np.asarray(image, np.uint8)))
-    return path
+    pictures = {
+        name: image if isinstance(image, bytes) else png(np.asarray(image, "u1")) for name, image in images.items()
+    }
+    return written(path, {f"{name}.png": data for name, data in pictures.items()})
 
 
 def truth_of(path: Path, images: dict[str, Any]) -> UnitTruth:
@@ -297,22 +297,15 @@ def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> Non
 # ── what all families promise ───────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(check, marks=[pytest.mark.long] * (check in ("hostile", "python39"))) for check in CHECKS]
-)
-def test_the_family_keeps_its_promises(name: str, tmp_path: Path) -> None:
+@PROMISES
+def test_the_family_keeps_its_promises(promise: str, tmp_path: Path) -> None:
+    def files(images: dict[str, Any]) -> dict[str, bytes]:
+        return {f"{key}.png": png(image) for key, image in images.items()}
+
     masks = {f"{k}": disk(3 + k) for k in range(5)}
     sent = {key: np.roll(mask, 2, axis=1) // 2 + GREY // 3 for key, mask in masks.items()}
-    paths = {kind: tmp_path / f"{kind}.zip" for kind in ("results", "faulty")}
-    for kind, images in (("results", sent), ("faulty", {**sent, "1": disk(5, 21), "3": COLOURS})):
-        paths[kind].write_bytes(zipped({f"{key}.png": png(image) for key, image in images.items()}))
-    CHECKS[name](
-        Case(
-            "sod",
-            folder(tmp_path / "truth", masks),
-            {"results": paths["results"]},
-            arrays={"results": lambda: (sent, masks)},
-            faults={paths["faulty"]: ["1.png: is 25×21", "3.png: is a picture in colours"]},
-            other_truth=folder(tmp_path / "other", {key: disk(8 - int(key)) for key in masks}),
-        )
-    )
+    other, faulty = {key: disk(8 - int(key)) for key in masks}, {**sent, "1": disk(5, 21), "3": COLOURS}
+    keep(
+        promise, "sod", tmp_path, (files(masks), files(other)), (files(sent), files(faulty)),
+        ["1.png: is 25×21", "3.png: is a picture in colours"], (sent, masks),
+    )  # fmt: skip

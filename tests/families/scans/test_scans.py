@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +21,12 @@ from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
-from segjudge.testing import CHECKS, Case
 from tests.builders import png, zipped
 from tests.data import FAMILIES_DATA
+from tests.families.promises import PROMISES, keep
 from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
-from tests.hostile_units import sentence_of
+from tests.hostile_units import Make, hostile, sentence_of
+from tests.published import written
 
 DATA = FAMILIES_DATA / "semantic_kitti"
 CASES = read_golden(DATA)["cases"]
@@ -52,20 +51,13 @@ def scans(kind: str, **points: Any) -> dict[str, bytes]:
     return {f"sequences/08/{kind}/{name}.label": np.asarray(one, "<u4").tobytes() for name, one in points.items()}
 
 
-def folder(path: Path, files: dict[str, bytes]) -> Path:
-    for name, data in files.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(data)
-    return path
-
-
 def thing(label: int, number: int, points: int) -> list[int]:
     return [label | number << BITS] * points
 
 
 def scored(tmp_path: Path, truth: Any, sent: Any, protocol: str) -> dict[str, Any]:
-    own = read_truth(str(folder(tmp_path / "truth", scans("labels", a=truth))))
-    return score_units(folder(tmp_path / "sent", scans("predictions", a=sent)), own, protocol)
+    own = read_truth(str(written(tmp_path / "truth", scans("labels", a=truth))))
+    return score_units(written(tmp_path / "sent", scans("predictions", a=sent)), own, protocol)
 
 
 # ── the scripts' numbers ────────────────────────────────────────────────────
@@ -161,8 +153,8 @@ def test_nothing_that_moves_is_nothing_to_average(tmp_path: Path) -> None:
 
 
 def test_numbers_of_classes_in_the_place_of_labels_are_said(tmp_path: Path) -> None:
-    truth = folder(tmp_path / "truth", scans("labels", a=[40] * 30 + [10] * 10))
-    sent = folder(tmp_path / "sent", scans("predictions", a=[9] * 30 + [1] * 10))
+    truth = written(tmp_path / "truth", scans("labels", a=[40] * 30 + [10] * 10))
+    sent = written(tmp_path / "sent", scans("predictions", a=[9] * 30 + [1] * 10))
     (warning,) = segjudge.score(sent, truth, "semantic-kitti").warnings
     assert "75 % of the points that count have labels that are no classes (9), and are missed" in warning
     assert "10 for a car, 40 for road" in warning
@@ -174,8 +166,8 @@ def test_what_scans_and_classes_cost_sums_to_the_loss(protocol: str, share: floa
     """Also where the truth lacks classes that the script averages, and has objects that are too small to cost."""
     tools = tools_of("scans")
     assert isinstance(tools, UnitTools)
-    truth = folder(tmp_path / "truth", dict(tools.make_demo(PROTOCOLS[protocol])))
-    folder(truth, scans("labels", small=[40] * 100 + thing(11, 1, 9)))
+    truth = written(tmp_path / "truth", dict(tools.make_demo(PROTOCOLS[protocol])))
+    written(truth, scans("labels", small=[40] * 100 + thing(11, 1, 9)))
     sample = tmp_path / "sample.zip"
     source = TruthSource(str(truth), "", "", "", "")
     (scorer,) = prepare(ScoreRequest(str(sample), source, PROTOCOLS[protocol])).scorers.values()
@@ -196,7 +188,7 @@ def test_what_scans_and_classes_cost_sums_to_the_loss(protocol: str, share: floa
 def test_splits_and_sequences_are_found(tmp_path: Path) -> None:
     sequences = {f"dataset/sequences/{one}/{kind}": b"\x28\0\0\0" for one in ("00", "08", "11") for kind in
                  ("labels/000000.label", "labels/000001.label", "velodyne/000000.bin", "notes.label")}  # fmt: skip
-    root = str(folder(tmp_path, sequences))
+    root = str(written(tmp_path, sequences))
     assert read_truth(root).item_names == ["08/000000", "08/000001"]
     assert read_truth(f"{root}/dataset/sequences/08/labels").item_names == ["08/000000", "08/000001"]
     assert read_truth(root, "train").item_names == ["00/000000", "00/000001"]
@@ -217,12 +209,12 @@ def test_splits_and_sequences_are_found(tmp_path: Path) -> None:
 )
 def test_a_truth_that_cannot_be_read_is_the_hosts_mistake(files: dict[str, bytes], words: str, tmp_path: Path) -> None:
     with pytest.raises(HostError, match=words):
-        read_truth(str(folder(tmp_path / "sequences", files)))
+        read_truth(str(written(tmp_path / "sequences", files)))
 
 
 def test_a_label_of_the_truth_beyond_the_tables_is_the_hosts_mistake(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="0.label: cannot be read .holds the label 359"):
-        read_truth(str(folder(tmp_path, {"08/labels/0.label": np.array([359], "<u4").tobytes()}))).read_through()
+        read_truth(str(written(tmp_path, {"08/labels/0.label": np.array([359], "<u4").tobytes()}))).read_through()
 
 
 @pytest.mark.parametrize("protocol", SCAN_PROTOCOLS)
@@ -234,7 +226,7 @@ def test_points_in_memory_score_as_files(protocol: str, tmp_path: Path) -> None:
         for _ in range(2)
     )
     files = segjudge.score(
-        folder(tmp_path / "sent", scans("predictions", **sent)), folder(tmp_path / "truth", scans("labels", **truth)), protocol
+        written(tmp_path / "sent", scans("predictions", **sent)), written(tmp_path / "truth", scans("labels", **truth)), protocol
     )  # fmt: skip
     named = [{f"08/{name}": points for name, points in side.items()} for side in (sent, truth)]
     assert segjudge.score_arrays(*named, protocol).metrics["all"] == files.metrics["val"]
@@ -275,8 +267,8 @@ def test_counts_of_a_part_that_no_scan_gives_are_refused(tables: Any) -> None:
 
 
 def test_a_page_shows_which_classes_are_confused_and_the_scans_that_cost_most(tmp_path: Path) -> None:
-    truth = folder(tmp_path / "truth", scans("labels", a=[40] * 90 + [70] * 10, b=[40] * 50 + [70] * 50))
-    sent = folder(tmp_path / "sent", scans("predictions", a=[40] * 100, b=[40] * 100))
+    truth = written(tmp_path / "truth", scans("labels", a=[40] * 90 + [70] * 10, b=[40] * 50 + [70] * 50))
+    sent = written(tmp_path / "sent", scans("predictions", a=[40] * 100, b=[40] * 100))
     out = tmp_path / "page.html"
     assert main(["report", str(sent), "--truth", str(truth), "--protocol", "semantic-kitti", "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
@@ -287,9 +279,9 @@ def test_a_page_shows_which_classes_are_confused_and_the_scans_that_cost_most(tm
 
 
 def test_methods_that_predict_other_classes_are_compared(tmp_path: Path) -> None:
-    truth = folder(tmp_path / "truth", scans("labels", a=[40] * 90 + [70] * 10, b=[40] * 50 + [70] * 50))
+    truth = written(tmp_path / "truth", scans("labels", a=[40] * 90 + [70] * 10, b=[40] * 50 + [70] * 50))
     sent = [
-        str(folder(tmp_path / name, scans("predictions", a=points, b=points)))
+        str(written(tmp_path / name, scans("predictions", a=points, b=points)))
         for name, points in (("one", [40] * 80 + [81] * 20), ("two", [40] * 60 + [10] * 40))
     ]
     out = tmp_path / "page.html"
@@ -322,7 +314,7 @@ def values(points: Any) -> bytes:
 COUNT = np.arange(POINTS)
 GOOD = upload()
 SHORT, BROKEN = "sequences/08/predictions/a.label: holds", "the scan has 3,000 points of 4 bytes"
-HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+HOSTILE: dict[str, tuple[Make, str]] = {
     "text": (lambda: b"hello", "neither a zip nor a tar"),
     "labels-alone": (lambda: ROAD, "neither a zip nor a tar"),
     "json": (lambda: json.dumps({"a": []}).encode(), "has no file predictions/SCAN.label"),
@@ -367,12 +359,11 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
-    make, sentence = HOSTILE[name]
-    truth = read_truth(str(folder(tmp_path / "t", scans("labels", a=10 | COUNT % 99 << 16, b=[40] * POINTS))))
+@hostile(HOSTILE)
+def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(
+    make: Make, sentence: str, tmp_path: Path
+) -> None:
+    truth = read_truth(str(written(tmp_path / "t", scans("labels", a=10 | COUNT % 99 << 16, b=[40] * POINTS))))
     said = sentence_of(make(), tmp_path, lambda path: score_units(path, truth, "semantic-kitti-panoptic"))
     assert sentence in said
 
@@ -388,20 +379,14 @@ def test_every_point_of_a_large_scan_may_be_a_segment_of_its_own(tmp_path: Path)
 
 
 @pytest.mark.parametrize("protocol", ["semantic-kitti", "semantic-kitti-panoptic"])
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=[pytest.mark.long] * (one in ("hostile", "python39"))) for one in CHECKS]
-)
-def test_the_family_keeps_its_promises(name: str, protocol: str, tmp_path: Path) -> None:
+@PROMISES
+def test_the_family_keeps_its_promises(promise: str, protocol: str, tmp_path: Path) -> None:
     names = {f"{one:03d}": np.repeat(np.roll([40, 70, 10 | 1 << 16, 252 | 2 << 16], one), 60) for one in range(5)}
-    wrong = {one: np.roll(points, 20) for one, points in names.items()}
+    wrong, other = ({one: np.roll(points, by) for one, points in names.items()} for by in (20, 60))
     faulty = {**wrong, "001": [40], "003": [500] * 240}
     arrays = [{f"08/{one}": points for one, points in side.items()} for side in (wrong, names)]
-    paths = {one: tmp_path / f"{one}.zip" for one in ("results", "faulty")}
-    for one, points in (("results", wrong), ("faulty", faulty)):
-        paths[one].write_bytes(zipped(scans("predictions", **points)))
-    other = {one: np.roll(points, 60) for one, points in names.items()}
-    CHECKS[name](Case(
-        protocol, folder(tmp_path / "truth", scans("labels", **names)), {"results": paths["results"]},
-        faults={paths["faulty"]: ["001.label", "003.label"]}, arrays={"results": lambda: (arrays[0], arrays[1])},
-        other_truth=folder(tmp_path / "other", scans("labels", **other)),
-    ))  # fmt: skip
+    keep(
+        promise, protocol, tmp_path, (scans("labels", **names), scans("labels", **other)),
+        (scans("predictions", **wrong), scans("predictions", **faulty)), ["001.label", "003.label"],
+        (arrays[0], arrays[1]),
+    )  # fmt: skip

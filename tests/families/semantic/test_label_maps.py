@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from tests.builders import png, zipped
 from tests.data import FAMILIES_DATA
 from tests.families.semantic.test_semantic import IMAGE, LABELS, PICTURES, painted
 from tests.families.unit_counts import CLOSE, count_units, pack_units, read_golden, score_units
-from tests.hostile_units import sentence_of
+from tests.hostile_units import Make, hostile, sentence_of
 
 ADE20K, BDD100K = FAMILIES_DATA / "ade20k", FAMILIES_DATA / "bdd100k"
 ADE20K_CASES, BDD100K_CASES = (read_golden(folder)["cases"] for folder in (ADE20K, BDD100K))
@@ -142,7 +141,7 @@ def upload(first: bytes | None = None, **files: bytes) -> bytes:
     return zipped({name: data for name, data in {**members, **files}.items() if data != b"absent"})
 
 
-HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+HOSTILE: dict[str, tuple[Make, str]] = {
     "text": (lambda: b"hello", "neither a zip nor a tar"),
     "json": (lambda: json.dumps({"a": []}).encode(), "2 of 2 images are missing: a, b"),
     "no-files": (lambda: zipped({}), "2 of 2 images are missing"),
@@ -158,10 +157,9 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
-    make, sentence = HOSTILE[name]
+@hostile(HOSTILE)
+def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(
+    make: Make, sentence: str, tmp_path: Path
+) -> None:
     truth = semantic.read_images(str(images(tmp_path / "t", a=LABELS + 1, b=LABELS + 1)))
     assert sentence in sentence_of(make(), tmp_path, lambda path: score_units(path, truth, "ade20k"))

@@ -6,9 +6,8 @@ import io
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +20,8 @@ from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from tests.builders import chunk, png, raw_png, zipped
 from tests.data import TRACKS_DATA
 from tests.families.unit_counts import CLOSE, count_units, pack_units, score_units
-from tests.hostile_units import sentence_of
+from tests.hostile_units import Make, hostile, sentence_of
+from tests.published import written
 from tests.shared import needs_shared
 
 VSPW = TRACKS_DATA / "vspw"
@@ -59,10 +59,7 @@ def test_by_default_the_last_window_counts_too() -> None:
 
 
 def painted(folder: Path, frames: dict[str, Any]) -> Path:
-    for name, labels in frames.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(png(np.asarray(labels, np.uint8)))
-    return folder
+    return written(folder, {name: png(np.asarray(labels, np.uint8)) for name, labels in frames.items()})
 
 
 def test_consistency_can_be_counted_by_hand(tmp_path: Path) -> None:
@@ -118,7 +115,7 @@ def pixels(fill: int, rows: int = SIZE[0]) -> bytes:
 
 GOOD = upload()
 #: What a picture may be instead, and what is said of it.
-PICTURES: dict[str, tuple[Callable[[], bytes], str]] = {
+PICTURES: dict[str, tuple[Make, str]] = {
     "no-bytes": (lambda: b"", ".png: is empty"),
     "no-png": (lambda: b"\0" * 99, "is not a PNG"),
     "jpeg": (lambda: other_format("JPEG"), "is a JPEG image"),
@@ -141,7 +138,7 @@ PICTURES: dict[str, tuple[Callable[[], bytes], str]] = {
     "transparent": (lambda: png(np.zeros((*SIZE, 4), np.uint8)), "is transparent"),
     "long-file": (lambda: os.urandom(3 << 20), "has 3,145,728 bytes"),
 }  # fmt: skip
-HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+HOSTILE: dict[str, tuple[Make, str]] = {
     "text": (lambda: b"hello", "neither a zip nor a tar"),
     "json": (lambda: b'{"a": []}', "2 of 2 videos are missing: a, b"),
     "no-files": (lambda: zipped({}), "2 of 2 videos are missing"),
@@ -164,11 +161,10 @@ def small_truth(folder: Path) -> UnitTruth:
     return semantic.read_truth(str(folder / "t"), "")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
-    make, sentence = HOSTILE[name]
+@hostile(HOSTILE)
+def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(
+    make: Make, sentence: str, tmp_path: Path
+) -> None:
     truth = small_truth(tmp_path)
     assert sentence in sentence_of(make(), tmp_path, lambda path: score_units(path, truth, "vspw"))
 

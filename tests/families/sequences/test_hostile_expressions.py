@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ import segjudge
 from segjudge.evaluation_script.files.problems import SubmissionError
 from tests.builders import chunk, png, raw_png, zipped
 from tests.families.sequences.test_referring import DOCUMENT, LEFT, RIGHT, SIZE, runs, scored, small_truth, upload
-from tests.hostile_units import sentence_of
+from tests.hostile_units import Make, hostile, sentence_of
 
 
 def document(**changes: Any) -> bytes:
@@ -28,7 +27,7 @@ def mask(**changes: Any) -> bytes:
 
 IMAGE = png(LEFT * 255)
 GREY = (b"\0" + b"\7" * SIZE[1]) * SIZE[0]
-HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+HOSTILE: dict[str, tuple[Make, str]] = {
     "text": (lambda: b"hello", "neither a zip nor a tar"),
     "no-files": (lambda: zipped({}), "holds no files"),
     "notes-alone": (lambda: zipped({"readme.txt": b"hi"}), "holds no PNG and no JSON file"),
@@ -76,11 +75,10 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 }
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
-    make, sentence = HOSTILE[name]
+@hostile(HOSTILE)
+def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(
+    make: Make, sentence: str, tmp_path: Path
+) -> None:
     truth = small_truth(tmp_path / "t")
     assert sentence in sentence_of(make(), tmp_path, lambda path: segjudge.score(path, truth, "mevis"))
 
@@ -106,7 +104,7 @@ def of_rounds(videos: Any) -> str:
     return json.dumps(dict(zip(ROUNDS, [videos] * len(ROUNDS))))
 
 
-HOSTILE_ROUNDS: dict[str, tuple[Callable[[], bytes], str]] = {
+HOSTILE_ROUNDS: dict[str, tuple[Make, str]] = {
     "good": (lambda: zipped(results()), "scored"),
     "wrapped": (lambda: zipped(results([f"my/{name}/Annotations/480p" for name in ROUNDS])), "scored"),
     "one-result": (lambda: zipped(results(["."])), "no folder is named as a sequence"),
@@ -136,11 +134,8 @@ HOSTILE_ROUNDS: dict[str, tuple[Callable[[], bytes], str]] = {
 }
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", HOSTILE_ROUNDS)
-def test_hostile_rounds_get_a_sentence_soon_and_in_little_memory(name: str, tmp_path: Path) -> None:
-    make, sentence = HOSTILE_ROUNDS[name]
+@hostile(HOSTILE_ROUNDS)
+def test_hostile_rounds_get_a_sentence_soon_and_in_little_memory(make: Make, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "t.zip").write_bytes(zipped({f"{video}/{k}.png": LABELS for video in "ab" for k in range(2)}))
 
     def score(path: Path) -> segjudge.Scores:
