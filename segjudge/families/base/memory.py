@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from segjudge.evaluation_script.families import engine_of
 from segjudge.evaluation_script.families.base.accumulator import Accumulator
 from segjudge.evaluation_script.families.base.truth import compose
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
@@ -109,11 +110,7 @@ class UnitsInMemory(MemoryDoor):
 
 
 class SamplesInMemory(UnitsInMemory):
-    """Counts what is one whole, such as a picture with a question: one table of so many columns each."""
-
-    #: The table, which the error names too, and how many columns it has.
-    table: str
-    columns: int
+    """Counts what is one whole, such as a picture with a question, as the family's engine does."""
 
     def __init__(self, protocol: Any, _categories: object = ()) -> None:
         self.protocol = protocol
@@ -125,15 +122,14 @@ class SamplesInMemory(UnitsInMemory):
         return MemoryDoor.frames_of(self, masks, location)
 
     def check(self, data: bytes) -> None:
-        if decode_unit(data).tables[self.table].shape != (self.columns,):
-            raise ValueError(f"is no {self.table}")
+        counts = decode_unit(data)
+        accumulator = UnitAccumulator(self.protocol, self.facts({}), [counts.name])
+        accumulator.update(counts)
+        engine_of(self.protocol.family).check(accumulator)
 
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         (data,) = frames.values()
         return decode_unit(data).tables
-
-    def encode_row(self, row: list[int]) -> bytes:
-        return UnitCounts("", {self.table: np.array(row, np.int64)}).encode()
 
 
 def sort_by_number(names: Iterable[str]) -> list[str]:

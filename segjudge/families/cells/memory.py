@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitCounts, decode_unit
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitCounts
 from segjudge.evaluation_script.families.cells.counting import count_sequence
 from segjudge.evaluation_script.families.cells.files import LABELS_END, judge_tracks
 from segjudge.evaluation_script.files.problems import Problems
@@ -58,10 +58,6 @@ class CellsInMemory(SamplesInMemory):
         tables = count_sequence(unit, tracks, members, read, (self.protocol, problems))
         problems.raise_if_any()
         return UnitCounts("", tables).encode()
-
-    def check(self, data: bytes) -> None:
-        if "graph" not in decode_unit(data).tables:
-            raise ValueError("is no sequence of cells")
 
 
 def _read_labels(values: object, location: str) -> Array:

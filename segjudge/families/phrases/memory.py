@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCounts, decode_unit, no_pixels
-from segjudge.evaluation_script.families.phrases.counting import COLUMNS, count_pair
+from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCounts, no_pixels
+from segjudge.evaluation_script.families.phrases.counting import count_pair
 from segjudge.evaluation_script.families.phrases.protocols import LEAST_SCORE, PhraseProtocol
 from segjudge.evaluation_script.families.phrases.tubes import CATEGORY, count_tracks
 from segjudge.evaluation_script.families.phrases.videos import Tracks
@@ -33,7 +33,6 @@ class PhrasesInMemory(SamplesInMemory):
     of several annotators is a mapping with `annotators`, a list of such sides.
     """
 
-    table, columns = "pair", COLUMNS
     own_facts: ClassVar = {"subsets": [["all"]], "listed": []}
     protocol: PhraseProtocol
 
@@ -55,7 +54,7 @@ class PhrasesInMemory(SamplesInMemory):
         masks = Masks(texts, areas, np.array([size] * len(predicted), np.int64).reshape(-1, 2))
         nobody = np.zeros(len(predicted), bool)
         row = count_pair(TruthFrame(sequence, size, rows, no_pixels), masks, nobody, official=official)
-        return self.encode_row(row)
+        return UnitCounts("", {"pair": np.array(row, np.int64)}).encode()
 
 
 def _read_side(side: Any, key: str, default: float, location: str) -> list[tuple[CheckedMask, float]]:
@@ -85,7 +84,6 @@ class VideoPhrasesInMemory(SamplesInMemory):
     `scores`, of truths, `iscrowd` and, for mAP, the phrase's `category_id`.
     """
 
-    table, columns = "pair", COLUMNS
     own_facts: ClassVar = {"subsets": [["all"]], "listed": []}
     protocol: PhraseProtocol
 
@@ -102,11 +100,6 @@ class VideoPhrasesInMemory(SamplesInMemory):
         category = truth.get("category_id", 0) if isinstance(truth, Mapping) else 0
         tables["phrase"][0] = tables["tracks"][:, CATEGORY] = int(category)
         return UnitCounts("", tables).encode()
-
-    def check(self, data: bytes) -> None:
-        super().check(data)
-        if decode_unit(data).tables.keys() != {"pair", "hota", "phrase", "tracks"}:
-            raise ValueError("is no pair of a video and a phrase")
 
 
 def _read_tracks(

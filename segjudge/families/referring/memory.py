@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.units import TruthFrame, no_pixels
-from segjudge.evaluation_script.families.referring.counting import COLUMNS, count_pixels
+from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCounts, no_pixels
+from segjudge.evaluation_script.families.referring.counting import count_pixels
 from segjudge.evaluation_script.families.referring.protocols import GREFCOCO, ReferringProtocol
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.families.base.memory import (
@@ -28,7 +28,6 @@ class ReferringInMemory(SamplesInMemory):
     A side is a mask, None where there is nothing, or a mapping with `mask` and `no_target`, of truths also `ignore`.
     """
 
-    table, columns = "sample", COLUMNS
     own_facts: ClassVar = {"subsets": [["all"]]}
     protocol: ReferringProtocol
 
@@ -45,7 +44,8 @@ class ReferringInMemory(SamplesInMemory):
         is_withdrawn = with_flags and (not answer_area if flag is None else flag)
         has_target = area > 0 if truth_flag is None else not truth_flag
         pixels = count_pixels(TruthFrame(sequence, size, [row], no_pixels), answer_text, answer_area)
-        return self.encode_row([0, int(has_target), int(is_withdrawn), *pixels])
+        row = [0, int(has_target), int(is_withdrawn), *pixels]
+        return UnitCounts("", {"sample": np.array(row, np.int64)}).encode()
 
 
 def _read_side(side: Any, location: str) -> tuple[CheckedMask | None, CheckedMask | None, bool | None]:

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.units import UnitCounts, decode_unit
-from segjudge.evaluation_script.families.saliency.counting import COLUMNS, MIDDLE, VALUES, count_map
+from segjudge.evaluation_script.families.base.units import UnitCounts
+from segjudge.evaluation_script.families.saliency.counting import MIDDLE, VALUES, count_map
 from segjudge.evaluation_script.families.saliency.files import check_mask
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.memory import SamplesInMemory, common_size, read_array, refusal, refuse_flaws
@@ -18,7 +18,6 @@ _FORM = "Give whole numbers from 0 to 255 as (height, width), or booleans"
 class MapsInMemory(SamplesInMemory):
     """Counts grey maps (height, width) beside masks."""
 
-    table, columns = "image", COLUMNS
     own_facts: ClassVar = {"subsets": [["all"]]}
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
@@ -27,11 +26,6 @@ class MapsInMemory(SamplesInMemory):
         with refuse_flaws(f"truth of {sequence}"):
             check_mask(mask)
         return UnitCounts("", count_map(0, mask > MIDDLE, values, self.protocol)).encode()
-
-    def check(self, data: bytes) -> None:
-        super().check(data)
-        if decode_unit(data).tables["curves"].shape != (2, VALUES):
-            raise ValueError("has no curves")
 
 
 def _read_grey(side: object, location: str) -> Array:

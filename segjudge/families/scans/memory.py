@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.units import UnitCounts, decode_unit
+from segjudge.evaluation_script.families.base.units import UnitCounts
 from segjudge.evaluation_script.families.scans.counting import count_scan
 from segjudge.evaluation_script.families.scans.files import check_labels
 from segjudge.evaluation_script.masks.overlaps import LabelMap
@@ -23,10 +23,6 @@ class ScansInMemory(SamplesInMemory):
             fault = f"has {len(values):,} points; the truth has {len(own):,}"
             raise refusal(f"prediction of {sequence}", fault, "Give a label for every point")
         return UnitCounts("", count_scan(LabelMap(own), values, self.protocol)).encode()
-
-    def check(self, data: bytes) -> None:
-        if "cells" not in decode_unit(data).tables:
-            raise ValueError("is no scan")
 
 
 def _read_points(side: object, location: str) -> Array:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from segjudge.evaluation_script.families.semantic.protocols import CITYSCAPES, STUFF, VIDEOS
+from segjudge.evaluation_script.families.semantic.protocols import VIDEOS
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
-    from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
-    from segjudge.evaluation_script.masks.stack import Array
     from segjudge.families.base.drawing import UnitPictures
     from segjudge.families.base.pictures import UnitPainter
-    from segjudge.families.base.tools import Content, Members
     from segjudge.report.page import Section
 
 __all__ = ["TOOLS"]
-
-#: What the demo and most benchmarks call void.
-_VOID = 255
 
 
 class _SemanticTools(UnitTools):
@@ -83,92 +77,6 @@ class _SemanticTools(UnitTools):
         names = [*map(protocol.name_class, protocol.labels), "nothing"]
         about = f"Pixels of all {len(accumulator.names):,} {noun}."
         return [make_confusion(names, table, "pixels", about)]
-
-    def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        """Yield PNGs of classes; where the truth is void, they hold 0."""
-        import numpy as np
-
-        from segjudge.datasets.compression import label_png
-        from segjudge.evaluation_script.families.semantic.averages import drop_numbers
-        from segjudge.evaluation_script.masks.overlaps import LabelMap
-        from segjudge.families.base.challenges import QUICK, encode_json, move_labels
-
-        classes, records = np.array(protocol.labels), []
-        for unit in [unit for truth in truths for unit in truth.units]:
-            for frame in unit.load():
-                pixels = frame.read()
-                if pixels.labels is not None:
-                    pixels = LabelMap(pixels.numbers, drop_numbers(pixels.labels, protocol))
-                labels = move_labels(pixels, classes, share).astype(np.uint8)
-                if protocol.form == STUFF:
-                    records += _encode_records(int(unit.name), labels)
-                    continue
-                name = f"{unit.name}/{frame.name}" if protocol.form == VIDEOS else unit.name
-                yield f"{name}.png", label_png(labels, QUICK)
-        if protocol.form == STUFF:
-            yield "results.json", encode_json(records)
-
-    def make_demo(self, protocol: Any) -> Content:
-        from segjudge.datasets.demo import Scene, first_scenes, images
-
-        videos = first_scenes()
-        if protocol.form != VIDEOS:
-            yield from _make_stuff_demo(protocol) if protocol.form == STUFF else _make_image_demo(protocol)
-            return
-        yield "val.txt", "".join(f"{video.name}\n" for video in videos)
-        for name, data in images(videos, Scene.truth):
-            yield "data/" + name.replace("/", "/mask/"), data
-
-
-def _encode_records(image: int, labels: Array) -> list[dict[str, Any]]:
-    """List the labels of an image as COCO-Stuff does, with their run lengths."""
-    from segjudge.masks.run_lengths import encode_labels
-
-    return [
-        {"image_id": image, "category_id": label, "segmentation": {"size": list(labels.shape), "counts": counts}}
-        for label, counts in encode_labels(labels).items()
-    ]
-
-
-def _make_stuff_demo(protocol: SemanticProtocol) -> Content:
-    """Yield frames of the demo as a JSON of COCO-Stuff, whose first labels stand for theirs."""
-    import numpy as np
-
-    from segjudge.datasets.demo import first_scenes, still_images
-
-    images: list[dict[str, Any]] = []
-    annotations: list[dict[str, Any]] = []
-    for image, labels in still_images(first_scenes()):
-        images.append({"id": image, "height": labels.shape[0], "width": labels.shape[1]})
-        annotations += _encode_records(
-            image, np.where(labels == _VOID, 0, labels + protocol.labels[0]).astype(np.uint8)
-        )
-    categories = [
-        {"id": label, "name": f"stuff {label}", "supercategory": f"group {label % 3 + 1}"} for label in protocol.labels
-    ]
-    yield "stuff_val.json", {"images": images, "annotations": annotations, "categories": categories}
-
-
-def _make_image_demo(protocol: SemanticProtocol) -> Content:
-    """Yield frames of the demo as images, with the benchmark's labels in the place of theirs."""
-    import numpy as np
-
-    from segjudge.datasets.compression import grey_png, label_png
-    from segjudge.datasets.demo import first_scenes, still_images
-    from segjudge.families.base.challenges import QUICK
-
-    void = 0 if 0 not in protocol.labels else _VOID
-    # Objects of the demo become such of the benchmark where it weighs them.
-    own = np.array([protocol.labels[0], *(label for label, _ in protocol.sizes)] if protocol.sizes else protocol.labels)
-    for image, labels in still_images(first_scenes()):
-        classes = np.where(labels == _VOID, void, own[np.minimum(labels, len(own) - 1)])
-        if protocol.form == CITYSCAPES:
-            name = f"gtFine/val/demo/demo_{image:06d}_000019_gtFine"
-            objects = np.where(np.isin(classes, own[1:]), 1000 * classes, classes)
-            yield f"{name}_instanceIds.png", grey_png(objects, QUICK)
-            yield f"{name}_labelIds.png", label_png(classes.astype(np.uint8), QUICK)
-        else:
-            yield f"{image:08d}.png", label_png(classes.astype(np.uint8), QUICK)
 
 
 TOOLS = _SemanticTools()
