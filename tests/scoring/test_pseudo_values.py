@@ -152,8 +152,8 @@ def test_what_groups_cannot_tell_apart_takes_more_images(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("submission", "truth", "protocol", "first", "units"),
     [
-        ("vspw/submission", "vspw/truth", "vspw", "mIoU", "Videos"),
-        ("mots/trackers/ours/data", "mots/gt", "mots", "HOTA", "Sequences"),
+        ("vspw/submission", "vspw/truth", "vspw", "mIoU", "videos"),
+        ("mots/trackers/ours/data", "mots/gt", "mots", "HOTA", "sequences"),
     ],
 )
 def test_every_track_is_compared(
@@ -172,7 +172,7 @@ def test_every_track_is_compared(
     assert printed.startswith(f"{first} over ")
     assert "cannot be told apart" in printed
     assert "B loses as much as A, and by the same kinds." in printed
-    assert f">{units}</h2>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f">What {units} cost</h2>" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_of_some_metrics_small_values_are_good() -> None:
