@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import tarfile
 import zipfile
@@ -35,6 +36,15 @@ STRONG = ROOT / "examples" / DEV / "strong.zip"
 def files_of(path: Path = STRONG) -> dict[str, bytes]:
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
+
+
+def written(folder: Path, files: Any) -> Path:
+    """Write files into a folder, what is neither text nor bytes as JSON."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        data = content if isinstance(content, (bytes, str)) else json.dumps(content)
+        (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
+    return folder
 
 
 def zipped(files: Any, method: int = zipfile.ZIP_DEFLATED) -> bytes:

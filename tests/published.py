@@ -16,7 +16,7 @@ from segjudge.families import tools_of
 from segjudge.masks.tiff import encode_tiff
 from segjudge.starting.new_challenge import write_demo_truth
 
-from .builders import png, zipped
+from .builders import png, written, zipped
 
 SIZE = (96, 128)
 #: How fast the objects of each video move.
@@ -41,14 +41,6 @@ def frames() -> list[tuple[str, int]]:
 def rle(mask: Any) -> Any:
     encoded = coco.encode(np.asfortranarray(mask.astype(np.uint8)))
     return {"size": list(mask.shape), "counts": encoded["counts"].decode()}
-
-
-def written(folder: Path, files: dict[str, Any]) -> Path:
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        data = content if isinstance(content, (bytes, str)) else json.dumps(content)
-        (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
-    return folder
 
 
 def davis(folder: Path) -> Path:

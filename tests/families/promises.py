@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from segjudge.testing import CHECKS, Case
-from tests.builders import zipped
-from tests.published import written
+from tests.builders import written, zipped
 
 #: Checks that take long.
 LONG = ("hostile", "python39")

@@ -119,9 +119,9 @@ def test_stopped_anywhere_nothing_half_written_is_left(command: str, dataset: Pa
 
 
 def test_processes_that_score_beside_say_nothing() -> None:
-    found, truth = ROOT / "examples/instances-dev/wild.json", ROOT / "annotations/instances-dev.zip"
+    truth = ROOT / "annotations/sequences-dev.zip"
     for _ in range(20):
-        process = begun("score", found, "--truth", truth, "--protocol", "coco", "--jobs", "3")
+        process = begun("score", STRONG, "--truth", truth, "--protocol", "davis2017", "--jobs", "3")
         landed = met(process, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text)
         os.killpg(process.pid, signal.SIGINT)
         output = process.communicate(timeout=60)[1]

@@ -20,10 +20,10 @@ from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
 from segjudge.families.cells.challenges import follow_labels, write_tracks
 from segjudge.masks.tiff import encode_tiff
+from tests.builders import written
 from tests.data import FAMILIES_DATA
 from tests.families.promises import PROMISES, keep
 from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
-from tests.published import written
 
 DATA = FAMILIES_DATA / "ctc"
 CASES = read_golden(DATA)["cases"]

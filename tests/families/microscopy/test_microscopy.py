@@ -25,11 +25,10 @@ from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
 from segjudge.masks.tiff import encode_tiff
-from tests.builders import png
+from tests.builders import png, written
 from tests.data import FAMILIES_DATA
 from tests.families.promises import PROMISES, keep
 from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
-from tests.published import written
 
 DATA = FAMILIES_DATA / "cellpose"
 GOLDEN = read_golden(DATA)

@@ -21,12 +21,11 @@ from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
-from tests.builders import png, zipped
+from tests.builders import png, written, zipped
 from tests.data import FAMILIES_DATA
 from tests.families.promises import PROMISES, keep
 from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
 from tests.hostile_units import Make, hostile, sentence_of
-from tests.published import written
 
 DATA = FAMILIES_DATA / "semantic_kitti"
 CASES = read_golden(DATA)["cases"]

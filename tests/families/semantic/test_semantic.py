@@ -17,11 +17,10 @@ from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from tests.builders import chunk, png, raw_png, zipped
+from tests.builders import chunk, png, raw_png, written, zipped
 from tests.data import TRACKS_DATA
 from tests.families.unit_counts import CLOSE, count_units, pack_units, score_units
 from tests.hostile_units import Make, hostile, sentence_of
-from tests.published import written
 from tests.shared import needs_shared
 
 VSPW = TRACKS_DATA / "vspw"
