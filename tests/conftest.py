@@ -53,21 +53,23 @@ def pytest_unconfigure() -> None:
 
 
 #: So many cases of a test are quick, spread over all, since the others walk the same path.
-CASES = 5
+CASES = 3
 #: Of what a hostile upload or a child that dies can do, each case is a kind of its own.
-KINDS = 20
+KINDS = 12
 #: On this Python, since rules of the house and official numbers are about all that their cases name.
 WHOLE = re.compile(r"house/|golden")
 #: Tests with another number: fewer where a case takes seconds.
 QUICK_CASES = {
     "test_a_broken_list_of_jobs_is_a_sentence": 1,
     "test_a_challenge_passes_the_step_that_it_names_next": 1,
+    "test_a_check_counts_as_one_test_and_is_shown_when_it_fails": 1,
     "test_a_family_of_ours_keeps_its_promises": 20,
     "test_a_flood_of_words_fills_no_disk": 1,
     "test_a_frame_is_saved_as_a_picture": 1,
     "test_a_generated_set_scores_by_each_of_its_protocols": 4,
     "test_a_hostile_file_gets_a_sentence": 2,
     "test_a_job_may_print_a_gigabyte": 1,
+    "test_a_large_submission_is_read_in_passes_with_the_same_bits": 2,
     "test_a_length_that_cannot_be_is_refused": 2,
     "test_a_link_leads_to_the_frame_it_was_copied_from": 1,
     "test_a_long_text_is_read_as_a_short_one": 4,
@@ -87,6 +89,7 @@ QUICK_CASES = {
     "test_a_split_may_be_called_what_yaml_reads_as_something_else": 2,
     "test_a_state_folder_that_cannot_be_one_is_said": 2,
     "test_a_truth_alone_is_drawn_too": 1,
+    "test_a_table_that_is_wrong": 1,
     "test_a_truth_of_another_family_is_a_sentence": 2,
     "test_an_agent_cannot_exhaust_the_machine": 3,
     "test_an_agents_log_fills_no_disk_and_its_end_is_kept": 1,

@@ -68,6 +68,7 @@ def test_a_name_cannot_move_the_terminals_cursor(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out.replace("\n", "").isprintable()
 
 
+@pytest.mark.long
 def test_equal_runs_write_equal_plots(tmp_path: Path) -> None:
     scores = table(
         tmp_path, [f"{name},c{case},{0.1 * case + gain}" for case in range(8) for name, gain in (("A", 0.2), ("B", 0))]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from segjudge.datasets import DEMO_SEED
@@ -49,6 +50,7 @@ def test_every_phase_has_samples() -> None:
     assert {path.name for path in (ROOT / "examples").iterdir()} == set(CODENAMES)
 
 
+@pytest.mark.long
 def test_another_seed_makes_other_data(tmp_path: Path) -> None:
     make(str(tmp_path), DEMO_SEED + 1)
     name = "examples/sequences-dev/strong.zip"

@@ -379,6 +379,7 @@ def test_an_environment_without_its_record_was_never_finished(made: Checkout) ->
     assert "Setting up" not in made.run()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="BWRAP ABSENT")
 def test_a_checkout_that_cannot_be_written_runs(made: Checkout) -> None:
     seal = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]

@@ -90,6 +90,7 @@ def browser() -> Iterator[Any]:
         yield launched
 
 
+@pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (375, "dark")])
 def test_the_worst_image_is_one_click_away(page: Path, browser: Any, width: int, scheme: Any) -> None:
@@ -104,6 +105,7 @@ def test_the_worst_image_is_one_click_away(page: Path, browser: Any, width: int,
         assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
 
 
+@pytest.mark.long
 @needs_chromium
 def test_pictures_are_chosen_by_category_and_stepped_through_by_keys(page: Path, browser: Any) -> None:
     with fresh_page(browser, {"width": 1440, "height": 900}) as (opened, _):
@@ -128,6 +130,7 @@ def test_pictures_are_chosen_by_category_and_stepped_through_by_keys(page: Path,
         assert opened.locator("#worst-images input").input_value().split() == wanted
 
 
+@pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_stand_out_from_their_ground(page: Path, browser: Any, scheme: str) -> None:

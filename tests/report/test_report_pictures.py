@@ -317,6 +317,7 @@ def test_pages_have_the_masks_of_both_sides_and_what_is_wrong(page: tuple[str, P
     assert 'class="moments"' not in truth
 
 
+@pytest.mark.long
 @needs_chromium
 def test_a_page_is_walked_by_keys_and_its_moments_by_choice(page: tuple[str, Path, Path], browser: Any) -> None:
     for size in (WIDE, NARROW):
@@ -339,6 +340,7 @@ def test_a_page_is_walked_by_keys_and_its_moments_by_choice(page: tuple[str, Pat
             assert before
 
 
+@pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize("name", ["coco-panoptic", "mots", "sa-co-gold"])
 def test_two_methods_are_walked_beside_each_other_by_the_same_keys(name: str, browser: Any, tmp_path: Path) -> None:
@@ -374,6 +376,7 @@ def test_two_methods_are_walked_beside_each_other_by_the_same_keys(name: str, br
             assert opened.locator("[data-part=sequence]").evaluate("one => one.selectedIndex") == 0
 
 
+@pytest.mark.long
 @needs_chromium
 def test_a_truth_alone_is_drawn_too(page: tuple[str, Path, Path], browser: Any) -> None:
     with open_player(browser, page[2].as_uri(), WIDE) as opened:
@@ -384,6 +387,7 @@ def test_a_truth_alone_is_drawn_too(page: tuple[str, Path, Path], browser: Any) 
         assert opened.evaluate(drawn)
 
 
+@pytest.mark.long
 @needs_chromium
 def test_a_link_leads_to_the_frame_it_was_copied_from(page: tuple[str, Path, Path], browser: Any) -> None:
     with open_player(browser, page[1].as_uri(), WIDE) as opened:
@@ -403,6 +407,7 @@ def test_a_link_leads_to_the_frame_it_was_copied_from(page: tuple[str, Path, Pat
         assert opened.get_by_role("button", name="Truth").get_attribute("aria-pressed") == "true"
 
 
+@pytest.mark.long
 @needs_chromium
 def test_a_frame_is_saved_as_a_picture(page: tuple[str, Path, Path], browser: Any, tmp_path: Path) -> None:
     with open_player(browser, page[1].as_uri(), WIDE) as opened:

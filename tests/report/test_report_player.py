@@ -20,12 +20,13 @@ from tests.scoring.test_arrays import TRUTHS
 __all__ = ["browser", "compared", "files"]
 TINY = {"width": 320, "height": 640}
 
+pytestmark = [needs_chromium, pytest.mark.long]
+
 
 def picture(page: Any, view: int = 0) -> str:
     return str(page.evaluate(f"document.querySelectorAll('.views canvas')[{view}].toDataURL()"))
 
 
-@needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_stand_out_from_their_ground(files: Path, compared: Path, browser: Any, scheme: str) -> None:
     context = browser.new_context(viewport=WIDE, color_scheme=scheme)
@@ -39,8 +40,6 @@ def test_texts_stand_out_from_their_ground(files: Path, compared: Path, browser:
     context.close()
 
 
-@pytest.mark.long
-@needs_chromium
 def test_the_smallest_phones_scroll_in_boxes_alone(files: Path, compared: Path, browser: Any) -> None:
     for address in ((files / "report.html").as_uri(), compared.as_uri()):
         with open_player(browser, address, TINY) as page:
@@ -49,7 +48,6 @@ def test_the_smallest_phones_scroll_in_boxes_alone(files: Path, compared: Path, 
             assert page.evaluate("document.documentElement.scrollWidth") == TINY["width"]
 
 
-@needs_chromium
 def test_a_held_key_shows_the_other_layer(files: Path, browser: Any) -> None:
     with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
         page.keyboard.press("t")
@@ -69,7 +67,6 @@ def test_a_held_key_shows_the_other_layer(files: Path, browser: Any) -> None:
         assert picture(page) == prediction
 
 
-@needs_chromium
 def test_a_bar_lies_between_two_layers(files: Path, browser: Any) -> None:
     with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
         page.keyboard.press("t")
@@ -96,8 +93,6 @@ def test_a_bar_lies_between_two_layers(files: Path, browser: Any) -> None:
         assert not bar.is_visible()
 
 
-@pytest.mark.long
-@needs_chromium
 def test_two_methods_blink_and_share_a_picture(compared: Path, browser: Any) -> None:
     with open_player(browser, compared.as_uri(), WIDE) as page:
         page.keyboard.press("p")
@@ -110,7 +105,6 @@ def test_two_methods_blink_and_share_a_picture(compared: Path, browser: Any) -> 
         assert "good at the left" in page.locator("[data-part=bar]").get_attribute("aria-valuetext")
 
 
-@needs_chromium
 def test_keys_work_while_a_slider_has_the_focus(files: Path, browser: Any) -> None:
     with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
         worst = shown(page)
@@ -123,7 +117,6 @@ def test_keys_work_while_a_slider_has_the_focus(files: Path, browser: Any) -> No
         assert shown(page) == worst
 
 
-@needs_chromium
 def test_every_key_is_listed_and_every_button_has_a_key_or_a_name(files: Path, browser: Any) -> None:
     with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
         page.keyboard.press("?")
@@ -153,8 +146,6 @@ def test_every_key_is_listed_and_every_button_has_a_key_or_a_name(files: Path, b
         assert all(name.strip() for name in names[:20])
 
 
-@pytest.mark.long
-@needs_chromium
 def test_bounds_hold_for_columns_of_any_name(browser: Any, tmp_path: Path) -> None:
     rows = [["a b", 0.1, 7.0], ["b", 0.7, -2.0], ["c", 0.7, None]]
     tables = {"rows": (["name", "mixed up", "B − A (95 %)"], rows)}
@@ -174,8 +165,6 @@ def test_bounds_hold_for_columns_of_any_name(browser: Any, tmp_path: Path) -> No
             assert names.all_inner_texts() == left, text
 
 
-@pytest.mark.long
-@needs_chromium
 def test_the_skip_link_leads_past_the_navigation(files: Path, browser: Any) -> None:
     with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
         page.keyboard.press("Tab")
@@ -184,7 +173,6 @@ def test_the_skip_link_leads_past_the_navigation(files: Path, browser: Any) -> N
         assert page.evaluate("document.activeElement.id") == "main"
 
 
-@needs_chromium
 @pytest.mark.parametrize("seed", range(2))
 def test_no_sequence_of_keys_breaks_a_page(files: Path, compared: Path, browser: Any, seed: int) -> None:
     """From the first moment on, while the page still unpacks its masks."""
@@ -210,7 +198,6 @@ def test_no_sequence_of_keys_breaks_a_page(files: Path, compared: Path, browser:
             page.locator("[data-part=numbers] span").first.wait_for()
 
 
-@needs_chromium
 def test_worst_moments_are_filmstrips_that_open_the_player(files: Path, browser: Any) -> None:
     with open_player(browser, (files / "report.html").as_uri(), NARROW) as page:
         moment = page.locator("a[data-moment]").last
@@ -222,7 +209,6 @@ def test_worst_moments_are_filmstrips_that_open_the_player(files: Path, browser:
         wait_for(page, re.escape(f"{name}, frame {frame}."))
 
 
-@needs_chromium
 def test_strips_have_a_pattern_for_each_kind_and_hatch_absence(files: Path, browser: Any) -> None:
     with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
         fills = set(
@@ -233,7 +219,6 @@ def test_strips_have_a_pattern_for_each_kind_and_hatch_absence(files: Path, brow
             assert page.locator(fill.removeprefix("url(").removesuffix(")")).count() == 1
 
 
-@needs_chromium
 def test_on_paper_moments_stand_in_for_the_player(files: Path, browser: Any) -> None:
     with open_player(browser, (files / "report.html").as_uri(), {"width": 1040, "height": 1400}) as page:
         page.locator(".film").last.wait_for()
@@ -247,7 +232,6 @@ def test_on_paper_moments_stand_in_for_the_player(files: Path, browser: Any) -> 
         assert paper.count(b"/Type /Page\n") >= 2
 
 
-@needs_chromium
 def test_on_a_phone_a_kind_has_its_colour_beside_its_name_and_a_date_one_line(browser: Any, tmp_path: Path) -> None:
     kinds: list[Row] = [{"kind": "surplus", "about": "", "cost": 0.25}, {"kind": "missed", "about": "", "cost": 0.1}]
     rows = {"changes": (["name", "change", "submitted"], [["a", -0.25, "2026-11-22"]])}
@@ -263,7 +247,6 @@ def test_on_a_phone_a_kind_has_its_colour_beside_its_name_and_a_date_one_line(br
 
 
 @pytest.mark.parametrize(("columns", "wide"), [(5, 0), (12, 1)])
-@needs_chromium
 def test_on_paper_wide_tables_alone_have_a_page_that_lies(
     columns: int, wide: int, browser: Any, tmp_path: Path
 ) -> None:

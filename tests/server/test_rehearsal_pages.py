@@ -19,7 +19,7 @@ from tests.builders import ROOT
 from tests.demo_challenge import CONFIG, SAMPLES, board_number, leaderboard_path
 from tests.rehearsals import Rehearsal, waited
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.long]
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
 DESKTOP, PHONE = {"width": 1100, "height": 800}, {"width": 360, "height": 740}
 
@@ -73,7 +73,6 @@ def test_the_first_board_of_the_demo_shows_places_history_and_reports_with_pictu
     assert 'class="poster"' in text
 
 
-@pytest.mark.long
 def test_the_board_of_things_and_stuff_has_reports_with_pictures_for_all(server: Rehearsal) -> None:
     name = "photo-panoptic"
     waited(lambda: len(server.get(leaderboard_path(name)).json().get("results", ())) == len(SAMPLES[name]))
@@ -90,7 +89,6 @@ def test_the_board_of_things_and_stuff_has_reports_with_pictures_for_all(server:
     assert re.search(r'data-stream="dev/[^"]+#\d+"', text), "a photograph under the segments"
 
 
-@pytest.mark.long
 def test_two_rows_are_compared(server: Rehearsal) -> None:
     waited(lambda: len(server.get(leaderboard_path("photo-videos")).json().get("results", ())) == 6)
     host, aurora = server.session("host"), server.session("aurora")
@@ -156,7 +154,6 @@ def test_a_submission_from_the_form_to_the_leaderboard(server: Rehearsal, page: 
     assert "From the form" in mine.inner_text()
 
 
-@pytest.mark.long
 def test_an_upload_shows_how_far_it_is(server: Rehearsal, page: Any, tmp_path: Path) -> None:
     log_in(page, server, "aurora")
     large = tmp_path / "large.zip"
@@ -256,7 +253,6 @@ def test_errors_and_decimals_are_as_the_config_says(server: Rehearsal, page: Any
     assert "± 0.0201" in row
 
 
-@pytest.mark.long
 def test_a_lower_is_better_column_sorts_upwards(server: Rehearsal, page: Any) -> None:
     page.goto(f"{server.address}/challenges/1/leaderboard/1?order=J-Decay")
     assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
@@ -275,7 +271,6 @@ def test_a_host_reruns_and_cancels(server: Rehearsal, page: Any) -> None:
     assert page.locator(".status").all_inner_texts() == ["cancelled"]
 
 
-@pytest.mark.long
 def test_taking_part_with_a_new_team(server: Rehearsal, page: Any, tmp_path: Path) -> None:
     made = server.push(build_other(tmp_path), repository="me/other")
     assert made.status_code == 201
@@ -286,7 +281,6 @@ def test_taking_part_with_a_new_team(server: Rehearsal, page: Any, tmp_path: Pat
     page.get_by_role("heading", name="Submit as Borealis").wait_for()
 
 
-@pytest.mark.long
 def test_an_image_is_submitted_on_the_page(server: Rehearsal, page: Any, tmp_path: Path) -> None:
     from tests.rehearsals import bundle_with
 
@@ -353,7 +347,6 @@ def test_a_phases_questions_are_asked_and_answered(server: Rehearsal, page: Any,
     assert [one.get("value", one.get("values")) for one in kept] == ["DAVIS alone", True, "large", ["flow", "text"]]
 
 
-@pytest.mark.long
 def test_a_host_makes_a_baseline(server: Rehearsal, page: Any) -> None:
     sent = server.submit("host", STRONG, is_public="true").json()["id"]
     server.settled(sent)

@@ -310,6 +310,7 @@ def test_two_rehearsals_do_not_share_a_folder(tmp_path: Path) -> None:
         Rehearsal(tmp_path / "data").start()
 
 
+@pytest.mark.long
 def test_a_folder_of_somebody_elses_is_not_emptied(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos/one.png").touch()

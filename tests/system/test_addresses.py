@@ -232,6 +232,7 @@ def test_results_and_truths_in_a_bucket_score_as_those_on_this_machine(bucket: s
         score(f"{bucket}/sent.zip", f"{bucket}/none.zip")
 
 
+@pytest.mark.long
 def test_a_server_that_refuses_is_reported(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with pytest.raises(HostError, match=f"^{bucket}/sent.zip: cannot be read"):

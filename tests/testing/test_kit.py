@@ -156,6 +156,7 @@ def test_a_protocol_that_is_not_installed_is_a_sentence() -> None:
         Case("counting", "t", {})
 
 
+@pytest.mark.long
 def test_hostile_variants_are_many_and_distinct(tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_text(json.dumps([{"image_id": 1, "mask": {"size": [3, 4], "counts": "x"}}] * 3))
     masks = {"a/0.png": png(np.zeros((4, 5), np.uint8)), "list.txt": b"a 1 2\n"}

@@ -172,6 +172,7 @@ def test_a_page_shows_what_was_right_wrong_and_missed(tmp_path: Path) -> None:
     assert green in colours
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("chromium") and not IN_CI, reason="CHROMIUM ABSENT")
 def test_the_page_opens_in_a_browser(tmp_path: Path) -> None:
     main(["show", SHARP, "--truth", TRUTH, "--out", str(tmp_path)])

@@ -102,6 +102,7 @@ def document_of(path: str) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.long
 def test_the_demo_becomes_a_competition_for_each_phase_that_check_finds_nothing_in(built: BuiltCompetitions) -> None:
     assert [one.codenames for one in built.competitions] == [[codename] for codename in CODENAMES]
     assert [str(problem) for one in built.competitions for problem in check(one.path)] == []

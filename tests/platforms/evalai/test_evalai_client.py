@@ -110,6 +110,7 @@ def test_it_submits_polls_and_reads_result_and_leaderboard(aurora: Client) -> No
     assert "0.93" in board
 
 
+@pytest.mark.long
 def test_it_submits_large_files_in_parts(aurora: Client) -> None:
     output = aurora(
         "challenge", "1", "phase", "1", "submit", "--file", str(STRONG), "--large", "--private", answer="n\n"
@@ -155,6 +156,7 @@ def test_a_host_uploads_an_annotation(server: Rehearsal, tmp_path: Path) -> None
     assert held["test_annotation"]
 
 
+@pytest.mark.long
 def test_logging_in_gives_a_token(server: Rehearsal, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

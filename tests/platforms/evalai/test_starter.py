@@ -102,6 +102,7 @@ def test_what_git_ignores_is_not_uploaded(checkout: Path) -> None:
     assert names_in(upload) == ["evaluation_script.zip", "challenge_config.yaml"]
 
 
+@pytest.mark.long
 def test_the_command_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--starter", "--quick"]) == 0
     assert "  evaluation_script/main.py\n" in capsys.readouterr().out
