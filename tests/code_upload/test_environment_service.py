@@ -331,6 +331,7 @@ def test_an_agent_that_dies_between_two_calls(data: Path) -> None:
     ends(data, "The agent ended before the evaluation did, at drift/00000", "--gone-seconds", "1", act=dying)
 
 
+@pytest.mark.long
 def test_an_agent_that_floods_ends_itself(data: Path) -> None:
     def flooding(running: Served) -> list[Caller]:
         agent = begun(running)
@@ -576,6 +577,7 @@ def test_a_foreigner_who_knocks_does_not_keep_a_session_alive(data: Path) -> Non
     running.end()
 
 
+@pytest.mark.long
 def test_little_that_would_become_much(data: Path, served: Served) -> None:
     """Texts as wide as the longest, masks of empty runs, shapes of millions of sides, names without values."""
     agent = begun(served)

@@ -251,6 +251,7 @@ def test_a_family_that_is_uninstalled_leaves_no_trace(folder: Path) -> None:
     assert "there is no 'counting'" in run(folder, folder, "score", *ON_TRUTH, "counting", code=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["panoptic", "semantic", "tracking"])
 def test_without_its_folders_and_its_word_a_family_of_ours_is_gone_and_the_rest_scores(
     site: Path, folder: Path, family: str

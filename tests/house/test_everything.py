@@ -30,6 +30,7 @@ def parts(folder: Path, *texts: str) -> list[Part]:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("texts", "last", "code"),
     [

@@ -492,6 +492,7 @@ def _moment(event: dict[str, Any]) -> float:
     return datetime.datetime.fromisoformat(event["time"]).timestamp()
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_is_said(operator: Operator) -> None:
     import socket
 

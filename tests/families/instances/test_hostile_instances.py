@@ -375,6 +375,7 @@ def test_rings_joined_in_parts_are_what_pycocotools_makes_of_all_at_once() -> No
         assert polygons.polygon_mask(rings, 60, 50) == whole
 
 
+@pytest.mark.long
 def test_polygons_are_measured_before_they_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
     real = polygons.mask_of

@@ -65,6 +65,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", CASES)
 def test_real_masks_score_as_the_official_evaluator_says(path: Path, pair_files: Any) -> None:
     match = re.fullmatch(r"(\w+?)_(.*)", golden_id(path))

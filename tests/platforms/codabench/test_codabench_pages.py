@@ -101,6 +101,7 @@ def test_the_page_is_that_of_what_the_phase_left(outcome: ScoredSubmission) -> N
     assert "Sequences, development" in re.findall("<title>(.*?)</title>", outcome.page)[0]
 
 
+@pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize("width", [375, 1440])
 def test_it_opens_under_its_policy(outcome: ScoredSubmission, tmp_path: Path, width: int) -> None:
@@ -130,6 +131,7 @@ def test_a_phase_without_a_report_has_the_plain_page(built: BuiltCompetitions) -
     assert PLAIN in scored(built, 2, "coarse.json").page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "program",
     [

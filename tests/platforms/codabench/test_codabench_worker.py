@@ -144,6 +144,7 @@ def competitions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, BuiltCom
     return {one.codenames[0]: one for one in built.competitions}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codename", ["sequences-dev", "sequences-test", "instances-dev"])
 def test_scores_are_evalais_to_the_last_digit_that_codabench_keeps(
     competitions: dict[str, BuiltCompetition], worker: ComputeWorker, codename: str

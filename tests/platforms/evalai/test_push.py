@@ -139,6 +139,7 @@ def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
     assert token not in repr(EvalAISettings.read({"EVALAI_TOKEN": token}))
 
 
+@pytest.mark.long
 def test_a_dry_run_changes_nothing(server: Rehearsal, fork: Path) -> None:
     done = segjudge(fork, server, "push", "--dry-run", "--repository", "me/dry")
     assert done.returncode == 0
@@ -148,6 +149,7 @@ def test_a_dry_run_changes_nothing(server: Rehearsal, fork: Path) -> None:
     assert "would become a new" in segjudge(fork, server, "push", "--dry-run", "--repository", "me/dry").stdout
 
 
+@pytest.mark.long
 def test_what_an_update_may_not_change_is_reported_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
     assert segjudge(fork, server, "push", "--repository", "me/grown").returncode == 0
     shutil.rmtree(fork / ".segjudge")  # the server itself tells
@@ -366,6 +368,7 @@ def test_a_file_with_the_token_must_be_our_own_alone(tmp_path: Path) -> None:
     assert (found.token, found.team, found.host) == ("abc", 7, "https://eval.example")
 
 
+@pytest.mark.long
 def test_the_workflow_never_gives_secrets_to_a_pull_request() -> None:
     workflow = yaml.safe_load((ROOT / ".github/workflows/evalai.yml").read_text())
     for name, job in workflow["jobs"].items():
