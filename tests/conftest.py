@@ -62,54 +62,42 @@ WHOLE = re.compile(r"house/|golden")
 QUICK_CASES = {
     "test_a_broken_list_of_jobs_is_a_sentence": 1,
     "test_a_challenge_passes_the_step_that_it_names_next": 1,
-    "test_a_check_counts_as_one_test_and_is_shown_when_it_fails": 1,
     "test_a_family_of_ours_keeps_its_promises": 20,
     "test_a_flood_of_words_fills_no_disk": 1,
-    "test_a_frame_is_saved_as_a_picture": 1,
     "test_a_generated_set_scores_by_each_of_its_protocols": 4,
     "test_a_hostile_file_gets_a_sentence": 2,
     "test_a_job_may_print_a_gigabyte": 1,
     "test_a_large_submission_is_read_in_passes_with_the_same_bits": 2,
     "test_a_length_that_cannot_be_is_refused": 2,
-    "test_a_link_leads_to_the_frame_it_was_copied_from": 1,
     "test_a_long_text_is_read_as_a_short_one": 4,
-    "test_a_page_is_walked_by_keys_and_its_moments_by_choice": 3,
     "test_a_path_may_be_written_in_many_ways": 1,
-    "test_a_phone_shows_it_without_scrolling_sideways": 3,
     "test_a_private_phase_and_its_boards_are_for_hosts": 1,
     "test_a_program_runs_without_an_edit_where_that_is_asked_for": 1,
     "test_a_reader_that_goes_away_is_no_error": 2,
     "test_a_rehearsal_that_cannot_begin_says_why": 1,
     "test_a_result_that_a_leaderboard_cannot_show_is_found_and_run_goes_on": 2,
-    "test_a_scorer_that_dies_is_an_incident": 3,
     "test_a_script_cannot_exhaust_the_machine": 2,
     "test_a_script_gets_no_environment_no_descriptor_and_no_folder_of_ours": 1,
     "test_a_script_that_takes_too_much_is_ended": 2,
     "test_a_session_on_the_frameworks_kind_of_root": 1,
     "test_a_split_may_be_called_what_yaml_reads_as_something_else": 2,
     "test_a_state_folder_that_cannot_be_one_is_said": 2,
-    "test_a_truth_alone_is_drawn_too": 1,
     "test_a_table_that_is_wrong": 1,
     "test_a_truth_of_another_family_is_a_sentence": 2,
-    "test_an_agent_cannot_exhaust_the_machine": 3,
     "test_an_agents_log_fills_no_disk_and_its_end_is_kept": 1,
     "test_an_evaluate_that_cannot_be_loaded_ends_the_start": 1,
     "test_an_evaluate_that_never_answers_is_ended": 1,
     "test_an_executors_workers_give_the_same_scores": 2,
     "test_an_interpreter_that_does_not_run_is_said": 1,
-    "test_any_executor_gives_the_bits_of_one_process": 3,
     "test_both_sides_end_with_the_arena": 1,
-    "test_check_names_what_is_not_pinned_or_not_there": 3,
     "test_cocoeval_has_the_numbers_of_pycocotools_on_its_own_data": 1,
     "test_davis_evaluation_returns_the_dictionary_of_davis2017": 1,
     "test_every_byte_is_parsed_a_few_times_at_the_most": 5,
     "test_faults_are_asked_for_in_words": 1,
     "test_in_the_arena": 1,
-    "test_interactive_answers": 1,
     "test_it_opens_from_disk_and_fits": 1,
     "test_merged_parts_print_what_one_run_prints": 2,
     "test_modules_beside_and_in_the_repository_are_found": 1,
-    "test_no_sequence_of_keys_breaks_a_page": 1,
     "test_no_terminal_is_too_old": 1,
     "test_nothing_of_an_agent_outlives_its_evaluation": 1,
     "test_one_key_brings_the_worst_frame_of_the_worst_sequence_into_view": 1,
@@ -118,39 +106,27 @@ QUICK_CASES = {
     "test_sequences_are_chosen_by_the_names_of_the_tables": 2,
     "test_static_submissions_that_fail": 2,
     "test_stopped_while_it_writes_it_leaves_the_file_of_before": 1,
-    "test_texts_are_readable_by_day_and_by_night": 1,
-    "test_texts_stand_out_from_their_ground": 1,
     "test_the_robots_regions_skeletons_and_lines": 5,
-    "test_the_worst_image_is_one_click_away": 1,
     "test_two_commands_lead_from_published_data_to_a_leaderboard": 2,
-    "test_two_methods_are_walked_beside_each_other_by_the_same_keys": 1,
     "test_two_truths_give_the_same_bytes_where_the_split_is_hidden": 2,
-    "test_what_fails_on_evalai_fails_here": 3,
     "test_what_is_missing_is_said_before_anything_is_touched": 2,
     "test_what_is_no_file_is_not_followed": 2,
     "test_whatever_evaluate_answers_is_taken_as_evalai_does": 2,
     "test_whatever_is_sent_costs_memory_and_cpu_in_proportion": 5,
     "test_without_a_sandbox_an_agent_that_takes_too_much_is_ended": 1,
-    "test_without_a_task_that_can_be_read_both_sides_are_told_what_they_can_do": 3,
 }
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Count as long what repeats a path, and what runs quickly on one of the two interpreters and long on the other.
-
-    Hostile uploads and the guard are for the worker's; where that runs, real masks are for the kernel.
-    """
+    """Count as long what repeats a path; hostile uploads and the guard are quick on the worker's interpreter alone."""
     suites = [*HERE.rglob("test_hostile*.py"), HERE / "runner" / "test_guard.py"]
     hostile = [path for path in suites if not NEWER.search(path.read_text(encoding="utf-8"))]
-    if sys.version_info >= (3, 11) and os.environ.get("SEGJUDGE_WORKER_PYTHON"):
-        both = hostile
-    else:
-        both = [HERE / "families" / "sequences" / "test_golden_real_masks.py"] if sys.version_info < (3, 11) else []
+    elsewhere = hostile if sys.version_info >= (3, 11) and os.environ.get("SEGJUDGE_WORKER_PYTHON") else []
     tests: dict[Any, list[Any]] = {}
     for item in items:
         tests.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
     for (path, name), cases in tests.items():
-        quick = [] if path in both else [item for item in cases if not item.get_closest_marker("long")]
+        quick = [] if path in elsewhere else [item for item in cases if not item.get_closest_marker("long")]
         whole = sys.version_info >= (3, 11) and WHOLE.search(cases[0].nodeid)
         most = KINDS if path in hostile else len(cases) if whole else CASES
         quick = spread(quick, QUICK_CASES.get(name, most))

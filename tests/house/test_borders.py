@@ -7,6 +7,7 @@ rooms import exactly that.  What acts is named by a verb and what is a value by 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,6 +84,7 @@ def _is_package(room: str) -> bool:
 ROOMS = sorted(room for room in {room_of(module) for module in FILES} if _is_package(room))
 
 
+@functools.cache
 def contract(room: str) -> list[str] | None:
     for node in tree_of(FILES[room]).body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
@@ -92,9 +94,8 @@ def contract(room: str) -> list[str] | None:
     return None
 
 
-def _imports(module: str) -> Iterator[tuple[str, int]]:
-    package = module if _is_package(module) else module.rpartition(".")[0]
-    for node in statements(FILES[module]):
+def _imports(path: Path, package: str) -> Iterator[tuple[str, int]]:
+    for node in statements(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -103,23 +104,31 @@ def _imports(module: str) -> Iterator[tuple[str, int]]:
             yield from ((f"{base}.{alias.name}", node.lineno) for alias in node.names)
 
 
-def _uses() -> Iterator[Use]:
-    """What a file imports from inside another room; the room itself, imported whole, is no such use."""
-    for module in FILES:
-        for name, line in _imports(module):
-            owner = name if name in FILES else name.rpartition(".")[0]
-            if owner not in FILES or not _is_package(room := room_of(owner)) or room in (room_of(module), name):
-                continue
+def _uses(module: str, path: Path, package: str) -> Iterator[Use]:
+    """What a file imports from inside rooms; a room itself, imported whole, is no such use."""
+    for name, line in _imports(path, package):
+        owner = name if name in FILES else name.rpartition(".")[0]
+        if owner in FILES and (room := room_of(owner)) != name:
             yield Use(room, module, line, tuple(name[len(room) + 1 :].split(".")))
 
 
-USES = list(_uses())
+def _uses_of_others(module: str) -> Iterator[Use]:
+    package = module if _is_package(module) else module.rpartition(".")[0]
+    for use in _uses(module, FILES[module], package):
+        if _is_package(use.room) and use.room != room_of(module):
+            yield use
+
+
+def _passes_contract(use: Use) -> bool:
+    return not set(contract(use.room) or ()) & set(use.names)
+
+
+USES = [use for module in FILES for use in _uses_of_others(module)]
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_other_rooms_import_what_the_contract_names(room: str) -> None:
-    names = set(contract(room) or ())
-    assert [use for use in USES if use.room == room and not names & set(use.names)] == []
+    assert [use for use in USES if use.room == room and _passes_contract(use)] == []
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -141,23 +150,14 @@ def _tests_of(room: str) -> Path:
     return ROOT / "tests" / named.get(below, below).replace(".", "/")
 
 
-def _looks_inside(path: Path) -> Iterator[str]:
+def _looks_inside(path: Path) -> Iterator[Use]:
     """What a file of tests imports of rooms that are not its own, beside their contracts."""
-    for node in ast.walk(tree_of(path)):
-        if not isinstance(node, ast.ImportFrom) or node.level:
+    name = str(path.relative_to(ROOT))
+    for use in _uses(name, path, ".".join(path.relative_to(ROOT).parts[:-1])):
+        if _tests_of(use.room) in path.parents or use.names[-1] in TESTED_FROM_OUTSIDE:
             continue
-        for name in (f"{node.module}.{alias.name}" for alias in node.names):
-            owner = name if name in FILES else name.rpartition(".")[0]
-            if owner not in FILES or _tests_of(room_of(owner)) in path.parents:
-                continue
-            room, inner = room_of(owner), name.rpartition(".")[2]
-            inside = (
-                _is_package(room)
-                and room != name
-                and not set(contract(room) or ()) & set(name[len(room) + 1 :].split("."))
-            )
-            if inner not in TESTED_FROM_OUTSIDE and (inside or re.match("_[^_]", inner)):
-                yield f"{path.relative_to(ROOT)} imports {name}"
+        if (_is_package(use.room) and _passes_contract(use)) or re.match("_[^_]", use.names[-1]):
+            yield use
 
 
 def test_tests_import_contracts_beside_their_own_room() -> None:
@@ -192,8 +192,8 @@ def test_what_acts_is_a_verb_and_a_value_is_a_noun(room: str) -> None:
 
 
 def test_every_exception_is_needed() -> None:
-    imports = [node for path in TESTS for node in ast.walk(tree_of(path)) if isinstance(node, ast.ImportFrom)]
-    assert {alias.name for node in imports for alias in node.names} >= set(TESTED_FROM_OUTSIDE)
+    imported = {name.rpartition(".")[2] for path in TESTS for name, _ in _imports(path, "")}
+    assert imported >= set(TESTED_FROM_OUTSIDE)
     names = {name for module in FILES for name, _, _ in _names(tree_of(FILES[module]))}
     assert names >= set(ALLOWED)
 

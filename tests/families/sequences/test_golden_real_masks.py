@@ -57,9 +57,8 @@ def without(split: Split, names: Any) -> Split:
 
 #: What numpy scores: each evaluator, and each pair, but not every pair by every evaluator, since it gives the kernel's bits.
 BY_NUMPY = {path for path in GOLDENS if re.match("A_|Blate_sav|.*_davis_", golden_id(path))}
-#: One pair of folders, by every evaluator, is scored each time; the others are larger.
 CASES = [
-    pytest.param(path, id=golden_id(path), marks=() if golden_id(path).startswith("A_") else pytest.mark.long)
+    pytest.param(path, id=golden_id(path))
     for path in GOLDENS
     if not path.name.endswith("lvos_cy_open.json") and (sys.version_info >= (3, 11) or path in BY_NUMPY)
 ]
