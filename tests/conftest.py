@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from .everything import NEWER, descendants
+from .everything import NEWER, NEWER_FOLDERS, descendants
 
 HERE = Path(__file__).parent
 
@@ -23,7 +23,7 @@ NEEDS_TOOLKIT = (
     if sys.version_info < (3, 11)
     else []
 )
-collect_ignore = [*NEEDS_TOOLKIT, *(["journeys", "house"] if NEEDS_TOOLKIT else [])]
+collect_ignore = [*NEEDS_TOOLKIT, *[os.path.basename(folder) for folder in NEWER_FOLDERS if NEEDS_TOOLKIT]]
 
 # What a shell starts in the background ignores Ctrl-C, what `nohup` starts that a terminal was closed, and with them all
 # that the tests start and interrupt: unlike a signal that is ignored, one with a handler is a child's as usual.  Whatever

@@ -30,6 +30,8 @@ LINTERS = (["ruff", "format", "--check", "."], ["ruff", "check", "."])
 MENDING = (["format", "."], ["check", "--fix", "."])
 #: These use the toolkit or what stands on it, which needs a newer Python than the worker has.
 NEWER = re.compile(r"""segjudge(?!\.evaluation_script)(?![-\w]*["'/])|rehearsals|from demo|scoring\.test_parts""")
+#: Folders of tests of which no file is for the worker's interpreter.
+NEWER_FOLDERS = ("tests/house", "tests/journeys")
 #: The environment beside the toolkit's that a file of tests needs if it names this variable.
 VARIABLES = {"SEGJUDGE_EVALAI_CLIENT": "client", "SEGJUDGE_WORKER_PYTHON": "worker"}
 #: pytest's exit code when none of the tests that were asked for is in a part.
@@ -160,7 +162,9 @@ def file_of(argument: str) -> Path:
 
 
 def needs_toolkit(path: Path) -> bool:
-    """Whether a file of tests is not for the worker's interpreter; pytest would take it, since it was asked for."""
+    """Whether a file or folder of tests is not for the worker's interpreter; pytest would take it, since it was asked for."""
+    if any(path.is_relative_to(ROOT / folder) for folder in NEWER_FOLDERS):
+        return True
     return path.is_file() and bool(NEWER.search(path.read_text(encoding="utf-8")))
 
 

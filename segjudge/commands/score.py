@@ -191,7 +191,7 @@ def _check(options: _Options) -> None:
             if getattr(options, field):
                 raise UsageError(f"--{field.removeprefix('chosen_').replace('_', '-')} has no meaning for {subject}")
     if options.truth and not options.protocol:
-        raise UsageError(f"--truth needs --protocol, one of: {', '.join(PROTOCOLS)}")
+        raise UsageError("--truth needs --protocol NAME; `segjudge benchmarks` lists the names")
     if bool(options.chosen_part) != bool(options.out):
         raise UsageError("--part and --out go together")
 

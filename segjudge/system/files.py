@@ -31,6 +31,8 @@ LOCAL_LIMITS = ArchiveLimits(
 _NAME_BYTES = 120
 #: Files of these kinds may be renewed in a folder of results: no reader takes them, and the official tools write them.
 _NO_RESULTS = (".csv", ".html", ".svg", ".yaml", ".yml")
+#: Who names a folder so means a file.
+_NO_FOLDERS = (".zip", ".html", ".json", ".tar.gz")
 
 #: What of an address may be secret: user and password, as any @ before the path is read, and query and fragment.
 _USER = r"(\w[\w+.-]*://)(?:[^\s/'\"<>]*|[^\s/@:'\"<>]*:(?!\d+/)[^\s'\"<>]*)@"
@@ -62,6 +64,8 @@ def check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
     folders = [os.path.realpath(path) for path in outputs if isinstance(path, OutputFolder)]
     for index, path in enumerate(outputs):
         above = os.path.realpath(os.path.dirname(path) or ".")
+        if isinstance(path, OutputFolder) and path.endswith(_NO_FOLDERS) and not os.path.isdir(path):
+            raise UsageError(f"{path}: a folder is written here, not a file; name it as a folder")
         try:
             _check_writable(path, makes_folders=above in folders or getattr(path, "makes_folders", False))
         except OSError as error:

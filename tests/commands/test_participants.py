@@ -303,6 +303,20 @@ def test_what_cannot_be_written_is_said_before_anything_is_scored(
         assert re.fullmatch(r"segjudge: .*: cannot be written \(.*\)\n", capsys.readouterr().err)
 
 
+def test_a_folder_that_is_named_as_a_file_is_said(tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "page.html"
+    assert main(["show", "--truth", TRUTH, "--out", str(out)]) == 2
+    assert capsys.readouterr().err == f"segjudge: {out}: a folder is written here, not a file; name it as a folder\n"
+    assert not out.exists()
+    out.mkdir()
+    assert main(["show", "--truth", TRUTH, "--out", str(out)]) == 0, "a folder that is there may have any name"
+
+
+def test_a_truth_without_a_protocol_is_told_where_the_names_are(root: Path, results: Path, capsys: Any) -> None:
+    assert main(["score", str(results), "--truth", str(root)]) == 2
+    assert capsys.readouterr().err == "segjudge: --truth needs --protocol NAME; `segjudge benchmarks` lists the names\n"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="ROOT MAY WRITE EVERYWHERE")
 def test_a_read_only_folder_is_said(root: Path, results: Path, tmp_path: Path, capsys: Any) -> None:
     folder = tmp_path / "kept"

@@ -13,7 +13,7 @@ import pytest
 import segjudge as _toolkit  # noqa: F401 - not for the worker's interpreter
 from tests.builders import ROOT
 from tests.conftest import QUICK_CASES
-from tests.everything import AT_ONCE, Check, Part, environments_for, missing_path, report
+from tests.everything import AT_ONCE, Check, Part, environments_for, for_worker, missing_path, report
 from tests.rehearsals import waited
 
 GOOD = "import pytest\n\ndef test_one(): pass\n\ndef test_two(): pytest.skip('not here')\n"
@@ -165,6 +165,20 @@ def test_only_the_environments_that_a_file_needs_are_made(
     assert environments_for(arguments) == names.split()
     monkeypatch.setenv("CI", "true")
     assert environments_for(arguments) == names.replace("try:", "").split()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "older"),
+    [
+        (["tests/house", "tests/masks", "-x"], ["tests/masks", "-x"]),
+        (["tests/house", "-x"], None),
+        (["tests/journeys/test_rush.py", "tests/masks/test_png_rules.py"], ["tests/masks/test_png_rules.py"]),
+    ],
+)
+def test_what_needs_the_toolkit_is_not_handed_to_the_workers_interpreter(
+    arguments: list[str], older: list[str] | None
+) -> None:
+    assert for_worker(arguments) == older
 
 
 def test_the_tests_of_whose_cases_few_are_quick_are_there() -> None:

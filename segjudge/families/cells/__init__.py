@@ -105,8 +105,7 @@ class _CellTools(UnitTools):
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         facts = super().describe_truth(truths, protocol)
-        units = sum(len(truth.units) for truth in truths)
-        return {**facts, "about": f"Follow every cell and its children through {quantity(units, 'sequence')}."}
+        return {**facts, "about": f"Follow every cell and its children through {facts['content']}."}
 
 
 TOOLS = _CellTools()
