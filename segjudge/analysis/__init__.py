@@ -1,16 +1,14 @@
 """What scores of several methods say: comparisons, rankings, and their statistics, which `docs/ranking.md` defines.
 
-`methods` are those of one truth, told apart by their `differences`, and `comparison` shows them; `rankings` are of
-algorithms in many cases, and `standings` shows them.  Both have tables, words, `plots` and a page, and `publishing`
-writes them for pull requests and papers.  `statistics` has the ranks and tests of both, `score_tables` reads and writes
-files of scores.  Everything here is above the families: what is one's own it asks of `segjudge.families`.
+`methods` are those of one truth, and `comparison` shows them; `rankings` are of algorithms in many cases, and
+`standings` shows them.  Both have tables, words, `plots` and a page, and `publishing` writes them for pull requests and
+papers.  `statistics` has the ranks, tests and differences of both, `score_tables` reads files of scores.  Everything
+here is above the families: what is one's own it asks of `segjudge.families`.
 """
 
 from typing import Literal, get_args
 
-__all__ = [
-    "METHODS", "comparison", "differences", "methods", "plots", "publishing", "score_tables", "standings", "statistics",
-]  # fmt: skip
+__all__ = ["METHODS", "comparison", "methods", "plots", "publishing", "standings", "statistics"]
 
 #: How values of cases become a ranking.
 Method = Literal["mean-then-rank", "median-then-rank", "rank-then-mean", "rank-then-median", "test-then-rank"]

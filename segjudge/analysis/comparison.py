@@ -26,11 +26,11 @@ from segjudge.showing.browser import ShownPage
 from segjudge.showing.figures import write_film
 from segjudge.showing.notebook import draw_worst, is_quick, render_shown
 
-from .differences import Mean
 from .methods import ComparedMethods, check_kinds, compare_methods
 from .plots import plot_means
 from .publishing import write_latex, write_markdown
 from .score_tables import name_scores
+from .statistics import Mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,8 +19,8 @@ from segjudge.scoring.document import cases_of
 from segjudge.scoring.scores import Scores
 from segjudge.system.errors import OptionError, UsageError
 
-from .differences import GROUPS, SEQUENCES, Difference, Mean, Sums, compare_pairs, describe_pair, estimate_means
 from .score_tables import AlgorithmScores, check_alike, choose_split, ranking_metric, sum_groups, sum_objects
+from .statistics import GROUPS, SEQUENCES, Difference, Mean, Sums, compare_pairs, describe_pair, estimate_means
 
 #: A case whose value crosses it has flipped.
 _HALF = 0.5

@@ -13,9 +13,8 @@ from segjudge.showing.figures import BLUE, GREY, ORANGE, draw_figure, format_lab
 from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name, make_folder
 
-from .differences import Mean
 from .rankings import RankedTask
-from .statistics import ranks_of
+from .statistics import Mean, ranks_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

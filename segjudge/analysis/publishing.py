@@ -13,8 +13,8 @@ from segjudge.families import prefers_smaller
 from segjudge.report.tables import format_number
 from segjudge.system.errors import UsageError
 
-from .differences import Mean
 from .methods import CaseChange, ComparedMethods
+from .statistics import Mean
 
 #: So many cases are listed, and changes of a kind below this are not.
 _MOST_CASES, _SHOWN_FROM = 10, 0.0005
@@ -174,7 +174,7 @@ def write_latex(compared: ComparedMethods, metrics: Sequence[str] = ()) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
-def write_paper_markdown(compared: ComparedMethods, metrics: Sequence[str] = ()) -> str:
+def _write_paper_markdown(compared: ComparedMethods, metrics: Sequence[str] = ()) -> str:
     """Write the same table as Markdown."""
     columns = _list_columns(compared, metrics)
     rows = []
@@ -191,7 +191,7 @@ def write_paper_markdown(compared: ComparedMethods, metrics: Sequence[str] = ())
 def write_table(compared: ComparedMethods, path: str, metrics: Sequence[str] = ()) -> str:
     """Write the table in the form that a path's ending names."""
     check_table(path)
-    return write_latex(compared, metrics) if path.endswith(".tex") else write_paper_markdown(compared, metrics)
+    return write_latex(compared, metrics) if path.endswith(".tex") else _write_paper_markdown(compared, metrics)
 
 
 def check_table(path: str) -> None:

@@ -82,7 +82,7 @@ def _fill_missing(task: TaskScores, rule: Rule) -> TaskScores:
     return task if rule.remove or rule.method.startswith("rank-") else task.fill_with_worst()
 
 
-def rank_task(task: TaskScores, rule: Rule, weights: Floats | None = None) -> _Ranking:
+def _rank_task(task: TaskScores, rule: Rule, weights: Floats | None = None) -> _Ranking:
     """Rank a task for each row of weights: how often each case counts, by default once.
 
     A case that counts twice is two cases.
@@ -135,7 +135,7 @@ def _weigh_medians(values: Floats, weights: Floats) -> Floats:
     return medians
 
 
-def pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: _Adjustment = "none") -> Floats:
+def _pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: _Adjustment = "none") -> Floats:
     """Test by one-sided signed ranks whether the row's algorithm is better than the column's.
 
     The p have the shape (rows of weights, algorithms, algorithms), with NaN on the diagonal; they may be adjusted for
@@ -155,7 +155,7 @@ def pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: _Adj
 def _count_beaten(task: TaskScores, rule: Rule, weights: Floats) -> Floats:
     """The share of the other algorithms that each is significantly better than."""
     with np.errstate(invalid="ignore"):
-        better = pairwise_p(task, weights, rule.adjustment) <= rule.alpha
+        better = _pairwise_p(task, weights, rule.adjustment) <= rule.alpha
     shares: Floats = better.sum(axis=2) / max(1, len(task.algorithms) - 1)
     return shares
 
@@ -165,7 +165,7 @@ def _cut_blocks(weights: Floats) -> Iterator[Floats]:
         yield weights[start : start + _BLOCK]
 
 
-def count_ranks(task: TaskScores) -> NDArray[np.intp]:
+def _count_ranks(task: TaskScores) -> NDArray[np.intp]:
     """Count how many cases gave each algorithm (row) each rank (column); a missing value has none."""
     ranks = ranks_of(task.values.T, smaller=task.smaller).T
     places = np.arange(1, len(task.algorithms) + 1)
@@ -191,14 +191,14 @@ class _Stability:
     tau: Floats
 
 
-def redraw_cases(cases: int, draws: int) -> Floats:
+def _redraw_cases(cases: int, draws: int) -> Floats:
     """How often each case is drawn in each of the redrawings, equal ones for equal arguments."""
     generator = np.random.Generator(np.random.PCG64(0))
     return generator.multinomial(cases, np.full(cases, 1 / cases), draws).astype(np.float64)
 
 
-def measure_stability(task: TaskScores, rule: Rule, weights: Floats) -> _Stability:
-    ranks, redrawn_ranks = rank_task(task, rule).ranks, rank_task(task, rule, weights).ranks
+def _measure_stability(task: TaskScores, rule: Rule, weights: Floats) -> _Stability:
+    ranks, redrawn_ranks = _rank_task(task, rule).ranks, _rank_task(task, rule, weights).ranks
     places = np.arange(1, len(task.algorithms) + 1)
     tau = np.concatenate([kendall(rows, np.broadcast_to(ranks, rows.shape)) for rows in _cut_blocks(redrawn_ranks)])
     low, median, high = np.quantile(redrawn_ranks, [0.025, 0.5, 0.975], axis=0)
@@ -305,17 +305,17 @@ def rank_by_all(task: TaskScores, rule: Rule, draws: int) -> RankedTask:
     """Rank a task by the rule and by the other methods, and say which pairs are significant."""
     rules = {method: Rule(method, remove=rule.remove) for method in METHODS}
     filled, tested = _fill_missing(task, rule), _fill_missing(task, rules["test-then-rank"])
-    ranked = rank_task(filled, rule)
-    spread = measure_stability(filled, rule, redraw_cases(len(task.cases), draws))
+    ranked = _rank_task(filled, rule)
+    spread = _measure_stability(filled, rule, _redraw_cases(len(task.cases), draws))
     return RankedTask(
         task,
         ranked.values[0].tolist(),
         ranked.ranks[0].tolist(),
         {
-            name: rank_task(_fill_missing(task, other_rule), other_rule).ranks[0].tolist()
+            name: _rank_task(_fill_missing(task, other_rule), other_rule).ranks[0].tolist()
             for name, other_rule in rules.items()
         },
-        count_ranks(task).tolist(),
-        [[bool(p <= rule.alpha) for p in row] for row in pairwise_p(tested, None, "holm")[0].tolist()],
+        _count_ranks(task).tolist(),
+        [[bool(p <= rule.alpha) for p in row] for row in _pairwise_p(tested, None, "holm")[0].tolist()],
         {key: value.tolist() for key, value in asdict(spread).items()},
     )

@@ -9,24 +9,20 @@ import os
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.files.problems import name_hint, name_list, printable, quantity
-from segjudge.evaluation_script.scoring import VERSION
-from segjudge.families import prefers_smaller, tools_of
-from segjudge.report.tables import format_cell, format_csv, format_number
+from segjudge.families import prefers_smaller
 from segjudge.scoring.document import cases_of, make_document
 from segjudge.scoring.parts import merge_parts
 from segjudge.scoring.scores import Scores
 from segjudge.system.errors import UsageError
-from segjudge.system.files import file_name
 
-from .differences import Sums
 from .rankings import TaskScores
+from .statistics import Sums
 
 #: What a ranking of metrics of mask sequences is of, where nothing else is said.
 _METRIC = "J&F-Mean"
@@ -316,39 +312,3 @@ def read_scores(names_and_files: list[str], split: str = "") -> list[AlgorithmSc
     if twice:
         raise UsageError(f"two are called {twice[0]}; name them as NAME=FILE")
     return scores
-
-
-# ── files that are written ──────────────────────────────────────────────────
-
-
-def make_csv(reports: list[Report], folder: str) -> dict[str, str]:
-    files = {}
-    for report in reports:
-        metrics, split = list(report.protocol.metrics), file_name(report.split)
-        means = format_csv(metrics, [[format_cell(report.values[metric]) for metric in metrics]])
-        texts = {"global_results": means, **tools_of(report.protocol.family).make_files(report)}
-        for stem, text in texts.items():
-            name = "results.csv" if stem == "results" and len(reports) == 1 else f"{stem}-{split}.csv"
-            files[os.path.join(folder, name)] = text
-    return files
-
-
-def make_results_yaml(reports: list[Report], dataset: str) -> str:
-    """Write the entries of splits for a model's folder `.eval_results`: one metric, and a note on the others."""
-    import yaml
-
-    entries = []
-    for report in reports:
-        ranking, *other_metrics = report.protocol.metrics
-        value = report.values[ranking]
-        if value is not None:
-            notes = "".join(f", {name} {format_number(report.values[name])}" for name in other_metrics)
-            entries.append(
-                {
-                    "dataset": {"id": dataset, "task_id": report.split},
-                    "value": float(value),
-                    "date": datetime.now(UTC).date().isoformat(),
-                    "notes": f"{ranking}{notes}; protocol {report.protocol.name}, scored by segjudge {VERSION}",
-                }
-            )
-    return yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=1000)

@@ -8,12 +8,13 @@ import os
 import re
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.runner.tuning import reuse_memory
 from segjudge.system.errors import OptionError, UsageError
-from segjudge.system.files import OutputFile, OutputFolder, check_outputs, make_folder, name_of, open_output
+from segjudge.system.files import OutputFile, OutputFolder, check_outputs, file_name, make_folder, name_of, open_output
 
 from .shared import (
     DONE,
@@ -280,10 +281,8 @@ def _show(
     document = _format_document(reports, provenance) if output.json else ""
     files: dict[str, str] = {}
     if output.csv:
-        from segjudge.analysis.score_tables import make_csv
-
         make_folder(output.csv)
-        files = make_csv(reports, output.csv)
+        files = _make_csv(reports, output.csv)
         other_files = [path for path in (output.json, output.results_yaml, output.page) if path and path != "-"]
         check_outputs([*files, *other_files], [])
         for path, text in files.items():
@@ -293,11 +292,9 @@ def _show(
         with open_output(output.json) as file:
             file.write(document + "\n")
     if output.results_yaml:
-        from segjudge.analysis.score_tables import make_results_yaml
-
         with open_output(output.results_yaml) as file:
             public = [report for report in reports if report.split not in output.hidden]
-            file.write(make_results_yaml(public, output.hub_dataset))
+            file.write(_make_results_yaml(public, output.hub_dataset))
     for path in files:
         mention(f"wrote {path}")
     for report in reports:
@@ -324,6 +321,45 @@ def _format_document(reports: list[Report], provenance: dict[str, Any]) -> str:
     intervals = [{report.split: report.intervals()} for report in reports]
     scores = {**make_document(reports, provenance), "errors": errors, "intervals": intervals}
     return json.dumps(scores, indent=1, allow_nan=False)
+
+
+def _make_csv(reports: list[Report], folder: str) -> dict[str, str]:
+    from segjudge.families import tools_of
+    from segjudge.report.tables import format_cell, format_csv
+
+    files = {}
+    for report in reports:
+        metrics, split = list(report.protocol.metrics), file_name(report.split)
+        means = format_csv(metrics, [[format_cell(report.values[metric]) for metric in metrics]])
+        texts = {"global_results": means, **tools_of(report.protocol.family).make_files(report)}
+        for stem, text in texts.items():
+            name = "results.csv" if stem == "results" and len(reports) == 1 else f"{stem}-{split}.csv"
+            files[os.path.join(folder, name)] = text
+    return files
+
+
+def _make_results_yaml(reports: list[Report], dataset: str) -> str:
+    """Write the entries of splits for a model's folder `.eval_results`: one metric, and a note on the others."""
+    import yaml
+
+    from segjudge.evaluation_script.scoring import VERSION
+    from segjudge.report.tables import format_number
+
+    entries = []
+    for report in reports:
+        ranking, *other_metrics = report.protocol.metrics
+        value = report.values[ranking]
+        if value is not None:
+            notes = "".join(f", {name} {format_number(report.values[name])}" for name in other_metrics)
+            entries.append(
+                {
+                    "dataset": {"id": dataset, "task_id": report.split},
+                    "value": float(value),
+                    "date": datetime.now(UTC).date().isoformat(),
+                    "notes": f"{ranking}{notes}; protocol {report.protocol.name}, scored by segjudge {VERSION}",
+                }
+            )
+    return yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=1000)
 
 
 def _part_number(text: str) -> tuple[int, int]:

@@ -11,8 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from segjudge.analysis.differences import Sums, compare_pairs, estimate_means
-from segjudge.analysis.statistics import Floats
+from segjudge.analysis.statistics import Floats, Sums, compare_pairs, estimate_means
 from segjudge.platforms.evalai.rows import FINISHED, is_descending
 
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Membership, Submission

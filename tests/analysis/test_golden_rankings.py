@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.analysis.differences import Sums, compare_pairs, estimate_means
 from segjudge.analysis.rankings import (
     Rule,
     TaskScores,
+    _count_ranks,
+    _measure_stability,
+    _pairwise_p,
+    _rank_task,
+    _redraw_cases,
     average_ranks,
-    count_ranks,
-    measure_stability,
-    pairwise_p,
-    rank_task,
-    redraw_cases,
 )
-from segjudge.analysis.statistics import holm, jackknife_error, kendall, wilcoxon
+from segjudge.analysis.statistics import Sums, _jackknife_error, compare_pairs, estimate_means, holm, kendall, wilcoxon
 from segjudge.evaluation_script.families.base.reports import interval
 from tests.data import SEQUENCES
 from tests.shared import needs_shared
@@ -105,7 +104,7 @@ def test_each_method_ranks_as_the_reference_tool(name: str) -> None:
     for task, values in tasks_of(name).items():
         for method in GOLDEN["rankings"][name].keys() & RULES.keys():
             golden = GOLDEN["rankings"][name][method][task]
-            found = rank_task(values, replace(RULES[method], remove=name.endswith("removed")))
+            found = _rank_task(values, replace(RULES[method], remove=name.endswith("removed")))
             places = places_of(values, golden["algorithm"])
             assert found.values[0, places] == pytest.approx(numbers(golden["value"]), **EXACT), (task, method)
             assert found.ranks[0, places].tolist() == golden["rank"], (task, method)
@@ -115,7 +114,7 @@ def test_each_method_ranks_as_the_reference_tool(name: str) -> None:
 def test_pairs_are_decided_as_the_reference_tool_does(name: str) -> None:
     golden = GOLDEN["rankings"][name]
     for task, values in tasks_of(name).items():
-        p_values, adjusted = pairwise_p(values), pairwise_p(values, None, "holm")
+        p_values, adjusted = _pairwise_p(values), _pairwise_p(values, None, "holm")
         places = np.ix_([0], *[places_of(values, golden["pairs"][task]["algorithm"])] * 2)
         assert p_values[places][0] == pytest.approx(matrix(golden["pairs"][task]["p"]), **EXACT)
         assert adjusted[places][0] == pytest.approx(matrix(golden["pairs"][task]["holm"]), **EXACT)
@@ -123,7 +122,7 @@ def test_pairs_are_decided_as_the_reference_tool_does(name: str) -> None:
         assert (adjusted[places][0] <= 0.05).tolist() == matrix(golden["decision"][task]["row_beats_column"]).tolist()
         rows = places_of(values, golden["heatmap"][task]["algorithm"])
         ranks = [rank - 1 for rank in golden["heatmap"][task]["rank"]]
-        assert count_ranks(values)[rows][:, ranks].tolist() == golden["heatmap"][task]["count"]
+        assert _count_ranks(values)[rows][:, ranks].tolist() == golden["heatmap"][task]["count"]
 
 
 @pytest.mark.parametrize("name", GOLDEN["redrawn"])
@@ -132,11 +131,11 @@ def test_redrawn_cases_rank_as_if_each_copy_were_a_case(name: str) -> None:
     draws = np.array(document("numbers.json")["draws"][name]) - 1
     weights = np.stack([np.bincount(draw, minlength=len(values.cases)) for draw in draws]).astype(float)
     for method, both in GOLDEN["redrawn"][name].items():
-        golden, found = both["copies_renamed"], rank_task(values, RULES[method], weights)
+        golden, found = both["copies_renamed"], _rank_task(values, RULES[method], weights)
         places = places_of(values, golden["algorithm"])
         assert found.values[:, places] == pytest.approx(matrix(golden["value"]), **EXACT), method
         assert found.ranks[:, places].tolist() == golden["rank"], method
-        spread = measure_stability(values, RULES[method], weights)
+        spread = _measure_stability(values, RULES[method], weights)
         intervals = np.stack([spread.low, spread.median, spread.high], axis=1)[places]
         assert intervals == pytest.approx(matrix(golden["interval"]), **EXACT), method
         tau = numbers(golden["tau"])
@@ -147,7 +146,7 @@ def test_redrawn_cases_rank_as_if_each_copy_were_a_case(name: str) -> None:
 def test_a_bootstrap_spreads_as_the_reference_tools(name: str) -> None:
     golden = document("golden_bootstrap.json")["bootstrap"][name]["mean-then-rank"]
     values = tasks_of(name)["t"]
-    spread = measure_stability(values, RULES["mean-then-rank"], redraw_cases(len(values.cases), 2000))
+    spread = _measure_stability(values, RULES["mean-then-rank"], _redraw_cases(len(values.cases), 2000))
     rows = places_of(values, golden["algorithm"])
     assert spread.frequency[rows] == pytest.approx(matrix(golden["frequency"]), abs=0.06)
 
@@ -158,7 +157,7 @@ def test_tasks_have_a_consensus() -> None:
             continue
         score = dict(zip(golden["algorithm"], golden["score"]))
         ranks = {
-            task: rank_task(values, replace(RULES[method], ties="average"))
+            task: _rank_task(values, replace(RULES[method], ties="average"))
             for task, values in tasks_of("tasks").items()
             if task in golden["ranks"]
         }
@@ -204,7 +203,7 @@ def test_objects_are_clustered_in_their_sequences() -> None:
     golden = document("golden_ours.json")["clusters"]
     sums, counts = numbers(golden["sums"]), numbers(golden["objects"])
     assert sums.sum() / counts.sum() == pytest.approx(golden["mean"], **EXACT)
-    assert float(jackknife_error(sums, counts)) == pytest.approx(golden["error"], **EXACT)
+    assert float(_jackknife_error(sums, counts)) == pytest.approx(golden["error"], **EXACT)
 
 
 def test_quantiles_are_students() -> None:

@@ -16,7 +16,7 @@ from PIL import Image
 
 import segjudge
 from segjudge import Comparison, Scores, UsageError, cli
-from segjudge.analysis.publishing import write_paper_markdown
+from segjudge.analysis.publishing import write_table
 from segjudge.families import tools_of
 from segjudge.report.tables import Look, format_table
 from segjudge.scoring import parts
@@ -258,7 +258,7 @@ def test_bold_is_whoever_can_be_told_apart_from_all_others() -> None:
     value, low, high = re.search(r"far & ([\d.]+) .*\n.*?\[([\d.]+), ([\d.]+)\]", text).groups()  # type: ignore[union-attr]
     mean = apart.for_metric("J-Mean").means[-1]
     assert [float(value), float(low), float(high)] == [round(100 * one, 1) for one in (mean.value, mean.low, mean.high)]  # type: ignore[operator]
-    assert "**" in write_paper_markdown(apart, ["J-Mean"])
+    assert "**" in write_table(apart, "table.md", ["J-Mean"])
 
 
 def test_nothing_is_bold_where_three_sequences_tell_nothing(comparison: Comparison, tmp_path: Path) -> None:

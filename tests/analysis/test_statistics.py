@@ -17,24 +17,27 @@ from scipy.special import stdtrit
 
 import segjudge
 from segjudge.analysis import METHODS, rankings, score_tables, statistics
-from segjudge.analysis.differences import Difference, Sums, compare_pairs, estimate_means
 from segjudge.analysis.rankings import (
     Rule,
     TaskScores,
     _Adjustment,
+    _count_ranks,
+    _measure_stability,
+    _pairwise_p,
+    _rank_task,
+    _redraw_cases,
     average_ranks,
-    count_ranks,
-    measure_stability,
-    pairwise_p,
-    rank_task,
-    redraw_cases,
 )
 from segjudge.analysis.statistics import (
+    Difference,
+    Sums,
     Ties,
-    cases_needed,
-    flip_signs,
+    _cases_needed,
+    _flip_signs,
+    _jackknife_error,
+    compare_pairs,
+    estimate_means,
     holm,
-    jackknife_error,
     kendall,
     ranks_of,
     wilcoxon,
@@ -150,24 +153,24 @@ def share_of_flips(values: list[float]) -> float:
 def test_all_patterns_of_signs_are_tried(values: list[float], share: float | None) -> None:
     expected = share_of_flips(values)
     assert share in {None, expected}
-    assert flip_signs(np.array([values])).tolist() == [expected]
+    assert _flip_signs(np.array([values])).tolist() == [expected]
 
 
 def test_cases_without_a_difference_are_none() -> None:
     rows = np.array([[1.0, 0, 1, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 1, 0, -3, 1]])
-    assert flip_signs(rows).tolist() == [2 / 8, 1, 2 / 32, share_of_flips([1, -3, 1])]
+    assert _flip_signs(rows).tolist() == [2 / 8, 1, 2 / 32, share_of_flips([1, -3, 1])]
 
 
 def test_beyond_sixteen_cases_signs_are_drawn() -> None:
-    assert flip_signs(np.ones((1, 16))).tolist() == [2 / 2**16]
-    assert flip_signs(np.ones((1, 60))).tolist() == [1 / 10_000]
+    assert _flip_signs(np.ones((1, 16))).tolist() == [2 / 2**16]
+    assert _flip_signs(np.ones((1, 60))).tolist() == [1 / 10_000]
     wins = np.where(np.arange(20) < 14, 1.0, -1.0)
     exact = 2 * sum(math.comb(20, k) for k in range(14, 21)) / 2**20
-    drawn = flip_signs(np.stack([wins, -wins, wins * 0.3, np.append(np.ones(10), -np.ones(10))]))
+    drawn = _flip_signs(np.stack([wins, -wins, wins * 0.3, np.append(np.ones(10), -np.ones(10))]))
     assert drawn[0] == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 9_999))
     assert drawn[0] * 10_000 == pytest.approx(round(drawn[0] * 10_000), abs=1e-9)
     assert drawn.tolist() == [drawn[0], drawn[0], drawn[0], 1]
-    many = flip_signs(np.where(np.arange(200) < 110, 1.0, -1.0)[None])
+    many = _flip_signs(np.where(np.arange(200) < 110, 1.0, -1.0)[None])
     tail = 2 * sum(math.comb(200, k) for k in range(110, 201)) / 2**200
     assert many[0] == pytest.approx(tail, abs=4 * math.sqrt(tail / 9_999))
 
@@ -187,15 +190,15 @@ def test_the_jackknife_leaves_out_a_case_with_all_its_objects() -> None:
     without = [Fraction(12, 9), Fraction(11, 7), Fraction(7, 8), Fraction(9, 6)]
     center = sum(without) / 4
     variance = Fraction(3, 4) * sum((one - center) ** 2 for one in without)
-    assert jackknife_error(sums, counts) == pytest.approx(math.sqrt(variance), rel=1e-12)
-    assert jackknife_error(np.array([1.0, 2, 3, 4]), np.ones(4)) == pytest.approx(math.sqrt(5 / 3 / 4), rel=1e-12)
-    assert jackknife_error(np.array([1.0, 3]), np.ones(2)) == pytest.approx(1)
-    assert math.isnan(jackknife_error(np.array([1.0]), np.ones(1)))
+    assert _jackknife_error(sums, counts) == pytest.approx(math.sqrt(variance), rel=1e-12)
+    assert _jackknife_error(np.array([1.0, 2, 3, 4]), np.ones(4)) == pytest.approx(math.sqrt(5 / 3 / 4), rel=1e-12)
+    assert _jackknife_error(np.array([1.0, 3]), np.ones(2)) == pytest.approx(1)
+    assert math.isnan(_jackknife_error(np.array([1.0]), np.ones(1)))
 
 
 @pytest.mark.parametrize(("algorithms", "fewest"), [(2, 6), (3, 7), (5, 9), (10, 11), (20, 13)])
 def test_a_large_difference_still_takes_cases_enough_to_be_significant(algorithms: int, fewest: int) -> None:
-    assert cases_needed(0.9, 0.01, 10, algorithms) == fewest
+    assert _cases_needed(0.9, 0.01, 10, algorithms) == fewest
 
 
 def test_a_small_difference_takes_many_cases() -> None:
@@ -204,8 +207,8 @@ def test_a_small_difference_takes_many_cases() -> None:
     assert expected == 100
     for cases in (14, 50):
         for difference in (0.036, -0.036):
-            assert cases_needed(difference, deviation / math.sqrt(cases), cases, 2) == expected
-    assert [cases_needed(*given, 14, 2) for given in ((0.0, 0.1), (0.1, 0.0), (0.1, NONE))] == [None] * 3
+            assert _cases_needed(difference, deviation / math.sqrt(cases), cases, 2) == expected
+    assert [_cases_needed(*given, 14, 2) for given in ((0.0, 0.1), (0.1, 0.0), (0.1, NONE))] == [None] * 3
 
 
 # ── intervals ───────────────────────────────────────────────────────────────
@@ -272,10 +275,10 @@ def test_cases_are_dealt_evenly_and_always_alike() -> None:
 )
 def test_each_method_ranks_a_small_table(rule: Rule, values: list[float], ranks: list[float]) -> None:
     for task in (TASK, replace(TASK, values=-VALUES, smaller=True)):
-        found = rank_task(task, rule)
+        found = _rank_task(task, rule)
         assert np.abs(found.values) == pytest.approx(np.array([values]))
         assert found.ranks.tolist() == [ranks]
-    assert rank_task(TASK.fill(0.0), Rule()).ranks.tolist() == [[2, 1, 3]]
+    assert _rank_task(TASK.fill(0.0), Rule()).ranks.tolist() == [[2, 1, 3]]
     assert TASK.fill(0.25).values[2].tolist() == [0.5, 0.9, 0.25]
 
 
@@ -285,17 +288,17 @@ LADDER = np.array([[3.0], [2.0], [1.0]]) * np.arange(1, 9)
 
 def test_a_method_ranks_by_the_share_of_others_that_it_beats() -> None:
     rule = Rule("test-then-rank")
-    assert rank_task(task_of(LADDER), rule).values.tolist() == [[1, 0.5, 0]]
-    found = rank_task(task_of(LADDER, smaller=True), rule)
+    assert _rank_task(task_of(LADDER), rule).values.tolist() == [[1, 0.5, 0]]
+    found = _rank_task(task_of(LADDER, smaller=True), rule)
     assert (found.values.tolist(), found.ranks.tolist()) == ([[0, 0.5, 1]], [[3, 2, 1]])
     five = task_of(LADDER[:, :5])
-    assert rank_task(five, rule).ranks.tolist() == [[1, 2, 3]]
-    assert rank_task(five, replace(rule, adjustment="holm")).ranks.tolist() == [[1, 1, 1]]
-    p = float(pairwise_p(five)[0, 0, 1])
+    assert _rank_task(five, rule).ranks.tolist() == [[1, 2, 3]]
+    assert _rank_task(five, replace(rule, adjustment="holm")).ranks.tolist() == [[1, 1, 1]]
+    p = float(_pairwise_p(five)[0, 0, 1])
     assert p == pytest.approx(0.0295, abs=5e-5)
-    shares = [rank_task(five, replace(rule, alpha=alpha)).values[0, 0] for alpha in (p, np.nextafter(p, 0))]
+    shares = [_rank_task(five, replace(rule, alpha=alpha)).values[0, 0] for alpha in (p, np.nextafter(p, 0))]
     assert shares == [1, 0], "a p that is alpha decides"
-    alone = rank_task(task_of([[1.0, 2.0]]), rule)
+    alone = _rank_task(task_of([[1.0, 2.0]]), rule)
     assert (alone.values.tolist(), alone.ranks.tolist()) == ([[0]], [[1]])
 
 
@@ -303,12 +306,12 @@ def test_each_ordered_pair_is_tested_and_adjusted_for_all() -> None:
     values = np.random.Generator(np.random.PCG64(3)).integers(0, 9, (3, 12)) / 8
     values[1, 4] = NONE
     for smaller in (False, True):
-        found = pairwise_p(task_of(values, smaller=smaller))[0]
+        found = _pairwise_p(task_of(values, smaller=smaller))[0]
         for one, other in itertools.permutations(range(3), 2):
             between = (values[other] - values[one]) if smaller else (values[one] - values[other])
             assert found[one, other] == pytest.approx(signed_rank_of(between.tolist())[0], rel=1e-12)
         assert np.isnan(np.diag(found)).all()
-        adjusted = pairwise_p(task_of(values, smaller=smaller), adjustment="holm")[0]
+        adjusted = _pairwise_p(task_of(values, smaller=smaller), adjustment="holm")[0]
         away = ~np.eye(3, dtype=bool)
         assert adjusted[away] == pytest.approx(holm(found[away]))
         assert np.nanmin(adjusted) == pytest.approx(min(1, 6 * np.nanmin(found)))
@@ -323,23 +326,23 @@ def test_redrawn_cases_rank_as_a_table_in_which_they_stand_repeated(
     monkeypatch.setattr(rankings, "_BLOCK", block)
     values = np.random.Generator(np.random.PCG64(7)).integers(0, 6, (4, 9)) / 5
     values[0, 2] = values[3, 5] = values[3, 6] = NONE
-    weights = redraw_cases(9, 7)
+    weights = _redraw_cases(9, 7)
     for adjustment, remove in itertools.product(get_args(_Adjustment), (False, True)):
         rule = Rule(method, ties, remove, adjustment, alpha=0.3)
-        found = rank_task(task_of(values), rule, weights)
+        found = _rank_task(task_of(values), rule, weights)
         assert found.ranks.shape == (7, 4)
         for row, counts in enumerate(weights.astype(int)):
-            one = rank_task(task_of(np.repeat(values, counts, axis=1)), rule)
+            one = _rank_task(task_of(np.repeat(values, counts, axis=1)), rule)
             assert found.values[row] == pytest.approx(one.values[0], rel=1e-12)
             assert found.ranks[row].tolist() == one.ranks[0].tolist()
 
 
 @pytest.mark.parametrize("method", ["mean-then-rank", "median-then-rank"])
 def test_who_has_none_of_the_drawn_cases_is_last(method: Any) -> None:
-    found = rank_task(TASK, Rule(method), np.array([[0, 0, 3.0]]))
+    found = _rank_task(TASK, Rule(method), np.array([[0, 0, 3.0]]))
     assert found.values[0] == pytest.approx([0.1, 0.6, NONE], nan_ok=True)
     assert found.ranks.tolist() == [[2, 1, 3]]
-    nothing = rank_task(task_of([[NONE, NONE], [0.0, 0.0]]), Rule(method))
+    nothing = _rank_task(task_of([[NONE, NONE], [0.0, 0.0]]), Rule(method))
     assert nothing.values[0] == pytest.approx([NONE, 0], nan_ok=True)
     assert nothing.ranks.tolist() == [[2, 1]]
 
@@ -350,31 +353,31 @@ def test_equal_means_are_equal_to_the_last_bit(scale: float) -> None:
     generator = np.random.Generator(np.random.PCG64(1))
     one = generator.random(41) * scale
     rows = np.stack([generator.permutation(one) for _ in range(8)])
-    found = rank_task(task_of(rows), Rule())
+    found = _rank_task(task_of(rows), Rule())
     assert found.values.tolist() == [[math.fsum(one) / 41] * 8]
     assert found.ranks.tolist() == [[1] * 8]
 
 
 def test_a_heatmap_counts_the_ranks_within_cases() -> None:
-    assert count_ranks(TASK).tolist() == [[1, 2, 0], [1, 1, 1], [1, 0, 1]]
-    assert count_ranks(replace(TASK, smaller=True)).tolist() == [[1, 1, 1], [1, 2, 0], [1, 0, 1]]
-    assert count_ranks(task_of([[1, 0], [1, 2]])).tolist() == [[1, 1], [2, 0]]
+    assert _count_ranks(TASK).tolist() == [[1, 2, 0], [1, 1, 1], [1, 0, 1]]
+    assert _count_ranks(replace(TASK, smaller=True)).tolist() == [[1, 1, 1], [1, 2, 0], [1, 0, 1]]
+    assert _count_ranks(task_of([[1, 0], [1, 2]])).tolist() == [[1, 1], [2, 0]]
 
 
 def test_cases_are_redrawn_with_replacement_and_always_alike() -> None:
-    weights = redraw_cases(10, 4_000)
+    weights = _redraw_cases(10, 4_000)
     assert weights.shape == (4_000, 10)
     assert (weights.sum(axis=1) == 10).all()
     assert weights.mean(axis=0) == pytest.approx(np.ones(10), abs=4 * math.sqrt(0.9 / 4_000))
     assert weights.var() == pytest.approx(0.9, abs=0.03)
     generator = np.random.Generator(np.random.PCG64(0))
-    assert redraw_cases(3, 5).tolist() == generator.multinomial(3, [1 / 3] * 3, 5).tolist()
+    assert _redraw_cases(3, 5).tolist() == generator.multinomial(3, [1 / 3] * 3, 5).tolist()
 
 
 def test_stability_is_how_the_ranks_of_redrawn_cases_spread() -> None:
     """A is first in the first case, B in the second; drawn once and twice they are equal, and tau is undefined."""
     task = task_of([[1, 0], [0, 0.5]])
-    found = measure_stability(task, Rule(), np.array([[2, 0], [0, 2], [1, 1], [1, 1], [1, 2.0]]))
+    found = _measure_stability(task, Rule(), np.array([[2, 0], [0, 2], [1, 1], [1, 1], [1, 2.0]]))
     assert found.frequency == pytest.approx(np.array([[0.8, 0.2], [0.4, 0.6]]))
     assert found.median.tolist() == [1, 2]
     assert found.low == pytest.approx([1, 1])
@@ -384,7 +387,9 @@ def test_stability_is_how_the_ranks_of_redrawn_cases_spread() -> None:
 
 def test_stability_looks_at_block_after_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rankings, "_BLOCK", 2)
-    found = measure_stability(task_of([[1, 0], [0, 0.5]]), Rule(), np.array([[0, 2], [1, 1], [1, 1], [0, 2], [2, 0.0]]))
+    found = _measure_stability(
+        task_of([[1, 0], [0, 0.5]]), Rule(), np.array([[0, 2], [1, 1], [1, 1], [0, 2], [2, 0.0]])
+    )
     assert found.tau.tolist() == [-1, 1, 1, -1, 1]
     assert found.low == pytest.approx([1, 1])
     assert found.high == pytest.approx([2, 2])
@@ -412,12 +417,12 @@ def test_pairs_differ_by_the_mean_over_objects() -> None:
     assert [pair.adjusted for pair in pairs] == pytest.approx([6 / 64, 6 / 64, raw[2]])
     assert [pair.difference for pair in pairs] == pytest.approx([2.8 / 10, 2.6 / 10, -0.2 / 10])
     for pair, (one, other) in zip(pairs, itertools.combinations(range(3), 2), strict=True):
-        error = jackknife_error(sums[one] - sums[other], table.counts)
+        error = _jackknife_error(sums[one] - sums[other], table.counts)
         assert pair.error == pytest.approx(error, rel=1e-12)
         reach = float(stdtrit(5, 0.975)) * error
         assert (pair.low, pair.high) == pytest.approx((pair.difference - reach, pair.difference + reach))
     first = estimate_means(table, pairs)[0]
-    error = jackknife_error(sums[0], table.counts)
+    error = _jackknife_error(sums[0], table.counts)
     assert (first.value, first.error, first.high) == pytest.approx(
         (0.77, error, 0.77 + float(stdtrit(5, 0.975)) * error)
     )

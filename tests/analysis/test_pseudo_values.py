@@ -14,8 +14,8 @@ import pytest
 
 import segjudge
 from segjudge.analysis.comparison import Comparison
-from segjudge.analysis.differences import Sums, compare_pairs, describe_pair, estimate_means
 from segjudge.analysis.score_tables import sum_groups
+from segjudge.analysis.statistics import Sums, compare_pairs, describe_pair, estimate_means
 from segjudge.cli import main
 from segjudge.evaluation_script.families import report_of
 from segjudge.evaluation_script.families.base.reports import Report, bounds_of
