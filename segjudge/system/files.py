@@ -64,7 +64,7 @@ def check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
     folders = [os.path.realpath(path) for path in outputs if isinstance(path, OutputFolder)]
     for index, path in enumerate(outputs):
         above = os.path.realpath(os.path.dirname(path) or ".")
-        if isinstance(path, OutputFolder) and path.endswith(_NO_FOLDERS) and not os.path.isdir(path):
+        if isinstance(path, OutputFolder) and path.endswith(_NO_FOLDERS) and not os.path.exists(path):
             raise UsageError(f"{path}: a folder is written here, not a file; name it as a folder")
         try:
             _check_writable(path, makes_folders=above in folders or getattr(path, "makes_folders", False))
