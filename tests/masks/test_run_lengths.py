@@ -157,6 +157,29 @@ def test_runs_are_compressed_as_they_are_defined() -> None:
     assert [decoded(encoded(one)) for one in lists] == lists
 
 
+@pytest.mark.parametrize("runs", [[12], [0, 12], [5, 0, 7], [12, 0]])
+def test_runs_that_fill_their_image_are_compressed(runs: list[int]) -> None:
+    assert rle.compress_many([[12], runs], np.array([12, 12])) == [encoded([12]), encoded(runs)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "error"),
+    [
+        ([11], ValueError),
+        ([6, 7], ValueError),
+        ([13, -1], ValueError),
+        ([12, *[1 << 62] * 4], ValueError),  # whose sum in 64 bits is 12
+        ([], TypeError),
+        ([6, 6.0], TypeError),
+        ([11, True], TypeError),
+        ([*[0] * 99, 12], TypeError),
+    ],
+)
+def test_runs_that_do_not_fill_their_image_are_not_compressed(runs: list[Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        rle.compress_many([[12], runs], np.array([12, 12]))
+
+
 @pytest.mark.parametrize(
     ("counts", "words"),
     [

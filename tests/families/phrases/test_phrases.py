@@ -197,6 +197,103 @@ def test_subsets_are_means_of_their_own_files(tmp_path: Path) -> None:
     assert [row["name"] for row in scores.tables["subsets"]] == ["sports", "wiki"]
 
 
+def square(top: int, left: int, side: int = 6) -> Any:
+    mask = np.zeros((20, 30), bool)
+    mask[top : top + side, left : left + side] = True
+    return mask
+
+
+A, B, C = square(0, 0), square(0, 20), square(12, 12)
+
+
+def details(folder: Path, protocol: str, annotators: list[dict[int, list[Any]]], sent: dict[int, list[Any]]) -> Any:
+    """Score masks, of the truth with crowds written as pairs, against annotators in this order."""
+    sides = [
+        {pair: [mask if isinstance(mask, tuple) else (mask, False) for mask in masks] for pair, masks in seen.items()}
+        for seen in annotators
+    ]
+    folder.mkdir(exist_ok=True)
+    results = folder / "results.json"
+    results.write_text(json.dumps(records_of({pair: [(mask, 0.9) for mask in masks] for pair, masks in sent.items()})))
+    (row,) = segjudge.score(str(results), write_set(folder, sides, tuple(range(len(sides)))), protocol).tables[
+        "details"
+    ]
+    return row
+
+
+@pytest.mark.parametrize(
+    ("protocol", "macro", "digits"), [("sa-co-gold", 1 / 3, 12), ("sa-co-gold-official", 2 / 3, 3)]
+)
+def test_every_number_can_be_counted_by_hand(protocol: str, macro: float, digits: int, tmp_path: Path) -> None:
+    truth: dict[int, list[Any]] = {1: [A], 2: [], 3: [], 4: [B], 5: []}
+    row = details(tmp_path, protocol, [truth], {1: [A, C], 3: [A]})
+    expected = {
+        "positive_micro_F1": 1 / 2, "positive_macro_F1": macro, "precision": 1 / 3, "positive_micro_precision": 1 / 2,
+        "recall": 1 / 2, "F1": 2 / 5, "IL_MCC": 1 / 6, "IL_precision": 1 / 2, "IL_recall": 1 / 2, "IL_F1": 1 / 2,
+        "IL_FPR": 1 / 3, "cgF1": 1 / 12, "pmF1": 1 / 2, "pairs": 5,
+    }  # fmt: skip
+    assert {name: row[name] for name in expected} == pytest.approx(expected, abs=10**-digits)
+
+
+@pytest.mark.parametrize(
+    ("moved", "least", "middle", "most"), [(0, 1, 1, 1), (1, 5 / 10, 1, 0), (2, 1 / 10, 1, 0), (3, 0, 0, 0)]
+)
+def test_a_prediction_finds_an_object_from_each_threshold_on(
+    moved: int, least: float, middle: float, most: float, tmp_path: Path
+) -> None:
+    row = details(tmp_path, "sa-co-gold", [{1: [A], 2: []}], {1: [square(0, moved)]})
+    names = ("positive_micro_F1", "positive_micro_F1@0.5", "positive_micro_F1@0.75")
+    assert tuple(row[name] for name in names) == pytest.approx((least, middle, most), abs=1e-12)
+
+
+@pytest.mark.parametrize(("protocol", "value"), [("sa-co-gold", 1), ("sa-co-gold-official", 2 / 3)])
+def test_a_crowd_excuses_what_lies_on_it_but_for_the_script(protocol: str, value: float, tmp_path: Path) -> None:
+    truth: dict[int, list[Any]] = {1: [A, (square(8, 8, 12), True)], 2: []}
+    assert details(tmp_path, protocol, [truth], {1: [A, C]})["pmF1"] == pytest.approx(value, abs=1e-3)
+
+
+@pytest.mark.parametrize(("score", "value"), [(0.5, 1), (0.49, 0)])
+def test_predictions_count_from_a_score_of_one_half_on(score: float, value: float, tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    results.write_text(json.dumps(records_of({1: [(A, score)]})))
+    truth = write_set(tmp_path, [{1: [(A, False)], 2: []}], (0,))
+    for protocol in ("sa-co-gold", "sa-co-gold-official"):
+        row = segjudge.score(str(results), truth, protocol).tables["details"][0]
+        assert row["pmF1"] == pytest.approx(value, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("seen", "others", "sent", "safe", "official"),
+    [
+        ([A], [B], [A], 1, (1, 1)),  # one agrees
+        ([A], [A, B], [C], 1 / 2, (1 / 2, 2 / 5)),  # none agrees: fewer objects are missed, or those of the first file
+        ([A], [A, B], [A, B], 1, (1, 1)),
+        ([A], [], [C], 1 / 2, (1 / 2, 1)),  # there is something to find, or as the first file has it
+        ([A], [], [], 1, (1, 1)),
+        ([A], [A, B], [], 2 / 3, (2 / 3, 1 / 2)),
+    ],
+)
+def test_the_annotator_who_agrees_most_is_the_one_that_counts(
+    seen: list[Any], others: list[Any], sent: list[Any], safe: float, official: tuple[float, float], tmp_path: Path
+) -> None:
+    sides: list[dict[int, list[Any]]] = [{1: seen, 2: [A]}, {1: others, 2: [A]}]
+    for number, annotators in enumerate((sides, sides[::-1])):
+        sent_of = {1: sent, 2: [A]}
+        row = details(tmp_path / f"safe-{number}", "sa-co-gold", annotators, sent_of)
+        assert row["pmF1"] == pytest.approx(safe, abs=1e-12)
+        row = details(tmp_path / f"official-{number}", "sa-co-gold-official", annotators, sent_of)
+        assert row["pmF1"] == pytest.approx(official[number], abs=1e-3)
+
+
+def test_a_pair_that_nobody_annotated_whole_is_left_out(tmp_path: Path) -> None:
+    whole = document({1: [(A, False)], 2: [(B, False)], 3: []})
+    whole["images"][0]["is_instance_exhaustive"] = 0
+    (tmp_path / "truth.json").write_text(json.dumps(whole))
+    (tmp_path / "results.json").write_text(json.dumps(records_of({1: [(C, 0.9)], 2: [(B, 0.9)]})))
+    scores = segjudge.score(str(tmp_path / "results.json"), str(tmp_path / "truth.json"), "sa-co-gold")
+    assert scores.metrics["val"] == {"cgF1": 1, "pmF1": 1, "IL_MCC": 1}
+
+
 def test_what_costs_pmf1_sums_to_what_it_lacks(tmp_path: Path) -> None:
     sides, predictions = random_set(5)
     results = tmp_path / "results.json"

@@ -250,6 +250,48 @@ def test_scores_decide_whether_tracks_count_but_for_ap(tmp_path: Path) -> None:
         assert (values["cgF1"], values["pHOTA"], round(values["phrase_AP"], 12)) == (counted, counted, 1)
 
 
+def frames_of(track: list[Any], *shown: int) -> list[Any]:
+    """A track that is seen in these frames alone."""
+    return [mask if frame in shown else None for frame, mask in enumerate(track)]
+
+
+OBJECT, ELSEWHERE = tube(0, 0), tube(12, 12)
+#: Of phrases 1 and 2 the objects, and tracks that claim to show them; LocA, AssocA and ClsA, by hand.
+TETA: dict[str, tuple[list[Any], list[Any], list[Any], list[Any], tuple[Any, Any, Any]]] = {
+    "as it is": ([OBJECT], [], [OBJECT], [], (1, 1, 1)),
+    "twice": ([OBJECT], [], [OBJECT, OBJECT], [], (1 / 2, 1, 1)),
+    "with one where nothing is": ([OBJECT], [], [OBJECT, ELSEWHERE], [], (1, 1, 1 / 2)),
+    "in two tracks": ([OBJECT], [], [frames_of(OBJECT, 0), frames_of(OBJECT, 1, 2)], [], (1, 5 / 9, 1)),
+    "in one frame": ([OBJECT], [], [frames_of(OBJECT, 0)], [], (1 / 3, 1 / 3, 1)),
+    "too far to the right by one of six": ([OBJECT], [], [tube(0, 1)], [], (15 / 20, 15 / 20, 5 / 10)),
+    "by the other's name": ([OBJECT], [ELSEWHERE], [], [OBJECT], (1 / 2, 1 / 2, 0)),
+    "by each other's names": ([OBJECT], [ELSEWHERE], [ELSEWHERE], [OBJECT], (1, 1, 0)),
+    "near one of each phrase": ([OBJECT], [tube(0, 1)], [OBJECT], [], (1 / 2, 1 / 2, 1 / 2)),
+    "nowhere near": ([OBJECT], [], [ELSEWHERE], [], (0, 0, 0)),
+    "only where nothing is": ([], [], [OBJECT], [], (None, None, None)),
+}
+
+
+@pytest.mark.parametrize("name", TETA)
+def test_teta_can_be_counted_by_hand(name: str, tmp_path: Path) -> None:
+    *sides, parts = TETA[name]
+    one, two, claimed_one, claimed_two = (
+        [(masks, index) for masks in side] for side, index in zip(sides, (0, 0, 1, 1))
+    )
+    truth = write(tmp_path / "t.json", document({(0, 1): one, (0, 2): two}))
+    results = write(tmp_path / "r.json", records_of({(0, 1): claimed_one, (0, 2): claimed_two}))
+    values = segjudge.score(results, truth, "sa-co-veval-official").metrics["val"]
+    assert [values[part] for part in ("LocA", "AssocA", "ClsA")] == pytest.approx(parts, abs=1e-12)
+    assert values["TETA"] == (None if None in parts else pytest.approx(sum(parts) / 3, abs=1e-12))
+
+
+def test_teta_without_a_track_that_counts_is_undefined(tmp_path: Path) -> None:
+    truth = write(tmp_path / "t.json", document({(0, 1): [(OBJECT, 0)]}))
+    results = write(tmp_path / "r.json", records_of({(0, 1): [(OBJECT, 0.4)]}))
+    values = segjudge.score(results, truth, "sa-co-veval-official").metrics["val"]
+    assert [values[part] for part in ("TETA", "LocA", "AssocA", "ClsA")] == [None] * 4
+
+
 def test_a_page_shows_what_costs_pmf1_and_follows_tracks(tmp_path: Path) -> None:
     pairs, predictions = draw_set(5)
     truth, results = write(tmp_path / "t.json", document(pairs)), write(tmp_path / "r.json", records_of(predictions))
