@@ -41,7 +41,7 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
     scored = list(zip(phase.splits, reports))
     answer: Dict[str, Any] = {
         "result": [{split.codename: _leaderboard(phase, split, report.values)} for split, report in scored],
-        "submission_result": public(phase, reports),
+        "submission_result": public_result(phase, reports),
         "submission_metadata": {
             "phase": phase.codename,
             # Whole seconds, since time depends on the truth.
@@ -100,7 +100,7 @@ def _fewest_cases(phase: Phase) -> int:
     return FEWEST_CASES if phase.detail == DETAILS[2] else FEWEST_SHOWN
 
 
-def public(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
+def public_result(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
     """Return what a participant may read: rounded means of what the leaderboard shows, and nothing of hidden splits.
 
     Whoever knows each mask that was sent learns the truth from any number that depends on few frames; so more than

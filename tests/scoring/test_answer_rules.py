@@ -30,7 +30,7 @@ from segjudge.evaluation_script.files.problems import (
 from segjudge.evaluation_script.masks.overlaps import best_proposals
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring import VERSION, answer, notify, scorer
-from segjudge.evaluation_script.scoring.answer import build_answer, public, public_warnings, tables
+from segjudge.evaluation_script.scoring.answer import build_answer, public_result, public_warnings, tables
 from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
 from tests.builders import ANNOTATIONS, ROOT, label_zip, png, zipped
 from tests.families.sequences.test_sequences import ONE, TRUTH
@@ -106,7 +106,7 @@ def test_problems_are_listed_up_to_twenty() -> None:
 
 
 def test_what_participants_read_has_three_decimals_and_no_rows() -> None:
-    held = public(phase_of(), [report(warnings=["w"])])
+    held = public_result(phase_of(), [report(warnings=["w"])])
     assert held["result"] == [{"dev": {"J-Mean": 0.541, "F-Mean": 0.333}}]
     assert (held["protocol"], held["scored"], held["warnings"]) == ("vos-benchmark", ["dev"], ["dev: w"])
     (ours,) = held["versions"].keys() - {"python", "numpy", "pillow"}
@@ -116,7 +116,7 @@ def test_what_participants_read_has_three_decimals_and_no_rows() -> None:
 def test_since_when_an_object_is_not_there_is_kept_from_participants() -> None:
     line = "a: object 9 (first in frame 00003) is not in the truth and was ignored"
     other = "a: object 9 (first in frame 00003) is here"
-    held = public(phase_of(), [report(warnings=[line, other])])
+    held = public_result(phase_of(), [report(warnings=[line, other])])
     assert held["warnings"] == ["dev: a: object 9 is not in the truth and was ignored", f"dev: {other}"]
     assert tables([report(warnings=[line])])["warnings"] == [f"dev: {line}"]
 
@@ -428,7 +428,7 @@ def test_a_phase_says_how_much_participants_may_read() -> None:
     reports = [report(), report("test")]
 
     def read(detail: str) -> dict[str, Any]:
-        return public(replace(phase_of(), splits=splits, detail=detail), reports)
+        return public_result(replace(phase_of(), splits=splits, detail=detail), reports)
 
     assert "sequences" not in read("means")
     assert read("sequences")["sequences"] == [
@@ -443,7 +443,7 @@ def test_a_phase_says_how_much_participants_may_read() -> None:
 
 def test_truths_that_score_alike_give_the_same_answer_where_only_means_are_shown() -> None:
     near = [one._replace(values={name: value + 1e-6 for name, value in one.values.items()}) for one in SCORES]
-    one, two = (json.dumps(public(phase_of(), [report(scores=scores)])) for scores in (SCORES, near))
+    one, two = (json.dumps(public_result(phase_of(), [report(scores=scores)])) for scores in (SCORES, near))
     assert one == two
 
 
