@@ -80,7 +80,9 @@ def test_real_results_become_as_small_as_is_promised(
     assert scores_of(out, truth, "vos-benchmark") == scores_of(results, truth, "vos-benchmark")
 
 
-def test_object_folders_keep_their_names_and_what_they_share(tmp_path: Path) -> None:
+def test_object_folders_keep_their_names_and_what_they_share(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     mask = np.zeros((120, 160), np.uint8)
     mask[20:60, 10:90] = 255
     files = {f"video/{label}/{k:05d}.png": png(np.roll(mask, k)) for label in ("000", "007") for k in range(5)}
@@ -88,6 +90,7 @@ def test_object_folders_keep_their_names_and_what_they_share(tmp_path: Path) -> 
 
     assert main(["compress", str(results), "--out", str(out)]) == 0
 
+    assert "Read again and compared: 5 frames, all equal.\n" in capsys.readouterr().out
     document = json.loads(gzip.decompress(out.read_bytes()))
     assert list(document) == ["video"]
     assert list(document["video"]) == ["000", "007"]
@@ -171,7 +174,7 @@ def test_a_png_stays_of_its_kind(kind: str, tmp_path: Path) -> None:
     assert data[25] == source.getvalue()[25] or kind == "alpha"
 
 
-def test_every_png_keeps_its_name_and_its_labels(tmp_path: Path) -> None:
+def test_every_png_keeps_its_name_and_its_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = np.zeros((50, 70), np.uint8)
     labels[5:30, 5:40] = 1
     palette = Image.fromarray(labels * 20)
@@ -185,6 +188,7 @@ def test_every_png_keeps_its_name_and_its_labels(tmp_path: Path) -> None:
 
     assert main(["compress", str(source), "--out", str(out)]) == 0
 
+    assert "Read again and compared: 5 PNGs, all equal.\n" in capsys.readouterr().out
     small = files_of(out)
     assert small.pop("readme.txt") == b"0" * 999
     assert {name: backend().read_labels(data, (50, 70)).tolist() for name, data in small.items()} == {
@@ -194,12 +198,13 @@ def test_every_png_keeps_its_name_and_its_labels(tmp_path: Path) -> None:
     assert np.array(Image.open(io.BytesIO(small["a/2.png"]))).max() == 3  # what other evaluators read
 
 
-def test_instances_are_gzipped(tmp_path: Path) -> None:
+def test_instances_are_gzipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = ROOT / "examples/instances-dev/sharp.json", tmp_path / "sharp.json.gz"
     truth = ROOT / "annotations/instances-dev.zip"
 
     assert main(["compress", str(source), "--out", str(out)]) == 0
 
+    assert "compared: 13 kB of JSON, all equal.\n" in capsys.readouterr().out
     assert scores_of(out, truth, "coco") == scores_of(source, truth, "coco")
     assert main(["compress", str(out), "--out", str(tmp_path / "again.json.gz")]) == 1  # not smaller
 

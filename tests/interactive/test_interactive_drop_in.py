@@ -683,6 +683,45 @@ def test_curves_and_lines_have_shapes() -> None:
     assert operations.bresenham(np.array([[1, 2]])).tolist() == [[1, 2]]
 
 
+def test_scribbles_are_drawn_into_pictures_and_plots() -> None:
+    lines = {"scribbles": [[line(2, [(0.0, 0.5), (1.0, 0.5)])], []], "sequence": "box"}
+    image = np.asarray(visualization.draw_scribble(Image.new("RGB", (40, 21)), lines, 0, width=1))
+    assert (image[10] == [0, 128, 0]).all(), "the second colour of DAVIS's palette"
+    assert not image[5].any()
+    assert not np.asarray(visualization.draw_scribble(Image.new("RGB", (40, 21)), lines, 1)).any()
+    small = visualization.draw_scribble(Image.new("RGB", (40, 21)), lines, 0, output_size=(11, 5), width=1)
+    assert [row.any() for row in np.asarray(small)[1:4]] == [False, True, False]
+
+    class Axes:
+        def plot(self, xs: Any, ys: Any, **line: Any) -> None:
+            self.drawn = (xs.tolist(), ys.tolist(), line["color"].tolist(), line["linewidth"])
+
+    colour = [0, 128 / 255, 0]
+    assert visualization.plot_scribble(Axes(), lines, 0, linewidth=3).drawn == ([0, 1], [0.5, 0.5], colour, 3)
+    assert visualization.plot_scribble(Axes(), lines, 0, (11, 5), linewidth=3).drawn == ([0, 10], [2, 2], colour, 3)
+    for frame in (-1, 2):
+        with pytest.raises(ValueError, match="Frame value not valid"):
+            visualization.draw_scribble(Image.new("RGB", (40, 21)), lines, frame)
+
+
+def test_objects_are_laid_over_a_picture() -> None:
+    picture, objects = np.full((5, 5, 3), 100, np.uint8), np.zeros((5, 5), int)
+    objects[2, 2] = 1
+    overlaid = visualization.overlay_mask(picture, objects)
+    assert overlaid[2, 2].tolist() == [114, 50, 50], "half the picture, half the object's colour"
+    assert (overlaid[objects == 0] == 100).all()
+    assert (picture == 100).all()
+    assert visualization.overlay_mask(picture, objects, 0.2)[2, 2].tolist() == [122, 20, 20]
+    own = visualization.overlay_mask(picture, objects, colors=[[0, 0, 0], [200, 0, 100]], contour_thickness=1)
+    assert own[2, 1:4].tolist() == [[200, 0, 100], [150, 50, 100], [200, 0, 100]], "the rim lies around the object"
+    assert own[1, 1].tolist() == [100, 100, 100]
+    with pytest.raises(ValueError, match="First two dimensions of `im` and `ann` must match"):
+        visualization.overlay_mask(picture, objects[:2])
+    for other in (picture[..., 0], picture[..., :2]):
+        with pytest.raises(ValueError, match="`im` must have three channels"):
+            visualization.overlay_mask(other, objects)
+
+
 def test_masks_as_run_lengths() -> None:
     masks = np.random.default_rng(0).integers(0, 4, (3, 12, 9))
     assert (mask_api.decode_batch_masks(mask_api.encode_batch_masks(masks)) == masks).all()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from segjudge.cli import main
-from segjudge.server.leaderboards import Comparisons
+from segjudge.server.leaderboards import Comparisons, history_of
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import png, zipped
 from tests.rehearsals import Rehearsal
@@ -93,6 +93,50 @@ def test_places_are_shown_where_enough_sequences_are_known(server: tuple[str, in
         marks = [text.strip() for text in page.locator(".map td").all_inner_texts()]
         assert marks == ["", "·", "▲", "·", "", "▲", "▼", "▼", ""]
         assert f"the same {videos} sequences" in page.locator(".board").first.inner_text()
+
+
+# ── scores over time ────────────────────────────────────────────────────────
+
+#: Team, when it submitted, and its score, in the order of time: the second team is the host's.
+HISTORY = [(1, 100.0, 0.5), (2, 150.0, 0.25), (1, 200.0, 0.0), (1, 250.0, 0.75), (1, 300.0, 1.0)]
+
+
+def drawn(*history: tuple[int, float, float], descending: bool = True) -> Any:
+    entries = [
+        SimpleNamespace(
+            team_id=team, team_name=f"team {team}", is_baseline=team == 2, submitted_at=at, result={"AP": value}
+        )
+        for team, at, value in history
+    ]
+    rows = list({entry.team_id: entry for entry in entries}.values())
+    board: Any = SimpleNamespace(rows=rows, order="AP", descending=descending, history=entries)
+    return history_of(board)
+
+
+def test_scores_over_time_fill_the_picture_from_the_first_to_the_last_and_the_worst_to_the_best() -> None:
+    history = drawn(*HISTORY)
+    assert (history.size, history.begins, history.ends) == ((640, 220), 100.0, 300.0)
+    assert history.marks == [(0.0, 196.0), (1.0, 12.0)]
+    team, baseline = history.teams
+    assert team.dots == [(56.0, 104.0), (342.0, 196.0), (485.0, 58.0), (628.0, 12.0)]
+    assert team.path == "M56.0 104.0H485.0V58.0H628.0V12.0H628", "a step goes up where the best so far does"
+    assert (baseline.baseline, baseline.dots, baseline.path) == (True, [(199.0, 150.0)], "M56 150.0H628")
+
+
+def test_the_best_so_far_goes_down_where_small_values_are_good() -> None:
+    team, _ = drawn(*HISTORY, (2, 300.0, 0.5), descending=False).teams
+    assert team.path == "M56.0 104.0H342.0V196.0H628"
+    baseline = drawn(*HISTORY, (2, 300.0, 0.5), descending=False).teams[1]
+    assert baseline.path == "M56 150.0H628"
+
+
+@pytest.mark.parametrize("history", [[], [(1, 100.0, 0.5)], [(1, 100.0, 0.5), (1, 200.0, float("nan"))]])
+def test_a_single_score_has_no_picture(history: list[tuple[int, float, float]]) -> None:
+    assert drawn(*history) is None
+
+
+def test_equal_scores_of_one_moment_have_a_place() -> None:
+    assert drawn((1, 100.0, 0.5), (2, 100.0, 0.5)).marks == [(0.5, 196.0)]
 
 
 # ── what the hosts' files say ───────────────────────────────────────────────
