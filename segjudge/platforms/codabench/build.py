@@ -1,4 +1,7 @@
-"""`segjudge build --platform codabench`: competitions from the bundle that EvalAI takes."""
+"""`segjudge build --platform codabench`: competitions from the bundle that EvalAI takes.
+
+On Codabench phases of a competition may neither overlap nor touch, and they share one leaderboard.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,29 +26,24 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.families.uploads import read_toolkits
 from segjudge.kernel.compiling import CompileError, cache_folder, fetch
-from segjudge.platforms.evalai.bundle.agreement import check_secrecy
+from segjudge.platforms.evalai.bundle.agreement import MappedSplit, check_secrecy, splits_of
 from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.evalai.bundle.problems import mappings_in
 from segjudge.platforms.imports import find_imports
 from segjudge.report.page import templates
 
 from . import scoring_program
-from .competition import (
-    CAP,
-    IMAGE,
-    SPARE,
-    TITLE,
-    Chain,
-    DatedPhase,
-    Notes,
-    chain_phases,
-    collect_columns,
-    collect_phases,
-    note,
-)
+from .opened_competition import CAP, TITLE
 
+#: The image with Python 3.12 and the scientific packages; the default one has Python 3.7.
+_IMAGE = "codalab/codalab-legacy:py312"
+#: What a run needs beside the scoring, in seconds.
+_SPARE = 120
+#: The shortest pause between two phases.
+_GAP = datetime.timedelta(seconds=1)
 _OUT = os.path.join("dist", "codabench")
 #: The formats that Codabench takes, by the endings that it expects.
 _PICTURES = {"PNG": ".png", "JPEG": ".jpg", "GIF": ".gif", "WEBP": ".webp"}
@@ -91,11 +89,47 @@ _LOST_OF_PHASE = {
 
 
 @dataclass(frozen=True)
+class _BoardColumn:
+    """A column of Codabench's leaderboard: a label of a split."""
+
+    key: str
+    split: str
+    label: str
+    ascending: bool
+    precision: int
+    hidden: bool
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class _DatedPhase:
+    """A phase with its columns, the one that ranks first, and its dates in UTC."""
+
+    config: dict[str, Any]
+    boards: tuple[object, ...]
+    columns: tuple[_BoardColumn, ...]
+    start: datetime.datetime
+    end: datetime.datetime
+    #: Codenames of splits that are left out, since Codabench hides them by its page alone.
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def codename(self) -> str:
+        return str(self.config["codename"])
+
+
+#: Phases of one competition, each of which ends before the next begins.
+_Chain = list[_DatedPhase]
+#: What differs from the challenge on EvalAI, with the codenames or keys that it is about.
+Notes = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
 class CodabenchOptions:
     """What the host decides about competitions on Codabench."""
 
     #: The Docker image that scores.
-    image: str = IMAGE
+    image: str = _IMAGE
     #: The UUID of the queue of one's own; "" for the public one.
     queue: str = ""
     #: Keep hidden splits, as columns that Codabench's page hides.
@@ -166,13 +200,13 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
         raise HostError("is_docker_based: Codabench takes results here, no code; build it without that flag")
     if source.bundle.has_flag("remote_evaluation"):
         own = "a queue of your own (--queue) has yours do it"
-        note(source.notes, "remote_evaluation", f"Codabench's worker scores; {own}")
+        _note(source.notes, "remote_evaluation", f"Codabench's worker scores; {own}")
     check_secrecy(config, source.scored.values())
-    phases = collect_phases(config, hidden=source.options.hidden)
+    phases = _collect_phases(config, hidden=source.options.hidden)
     for phase in phases:
         if not phase.columns:
-            note(source.notes, phase.codename, "is left out, since all of its splits are hidden (--hidden keeps it)")
-    competitions = chain_phases([phase for phase in phases if phase.columns], source.notes)
+            _note(source.notes, phase.codename, "is left out, since all of its splits are hidden (--hidden keeps it)")
+    competitions = _chain_phases([phase for phase in phases if phase.columns], source.notes)
     if not competitions:
         raise HostError("no phase has a split that participants see")
     built = []
@@ -190,7 +224,7 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
     return built
 
 
-def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
+def _files(source: _Source, chain: _Chain, title: str) -> dict[str, bytes]:
     config, options = source.bundle.config, source.options
     texts = {key: source.bundle.read(config[key]) for key in _PAGES if config.get(key)}
     document = _make_document(config, chain, title, texts, options.queue, options.image)
@@ -201,7 +235,7 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
     for key in [key for key in texts if texts[key]]:
         files[f"pages/{key}.html"] = _page_text(texts[key]).encode()
         if key == "evaluation_details":  # with what the columns mean, for which Codabench's leaderboard has no room
-            columns = [column for column in collect_columns(chain) if column.description]
+            columns = [column for column in _collect_columns(chain) if column.description]
             files[f"pages/{key}.html"] += templates().get_template("columns.html").render(columns=columns).encode()
     for index, phase in enumerate(chain):
         seconds = _seconds(source, phase)
@@ -221,11 +255,94 @@ def _files(source: _Source, chain: Chain, title: str) -> dict[str, bytes]:
     return {"competition.yaml": text.encode(), **files}
 
 
+# ── phases as competitions ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _note(notes: Notes, subject: str, text: str) -> None:
+    """Add a note, once."""
+    if subject not in notes.setdefault(text, []):
+        notes[text].append(subject)
+
+
+def _collect_phases(config: dict[str, Any], *, hidden: bool = False) -> list[_DatedPhase]:
+    """With `hidden`, splits that participants may not see come as hidden columns."""
+    return [_make_phase(config, phase, hidden=hidden) for phase in mappings_in(config, "challenge_phases")]
+
+
+def _make_phase(config: dict[str, Any], phase: dict[str, Any], *, hidden: bool) -> _DatedPhase:
+    # A hidden column can rank nothing.
+    splits = sorted(splits_of(config, phase), key=lambda split: not split.is_public)
+    shown_splits = [split for split in splits if hidden or split.is_public]
+    columns: list[_BoardColumn] = []
+    for split in shown_splits:
+        # The first split of every phase has the plain labels, so that the column that ranks is never empty.
+        columns += _columns(split, f"{split.codename}: " if columns else "")
+    left_out = tuple(split.codename for split in splits if split not in shown_splits)
+    boards = tuple(dict.fromkeys(split.row["leaderboard_id"] for split in shown_splits))
+    return _DatedPhase(
+        phase, boards, tuple(columns), _moment(phase["start_date"]), _moment(phase["end_date"]), left_out
+    )
+
+
+def _columns(split: MappedSplit, prefix: str) -> list[_BoardColumn]:
+    metadata = split.schema.get("metadata") or {}
+    columns = []
+    for label in sorted(split.schema["labels"], key=lambda label: label != split.schema["default_order_by"]):
+        entry = metadata.get(label)
+        about = str(entry.get("description", "")) if isinstance(entry, dict) else ""
+        precision, ascending = int(split.row["leaderboard_decimal_precision"]), not split.is_descending(label)
+        key, is_hidden = f"{prefix}{label}", not split.is_public
+        columns.append(_BoardColumn(key, split.codename, label, ascending, precision, is_hidden, about))
+    return columns
+
+
+def _moment(value: object) -> datetime.datetime:
+    """Dates of the config are in UTC; those of Codabench have no zone."""
+    moment = datetime.datetime.fromisoformat(str(value))
+    return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment
+
+
+def _chain_phases(phases: Sequence[_DatedPhase], notes: Notes) -> list[_Chain]:
+    """Put phases into competitions, in their order; dates that are moved are noted.
+
+    A competition holds phases of one leaderboard, either public or not.
+    """
+    competitions: list[_Chain] = []
+    for phase in sorted(phases, key=lambda phase: phase.start):
+        for chain in competitions:
+            latest = chain[-1]
+            same = latest.boards == phase.boards and _is_public(latest) == _is_public(phase)
+            if not same or phase.start < latest.end:
+                continue
+            if phase.start == latest.end:
+                _note(notes, phase.codename, "starts a second later, since phases may not touch on Codabench")
+                phase = replace(phase, start=phase.start + _GAP)  # noqa: PLW2901
+            chain.append(phase)
+            break
+        else:
+            competitions.append([phase])
+    order = {phase.codename: number for number, phase in enumerate(phases)}
+    return sorted(competitions, key=lambda chain: order[chain[0].codename])
+
+
+def _is_public(phase: _DatedPhase) -> bool:
+    return bool(phase.config.get("is_public", True))
+
+
+def _collect_columns(chain: _Chain) -> list[_BoardColumn]:
+    """Each column of the phases once; the one that ranks stands first."""
+    columns: dict[str, _BoardColumn] = {}
+    for phase in chain:
+        for column in phase.columns:
+            columns.setdefault(column.key, column)
+    return list(columns.values())
+
+
 # ── what is written of it ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _make_document(
-    config: dict[str, Any], chain: Chain, title: str, texts: dict[str, bytes], queue: str, image: str
+    config: dict[str, Any], chain: _Chain, title: str, texts: dict[str, bytes], queue: str, image: str
 ) -> dict[str, Any]:
     """The content of `competition.yaml`, without what depends on the files of phases."""
     pages = [{"title": title, "file": f"pages/{key}.html"} for key, title in _PAGES.items() if texts.get(key)]
@@ -248,7 +365,7 @@ def _make_document(
     return {**document, **{key: value for key, value in optional.items() if value}}
 
 
-def _phase_entry(phase: DatedPhase, index: int, description: str, seconds: int) -> dict[str, Any]:
+def _phase_entry(phase: _DatedPhase, index: int, description: str, seconds: int) -> dict[str, Any]:
     """Where EvalAI has no limit there is none here, which has to be written."""
     return {
         "index": index,
@@ -259,11 +376,11 @@ def _phase_entry(phase: DatedPhase, index: int, description: str, seconds: int) 
         "tasks": [index],
         "max_submissions_per_day": phase.config.get("max_submissions_per_day"),
         "max_submissions": phase.config.get("max_submissions"),
-        "execution_time_limit": seconds + SPARE,
+        "execution_time_limit": seconds + _SPARE,
     }
 
 
-def _task_entry(phase: DatedPhase, index: int) -> dict[str, Any]:
+def _task_entry(phase: _DatedPhase, index: int) -> dict[str, Any]:
     """One for each phase, which says what is scored."""
     return {
         "index": index,
@@ -274,7 +391,7 @@ def _task_entry(phase: DatedPhase, index: int) -> dict[str, Any]:
     }
 
 
-def _leaderboard_entry(chain: Chain) -> dict[str, Any]:
+def _leaderboard_entry(chain: _Chain) -> dict[str, Any]:
     return {
         "title": "Leaderboard",
         "key": "main",
@@ -290,7 +407,7 @@ def _leaderboard_entry(chain: Chain) -> dict[str, Any]:
                 "precision": column.precision,
                 "hidden": column.hidden,
             }
-            for index, column in enumerate(collect_columns(chain))
+            for index, column in enumerate(_collect_columns(chain))
         ],
     }
 
@@ -300,7 +417,7 @@ def _write_date(moment: datetime.datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _fact_sheet(chain: Chain) -> dict[str, Any]:
+def _fact_sheet(chain: _Chain) -> dict[str, Any]:
     """The questions that participants answer with a submission; flags are texts on Codabench."""
     sheet: dict[str, Any] = {}
     for phase in chain:
@@ -340,35 +457,35 @@ def _check_lengths(document: dict[str, Any]) -> None:
         raise HostError("\n".join(long))
 
 
-def _note_losses(config: dict[str, Any], chain: Chain, notes: Notes) -> None:
+def _note_losses(config: dict[str, Any], chain: _Chain, notes: Notes) -> None:
     """Note what Codabench cannot express, each with the nearest thing that was done."""
     for key in [key for key in _LOST if config.get(key)]:
-        note(notes, key, "has no counterpart on Codabench and is left out")
+        _note(notes, key, "has no counterpart on Codabench and is left out")
     for phase in chain:
         subject = phase.codename
         for key in [key for key in _LOST_OF_PHASE if phase.config.get(key)]:
-            note(notes, subject, f"{key} is left out; {_LOST_OF_PHASE[key]}")
+            _note(notes, subject, f"{key} is left out; {_LOST_OF_PHASE[key]}")
         if not phase.config.get("is_public", True):
-            note(notes, subject, "is not public, so its competition stays unpublished; push publishes none")
+            _note(notes, subject, "is not public, so its competition stays unpublished; push publishes none")
         if not phase.config.get("leaderboard_public", True):
-            note(notes, subject, "its leaderboard is hidden by Codabench's page alone: the API gives it to anybody")
+            _note(notes, subject, "its leaderboard is hidden by Codabench's page alone: the API gives it to anybody")
         if any(column.hidden for column in phase.columns):
-            note(notes, subject, "hidden columns are hidden by Codabench's page alone: the API gives them to anybody")
+            _note(notes, subject, "hidden columns are hidden by Codabench's page alone: the API gives them to anybody")
         for split in phase.left_out:
-            note(notes, subject, f"{split} is left out, since Codabench hides by its page alone (--hidden keeps it)")
+            _note(notes, subject, f"{split} is left out, since Codabench hides by its page alone (--hidden keeps it)")
         for question in phase.config.get("submission_meta_attributes") or []:
             if question["type"] == "checkbox":
-                note(notes, subject, f"the question {question['name']!r} takes a text: there is no multiple choice")
+                _note(notes, subject, f"the question {question['name']!r} takes a text: there is no multiple choice")
     if len({len(phase.columns) for phase in chain}) > 1:
-        note(notes, chain[0].codename, "the phases have different splits, so that their leaderboard has gaps")
+        _note(notes, chain[0].codename, "the phases have different splits, so that their leaderboard has gaps")
 
 
-def _seconds(source: _Source, phase: DatedPhase) -> int:
+def _seconds(source: _Source, phase: _DatedPhase) -> int:
     limit = source.scored[phase.codename].seconds
-    seconds = limit if source.options.queue else min(limit, CAP - SPARE)
+    seconds = limit if source.options.queue else min(limit, CAP - _SPARE)
     if seconds < limit:
         cap = f"the public queue allows {CAP} for a run (--queue names your own)"
-        note(source.notes, phase.codename, f"scoring may take {seconds} seconds, not {limit}, since {cap}")
+        _note(source.notes, phase.codename, f"scoring may take {seconds} seconds, not {limit}, since {cap}")
     return seconds
 
 
@@ -376,7 +493,7 @@ def _logo(source: _Source) -> tuple[str, bytes]:
     """The picture's name and bytes.  Codabench requires one: one is made where there is none."""
     name = source.bundle.config.get("image")
     if not name:
-        note(source.notes, "image", "there is none, and Codabench requires one, so a plain one was made")
+        _note(source.notes, "image", "there is none, and Codabench requires one, so a plain one was made")
         return _save_picture(Image.new("RGB", (_WIDTH, _WIDTH), "#3b6fb6"))
     data = source.bundle.read(name)
     try:
@@ -393,7 +510,7 @@ def _save_picture(picture: Image.Image) -> tuple[str, bytes]:
     return f"{_LOGO}.png", out.getvalue()
 
 
-def _scoring_zip(source: _Source, chain: Chain) -> bytes:
+def _scoring_zip(source: _Source, chain: _Chain) -> bytes:
     """Codabench's command, what it runs, the scorers, and packages that the image lacks."""
     files = {"metadata.yaml": _COMMAND.encode(), _PROGRAM: Path(scoring_program.__file__).read_bytes()}
     files.update({f"{_SCRIPT}/{name}": data for name, data in source.script.items()})
@@ -404,15 +521,15 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
             FAMILIES[PROTOCOLS[split.protocol].family].needs_packages for split in source.scored[phase.codename].splits
         )
     ]
-    if codenames and source.options.image == IMAGE:
+    if codenames and source.options.image == _IMAGE:
         try:
             packages = _read_wheels()
             files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in packages.items()})
         except CompileError as error:
             reason = f"pycocotools, which the image lacks, cannot be fetched ({error})"
-            note(source.notes, ", ".join(codenames), f"cannot be scored on Codabench, since {reason}")
+            _note(source.notes, ", ".join(codenames), f"cannot be scored on Codabench, since {reason}")
     elif codenames:
-        note(source.notes, ", ".join(codenames), f"needs pycocotools, which {source.options.image} must have")
+        _note(source.notes, ", ".join(codenames), f"needs pycocotools, which {source.options.image} must have")
     codenames = [phase.codename for phase in chain if _page_of(source, phase)]
     if codenames:
         try:
@@ -423,11 +540,11 @@ def _scoring_zip(source: _Source, chain: Chain) -> bytes:
             files.update(_read_page_files(scoring_program.PAGE_PROGRAM, protocols))
         except CompileError as error:
             reason = f"Jinja2, which makes the other one, cannot be fetched ({error})"
-            note(source.notes, ", ".join(codenames), f"has a plain page of its submissions, since {reason}")
+            _note(source.notes, ", ".join(codenames), f"has a plain page of its submissions, since {reason}")
     return _zip_of(files)
 
 
-def _page_of(source: _Source, phase: DatedPhase) -> str:
+def _page_of(source: _Source, phase: _DatedPhase) -> str:
     """What the page of a submission shows: all, means, or nothing beside the leaderboard's numbers.
 
     Everybody reads it, so sequences are shown where the truth is public alone.
@@ -436,7 +553,7 @@ def _page_of(source: _Source, phase: DatedPhase) -> str:
     return "" if not settings.report else "all" if settings.detail == "all" else "means"
 
 
-def _reference_zip(source: _Source, phase: DatedPhase, title: str, seconds: int) -> bytes:
+def _reference_zip(source: _Source, phase: _DatedPhase, title: str, seconds: int) -> bytes:
     """The truth of a phase, with what the scoring program needs to know about it."""
     name = phase.config.get("test_annotation_file")
     if not name:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from segjudge.platforms.evalai.bundle.yaml_lines import YamlLines
 
 CONFIG = "competition.yaml"
+#: What the public queue allows a run, in seconds.
+CAP = 600
+#: Codabench appends the title to the name of the uploaded file, which may have 255 characters.
+TITLE = 181
 #: Where a key is missing that should be at the top.
 _FIRST_LINE = f"{CONFIG}:1:1"
 #: Files that say what a program runs, in the order in which they count.

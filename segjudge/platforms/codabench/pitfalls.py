@@ -29,9 +29,10 @@ from segjudge.platforms.evalai.bundle.rule_rows import (
 from segjudge.platforms.imports import find_imports
 
 from . import scoring_program
-from .competition import CAP, TITLE
 from .opened_competition import (
+    CAP,
     METADATA,
+    TITLE,
     GivenUpError,
     OpenedCompetition,
     can_be_path,

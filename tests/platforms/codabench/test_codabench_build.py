@@ -16,9 +16,15 @@ import yaml
 
 from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.codabench.build import BuiltCompetitions, CodabenchOptions, build
+from segjudge.platforms.codabench.build import (
+    BuiltCompetitions,
+    CodabenchOptions,
+    Notes,
+    _chain_phases,
+    _collect_phases,
+    build,
+)
 from segjudge.platforms.codabench.check import check
-from segjudge.platforms.codabench.competition import Notes, chain_phases, collect_phases
 from segjudge.platforms.evalai.bundle import opened_bundle
 from segjudge.platforms.evalai.bundle.build import build as evalai_bundle
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
@@ -53,7 +59,7 @@ def config_with(phases: list[tuple[str, str, int]], visibility: int = 3) -> dict
 
 
 def codenames(config: dict[str, Any]) -> list[list[str]]:
-    return [[phase.codename for phase in chain] for chain in chain_phases(collect_phases(config), {})]
+    return [[phase.codename for phase in chain] for chain in _chain_phases(_collect_phases(config), {})]
 
 
 def test_phases_that_overlap_become_competitions_of_their_own() -> None:
@@ -71,23 +77,23 @@ def test_phases_of_two_leaderboards_never_share_a_competition() -> None:
 def test_phases_that_touch_are_moved_apart_by_a_second() -> None:
     config = config_with([("2026-01-01", "2026-02-01", 1), ("2026-02-01 00:00:00", "2026-04-01", 1)])
     notes: Notes = {}
-    (chain,) = chain_phases(collect_phases(config), notes)
+    (chain,) = _chain_phases(_collect_phases(config), notes)
     assert chain[1].start == datetime.datetime(2026, 2, 1, 0, 0, 1)
     assert list(notes.values()) == [["p1"]]
 
 
 def test_the_column_that_ranks_is_first_and_filled_in_every_phase() -> None:
-    (phase,) = collect_phases(config_with([("2026-01-01", "2026-02-01", 1)]))
+    (phase,) = _collect_phases(config_with([("2026-01-01", "2026-02-01", 1)]))
     assert [column.key for column in phase.columns] == ["score", "loss", "hard: score", "hard: loss"]
     assert [column.ascending for column in phase.columns[:2]] == [False, True]
 
 
 def test_hidden_splits_are_left_out_unless_asked_for() -> None:
     config = config_with([("2026-01-01", "2026-02-01", 1)], visibility=1)
-    (phase,) = collect_phases(config)
+    (phase,) = _collect_phases(config)
     assert [column.key for column in phase.columns] == ["score", "loss"]
     assert phase.left_out == ("hard",)
-    (phase,) = collect_phases(config, hidden=True)
+    (phase,) = _collect_phases(config, hidden=True)
     assert [column.hidden for column in phase.columns] == [False, False, True, True]
 
 
