@@ -11,8 +11,7 @@ from segjudge.platforms.evalai.bundle.check import refusal
 from segjudge.platforms.evalai.bundle.fields import TEXTS, TRUE, as_integer
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.platforms.evalai.bundle.problems import mappings_in
-from segjudge.platforms.evalai.bundle.rules import check_server_rules
-from segjudge.platforms.evalai.bundle.saving import UNSAVED, first_word, phase_slug
+from segjudge.platforms.evalai.bundle.rules import UNSAVED, check_server_rules, first_word, phase_slug
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 
 from .accounts import PARTICIPANT

@@ -2,7 +2,7 @@
 
 `bundle_source` finds the host's files, `build` makes what `opened_bundle` opens, and `check` says everything that is
 wrong with it: by `rules`, which are those of `validation`, a row (`rule_rows`) for each thing that EvalAI tests, of
-`updating` and of `saving`; then what breaks later in the YAML, the script (`script_rules`), and between `phases.py`,
+updates and of saving; then what breaks later in the YAML, the script (`script_rules`), and between `phases.py`,
 YAML and truth (`agreement`).  `fields` is the table of the YAML's keys, from which rules and the published JSON Schema
 are made; `problems` words what is wrong.  `trial` scores the samples in EvalAI's worker, `push` uploads, and
 `server_state` remembers what an update may not change.
@@ -19,10 +19,8 @@ __all__ = [
     "push",
     "rule_rows",
     "rules",
-    "saving",
     "server_state",
     "trial",
-    "updating",
     "validation",
     "yaml_lines",
 ]

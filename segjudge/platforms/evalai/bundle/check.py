@@ -26,8 +26,7 @@ from .problems import (
     with_field_errors,
 )
 from .rule_rows import BREAKS_LATER, WARNS, RuleRow, all_of, check_each, entries, first_of
-from .rules import check_form_rules, check_server_rules
-from .saving import CREATION
+from .rules import CREATION, check_form_rules, check_server_rules
 from .script_rules import check_script
 from .server_state import REFERENCES, ServerState
 from .validation import ROWS, Entry

@@ -15,10 +15,10 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 #: The kinds of values; files are given by their path in the bundle.
-TEXT, FLAG, WHOLE, MOMENT, URL, LIST, ANY = "text", "flag", "whole number", "date and time", "URL", "list", "anything"
+TEXT, FLAG, WHOLE, MOMENT, URL, LIST, _ANY = "text", "flag", "whole number", "date and time", "URL", "list", "anything"
 SLUG, JSON = "name as in an address", "list or mapping"
-HTML, PICTURE, SCRIPT, DATA = ".html file", "picture", "evaluation script", "annotation file"
-FILES = (HTML, PICTURE, SCRIPT, DATA)
+_HTML, _PICTURE, SCRIPT, DATA = ".html file", "picture", "evaluation script", "annotation file"
+FILES = (_HTML, _PICTURE, SCRIPT, DATA)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ ATTRIBUTE = {
 SCHEMA = {
     "labels": Field(LIST, "names of the metrics, in the order of the columns", required=True),
     "default_order_by": Field(TEXT, "the label that ranks", required=True),
-    "metadata": Field(ANY, "for each label sort_ascending and description"),
+    "metadata": Field(_ANY, "for each label sort_ascending and description"),
 }
 LEADERBOARD = {
     "id": Field(WHOLE, "a number of your own", required=True),
@@ -111,7 +111,7 @@ MAPPING = {
 PHASE = {
     "id": Field(WHOLE, "a number of your own", required=True),
     "name": Field(TEXT, "what visitors read", required=True, limit=100),
-    "description": Field(HTML, "what visitors read about the phase", required=True),
+    "description": Field(_HTML, "what visitors read about the phase", required=True),
     "codename": Field(TEXT, "as in phases.py; evaluate() gets it", required=True, limit=100),
     "start_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
     "end_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
@@ -138,12 +138,12 @@ PHASE = {
 CHALLENGE = {
     "title": Field(TEXT, "up to 100 characters", required=True, limit=100),
     "short_description": Field(TEXT, "one sentence for the list of challenges", null=True, blank=True),
-    "description": Field(HTML, "the first page", required=True),
-    "evaluation_details": Field(HTML, "how it is scored", required=True),
-    "terms_and_conditions": Field(HTML, "the rules", required=True),
-    "submission_guidelines": Field(HTML, "how to submit", required=True),
+    "description": Field(_HTML, "the first page", required=True),
+    "evaluation_details": Field(_HTML, "how it is scored", required=True),
+    "terms_and_conditions": Field(_HTML, "the rules", required=True),
+    "submission_guidelines": Field(_HTML, "how to submit", required=True),
     "leaderboard_description": Field(TEXT, "a text, not a file", null=True, blank=True),
-    "image": Field(PICTURE, "the logo, .png or .jpg", null=True),
+    "image": Field(_PICTURE, "the logo, .png or .jpg", null=True),
     "evaluation_script": Field(SCRIPT, "evaluation_script.zip, which the build makes", required=True),
     "start_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
     "end_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
@@ -197,7 +197,7 @@ CHALLENGE = {
     "challenge_phase_splits": Field(LIST, "which phase shows which split where", required=True, items=MAPPING),
 }
 #: The keys of the challenge's texts, which are files.
-TEXTS = [key for key, field in CHALLENGE.items() if field.kind == HTML]
+TEXTS = [key for key, field in CHALLENGE.items() if field.kind == _HTML]
 
 #: Keys that the server's serializers validate, although the host's value is not kept.
 UNKEPT = {
@@ -285,7 +285,7 @@ def _object_schema(fields: dict[str, Field]) -> dict[str, Any]:
 def _field_schema(field: Field) -> dict[str, Any]:
     kind = _TYPES.get(field.kind, "string")
     schema: dict[str, Any] = {"description": field.about}
-    if field.kind != ANY:
+    if field.kind != _ANY:
         schema["type"] = [kind, "null"] if field.null else kind
     if field.kind == MOMENT:
         # Editors parse an unquoted date as a string.

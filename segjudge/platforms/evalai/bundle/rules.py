@@ -5,25 +5,442 @@ What only the web form refuses follows below.
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
+from .fields import (
+    CHALLENGE,
+    FILES,
+    MAPPING,
+    PRIZE,
+    SLUG_MESSAGE,
+    SPONSOR,
+    UNKEPT,
+    Field,
+    FieldError,
+    as_flag,
+    as_integer,
+    validate,
+)
 from .opened_bundle import Bundle
-from .problems import BundleProblem, BundleProblems
-from .rule_rows import RuleRow, Verdict, all_of, check_each, first_of
-from .saving import check_saving, first_word, is_slug
-from .server_state import ServerState
-from .updating import UPDATES, order_of_update
-from .validation import VALIDATIONS, Entry, is_empty, is_no_list_of_mappings, lacks
+from .problems import BundleProblem, BundleProblems, crash
+from .rule_rows import Check, RuleRow, Verdict, all_of, check_each, entries, first_of
+from .server_state import REFERENCES, SPLIT_SETTINGS, ServerState
+from .validation import (
+    ROWS,
+    VALIDATIONS,
+    Entry,
+    find_accepted,
+    find_accepted_ids,
+    ids_of,
+    is_empty,
+    is_list_of_mappings,
+    is_no_list_of_mappings,
+    lacks,
+    to_integer,
+)
 
 
 def check_server_rules(bundle: Bundle, state: ServerState | None = None) -> BundleProblems:
     """Yield what EvalAI tests, in its order, and what breaks when it saves; with `state`, in an update."""
     for block, check in VALIDATIONS.items():
         problems = [*check(Entry(bundle, "", bundle.config))]
-        if state is not None and block in UPDATES:
-            problems = sorted([*problems, *UPDATES[block](bundle, state)], key=order_of_update)
+        if state is not None and block in _UPDATES:
+            problems = sorted([*problems, *_UPDATES[block](bundle, state)], key=_order_of_update)
         yield from problems
-    yield from check_saving(bundle, state)
+    yield from _check_saving(bundle, state)
+
+
+# ── updating: what is on EvalAI already, and what was approved ───────────────────────────────────────────────────────
+
+
+#: The rules by which the server tests a block in another order than item by item: those of items that are gone come
+#: last, names of splits come first, and stored rows come before the ids of a row.
+_LOST, _NAMES_OF_SPLITS, _STORED_ROWS = (32, 46, 53, 62), (48, 49, 50), (60, 61, 63)
+_ROW = "(leaderboard_id: {}, challenge_phase_id: {}, dataset_split_id: {})"
+_APPROVED = "cannot be changed after the challenge is approved by an admin. Revert"
+_NOT_ALLOWED = "after challenge creation is not allowed."
+_SUPPORT = "to match the approved configuration or contact support."
+
+
+def _differs(subject: str, what: str, quote: str, rule: int) -> BundleProblem:
+    return BundleProblem(subject, f"{what} differs from what was approved", "Put back what was approved", quote, rule)
+
+
+def _check_challenge_update(bundle: Bundle, state: ServerState) -> BundleProblems:
+    """Yield a change of the kind of queue, which is set once; a validation does not test it."""
+    fifo = as_flag(bundle.config.get("use_fifo_sqs", state.fifo))
+    if state.fifo is None or fifo is None or fifo == state.fifo:
+        return
+    words = "use_fifo_sqs cannot be changed after the challenge queue has been created."
+    error = FieldError("use_fifo_sqs", words, "invalid")
+    quote, fault = UNSAVED.format("challenge :{errors}"), f"is {fifo}, and was {state.fifo}"
+    yield BundleProblem("use_fifo_sqs", fault, "Put it back", quote, CREATION, error=error)
+
+
+def _check_leaderboards_update(bundle: Bundle, state: ServerState) -> BundleProblems:
+    """Yield the leaderboards that are gone, and changes of schemas of an approved challenge."""
+    boards = find_accepted(bundle, "leaderboard_id")
+    if state.leaderboards:
+        yield from _check_update_ids(bundle, state, boards, 33)
+    for at in boards if state.approved else []:
+        number = as_integer(at.number)
+        if number not in state.leaderboards:
+            continue
+        schema = _canonical(at.item["schema"])
+        if schema is None:
+            fault = "has texts and other values as keys of one mapping"
+            yield crash(f"{at.path}.schema", fault, "Put the keys in quotes", 33)
+        elif schema != _canonical(state.leaderboards[number]):
+            quote = f"ERROR: Leaderboard {at.number} {_APPROVED} the leaderboard block {_SUPPORT}"
+            yield _differs(f"{at.path}.schema", f"of id {number}", quote, 33)
+    names = {number: f"id {number}" for number in state.leaderboards}
+    deletion = f"Deletion of an existing leaderboard {_NOT_ALLOWED}"
+    quote = f"ERROR: The leaderboard with ID: {{}} not found in config. {deletion}"
+    yield from _check_missing_items(bundle, "leaderboard_id", names, quote, 32)
+
+
+def _check_splits_update(bundle: Bundle, state: ServerState) -> BundleProblems:
+    """Yield the splits that are gone, and changes of names of an approved challenge."""
+    splits = find_accepted(bundle, "dataset_split_id")
+    if state.splits:
+        yield from _check_update_ids(bundle, state, splits, 54)
+    for at in splits if state.approved else []:
+        number, names = as_integer(at.number), [at.item.get("name"), at.item.get("codename")]
+        if number in state.splits and names != state.splits[number]:
+            quote = f"ERROR: Dataset split {at.number} {_APPROVED} the dataset split block {_SUPPORT}"
+            yield _differs(at.path, f"id {number}", quote, 54)
+    stored = {number: f"id {number} ({split[1]})" for number, split in state.splits.items()}
+    quote = f"ERROR: Dataset split {{}} not found in config. Deletion of existing dataset split {_NOT_ALLOWED}"
+    yield from _check_missing_items(bundle, "dataset_split_id", stored, quote, 53)
+
+
+def _check_phases_update(bundle: Bundle, state: ServerState) -> BundleProblems:
+    if bundle.config.get("challenge_phases"):
+        names = {number: f"id {number} ({codename})" for number, codename in state.phases.items()}
+        quote = f"ERROR: Challenge phase {{}} not found in config. Deletion of existing challenge phase {_NOT_ALLOWED}"
+        yield from _check_missing_items(bundle, "challenge_phase_id", names, quote, 46)
+
+
+def _check_update_ids(bundle: Bundle, state: ServerState, items: list[Entry], rule: int) -> BundleProblems:
+    """Yield the ids that the server's update cannot read, though its serializers can.
+
+    The update itself reads them of an approved challenge, or with rows of new phases.
+    """
+    rows = [row.item for row in entries(bundle, ROWS) if {*REFERENCES, *SPLIT_SETTINGS} <= {*row.item}]
+    reads = state.approved or any(to_integer(row["challenge_phase_id"]) not in state.phases for row in rows)
+    for entry in items if reads else []:
+        at = entry.below("id")
+        if at.is_written and to_integer(at.value) is None:
+            yield crash(at.path, f"is {at.value!r:.60}, not a whole number", "Number it from 1", rule)
+
+
+def _check_missing_items(bundle: Bundle, key: str, names: dict[int, str], quote: str, rule: int) -> BundleProblems:
+    block, accepted = REFERENCES[key][0], find_accepted_ids(bundle, key)
+    written = ids_of(bundle, block)
+    for number in sorted(number for number in names if number not in accepted):
+        is_quoted = str(number) in written
+        words = ": in quotes it is another" if is_quoted else ""
+        fault = f"lacks {names[number]}, which is on EvalAI already{words}"
+        remedy = "Remove the quotes" if is_quoted else "Put it back: what was pushed can be changed, not deleted"
+        yield BundleProblem(block, fault, remedy, quote.format(number), rule, consequence=number in written)
+
+
+def _canonical(schema: object) -> str | None:
+    """A schema as the server compares it; None where its keys cannot be sorted."""
+    try:
+        return json.dumps(schema, sort_keys=True, default=str)
+    except TypeError:
+        return None
+
+
+def _check_mappings_update(bundle: Bundle, state: ServerState) -> BundleProblems:
+    """Yield new rows of stored phases, rows that are gone, and changes of rows of an approved challenge."""
+    stored = {tuple(row[:3]): row[3:] for row in state.rows}
+    if not stored or not bundle.config.get(ROWS):
+        return  # a new challenge, or rule 55
+    written: list[tuple[int | None, ...]] = []
+    for at in entries(bundle, ROWS):
+        if any(key not in at.item for key in (*REFERENCES, *SPLIT_SETTINGS)):
+            continue
+        ids = [at.item[key] for key in REFERENCES]
+        triple = tuple(map(to_integer, ids))
+        if triple in stored:
+            written.append(triple)
+            yield from _check_settings(at, ids, stored[triple] if state.approved else [None])
+        elif triple[1] in state.phases:
+            quote = (
+                f"ERROR: Cannot add a new leaderboard/dataset-split mapping for an existing challenge phase "
+                f"{_ROW.format(*ids)}. New mappings are only allowed for newly added challenge phases."
+            )
+            fault = "shows {2} on leaderboard {0} anew in phase {1}, which is on EvalAI already".format(*triple)
+            yield BundleProblem(at.path, fault, "Add a new phase for it, or remove the row", quote, 60)
+        else:
+            yield from _check_declared(at, state, triple)
+    for triple in sorted(stored.keys() - {*written}):
+        quote = (
+            f"ERROR: Challenge phase split {_ROW.format(*triple)} not found in config. Deletion of existing challenge "
+            f"phase split {_NOT_ALLOWED}"
+        )
+        fault = "lacks leaderboard {}, phase {}, split {}, which is on EvalAI already".format(*triple)
+        remedy = "Put it back: what was pushed can be changed, not deleted"
+        yield BundleProblem(ROWS, fault, remedy, quote, 62)
+
+
+def _check_settings(entry: Entry, ids: list[Any], stored: list[Any]) -> BundleProblems:
+    """Yield what differs from the approved row; the server compares `int` and `bool` of the values."""
+    if None in stored:
+        return
+    values = [entry.item[key] for key in SPLIT_SETTINGS]
+    try:
+        settings = [int(values[0]), int(values[1]), bool(values[2])]
+    except (TypeError, ValueError, OverflowError):
+        invalid = [key for key in SPLIT_SETTINGS[:2] if validate(key, entry.item[key], MAPPING[key])]
+        at = entry.below((invalid or [SPLIT_SETTINGS[0]])[0])
+        yield crash(at.path, f"is {at.value!r:.60}", "Write a number", 63)
+        return
+    if settings != stored:
+        quote = f"ERROR: Challenge phase split {_ROW.format(*ids)} {_APPROVED} visibility / ordering fields {_SUPPORT}"
+        yield _differs(entry.path, "leaderboard {}, phase {}, split {}".format(*ids), quote, 63)
+
+
+def _check_declared(entry: Entry, state: ServerState, triple: tuple[int | None, ...]) -> BundleProblems:
+    """Yield the ids in a row of a new phase that neither the config nor the challenge has."""
+    for index, key, stored, what, rule in (
+        (0, "leaderboard_id", state.leaderboards, "Leaderboard", "may only use leaderboards"),
+        (2, "dataset_split_id", state.splits, "Dataset split", "must use dataset splits"),
+    ):
+        if triple[index] in stored or triple[index] in map(to_integer, find_accepted_ids(entry.bundle, key)):
+            continue
+        quote = (
+            f"ERROR: {what} id {triple[index]} is not part of this challenge or the uploaded configuration. "
+            f"New challenge phases {rule} declared in the configuration."
+        )
+        fault = f"names {key} {triple[index]}, which is not in {REFERENCES[key][0]}"
+        yield BundleProblem(entry.path, fault, "Correct the id", quote, 61)
+
+
+#: What an update tests more, by block.
+_UPDATES: dict[str, Callable[[Bundle, ServerState], BundleProblems]] = {
+    "challenge": _check_challenge_update,
+    "leaderboard": _check_leaderboards_update,
+    "challenge_phases": _check_phases_update,
+    "dataset_splits": _check_splits_update,
+    ROWS: _check_mappings_update,
+}
+
+
+def _order_of_update(problem: BundleProblem) -> tuple[int, int, bool]:
+    """Sort within a block: the server tests updates item by item, and what is lost last."""
+    item = re.match(r"\w+\[(\d+)\]", problem.subject)
+    if not item:
+        return (2 if problem.accepted or problem.rule in _LOST else 0, 0, False)
+    return (0 if problem.rule in _NAMES_OF_SPLITS else 1, int(item[1]), problem.rule not in _STORED_ROWS)
+
+
+# ── saving: mostly refused without a reason, after all others ────────────────────────────────────────────────────────
+
+
+#: The rule number of these problems, after all rules of the validation.
+CREATION = 68
+UNSAVED = "Error in creating challenge: {}. Please check the yaml configuration!"
+_NO_REASON = UNSAVED.format(None)
+_CODENAME_IN_USE = FieldError("non_field_errors", "The fields codename, challenge must make a unique set.", "unique")
+_NO_SLUG = FieldError("slug", *SLUG_MESSAGE)
+_SLUG_IN_USE = FieldError("slug", "challenge phase with this slug already exists.", "unique")
+#: The most characters of a slug, and of the codename's part of it.
+_SLUG_LENGTH, _CODENAME_LENGTH = 198, 180
+#: The keys of a phase split that name an id, in the order in which the server looks them up.
+_LOOKED_UP = (
+    ("challenge_phase_id", "challenge_phases", "Challenge phase with phase id {} doesn't exist."),
+    ("leaderboard_id", "leaderboard", "Leaderboard with id {} doesn't exist."),
+    ("dataset_split_id", "dataset_splits", "Dataset split with id {} doesn't exist."),
+)
+
+
+def _refusal_to_save(subject: str, fault: str, remedy: str) -> BundleProblem:
+    return BundleProblem(subject, fault, remedy, _NO_REASON, CREATION)
+
+
+def _check_saving(bundle: Bundle, state: ServerState | None) -> BundleProblems:
+    """Yield the problems in the order in which the server saves."""
+    top = Entry(bundle, "", bundle.config)
+    plain = {key: field for key, field in CHALLENGE.items() if field.items is None and key != "tags"}
+    yield from _check_characters(top, {**plain, **UNKEPT})
+    yield from _check_saved_tags(top)
+    yield from _check_sponsors(top)
+    yield from check_each("prizes", _check_saved_prize)(top)
+    for block in ("leaderboard", "challenge_phases", "dataset_splits"):
+        for entry in entries(bundle, block):
+            yield from _check_characters(entry, CHALLENGE[block].items or {})
+            if state is not None:
+                yield from _IDS_OF_UPDATE[block](entry)
+        if block == "challenge_phases":
+            yield from _check_slugs(bundle, state)
+    yield from _check_references(bundle)
+
+
+def _check_characters(entry: Entry, fields: dict[str, Field]) -> BundleProblems:
+    """Yield the texts of an item that PostgreSQL does not store."""
+    for key, field in fields.items():
+        if key in entry.item and field.kind not in FILES:
+            at = entry.below(key)
+            for kind in dict.fromkeys(_find_characters(at.value)):
+                yield _refusal_to_save(at.path, f"holds {kind}, which EvalAI's database does not take", "Remove it")
+
+
+def _find_characters(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        if "\0" in value:
+            yield "a NUL character"
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            yield "half of a character (a lone surrogate)"
+    elif isinstance(value, (list, tuple, set)):
+        for item in value:
+            yield from _find_characters(item)
+    elif isinstance(value, dict):
+        for pair in value.items():
+            yield from _find_characters(pair)
+
+
+def _check_saved_tags(entry: Entry) -> BundleProblems:
+    tags = entry.item.get("tags", [])
+    if isinstance(tags, (list, tuple)) and any(isinstance(tag, (list, dict, set)) for tag in tags):
+        yield _refusal_to_save("tags", "holds a list or a mapping", "Write each tag as a text")
+    elif isinstance(tags, (list, tuple, set, dict, str)):
+        yield from _check_characters(replace(entry, item={"tags": [*map(str, tags)]}), {"tags": CHALLENGE["tags"]})
+
+
+def _check_sponsors(entry: Entry) -> BundleProblems:
+    sponsors = entry.item.get("sponsors", [])
+    if sponsors in ([], {}, "") or (isinstance(sponsors, (set, bytes)) and not sponsors):
+        return
+    if not is_list_of_mappings(sponsors):
+        remedy = "Write each as - name: …, with website: https://…; or remove the line"
+        yield _refusal_to_save("sponsors", "is not a list of mappings", remedy)
+        return
+    names = []
+    for at in entries(entry.bundle, "sponsors"):
+        if "name" not in at.item:
+            yield _refusal_to_save(f"{at.path}.name", "is missing", "Add it")
+        elif at.item["name"] in names:
+            continue  # the server saves the first one of this name again
+        elif "website" not in at.item:
+            quote = "Sponsor name or url not found in YAML data."
+            yield BundleProblem(f"{at.path}.website", "is missing", "Add it", quote, CREATION)
+        else:
+            names.append(at.item["name"])
+            yield from _check_sponsor(at)
+
+
+def _check_sponsor(entry: Entry) -> BundleProblems:
+    for key, field in SPONSOR.items():
+        error = validate(key, entry.item[key], field)
+        if error:
+            # The server keeps its serializer's message to itself here.
+            yield _refusal_to_save(f"{entry.path}.{key}", f"is {entry.item[key]!r:.60}", error.message.rstrip("."))
+        else:
+            yield from _check_characters(entry, {key: field})
+
+
+def _check_saved_prize(entry: Entry) -> BundleProblems:
+    if "description" not in entry.item and {"rank", "amount"} <= {*entry.item}:
+        yield _refusal_to_save(f"{entry.path}.description", "is missing", "Add it: creation fails without")
+    if not any(validate(key, entry.item.get(key), field) for key, field in PRIZE.items()):
+        yield from _check_characters(entry, PRIZE)  # the server drops the others before it saves
+
+
+#: An update searches phases in the database and other items in a dictionary.
+_UNSEARCHABLE = "is {value!r:.60}, by which an update cannot find anything"
+_UNHASHABLE_ID = RuleRow(CREATION, "id", lambda at: isinstance(at.value, (list, dict, set)), _UNSEARCHABLE,
+    "Number it from 1", _NO_REASON)  # fmt: skip
+_IDS_OF_UPDATE: dict[str, Check] = {
+    "leaderboard": _UNHASHABLE_ID,
+    "challenge_phases": RuleRow(CREATION, "id", lambda at: at.value is not None and to_integer(at.value) is None,
+        _UNSEARCHABLE, "Number it from 1", _NO_REASON),
+    "dataset_splits": _UNHASHABLE_ID,
+}  # fmt: skip
+
+
+def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
+    """Yield the phases whose address cannot be made: of the title's first word, the codename and the challenge's id.
+
+    The server saves one phase after the other, and makes an address only of a new one.
+    """
+    word = first_word(bundle.config.get("title"))
+    memory = state or ServerState()
+    stored = dict(memory.phases)
+    slugs = {*([f"{slug}-0" for slug in memory.slugs] or [phase_slug(word, codename) for codename in stored.values()])}
+    added: list[str] = []
+    title_is_valid = _is_slug(word)
+    update = " update" if state else ""
+    for entry in entries(bundle, "challenge_phases"):
+        at = entry.below("codename")
+        codename, config_id = at.value, as_integer(entry.number)
+        if codename in (None, "") or isinstance(codename, bool):
+            continue
+        if config_id in stored:
+            occupied = [name for number, name in stored.items() if number != config_id]
+            stored[config_id] = str(codename).strip()
+            if stored[config_id] in (*occupied, *added):
+                quote = UNSAVED.format(f"challenge phase update {config_id} :{{errors}}")
+                fault = f"is {stored[config_id]!r}, which another phase on EvalAI has when this one is saved"
+                remedy = "Choose another; to swap two, push a third codename in between"
+                yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=_CODENAME_IN_USE)
+            continue
+        if not isinstance(codename, str):
+            yield _refusal_to_save(at.path, f"is {codename!r}, not a text", "Put it in quotes")
+            continue
+        quote = UNSAVED.format(f"challenge phase{update} {entry.number} :{{errors}}")
+        if not title_is_valid:
+            fault = f"begins with {word!r}, and EvalAI makes the addresses of its phases of the first word"
+            remedy = "Begin it with a word of a-z, 0-9, - and _ alone, then a space"
+            yield BundleProblem("title", fault, remedy, quote, CREATION, error=_NO_SLUG)
+            word, title_is_valid = "x", True  # reported once
+        slug = phase_slug(word, codename)
+        if not _is_slug(slug):
+            fault, remedy = f"is {codename!r}, of which EvalAI makes an address", "Use a-z, 0-9, - and _ alone"
+            yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=_NO_SLUG)
+        elif slug in slugs or codename.strip() in (*stored.values(), *added):
+            error = _SLUG_IN_USE if slug in slugs else _CODENAME_IN_USE
+            fault = f"is {codename!r}, which in an address is the same as another phase's"
+            remedy = "Let codenames differ in more than case, spaces and punctuation"
+            yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=error)
+        slugs.add(slug)
+        if state is not None and config_id is not None:
+            stored[config_id] = codename.strip()  # a second phase with this id updates it
+        else:
+            added.append(codename.strip())
+
+
+def _is_slug(text: str) -> bool:
+    return bool(re.fullmatch(r"[-a-zA-Z0-9_]+", text))
+
+
+def first_word(title: object) -> str:
+    """What the slugs of a challenge's phases begin with."""
+    return str(title).strip().split(" ")[0].lower()
+
+
+def phase_slug(word: str, codename: str, challenge: int = 0) -> str:
+    """As the server makes it; the challenge's id does not matter where slugs are compared."""
+    text = re.sub(r"\W+", "-", codename.replace(" ", "-").lower())[:_CODENAME_LENGTH]
+    return f"{word}-{text}-{challenge}"[:_SLUG_LENGTH]
+
+
+def _check_references(bundle: Bundle) -> BundleProblems:
+    """Yield ids that are equal as numbers, by which the server validates, and not as texts, by which it saves."""
+    for row in entries(bundle, ROWS):
+        for key, block, quote in _LOOKED_UP:
+            at, ids = row.below(key), ids_of(bundle, block)
+            if at.value in ids and str(row.item[key]) not in map(str, ids):
+                fault = f"is {at.value!r}, and the id in {block} is written otherwise"
+                remedy, message = "Write it the same at both places", quote.format(at.value)
+                yield BundleProblem(at.path, fault, remedy, message, CREATION)
+                break
 
 
 # ── the web form ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -47,7 +464,7 @@ def _check_questions(entry: Entry) -> BundleProblems:
 def _breaks_slug(at: Entry) -> Verdict:
     # A push makes a hyphen of everything else; the form of spaces alone.
     slug = f"{first_word(at.bundle.config.get('title'))}-{at.value}".replace(" ", "-").lower()
-    return isinstance(at.value, str) and not is_slug(slug)
+    return isinstance(at.value, str) and not _is_slug(slug)
 
 
 _FORM_OF_PHASE = all_of(
