@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
+import struct
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families import report_of
-from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
+from segjudge.evaluation_script.families.base.accumulator import decode_with
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
 from segjudge.evaluation_script.families.instances import metrics
 from segjudge.evaluation_script.families.instances.matching import decode_counts as decode_instances
 from segjudge.evaluation_script.families.sequences.counting import decode_counts as decode_sequence
-from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
 from segjudge.testing.checks import describe_counts, empty_like
 from tests.scoring.shares import IMAGES, TRUTH, write_instances, write_sequences
 from tests.scoring.test_parts import scorer_of
@@ -125,3 +129,86 @@ def test_a_score_after_other_counts_came_is_of_these() -> None:
         accumulator.stack("table")
     sums = counted(5, 7).without_groups(lambda counts: {"sum": float(counts.stack("table").sum())})
     assert sorted(sums["sum"].tolist()) == [15.0, 21.0]
+
+
+# ── what counts of a unit may say of themselves ─────────────────────────────
+
+
+def encoded(header: dict[str, Any], numbers: int = 0) -> bytes:
+    text = json.dumps({"name": "a", "tables": {}, "problems": [], "problem_count": 0, **header}).encode()
+    return struct.pack("<I", len(text)) + text + bytes(8 * numbers)
+
+
+@pytest.mark.parametrize("form", [["<i8", 2, 3], ["<f8", 6], ["<i8", 6, 1, 1]])
+def test_a_table_has_the_form_that_the_header_says(form: list[Any]) -> None:
+    table = decode_unit(encoded({"tables": {"cells": form}}, 6)).tables["cells"]
+    assert [table.dtype.str, *table.shape] == form
+
+
+@pytest.mark.parametrize("side", [0, (1 << 31) - 1])
+def test_a_table_without_numbers_has_a_form_too(side: int) -> None:
+    assert decode_unit(encoded({"tables": {"cells": ["<i8", 0, side]}})).tables["cells"].shape == (0, side)
+
+
+@pytest.mark.parametrize(
+    ("header", "numbers", "words"),
+    [
+        ({"tables": {"cells": ["<i8", 2, 3]}}, 5, "fewer numbers than its tables"),
+        ({"tables": {"cells": ["<i8", 2, 3]}}, 7, "more numbers than tables"),
+        ({"tables": {"cells": ["<i8", 1 << 20, 1 << 20]}}, 7, "fewer numbers than its tables"),
+        ({"tables": {"cells": ["<i4", 2, 3]}}, 6, "unknown form"),
+        ({"tables": {"cells": ["<i8", -2, -3]}}, 6, "unknown form"),
+        ({"tables": {"cells": ["<i8", 0, 1 << 31]}}, 0, "unknown form"),
+        ({"tables": {"cells": ["<i8", 2.0, 3]}}, 6, "unknown form"),
+        ({"tables": {"cells": ["<i8", True, 6]}}, 6, "unknown form"),
+        ({"tables": {"cells": []}}, 0, "cannot be read"),
+        ({"tables": {"cells": 3}}, 0, "cannot be read"),
+        ({"tables": [3]}, 0, "cannot be read"),
+        ({"problems": [["a", "b"]]}, 0, "expected 3"),
+        ({"problems": [3]}, 0, "cannot be read"),
+        ({"problem_count": 1}, 0, "problems that cannot be counted"),
+        ({"problems": [["a", "b", "c"]]}, 0, "problems that cannot be counted"),
+        ({"problems": [["a", "b", "c"]] * 2, "problem_count": 1}, 0, "problems that cannot be counted"),
+        ({"problems": [["a", "b", "c"]], "problem_count": True}, 0, "problems that cannot be counted"),
+        ({"problem_count": -1}, 0, "problems that cannot be counted"),
+    ],
+)
+def test_counts_that_cannot_be_are_refused(header: dict[str, Any], numbers: int, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        decode_unit(encoded(header, numbers))
+
+
+@pytest.mark.parametrize("data", [b"", bytes(4), bytes(9), b"\3\0\0\0{}", b"\xff\xff\xff\xff{}"])
+def test_counts_without_a_header_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="has no header"):
+        decode_unit(data)
+
+
+def test_a_header_has_a_longest_length() -> None:
+    data = encoded({})
+    assert decode_with(lambda header, _: header["name"], data, len(data) - 4) == "a"
+    with pytest.raises(ValueError, match="has no header"):
+        decode_with(lambda header, _: header["name"], data, len(data) - 5)
+
+
+def test_units_are_counted_once_by_the_names_of_the_split() -> None:
+    problem = Problem("a/1.png", "is empty", "Send it again")
+    accumulator = UnitAccumulator("rules", {}, ["b", "a"])
+    data = UnitCounts("a", {}, [problem] * 2, 5).encode()
+    for _ in range(2):
+        accumulator.add(data)
+    assert (accumulator.missing(), list(accumulator.state_dict())) == (["b"], ["a"])
+    with pytest.raises(SubmissionError) as caught:
+        accumulator.refuse_problems()
+    assert "5 problems found" in str(caught.value)
+    with pytest.raises(ValueError, match="a was counted twice, with different results"):
+        accumulator.update(UnitCounts("a", {}, [problem] * 2, 6))
+    with pytest.raises(ValueError, match="c is no unit of this split"):
+        accumulator.update(UnitCounts("c", {}))
+    with pytest.raises(ValueError, match="b holds a"):
+        accumulator.load_state_dict({"b": data})
+    with pytest.raises(ValueError, match="a unit's name stands twice"):
+        UnitAccumulator("rules", {}, ["a", "b", "a"])
+    for others in (UnitAccumulator("other rules", {}, ["b", "a"]), UnitAccumulator("rules", {}, ["a", "b"])):
+        with pytest.raises(ValueError, match="different splits, protocols or submissions"):
+            accumulator.merge(others)
