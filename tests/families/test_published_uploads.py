@@ -33,7 +33,9 @@ def test_a_phase_scores_an_upload_of_the_published_form(
     phase = Phase("val", "val.zip", (PhaseSplit("val", protocol, metrics),), limits=LIMITS.get(track, UNIT_LIMITS))
     monkeypatch.setattr(main, "PHASES", (phase,))
 
-    found = main.evaluate(str(truth), str(upload), "val")["result"][0]["val"]
+    answer = main.evaluate(str(truth), str(upload), "val")
+    found = answer["result"][0]["val"]
+    assert [line for line in answer["submission_result"]["warnings"] if "check" in line] == []
     assert {metric: found[metric] for metric in expected} == pytest.approx(expected)
 
     assert cli(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "mine")]) == 0

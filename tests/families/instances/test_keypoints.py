@@ -372,6 +372,26 @@ def test_a_host_hears_what_is_wrong_with_the_truth(document: Any, sentence: str,
         metrics(*write(tmp_path, document, [RECORD]), SAFE)
 
 
+@pytest.mark.parametrize(
+    ("sigmas", "marks", "reached"),
+    [
+        ([0.1, 0.1], [2, 2], 10),  # exp(-9 / 200) = 0.956
+        ([0.05, 0.05], [2, 2], 7),  # exp(-9 / 50) = 0.835
+        ([0.05, 0.1], [2, 2], 8),  # the mean of both, 0.896
+        ([0.05, 0.1], [2, 0], 7),  # points that are not marked do not count
+        ([1.5, 1.5], [1, 1], 10),
+    ],
+)
+def test_a_category_s_own_sigmas_say_how_far_away_a_point_may_be(
+    sigmas: list[float], marks: list[int], reached: int, tmp_path: Path
+) -> None:
+    points = [number for mark in marks for number in (20, 30, mark)]
+    document = broken(keypoints=points, num_keypoints=sum(mark > 0 for mark in marks))
+    document["categories"] = [{"id": 1, "name": "pole", "keypoints": ["top", "foot"], "sigmas": sigmas}]
+    record = {**RECORD, "keypoints": [23, 30, 1, 20, 27, 1]}
+    assert metrics(*write(tmp_path, document, [record]), SAFE)["AP"] == pytest.approx(reached / 10)
+
+
 def test_masks_are_not_compared_where_there_are_none(tmp_path: Path) -> None:
     results, truth = write(tmp_path, TRUTH, [])
     with pytest.raises(HostError, match="has annotations without masks, which coco compares"):

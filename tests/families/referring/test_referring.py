@@ -609,6 +609,10 @@ def test_wrong_numbers_of_samples_and_empty_masks_are_noted(tmp_path: Path) -> N
     ):
         path = write_answers(tmp_path / "answers.jsonl", answers)
         assert note in " ".join(segjudge.score(path, truth, "grefcoco").warnings)
+    nowhere = write_expressions(tmp_path / "nowhere", {1: None, 2: None})
+    for answers, where in (({1: box(2, 2), 2: NOTHING}, truth), ({1: box(2, 2), 2: box(9, 9)}, nowhere)):
+        path = write_answers(tmp_path / "answers.jsonl", answers)
+        assert not any("check" in line for line in segjudge.score(path, where, "grefcoco").warnings)
 
 
 def test_counts_of_a_part_that_are_none_are_refused() -> None:
