@@ -235,6 +235,53 @@ def test_parts_processes_and_memory_give_the_bits_of_one_run(protocol: str, tmp_
     assert values == whole
 
 
+#: 48 pixels as they are, with 24 of them among 72, among 96, where there is nothing, withdrawn, and rightly empty.
+TARGETS: dict[str, Any] = {
+    "exact": box(2, 2), "aside": box(2, 2), "twice": box(2, 2), "alarm": None, "withdrawn": box(2, 2), "empty": None,
+}  # fmt: skip
+SENT: dict[str, Any] = {
+    "exact": box(2, 2), "aside": box(2, 6), "twice": box(2, 2) | box(10, 20), "alarm": box(2, 2),
+    "withdrawn": {"mask": box(2, 20), "no_target": True}, "empty": NOTHING,
+}  # fmt: skip
+BY_HAND: dict[str, tuple[str, dict[str, float]]] = {
+    "refcoco": (
+        "exact aside twice",
+        {"oIoU": 120 / 216, "mIoU": (1 + 1 / 3 + 1 / 2) / 3, "P@0.5": 2 / 3, "P@0.6": 1 / 3, "P@0.9": 1 / 3},
+    ),
+    "grefcoco": (
+        "exact aside twice alarm withdrawn empty",
+        {
+            "gIoU": (1 + 1 / 3 + 1 / 2 + 1) / 6, "cIoU": 120 / (216 + 48 + 48), "N-acc": 1 / 2, "T-acc": 3 / 4,
+            "Pr@0.5": 2 / 4, "Pr@0.7": 1 / 4, "Pr@0.9": 1 / 4,
+        },
+    ),
+    "grefcoco-official": (
+        "exact aside twice alarm withdrawn empty",
+        {"gIoU": (1 + 1 / 3 + 1 / 2 + 1) / 6, "cIoU": 120 / (216 + 48 + 96), "N-acc": 1 / 2, "T-acc": 3 / 4},
+    ),
+    "reasonseg": ("exact aside twice alarm empty", {"gIoU": (1 + 1 / 3 + 1 / 2 + 1) / 5, "cIoU": 120 / 264}),
+    "reasonseg-official": ("exact aside twice alarm empty", {"gIoU": (1 + 1 / 3 + 1 / 2 + 1) / 5, "cIoU": 120 / 264}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", BY_HAND)
+def test_every_number_can_be_counted_by_hand(protocol: str) -> None:
+    names, expected = BY_HAND[protocol]
+    truth, sent = ({name: side[name] for name in names.split()} for side in (TARGETS, SENT))
+    (row,) = segjudge.score_arrays(sent, truth, protocol).tables["details"]
+    tolerance = 1e-5 if protocol == "reasonseg-official" else 1e-12
+    assert {name: row[name] for name in expected} == pytest.approx(expected, abs=tolerance)
+    assert row["samples"] == len(truth)
+
+
+def test_without_a_sample_that_has_no_target_the_script_says_none_is_right() -> None:
+    truth, sent = {"exact": TARGETS["exact"]}, {"exact": SENT["exact"]}
+    (values,) = segjudge.score_arrays(sent, truth, "grefcoco").metrics.values()
+    assert (values["N-acc"], values["T-acc"]) == (None, 1)
+    (values,) = segjudge.score_arrays(sent, truth, "grefcoco-official").metrics.values()
+    assert (values["N-acc"], values["T-acc"]) == (0, 0)
+
+
 def test_a_report_says_where_the_mean_is_lost(tmp_path: Path) -> None:
     samples, answers, flags = random_set(2)
     truth = write_expressions(tmp_path / "truth", samples)
