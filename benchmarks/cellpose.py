@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measuring import Table, Task, add_peers, check_peer, cost_rows, options, segjudge, show, take_turns
-from segjudge.datasets.compression import grey_png
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.masks.compression import grey_png
 
 _SIZE, _CELLS, _RADIUS = (512, 512), 100, 18
 #: Pixels by which cells are shifted, and the shares that are missing and merged.

@@ -19,7 +19,6 @@ import numpy as np
 
 from benchmarks import robot as plain_robot
 from benchmarks.measuring import Table, options, show
-from segjudge.datasets.demo import png_of, scene
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
@@ -31,6 +30,7 @@ from segjudge.families.truths import TruthSource, pack
 from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 from segjudge.interactive.robot import InteractiveScribblesRobot
 from segjudge.interactive.scribbles import Scribbles
+from segjudge.masks.demo import png_of, scene
 from segjudge.system.files import LOCAL_LIMITS
 from tests.data import INTERACTIVE
 

@@ -26,7 +26,7 @@ from benchmarks.instances import Blob, blob, segmentation, shifted
 from benchmarks.keypoints import POINTS, people, poses
 from benchmarks.measuring import Table, options, run, segjudge, show
 from benchmarks.track_sets import PanopticVideo, coloured, pixels, save, segments, things, video_instances
-from segjudge.datasets.compression import grey_png, label_png
+from segjudge.masks.compression import grey_png, label_png
 
 _SIZE = (480, 640)
 #: So many different shapes there are.

@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks.instances import CLOSE
 from benchmarks.measuring import Table, Task, add_peers, check_peer, cost_rows, options, segjudge, show, take_turns
-from segjudge.datasets.compression import grey_png
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.masks.compression import grey_png
 
 #: The sizes of images, of most and of large ones.
 _USUAL, _LARGE = (300, 400), (2160, 3840)

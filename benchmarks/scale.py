@@ -21,10 +21,10 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.measuring import Run, Table, least, options, run, segjudge, show
-from segjudge.datasets.demo import scene
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.files.packed import add_member
+from segjudge.masks.demo import scene
 
 VIDEOS, FRAMES = 10, 30
 

@@ -20,9 +20,9 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.measuring import Table, Task, add_peers, cost_rows, least, options, run, segjudge, show, take_turns
-from segjudge.datasets.demo import scene
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.masks.demo import scene
 from tests.data import ROOT, SEQUENCES
 from tests.golden.pairs import frames_of
 

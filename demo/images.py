@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from segjudge.datasets.demo import (
+from segjudge.masks.demo import (
     CATEGORIES,
     IMAGE_SIZE,
     INSTANCE_PHASE,

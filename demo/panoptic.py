@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from segjudge.datasets.compression import code_png
 from segjudge.families.base.challenges import encode_json
+from segjudge.masks.compression import code_png
 
 from .drawing import (
     SIZE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from segjudge.datasets.demo import png_of
+from segjudge.masks.demo import png_of
 from segjudge.masks.run_lengths import encode_labels
 
 from .drawing import SIZE

@@ -14,9 +14,9 @@ import grpc
 
 from segjudge.code_upload.environments import VIDEO
 from segjudge.code_upload.messages import SERVICE, Action, Reply
-from segjudge.datasets.demo import scene
 from segjudge.families.truths import TruthSource, pack
 from segjudge.interactive.other_datasets import write_demo_root
+from segjudge.masks.demo import scene
 
 #: The brief's: no agent may make an environment larger.
 MEMORY = 400 << 20

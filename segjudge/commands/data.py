@@ -7,10 +7,10 @@ import json
 import os
 from dataclasses import replace
 
-from segjudge.datasets import DEMO_SEED
 from segjudge.evaluation_script.families import LAYOUTS, PROTOCOLS
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import name_hint, verb
+from segjudge.masks import DEMO_SEED
 from segjudge.system.errors import UsageError
 from segjudge.system.files import (
     BuiltFile,
@@ -71,7 +71,7 @@ def _warn(lines: list[str]) -> None:
 
 
 def _compress(args: argparse.Namespace) -> int:
-    from segjudge.datasets.compression import PNGS, RUN_LENGTHS, compress
+    from segjudge.masks.compression import PNGS, RUN_LENGTHS, compress
 
     out: str = args.out
     if not out.endswith((RUN_LENGTHS, PNGS)):
@@ -152,7 +152,7 @@ def _show_player(args: argparse.Namespace) -> int:
 
 
 def _make_demo(args: argparse.Namespace) -> int:
-    from segjudge.datasets.demo import write_frames
+    from segjudge.masks.demo import write_frames
     from segjudge.starting.demo import make
 
     if args.frames:

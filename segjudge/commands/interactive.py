@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from segjudge.datasets import DEMO_SEED
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
+from segjudge.masks import DEMO_SEED
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFolder
 

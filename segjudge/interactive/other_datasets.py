@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import DTypeLike
 
-from segjudge.datasets import DEMO_SEED
-from segjudge.datasets.demo import Scene, davis_files, scenes_of, write_picture
 from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families import OPTIONAL_LAYOUTS
 from segjudge.families.sequences.published import frame_images_of, open_sequences
 from segjudge.families.truths import TruthSource
+from segjudge.masks import DEMO_SEED
 from segjudge.masks.comparison import VOID, ids_of, labels_of
+from segjudge.masks.demo import Scene, davis_files, scenes_of, write_picture
 from segjudge.system.files import make_folder, replace
 
 from .dataset import Davis, InteractiveDataset, LookupMapping, SequenceRecord, SessionInputError

@@ -12,8 +12,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from segjudge.datasets import DEMO_SEED
-from segjudge.datasets.demo import (
+from segjudge.evaluation_script.files.packed import EPOCH, replace_file
+from segjudge.evaluation_script.masks.run_lengths import compress
+from segjudge.families.truths import TruthSource, pack
+from segjudge.masks import DEMO_SEED
+from segjudge.masks.demo import (
     CATEGORIES,
     IMAGE_SIZE,
     INSTANCE_PHASE,
@@ -29,9 +32,6 @@ from segjudge.datasets.demo import (
     instance_images,
     places_png,
 )
-from segjudge.evaluation_script.files.packed import EPOCH, replace_file
-from segjudge.evaluation_script.masks.run_lengths import compress
-from segjudge.families.truths import TruthSource, pack
 from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.system.files import replace
 

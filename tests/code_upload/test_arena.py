@@ -23,8 +23,8 @@ import yaml
 
 from segjudge.cli import main
 from segjudge.code_upload import arena
-from segjudge.datasets.demo import write_frames
 from segjudge.evaluation_script import evaluate
+from segjudge.masks.demo import write_frames
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server.code_uploads import read_table
 from segjudge.system import bounds, sandbox

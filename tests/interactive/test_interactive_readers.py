@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.datasets.demo import Scene, png_of, scene
 from segjudge.families.truths import TruthSource, pack
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.dataset import Davis
 from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset
 from segjudge.interactive.scribbles import annotated_frames, scribbles2mask
+from segjudge.masks.demo import Scene, png_of, scene
 from tests.builders import ANNOTATIONS
 from tests.interactive.test_interactive_session import Clock
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from segjudge.datasets.demo import write_frames
+from segjudge.masks.demo import write_frames
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server.models import LeaderboardData, StoredMessage, Submission
 from tests.builders import ROOT

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from segjudge.cli import main
-from segjudge.datasets.demo import scene
 from segjudge.evaluation_script.families.sequences import engine as sequences
 from segjudge.interactive.other_datasets import write_demo_root
+from segjudge.masks.demo import scene
 from tests.builders import ANNOTATIONS, ROOT
 
 COMMAND = [sys.executable, "-P", "-m", "segjudge"]

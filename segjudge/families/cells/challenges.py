@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.datasets.demo import first_scenes
 from segjudge.evaluation_script.families.cells.files import LABEL, PARENT
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.challenges import move_image
 from segjudge.families.base.tools import Content, Members
+from segjudge.masks.demo import first_scenes
 from segjudge.masks.tiff import encode_tiff
 
 #: Every so many frames of the demo have outlines.

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.datasets.demo import NAMES, Scene, first_scenes, label_frames, mask_records, still_images
 from segjudge.evaluation_script.families.instances.mask_files import name_of
 from segjudge.evaluation_script.families.instances.protocols import PER_IMAGE, InstanceProtocol
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
@@ -16,6 +15,7 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.run_lengths import compress_many
 from segjudge.families.base.challenges import count_categories, encode_json, move_runs, shift_of
 from segjudge.families.base.tools import Content, Facts, Members
+from segjudge.masks.demo import NAMES, Scene, first_scenes, label_frames, mask_records, still_images
 from segjudge.masks.run_lengths import encode_labels
 
 from .streets import make_street_sample, publish_streets

@@ -129,7 +129,7 @@ def _add_image(document: dict[str, Any], files: Files, name: str, distances: dic
 
 def make_street_sample(truth: InstanceTruth, share: float) -> Members:
     """Yield a text for each image, and a mask for each instance that was moved by a share of the width."""
-    from segjudge.datasets.compression import label_png  # Pillow, which scoring does without
+    from segjudge.masks.compression import label_png  # Pillow, which scoring does without
 
     for image, number in enumerate(truth.images.ids.tolist()):
         name, lines = name_of(truth.names.get(number, str(number))), []
@@ -151,8 +151,8 @@ def _move(mask: Array, share: float) -> Array:
 
 def publish_streets() -> Content:
     """Yield the demo's objects as those of streets, of which one is a group."""
-    from segjudge.datasets.compression import grey_png
-    from segjudge.datasets.demo import first_scenes, still_images
+    from segjudge.masks.compression import grey_png
+    from segjudge.masks.demo import first_scenes, still_images
 
     own = np.array([_DEMO_ROAD, *CATEGORIES])
     for image, labels in still_images(first_scenes()):

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.datasets.compression import grey_png
-from segjudge.datasets.demo import first_scenes, still_images
 from segjudge.families.base.challenges import QUICK, move_image
 from segjudge.families.base.tools import Content, Members
+from segjudge.masks.compression import grey_png
+from segjudge.masks.demo import first_scenes, still_images
 
 #: So many times the share by which cells are moved is that of those that are left out.
 _LOST = 4

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.datasets.compression import code_png
-from segjudge.datasets.demo import NAMES, Labels, Scene, first_scenes, label_frames, still_images
 from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.panoptic.files import VOID
 from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.families.base.challenges import QUICK, encode_json, move_labels
 from segjudge.families.base.tools import Content, Members
+from segjudge.masks.compression import code_png
+from segjudge.masks.demo import NAMES, Labels, Scene, first_scenes, label_frames, still_images
 
 #: A segment's id is so many times its category.
 _IDS = 1000

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from pycocotools.mask import toBbox
 
-from segjudge.datasets.demo import NAMES, first_scenes, label_frames, still_images
 from segjudge.evaluation_script.families.base.units import Unit, UnitTruth
 from segjudge.evaluation_script.families.phrases.protocols import PhraseProtocol
 from segjudge.evaluation_script.families.phrases.videos import MASK, TRACK
@@ -15,6 +14,7 @@ from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.run_lengths import compress_many
 from segjudge.families.base.challenges import encode_json, move_labels, move_runs
 from segjudge.families.base.tools import Content, Members
+from segjudge.masks.demo import NAMES, first_scenes, label_frames, still_images
 from segjudge.masks.run_lengths import encode_labels
 
 #: A phrase that no picture of the demo shows.

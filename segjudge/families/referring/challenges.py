@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.datasets.demo import NAMES, first_scenes, still_images
 from segjudge.evaluation_script.families.base.units import Unit, UnitTruth
 from segjudge.evaluation_script.families.referring.protocols import GREFCOCO, REASONSEG, ReferringProtocol
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.challenges import encode_json, move_runs
 from segjudge.families.base.tools import Content, Members
+from segjudge.masks.demo import NAMES, first_scenes, still_images
 from segjudge.masks.run_lengths import encode_labels
 
 #: An expression that nothing in the demo's pictures fits.

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.datasets.compression import grey_png
-from segjudge.datasets.demo import NAMES, first_scenes, still_images
 from segjudge.evaluation_script.families.saliency.engine import read_object
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.challenges import QUICK, move_image
 from segjudge.families.base.tools import Content, Members
+from segjudge.masks.compression import grey_png
+from segjudge.masks.demo import NAMES, first_scenes, still_images
 
 #: Edges of samples fade over so many pixels each way.
 _FADE = 2

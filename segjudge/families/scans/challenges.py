@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.datasets.demo import first_scenes, still_images
 from segjudge.families.base.challenges import move_labels
 from segjudge.families.base.tools import Content, Members
+from segjudge.masks.demo import first_scenes, still_images
 
 #: A scan has about so many rings; samples are moved by a share of one.
 _RINGS = 64

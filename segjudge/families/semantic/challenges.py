@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.datasets.compression import grey_png, label_png
-from segjudge.datasets.demo import Scene, first_scenes, images, still_images
 from segjudge.evaluation_script.families.semantic.averages import drop_numbers
 from segjudge.evaluation_script.families.semantic.protocols import CITYSCAPES, STUFF, VIDEOS, SemanticProtocol
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.challenges import QUICK, encode_json, move_labels
 from segjudge.families.base.tools import Content, Members
+from segjudge.masks.compression import grey_png, label_png
+from segjudge.masks.demo import Scene, first_scenes, images, still_images
 from segjudge.masks.run_lengths import encode_labels
 
 #: What the demo and most benchmarks call void.

@@ -7,8 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.datasets.compression import CompressedMask, label_png, run_lengths_of
-from segjudge.datasets.demo import (
+from segjudge.evaluation_script.families.sequences.layouts import layout_of
+from segjudge.evaluation_script.families.sequences.protocols import MissingRule, ObjectRule, SequenceProtocol
+from segjudge.evaluation_script.families.sequences.truth import Sequence, Split
+from segjudge.evaluation_script.files.problems import quantity
+from segjudge.evaluation_script.masks.run_lengths import compress_many
+from segjudge.families.base.challenges import QUICK, encode_json, move_image, move_runs
+from segjudge.families.base.tools import Content, Facts, Members
+from segjudge.masks.comparison import VOID, ids_of, labels_of
+from segjudge.masks.compression import CompressedMask, label_png, run_lengths_of
+from segjudge.masks.demo import (
     NAMES,
     Scene,
     davis_files,
@@ -19,14 +27,6 @@ from segjudge.datasets.demo import (
     object_numbers,
     png_of,
 )
-from segjudge.evaluation_script.families.sequences.layouts import layout_of
-from segjudge.evaluation_script.families.sequences.protocols import MissingRule, ObjectRule, SequenceProtocol
-from segjudge.evaluation_script.families.sequences.truth import Sequence, Split
-from segjudge.evaluation_script.files.problems import quantity
-from segjudge.evaluation_script.masks.run_lengths import compress_many
-from segjudge.families.base.challenges import QUICK, encode_json, move_image, move_runs
-from segjudge.families.base.tools import Content, Facts, Members
-from segjudge.masks.comparison import VOID, ids_of, labels_of
 
 #: Of protocols that match them.
 _MOST_PROPOSALS = 20

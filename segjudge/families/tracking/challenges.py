@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from segjudge.datasets.demo import NAMES, Scene, first_scenes, label_frames, object_numbers
-from segjudge.datasets.demo import VOID as SCENE_VOID
 from segjudge.evaluation_script.families.base.units import Rows, TruthFrame, UnitTruth
 from segjudge.evaluation_script.families.tracking.files import CATEGORY, IGNORED, MASK, TRACK_ID
 from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
 from segjudge.evaluation_script.masks.run_lengths import compress_many
 from segjudge.families.base.challenges import encode_json, move_runs
 from segjudge.families.base.tools import Content, Members
+from segjudge.masks.demo import NAMES, Scene, first_scenes, label_frames, object_numbers
+from segjudge.masks.demo import VOID as SCENE_VOID
 from segjudge.masks.run_lengths import encode_labels
 
 #: The categories of BURST that they are taken for: one of them is not common.

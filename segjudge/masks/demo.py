@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from segjudge.datasets import DEMO_SEED
 from segjudge.evaluation_script.files.packed import replace_file
 from segjudge.evaluation_script.masks.png import davis_palette
+from segjudge.masks import DEMO_SEED
 from segjudge.masks.run_lengths import encode_labels
 
 # ── scenes ──────────────────────────────────────────────────────────────────

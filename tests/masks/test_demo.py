@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.datasets import DEMO_SEED
+from segjudge.masks import DEMO_SEED
 from segjudge.starting.demo import make
 from tests.builders import ROOT
 from tests.demo_challenge import CODENAMES, SAMPLES

@@ -19,8 +19,8 @@ from demo.images import draw_image
 from demo.methods import METHODS
 from demo.sequences import PHASE, run_lengths
 from segjudge import score
-from segjudge.datasets.demo import IMAGE_SIZE, INSTANCE_PHASE, image_name, instance_images
 from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.masks.demo import IMAGE_SIZE, INSTANCE_PHASE, image_name, instance_images
 from tests.builders import ROOT
 from tests.demo_challenge import SAMPLES
 

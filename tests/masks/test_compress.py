@@ -16,10 +16,10 @@ from PIL import Image
 
 import segjudge
 from segjudge.cli import main
-from segjudge.datasets import compression
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.masks import png as mask_png
 from segjudge.evaluation_script.masks.backend import backend
+from segjudge.masks import compression
 from segjudge.masks.run_lengths import runs_of_mask
 from tests import revisions
 from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, png, stack_of, zipped
