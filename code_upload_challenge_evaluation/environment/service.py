@@ -88,8 +88,9 @@ class Service:
         #: When the pending observation was sent, and when the session's agent last called.
         self._due_since = self._called_at = self._started
         self._busy = False
-        #: Whether a call waits for the end, and since when none does.
-        self._held, self._left_at = False, self._started
+        #: The calls that wait for the end, and since when none does: one that broke may leave after its repetition came.
+        self._waiting: set[grpc.ServicerContext] = set()
+        self._left_at = self._started
         self._mistakes = 0
         #: The last refusal, until an action is taken.
         self._refused = ""
@@ -177,7 +178,8 @@ class Service:
             raise _CallRefusedError("That is not the session that is running.", grpc.StatusCode.PERMISSION_DENIED)
         self._called_at = self._clock()
         if action.step == self._step - 1 and not self._fresh:
-            self._held = self._held or self.ended.is_set()
+            if self.ended.is_set():
+                self._waiting.add(context)
             return self._reply
         if action.step != self._step:
             raise _CallRefusedError(f"Step {action.step} is not due; {self._step} is.")
@@ -211,7 +213,7 @@ class Service:
             raise _CallRefusedError(self.outcome.failure)
         self.outcome.hidden = getattr(self._task, "hidden", frozenset())  # a host's own task may have none
         self.outcome.result = result
-        self._held, self._left_at = context.is_active(), self._clock()
+        self._waiting.add(context)
         words = "The evaluation is complete."
         reply = Reply(
             self._session, self._step, following.values, following.reward, done=True, all_complete=True, message=words
@@ -223,7 +225,8 @@ class Service:
         """Hold the last call until the result is reported: the platform fails a run whose container exits before."""
         while not self.reported.wait(0.05):
             if not context.is_active():
-                self._held, self._left_at = False, self._clock()
+                self._left_at = self._clock()
+                self._waiting.discard(context)
                 return
 
     # ── what no call shows ──────────────────────────────────────────────────
@@ -248,7 +251,7 @@ class Service:
         A result for which no call waits is lost: the platform has seen the container exit.  A call that broke may be
         repeated, so it is given `TimeLimits.gone` seconds.
         """
-        while self.outcome.result is not None and not self._held:
+        while self.outcome.result is not None and not self._waiting:
             if self._clock() - self._left_at > self._limits.gone:
                 self.outcome.result = None
                 self.outcome.failure = self._early_end

@@ -162,6 +162,21 @@ def test_an_agent_that_ends_before_its_result_is_accepted_has_failed(tmp_path: P
     assert "The agent ended before the evaluation did" in diary.reports[-1]["stderr"]
 
 
+def test_a_last_call_that_broke_may_be_repeated(tmp_path: Path) -> None:
+    with evalai((503, "{}"), (503, "{}"), DONE) as (server, diary):
+        running = served(tmp_path, server, "--gone-seconds", "30")
+        agent = Caller(running.address)
+        agent.begin()
+        for _ in range(10):
+            agent.act(GOOD)
+        with pytest.raises(Exception, match="DEADLINE_EXCEEDED"):
+            agent.act(GOOD, timeout=0.7)
+        assert agent.act(GOOD).all_complete
+        agent.close()
+        assert ended(running) == 0
+    assert [one["submission_status"] for one in diary.reports] == ["FINISHED"] * 3
+
+
 def test_a_failure_is_reported_too(tmp_path: Path) -> None:
     with evalai((500, "{}"), DONE) as (server, diary):
         running = served(tmp_path, server, "--begin-seconds", "0.5")

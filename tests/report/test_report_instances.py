@@ -50,6 +50,18 @@ def test_images_in_which_the_second_method_errs_more_come_first(tmp_path: Path) 
     assert "Those first in which coarse makes most mistakes beyond those of sharp" in out.read_text()
 
 
+def test_the_name_of_a_line_stands_just_above_it(tmp_path: Path) -> None:
+    words = ["--truth", str(ROOT / "annotations/instances-dev.zip"), "--protocol", "places2017"]
+    assert main(["report", str(ROOT / "examples/instances-dev/coarse.json"), *words, "--out", str(tmp_path / "a")]) == 0
+    text = (tmp_path / "a").read_text()
+    lines = re.findall(r'<polyline class="line marked" points="([^"]+)"><title>\w+ (\S+): AP', text)
+    named = dict(re.findall(r'<text class="named" x="34" y="([^"]+)">([^<]+)<', text))
+    assert list(named.values()) == [name for _, name in lines] != []
+    for at, (points, _) in zip(named, lines, strict=True):
+        (down,) = [point.split(",")[1] for point in points.split() if point.startswith("33.")]
+        assert float(at) == pytest.approx(float(down) - 1, abs=0.06)
+
+
 def test_a_report_of_nothing_detected_says_so(tmp_path: Path) -> None:
     (tmp_path / "none.json").write_text("[]")
     out = tmp_path / "report.html"
