@@ -88,7 +88,7 @@ class Service:
         #: When the pending observation was sent, and when the session's agent last called.
         self._due_since = self._called_at = self._started
         self._busy = False
-        #: The calls that wait for the end, and since when none does: one that broke may leave after its repetition came.
+        #: The calls that wait for the end, and since when none does: one that broke may leave after it was repeated.
         self._waiting: set[grpc.ServicerContext] = set()
         self._left_at = self._started
         self._mistakes = 0

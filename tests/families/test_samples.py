@@ -10,6 +10,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.starting.new_challenge import write_demo_truth
 from tests.builders import zipped
 from tests.published import UPLOADS, published
 
@@ -35,3 +36,19 @@ def test_a_sample_is_as_good_as_its_masks_are_near(name: str, tmp_path: Path) ->
     assert moved is not None
     assert 0.6 < near < 1
     assert 0.05 < moved < near
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_what_the_demo_holds_can_be_missed(name: str, tmp_path: Path) -> None:
+    protocol, sample = PROTOCOLS[name], tmp_path / "sample.zip"
+    tools = tools_of(protocol.family)
+    source = TruthSource(write_demo_truth(protocol, str(tmp_path / "demo")), "", "", "", "")
+    (scorer, *_) = prepare(ScoreRequest(str(sample), source, protocol)).scorers.values()
+    values = []
+    for share in (0.001, 0.05):
+        sample.write_bytes(zipped(dict(tools.make_sample([scorer.truth], protocol, share))))
+        values.append(scorer.score(str(sample)).values[protocol.metrics[0]])
+    near, moved = values
+    assert near is not None
+    assert moved is not None
+    assert (near < moved) if tools.prefers_smaller(protocol.metrics[0]) else (near > moved)

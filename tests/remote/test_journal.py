@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -369,6 +370,23 @@ def test_what_a_dead_worker_left_goes_and_what_a_living_one_has_stays(tmp_path: 
     removed = mine.owners.remove_abandoned()
     assert removed == [str(places[1])]
     assert not (tmp_path / "locks" / theirs).exists()
+
+
+def test_what_cannot_be_removed_stops_no_worker(
+    tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = tmp_path / "submissions/5-deadbeef"
+    left.mkdir(parents=True)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "not ours")
+
+    with monkeypatch.context() as refused:
+        refused.setattr(os, "rmdir", refuse)
+        assert journal.owners.remove_abandoned() == [str(left)]
+    assert left.exists()
+    journal.owners.remove_abandoned()
+    assert not left.exists()
 
 
 def test_a_link_that_is_named_like_a_download_is_not_followed(tmp_path: Path, journal: Journal) -> None:

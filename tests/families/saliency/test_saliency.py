@@ -277,6 +277,13 @@ def test_maps_in_memory_that_are_none_are_a_sentence(sent: Any, truth: Any, word
         segjudge.score_arrays({"a": sent}, {"a": truth}, "sod")
 
 
+def test_maps_in_memory_are_of_one_data_set() -> None:
+    maps, truths = {"a": GREY, "b": disk(4)}, {"a": disk(6), "b": disk(6)}
+    scores = segjudge.score_arrays(maps, truths, "sod")
+    (row,) = scores.tables["datasets"]
+    assert (row["name"], row["images"], row["S"]) == ("all", 2, scores["S"])
+
+
 def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> None:
     truth = folder(tmp_path / "t", {"near": disk(6), "far": disk(6), "none": disk(0)})
     sent = [

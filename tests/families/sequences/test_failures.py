@@ -21,7 +21,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     _states_of,
     _window_of,
 )
-from segjudge.families.sequences.report import list_failures
+from segjudge.families.sequences.report import _find_runs, list_failures
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.builders import label_zip, stack_of
@@ -152,6 +152,24 @@ def test_a_known_failure_is_named(kind: str, tmp_path: Path) -> None:
     assert losses[0] > 0.01
     assert max(rows[0], key=rows[0].__getitem__) == kind
     assert rows[0][kind] > 0.6 * losses[0]
+
+
+@pytest.mark.parametrize(
+    ("failures_of_frames", "runs"),
+    [
+        ("", []),
+        ("...", []),
+        ("aaa", [(0, 3)]),
+        (".a.", [(1, 2)]),
+        ("a..a", [(0, 4)]),
+        ("a...a", [(0, 1), (4, 5)]),
+        ("ab.b.", [(0, 1), (1, 4)]),
+    ],
+)
+def test_a_moment_goes_on_after_two_frames_and_not_after_three(
+    failures_of_frames: str, runs: list[tuple[int, int]]
+) -> None:
+    assert list(_find_runs(["" if kind == "." else kind for kind in failures_of_frames])) == runs
 
 
 def test_compare_says_where_the_difference_lies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

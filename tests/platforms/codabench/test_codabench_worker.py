@@ -265,14 +265,24 @@ def test_scores_that_no_column_shows_are_refused_whatever_the_page(
     assert "secret" in found.log
 
 
-@pytest.mark.parametrize("value", ["float('nan')", "1e10", "None", "'text'"])
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("float('nan')", "J&F-Mean is nan"),
+        ("float('-inf')", "J&F-Mean is -inf"),
+        ("-1e10", "J&F-Mean is -10000000000.0"),
+        ("None", "not 'NoneType'"),
+        ("'text'", "'text'"),
+    ],
+)
 def test_a_column_without_a_number_fails_the_submission(
-    competitions: dict[str, BuiltCompetition], worker: ComputeWorker, tmp_path: Path, value: str
+    competitions: dict[str, BuiltCompetition], worker: ComputeWorker, tmp_path: Path, value: str, words: str
 ) -> None:
     script = f"def evaluate(*_, **__):\n    return {{'result': [{{'dev': {{'J&F-Mean': {value}}}}}]}}\n"
     submission = zipped(tmp_path / "s.zip", {"a.png": ""})
     found = of_demo(competitions, worker, submission, script)
     assert (found.status, found.output, found.stderr) == (FAILED, (), OURS)
+    assert words in found.log.splitlines()[-1]
 
 
 def test_what_the_script_writes_to_stderr_is_kept_from_participants(

@@ -46,6 +46,13 @@ def test_a_checkout_has_all_our_scorers() -> None:
     assert (found.root, found.kind, found.phases()) == (str(ROOT), BundleKind.FORK, PHASES)
 
 
+def test_a_phase_is_found_by_its_name_alone() -> None:
+    found = find_bundle(str(ROOT))
+    assert [found.phase(phase.codename) for phase in PHASES] == list(PHASES)
+    with pytest.raises(UsageError, match=r"no phase 'sequences-dve' .* Did you mean sequences-dev\?"):
+        found.phase("sequences-dve")
+
+
 def test_phases_are_those_of_the_bundle_itself(small: Path, tmp_path: Path) -> None:
     assert find_bundle(str(small)).kind is BundleKind.SMALL
     assert [phase.codename for phase in find_bundle(str(small)).phases()] == ["only"]
