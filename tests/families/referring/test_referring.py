@@ -15,7 +15,8 @@ from PIL import Image
 
 import segjudge
 from segjudge.cli import main as cli
-from segjudge.evaluation_script.families import PROTOCOLS, engine_of
+from segjudge.evaluation_script.families import PROTOCOLS, engine_of, report_of
+from segjudge.evaluation_script.families.base.units import UnitCounts
 from segjudge.evaluation_script.families.referring.drawing import fill
 from segjudge.evaluation_script.families.referring.truth import draw, read_truth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
@@ -669,3 +670,14 @@ def test_counts_of_a_part_that_are_none_are_refused() -> None:
     accumulator.facts["subsets"] = [[3]]
     with pytest.raises(ValueError, match="not known"):
         engine.check(accumulator)
+
+
+@pytest.mark.parametrize("protocol", BY_HAND)
+def test_a_kind_of_query_without_samples_has_no_numbers(protocol: str) -> None:
+    counts = UnitCounts("1", {"sample": np.array([1, 1, 0, 48, 48, 48])})
+    accumulator = engine_of("referring").accumulator(PROTOCOLS[protocol], {"subsets": [["short"], ["long"]]}, ["1"])
+    accumulator.update(counts)
+    without, whole = report_of("val", accumulator).rows()["queries"]
+    assert (without.pop("name"), without.pop("samples")) == ("short", 0)
+    assert (whole["name"], whole["samples"], whole.get("gIoU", 1)) == ("long", 1, pytest.approx(1, abs=1e-4))
+    assert not any(value for name, value in without.items() if name != "split")
