@@ -255,4 +255,4 @@ def test_only_the_opener_reads_published_datasets_in_the_toolkit() -> None:
     }
 
     # `compress` reads results by themselves, without a truth.
-    assert readers == {"families/sequences/published.py", "datasets/compression.py"}
+    assert readers == {"families/sequences/published.py", "masks/compression.py"}
