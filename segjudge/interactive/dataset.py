@@ -275,7 +275,7 @@ class Davis:
         for sequence in sequences:
             record = Davis.dataset[sequence] if self._is_as_catalogued(sequence) else None
             for kind, paths, expected in (
-                ("masks", self.annotation_paths(sequence), record.get("num_frames", 1) if record else 1),
+                ("masks", self.annotation_paths(sequence), record["num_frames"] if record else 1),
                 ("scribbles", self.scribble_paths(sequence), record.get("num_scribbles", 1) if record else 1),
             ):
                 if not paths:

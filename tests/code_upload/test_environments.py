@@ -14,7 +14,7 @@ from PIL import Image
 
 import segjudge.code_upload.environments
 from segjudge.code_upload.environments import INTERACTIVE, VIDEO
-from segjudge.code_upload.environments.tasks import SPLIT, ActionError
+from segjudge.code_upload.environments.tasks import SPLIT, ActionError, make_task
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
@@ -217,6 +217,33 @@ def test_run_lengths_of_labels_come_back() -> None:
             for one, counts in runs.items():
                 output: Any = coco.encode(np.asfortranarray(labels == one))
                 assert counts == output["counts"].decode()
+
+
+class Spaces(gymnasium.Env[Any, Any]):
+    """An environment of somebody else's, with actions of every kind."""
+
+    action_space = gymnasium.spaces.Dict({
+        "which": gymnasium.spaces.Discrete(3, start=1),
+        "both": gymnasium.spaces.Tuple([gymnasium.spaces.MultiBinary(4), gymnasium.spaces.Box(0, 1, (2, 5))]),
+    })  # fmt: skip
+
+
+def test_an_agent_is_told_what_its_actions_are_made_of() -> None:
+    gymnasium.register("Spaces-v0", Spaces)
+    task = make_task("Spaces-v0", {"disable_env_checker": True})
+    assert task.space() == {
+        "type": "mapping",
+        "values": {
+            "which": {"type": "discrete", "n": 3, "start": 1},
+            "both": {
+                "type": "tuple",
+                "values": [
+                    {"type": "multibinary", "shape": [4], "dtype": "int8"},
+                    {"type": "box", "shape": [2, 5], "dtype": "float32"},
+                ],
+            },
+        },
+    }
 
 
 def test_importing_twice_registers_once() -> None:

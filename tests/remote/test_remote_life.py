@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from segjudge.evaluation_script.runner.supervisor import descendants
+from segjudge.remote_challenge_evaluation.worker_loop import _label_problems
 from segjudge.server.models import Leaderboard
 from segjudge.server.services import Services
 from tests.builders import ROOT
@@ -459,6 +460,16 @@ def test_a_check_compares_the_labels(server: Rehearsal, operator: Operator) -> N
     finally:
         services.store.change(Leaderboard, 1, schema=schema)
     operator.run("--check")
+
+
+def test_every_split_has_a_leaderboard_of_its_own() -> None:
+    splits: list[dict[str, object]] = [{"leaderboard_schema": {"labels": labels}} for labels in (["J", "F"], ["AP"])]
+    assert _label_problems("dev", splits, {"easy": ["F", "J"], "hard": ["AP"]}, "phases.py") == []
+    (problem,) = _label_problems("dev", splits, {"easy": ["J", "F"], "hard": ["J", "F"]}, "phases.py")
+    assert problem.startswith("dev: phases.py scores hard as J, F, but EvalAI's leaderboard has AP. ")
+    assert _label_problems("dev", [{}, {}], {"easy": ["J"], "hard": ["F"]}, "phases.py") == []
+    (problem,) = _label_problems("dev", splits[:1], {"easy": ["J"], "hard": ["F"]}, "phases.py")
+    assert problem == "dev: EvalAI shows 1 splits, phases.py has 2; push the challenge again"
 
 
 @pytest.mark.long

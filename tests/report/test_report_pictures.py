@@ -16,12 +16,14 @@ from PIL import Image
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth, no_pixels
+from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.families import tools_of
 from segjudge.families.base.drawing import UnitPictures, draw_units
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_mask
 from segjudge.families.base.segments import FAULTS, judge_segments
 from segjudge.families.truths import TruthSource
+from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.report.confusion import make_confusion
 from segjudge.report.page import PageOptions, templates
 from segjudge.scoring.scores import ScoreRequest, prepare
@@ -42,6 +44,21 @@ CLASSES = "abcABC"
 def browser() -> Iterator[Any]:
     with chromium() as launched:
         yield launched
+
+
+# ── masks in pictures ───────────────────────────────────────────────────────
+
+
+def test_a_mask_is_painted_whole_and_where_a_smaller_picture_shows_it() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(60):
+        height, width = (2 * rng.integers(1, 9, 2)).tolist()
+        mask = rng.random((height, width)) < rng.choice([0.0, 0.1, 0.5, 0.9, 1.0])
+        text = compress(runs_of_mask(mask))
+        for step in (1, 2):
+            image = np.zeros((height // step, width // step), np.uint8)
+            paint_mask(image, text, (height, width), 7)
+            assert np.array_equal(image, 7 * mask[step - 1 :: step, step - 1 :: step]), mask
 
 
 # ── what is wrong with each segment ─────────────────────────────────────────

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -276,17 +277,21 @@ def test_a_large_upload_comes_in_parts(server: Rehearsal) -> None:
     assert begun.status_code == 201
     number, upload = begun.json()["submission_pk"], begun.json()["upload_id"]
     assert server.text(server.get(f"/api/jobs/submission/{number}", "borealis").json()["input_file"]) == "file_content"
-    parts = []
+    parts, files = [], server.data / "files"
+    before = set(os.listdir(files))
     for part, chunk in zip(begun.json()["presigned_urls"], (data[:1000], data[1000:])):
         answer = requests.put(part["url"], data=chunk, timeout=10)
         parts.append({"ETag": answer.headers["ETag"], "PartNumber": part["partNumber"]})
     finish = f"/api/jobs/phases/1/finish_submission_file_upload/{number}/"
+    kept = set(os.listdir(files)) - before
+    assert len(kept) == 2
     early = server.call("POST", finish, "aurora", data={"parts": json.dumps(parts), "upload_id": upload})
     assert early.status_code == 403, "another's"
     wrong = server.call("POST", finish, "borealis", data={"parts": json.dumps(parts[:1]), "upload_id": upload})
     assert wrong.status_code == 400
     done = server.call("POST", finish, "borealis", data={"parts": json.dumps(parts), "upload_id": upload})
     assert done.json() == {"upload_id": upload, "submission_pk": number}
+    assert not kept & set(os.listdir(files)), "the parts are gone"
     assert server.call("POST", f"/api/jobs/phases/1/send_submission_message/{number}/", "borealis").json() == {}
     assert server.settled(number, "borealis")["status"] == "finished"
 

@@ -92,11 +92,12 @@ def test_a_refusal_comes_in_codabenchs_words_and_is_not_remembered(
     assert uploads.recall("dev.zip") is None
 
 
+@pytest.mark.parametrize("status", [300, 307, 403, 500])
 def test_a_storage_that_refuses_ends_the_push_before_a_competition(
-    server: CodabenchServer, bundle: Path, tmp_path: Path
+    server: CodabenchServer, bundle: Path, tmp_path: Path, status: int
 ) -> None:
-    server.storage_status = 403
-    with pytest.raises(HostError, match="the storage refuses the bundle"):
+    server.storage_status = status
+    with pytest.raises(HostError, match=rf"the storage refuses the bundle \({status}: .*nothing was created"):
         uploader(server, tmp_path).upload("dev.zip", str(bundle))
     assert server.uploads == []
 

@@ -226,6 +226,8 @@ FULL = {"Accuracy": 1.0, "Coverage": 1.0}
         ({"result": [{"val": 5}]}, "by which EvalAI cannot order", "error"),
         ({"result": [{}]}, "has nothing for the split val", "warning"),
         ({"result": [{"val": FULL}], "error": [{"val": {"error_Accuracy": 1}}]}, "lacks an error_LABEL", "error"),
+        ({"result": [{"val": FULL}], "error": [{"val": {}}]}, "lacks an error_LABEL", "error"),
+        ({"result": [{"val": FULL}], "error": [{"val": {"error_Accuracy": 1, "error_Coverage": 0}}]}, "", ""),
         ({"result": [["val"]]}, "does not score: AttributeError", "error"),
         ({"result": [{"other": FULL}]}, "does not score: ValueError: no split 'other'", "error"),
     ],
