@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from segjudge.families.base.tools import MethodCosts
+from segjudge.report.browser import ShownPage
 from segjudge.report.page import (
     ReportPage,
     Section,
@@ -21,10 +22,9 @@ from segjudge.report.page import (
     render_page,
 )
 from segjudge.report.tables import PLAIN, Look, format_number, format_table, to_frame
+from segjudge.scoring.figures import write_film
+from segjudge.scoring.notebook import draw_worst, is_quick, render_shown
 from segjudge.scoring.scores import Scores
-from segjudge.showing.browser import ShownPage
-from segjudge.showing.figures import write_film
-from segjudge.showing.notebook import draw_worst, is_quick, render_shown
 
 from .methods import ComparedMethods, check_kinds, compare_methods
 from .plots import plot_means

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from segjudge.evaluation_script.files.problems import name_hint
-from segjudge.showing.figures import BLUE, GREY, ORANGE, draw_figure, format_label, save_figure
+from segjudge.scoring.figures import BLUE, GREY, ORANGE, draw_figure, format_label, save_figure
 from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name, make_folder
 

@@ -10,10 +10,10 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any, Literal
 
 from segjudge.evaluation_script.files.problems import name_hint
+from segjudge.report.browser import ShownPage
 from segjudge.report.page import ReportPage, Section, make_list, render_page
 from segjudge.report.tables import PLAIN, Look, format_table, to_frame
 from segjudge.scoring.scores import Scores
-from segjudge.showing.browser import ShownPage
 from segjudge.system.errors import OptionError, UsageError
 
 from . import METHODS, Method
@@ -47,7 +47,7 @@ class Ranking(ShownPage):
         return self.text()
 
     def _repr_html_(self) -> str:
-        from segjudge.showing.notebook import render_shown
+        from segjudge.scoring.notebook import render_shown
 
         return render_shown("segjudge.analysis/standings.html", [], ranking=self)
 

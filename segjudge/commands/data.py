@@ -123,8 +123,8 @@ def _show_player(args: argparse.Namespace) -> int:
     """Write a page of the player, and of what classes are taken for, in the place of pictures of all images."""
     from segjudge.families.truths import TruthSource, open_truth
     from segjudge.report.page import PageOptions
+    from segjudge.scoring.report import make_report, make_truth_report
     from segjudge.scoring.scores import ScoreRequest
-    from segjudge.showing.report import make_report, make_truth_report
 
     protocol, source = PROTOCOLS[args.protocol], TruthSource(args.truth)
     if args.iou != _IOU or args.score or args.categories:

@@ -63,7 +63,7 @@ def _compare(args: argparse.Namespace) -> int:
     if args.table:
         check_table(args.table)
     if args.film:
-        from segjudge.showing.figures import check_ending
+        from segjudge.scoring.figures import check_ending
 
         check_ending(args.film)
     request = ScoreRequest("", TruthSource(args.truth or "", subset=args.subset or ""), protocol, jobs=args.jobs)

@@ -34,7 +34,7 @@ def _report(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.runner.tuning import reuse_memory
     from segjudge.report.page import make_page_options
     from segjudge.report.stored import read_result
-    from segjudge.showing.report import make_report, make_stored_report
+    from segjudge.scoring.report import make_report, make_stored_report
 
     reuse_memory()
     if not args.truth and not args.results:
@@ -62,8 +62,8 @@ def _report(args: argparse.Namespace) -> int:
 
 def _report_truth(request: ScoreRequest, title: str, options: PageOptions) -> ReportPage:
     from segjudge.families.truths import open_truth
+    from segjudge.scoring.report import make_truth_report
     from segjudge.scoring.scores import choose_sequences
-    from segjudge.showing.report import make_truth_report
 
     source, protocol = request.truth, request.protocol
     with ProgressBar() as bar:

@@ -141,7 +141,7 @@ def _score(args: argparse.Namespace) -> int:
     _show(scores.reports, scores.notes, scores.provenance, output)
     if options.report:
         from segjudge.report.page import PageOptions
-        from segjudge.showing.report import make_report
+        from segjudge.scoring.report import make_report
 
         write_page(make_report(scores, name_of(options.results), PageOptions()), options.report)
     return DONE

@@ -19,11 +19,13 @@ from functools import cache
 from importlib.util import find_spec
 from types import MappingProxyType
 
+import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files.problems import quantity
+from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.report.colours import style_of_kind
 from segjudge.report.tables import find_published_numbers, format_citations, format_number, own_metrics
@@ -321,10 +323,10 @@ def make_list(title: str, rows: list[Row], about: str) -> Section:
     """Show a table, whose columns are the keys of its rows, with a sentence above it."""
     if len(rows) > _MOST_ROWS:
         about += f" The first {_MOST_ROWS:,} of {len(rows):,}."
-    return Section("listed", title, {"about": about, **take_rows(rows)})
+    return Section("listed", title, {"about": about, **_take_rows(rows)})
 
 
-def take_rows(rows: list[Row]) -> dict[str, object]:
+def _take_rows(rows: list[Row]) -> dict[str, object]:
     """The columns of a table, and as many of its rows as a page shows."""
     return {"columns": list(rows[0]) if rows else [], "rows": [list(row.values()) for row in rows[:_MOST_ROWS]]}
 
@@ -393,3 +395,57 @@ def first_metric(rows: list[Row]) -> str:
     """The first metric of a table of categories; counts are none."""
     cells = rows[0].items() if rows else ()
     return next((key for key, value in cells if key not in ("split", "id", "name") and not isinstance(value, int)), "")
+
+
+# ── classes taken for others ────────────────────────────────────────────────
+
+
+#: So many classes have a place in the matrix, beside `nothing`, and so many pairs in the list.
+_IN_MATRIX, _MOST_PAIRS = 14, 200
+#: So many pairs are in sight at once.
+_ON_TOP = 5
+
+
+def make_confusion(names: Sequence[str], table: Array, unit: str, about: str, missed: str = "") -> Section:
+    """Show counts by classes of the truth (rows) and of the prediction (columns); the last one stands for nothing.
+
+    `missed` is what of the truth is counted where nothing was predicted, if that is called otherwise than the rest.
+    """
+    wrong = table.sum(axis=0) + table.sum(axis=1) - 2 * np.diagonal(table)
+    costly = np.argsort(-wrong[:-1], kind="stable")[:_IN_MATRIX]
+    shown = [*costly[wrong[costly] > 0].tolist(), len(table) - 1]
+    pairs = list_pairs(names, table, unit)
+    in_rows = np.maximum(table.sum(axis=1), 1)
+    rows = [
+        (names[row], [(int(table[row, column]), float(table[row, column] / in_rows[row])) for column in shown])
+        for row in shown
+        if table[row].any()
+    ]
+    values = {
+        "about": about,
+        "unit": unit,
+        "missed": missed or unit,
+        "names": [names[column] for column in shown],
+        "rows": rows,
+        "left_out": int((table.any(axis=0) | table.any(axis=1)).sum()) - len(shown),
+        "top": pairs[:_ON_TOP],
+        "pairs": _take_rows(pairs[:_MOST_PAIRS]),
+    }
+    return Section("confusion", "Confusion", values)
+
+
+def list_pairs(names: Sequence[str], table: Array, unit: str) -> list[Row]:
+    """List which classes were taken for which, most often first; the share is of all that the truth has of a class."""
+    off = table.copy()
+    np.fill_diagonal(off, 0)
+    in_rows = table.sum(axis=1)
+    rows: list[Row] = []
+    for cell in np.argsort(-off, axis=None, kind="stable")[:_MOST_PAIRS].tolist():
+        truth, prediction = divmod(cell, len(table))
+        if not off[truth, prediction]:
+            break
+        share = float(off[truth, prediction] / in_rows[truth]) if truth < len(table) - 1 else None
+        rows.append(
+            {"truth": names[truth], "taken for": names[prediction], unit: int(off[truth, prediction]), "share": share}
+        )
+    return rows

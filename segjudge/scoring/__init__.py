@@ -2,8 +2,10 @@
 
 `scores` opens and checks what is to be scored, and scores it; `parts` writes and merges counts, `sharing` has them
 counted elsewhere, `arrays` counts masks in memory, all of them through the Scorer of the upload; `document` is what
-`score --json` writes.  Other rooms use `score` and these modules, none of which is imported here: each needs more than
-a command that uses another.
+`score --json` writes.  What one result shows is here too: `report` makes its page, that of a truth and of a stored
+result, `notebook` what is below a cell, `figures` draws with matplotlib; several methods are for `segjudge.analysis`.
+Other rooms use `score` and these modules, none of which is imported here: each needs more than a command that uses
+another.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from segjudge.scoring.scores import Scores
     from segjudge.scoring.sharing import DaskClient
 
-__all__ = ["arrays", "document", "parts", "score", "scores", "sharing"]
+__all__ = ["arrays", "document", "figures", "notebook", "parts", "report", "score", "scores", "sharing"]
 
 
 def score(  # noqa: PLR0913 - published: what a user may say of results and truth

@@ -75,7 +75,7 @@ class Scores:
         return "\n\n".join(format_report(report, compare=False) for report in self.reports)
 
     def _repr_html_(self) -> str:
-        from segjudge.showing.notebook import render_scores
+        from segjudge.scoring.notebook import render_scores
 
         return render_scores(self)
 
@@ -201,19 +201,19 @@ class Scores:
 
         """
         from segjudge.report.page import make_page_options, render_page
-        from segjudge.showing.report import make_report
+        from segjudge.scoring.report import make_report
 
         return render_page(make_report(self, title or self.title, make_page_options(images, budget)))
 
     def report(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the page of `segjudge report`: what went wrong, and where; the options are those of `page`."""
-        from segjudge.showing.browser import write_html
+        from segjudge.report.browser import write_html
 
         write_html(self.page(**options), path)
 
     def show(self, **options: Any) -> None:
         """Show that page: below the cell of a notebook, elsewhere in a browser."""
-        from segjudge.showing.browser import show_html
+        from segjudge.report.browser import show_html
 
         show_html(self.page(**options))
 
@@ -228,14 +228,14 @@ class Scores:
 
         """
         from segjudge.families.base.tools import ScoredMethod
-        from segjudge.showing.figures import write_film
+        from segjudge.scoring.figures import write_film
 
         method = ScoredMethod(self.title.partition(".")[0], self.open_inputs(), self.choose_report(split), {})
         write_film([method], os.fspath(path), **choice)
 
     def plot(self, metric: str = "", *, split: str = "") -> Figure:
         """Draw a metric of each sequence or category, the lowest first, beside the whole; needs matplotlib."""
-        from segjudge.showing.figures import plot_scores
+        from segjudge.scoring.figures import plot_scores
 
         return plot_scores(self.choose_report(split), metric)
 

@@ -86,7 +86,7 @@ def _render(order: _Order, render: Callable[[str], str]) -> str:
 
 def _make_stored_page(order: _Order) -> str:
     from segjudge.report.stored import read_result
-    from segjudge.showing.report import make_stored_report
+    from segjudge.scoring.report import make_stored_report
 
     try:
         result = read_result(order["result"])

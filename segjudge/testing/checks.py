@@ -41,9 +41,9 @@ from segjudge.families.uploads import check_upload, read_uploads
 from segjudge.report.page import PageOptions, render_page
 from segjudge.scoring.arrays import score_arrays
 from segjudge.scoring.parts import merge_parts
+from segjudge.scoring.report import make_report
 from segjudge.scoring.scores import PreparedScoring, ScoreRequest, prepare
 from segjudge.scoring.sharing import PartCounter
-from segjudge.showing.report import make_report
 from segjudge.starting.new_challenge import NewChallenge, create
 from segjudge.system.errors import UsageError
 

@@ -24,8 +24,7 @@ from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_
 from segjudge.families.base.segments import FAULTS, judge_segments
 from segjudge.families.truths import TruthSource
 from segjudge.masks.run_lengths import runs_of_mask
-from segjudge.report.confusion import make_confusion
-from segjudge.report.page import PageOptions, templates
+from segjudge.report.page import PageOptions, make_confusion, templates
 from segjudge.scoring.scores import ScoreRequest, prepare
 from tests.browser import chromium, needs_chromium
 from tests.builders import zipped

@@ -20,7 +20,7 @@ from segjudge.evaluation_script.main import evaluate_phase
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring import answer as answers
 from segjudge.evaluation_script.scoring.phase import DETAILS, Phase, PhaseSplit
-from segjudge.showing.report import make_stored_report
+from segjudge.scoring.report import make_stored_report
 from segjudge.system.errors import UsageError
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT

@@ -18,7 +18,7 @@ from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script import main as scoring
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring.phase import DETAILS
-from segjudge.showing.report import make_stored_report
+from segjudge.scoring.report import make_stored_report
 from tests.builders import ROOT, png, zipped
 from tests.published import FRAMES, VIDEOS, davis, labels
 

@@ -19,8 +19,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.evaluation_script.masks.stream import in_page
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, RIGHT, SURPLUS, SWAPPED
-from segjudge.report.confusion import make_confusion
-from segjudge.report.page import PageOptions, Section
+from segjudge.report.page import PageOptions, Section, make_confusion
 from segjudge.report.player import make_player, picture_room, shrink_picture
 
 from .painted import PaintedUnit, fit_width

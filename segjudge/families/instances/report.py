@@ -17,8 +17,16 @@ from segjudge.families.instances.diagnosis import (
     measure_calibration,
     measure_localisation_error,
 )
-from segjudge.report.confusion import make_confusion
-from segjudge.report.page import LITTLE, PageOptions, Section, make_kinds, make_list, make_tables, make_verdict
+from segjudge.report.page import (
+    LITTLE,
+    PageOptions,
+    Section,
+    make_confusion,
+    make_kinds,
+    make_list,
+    make_tables,
+    make_verdict,
+)
 from segjudge.report.tables import format_number
 
 from .keypoints import LEAST_OKS, list_keypoints

@@ -76,7 +76,7 @@ class _ScanTools(UnitTools):
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
         from segjudge.evaluation_script.families.scans.engine import measure_classes
-        from segjudge.report.confusion import make_confusion
+        from segjudge.report.page import make_confusion
 
         accumulator, _ = self._measure_report(report)
         names = [*accumulator.protocol.class_names, "nothing"]

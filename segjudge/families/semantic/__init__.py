@@ -69,7 +69,7 @@ class _SemanticTools(UnitTools):
     def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
         """Show which classes pixels were taken for, of all videos."""
         from segjudge.evaluation_script.families.semantic.averages import describe_classes, sum_confusion
-        from segjudge.report.confusion import make_confusion
+        from segjudge.report.page import make_confusion
 
         accumulator = self.counts_of(report)
         protocol = describe_classes(accumulator.protocol, accumulator.facts)

@@ -60,7 +60,7 @@ _OPTIONS = (
     *("--platform", "manylinux_2_28_x86_64"),
 )
 #: The package, and the module that makes pages.
-_PACKAGE, _MAKER = Path(__file__).parents[2], "segjudge.showing.report"
+_PACKAGE, _MAKER = Path(__file__).parents[2], "segjudge.scoring.report"
 #: What is imported later: what families show of what a phase keeps, and what looks for plug-ins.
 _LATER = [f"segjudge.families.{folder}{module}" for folder in FOLDERS for module in ("", ".stored")]
 _LATER.append("segjudge.system.plugins")

@@ -17,7 +17,7 @@ def main() -> None:
     import segjudge
 
     segjudge.__path__.append(program)  # which has the scorers
-    from segjudge.showing.report import make_stored_report
+    from segjudge.scoring.report import make_stored_report
 
     request = json.load(sys.stdin)
     sys.stdout.buffer.write(make_stored_report(request["result"], request["title"]).encode("utf-8"))

@@ -28,7 +28,7 @@ from segjudge.families.instances.diagnosis import (
     measure_calibration,
     measure_localisation_error,
 )
-from segjudge.report.confusion import list_pairs
+from segjudge.report.page import list_pairs
 from segjudge.system.errors import UsageError
 from tests.families.instances.test_error_kinds import made_up
 

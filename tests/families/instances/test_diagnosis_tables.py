@@ -12,8 +12,7 @@ from segjudge.families.instances.diagnosis import InstanceDiagnosis, count_confu
 from segjudge.families.instances.pictures import make_mistake_pictures
 from segjudge.families.instances.report import _list_costly
 from segjudge.families.truths import TruthSource
-from segjudge.report.confusion import list_pairs
-from segjudge.report.page import PageOptions
+from segjudge.report.page import PageOptions, list_pairs
 from segjudge.scoring import score
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.data import GOLDEN

@@ -92,7 +92,7 @@ def without_provenance(text: str) -> str:
 
 
 def test_the_page_is_that_of_what_the_phase_left(outcome: ScoredSubmission) -> None:
-    from segjudge.showing.report import make_stored_report
+    from segjudge.scoring.report import make_stored_report
 
     assert (outcome.status, outcome.stderr, outcome.log) == (FINISHED, "", "")
     assert outcome.output == ("detailed_results.html", "scores.json")

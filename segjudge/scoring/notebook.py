@@ -49,7 +49,7 @@ def render_scores(scores: ShownScores) -> str:
                 "errors": report.errors(),
             }
         )
-    return render_shown("segjudge.showing/notebook.html", scores.reports, splits=splits, most=_WARNINGS, scores=scores)
+    return render_shown("segjudge.scoring/notebook.html", scores.reports, splits=splits, most=_WARNINGS, scores=scores)
 
 
 def render_shown(template: str, reports: Iterable[Report], **values: object) -> str:
@@ -62,7 +62,7 @@ def render_shown(template: str, reports: Iterable[Report], **values: object) -> 
         for selector, body in _RULE.findall(read_styles(packages))
         if "," not in selector and (classes := set(_SELECTED.findall(selector))) and classes <= used_classes
     ]
-    style = templates().get_template("segjudge.showing/notebook.css").render()
+    style = templates().get_template("segjudge.scoring/notebook.css").render()
     lines = f"<style>{style}{''.join(rules)}</style>\n{text}".splitlines()
     return "\n".join(line for line in lines if line.strip())  # in Markdown HTML ends with an empty line
 
