@@ -24,6 +24,7 @@ from segjudge.evaluation_script.families.sequences import dataset as dataset_rea
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.families.truths import TruthSource, pack
@@ -31,7 +32,6 @@ from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, Evaluation
 from segjudge.interactive.robot import InteractiveScribblesRobot
 from segjudge.interactive.scribbles import Scribbles
 from segjudge.masks.demo import png_of, scene
-from segjudge.system.files import LOCAL_LIMITS
 from tests.data import INTERACTIVE
 
 OBJECTS = 2

@@ -78,6 +78,16 @@ UNIT_LIMITS = ArchiveLimits(
     json_bytes=192 << 20, memory_bytes=448 << 20, send="Send one zip, or one JSON file", smaller="Send less in it"
 )
 
+#: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
+LOCAL_LIMITS = ArchiveLimits(
+    members=50_000_000,
+    total_bytes=1 << 40,
+    memory_bytes=1 << 32,
+    json_bytes=1 << 34,
+    records=50_000_000,
+    links=True,
+)
+
 #: Bytes read at a time.
 CHUNK_BYTES = 1 << 20
 

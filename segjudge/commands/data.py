@@ -89,10 +89,10 @@ def _compress(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     if PROTOCOLS[args.protocol].family != "instances":
         return _show_player(args)
+    from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
     from segjudge.families.instances.pictures import View, draw_images
     from segjudge.families.instances.published import open_instances, read_predictions
     from segjudge.families.truths import TruthSource
-    from segjudge.system.files import LOCAL_LIMITS
 
     if not 0 < args.iou <= 1:
         raise UsageError(f"--iou is a fraction above 0, not {args.iou:g}")

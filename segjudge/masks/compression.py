@@ -23,7 +23,7 @@ from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PRO
 from segjudge.evaluation_script.families.sequences.truth import Sequence
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.inflate import LIBDEFLATE, crc32
-from segjudge.evaluation_script.files.limits import ArchiveLimits, Files, size_text
+from segjudge.evaluation_script.files.limits import LOCAL_LIMITS, ArchiveLimits, Files, size_text
 from segjudge.evaluation_script.files.packed import EPOCH, add_member, replace_file
 from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, SubmissionError
 from segjudge.evaluation_script.masks import png
@@ -31,7 +31,6 @@ from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.stack import Array, Stack, Stacks
 from segjudge.masks.run_lengths import runs_of_mask
-from segjudge.system.files import LOCAL_LIMITS
 
 RUN_LENGTHS, PNGS = ".json.gz", ".zip"
 _LIBDEFLATE_EFFORT = 12

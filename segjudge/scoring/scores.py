@@ -24,6 +24,7 @@ from segjudge.evaluation_script.families.base.family import (
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
 from segjudge.evaluation_script.files import Problem, SubmissionError, name_hint, name_list
+from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.runner.parallel import WHOLE, Meanwhile, cores
 from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
@@ -33,7 +34,7 @@ from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource, open_truth
 from segjudge.system.addresses import digest_of, resolve_address
 from segjudge.system.errors import OptionError, UsageError
-from segjudge.system.files import LOCAL_LIMITS, name_of
+from segjudge.system.files import name_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

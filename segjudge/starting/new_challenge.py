@@ -19,12 +19,12 @@ from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictU
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress, ScoringRules
 from segjudge.evaluation_script.files import packed as packed_file
+from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError, name_list
 from segjudge.evaluation_script.scoring.scorer import Scorer, read_truth
 from segjudge.families import FamilyTools, tools_of
 from segjudge.families.truths import TruthSource, pack_truth
 from segjudge.system.errors import UsageError
-from segjudge.system.files import LOCAL_LIMITS
 
 from .drafts import open_draft
 from .lock import FILE as LOCK

@@ -13,20 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.packed import NotWritten, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.errors import UsageError
 
-#: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
-LOCAL_LIMITS = ArchiveLimits(
-    members=50_000_000,
-    total_bytes=1 << 40,
-    memory_bytes=1 << 32,
-    json_bytes=1 << 34,
-    records=50_000_000,
-    links=True,
-)
 #: Bytes of a file's name that come from one name.
 _NAME_BYTES = 120
 #: Files of these kinds may be renewed in a folder of results: no reader takes them, and the official tools write them.

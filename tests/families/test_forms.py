@@ -17,12 +17,11 @@ import pytest
 
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.evaluation_script.files.limits import LOCAL_LIMITS, UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
-from segjudge.system.files import LOCAL_LIMITS
 from tests import published
 from tests.builders import png, tarred, zipped
 from tests.published import UPLOADS

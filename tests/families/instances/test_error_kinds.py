@@ -16,6 +16,7 @@ from segjudge.evaluation_script.families.instances import truth as instance_trut
 from segjudge.evaluation_script.families.instances.matching import decode_counts
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_IMAGE
 from segjudge.evaluation_script.families.instances.submission import read_records
+from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.families.instances.diagnosis import (
     KINDS,
     RIGHT,
@@ -28,7 +29,6 @@ from segjudge.families.instances.diagnosis import (
     measure_calibration,
     measure_localisation_error,
 )
-from segjudge.system.files import LOCAL_LIMITS
 from tests.builders import count_results, score_instances
 from tests.data import GOLDEN, INSTANCES, REPORTS, TRACKS_DATA
 from tests.shared import needs_shared
