@@ -1,14 +1,13 @@
 """What scores of several methods say: comparisons, rankings, and their statistics, which `docs/ranking.md` defines.
 
-`methods` are those of one truth, and `comparison` shows them; `rankings` are of algorithms in many cases, and
-`standings` shows them.  Both have tables, words, `plots` and a page, and `publishing` writes them for pull requests and
-papers.  `statistics` has the ranks, tests and differences of both, `score_tables` reads files of scores.  Everything
-here is above the families: what is one's own it asks of `segjudge.families`.
+`comparison` is of methods on one truth; `rankings` are of algorithms in many cases, and `standings` shows them.  Both
+have tables, words, `plots` and a page.  `statistics` has the ranks, tests and differences of both, `score_tables` reads
+files of scores.  Everything here is above the families: what is one's own it asks of `segjudge.families`.
 """
 
 from typing import Literal, get_args
 
-__all__ = ["METHODS", "comparison", "methods", "plots", "publishing", "standings", "statistics"]
+__all__ = ["METHODS", "comparison", "plots", "standings", "statistics"]
 
 #: How values of cases become a ranking.
 Method = Literal["mean-then-rank", "median-then-rank", "rank-then-mean", "rank-then-median", "test-then-rank"]

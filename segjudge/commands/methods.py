@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from segjudge.analysis.comparison import compare
-    from segjudge.analysis.methods import check_kinds, choose_metric
-    from segjudge.analysis.publishing import check_table, write_table
+    from segjudge.analysis.comparison import check_kinds, check_table, choose_metric, compare, write_table
     from segjudge.families import tools_of
     from segjudge.families.truths import TruthSource
     from segjudge.report.page import make_page_options

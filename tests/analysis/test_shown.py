@@ -16,7 +16,7 @@ from PIL import Image
 
 import segjudge
 from segjudge import Comparison, Scores, UsageError, cli
-from segjudge.analysis.publishing import write_table
+from segjudge.analysis.comparison import write_table
 from segjudge.families import tools_of
 from segjudge.report.tables import Look, format_table
 from segjudge.scoring import parts
@@ -187,7 +187,7 @@ def test_every_metric_of_a_report_can_be_asked_for(scored: dict[str, Scores]) ->
     instances = segjudge.score(
         ROOT / "examples/instances-dev/sharp.json", ROOT / "annotations/instances-dev.zip", "places2017"
     )
-    from segjudge.analysis.methods import choose_metric
+    from segjudge.analysis.comparison import choose_metric
 
     for values, protocol in (
         (report.values, report.protocol),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge.analysis.methods import compare_methods
+from segjudge.analysis.comparison import compare
 from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.masks.png import read_greys
@@ -114,7 +114,7 @@ def test_methods_are_compared_by_leaving_videos_out_as_their_mean_is_of_two_type
     methods = {}
     for name, sent in {"good": files, "worse": worse}.items():
         methods[name] = scored(sent, truth, "revos", tmp_path)
-    compared = compare_methods(methods)
+    compared = compare(methods)
     assert compared.about == "J&F-Mean over 2 groups of images or videos, left out one by one"
     assert [mean.name for mean in compared.means] == ["good", "worse"]
     assert sum(compared.costs["worse"].values()) == pytest.approx(1 - (methods["worse"]["J&F-Mean"] or 0), **EXACT)
