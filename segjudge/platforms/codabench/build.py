@@ -64,8 +64,12 @@ _PACKAGE, _MAKER = Path(__file__).parents[2], "segjudge.scoring.report"
 #: What is imported later: what families show of what a phase keeps, and what looks for plug-ins.
 _LATER = [f"segjudge.families.{folder}{module}" for folder in FOLDERS for module in ("", ".stored")]
 _LATER.append("segjudge.system.plugins")
-#: These lie beside the scoring program already.
+#: These lie beside the scoring program already, and are mounted in the package of the page's program.
 _SCORERS = "segjudge.evaluation_script"
+_MOUNT = """import os
+
+__path__ = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../evaluation_script")]
+"""
 _BESIDE = ("report/pages/*", "families/*/pages/*", "report/published.json", "interactive/davis_sequences.csv")
 #: The most characters of what Codabench shows, beside the title.
 _NAME, _REWARD, _SHORT = 256, 256, 36
@@ -608,6 +612,7 @@ def _read_page_files(program: str, protocols: list[str]) -> dict[str, bytes]:
     for path in [*_module_files([_MAKER, *(name.name for name in imported)]), *beside]:
         paths[path] = folder / path.relative_to(_PACKAGE.parent)
     files = {target.as_posix(): path.read_bytes() for path, target in paths.items()}
+    files[(folder / _SCORERS.replace(".", "/") / "__init__.py").as_posix()] = _MOUNT.encode()
     return files | {(folder / _PACKAGE.name / name).as_posix(): data for name, data in toolkits.items()}
 
 

@@ -14,9 +14,6 @@ def main() -> None:
     """Write the page."""
     program = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path.append(os.path.join(program, "packages"))  # after the image's own
-    import segjudge
-
-    segjudge.__path__.append(program)  # which has the scorers
     from segjudge.scoring.report import make_stored_report
 
     request = json.load(sys.stdin)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from segjudge import evaluation_script
+import segjudge.evaluation_script
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SAMPLES_FOLDER = "examples"
 #: The installed scorers.
-_SCORERS = os.path.dirname(os.path.abspath(evaluation_script.__file__))
+_SCORERS = os.path.dirname(os.path.abspath(segjudge.evaluation_script.__file__))
 OUT = os.path.join("dist", "challenge_config.zip")
 _CHALLENGE_FILES = [key for key, field in CHALLENGE.items() if field.kind in FILES and field.kind != SCRIPT]
 _PHASE_FILES = [key for key, field in PHASE.items() if field.kind in FILES]

@@ -120,11 +120,11 @@ def find_bundle(path: str = "") -> BundleSource:
 
 def read_phases(text: bytes, subject: str) -> tuple[Phase, ...]:
     """The phases of the text of a `phases.py`, by the installed scorers' own classes."""
-    from segjudge import evaluation_script
+    import segjudge.evaluation_script
     from segjudge.evaluation_script.scoring.phase import Phase
 
-    module = ModuleType(f"{evaluation_script.__name__}.phases_of_a_bundle")
-    module.__package__ = evaluation_script.__name__
+    module = ModuleType(f"{segjudge.evaluation_script.__name__}.phases_of_a_bundle")
+    module.__package__ = segjudge.evaluation_script.__name__
     try:
         exec(compile(text, subject, "exec"), module.__dict__)  # noqa: S102 - the host's own table, as the worker does
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a host may have written
