@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from PIL import Image
 
 import segjudge
@@ -219,6 +220,7 @@ def test_a_pull_request_sees_what_grew_what_shrank_and_what_flipped(comparison: 
     assert "| leak | 0.000 | 0.146 | +0.146 ▲ grew |" in text
     assert "**2 of 3 sequences flipped**: 2 fell below one half, 0 rose to it or above." in text
     assert "| `crossing` | 0.942 | 0.407 | -0.536 |" in text
+    assert re.search(r", truth [0-9a-f]{12}</sub>", text)
     assert "| `solo` |" in text.partition("<details><summary>Those that changed most</summary>")[2]
     other_way = segjudge.compare({name: comparison.methods[name] for name in reversed(NAMES)}).markdown()
     assert "| leak | 0.146 | 0.000 | -0.146 ▼ shrank |" in other_way
@@ -401,6 +403,12 @@ def test_plots_draw_scores_comparisons_and_rankings(scored: dict[str, Scores], c
     assert figure.axes[0].title.get_window_extent().x0 >= 0
     ranking = segjudge.rank(scored)
     assert "does the method of ranking matter" in ranking.plot("methods").axes[0].get_title()
+    axes, spread = ranking.plot("stability").axes[0], ranking.tasks[0].stability
+    order = [ranking.tasks[0].scores.algorithms.index(label.get_text()) for label in axes.get_xticklabels()]
+    (ranges,) = (part for part in axes.collections if isinstance(part, LineCollection))
+    lows_and_highs = [[[column, spread[end][row]] for end in ("low", "high")] for column, row in enumerate(order)]
+    assert [segment.tolist() for segment in ranges.get_segments()] == lows_and_highs
+    assert list(axes.lines[-1].get_ydata()) == [spread["median"][row] for row in order]
     with pytest.raises(UsageError, match="there is no plot 'method'.*did you mean methods"):
         ranking.plot("method")
     with pytest.raises(UsageError, match="sequences have no J-Meen.*did you mean J-Mean"):

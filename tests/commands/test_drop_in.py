@@ -127,6 +127,7 @@ def same_images(ours: Any, theirs: Any) -> None:
     """Also what is read of the matching itself, which leaves the curves as they are."""
     curves = ours.eval
     assert len(ours.evalImgs) == len(theirs.evalImgs)
+    assert ours.evalImgs is ours.evalImgs, "matched once"
     for mine, other in zip(ours.evalImgs, theirs.evalImgs):
         assert (mine is None) == (other is None)
         for key in other or ():

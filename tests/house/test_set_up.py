@@ -346,6 +346,26 @@ def test_an_environment_whose_python_is_gone_is_made_again(fresh: Checkout) -> N
     assert "Setting up" not in fresh.run()
 
 
+def test_a_program_keeps_the_environment_that_was_marked_before_it_replaced_the_process(tmp_path: Path) -> None:
+    (tmp_path / "in-use").touch()
+    code = (
+        "import os, sys; from segjudge.set_up.environment import mark_in_use; mark_in_use(sys.argv[1]);"
+        "os.execv(sys.executable, [sys.executable, '-c', 'print(flush=True); input()'])"
+    )
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as program,
+        open(tmp_path / "in-use", "rb") as used,
+    ):
+        assert program.stdout is not None
+        program.stdout.readline()
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        program.communicate(b"\n")
+        fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 @pytest.mark.long
 def test_environments_of_the_older_layout_stay_while_they_are_used(fresh: Checkout) -> None:
     old = fresh.folder / ".environments/toolkit-0123456789ab"

@@ -230,6 +230,13 @@ def test_moments_are_told_apart_by_kind_size_and_absence() -> None:
 def test_classes_taken_for_others_are_counted() -> None:
     pictures = draw({"cat": [("aaaa.C", "AAAAb.")]})
     assert pictures.confusions == {(0, 1): 1, (1, -1): 1, (-1, 0): 1}
+    assert draw({"cat": [("a.C", "A.C")] * 2}).confusions == {(0, 1): 2, (1, 1): 2}
+
+
+def test_a_frame_loses_the_share_of_its_segments_that_is_wrong() -> None:
+    pictures = draw({"cat": [("AA..", "AA.."), ("AA..", "...."), ("AABB", "AA.."), ("AA..", "AA.B")]})
+    about, _ = decoded(pictures.player.streams["val/cat/0"])
+    assert about["loss"] == pytest.approx([0, 1, 1 / 3, 1 / 3], abs=1e-3)
 
 
 def test_units_that_lost_nothing_are_not_drawn() -> None:

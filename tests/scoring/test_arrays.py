@@ -266,6 +266,7 @@ def test_names_are_the_same_in_every_unicode_form() -> None:
         [np.float32(k) for k in range(96, 105)],
         [f"{k}.50" for k in range(96, 105)],
         [10.0**k for k in range(14, 23)],
+        [-7, 2, 10, "100", "1x", "a", "a10", "a2", "b"],
     ],
 )
 def test_frames_are_in_the_order_of_their_numbers(names: list[Any]) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from segjudge.cli import main
 from segjudge.platforms.evalai.bundle.build import read_config
 from segjudge.platforms.evalai.bundle.fields import SCHEMA_PATH, json_schema
 from tests.builders import ROOT
@@ -24,6 +27,12 @@ def as_an_editor_reads(node: Any) -> Any:
 
 def test_the_published_schema_is_the_tables() -> None:
     assert (ROOT / SCHEMA_PATH).read_text(encoding="utf-8") == json_schema(), "run: ./run.sh schema"
+
+
+def test_the_command_says_where_it_wrote_the_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "--out", str(tmp_path / "config.json")]) == 0
+    assert (tmp_path / "config.json").read_text(encoding="utf-8") == json_schema()
+    assert capsys.readouterr().out == f"{os.path.relpath(tmp_path / 'config.json')}\n"
 
 
 def test_the_demos_config_fulfils_it() -> None:
