@@ -213,6 +213,20 @@ def test_train_ids_and_texts_of_other_images_are_named(tmp_path: Path) -> None:
         segjudge.score(files, truth, SAFE, strict=True)
 
 
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        ("a", r"has no text for 1 of 2 images: b_000000_000019\. Send"),
+        ("ac", r"1 of 2 images: b_000000_000019; of no image of the truth: c_000000_000019_pred\. Send"),
+        ("cd", r"2 of 2 images: a_\w+, b_\w+; of no image of the truth: c_\w+, d_\w+\. Send"),
+    ],
+)
+def test_texts_that_are_missing_are_named_beside_those_of_other_images(texts: str, words: str, tmp_path: Path) -> None:
+    truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)), b=boxed((26000, 0, 10)))
+    with pytest.raises(SubmissionError, match=words):
+        score(sent(tmp_path / "s", **{city: [] for city in texts}), truth)
+
+
 def read(folder: Path, subset: str = "") -> InstanceTruth:
     (truth,) = open_instances(TruthSource(str(folder), subset=subset)).splits.values()
     return truth
