@@ -141,12 +141,14 @@ def test_frames_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
     depth = generator.choice([1, 2, 4, 8, 8, 8])
     frames = [f"{k:05d}" for k in range(generator.randrange(1, 5))]
     files = {name: encoded(blobs(generator, size, 2**depth - 1), depth, generator) for name in frames}
+    labels = blobs(generator, size, 255).astype(np.uint16) + generator.choice([0, 0, 1])
 
     def stacks() -> Any:
         problems = Problems()
         images = LabelImages(Memory(files), {name: name for name in frames})  # type: ignore[arg-type]
         first = plain(images.stacks(frames, size, problems))
-        return first, plain(images.stacks(frames[:1], size, problems)), problems.count  # its memory is used again
+        again = plain(images.stacks(frames[:1], size, problems))  # its memory is used again
+        return first, again, plain(backend().pack_labels(labels)), problems.count
 
     by_kernel, by_numpy = switch(stacks)
     assert by_kernel == by_numpy
