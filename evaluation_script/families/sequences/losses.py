@@ -116,8 +116,7 @@ def _boundary_losses(window: _ObjectWindow, near: _Words) -> Tuple[Array, Array]
     open_truth = window.truth_boundary & ~_grow(window.prediction_boundary, window.radius)
     open_prediction = window.prediction_boundary & ~near
     some_truth, some_prediction = np.maximum(of_truth, 1), np.maximum(of_prediction, 1)
-    recall = np.where(of_truth > 0, 1 - _count(open_truth) / some_truth, 0)
-    precision = np.where(of_prediction > 0, 1 - _count(open_prediction) / some_prediction, 0)
+    recall, precision = 1 - _count(open_truth) / some_truth, 1 - _count(open_prediction) / some_prediction
     both = precision + recall
     weight = np.where(both > 0, precision / np.where(both > 0, both, 1), 0.5)
     weight = np.where((of_truth > 0) & (of_prediction > 0), weight, of_truth > 0)
