@@ -1,5 +1,6 @@
 """What a request handler is given: the services, created once, and a request with its user and its fields."""
 
+import json
 import math
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
@@ -24,7 +25,7 @@ from .report_pages import ReportPages
 from .store import Store
 from .stored_files import FileStore
 from .submissions import VISIBILITY, MessageQueues, Submissions
-from .wire import JsonObject, Refusal, check_text, parse_json
+from .wire import JsonObject, Refusal
 
 
 class Services:
@@ -142,7 +143,7 @@ class UserRequest(Request):
                     else:
                         self.fields[key] = value
             elif kind == "application/json":
-                self.fields = parse_json(await self.body())
+                self.fields = _parse_json(await self.body())
         except (HTTPException, MultiPartException, LookupError, UnicodeError) as error:
             words = getattr(error, "detail", error)
             is_api = self.url.path.startswith("/api/")
@@ -150,7 +151,7 @@ class UserRequest(Request):
             raise Refusal(getattr(error, "status_code", 400), {"detail": text}) from None
         except ClientDisconnect:
             raise Refusal(400, {"detail": "The upload broke off."}) from None
-        check_text([self.fields, [value for _, value in self.form_data.multi_items()]])
+        _check_text([self.fields, [value for _, value in self.form_data.multi_items()]])
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the body; refuses one that is larger than its limit."""
@@ -164,6 +165,33 @@ class UserRequest(Request):
     def _too_large(self) -> Refusal:
         words = f"The body is larger than {self._limits.bytes >> 10} kB, which is more than this takes."
         return Refusal(413, {"detail": words})
+
+
+def _parse_json(body: bytes) -> JsonObject:
+    """Return the object of a body that claims to be JSON; an empty body has none of its fields."""
+    try:
+        data = json.loads(body) if body.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise Refusal(400, {"detail": f"JSON parse error - {error}"}) from None
+    if not isinstance(data, dict):
+        raise Refusal(400, {"detail": "JSON parse error - an object is expected"})
+    return data
+
+
+def _check_text(value: object) -> None:
+    """Refuse half characters wherever they stand: no database keeps them, and no answer could repeat them."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [*item, *item.values()]
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, str):
+            try:
+                item.encode("utf-8")
+            except UnicodeEncodeError:
+                raise Refusal(400, {"detail": f"A text holds half a character: {ascii(item)[:100]}"}) from None
 
 
 # ── endpoints ───────────────────────────────────────────────────────────────
@@ -199,7 +227,7 @@ class Endpoint:
 
     def _open(self, request: UserRequest) -> None:
         request.scope["user"] = self.identify(request)
-        check_text([request.path_params, dict(request.query_params)])
+        _check_text([request.path_params, dict(request.query_params)])
 
     def _respond(self, request: UserRequest) -> Response:
         with request.services.store.share_reads():

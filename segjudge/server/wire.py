@@ -1,7 +1,6 @@
-"""What goes over the wire: JSON and texts, refusals in EvalAI's words, and moments in its notation."""
+"""What goes over the wire: refusals in EvalAI's words, texts, and moments in its notation."""
 
 import datetime
-import json
 from typing import Any
 
 from segjudge.platforms.evalai.bundle.fields import as_datetime
@@ -19,33 +18,6 @@ class Refusal(Exception):
         super().__init__(str(body))
         self.status, self.headers = status, headers
         self.body: JsonObject = {"error": body} if isinstance(body, str) else body
-
-
-def parse_json(body: bytes) -> JsonObject:
-    """Return the object of a body that claims to be JSON; an empty body has none of its fields."""
-    try:
-        data = json.loads(body) if body.strip() else {}
-    except (ValueError, RecursionError) as error:
-        raise Refusal(400, {"detail": f"JSON parse error - {error}"}) from None
-    if not isinstance(data, dict):
-        raise Refusal(400, {"detail": "JSON parse error - an object is expected"})
-    return data
-
-
-def check_text(value: object) -> None:
-    """Refuse half characters wherever they stand: no database keeps them, and no answer could repeat them."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            waiting += [*item, *item.values()]
-        elif isinstance(item, list):
-            waiting += item
-        elif isinstance(item, str):
-            try:
-                item.encode("utf-8")
-            except UnicodeEncodeError:
-                raise Refusal(400, {"detail": f"A text holds half a character: {ascii(item)[:100]}"}) from None
 
 
 def clean(value: object) -> str:
