@@ -25,8 +25,8 @@ from segjudge.evaluation_script.scoring.scorer import Scorer, read_truth
 from segjudge.families import FamilyTools, tools_of
 from segjudge.families.truths import TruthSource, pack_truth
 from segjudge.system.errors import UsageError
+from segjudge.system.files import open_draft
 
-from .drafts import open_draft
 from .lock import FILE as LOCK
 from .lock import lock_line, plugin_lines
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS
 from segjudge.system.errors import UsageError
+from segjudge.system.files import open_draft
 from segjudge.system.plugins import TOOLKITS, UPLOADS
 
-from .drafts import open_draft
 from .lock import FILE as LOCK
 from .lock import lock_line
 

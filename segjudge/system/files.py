@@ -1,5 +1,5 @@
-"""A folder that one process has for itself, files that are written in one step, where files may be written, and how
-addresses are shown.
+"""A folder that one process has for itself, files and folders that are written in one step, where files may be
+written, and how addresses are shown.
 """
 
 import errno
@@ -17,6 +17,8 @@ from segjudge.evaluation_script.files.packed import NotWritten, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.errors import UsageError
 
+#: What the name of a folder begins with while it is made.
+_DRAFT = ".new-"
 #: Bytes of a file's name that come from one name.
 _NAME_BYTES = 120
 #: Files of these kinds may be renewed in a folder of results: no reader takes them, and the official tools write them.
@@ -197,3 +199,28 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """Open a text file that takes its place whole when the block ends, and not at all when it fails."""
     with replace_file(os.fspath(path)) as partial, open(partial, "w", encoding="utf-8") as file:
         yield file
+
+
+@contextmanager
+def open_draft(folder: str) -> Iterator[str]:
+    """Give a folder to write into, which becomes this one in one step; UsageError where there is something already."""
+    import tempfile
+
+    target = os.path.abspath(folder)
+    if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
+        raise UsageError(f"{folder}: is there already, and nothing in it is written over; name another folder")
+    target = os.path.realpath(target)  # a link to an empty folder stays
+    above = os.path.dirname(target)
+    try:
+        make_folder(above)
+        with tempfile.TemporaryDirectory(dir=above, prefix=_DRAFT) as temporary:
+            draft = os.path.join(temporary, "draft")
+            os.mkdir(draft)
+            yield draft
+            os.replace(draft, target)
+    except NotWritten:
+        raise
+    except OSError as error:
+        if error.filename and _DRAFT not in str(error.filename):
+            raise HostError(f"{error.filename}: cannot be read ({error.strerror})") from None
+        raise NotWritten(error.errno, error.strerror, folder) from None
