@@ -161,7 +161,8 @@ def test_time_runs_from_the_first_scribbles_to_the_last_byte(root: Path) -> None
 def test_a_repeat_changes_nothing_and_another_body_is_refused(root: Path) -> None:
     with served(hosting(root)) as address:
         wired = Wire(address).begun().handed()
-        assert [wired.post(wire_format.INTERACTION, wired.masks()).status_code for _ in range(3)] == [204] * 3
+        answers = [wired.post(wire_format.INTERACTION, wired.masks()) for _ in range(3)]
+        assert [(answer.status_code, wire_format.LATE in answer.headers) for answer in answers] == [(204, False)] * 3
         other = wired.post(wire_format.INTERACTION, wired.masks(np.zeros(SHAPE, int)))
         assert (other.status_code, other.json()["error"]) == (409, "RuntimeError")
         assert "those that are due are for ['box', 1, 2]" in other.json()["message"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import shutil
 import zipfile
@@ -271,6 +272,7 @@ ODD: dict[str, tuple[int, Any]] = {
             "nul": "a\0b", "surrogate": "\ud800",
         }.items()
     },
+    "fact-sheet-with-a-date": (18, lambda c: c.update(fact_sheet=datetime.date(2026, 1, 1))),
     "nul-in-the-name-of-a-question": (18, lambda c: c.update(fact_sheet=question("", "q\0"))),
     "a-half-character": (9, lambda c: c.update(title="a\udc00")),
 }  # fmt: skip

@@ -295,6 +295,24 @@ def answer_to_update(path: str, *, approved: bool) -> str:
         return refusal(list(check_server_rules(opened, state)))
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "gone", "row"),
+    [
+        (("dataset_splits", 0, "name"), "x" * 300, "Dataset split 1 not", "Invalid dataset split id 1 found in"),
+        ((*SCHEMA, "default_order_by"), "nope", "The leaderboard with ID: 1 not", "Invalid leaderboard id 1 found in"),
+        ((*PHASE, "name"), "x" * 300, "Challenge phase 4 not", "Invalid phased id 4 found in"),
+    ],
+    ids=["split", "leaderboard", "phase"],
+)
+def test_what_an_update_refuses_is_as_good_as_gone_for_all_that_names_it(
+    place: tuple[Any, ...], value: str, gone: str, row: str, bundle: dict[str, bytes], tmp_path: Path
+) -> None:
+    answer = answer_to_update(written(bundle, tmp_path, (place, value)), approved=True)
+    assert f"ERROR: {gone} found in config. Deletion of " in answer
+    assert f"ERROR: {row} challenge phase split 1." in answer
+    assert "approved by an admin" not in answer
+
+
 def test_an_update_is_refused_row_by_row_in_the_servers_order(bundle: dict[str, bytes], tmp_path: Path) -> None:
     """Words of the real server: it compares a row with its own before it looks the ids up, and last what is lost."""
     answer = answer_to_update(written(bundle, tmp_path, ((*ROW, "leaderboard_id"), 99)), approved=True).splitlines()
