@@ -1,6 +1,6 @@
 """Cells in single images: the average precision of label maps, as Cellpose and those beside it report it.
 
-The contract is the row of the registry and the modules that the toolkit's mirror works with: `counting` and `files`.
+The contract is the row of the registry and the modules that the toolkit's mirror works with: `engine` and `files`.
 The rest is reached through the engine.
 """
 
@@ -9,6 +9,6 @@ from __future__ import annotations
 from ..base.family import Family
 from .protocols import LAYOUT, MICROSCOPY_PROTOCOLS
 
-__all__ = ["FAMILY", "counting", "files"]
+__all__ = ["FAMILY", "engine", "files"]
 
 FAMILY = Family("microscopy", MICROSCOPY_PROTOCOLS, ("sequences",), (LAYOUT,))

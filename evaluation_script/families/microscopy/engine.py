@@ -1,31 +1,63 @@
-"""How cells in images are scored: AP of each image, then the mean over images."""
+"""How cells in images are scored: cells of both sides are matched, AP of each image, then the mean over images."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
 from ...files.problems import Problems, name_list, quantity, verb
 from ...masks.backend import backend
-from ...masks.overlaps import LabelMap
+from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key
 from ...masks.stack import Array
 from ..base.family import Values
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
-from .counting import (
-    COLUMNS,
-    IN_TRUTH,
-    PREDICTED,
-    PREDICTED_BACKGROUND,
-    SHARING,
-    TRUTH_BACKGROUND,
-    count_image,
-    list_mistakes,
-    measure_images,
-)
 from .files import MicroscopySubmission, read_truth
 from .protocols import THRESHOLDS, MicroscopyProtocol
+
+#: The columns of `image`: cells, whether any pixel is background, and pairs of cells that share a pixel.
+_IN_TRUTH, _PREDICTED, _TRUTH_BACKGROUND, _PREDICTED_BACKGROUND, _SHARING = range(5)
+_COLUMNS = 5
+
+
+def count_image(pairs: LabelPairs) -> Dict[str, Array]:
+    """Return the tables of an image, by the pixels that pairs of labels share.
+
+    The script takes the assignment with the most matches.  From an IoU of one half on, a cell has several partners only
+    where each is exactly a half of it, and they have no other partner; so each group of partners has one match.
+    """
+    (true, areas), (predicted, sizes) = (sum_by_key(side, pairs.pixels) for side in (pairs.truth, pairs.prediction))
+    cells = (pairs.truth > 0) & (pairs.prediction > 0)
+    rows, columns = np.searchsorted(true, pairs.truth[cells]), np.searchsorted(predicted, pairs.prediction[cells])
+    shared = pairs.pixels[cells]
+    ious = shared / (areas[rows] + sizes[columns] - shared)
+    matches = []
+    for threshold in THRESHOLDS.values():
+        near = ious >= threshold
+        matches.append(len(np.unique(rows[near])) + len(np.unique(columns[near])) - np.count_nonzero(near))
+    counts = [np.count_nonzero(true), np.count_nonzero(predicted), (true == 0).sum(), (predicted == 0).sum(), len(ious)]
+    return {"image": np.array(counts, np.int64), "matches": np.array(matches, np.int64)}
+
+
+def list_mistakes(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Tuple[Array, Array, Array]:
+    """Return TP, FP and FN of each image (rows) at each threshold."""
+    images, matches = accumulator.stack("image"), accumulator.stack("matches")
+    truth, predicted = images[:, [_IN_TRUTH]], images[:, [_PREDICTED]]
+    if accumulator.protocol.as_script:
+        truth = truth + images[:, [_TRUTH_BACKGROUND]] - 1
+        predicted = predicted + images[:, [_PREDICTED_BACKGROUND]] - 1
+        matches = np.where(predicted > 0, matches, 0)
+    return matches, predicted - matches, truth - matches
+
+
+def _measure_images(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Array:
+    """Return AP of each image (rows) at each threshold, not a number where it is undefined."""
+    kind = np.float32 if accumulator.protocol.as_script else np.float64
+    hits, surplus, missed = list_mistakes(accumulator)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precisions: Array = hits.astype(kind) / (hits + surplus + missed).astype(kind)
+    return precisions
 
 
 def _count(unit: Unit, submission: MicroscopySubmission) -> UnitCounts:
@@ -44,7 +76,7 @@ def _name_values(numbers: Array) -> Values:
 
 def _values(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Values:
     """Return the means over images; but for the script, over those that have a value."""
-    precisions = measure_images(accumulator)
+    precisions = _measure_images(accumulator)
     if not accumulator.protocol.as_script:
         precisions = precisions[np.isfinite(precisions[:, 0])]
     return _name_values(precisions.mean(axis=0)) if len(precisions) else dict.fromkeys(THRESHOLDS)
@@ -56,14 +88,14 @@ def _tables(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Dict[str, List[
     return {
         "images": [
             {"name": name, **_name_values(row), **dict(zip(("TP", "FP", "FN"), counts))}
-            for name, row, counts in zip(accumulator.names, measure_images(accumulator), mistakes)
+            for name, row, counts in zip(accumulator.names, _measure_images(accumulator), mistakes)
         ]
     }
 
 
 def _shapes(_protocol: MicroscopyProtocol, _facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of what is counted in an image."""
-    return {"image": (COLUMNS,), "matches": (len(THRESHOLDS),)}
+    return {"image": (_COLUMNS,), "matches": (len(THRESHOLDS),)}
 
 
 def _oddities(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
@@ -71,9 +103,9 @@ def _oddities(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
     images = accumulator.stack("image")
     totals = images.sum(axis=0)
     notes: List[str] = []
-    if totals[IN_TRUTH] and not totals[SHARING]:
+    if totals[_IN_TRUTH] and not totals[_SHARING]:
         notes.append("not one cell overlaps a prediction: check which image each belongs to")
-    elif totals[IN_TRUTH] > len(images) and images[:, PREDICTED].max() == 1:
+    elif totals[_IN_TRUTH] > len(images) and images[:, _PREDICTED].max() == 1:
         notes.append("no image has more than one label: check that each cell has a number of its own")
 
     as_script = accumulator.protocol.as_script
@@ -85,9 +117,9 @@ def _oddities(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
             notes.append(f"{quantity(len(chosen), 'image')} {be} without {lacking}{fate}: {name_list(chosen)}")
 
     fate = ", which leaves AP undefined" if as_script else " and in no mean"
-    note(images[:, IN_TRUTH] + images[:, PREDICTED] == 0, "a cell on either side", fate)
+    note(images[:, _IN_TRUTH] + images[:, _PREDICTED] == 0, "a cell on either side", fate)
     if as_script:
-        full = (images[:, [TRUTH_BACKGROUND, PREDICTED_BACKGROUND]] == 0).any(axis=1)
+        full = (images[:, [_TRUTH_BACKGROUND, _PREDICTED_BACKGROUND]] == 0).any(axis=1)
         note(full, "background on one side", ", where the script counts a cell less")
     return notes
 

@@ -1,7 +1,7 @@
 """Objects in pictures that an expression refers to: RefCOCO, gRefCOCO, ReasonSeg.
 
-The contract is the row of the registry and the modules that the toolkit's mirror works with: `protocols`,
-`submission` and `counting`.  The rest is reached through the engine.
+The contract is the row of the registry and the modules that the toolkit's mirror works with: `engine`,
+`protocols` and `submission`.  The rest is reached through the engine.
 """
 
 from __future__ import annotations
@@ -9,6 +9,6 @@ from __future__ import annotations
 from ..base.family import Family
 from .protocols import REFERRING_PROTOCOLS
 
-__all__ = ["FAMILY", "counting", "protocols", "submission"]
+__all__ = ["FAMILY", "engine", "protocols", "submission"]
 
 FAMILY = Family("referring", REFERRING_PROTOCOLS, ("sequences",), ("refcoco", "grefcoco", "reasonseg"))

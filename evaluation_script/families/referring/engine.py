@@ -1,4 +1,7 @@
-"""How answers are scored: IoU by sample, IoU of all pixels, and whether it is known that there is a target."""
+"""How answers are scored: IoU by sample, IoU of all pixels, and whether it is known that there is a target.
+
+What is counted in a sample comes first: its target, its answer and what they share, in pixels that are not ignored.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,73 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 
+from ...masks.backend import backend
 from ...masks.stack import Array
 from ..base.family import Values
-from ..base.units import Shapes, UnitAccumulator, unit_engine
-from . import counting
-from .counting import EPSILON, count, ious_of, overlaps_of
+from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .protocols import GREFCOCO, REFCOCO, ReferringProtocol
 from .submission import ReferringSubmission
 from .truth import read_truth
+
+#: Columns of a sample: its kind of query, whether it has a target, whether the answer says that there is none; pixels
+#: of the target, of the answer's mask as it was sent, and of both.
+GROUP, TARGET, WITHDRAWN, TRUTH_AREA, ANSWER_AREA, SHARED = range(6)
+_COLUMNS = 6
+#: What LISA adds to each union, and to the number of samples.
+_EPSILON = 1e-5
+
+
+def _count(unit: Unit, submission: ReferringSubmission) -> UnitCounts:
+    """Count a sample."""
+    (frame,) = unit.load()
+    answer = submission.answer(unit.name)
+    pixels = count_pixels(frame, answer.text, answer.area)
+    row = [unit.facts["group"], int(unit.facts["target"]), int(answer.is_withdrawn), *pixels]
+    return UnitCounts(unit.name, {"sample": np.array(row, np.int64)})
+
+
+def count_pixels(frame: TruthFrame, answer: str, answer_area: int) -> List[int]:
+    """Return the pixels of the target, of an answer that has so many, and of both, without what is ignored."""
+    ((target, area, ignored),) = frame.rows
+    count_shared = backend().count_shared_pixels
+    counted = answer_area - (count_shared(answer, ignored) if ignored and answer_area else 0)
+    return [area, counted, count_shared(answer, target) if area and counted else 0]
+
+
+def _overlaps_of(samples: Array, *, official: bool) -> Array:
+    """Return columns for each sample: the shared pixels, those of the union, and the IoU, with 0 where it has no union.
+
+    A withdrawn mask is empty, but by the official rules for the union of a sample with a target.
+    """
+    has_target, is_withdrawn = samples[:, TARGET] > 0, samples[:, WITHDRAWN] > 0
+    shared = np.where(is_withdrawn, 0, samples[:, SHARED])
+    answered = np.where(is_withdrawn, 0, samples[:, ANSWER_AREA])
+    union = samples[:, TRUTH_AREA] + answered - shared
+    if official:
+        whole = samples[:, TRUTH_AREA] + samples[:, ANSWER_AREA] - samples[:, SHARED]
+        union = np.where(has_target & is_withdrawn, whole, union)
+    iou = shared / np.maximum(union, 1)
+    return np.stack([shared, union, iou], axis=1)
+
+
+def ious_of(samples: Array, protocol: ReferringProtocol) -> Array:
+    """Return the IoU of each sample as its mean takes them; what is rightly empty has 1 where the rules say so."""
+    ious = _overlaps_of(samples, official=protocol.official)
+    iou: Array = ious[:, 2]
+    has_target, is_withdrawn = samples[:, TARGET] > 0, samples[:, WITHDRAWN] > 0
+    if protocol.form == REFCOCO:
+        return iou
+    if protocol.form == GREFCOCO:
+        rejected = ~has_target & is_withdrawn
+        if protocol.official:
+            return np.where(rejected, 1.0, iou)
+        return np.where(rejected | (has_target & (ious[:, 1] == 0)), 1.0, iou)
+    if protocol.official:
+        shared, union = ious[:, 0].astype(np.float32), ious[:, 1].astype(np.float32)
+        quotients: Array = shared / (union + np.float32(_EPSILON)) + (union == 0).astype(np.float32)
+        return quotients
+    return np.where(ious[:, 1] == 0, 1.0, iou)
+
 
 #: A sample is precise from this IoU on.
 _THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -24,7 +86,7 @@ _LEAST = 1e-10
 def _measure_samples(samples: Array, protocol: ReferringProtocol) -> Values:
     """Return all metrics of some samples, also those that the benchmark does not report."""
     ious = ious_of(samples, protocol)
-    overlaps = overlaps_of(samples, official=protocol.official)
+    overlaps = _overlaps_of(samples, official=protocol.official)
     if protocol.form == REFCOCO:
         values = {"oIoU": _divide(overlaps[:, 0].sum(), overlaps[:, 1].sum()), "mIoU": _mean(ious)}
         return {**values, **{f"P@{threshold}": _mean(ious >= threshold) for threshold in _THRESHOLDS}}
@@ -32,7 +94,7 @@ def _measure_samples(samples: Array, protocol: ReferringProtocol) -> Values:
         if protocol.official:
             return _measure_as_lisa(ious, overlaps)
         return {"gIoU": _mean(ious), "cIoU": _divide(overlaps[:, 0].sum(), overlaps[:, 1].sum())}
-    has_target, is_withdrawn = samples[:, counting.TARGET] > 0, samples[:, counting.WITHDRAWN] > 0
+    has_target, is_withdrawn = samples[:, TARGET] > 0, samples[:, WITHDRAWN] > 0
     values = {
         "gIoU": _mean(ious),
         "cIoU": _divide(overlaps[:, 0].sum(), overlaps[:, 1].sum()),
@@ -52,7 +114,7 @@ def _measure_as_lisa(ious: Array, overlaps: Array) -> Values:
         np.add.accumulate(column.astype(np.float32), dtype=np.float32)[-1]
         for column in (ious, overlaps[:, 0], overlaps[:, 1])
     )
-    g_iou = total / np.float32(len(ious) + EPSILON)
+    g_iou = total / np.float32(len(ious) + _EPSILON)
     return {"gIoU": float(g_iou), "cIoU": float(shared / (union + np.float32(_LEAST)))}
 
 
@@ -75,7 +137,7 @@ def _tables(accumulator: UnitAccumulator[ReferringProtocol]) -> Dict[str, List[D
     protocol, samples = accumulator.protocol, accumulator.stack("sample")
     rows = []
     for index, (name,) in enumerate(accumulator.facts["subsets"]):
-        own = samples[samples[:, counting.GROUP] == index]
+        own = samples[samples[:, GROUP] == index]
         rows.append({"name": name, **_measure_samples(own, protocol), "samples": len(own)})
     return {
         "queries": rows,
@@ -84,18 +146,18 @@ def _tables(accumulator: UnitAccumulator[ReferringProtocol]) -> Dict[str, List[D
 
 
 def _shapes(_protocol: ReferringProtocol, _facts: Dict[str, Any]) -> Shapes:
-    return {"sample": (counting.COLUMNS,)}
+    return {"sample": (_COLUMNS,)}
 
 
 def _oddities(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
     totals = (accumulator.stack("sample") > 0).sum(axis=0)
-    if not totals[counting.TRUTH_AREA] or totals[counting.SHARED]:
+    if not totals[TRUTH_AREA] or totals[SHARED]:
         return []
-    if not totals[counting.ANSWER_AREA]:
+    if not totals[ANSWER_AREA]:
         return ["all masks are empty: check what was sent"]
     return ["not one mask overlaps its target: check which sample each belongs to"]
 
 
 ENGINE = unit_engine(
-    read_truth, ReferringSubmission, count, _values, _tables, _shapes, _oddities, facts={"subsets": (str,)}
+    read_truth, ReferringSubmission, _count, _values, _tables, _shapes, _oddities, facts={"subsets": (str,)}
 )

@@ -27,7 +27,7 @@ class _MicroscopyTools(UnitTools):
         """Measure what each image takes from AP50: the cells that are missed, and those that are surplus."""
         import numpy as np
 
-        from segjudge.evaluation_script.families.microscopy.counting import list_mistakes
+        from segjudge.evaluation_script.families.microscopy.engine import list_mistakes
 
         hits, surplus, missed = (table[:, 0] for table in list_mistakes(accumulator))
         cells = hits + surplus + missed

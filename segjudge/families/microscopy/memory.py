@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from segjudge.evaluation_script.families.base.units import UnitCounts
-from segjudge.evaluation_script.families.microscopy.counting import count_image
+from segjudge.evaluation_script.families.microscopy.engine import count_image
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array

@@ -40,25 +40,25 @@ class _ReferringTools(UnitTools):
         """
         import numpy as np
 
-        from segjudge.evaluation_script.families.referring import counting
+        from segjudge.evaluation_script.families.referring import engine
 
         samples = accumulator.stack("sample")
-        has_pixels = samples[:, counting.TRUTH_AREA] > 0
-        has_target = has_pixels | ((samples[:, counting.TARGET] > 0) & (accumulator.protocol.form != REASONSEG))
+        has_pixels = samples[:, engine.TRUTH_AREA] > 0
+        has_target = has_pixels | ((samples[:, engine.TARGET] > 0) & (accumulator.protocol.form != REASONSEG))
         kind = np.select(
             [
                 ~has_target,
-                samples[:, counting.WITHDRAWN] > 0,
-                samples[:, counting.ANSWER_AREA] == 0,
-                samples[:, counting.SHARED] == 0,
+                samples[:, engine.WITHDRAWN] > 0,
+                samples[:, engine.ANSWER_AREA] == 0,
+                samples[:, engine.SHARED] == 0,
             ],
             [0, 1, 2, 3],
             4,
         )
-        costs = (1 - counting.ious_of(samples, accumulator.protocol).astype(float)) / max(len(samples), 1)
+        costs = (1 - engine.ious_of(samples, accumulator.protocol).astype(float)) / max(len(samples), 1)
         by_unit = np.where(kind[:, None] == np.arange(5), costs[:, None], 0.0)
         by_group = np.zeros((len(accumulator.facts["subsets"]), 5))
-        np.add.at(by_group, samples[:, counting.GROUP], by_unit)
+        np.add.at(by_group, samples[:, engine.GROUP], by_unit)
         kinds = {
             "false alarm": "something was answered where there is nothing",
             "withdrawn": "there is a target, and the answer says that there is none",
@@ -72,7 +72,7 @@ class _ReferringTools(UnitTools):
         return "mIoU" if protocol.form == REFCOCO else "gIoU", "samples"
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
-        from segjudge.evaluation_script.families.referring.counting import TARGET, WITHDRAWN
+        from segjudge.evaluation_script.families.referring.engine import TARGET, WITHDRAWN
         from segjudge.report.page import make_list
 
         verdict, *sections = super().make_sections(inputs, report, options)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCounts, no_pixels
-from segjudge.evaluation_script.families.referring.counting import count_pixels
+from segjudge.evaluation_script.families.referring.engine import count_pixels
 from segjudge.evaluation_script.families.referring.protocols import GREFCOCO, ReferringProtocol
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.families.base.memory import (

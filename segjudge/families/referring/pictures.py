@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit
-from segjudge.evaluation_script.families.referring.counting import count_pixels
+from segjudge.evaluation_script.families.referring.engine import count_pixels
 from segjudge.evaluation_script.families.referring.submission import ReferringSubmission
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.families.base.pictures import SeenFrame, UnitPainter, paint_mask, side_of_one

@@ -40,8 +40,14 @@ class _ScanTools(UnitTools):
         """
         import numpy as np
 
-        from segjudge.evaluation_script.families.scans.counting import IOU, MATCHED, MISSED, SURPLUS, sum_confusion
-        from segjudge.evaluation_script.families.scans.engine import measure_classes
+        from segjudge.evaluation_script.families.scans.engine import (
+            IOU,
+            MATCHED,
+            MISSED,
+            SURPLUS,
+            measure_classes,
+            sum_confusion,
+        )
 
         protocol, units = accumulator.protocol, accumulator.complete_counts()
         measures = measure_classes(accumulator)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from segjudge.evaluation_script.families.base.units import UnitCounts
-from segjudge.evaluation_script.families.scans.counting import count_scan
+from segjudge.evaluation_script.families.scans.engine import count_scan
 from segjudge.evaluation_script.families.scans.files import check_labels
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array

@@ -16,7 +16,7 @@ from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.base.reports import bounds_of
 from segjudge.evaluation_script.families.base.units import UnitTruth
-from segjudge.evaluation_script.families.microscopy.counting import count_image, list_mistakes
+from segjudge.evaluation_script.families.microscopy.engine import count_image, list_mistakes
 from segjudge.evaluation_script.families.microscopy.files import read_truth
 from segjudge.evaluation_script.families.microscopy.protocols import THRESHOLDS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError

@@ -16,7 +16,7 @@ import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.base.units import UnitTruth
-from segjudge.evaluation_script.families.saliency import weighting
+from segjudge.evaluation_script.families.saliency import counting
 from segjudge.evaluation_script.families.saliency.counting import count_map
 from segjudge.evaluation_script.families.saliency.files import read_truth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
@@ -106,11 +106,11 @@ def test_errors_are_shared_as_scipy_finds_the_nearest(
     right = truth.sum() - inside
     precision, recall = right / (right + outside), 1 - inside / truth.sum()
     expected = 2 * precision * recall / (precision + recall)
-    assert weighting.measure_weighted(values, truth, levels) == pytest.approx(expected, **EXACT)
+    assert counting._measure_weighted(values, truth, levels) == pytest.approx(expected, **EXACT)
 
 
 def test_beyond_the_reach_weights_are_two() -> None:
-    assert weighting._weights()[-1] == pytest.approx(2, abs=1e-15)
+    assert counting._weights()[-1] == pytest.approx(2, abs=1e-15)
 
 
 # ── the safe rules ──────────────────────────────────────────────────────────

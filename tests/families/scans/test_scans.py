@@ -13,7 +13,7 @@ import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
-from segjudge.evaluation_script.families.scans.counting import BITS
+from segjudge.evaluation_script.families.scans.engine import _BITS
 from segjudge.evaluation_script.families.scans.files import read_truth
 from segjudge.evaluation_script.families.scans.protocols import SCAN_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
@@ -51,7 +51,7 @@ def scans(kind: str, **points: Any) -> dict[str, bytes]:
 
 
 def thing(label: int, number: int, points: int) -> list[int]:
-    return [label | number << BITS] * points
+    return [label | number << _BITS] * points
 
 
 def scored(tmp_path: Path, truth: Any, sent: Any, protocol: str) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def test_points_in_memory_score_as_files(protocol: str, tmp_path: Path) -> None:
     draw = np.random.default_rng(3)
     labels = np.array([0, 10, 252, 11, 40, 60, 70, 99])
     truth, sent = (
-        {name: np.repeat(draw.choice(labels, 20) | draw.integers(0, 3, 20) << BITS, 40) for name in ("a", "b")}
+        {name: np.repeat(draw.choice(labels, 20) | draw.integers(0, 3, 20) << _BITS, 40) for name in ("a", "b")}
         for _ in range(2)
     )
     files = segjudge.score(
@@ -251,7 +251,7 @@ def test_points_in_memory_that_are_none_are_a_sentence(sent: Any, words: str) ->
     "tables",
     [
         {"cells": np.array([[359], [1]])},
-        {"cells": np.array([[19 << BITS], [1]])},
+        {"cells": np.array([[19 << _BITS], [1]])},
         {"cells": np.array([[40], [-1]])},
         {"cells": np.zeros((1, 1), np.int64)},
     ],
