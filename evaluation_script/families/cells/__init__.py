@@ -1,7 +1,7 @@
 """Cells that move and divide: SEG, DET, TRA, LNK, the biological measures and CHOTA of the Cell Tracking Challenge.
 
-The contract is the row of the registry and the modules that the toolkit's mirror works with: `counting`, `engine`
-and `files`.  The rest is reached through the engine.
+The contract is the row of the registry and the modules that the toolkit's mirror works with: `engine` and `files`.
+The rest is reached through the engine.
 """
 
 from __future__ import annotations
@@ -9,6 +9,6 @@ from __future__ import annotations
 from ..base.family import Family
 from .protocols import CELL_PROTOCOLS, LAYOUT
 
-__all__ = ["FAMILY", "counting", "engine", "files"]
+__all__ = ["FAMILY", "engine", "files"]
 
 FAMILY = Family("cells", CELL_PROTOCOLS, ("sequences",), (LAYOUT,))

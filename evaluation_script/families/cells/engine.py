@@ -1,34 +1,417 @@
-"""How cells are scored: each sequence by itself, then the mean over sequences of each metric."""
+"""How cells are scored: each sequence by itself, then the mean over sequences of each metric.
+
+What is counted in a sequence: matches in frames, the operations that mend the graph of tracks, overlaps with outlines,
+and of lineages complete tracks, fractions of tracks, divisions, cell cycles, and how tracks associate.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ...files.problems import name_list
+from ...files.problems import Flaw, HostError, Problems, name_list
+from ...masks.backend import backend
+from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key, sum_label_pairs
 from ...masks.stack import Array
 from ..base.family import Values, mean_of_all
 from ..base.reports import judge_matches
-from ..base.units import Shapes, UnitAccumulator, unit_engine
-from .counting import EA, EC, ED, EDGES, FN, FP, IOU, MARKERS, NS, OUTLINED, count
-from .files import CellSubmission, read_truth
-from .lineage import (
-    CCA,
-    CELLS,
-    CHOTA,
-    COMPLETE,
-    FOUND,
-    FRACTIONS,
-    HITS,
-    HOTA,
-    IN_TRUTH,
-    KNOWN,
-    MISSED,
-    PREDICTED,
-    SURPLUS,
-)
+from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
+from .files import BEGIN, END, LABEL, PARENT, CellSubmission, judge_frame, name_labels, read_truth
 from .protocols import TOLERANCES, CellProtocol
+
+#: The columns of `graph`: operations on vertices and edges, and how many the truth has.
+NS, FN, FP, ED, EA, EC, _MARKERS, _EDGES = range(8)
+#: The columns of `cells`: outlined cells, those that are matched, and the sum of their IoU.
+OUTLINED, MATCHED, IOU = range(3)
+
+
+class FrameMatches(NamedTuple):
+    """The cells of a frame: labels of both sides, and which prediction covers more than half of each of the truth."""
+
+    truth: Array
+    prediction: Array
+    #: Of each label of the truth the one that matches it, 0 for none, and the IoU of both.
+    partner: Array
+    iou: Array
+
+
+def match_cells(pairs: LabelPairs) -> FrameMatches:
+    """Match the cells of a frame by the pixels that pairs of labels share."""
+    true, areas = sum_by_key(pairs.truth, pairs.pixels)
+    predicted, sizes = sum_by_key(pairs.prediction, pairs.pixels)
+    rows, columns = np.searchsorted(true, pairs.truth), np.searchsorted(predicted, pairs.prediction)
+    covering = (2 * pairs.pixels > areas[rows]) & (pairs.truth > 0) & (pairs.prediction > 0)
+    rows, columns, shared = rows[covering], columns[covering], pairs.pixels[covering]
+    partner, ious = np.zeros(len(true), np.int64), np.zeros(len(true))
+    partner[rows] = predicted[columns]
+    ious[rows] = shared / (areas[rows] + sizes[columns] - shared)
+    cells = true > 0
+    return FrameMatches(true[cells], predicted[predicted > 0], partner[cells], ious[cells])
+
+
+def _count(unit: Unit, submission: CellSubmission) -> UnitCounts:
+    """Count a sequence."""
+    problems = Problems()
+    tracks, members = submission.open_sequence(unit, problems)
+    slices = unit.facts["slices"]
+
+    def read(frame: int, truth: TruthFrame) -> Array:
+        height, width = truth.size
+        return submission.read(members[frame], (height // slices, width), slices)
+
+    tables = count_sequence(unit, tracks, members, read, (submission.protocol, problems))
+    return UnitCounts(unit.name, {} if problems.count else tables, problems.first, problems.count)
+
+
+def count_sequence(
+    unit: Unit,
+    tracks: Optional[Array],
+    members: Sequence[str],
+    read: Callable[[int, TruthFrame], Array],
+    rules: Tuple[CellProtocol, Problems],
+) -> Dict[str, Array]:
+    """Return the tables of a sequence unless it has problems; its frames lie in these members, "" for none."""
+    protocol, problems = rules
+    frames, truth_tracks = unit.load(), np.array(unit.facts["tracks"], np.int64).reshape(-1, 4)
+    outlines: Dict[int, List[TruthFrame]] = {}
+    for frame in frames[len(members) :]:
+        outlines.setdefault(frame.rows[0][0], []).append(frame)
+    matches, cells = [], np.zeros(3)
+    for index, (frame, member) in enumerate(zip(frames, members)):
+        if not member:
+            continue
+        try:
+            prediction = read(index, frame)
+        except Flaw as flaw:
+            problems.add(flaw.at(member))
+            continue
+        found_cells = match_cells(backend().count_label_pairs(frame.read(), LabelMap(prediction)))
+        unlisted = np.setdiff1d(found_cells.truth, truth_tracks[:, LABEL])
+        if len(unlisted):
+            raise HostError(f"{unit.name}_GT: man_track.txt lacks labels of frame {index}: {name_labels(unlisted)}")
+        if tracks is not None:
+            for mismatch in judge_frame(found_cells.prediction, index, tracks):
+                problems.add(mismatch.at(member))
+        matches.append(found_cells)
+        if index in outlines and not problems.count:
+            of_frame = _measure_outlines(outlines[index], prediction, frame.size[0] // unit.facts["slices"])
+            cells += of_frame * (len(outlines[index]) if protocol.as_script else 1)
+    if problems.count or tracks is None:
+        return {}
+    followed = _FollowedCells.of_frames(matches, truth_tracks, tracks)
+    return {
+        "graph": _count_operations(matches, truth_tracks, tracks),
+        "cells": cells,
+        **_count_lineages(followed, as_script=protocol.as_script),
+    }
+
+
+def _measure_outlines(outlines: List[TruthFrame], prediction: Array, height: int) -> Array:
+    """Return how many cells are outlined in a frame, how many are matched, and how well, all its slices together."""
+    pairs = []
+    for outline in outlines:
+        _, cut = outline.rows[0]
+        region = prediction if cut < 0 else prediction[cut * height : (cut + 1) * height]
+        pairs.append(backend().count_label_pairs(outline.read(), LabelMap(np.ascontiguousarray(region))))
+    if len(outlines) > 1:
+        pairs = [sum_label_pairs(*(np.concatenate(column) for column in zip(*pairs)))]
+    matched = match_cells(pairs[0])
+    return np.array([len(matched.truth), np.count_nonzero(matched.partner), matched.iou.sum()], float)
+
+
+# ── the graph of tracks ─────────────────────────────────────────────────────
+
+
+class _Graph(NamedTuple):
+    """Cells of frames, by rising frame and label, and which follows which."""
+
+    #: Where the cells of each frame begin, and their labels.
+    starts: Array
+    labels: Array
+    #: From which to which cell, and whether from a parent to its child.
+    edges: Array
+
+
+def _link(frames: List[Array], tracks: Array) -> _Graph:
+    """Link each cell to the same one in the next frame, and the last of a parent to the first of each child."""
+    starts = np.cumsum([0, *map(len, frames)])
+    edges: List[Array] = [np.zeros((0, 3), np.int64)]
+    for index, (labels, following) in enumerate(zip(frames, frames[1:])):
+        _, sources, targets = np.intersect1d(labels, following, assume_unique=True, return_indices=True)
+        edges.append(
+            np.stack([sources + starts[index], targets + starts[index + 1], np.zeros(len(sources), np.int64)], axis=1)
+        )
+    rows = {row[LABEL]: row for row in tracks.tolist()}
+    children = [row for row in rows.values() if row[PARENT] > 0]
+    ends = [(rows[row[PARENT]][END], row[PARENT], row[BEGIN], row[LABEL]) for row in children]
+    edge_ends = [(_place(frames, starts, *end[:2]), _place(frames, starts, *end[2:]), 1) for end in ends]
+    edges.append(np.array([edge for edge in edge_ends if min(edge) >= 0], np.int64).reshape(-1, 3))
+    return _Graph(starts, np.concatenate([np.zeros(0, np.int64), *frames]), np.concatenate(edges))
+
+
+def _place(frames: List[Array], starts: Array, frame: int, label: int) -> int:
+    """Return the index of a cell; -1 where the frame has none of this label."""
+    labels = frames[frame]
+    row = int(np.searchsorted(labels, label))
+    return int(starts[frame]) + row if row < len(labels) and labels[row] == label else -1
+
+
+def _count_operations(matches: List[FrameMatches], truth_tracks: Array, tracks: Array) -> Array:
+    """Return how often the predicted graph of tracks has to be mended to be that of the truth."""
+    own = _link([frame.truth for frame in matches], truth_tracks)
+    predicted = _link([frame.prediction for frame in matches], tracks)
+    partner = np.full(len(own.labels), -1)
+    for index, frame in enumerate(matches):
+        matched = np.flatnonzero(frame.partner)
+        columns = np.searchsorted(frame.prediction, frame.partner[matched])
+        partner[own.starts[index] + matched] = predicted.starts[index] + columns
+    matched = np.flatnonzero(partner >= 0)
+    match_counts = np.bincount(partner[matched], minlength=len(predicted.labels))
+    #: Of each predicted cell the one of the truth, where it matches that and no other.
+    meant_cells = np.full(len(predicted.labels), -1)
+    meant_cells[partner[matched]] = matched
+    meant_cells[match_counts != 1] = -1
+    edges = predicted.edges[(meant_cells[predicted.edges[:, :2]] >= 0).all(axis=1)]
+    total = max(len(own.labels), 1)
+    keys, own_keys = (ends[:, 0] * total + ends[:, 1] for ends in (meant_cells[edges[:, :2]], own.edges))
+    _, own_places, predicted_places = np.intersect1d(own_keys, keys, return_indices=True)
+    return np.array(
+        [
+            np.maximum(match_counts - 1, 0).sum(),
+            np.count_nonzero(partner < 0),
+            np.count_nonzero(match_counts == 0),
+            len(keys) - len(own_places),
+            len(own_keys) - len(own_places),
+            np.count_nonzero(own.edges[own_places, 2] != edges[predicted_places, 2]),
+            len(own.labels),
+            len(own.edges),
+        ],
+        np.int64,
+    )
+
+
+# ── tracks and their lineages ───────────────────────────────────────────────
+
+#: The columns of `tracks`: complete ones, the truth's, predicted ones, the sum of their fractions, found ones.
+_COMPLETE, _IN_TRUTH, _PREDICTED, _FRACTIONS, _FOUND = range(5)
+#: The columns of `divisions`, a row for each tolerance.
+_HITS, _SURPLUS, _MISSED = range(3)
+#: The columns of `cycles`: the largest difference of the lengths' distributions is known, and what it lacks to 1.
+_KNOWN, _CCA = range(2)
+#: The columns of `association`: sums over matches of HOTA's and CHOTA's shares, and all cells, matched or not.
+_HOTA, _CHOTA, _CELLS = range(3)
+
+
+class _FollowedCells(NamedTuple):
+    """Each cell of the truth in each frame with the label that matches it, and cells that match nothing."""
+
+    truth_tracks: Array
+    tracks: Array
+    #: Frames, labels of the truth, and labels that match them (0: none).
+    frames: Array
+    truth: Array
+    prediction: Array
+    #: Whether the label matches nothing else in the frame.
+    alone: Array
+    #: The labels of predicted cells that match nothing, once for each frame.
+    surplus: Array
+
+    @classmethod
+    def of_frames(cls, matches: List[FrameMatches], truth_tracks: Array, tracks: Array) -> _FollowedCells:
+        """Put the matches of all frames together."""
+        columns: List[List[Array]] = [[np.zeros(0, np.int64)] for _ in range(5)]
+        for frame, (truth, predicted, partner, _) in enumerate(matches):
+            labels, places, counts = np.unique(partner, return_inverse=True, return_counts=True)
+            of_frame = (np.full(len(truth), frame), truth, partner, counts[places] if len(labels) else partner)
+            for column, values in zip(columns, (*of_frame, np.setdiff1d(predicted, partner))):
+                column.append(values)
+        frames, truth, partner, counts, surplus = map(np.concatenate, columns)
+        return cls(truth_tracks, tracks, frames, truth, partner, (counts == 1) & (partner > 0), surplus)
+
+
+def _count_lineages(cells: _FollowedCells, *, as_script: bool) -> Dict[str, Array]:
+    """Return the tables of a sequence that ask for tracks and their parents."""
+    followers = _list_followers(cells)
+    return {
+        "tracks": _count_tracks(cells, followers, as_script=as_script),
+        "divisions": np.array([_count_divisions(cells, frames) for frames in TOLERANCES], np.int64),
+        "cycles": _compare_cycles(cells.truth_tracks, cells.tracks),
+        "association": _associate(cells, as_script=as_script),
+    }
+
+
+def _list_followers(cells: _FollowedCells) -> Dict[int, Array]:
+    """Return of each track of the truth the label that follows it alone in each of its frames; 0 for none."""
+    labels = np.where(cells.alone, cells.prediction, 0)
+    order = np.lexsort((cells.frames, cells.truth))
+    tracks, starts = np.unique(cells.truth[order], return_index=True)
+    return dict(zip(tracks.tolist(), np.split(labels[order], starts[1:]) if len(tracks) else []))
+
+
+def _count_tracks(cells: _FollowedCells, followers: Dict[int, Array], *, as_script: bool) -> Array:
+    rows = {row[LABEL]: row for row in cells.tracks.tolist()}
+    complete = 0
+    shares: Dict[int, Dict[int, float]] = {}
+    for label, begin, end, _ in cells.truth_tracks.tolist():
+        labels = followers.get(label, np.zeros(0, np.int64))
+        if len(labels) and labels[0] and (labels == labels[0]).all():
+            complete += rows[int(labels[0])][BEGIN : END + 1] == [begin, end]
+        starts = np.flatnonzero(np.append(True, labels[1:] != labels[:-1])) if len(labels) else labels
+        for start, length in zip(starts.tolist(), np.diff(np.append(starts, len(labels))).tolist()):
+            if labels[start]:
+                of_label = shares.setdefault(int(labels[start]), {})
+                of_label[label] = max(of_label.get(label, 0), length / (end - begin + 1))
+    fractions: Dict[int, float] = {}
+    for of_label in (shares[label] for label in sorted(shares)):
+        for label in sorted(of_label):
+            if as_script and fractions.get(label) == 1:
+                continue
+            fractions[label] = max(fractions.get(label, 0), of_label[label])
+            if as_script and of_label[label] == 1:
+                break
+    total = float(np.sum(list(fractions.values())))
+    return np.array([complete, len(cells.truth_tracks), len(cells.tracks), total, len(fractions)], float)
+
+
+# ── divisions ───────────────────────────────────────────────────────────────
+
+
+def _list_divisions(tracks: Array) -> Dict[int, Tuple[int, List[int]]]:
+    """Return the tracks that divide: when they end, and their children."""
+    children: Dict[int, List[int]] = {}
+    for row in tracks[tracks[:, PARENT] > 0].tolist():
+        children.setdefault(row[PARENT], []).append(row[LABEL])
+    ends = dict(zip(tracks[:, LABEL].tolist(), tracks[:, END].tolist()))
+    return {label: (ends[label], own) for label, own in sorted(children.items()) if len(own) > 1}
+
+
+def _count_divisions(cells: _FollowedCells, tolerance: int) -> List[int]:
+    """Return how many divisions are found so many frames early or late, and how many are surplus or missed."""
+    truth, predicted = _list_divisions(cells.truth_tracks), _list_divisions(cells.tracks)
+    hits = 0
+    if truth and predicted:
+        starts = np.searchsorted(
+            cells.frames, np.arange(max(end for end, _ in [*truth.values(), *predicted.values()]) + 3)
+        )
+        for label, (end, children) in predicted.items():
+            for own, (own_end, own_children) in truth.items():
+                if abs(own_end - end) <= tolerance and len(children) == len(own_children):
+                    early, late = sorted((own_end, end))
+                    of_parent, of_children = (slice(*starts[frame : frame + 2]) for frame in (early, late + 1))
+                    hits += _is_division(cells, (own, label), (own_children, children), (of_parent, of_children))
+    return [hits, max(0, len(predicted) - hits), max(0, len(truth) - hits)]
+
+
+def _is_division(
+    cells: _FollowedCells, parents: Tuple[int, int], children: Tuple[List[int], List[int]], frames: Tuple[slice, slice]
+) -> bool:
+    """Return whether parents (of truth and prediction) match in one frame, and children in another."""
+    matched = cells.prediction[frames[0]][cells.truth[frames[0]] == parents[0]]
+    if matched.tolist() != [parents[1]]:
+        return False
+    followers = cells.prediction[frames[1]]
+    of_children = np.isin(followers, children[1])
+    return bool(
+        np.isin(children[1], followers).all() and np.isin(cells.truth[frames[1]][of_children], children[0]).all()
+    )
+
+
+def _compare_cycles(truth: Array, predicted: Array) -> Array:
+    """Return whether the truth has tracks between two divisions, and how alike their lengths are distributed."""
+    lengths = []
+    for tracks in (truth, predicted):
+        dividing = list(_list_divisions(tracks))
+        whole = np.isin(tracks[:, LABEL], dividing) & np.isin(tracks[:, PARENT], dividing)
+        lengths.append(tracks[whole, END] - tracks[whole, BEGIN])
+    if not all(map(len, lengths)):
+        return np.array([len(lengths[0]) > 0, 0], float)
+    longest = max(int(side.max()) for side in lengths) + 1
+    shares = [np.cumsum(np.bincount(side, minlength=longest) / len(side)) for side in lengths]
+    return np.array([1, 1 - np.abs(shares[0] - shares[1]).max()])
+
+
+# ── association ─────────────────────────────────────────────────────────────
+
+
+class _Forest(NamedTuple):
+    """Tracks without single children, each with its descendants right behind it."""
+
+    #: The place of each label, by label.
+    places: Array
+    #: Where the descendants of the track at a place end.
+    ends: Array
+
+    def sum_lineages(self, counts: Array) -> Array:
+        """Return for each place the counts of its ancestors, itself and its descendants."""
+        sums = np.append(0, np.cumsum(counts))
+        below = sums[self.ends] - sums[:-1]
+        left_behind = np.bincount(self.ends, counts, len(counts) + 1)[:-1] if len(counts) else counts
+        joined: Array = below + np.cumsum(counts - left_behind) - counts
+        return joined
+
+
+def _grow(tracks: Array, *, as_script: bool) -> _Forest:
+    """Join each only child with its parent, and put descendants behind their ancestors."""
+    rows = tracks.tolist()
+    only, counts = np.unique(tracks[tracks[:, PARENT] > 0, PARENT], return_counts=True)
+    single = set(only[counts == 1].tolist())
+    root: Dict[int, int] = {}
+    above: Dict[int, int] = {}
+    for label, _, _, parent in sorted(rows, key=lambda row: row[BEGIN]):
+        root[label] = root[parent] if parent in single else label
+        if root[label] == label:
+            above[label] = root.get(parent, 0)
+    if as_script:  # the first line of a joined track says its parent
+        for label, _, _, parent in reversed(rows):
+            above[root[label]] = root.get(parent, 0)
+    below: Dict[int, List[int]] = {}
+    for label in sorted(above):
+        below.setdefault(above[label] if above[label] != label else 0, []).append(label)
+    order: Dict[int, int] = {}
+    ends: List[int] = []
+    open_tracks = list(reversed(below.get(0, [])))
+    while open_tracks:
+        label = open_tracks.pop()
+        order[label] = len(order)
+        ends.append(len(order))
+        open_tracks += reversed(below.get(label, []))
+    for label in reversed(list(order)):
+        position = order[label]
+        for child in below.get(label, []):
+            ends[position] = max(ends[position], ends[order[child]])
+    places = np.zeros(int(tracks[:, LABEL].max(initial=0)) + 1, np.int64)
+    for label, ancestor in root.items():
+        places[label] = order[ancestor]
+    return _Forest(places, np.array(ends, np.int64))
+
+
+def _associate(cells: _FollowedCells, *, as_script: bool) -> Array:
+    """Return the sums over matches of the share of their tracks, and of their lineages, that match."""
+    truth, predicted = (_grow(tracks, as_script=as_script) for tracks in (cells.truth_tracks, cells.tracks))
+    matched = cells.prediction > 0
+    rows, columns = truth.places[cells.truth[matched]], predicted.places[cells.prediction[matched]]
+    width = len(predicted.ends)
+    keys, counts = np.unique(rows * max(width, 1) + columns, return_counts=True)
+    rows, columns = keys // max(width, 1), keys % max(width, 1)
+    missed = np.bincount(truth.places[cells.truth[~matched]], minlength=len(truth.ends))
+    surplus = np.bincount(predicted.places[cells.surplus], minlength=width)
+    of_rows = np.bincount(rows, counts, len(truth.ends)) + missed
+    of_columns = np.bincount(columns, counts, width) + surplus
+    shares = counts / (of_rows[rows] + of_columns[columns] - counts)
+    hota = float((counts * shares).sum())
+    chota, of_lineages = 0.0, (truth.sum_lineages(of_rows), predicted.sum_lineages(of_columns))
+    lines, starts = np.unique(rows, return_index=True)
+    for line, start, stop in zip(lines.tolist(), starts.tolist(), [*starts[1:].tolist(), len(rows)]):
+        family = truth.sum_lineages(np.eye(1, len(truth.ends), line)[0]) > 0
+        entries = family[rows]
+        sums = predicted.sum_lineages(np.bincount(columns[entries], counts[entries], width))[columns[start:stop]]
+        whole = of_lineages[0][line] + of_lineages[1][columns[start:stop]] - sums
+        chota += float((counts[start:stop] * sums / whole).sum())
+    return np.array([hota, chota, int(counts.sum() + missed.sum() + surplus.sum())], float)
+
+
+# ── scores ──────────────────────────────────────────────────────────────────
 
 #: What an operation on the graph costs, by column of `graph`.
 WEIGHTS = {NS: 5.0, FN: 10.0, FP: 1.0, ED: 1.0, EA: 1.5, EC: 1.0}
@@ -39,7 +422,7 @@ _LEAST = 1e-4
 
 def _measure_graph(graph: Array, *operations: int) -> Optional[float]:
     """Return what mending by these operations saves beside making the graph anew; None where nothing is to be made."""
-    anew = sum(WEIGHTS[lack] * graph[total] for lack, total in ((FN, MARKERS), (EA, EDGES)) if lack in operations)
+    anew = sum(WEIGHTS[lack] * graph[total] for lack, total in ((FN, _MARKERS), (EA, _EDGES)) if lack in operations)
     cost = sum(WEIGHTS[operation] * graph[operation] for operation in operations)
     return float(1 - min(cost, anew) / anew) if anew else None
 
@@ -47,15 +430,16 @@ def _measure_graph(graph: Array, *operations: int) -> Optional[float]:
 def measure_sequence(tables: Dict[str, Array], protocol: CellProtocol) -> Values:
     """Return the metrics of a sequence, by name; None where there is nothing to measure."""
     graph, cells, tracks = tables["graph"], tables["cells"], tables["tracks"]
+    own = tracks[_IN_TRUTH]
     metrics: Values = {
         "SEG": float(cells[IOU] / cells[OUTLINED]) if cells[OUTLINED] else None,
         "DET": _measure_graph(graph, *_VERTICES),
         "TRA": _measure_graph(graph, *_VERTICES, *_LINKS),
         "LNK": _measure_graph(graph, *_LINKS),
-        "CT": float(2 * tracks[COMPLETE] / max(tracks[IN_TRUTH] + tracks[PREDICTED], 1)) if tracks[IN_TRUTH] else None,
-        "TF": float(tracks[FRACTIONS] / max(tracks[FOUND], 1)) if tracks[IN_TRUTH] else None,
-        "TF-all": float(tracks[FRACTIONS] / tracks[IN_TRUTH]) if tracks[IN_TRUTH] else None,
-        "CCA": float(tables["cycles"][CCA]) if tables["cycles"][KNOWN] else None,
+        "CT": float(2 * tracks[_COMPLETE] / max(own + tracks[_PREDICTED], 1)) if own else None,
+        "TF": float(tracks[_FRACTIONS] / max(tracks[_FOUND], 1)) if own else None,
+        "TF-all": float(tracks[_FRACTIONS] / own) if own else None,
+        "CCA": float(tables["cycles"][_CCA]) if tables["cycles"][_KNOWN] else None,
     }
     metrics["OP_CSB"] = mean_of_all([metrics["DET"], metrics["SEG"]])
     metrics["OP_CTB"] = mean_of_all([metrics["SEG"], metrics["TRA"]])
@@ -65,14 +449,14 @@ def measure_sequence(tables: Dict[str, Array], protocol: CellProtocol) -> Values
         metrics[f"BC({frames})"], metrics[f"BIO({frames})"] = branching, mean_of_all(defined)
         metrics[f"OP_CLB({frames})"] = mean_of_all([metrics["LNK"], metrics[f"BIO({frames})"]])
     association = tables["association"]
-    for metric, column in (("HOTA", HOTA), ("CHOTA", CHOTA)):
-        metrics[metric] = float(np.sqrt(association[column] / association[CELLS])) if association[CELLS] else None
+    for metric, column in (("HOTA", _HOTA), ("CHOTA", _CHOTA)):
+        metrics[metric] = float(np.sqrt(association[column] / association[_CELLS])) if association[_CELLS] else None
     return {metric: metrics[metric] for metric in protocol.metrics}
 
 
 def _measure_divisions(divisions: Array, protocol: CellProtocol) -> Optional[float]:
     """Return F1 of divisions; without any on both sides None, or 0 for the script."""
-    hits, surplus, missed = (int(divisions[column]) for column in (HITS, SURPLUS, MISSED))
+    hits, surplus, missed = (int(divisions[column]) for column in (_HITS, _SURPLUS, _MISSED))
     if not hits + surplus + missed and not protocol.as_script:
         return None
     precision, recall = hits / max(hits + surplus, 1), hits / max(hits + missed, 1)
@@ -102,12 +486,12 @@ def _tables(accumulator: UnitAccumulator[CellProtocol]) -> Dict[str, List[Dict[s
 def _shapes(_protocol: CellProtocol, _facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of what is counted in a sequence."""
     return {
-        "graph": (EDGES + 1,),
+        "graph": (_EDGES + 1,),
         "cells": (IOU + 1,),
-        "tracks": (FOUND + 1,),
-        "divisions": (len(TOLERANCES), MISSED + 1),
-        "cycles": (CCA + 1,),
-        "association": (CELLS + 1,),
+        "tracks": (_FOUND + 1,),
+        "divisions": (len(TOLERANCES), _MISSED + 1),
+        "cycles": (_CCA + 1,),
+        "association": (_CELLS + 1,),
     }
 
 
@@ -115,14 +499,14 @@ def _oddities(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
     """Return what is odd about all sequences together."""
     units = accumulator.complete_counts()
     missed, surplus, markers, merged = (
-        int(sum(unit.tables["graph"][column] for unit in units)) for column in (FN, FP, MARKERS, NS)
+        int(sum(unit.tables["graph"][column] for unit in units)) for column in (FN, FP, _MARKERS, NS)
     )
     matched = markers - missed
     notes = judge_matches("cell", markers, max(matched - merged, 0) + surplus, matched)
-    without = [unit.name for unit in units if not unit.tables["graph"][EDGES]]
+    without = [unit.name for unit in units if not unit.tables["graph"][_EDGES]]
     if without:
         notes.append(f"LNK is undefined, since no cell of the truth is in two frames: {name_list(without)}")
     return notes
 
 
-ENGINE = unit_engine(read_truth, CellSubmission, count, _values, _tables, _shapes, _oddities, facts={})
+ENGINE = unit_engine(read_truth, CellSubmission, _count, _values, _tables, _shapes, _oddities, facts={})

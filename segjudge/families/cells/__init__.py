@@ -52,8 +52,19 @@ class _CellTools(UnitTools):
 
         import numpy as np
 
-        from segjudge.evaluation_script.families.cells.counting import EA, EC, ED, FN, FP, IOU, MATCHED, NS, OUTLINED
-        from segjudge.evaluation_script.families.cells.engine import WEIGHTS, measure_sequence
+        from segjudge.evaluation_script.families.cells.engine import (
+            EA,
+            EC,
+            ED,
+            FN,
+            FP,
+            IOU,
+            MATCHED,
+            NS,
+            OUTLINED,
+            WEIGHTS,
+            measure_sequence,
+        )
 
         kinds = {
             "inexact": "cells that match, but not exactly, of SEG",

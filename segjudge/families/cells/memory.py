@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitCounts
-from segjudge.evaluation_script.families.cells.counting import count_sequence
+from segjudge.evaluation_script.families.cells.engine import count_sequence
 from segjudge.evaluation_script.families.cells.files import LABELS_END, judge_tracks
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.overlaps import LabelMap

@@ -10,7 +10,7 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.truth import SplitTruth
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
-from segjudge.evaluation_script.families.cells.counting import FrameMatches, match_cells
+from segjudge.evaluation_script.families.cells.engine import FrameMatches, match_cells
 from segjudge.evaluation_script.families.cells.files import CellSubmission
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
