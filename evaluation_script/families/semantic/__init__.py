@@ -1,8 +1,8 @@
 """Label maps of images or videos: IoU by class, and how steady labels are.
 
-`protocols` has the rules of the benchmarks as rows, `averages` what follows from counts, `records` maps in COCO's JSON,
-`engine` the rest; these modules are the contract, beside the row of the family: it is read at every start, and they
-are imported when they are used.
+`protocols` has the rules of the benchmarks as rows, `records` maps in COCO's JSON, `engine` the rest; `engine` and
+`protocols` are the contract, beside the row of the family: it is read at every start, and they are imported when they
+are used.
 """
 
 from __future__ import annotations
@@ -10,6 +10,6 @@ from __future__ import annotations
 from ..base.family import Family
 from .protocols import IMAGE_LAYOUTS, SEMANTIC_PROTOCOLS
 
-__all__ = ["FAMILY", "averages", "engine", "protocols"]
+__all__ = ["FAMILY", "engine", "protocols"]
 
 FAMILY = Family("semantic", SEMANTIC_PROTOCOLS, ("sequences",), ("vspw", *IMAGE_LAYOUTS))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ...files.limits import ArchiveLimits, Files
 from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list, quantity, verb
 from ...masks import png
 from ...masks.backend import backend
-from ...masks.overlaps import LabelMap, sum_by_key
+from ...masks.overlaps import SHIFT, LabelMap, sum_by_key
 from ...masks.stack import Array, Size
 from ..base.reports import judge_pixels
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
@@ -35,16 +35,6 @@ from ..base.units import (
     png_frame,
     unit_engine,
 )
-from .averages import (
-    class_indices,
-    describe_classes,
-    drop_numbers,
-    group_table,
-    join_cells,
-    measure_classes,
-    sum_confusion,
-    weigh_objects,
-)
 from .protocols import CITYSCAPES, IMAGE_LAYOUTS, IMAGES, SEMANTIC_PROTOCOLS, STUFF, VIDEOS, SemanticProtocol
 from .records import StuffSubmission, read_stuff
 
@@ -59,6 +49,15 @@ _OBJECTS_ENDING, _LABELS_ENDING = "_instanceIds.png", "_labelIds.png"
 _NO_CLASS = 255
 #: Frames that did not change are counted up to here.
 _MOST_STEPS = 255
+#: An object of the truth is the label of its class times this, and its number among those of the image.
+_NUMBERS = 1000
+#: Labels that a map of 8 bits can hold.
+_LABELS = 256
+#: Labels of numbered objects take so many bits.
+_OBJECT_BITS = 16
+
+
+# ── truths ──────────────────────────────────────────────────────────────────
 
 
 def read_images(path: str, subset: str = "", form: str = IMAGES) -> UnitTruth:
@@ -124,6 +123,16 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         )
 
     return UnitTruth(SemanticProtocol.family, VIDEOS, {}, [unit(video) for video in chosen])
+
+
+def _read_published(path: str, subset: str, layout: str) -> UnitTruth:
+    form = SEMANTIC_PROTOCOLS[layout].form if layout in IMAGE_LAYOUTS else VIDEOS
+    if form in (VIDEOS, STUFF):
+        return (read_truth if form == VIDEOS else read_stuff)(path, subset)
+    return read_images(path, subset, form)
+
+
+# ── submissions ─────────────────────────────────────────────────────────────
 
 
 class _SemanticSubmission(UnitSubmission):
@@ -212,37 +221,43 @@ def _name_ids(protocol: SemanticProtocol) -> str:
     return f"{' and '.join(names)}, not 0 and 1 as among train ids"
 
 
-class _LabelAges:
-    """For how many frames each pixel has kept its label, up to a few hundred."""
-
-    def __init__(self) -> None:
-        self._before: Array = np.zeros((0, 0), np.uint8)
-        self.ages = self._before
-
-    def add(self, labels: Array) -> None:
-        """Go on to the next frame."""
-        if labels.shape != self._before.shape:
-            self.ages = np.ones(labels.shape, np.uint8)
-        else:
-            self.ages -= (self.ages == _MOST_STEPS).view(np.uint8)  # a tenth of the time of np.minimum
-            self.ages *= (labels == self._before).view(np.uint8)
-            self.ages += np.uint8(1)
-        self._before = labels
-
-
-def _read_published(path: str, subset: str, layout: str) -> UnitTruth:
-    form = SEMANTIC_PROTOCOLS[layout].form if layout in IMAGE_LAYOUTS else VIDEOS
-    if form in (VIDEOS, STUFF):
-        return (read_truth if form == VIDEOS else read_stuff)(path, subset)
-    return read_images(path, subset, form)
-
-
 AnySubmission = Union[_SemanticSubmission, StuffSubmission]
 
 
 def open_maps(path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: ArchiveLimits) -> AnySubmission:
     """Open a submission in the form of its benchmark."""
     return (StuffSubmission if protocol.form == STUFF else _SemanticSubmission)(path, truth, protocol, limits)
+
+
+# ── counts ──────────────────────────────────────────────────────────────────
+
+
+def describe_classes(protocol: SemanticProtocol, facts: Mapping[str, Any]) -> SemanticProtocol:
+    """Return a protocol with names and groups of classes, where these are what the truth says."""
+    if not protocol.grouping or protocol.groups:
+        return protocol
+    entries = {label: (name, group) for label, name, group in facts.get("categories", []) if label in protocol.labels}
+    members: Dict[str, List[int]] = {}
+    for label, (_, group) in entries.items():
+        members.setdefault(group, []).append(label)
+    names = [entries.get(label, (f"class {label}", ""))[0].replace(", ", " ") for label in protocol.labels]
+    groups = tuple((group, tuple(labels)) for group, labels in sorted(members.items()))
+    return replace(protocol, names=", ".join(names), groups=groups)
+
+
+def drop_numbers(labels: Array, protocol: SemanticProtocol) -> Array:
+    """Return the classes of labels that may be those of numbered objects."""
+    may_have_numbers = bool(protocol.sizes) and labels.itemsize > 1
+    return np.where(labels < _NUMBERS, labels, labels // _NUMBERS) if may_have_numbers else labels
+
+
+def class_indices(labels: Array, protocol: SemanticProtocol) -> Array:
+    """Return which class each label is, by its place among them; as many as there are for what is none."""
+    end = protocol.labels[-1] + 1
+    table = np.full(end + 1, protocol.classes)
+    table[np.array(protocol.labels)] = np.arange(protocol.classes)
+    indices: Array = table[np.minimum(drop_numbers(labels, protocol), end)]
+    return indices
 
 
 def count(unit: Unit, submission: AnySubmission) -> UnitCounts:
@@ -288,16 +303,114 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
     return {"cells": np.stack(sum_by_key(*np.concatenate(cells, axis=1))), **tables}
 
 
+class _LabelAges:
+    """For how many frames each pixel has kept its label, up to a few hundred."""
+
+    def __init__(self) -> None:
+        self._before: Array = np.zeros((0, 0), np.uint8)
+        self.ages = self._before
+
+    def add(self, labels: Array) -> None:
+        """Go on to the next frame."""
+        if labels.shape != self._before.shape:
+            self.ages = np.ones(labels.shape, np.uint8)
+        else:
+            self.ages -= (self.ages == _MOST_STEPS).view(np.uint8)  # a tenth of the time of np.minimum
+            self.ages *= (labels == self._before).view(np.uint8)
+            self.ages += np.uint8(1)
+        self._before = labels
+
+
+# ── scores ──────────────────────────────────────────────────────────────────
+
+
+def _join_cells(units: Iterable[UnitCounts]) -> Tuple[Array, Array, Array]:
+    """Return the labels of the truth and of the prediction that lie over each other in all units, and their pixels."""
+    keys, pixels = np.concatenate([counts.tables["cells"] for counts in units], axis=1)
+    return keys >> SHIFT, keys & ((1 << SHIFT) - 1), pixels
+
+
+def sum_confusion(units: Iterable[UnitCounts], protocol: SemanticProtocol) -> Array:
+    """Return how many pixels have which class in the truth (rows) and in the prediction (columns); the last is none."""
+    truth, prediction, pixels = _join_cells(units)
+    if (prediction >= protocol.refused_from).any():
+        raise ValueError("has counted a label that is refused")
+    table = np.zeros((protocol.classes + 1,) * 2, np.int64)
+    np.add.at(table, (class_indices(truth, protocol), class_indices(prediction, protocol)), pixels)
+    return table
+
+
+def _group_table(table: Array, protocol: SemanticProtocol) -> Array:
+    """Return the confusion of groups; what is no class is of no group."""
+    groups = np.append(_groups_of_labels(protocol)[np.array(protocol.labels)], len(protocol.groups))
+    grouped = np.zeros((len(protocol.groups) + 1,) * 2, np.int64)
+    np.add.at(grouped, (groups[:, None], groups), table)
+    return grouped
+
+
+def _groups_of_labels(protocol: SemanticProtocol) -> Array:
+    groups = np.full(_LABELS, len(protocol.groups))
+    for index, (_, labels) in enumerate(protocol.groups):
+        groups[list(labels)] = index
+    return groups
+
+
+def _measure_classes(table: Array, classes: int) -> Dict[str, Optional[float]]:
+    """Return the means over the first classes of a table; None where the truth has none of them."""
+    rows, hits, columns = (numbers[:classes] for numbers in (table.sum(1), np.diagonal(table), table.sum(0)))
+    present, union = rows > 0, rows + columns - hits
+    names = ("mIoU", "IoU", "Acc", "Acc_class", "fwIoU", "Precision", "mIoU-official", "Score")
+    if not present.any():
+        return dict.fromkeys(names)
+    ious = hits[present] / union[present]
+    accuracy, over_all = float(hits.sum() / rows.sum()), float(ious.sum() / classes)
+    means = (
+        float(ious.mean()),
+        float(ious.sum() / np.count_nonzero(union)),
+        accuracy,
+        float((hits[present] / rows[present]).mean()),
+        float((rows[present] / rows.sum() * ious).sum()),
+        float((hits[present] / np.maximum(columns[present], 1)).mean()),
+        over_all,
+        (over_all + accuracy) / 2,
+    )
+    return dict(zip(names, means))
+
+
+def _weigh_objects(units: List[UnitCounts], protocol: SemanticProtocol) -> List[List[Optional[float]]]:
+    """Return the IoU of each class and of each group where every object weighs as one of its class's average size.
+
+    Pixels of an object that have any label of its group are right for the group, also labels that are no classes.  What
+    is surplus has no weight.  None is what has no objects, or nothing to average.
+    """
+    truth, prediction, pixels = _join_cells(units)
+    groups, label = _groups_of_labels(protocol), np.minimum(drop_numbers(truth, protocol), _LABELS - 1)
+    sizes = np.zeros(_LABELS)
+    for sized_label, size in protocol.sizes:
+        sizes[sized_label] = size
+    unit = np.repeat(np.arange(len(units)), [counts.tables["cells"].shape[1] for counts in units])
+    _, objects = np.unique(unit << _OBJECT_BITS | truth, return_inverse=True)
+    weight = pixels * sizes[label] / np.bincount(objects, pixels)[objects] * (truth >= _NUMBERS)
+    lists = []
+    for kinds, scored in ((np.arange(_LABELS), protocol.labels), (groups, range(len(protocol.groups)))):
+        own, predicted = kinds[label], kinds[prediction]
+        hits, total = (np.bincount(own, weights, _LABELS) for weights in (weight * (own == predicted), weight))
+        union = total + np.bincount(predicted, pixels * (own != predicted), _LABELS)
+        sized = set(kinds[sizes > 0].tolist())
+        lists.append([float(hits[kind] / union[kind]) if kind in sized and union[kind] else None for kind in scored])
+    return lists
+
+
 def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional[float]]:
     """Return the benchmark's metrics of all videos."""
     protocol, units = describe_classes(accumulator.protocol, accumulator.facts), accumulator.complete_counts()
     table = sum_confusion(units, protocol)
-    metrics = measure_classes(table, protocol.averaged or protocol.classes)
+    metrics = _measure_classes(table, protocol.averaged or protocol.classes)
     if protocol.grouping:
-        means = measure_classes(group_table(table, protocol), len(protocol.groups))
+        means = _measure_classes(_group_table(table, protocol), len(protocol.groups))
         metrics.update({f"{name}-{protocol.grouping}": mean for name, mean in means.items()})
     if protocol.sizes:
-        for name, ious in zip(("iIoU", f"iIoU-{protocol.grouping}"), weigh_objects(units, protocol)):
+        for name, ious in zip(("iIoU", f"iIoU-{protocol.grouping}"), _weigh_objects(units, protocol)):
             scored_ious = [iou for iou in ious if iou is not None]
             metrics[name] = sum(scored_ious) / len(scored_ious) if scored_ious else None
     for length in protocol.windows:
@@ -311,14 +424,14 @@ def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dic
     """Return a row for each class and group of classes that truth or prediction has; None is what no mean has."""
     protocol, units = describe_classes(accumulator.protocol, accumulator.facts), accumulator.complete_counts()
     table = sum_confusion(units, protocol)
-    weighted = weigh_objects(units, protocol) if protocol.sizes else [[], []]
+    weighted = _weigh_objects(units, protocol) if protocol.sizes else [[], []]
     classes = [
         {"id": label, "name": protocol.name_class(label) if protocol.names else str(label)} for label in protocol.labels
     ]
     rows = {"categories": _list_rows(classes, table, weighted[0], protocol)}
     if protocol.grouping:
         groups = [{"name": name} for name, _ in protocol.groups]
-        rows["groups"] = _list_rows(groups, group_table(table, protocol), weighted[1], protocol)
+        rows["groups"] = _list_rows(groups, _group_table(table, protocol), weighted[1], protocol)
     return rows
 
 
@@ -346,7 +459,7 @@ def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     protocol, units = accumulator.protocol, accumulator.complete_counts()
     if not protocol.chosen:
         return judge_pixels(sum_confusion(units, protocol)[:-1, :-1])
-    truth, prediction, pixels = join_cells(units)
+    truth, prediction, pixels = _join_cells(units)
     labels, places = drop_numbers(truth, protocol), class_indices(truth, protocol)
     if 2 * pixels[places == prediction].sum() > pixels.sum() > 2 * pixels[labels == prediction].sum():
         return [f"labels look like train ids, and ids were scored: {_name_ids(protocol)}"]

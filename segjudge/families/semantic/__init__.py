@@ -45,7 +45,7 @@ class _SemanticTools(UnitTools):
         """What costs the mean IoU: pixels of a class that are missed or surplus; the sum is 1 - mean."""
         import numpy as np
 
-        from segjudge.evaluation_script.families.semantic.averages import sum_confusion
+        from segjudge.evaluation_script.families.semantic.engine import sum_confusion
 
         protocol, units = accumulator.protocol, accumulator.complete_counts()
         classes = protocol.classes
@@ -68,7 +68,7 @@ class _SemanticTools(UnitTools):
 
     def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
         """Show which classes pixels were taken for, of all videos."""
-        from segjudge.evaluation_script.families.semantic.averages import describe_classes, sum_confusion
+        from segjudge.evaluation_script.families.semantic.engine import describe_classes, sum_confusion
         from segjudge.report.page import make_confusion
 
         accumulator = self.counts_of(report)

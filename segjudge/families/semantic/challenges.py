@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families.semantic.averages import drop_numbers
+from segjudge.evaluation_script.families.semantic.engine import drop_numbers
 from segjudge.evaluation_script.families.semantic.protocols import CITYSCAPES, STUFF, VIDEOS, SemanticProtocol
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array

@@ -8,8 +8,12 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
-from segjudge.evaluation_script.families.semantic.averages import class_indices, describe_classes
-from segjudge.evaluation_script.families.semantic.engine import AnySubmission, open_maps
+from segjudge.evaluation_script.families.semantic.engine import (
+    AnySubmission,
+    class_indices,
+    describe_classes,
+    open_maps,
+)
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
