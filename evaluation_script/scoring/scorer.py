@@ -64,13 +64,9 @@ class Scorer:
             progress("", total, total)
             return job.accumulator
 
-    def report(self, counts: Accumulator[Any, Any]) -> Report:
-        """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""
-        return report_of(self.split, counts)
-
     def score(self, results: str, progress: Progress = ignore_progress) -> Report:
-        """Count all of the results, and return their scores."""
-        return self.report(self.count(results, WHOLE, progress))
+        """Count all of the results, and return their scores; raises SubmissionError with every problem."""
+        return report_of(self.split, self.count(results, WHOLE, progress))
 
 
 def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str = "") -> List[Scorer]:

@@ -26,7 +26,7 @@ from segjudge.evaluation_script.families.base.truth import AnnotationFile, Split
 from segjudge.evaluation_script.files import Problem, SubmissionError, name_hint, name_list
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.runner.parallel import WHOLE, Meanwhile, cores
+from segjudge.evaluation_script.runner.parallel import Meanwhile, cores
 from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
 from segjudge.evaluation_script.values import dataclass
@@ -325,7 +325,7 @@ class PreparedScoring:
 
     def score(self, progress: Progress = ignore_progress) -> Scores:
         """Score in this process and those that it forks."""
-        reports = [scorer.report(scorer.count(self.results, WHOLE, progress)) for scorer in self.scorers.values()]
+        reports = [scorer.score(self.results, progress) for scorer in self.scorers.values()]
         return Scores(reports, self.notes, self.provenance(), self.request)
 
     def score_openly(self, progress: Progress = ignore_progress) -> Scores:

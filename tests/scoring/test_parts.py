@@ -13,7 +13,7 @@ import pytest
 
 import segjudge
 from segjudge import cli
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.instances import matching, metrics
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part
@@ -79,7 +79,7 @@ def test_when_strict_the_warnings_of_all_parts_refuse(protocol: str, warning: st
     first, second = (scorer.count(files.results, Part(number, 2)) for number in (1, 2))
     first.merge(second)
     with pytest.raises(SubmissionError) as merged:
-        scorer.report(first)
+        report_of(scorer.split, first)
     assert str(merged.value) == str(alone.value)
 
 

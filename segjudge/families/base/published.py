@@ -1,4 +1,4 @@
-"""Where a truth is, and how one that is counted by unit is read as its authors published it, and packed."""
+"""Where a truth is, whether it has a subset, and how one that is counted by unit is packed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from segjudge.evaluation_script.families import engine_of
-from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth
+from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.files import make_folder
 
@@ -54,21 +53,11 @@ def check_subset(source: TruthSource) -> None:
         raise HostError(f"{path}: has no subset {subset!r}: no list, folder or file is named so; leave it out")
 
 
-def read_units_as_published(
-    family: str, source: TruthSource, *, names_subsets: bool = False
-) -> AnnotationFile[SplitTruth]:
-    """Read a dataset by the engine of its family, as one split; a truth that names its subsets itself checks them."""
-    if not names_subsets:
-        check_subset(source)
-    return engine_of(family).read_published(source.path, source.subset, source.layout)
-
-
-def pack_units(family: str, source: TruthSource, out: str, split: str, *, names_subsets: bool = False) -> PackedTruth:
-    """Write a dataset that is counted by unit as an annotation file; with `split`, add it to one."""
+def pack_units(published: AnnotationFile[Any], out: str, split: str) -> PackedTruth:
+    """Write a dataset that is counted by unit, as one split, as an annotation file; with `split`, add it to one."""
     from segjudge.evaluation_script.families.base.units import read_units, write_units
 
-    truths: dict[str, Any] = dict(read_units_as_published(family, source, names_subsets=names_subsets).splits)
-    ((name, truth),) = truths.items()
+    ((name, truth),) = published.splits.items()
     make_folder(os.path.dirname(out) or ".")
     write_units(out, {**(read_units(out) if split and os.path.exists(out) else {}), split or name: truth})
     return PackedTruth(split or name, f"{len(truth.units):,} images or sequences", truth.notes)

@@ -146,15 +146,19 @@ class FamilyTools:
 
     def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
         """Read a published dataset as one split."""
-        from .published import read_units_as_published
+        from segjudge.evaluation_script.families import engine_of
 
-        return read_units_as_published(family, source, names_subsets=self.names_subsets)
+        from .published import check_subset
+
+        if not self.names_subsets:
+            check_subset(source)
+        return engine_of(family).read_published(source.path, source.subset, source.layout)
 
     def pack(self, family: str, source: TruthSource, out: str, split: str, progress: Progress) -> PackedTruth:
         """Write a published dataset as an annotation file; with `split`, add it to one under that name."""
         from .published import pack_units
 
-        return pack_units(family, source, out, split, names_subsets=self.names_subsets)
+        return pack_units(self.read_published(family, source, progress), out, split)
 
     # ── masks in memory ──
 
