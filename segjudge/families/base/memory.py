@@ -79,15 +79,18 @@ class UnitsInMemory(MemoryDoor):
     """Counts videos, and images: frames wait until all are there, then a video is counted at once."""
 
     protocol: Any
+    #: Whether units are videos, which have frames.
+    in_videos = True
     #: What the scores need to know of all units, where it does not depend on them.
     own_facts: ClassVar[Mapping[str, Any]] = {}
 
     def sequences_of(self, masks: object) -> dict[str, object]:
-        """Split masks into videos by name; one alone is called video."""
-        return super().sequences_of(masks) if isinstance(masks, Mapping) else {"video": masks}
+        """Split masks into units by name; one video alone is called video."""
+        is_video = self.in_videos and not isinstance(masks, Mapping)
+        return {"video": masks} if is_video else super().sequences_of(masks)
 
     def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
-        return number_frames(masks, location)
+        return number_frames(masks, location) if self.in_videos else super().frames_of(masks, location)
 
     def accumulate(self, frames: CountedFrames) -> UnitAccumulator[Any]:
         units = self.units(frames)
@@ -112,14 +115,10 @@ class UnitsInMemory(MemoryDoor):
 class SamplesInMemory(UnitsInMemory):
     """Counts what is one whole, such as a picture with a question, as the family's engine does."""
 
+    in_videos = False
+
     def __init__(self, protocol: Any, _categories: object = ()) -> None:
         self.protocol = protocol
-
-    def sequences_of(self, masks: object) -> dict[str, object]:
-        return MemoryDoor.sequences_of(self, masks)
-
-    def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
-        return MemoryDoor.frames_of(self, masks, location)
 
     def check(self, data: bytes) -> None:
         counts = decode_unit(data)

@@ -13,7 +13,6 @@ from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.memory import (
     CountedFrames,
-    MemoryDoor,
     UnitFrames,
     UnitsInMemory,
     check_no_map,
@@ -36,7 +35,7 @@ class PanopticInMemory(UnitsInMemory):
     protocol: PanopticProtocol
 
     def __init__(self, protocol: PanopticProtocol, categories: Sequence[Mapping[str, Any]]) -> None:
-        self.protocol = protocol
+        self.protocol, self.in_videos = protocol, protocol.video
         if not categories and not protocol.classes:
             raise UsageError(f"{protocol.name} needs categories, each with id, name and isthing")
         categories = categories or [
@@ -47,12 +46,6 @@ class PanopticInMemory(UnitsInMemory):
             for category in categories
         ]
         self._places = {category[0]: index for index, category in enumerate(self._categories)}
-
-    def sequences_of(self, masks: object) -> dict[str, object]:
-        return super().sequences_of(masks) if self.protocol.video else MemoryDoor.sequences_of(self, masks)
-
-    def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
-        return super().frames_of(masks, location) if self.protocol.video else [(None, masks)]
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         location = f"{sequence}, frame {frame}" if frame else sequence
@@ -112,7 +105,7 @@ class PanopticInMemory(UnitsInMemory):
 
     def units(self, frames: CountedFrames) -> dict[str, UnitFrames]:
         units = super().units(frames)
-        if self.protocol.video:
+        if self.in_videos:
             return units
         listed = [
             (name, frame, data) for name, frames_of_unit in units.items() for frame, data in frames_of_unit.items()

@@ -11,7 +11,6 @@ from segjudge.evaluation_script.families.semantic.engine import check_labels, co
 from segjudge.evaluation_script.families.semantic.protocols import VIDEOS, SemanticProtocol
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.memory import (
-    MemoryDoor,
     UnitFrames,
     UnitsInMemory,
     common_size,
@@ -30,20 +29,13 @@ class SemanticInMemory(UnitsInMemory):
     protocol: SemanticProtocol
 
     def __init__(self, protocol: SemanticProtocol, categories: Sequence[Mapping[str, Any]] = ()) -> None:
-        self.protocol = protocol
+        self.protocol, self.in_videos = protocol, protocol.form == VIDEOS
         self._categories = [
             [category["id"], str(category["name"]), str(category.get("supercategory", ""))] for category in categories
         ]
 
-    def sequences_of(self, masks: object) -> dict[str, object]:
-        return super().sequences_of(masks) if self.protocol.form == VIDEOS else MemoryDoor.sequences_of(self, masks)
-
-    def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
-        is_video = self.protocol.form == VIDEOS
-        return super().frames_of(masks, location) if is_video else MemoryDoor.frames_of(self, masks, location)
-
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        location = f"{sequence}, frame {frame}" if self.protocol.form == VIDEOS else sequence
+        location = f"{sequence}, frame {frame}" if self.in_videos else sequence
         labels, predicted = (
             read_labels(truth, f"truth of {location}"),
             read_labels(prediction, f"prediction of {location}"),
