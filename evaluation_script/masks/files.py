@@ -169,7 +169,8 @@ class GreyFolders(ObjectFolders):
     def _read_greys(self, name: str, size: Size) -> Array:
         png.check_length(self._files.sizes[name], size)
         data = self._files.read(name)
-        return backend().read_labels(data, size) if png.is_grey_of_8_bits(data) else png.read_greys(data, size)
+        is_grey_of_8_bits = png.sample_kind_of(data) == (8, png.GREY)
+        return backend().read_labels(data, size) if is_grey_of_8_bits else png.read_greys(data, size)
 
 
 def _report(faults: List[Problem], problems: Problems) -> None:

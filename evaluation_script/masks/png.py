@@ -118,11 +118,6 @@ def is_coloured(data: bytes) -> bool:
     return sample_kind_of(data)[1] in (RGB, _RGBA)
 
 
-def is_grey_of_8_bits(data: bytes) -> bool:
-    """Return whether the numbers of a picture are its greys, of 8 bits; False for what is no PNG."""
-    return sample_kind_of(data) == (8, GREY)
-
-
 def check_length(length: int, size: Size) -> None:
     """Refuse a file that is far larger than any mask of this (height, width), before it is read."""
     limit = _BYTES_BESIDE + _BYTES_PER_PIXEL * size[0] * size[1]

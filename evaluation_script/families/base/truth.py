@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import abc
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Dict, Generic, Iterable, List, Mapping, TypeVar
 from unicodedata import normalize
 
-from ...files import name_list, quantity, verb
+from ...files import LETTER, ArchiveLimits, name_list, quantity, verb
 from ...values import dataclass
 
 #: The split of a published dataset that names none.
@@ -78,9 +78,9 @@ class TruthNames:
         self.respelled[own] = name
         return own
 
-    def contain(self, letter: str) -> bool:
-        """Return whether any name has this letter."""
-        return any(letter in name for name in self._names)
+    def spare_backslashes(self, limits: ArchiveLimits) -> ArchiveLimits:
+        """Return limits by which a backslash is a letter, where it is one of any name."""
+        return replace(limits, backslash=LETTER) if any("\\" in name for name in self._names) else limits
 
     @property
     def notes(self) -> List[str]:

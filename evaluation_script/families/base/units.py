@@ -37,7 +37,6 @@ from typing import (
 import numpy as np
 
 from ...files import (
-    LETTER,
     LONE_SEPARATOR,
     ArchiveLimits,
     Files,
@@ -277,9 +276,7 @@ class UnitSubmission(abc.ABC):
         """Open the files, and read what says which units there are; close them again where that is refused."""
         self.truth, self.protocol, self.limits = truth, protocol, limits
         self.truth_names = TruthNames([*truth.item_names, *sorted(truth.elsewhere)])
-        limits = replace(limits, send=self.send, smaller="Send less in it")
-        if self.truth_names.contain("\\"):
-            limits = replace(limits, backslash=LETTER)
+        limits = replace(self.truth_names.spare_backslashes(limits), send=self.send, smaller="Send less in it")
         if self.has_sparse_files:
             largest = max(limits.member_bytes, _SPARSE_BYTES)
             limits = replace(limits, ratio=max(limits.ratio, _SPARSE_RATIO), member_bytes=largest)

@@ -7,13 +7,11 @@ is a few frames whatever their length.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import AbstractSet, Dict, Iterable, List, Optional, Set
 
 import numpy as np
 
 from ...files import (
-    LETTER,
     ArchiveLimits,
     Flaw,
     Problem,
@@ -72,9 +70,7 @@ class SequenceSubmission:
         self._elsewhere = elsewhere
         self._truth = {sequence.name: sequence for sequence in truth}
         self._names = TruthNames(_names_in(truth, elsewhere))
-        if self._names.contain("\\"):
-            limits = replace(limits, backslash=LETTER)
-        self._files = open_files(path, limits)
+        self._files = open_files(path, self._names.spare_backslashes(limits))
         pngs = [name for name in self._files.sizes if name.lower().endswith(".png")]
         documents = [name for name in self._files.sizes if name.lower().endswith(".json")]
         #: The run lengths of each sequence, where the submission is JSON.
