@@ -156,6 +156,27 @@ def test_means_are_over_the_sequences_that_have_a_value(tmp_path: Path) -> None:
     assert (values["BC(0)"], values["CCA"], values["TRA"]) == (1, None, 1)
 
 
+@pytest.mark.parametrize("protocol", ["ctc", "ctc-official"])
+@pytest.mark.parametrize(
+    ("outlined", "seg"),
+    [(["_000"], 15 / 21), (["_000_000"], 6 / 12), (["_000_001"], 1), (["_000_000", "_000_001"], 15 / 21)],
+)
+def test_slices_are_outlined_one_by_one_or_together(
+    protocol: str, outlined: list[str], seg: float, tmp_path: Path
+) -> None:
+    cells = np.stack([frame(c1=(0, 1)), frame(c1=(6, 1))])
+    found = np.stack([frame(c1=(0, 2)), frame(c1=(6, 1))])  # a column aside in the first slice
+    files = {"01_GT/TRA/man_track000.tif": encode_tiff(cells), "01_GT/TRA/man_track.txt": b"1 0 0 0\n"}
+    for name in outlined:
+        pages = cells if name == "_000" else cells[[int(name[-1])]]
+        files[f"01_GT/SEG/man_seg{name}.tif"] = encode_tiff(pages)
+    truth = read_truth(str(written(tmp_path / "t", files)))
+    sent = {"01_RES/mask000.tif": encode_tiff(found), "01_RES/res_track.txt": b"1 0 0 0\n"}
+    counts = count_units(written(tmp_path / "s", sent), truth, protocol)
+    (row,) = engine_of("cells").report("val", counts).rows()["videos"]
+    assert row["SEG"] == pytest.approx(seg, **EXACT)
+
+
 def test_missed_tracks_are_in_the_mean_of_tf_over_all(tmp_path: Path) -> None:
     frames = [np.where(labels == 1, 0, labels).astype(np.uint16) for labels in FRAMES]
     truth = read_truth(str(written(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))))

@@ -17,7 +17,7 @@ from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.saliency import counting
-from segjudge.evaluation_script.families.saliency.counting import count_map
+from segjudge.evaluation_script.families.saliency.counting import F_ADAPTIVE, count_map
 from segjudge.evaluation_script.families.saliency.files import read_truth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.backend import NumpyBackend
@@ -131,6 +131,23 @@ def test_a_perfect_map_has_no_more_than_one(tmp_path: Path) -> None:
         if metric not in ("E_mean", "F_mean"):
             assert value == pytest.approx(mean.get(metric, 1), abs=1e-9), metric
     assert one(tmp_path, mask, mask, "sod-official")["E_max"] == pytest.approx(480 / 479, **EXACT)
+
+
+def test_the_adaptive_threshold_is_twice_the_mean_to_the_last_digit() -> None:
+    """As numpy takes the mean of all pixels: where half of them are alike, that digit decides whether any is above."""
+    truth, sides = disk(6) > 0, set()
+    for value in range(1, 256):
+        values = np.zeros(truth.shape, np.uint8)
+        values[:, ::2] = value
+        levels = values / 255
+        found = levels >= min(2 * levels.mean(), 1)
+        hits = np.count_nonzero(found & truth)
+        precision, recall = hits / max(np.count_nonzero(found), 1), hits / np.count_nonzero(truth)
+        expected = 1.3 * precision * recall / (0.3 * precision + recall) if hits else 0
+        image = count_map(0, truth, values, PROTOCOLS["sod"])["image"]  # type: ignore[arg-type]
+        assert image[F_ADAPTIVE] == pytest.approx(expected, **EXACT), value
+        sides.add(bool(hits))
+    assert sides == {True, False}
 
 
 def test_images_without_an_object_are_told_by_themselves(tmp_path: Path) -> None:

@@ -128,6 +128,13 @@ def test_means_over_the_truths_classes_over_all_and_of_what_was_answered(tmp_pat
     assert official == {"mIoU": values["mIoU-official"], "Acc": 4 / 5}
 
 
+def test_a_class_that_one_point_was_taken_for_has_a_row_without_a_value(tmp_path: Path) -> None:
+    truth = read_truth(str(written(tmp_path / "truth", scans("labels", a=[40, 40, 0]))))
+    counts = count_units(written(tmp_path / "sent", scans("predictions", a=[40, 10, 11])), truth, "semantic-kitti")
+    rows = engine_of("scans").report("val", counts).rows()["categories"]
+    assert [(row["name"], row["IoU"]) for row in rows] == [("car", None), ("road", 1 / 2)]
+
+
 def test_stuff_is_one_segment_and_an_object_a_class_and_a_number(tmp_path: Path) -> None:
     truth = [*thing(252, 7, 60), *thing(10, 7, 60), *thing(10, 8, 60), *[40] * 60, *[60] * 60]
     sent = [*thing(10, 7, 120), *thing(10, 9, 60), *[40] * 90, *thing(40, 3, 30)]
