@@ -272,7 +272,6 @@ ODD: dict[str, tuple[int, Any]] = {
             "nul": "a\0b", "surrogate": "\ud800",
         }.items()
     },
-    "fact-sheet-with-a-date": (18, lambda c: c.update(fact_sheet=datetime.date(2026, 1, 1))),
     "nul-in-the-name-of-a-question": (18, lambda c: c.update(fact_sheet=question("", "q\0"))),
     "a-half-character": (9, lambda c: c.update(title="a\udc00")),
 }  # fmt: skip
@@ -283,6 +282,12 @@ def test_values_of_a_kind_that_nobody_expects_are_refused(bundle: Path, rule: in
     zipped(bundle / "ref.zip", {"task.json": json.dumps({"columns": [{"key": "a"}, {"key": "b"}]})})
     change(bundle, edit)
     assert rule in [problem.rule for problem in refusals(bundle)]
+
+
+@pytest.mark.parametrize("sheet", [datetime.date(2026, 1, 1), question(datetime.date(2026, 1, 1)), {"q": {"a", "b"}}])
+def test_a_fact_sheet_with_what_json_lacks_is_refused_in_codabenchs_words(bundle: Path, sheet: object) -> None:
+    change(bundle, lambda config: config.update(fact_sheet=sheet))
+    assert "fact_sheet: Value must be valid JSON.\n" in [problem.quote for problem in refusals(bundle)]
 
 
 @pytest.mark.parametrize(
