@@ -10,7 +10,8 @@ Nothing else of Segjudge imports it: its contract is `python -m segjudge.remote_
 - `services` are what all of them share: queues, buckets, and the request to stop.
 
 What a team reads stands at the top of `scoring`, what an operator reads before the start in `settings`.  While it runs,
-an operator reads what is logged where it happens; `monitoring` knows how grave it is.
+an operator reads what is logged where it happens, lost servers and pauses in `worker_loop`; `monitoring` knows how
+grave it is.
 """
 
 __all__ = ["evaluate"]

@@ -77,7 +77,7 @@ def download(
             answers = [*answers, type(error)][-_ANSWERS:]
             is_final = len(answers) == _ANSWERS and len(set(answers)) == 1
             if is_final and isinstance(error, _OversizedError):
-                raise TooLargeError from None
+                raise TooLargeError(str(error)) from None
             is_refused = is_final and isinstance(error, _RefusedError)
             if is_refused or pause is None or transfer.is_late():
                 raise GoneError(str(error), lasting=is_refused) from None

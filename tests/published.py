@@ -753,6 +753,6 @@ def upload(protocol: str, truth: Path) -> bytes:
     rules = PROTOCOLS[protocol]
     if rules.family not in USUAL:
         (split,) = engine_of(rules.family).read_published(str(truth), "", protocol).splits.values()
-        (sample,) = dict(tools_of(rules.family).make_sample([split], rules, 0.05)).values()
-        return sample
+        members = dict(tools_of(rules.family).make_sample([split], rules, 0.05))
+        return zipped(members) if len(members) > 1 else next(iter(members.values()))
     return UPLOADS[protocol if protocol in UPLOADS else _LIKE[PROTOCOLS[protocol].family]][0](truth)

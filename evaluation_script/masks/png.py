@@ -118,6 +118,12 @@ def is_coloured(data: bytes) -> bool:
     return sample_kind_of(data)[1] in (RGB, _RGBA)
 
 
+def refuse_colours(data: bytes, remedy: str) -> None:
+    """Raise Flaw for a picture in colours, which is read as labels elsewhere."""
+    if is_coloured(data):
+        raise Flaw("is a picture in colours", remedy)
+
+
 def check_length(length: int, size: Size) -> None:
     """Refuse a file that is far larger than any mask of this (height, width), before it is read."""
     limit = _BYTES_BESIDE + _BYTES_PER_PIXEL * size[0] * size[1]

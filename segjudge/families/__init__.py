@@ -37,7 +37,8 @@ OPTIONAL_LAYOUTS = _OptionalLayouts()
 
 @cache
 def tools_of(family: str) -> FamilyTools:
-    if family not in FAMILIES or find_spec(f"{__name__}.{folder_of(family)}") is None:
+    mirror = find_spec(f"{__name__}.{folder_of(family)}") if family in FAMILIES else None
+    if mirror is None or mirror.origin is None:  # a folder without `__init__` is none
         return FamilyTools()
     tools: FamilyTools = import_from(family, __name__, "", "TOOLS")
     return tools

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, engine_of
+from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
 from segjudge.evaluation_script.files.packed import family_of
-from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.files.problems import HostError, name_list
 from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families import tools_of
 from segjudge.families.base.published import TruthSource
@@ -33,7 +33,8 @@ def open_truth(
     family = family_of(source.path)
     if family != protocol.family:
         fault = f"holds {family}, which the protocol {protocol.name} does not score"
-        raise HostError(f"{source.path}: {fault}; choose another file or protocol")
+        protocols = name_list([name for name, row in PROTOCOLS.items() if row.family == family])
+        raise HostError(f"{source.path}: {fault}; choose another file, or a protocol of {family}: {protocols}")
     return AnnotationFile(engine_of(family).read_packed(source.path))
 
 

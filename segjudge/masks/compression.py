@@ -259,7 +259,7 @@ def code_png(codes: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
 def grey_png(labels: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
     """Return a grey image: of bytes one of 8 bits, else one of 16."""
     depth, kind = (8, "u1") if labels.dtype == np.uint8 else (16, ">u2")
-    return _png(labels.shape, (depth, png.GREY), labels.astype(kind).view(np.uint8), effort=effort)
+    return _png(labels.shape, (depth, png.GREY), labels.astype(kind, order="C").view(np.uint8), effort=effort)
 
 
 def label_png(labels: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:

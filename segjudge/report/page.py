@@ -391,12 +391,6 @@ def describe_digests(*provenances: Mapping[str, object]) -> str:
     return re.sub(r"[^\w, ]", "", text, flags=re.ASCII)
 
 
-def first_metric(rows: list[Row]) -> str:
-    """The first metric of a table of categories; counts are none."""
-    cells = rows[0].items() if rows else ()
-    return next((key for key, value in cells if key not in ("split", "id", "name") and not isinstance(value, int)), "")
-
-
 # ── classes taken for others ────────────────────────────────────────────────
 
 

@@ -118,6 +118,13 @@ def key_of_rows(kind: str) -> str:
     return "sequence" if kind == "sequences" else "name"
 
 
+def first_metric(rows: list[Row]) -> str:
+    """Return the first metric of a table; counts are none."""
+    cells = rows[0].items() if rows else ()
+    names = ("split", "id", "name", "sequence")
+    return next((key for key, value in cells if key not in names and not isinstance(value, int)), "")
+
+
 def format_report(report: Report, *, compare: bool, look: Look = PLAIN) -> str:
     """Format a split's sequences and means; `compare` sets the field's published numbers below."""
     kind, rows = next(iter(report.rows().items()))
@@ -125,8 +132,9 @@ def format_report(report: Report, *, compare: bool, look: Look = PLAIN) -> str:
     metrics = [name for name in rows[0] if name not in (*beside, "split", "id", key)] if rows else []
     note = ""
     if len(rows) > _MOST_ROWS:
-        note = f"(the {_MOST_ROWS} lowest of {len(rows)} {kind}; --json holds all)\n"
-        rows = sorted(rows, key=lambda row: row[metrics[0]] if row[metrics[0]] is not None else 2.0)[:_MOST_ROWS]
+        metric = first_metric([{name: rows[0][name] for name in metrics}]) or metrics[0]
+        note = f"(the {_MOST_ROWS} lowest of {len(rows)} {kind} by {metric}; --json holds all)\n"
+        rows = sorted(rows, key=lambda row: math.inf if row[metric] is None else row[metric])[:_MOST_ROWS]
     body = [[row[key], *(format_number(row[metric]) for metric in metrics)] for row in rows]
     head = format_table([report.split, *metrics], body, look)
     return f"{head}\n{note}\n{_format_means(report, compare=compare, look=look)}"

@@ -156,7 +156,7 @@ def _fill_phase(services: Services, phase: ChallengePhase, word: str, block: Jso
     page = str(block.get("description"))
     has_page = bundle.has(page) and page.endswith(".html")
     merged["description"] = bundle.read(page).decode("utf-8") if has_page else str(merged.get("description", ""))
-    for key in NUMBERS:
+    for key in [key for key in NUMBERS if merged.get(key) is not None]:
         merged[key] = int(float(merged[key]))  # "5" and "5.0" are taken too
     at_once = merged["max_concurrent_submissions_allowed"]
     merged["max_concurrent_submissions_allowed"] = min(at_once, merged["max_submissions_per_day"])

@@ -85,7 +85,7 @@ class EvalAIJson:
             "start_date": format_date(config["start_date"]),
             "end_date": format_date(config["end_date"]),
             "is_active": phase.is_open(self._clock()),
-            **{key: int(float(config[key])) for key in NUMBERS},
+            **{key: None if config.get(key) is None else int(float(config[key])) for key in NUMBERS},
             **{key: phase.flag(key) for key in _PHASE_FLAGS},
             **{key: config.get(key) for key in ("allowed_submission_file_types", "submission_meta_attributes")},
             "default_submission_meta_attributes": config.get("default_submission_meta_attributes"),

@@ -124,6 +124,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
         "other_metrics": tools.other_metrics,
         "boards": list(dict.fromkeys(metrics_of.values())),
         "limits": tools.limits,
+        "upload_types": tools.upload_types,
         **tools.describe_truth(truths, protocol),
     }
     _render(folder, values, tools)

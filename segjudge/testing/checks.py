@@ -464,10 +464,10 @@ def _check_challenge(case: Case) -> None:
         truth, metric = f"{folder}/mine/annotations/{phase}.zip", case.rules.metrics[0]
         samples = [f"{folder}/mine/examples/{phase}/{name}.zip" for name in ("good", "poor")]
         good, poor = (next(iter(case.prepare(path, truth).score().metrics.values()))[metric] for path in samples)
-        if good is not None and poor is not None and tools_of(case.rules.family).prefers_smaller(metric):
-            good, poor = -good, -poor
+        smaller = tools_of(case.rules.family).prefers_smaller(metric)
         _expect(
-            good is not None and poor is not None and good >= poor, f"the poor sample has a better {metric}: {poor}"
+            good is not None and poor is not None and (good < poor if smaller else good > poor),
+            f"`make_sample` makes a poor sample whose {metric} is {poor}, and a good one whose is {good}",
         )
 
 

@@ -387,7 +387,7 @@ def test_the_truth_scored_against_itself(root: Path, tmp_path: Path) -> None:
             "instances",
             "davis2017",
             3,
-            "holds instances, which the protocol davis2017 does not score; choose another",
+            "the protocol davis2017 does not score; choose another file, or a protocol of instances: places2017, places",
         ),
         ("results", "packed", "coco", 3, "holds sequences, which the protocol coco does not score"),
         ("results", "png", "davis2017", 3, "is a single PNG. Name the folder or the zip of a dataset"),

@@ -50,6 +50,15 @@ def losses_of(family: str, accumulator: Any) -> UnitLosses:
     return tools.measure_losses(accumulator)
 
 
+def test_a_family_that_does_not_say_what_costs_its_metrics_is_told_at_once() -> None:
+    class Tools(UnitTools):
+        def name_losses(self, protocol: Any) -> tuple[str, str]:
+            return "mIoU", "images"
+
+    with pytest.raises(TypeError, match="measure_losses"):
+        Tools()  # type: ignore[abstract] # what is tested
+
+
 def scored(protocol: str) -> tuple[Report, UnitLosses]:
     truth, submission, _ = SAMPLES[protocol]
     report = segjudge.score(TRACKS_DATA / submission, TRACKS_DATA / truth, protocol).reports[0]

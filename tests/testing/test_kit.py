@@ -119,7 +119,7 @@ MISTAKES = {
         "two pages of the same scores differ",
     ),
     "a better sample that is worse": (
-        "challenge", TOOLS, 'return metric == "Error"', "return False", "the poor sample has a better Error",
+        "challenge", TOOLS, 'return metric == "Error"', "return False", "a poor sample whose Error is 3.0, and a good",
     ),
     "a newer Python": ("python39", ENGINE, "import json\n", "import json\nfrom itertools import pairwise\n", "has no pairwise"),
 }  # fmt: skip

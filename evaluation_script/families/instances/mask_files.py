@@ -194,8 +194,7 @@ class StreetSubmission:
         """Return the run lengths of a mask, and its pixels."""
         png.check_length(self._files.sizes[member], size)
         data = self._files.read(member)
-        if png.is_coloured(data):
-            raise Flaw("is a picture in colours", _SAVE_MASK)
+        png.refuse_colours(data, _SAVE_MASK)
         return encode(backend().read_labels(data, size))
 
 

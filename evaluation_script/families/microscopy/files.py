@@ -11,7 +11,7 @@ import re
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from ...files.limits import Files
-from ...files.problems import Flaw, HostError, Problems, name_list
+from ...files.problems import HostError, Problems, name_list
 from ...masks import png, tiff
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
@@ -41,8 +41,7 @@ def _read_map(data: bytes, size: Size) -> Array:
     """Return the labels of a file of this (height, width), in 8 or 16 bits."""
     if data.startswith((b"II", b"MM")):
         return tiff.read_labels(data, size)
-    if png.is_coloured(data):
-        raise Flaw("is a picture in colours", _LABELS)
+    png.refuse_colours(data, _LABELS)
     return backend().read_labels(data, size)
 
 

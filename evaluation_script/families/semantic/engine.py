@@ -198,9 +198,7 @@ class _SemanticSubmission(UnitSubmission):
             return backend().read_member(self.files, name, size)
         png.check_length(self.files.sizes[name], size)
         data = self.files.read(name)
-        if png.is_coloured(data):
-            remedy = f"Write the id of its class into each pixel: {_name_ids(self.protocol)}"
-            raise Flaw("is a picture in colours", remedy)
+        png.refuse_colours(data, f"Write the id of its class into each pixel: {_name_ids(self.protocol)}")
         return backend().read_labels(data, size)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import field, replace
@@ -129,8 +130,10 @@ class FamilyTools:
     keeps_losses: ClassVar[bool] = False
     #: What kinds of failure cost sums to what the metric that ranks lacks to 1.
     shares_loss: ClassVar[bool] = False
-    #: The table of scores by category, or by what the family has instead.
+    #: Which of the tables that its engine makes of a report has the scores by category, or by what it has instead.
     groups: ClassVar[str] = "categories"
+    #: The files that a new challenge's phases take, as EvalAI's forms and `evalai submit` read them.
+    upload_types: ClassVar[str] = ".zip, .json, .gz, .tar"
     #: The class of its `memory.py` that counts masks in memory; without one, files alone are scored.
     memory: ClassVar[str] = ""
     #: A truth names its subsets itself: no file or folder has to be called after one.
@@ -219,7 +222,8 @@ class FamilyTools:
 
     def tabulate_costs(self, methods: Sequence[ScoredMethod], costs: dict[str, dict[str, float]]) -> MethodCosts:
         """Add to what kinds of failure cost what a page shows of it, and the categories in which methods differ."""
-        from segjudge.report.page import first_metric, make_changes
+        from segjudge.report.page import make_changes
+        from segjudge.report.tables import first_metric
 
         categories = {}
         for method in methods:
@@ -283,7 +287,11 @@ class FamilyTools:
         return facts
 
     def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        """Yield a submission that is the truth, worse by a share: masks are moved by it, as part of the width."""
+        """Yield the files of a submission that is the truth made worse by a share, the same ones at every call.
+
+        Masks are moved by it, as part of the width.  `new` asks for a good sample, of a thousandth, and for a poor
+        one, of some hundredths, which has to score worse.
+        """
         make = self._own("challenges", "make_sample")
         if make is None:
             raise UsageError(f"no challenges of {protocol.name} can be made yet")
@@ -328,8 +336,8 @@ class UnitLosses:
         ]
 
 
-class UnitTools(FamilyTools):
-    """What the toolkit does with a family that counts by unit."""
+class UnitTools(FamilyTools, ABC):
+    """What the toolkit does with a family that counts by unit, once that has said what costs its metrics."""
 
     limits = "UNIT_LIMITS"
     #: Its metrics' meanings, by the name before a number of frames and a category.
@@ -337,13 +345,13 @@ class UnitTools(FamilyTools):
     #: The class of its `pictures.py` that says what is where in a unit; without one, nothing is drawn.
     painter: ClassVar[str] = ""
 
+    @abstractmethod
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
         """Measure what costs the metrics, by unit, category and kind."""
-        raise NotImplementedError
 
+    @abstractmethod
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         """Name the metric whose loss that is, and what units are called."""
-        raise NotImplementedError
 
     def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter | None:
         """Open what draws units, the truth alone where no results are named; None draws nothing."""
@@ -365,7 +373,6 @@ class UnitTools(FamilyTools):
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
         from segjudge.report.page import (
-            first_metric,
             link_frames,
             make_kinds,
             make_list,
@@ -374,6 +381,7 @@ class UnitTools(FamilyTools):
             name_worst,
             rank_kinds,
         )
+        from segjudge.report.tables import first_metric
 
         accumulator, losses = self._measure_report(report)
         metric, noun = self.name_losses(report.protocol)
@@ -381,7 +389,12 @@ class UnitTools(FamilyTools):
         totals = losses.totals()
         lost_what = f"what {metric} lacks" if metric in report.protocol.metrics[1:] else "what is lost"
         kinds = [{"kind": name, "about": meaning, "cost": totals[name]} for name, meaning in losses.kinds.items()]
-        rows = report.rows()[self.groups]
+        tables = report.rows()
+        if self.groups not in tables:
+            raise LookupError(
+                f"{type(self).__name__}.groups is {self.groups!r}; its engine's tables are {', '.join(tables)}"
+            )
+        rows = tables[self.groups]
         names = [str(row["name"]) for row in rows]
         is_grouped = names != accumulator.names
         beside = f", and what all {self.groups} cost too" if is_grouped else ""

@@ -35,6 +35,7 @@ _GROUPS = {
 class _InstanceTools(FamilyTools):
     memory = "InstancesInMemory"
     limits = "INSTANCE_LIMITS"
+    upload_types = ".json, .zip, .gz"
 
     def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
         from .published import open_instances

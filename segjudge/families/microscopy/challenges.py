@@ -32,4 +32,4 @@ def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
 def make_demo(_protocol: Any) -> Content:
     """Yield frames of the demo as the test set of Cellpose is published."""
     for image, labels in still_images(first_scenes()):
-        yield f"test/{image:03d}_masks.png", grey_png(np.ascontiguousarray(labels, np.uint16), QUICK)
+        yield f"test/{image:03d}_masks.png", grey_png(labels.astype(np.uint16), QUICK)
