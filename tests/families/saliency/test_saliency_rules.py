@@ -1,0 +1,149 @@
+"""The numbers of grey maps, every term written out as their papers define them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.families.saliency import engine
+from segjudge.evaluation_script.families.saliency.counting import E_CURVE, F_CURVE, count_map
+from segjudge.evaluation_script.families.saliency.protocols import SALIENCY_PROTOCOLS
+from tests.families.unit_counts import accumulated, close
+
+pytestmark = pytest.mark.usefixtures("without_kernel")
+
+#: An object in a corner, and a map in fifths of white: three of four pixels are bright, and two outside.
+TRUTH = [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+FIFTHS = [[4, 5, 3, 0], [5, 2, 0, 0], [0, 0, 0, 0], [0, 3, 0, 0]]
+
+
+def counted(truth: Any, fifths: Any, protocol: str = "sod") -> tuple[dict[str, float], Any]:
+    """Return an image's row, by name, and its curves."""
+    values = (np.array(fifths) * 51).astype(np.uint8)
+    tables = count_map(7, np.array(truth, bool), values, SALIENCY_PROTOCOLS[protocol])
+    names = ("group", "truth", "map", "shared", "S", "E_adp", "F_adp", "wF", "MAE")
+    return dict(zip(names, tables["image"].tolist())), tables["curves"]
+
+
+def alike(found: list[float], truth: list[int]) -> float:
+    """Return the structural similarity of a corner."""
+    (spread, common), (_, own_spread) = np.cov(found, truth).tolist()
+    mean, own_mean = sum(found) / len(found), sum(truth) / len(truth)
+    return 4 * mean * own_mean * common / ((mean**2 + own_mean**2) * (spread + own_spread))
+
+
+def agreement(true: int, false: int, missed: int, left: int) -> float:
+    """Return the sum over pixels of how well deviations from the means agree."""
+    pixels = true + false + missed + left
+    mean, own_mean = (true + false) / pixels, (true + missed) / pixels
+    total = 0.0
+    for count, found, own in ((true, 1, 1), (false, 1, 0), (missed, 0, 1), (left, 0, 0)):
+        one, two = found - mean, own - own_mean
+        total += count * (2 * one * two / (one**2 + two**2) + 1) ** 2 / 4
+    return total
+
+
+def test_s_is_half_within_sides_and_half_in_corners() -> None:
+    row, _ = counted(TRUTH, FIFTHS)
+    # the object's 0.8, 1, 1, 0.4, and how far the background's 0.6, 0.6 and ten zeros are from white
+    inside = 2 * 0.8 / (0.8**2 + 1 + math.sqrt((0.2**2 + 0.2**2 + 0.4**2) / 3))
+    mean = 10.8 / 12
+    spread = (10 * (1 - mean) ** 2 + 2 * (0.4 - mean) ** 2) / 11
+    within = 4 / 16 * inside + 12 / 16 * 2 * mean / (mean**2 + 1 + math.sqrt(spread))
+    # the centre, at one half, is rounded to even: the corner of one pixel has no spread, and so is alike
+    corners = 1 / 16 + 3 / 16 * alike([1, 0.6, 0], [1, 0, 0]) + 3 / 16 * alike([1, 0, 0], [1, 0, 0])
+    corners += 9 / 16 * alike([0.4, 0, 0, 0, 0, 0, 0.6, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0, 0])
+    assert row["S"] == close((within + corners) / 2)
+
+
+@pytest.mark.parametrize(
+    ("truth", "fifths", "expected"),
+    [
+        # without a side it is how bright or dark the map is
+        ([[0, 0], [0, 0]], [[1, 1], [1, 2]], 0.75),
+        ([[1, 1], [1, 1]], [[1, 1], [1, 2]], 0.25),
+        # an even corner is alike where that of the truth is even too, whatever it holds
+        ([[1, 0, 0, 0]], [[0, 0, 0, 0]], (3 / 4 + 1 / 4 + 3 / 4) / 2),
+        ([[1, 1, 0, 1]], [[0, 0, 0, 0]], (1 / 4 + 2 / 4) / 2),
+        # an inverted map would be below zero
+        ([[0, 0, 0, 1, 1, 1, 0, 0, 0, 0]], [[5, 5, 5, 0, 0, 0, 5, 5, 5, 5]], 0),
+    ],
+)
+def test_s_of_sides_and_corners_that_are_even(truth: Any, fifths: Any, expected: float) -> None:
+    assert counted(truth, fifths)[0]["S"] == close(expected)
+
+
+def test_e_and_f_are_of_what_is_found_at_each_threshold() -> None:
+    row, curves = counted(TRUTH, FIFTHS)
+    # twice the mean of 4.4 / 16 is 0.55: three pixels are right, two wrong
+    assert row["E_adp"] == close(agreement(3, 2, 1, 10) / 16)
+    assert row["F_adp"] == close(1.3 * 3 / 5 * 3 / 4 / (0.3 * 3 / 5 + 3 / 4))
+    for value, counts in ((255, (2, 0, 2, 12)), (180, (3, 0, 1, 12)), (120, (3, 2, 1, 10)), (80, (4, 2, 0, 10))):
+        precision, recall = counts[0] / (counts[0] + counts[1]), counts[0] / 4
+        assert curves[F_CURVE][255 - value] == close(1.3 * precision * recall / (0.3 * precision + recall)), value
+        assert curves[E_CURVE][255 - value] == close(agreement(*counts) / 16), value
+    assert curves[F_CURVE][255] == close(1.3 * 4 / 16 / (0.3 * 4 / 16 + 1))
+    script, of_script = counted(TRUTH, FIFTHS, "sod-official")
+    assert script["E_adp"] == close(agreement(3, 2, 1, 10) / 15)
+    assert of_script[E_CURVE][255 - 120] == close(agreement(3, 2, 1, 10) / 15)
+
+
+@pytest.mark.parametrize(("side", "share"), [(0, 3 / 4), (1, 1 / 4)])
+def test_e_without_a_side_is_the_share_that_is_right(side: int, share: float) -> None:
+    row, curves = counted(np.full((2, 2), side), [[0, 0], [1, 5]])
+    assert (row["E_adp"], curves[E_CURVE][0]) == (close(share), close(share))
+    assert curves[E_CURVE][255 - 40] == close(1 / 2)
+
+
+def test_areas_are_above_the_middle_and_mae_is_a_mean_over_pixels() -> None:
+    row, _ = counted(TRUTH, FIFTHS)
+    assert [row[name] for name in ("group", "truth", "map", "shared")] == [7, 4, 5, 3]
+    assert row["MAE"] == close((0.2 + 0.6 + 0.6 + 0.6) / 16)
+    middle = np.array([[128, 129, 129]], np.uint8)
+    image = count_map(0, np.array([[True, True, False]]), middle, SALIENCY_PROTOCOLS["sod"])["image"]
+    assert image[:4].tolist() == [0, 2, 2, 1]
+
+
+def test_the_script_stretches_a_map_from_its_darkest_to_its_brightest() -> None:
+    row, _ = counted([[1, 0, 0, 0]], [[4, 1, 1, 2]], "sod-official")
+    assert row["MAE"] == close((0 + 0 + 0 + 1 / 3) / 4)
+    assert counted([[1, 0]], [[4, 4]], "sod-official")[0]["MAE"] == close((0.2 + 0.8) / 2)
+    assert counted([[1, 0, 0, 0]], [[4, 1, 1, 2]])[0]["MAE"] == close((0.2 + 0.2 + 0.2 + 0.4) / 4)
+
+
+def test_weighted_f_shares_errors_inside_and_weighs_those_outside_by_distance() -> None:
+    row, _ = counted([[0, 1, 0, 0, 0, 0]], [[1, 4, 0, 0, 0, 2]])
+    weights = [math.exp(-(step**2) / 50) for step in range(4)]
+    zero, one, two, three = (weight / (2 * sum(weights) - weights[0]) for weight in weights)
+    # beyond the image nothing is wrong: of seven rows one counts, of seven columns those one before to three behind
+    inside = 0.2 * zero * (one + zero + one + two + three)
+    outside = 0.2 * (2 - 0.5 ** (1 / 5)) + 0.4 * (2 - 0.5 ** (4 / 5))
+    precision, recall = (1 - inside) / (1 - inside + outside), 1 - inside
+    assert row["wF"] == close(2 * precision * recall / (precision + recall))
+    assert counted([[0, 0]], [[0, 5]])[0]["wF"] == 0
+    assert counted([[0, 1]], [[5, 5]])[0]["wF"] == close(2 / (2 + 2 - 0.5 ** (1 / 5)))
+
+
+def test_means_are_over_images_and_the_largest_is_that_of_the_mean_curve() -> None:
+    def image(group: int, area: int, first: float, *steps: float) -> dict[str, Any]:
+        row = [group, area, 5, 2, first, first / 2, first / 4, first / 8, first / 16]
+        curve = np.zeros(256)
+        curve[: len(steps)] = steps
+        return {"image": np.array(row, float), "curves": np.stack([curve, curve / 2])}
+
+    images = (image(0, 4, 0.8, 1, 0, 0.5), image(1, 9, 0.4, 0, 0.9, 0.4), image(1, 0, 0.2, 1))
+    both = {"S": 0.6, "E_adp": 0.3, "F_adp": 0.15, "wF": 0.075, "MAE": 0.0375}
+    both.update(F_max=0.5, E_max=0.25, F_mean=1.4 / 256, E_mean=0.7 / 256)
+    facts = {"subsets": [("x",), ("y",)]}
+    total = accumulated(SALIENCY_PROTOCOLS["sod"], facts, *images)
+    assert engine._values(total) == {name: close(value) for name, value in both.items()}
+    tables = engine._tables(total)
+    assert [(row["name"], row["images"], row["S"], row["F_max"]) for row in tables["datasets"]] == [
+        ("x", 1, 0.8, 1), ("y", 1, 0.4, 0.9),
+    ]  # fmt: skip
+    assert tables["empty"] == [{"name": "no object", "predicted empty": 0, "images": 1}]
+    official = engine._values(accumulated(SALIENCY_PROTOCOLS["sod-official"], facts, *images))
+    assert (official["S"], official["F_max"]) == (close(1.4 / 3), close(2 / 3))
