@@ -93,7 +93,7 @@ class SubmissionReporting:
 
     def report(self, job: Job) -> None:
         """Report what was noted, unless the server knows it already."""
-        row = self._jobs.submission(job.submission)
+        row = self._jobs.fetch_submission(job.submission)
         if self.is_over(job, row):
             return
         if row["challenge_phase"] != job.phase:
@@ -284,12 +284,12 @@ class _SubmissionFiles:
         limit = self._services.settings.max_submission_bytes
         stop = self._services.stop
         # The known row's address, then a new one at each call, since links expire.
-        rows = itertools.chain([row], (self._services.jobs.submission(row["id"]) for _ in itertools.count()))
+        rows = itertools.chain([row], (self._services.jobs.fetch_submission(row["id"]) for _ in itertools.count()))
         download(lambda: self._address_of(next(rows)), path, limit, stop.wait, stop.check)
 
     def confirm(self, row: SubmissionRow, path: str) -> None:
         """Fetch a file again before its team hears of a mistake; raise JobBlockedError if it is not the same."""
-        copy, current_row = f"{path}-again", self._services.jobs.submission(row["id"])
+        copy, current_row = f"{path}-again", self._services.jobs.fetch_submission(row["id"])
         for _ in range(_CONFIRMATIONS):
             self._services.stop.wait(_PAUSE)
             try:

@@ -142,7 +142,7 @@ class Worker:
         """The submission of a message; None if the server says again and again that it is not ours."""
         for remaining in reversed(range(_LOOKUPS)):
             try:
-                return self._jobs.submission(message.submission)
+                return self._jobs.fetch_submission(message.submission)
             except ApiError as error:
                 if error.status != 404 and not (error.denied and self._jobs.accepts_token()):
                     raise
@@ -165,7 +165,7 @@ class Worker:
 
     def take_lost(self, row: SubmissionRow) -> None:
         """Work on a submission that the sweep found; its list may be old, so the server is asked again."""
-        row = self._jobs.submission(row["id"])
+        row = self._jobs.fetch_submission(row["id"])
         if row["status"] not in (RUNNING, *WAITING) or self.scoring.problem_of(row["challenge_phase"]):
             return
         job = self._claim(row, again=True)
@@ -181,7 +181,7 @@ class Worker:
         elif job.state == SCORED:
             self._guard(job, lambda: self._reporting.report(job))
         else:
-            self._guard(job, lambda: self._begin(job, self._jobs.submission(job.submission), None))
+            self._guard(job, lambda: self._begin(job, self._jobs.fetch_submission(job.submission), None))
 
     def _begin(self, job: Job, row: SubmissionRow, message: QueueMessage | None) -> None:
         is_over = self._reporting.is_over(job, row)

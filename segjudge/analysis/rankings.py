@@ -301,7 +301,7 @@ class RankedTask:
         return names | {name: getattr(self, name) for name in values}
 
 
-def rank_by_all(task: TaskScores, rule: Rule, draws: int) -> RankedTask:
+def rank_by_every_rule(task: TaskScores, rule: Rule, draws: int) -> RankedTask:
     """Rank a task by the rule and by the other methods, and say which pairs are significant."""
     rules = {method: Rule(method, remove=rule.remove) for method in METHODS}
     filled, tested = _fill_missing(task, rule), _fill_missing(task, rules["test-then-rank"])

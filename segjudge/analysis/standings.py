@@ -17,7 +17,7 @@ from segjudge.scoring.scores import Scores
 from segjudge.system.errors import OptionError, UsageError
 
 from . import METHODS, Method
-from .rankings import SPREAD, RankedTask, Rule, TaskScores, average_ranks, rank_by_all
+from .rankings import SPREAD, RankedTask, Rule, TaskScores, average_ranks, rank_by_every_rule
 from .score_tables import name_scores, read_scores, read_table, scores_of, tasks_of
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def rank(  # noqa: PLR0913 - published: what a user may say of a ranking
     if treatment == "zero":
         tasks = [task.fill(0.0) for task in tasks]
     rule = Rule(method, "average" if average_ties else "min", treatment == "remove", adjustment)
-    return Ranking(rule, [rank_by_all(task, rule, draws) for task in tasks], notes)
+    return Ranking(rule, [rank_by_every_rule(task, rule, draws) for task in tasks], notes)
 
 
 def _open_tasks(

@@ -278,7 +278,7 @@ def _upload(push: CompetitionPush, path: str, *, again: bool) -> int:
     from segjudge.platforms.codabench.push import NotUnpackedError
 
     name = os.path.basename(path)
-    earlier = None if again else push.recall(name)
+    earlier = None if again else push.find_last_upload(name)
     if earlier is not None and earlier.number:
         is_same = earlier.is_of(path)
         print(f"{name}: is competition {earlier.number}, {push.page(earlier)}")

@@ -140,7 +140,7 @@ def _serve(
     """Serve until a signal: then nothing more is begun, and what is under way is given back to its queue."""
     import uvicorn
 
-    from segjudge.server.server import ServerOptions, create_app, server_config
+    from segjudge.server.server import ServerOptions, create_app, make_server_config
 
     def give_up() -> None:
         for loops in background:
@@ -152,7 +152,7 @@ def _serve(
             give_up()
             super().handle_exit(sig, frame)
 
-    server = Server(server_config(create_app(services, ServerOptions(*limits, lambda: server.should_exit))))
+    server = Server(make_server_config(create_app(services, ServerOptions(*limits, lambda: server.should_exit))))
 
     def end(_number: int, _frame: object) -> None:
         give_up()

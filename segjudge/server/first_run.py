@@ -118,7 +118,7 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
     for name in _PARTICIPANTS:
         user = services.accounts.find_user(name)
         if user is not None:
-            submitting.enter(services, number, services.accounts.teams(user, PARTICIPANT)[0].id)
+            submitting.record_participation(services, number, services.accounts.teams(user, PARTICIPANT)[0].id)
     return number, is_new
 
 
@@ -156,7 +156,7 @@ def send_samples(services: Services, challenge: int, root: str) -> int:
                 user = services.accounts.create(stem, secrets.token_urlsafe(16))
                 services.accounts.new_team(user, PARTICIPANT, stem.replace("-", " ").capitalize())
             team = services.accounts.teams(user, PARTICIPANT)[0]
-            submitting.enter(services, challenge, team.id)
+            submitting.record_participation(services, challenge, team.id)
             if services.submissions.of_team(team.id, phase.id):
                 continue  # sent at an earlier start
             with open(path, "rb") as file:

@@ -72,7 +72,7 @@ def create_app(services: Services, options: ServerOptions) -> ASGIApp:
     return _FaultyApp(application, options.faults) if options.faults else application
 
 
-def server_config(application: ASGIApp) -> Config:
+def make_server_config(application: ASGIApp) -> Config:
     """Return how uvicorn serves the application: quietly, and without waiting for what does not come."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # a sender's mistakes are no news here
     return Config(

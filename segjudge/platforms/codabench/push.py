@@ -100,7 +100,7 @@ class CompetitionPush:
         self._account, self._path, self._sleep = account, Path(root, _STATE), sleep
         self._client = _CodabenchClient(account.host, account.token)
 
-    def recall(self, name: str) -> _PushedCompetition | None:
+    def find_last_upload(self, name: str) -> _PushedCompetition | None:
         """The outcome of the last upload; None where the site no longer has the competition."""
         row = self._state().get(self._account.host, {}).get(name)
         pushed = _PushedCompetition(**row) if row else None

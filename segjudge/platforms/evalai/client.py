@@ -373,7 +373,7 @@ class Jobs:
         data = {"receipt_handle": message.handle}
         self._repeat("POST", routes.QUEUE_DELETE, {"queue": self._queue}, lambda answer: answer, data=data)
 
-    def submission(self, number: int) -> SubmissionRow:
+    def fetch_submission(self, number: int) -> SubmissionRow:
         return self._repeat(
             "GET", routes.SUBMISSION, {"submission": number}, lambda answer: parse_submission(answer, number)
         )

@@ -132,10 +132,10 @@ def participate(services: Services, user: User, challenge: int, team: int) -> No
     if team_of_user is not None and team_of_user.id != team:
         words = f"Sorry, you are already participating in this challenge with team {team_of_user.team_name}"
         raise Refusal(406, words)
-    enter(services, challenge, team)
+    record_participation(services, challenge, team)
 
 
-def enter(services: Services, challenge: int, team: int) -> None:
+def record_participation(services: Services, challenge: int, team: int) -> None:
     """Let a team take part in a challenge, whoever its members are."""
     with services.store.write() as session:
         session.merge(Participation(challenge_id=challenge, team_id=team))

@@ -61,15 +61,15 @@ def test_what_was_pushed_is_remembered_until_it_is_deleted_there(
 ) -> None:
     uploads = uploader(server, tmp_path)
     done = uploads.wait_for_outcome("dev.zip", uploads.upload("dev.zip", str(bundle)))
-    assert uploader(server, tmp_path).recall("dev.zip") == done
+    assert uploader(server, tmp_path).find_last_upload("dev.zip") == done
     server.competitions.clear()
-    assert uploader(server, tmp_path).recall("dev.zip") is None
+    assert uploader(server, tmp_path).find_last_upload("dev.zip") is None
 
 
 def test_servers_are_remembered_apart(server: CodabenchServer, bundle: Path, tmp_path: Path) -> None:
     uploader(server, tmp_path).upload("dev.zip", str(bundle))
     elsewhere = CompetitionPush(CodabenchAccount("https://codabench.example", TOKEN), str(tmp_path))
-    assert elsewhere.recall("dev.zip") is None
+    assert elsewhere.find_last_upload("dev.zip") is None
 
 
 def test_an_upload_is_remembered_before_its_outcome(server: CodabenchServer, bundle: Path, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_an_upload_is_remembered_before_its_outcome(server: CodabenchServer, bun
     pushed = uploads.upload("dev.zip", str(bundle))
     with pytest.raises(HostError, match="still unpacks upload 1"):
         uploads.wait_for_outcome("dev.zip", pushed, patience=0.1)
-    assert uploader(server, tmp_path).recall("dev.zip") == pushed
+    assert uploader(server, tmp_path).find_last_upload("dev.zip") == pushed
 
 
 def test_a_refusal_comes_in_codabenchs_words_and_is_not_remembered(
@@ -89,7 +89,7 @@ def test_a_refusal_comes_in_codabenchs_words_and_is_not_remembered(
     pushed = uploads.upload("dev.zip", str(bundle))
     with pytest.raises(NotUnpackedError, match="Unable to find image"):
         uploads.wait_for_outcome("dev.zip", pushed)
-    assert uploads.recall("dev.zip") is None
+    assert uploads.find_last_upload("dev.zip") is None
 
 
 @pytest.mark.parametrize("status", [300, 307, 403, 500])

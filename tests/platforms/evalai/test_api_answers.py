@@ -33,7 +33,7 @@ CALLS: dict[str, tuple[Callable[[Jobs], Any], Any, Callable[[Any], bool]]] = {
         MESSAGE,
         lambda found: found is None or (isinstance(found.handle, str) and 0 <= found.submission < 1 << 62),
     ),
-    "submission": (lambda jobs: jobs.submission(7), SUBMISSION, lambda row: is_sound(row) and row["id"] == 7),
+    "submission": (lambda jobs: jobs.fetch_submission(7), SUBMISSION, lambda row: is_sound(row) and row["id"] == 7),
     "begin": (lambda jobs: jobs.begin(7, "name"), SUBMISSION, lambda _none: True),
     "finish": (lambda jobs: jobs.finish(7, 3, []), SAID, lambda _none: True),
     "fail": (lambda jobs: jobs.fail(7, 3, stderr="x"), SAID, lambda _none: True),
