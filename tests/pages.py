@@ -1,0 +1,138 @@
+"""What pages and terminals show of results with many mistakes, in every form that families have.
+
+    python -m tests.pages
+
+notes what is shown now, as a digest of each part: for changes that are meant to be seen.
+
+    python -m tests.pages FOLDER
+
+writes the texts themselves: do so before and after a change, and compare the folders.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+import zlib
+from base64 import b64decode
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+import segjudge
+from segjudge.families import tools_of
+from segjudge.report.page import PageOptions, make_page_options, render_page
+from segjudge.scoring.report import make_report, make_truth_report
+from segjudge.scoring.scores import Scores
+from segjudge.system.errors import UsageError
+
+from .builders import zipped
+from .scoring.mistakes import write_mistakes
+
+#: Protocol → show → part → digest of its text.
+FILE = Path(__file__).parent / "golden/pages.json"
+#: A protocol of each form of report.
+PROTOCOLS = (
+    "davis2017", "davis2017-unsupervised", "mosev2", "youtube-vos", "long-rvos", "coco", "lvis", "ovis", "coco-keypoints",
+    "cityscapes-instance", "places2017", "coco-panoptic", "vipseg", "kitti-step", "vspw", "cityscapes", "coco-stuff",
+    "mots", "burst", "sa-co-gold", "sa-co-veval", "refcoco", "grefcoco", "reasonseg", "semantic-kitti",
+    "semantic-kitti-panoptic", "ctc", "cellpose-ap", "sod",
+)  # fmt: skip
+
+
+def show(protocol: str, folder: Path) -> dict[str, dict[str, str]]:
+    """Score results with mistakes and a moved truth, and return what is shown of them: show → part → text."""
+    files, moved, options = write_mistakes(protocol, folder), folder / "moved.zip", make_page_options("", 6)
+    scores = segjudge.score(files.results, files.truth, protocol)
+    truths = [scorer.truth for scorer in scores.open_inputs().scorers.values()]
+    rules = scores.reports[0].protocol
+    moved.write_bytes(zipped(dict(tools_of(rules.family).make_sample(truths, rules, 0.05))))
+    methods = {"mistakes": scores, "moved": segjudge.score(moved, files.truth, protocol)}
+    compared, ranked = segjudge.compare(methods), segjudge.rank(methods)
+    shows: dict[str, dict[str, str]] = {
+        "report": _read(render_page(make_report(scores, "mistakes", options))),
+        "truth": _read(_say(lambda: _show_truth(scores, options))),
+        "compare": _read(_say(lambda: render_page(compared.make_page(options)))),
+        "rank": _read(render_page(ranked.make_page())),
+        "text": {
+            "score": repr(scores), "notebook": scores._repr_html_(), "compare": compared.text(), "latex": compared.latex(),
+            "kinds": _say(lambda: scores.kinds.to_csv(index=False)), "kinds compared": _say(compared.kinds_text),
+            "markdown": _say(compared.markdown),
+            "compare in a notebook": _say(compared._repr_html_), "rank": ranked.text(), "rank in a notebook": ranked._repr_html_(),
+        },
+    }  # fmt: skip
+    return {name: {part: _settle(text) for part, text in parts.items()} for name, parts in shows.items()}
+
+
+def _say(make: Callable[[], str]) -> str:
+    """Return a text, or why there is none."""
+    try:
+        return make()
+    except UsageError as error:
+        return str(error)
+
+
+def _show_truth(scores: Scores, options: PageOptions) -> str:
+    inputs = scores.open_inputs()
+    truths = {name: scorer.truth for name, scorer in inputs.scorers.items()}
+    return render_page(make_truth_report(truths, scores.reports[0].protocol.family, "truth", options))
+
+
+def _read(page: str) -> dict[str, str]:
+    """Take a page apart: its sections, what scripts read, and streams; styles and scripts are left out."""
+    parts = {"head": page.partition("<section")[0]}
+    for section in re.findall(r"<section\b.*?</section>", page, re.DOTALL):
+        parts[re.search(r'id="([^"]*)"', section)[1]] = section  # type: ignore[index]
+    parts.pop("what-was-scored", None)  # digests of files
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    parts["data"] = json.dumps(json.loads(data[1]), indent=0) if data else ""
+    streams = re.findall(r'<script type="text/plain" data-stream="([^"]*)">(.*?)</script>', page, re.DOTALL)
+    parts["streams"] = "\n".join(f"{name} {_digest_stream(b64decode(text))}" for name, text in streams)
+    return parts
+
+
+def _digest_stream(stream: bytes) -> str:
+    with suppress(zlib.error):
+        stream = zlib.decompress(stream)
+    return sha256(stream).hexdigest()[:12]
+
+
+def _settle(text: str) -> str:
+    """Leave out what is not of the page: styles, scripts, files of pictures, the version, digits that nobody sees."""
+    text = re.sub(r"<(style|script)\b.*?</\1>", "", text, flags=re.DOTALL)
+    text = re.sub(r"data:image/[\w.+-]+;base64,[\w+/=]*", "data:image", text)
+    text = re.sub(r"sha256-[\w+/=]+|segjudge \d[\w.+-]*|, (kernel|numpy)(?=</small>)", "", text)
+    text = re.sub(r"\btruth \w{12}, .*", "", text)
+    return re.sub(r"\d+\.\d{5,}(e-\d+)?", lambda number: f"{float(number[0]):.5g}", text)
+
+
+def digest_all(shows: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    return {
+        name: {part: sha256(text.encode()).hexdigest()[:12] for part, text in parts.items()}
+        for name, parts in shows.items()
+    }
+
+
+def run(protocol: str) -> dict[str, dict[str, str]]:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        return show(protocol, Path(folder))
+
+
+def main(words: list[str]) -> None:
+    shows = {protocol: run(protocol) for protocol in PROTOCOLS}
+    if not words:
+        FILE.write_text(json.dumps({name: digest_all(parts) for name, parts in shows.items()}, indent=1) + "\n")
+        return
+    for protocol, parts in shows.items():
+        for name, texts in parts.items():
+            for part, text in texts.items():
+                path = Path(words[0], protocol, name, f"{part}.txt")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,20 @@
+"""What pages and terminals show stays what it is, unless a change is meant to be seen."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests import pages
+
+DIGESTS = json.loads(pages.FILE.read_text())
+
+
+@pytest.mark.parametrize("protocol", pages.PROTOCOLS)
+def test_what_is_shown_of_mistakes_is_what_was_noted(protocol: str) -> None:
+    shown = pages.digest_all(pages.run(protocol))
+    changed = [f"{name}: {part}" for name, parts in shown.items() for part in parts.items()
+               if part not in DIGESTS[protocol].get(name, {}).items()]  # fmt: skip
+    assert not changed, "see tests/pages.py on how to look at what changed, and how to note it"
+    assert shown == DIGESTS[protocol], "a part is no longer shown"
