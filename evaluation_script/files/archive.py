@@ -64,7 +64,8 @@ class _FolderFiles(Files):
         identity = (status.st_dev, status.st_ino)
         if identity in above:
             return
-        self.hidden_folders |= {entry.name for entry in entries if entry.name.startswith(".") and entry.is_dir()}
+        hidden_entries = [entry for entry in entries if entry.name.startswith(".")]
+        self.hidden_folders.update(entry.name for entry in hidden_entries if self._is_folder(entry))
         entries = [entry for entry in entries if not is_litter([entry.name])]
         folders = []
         for entry in entries:

@@ -99,6 +99,19 @@ def test_what_a_folder_cannot_hold_is_named(tmp_path: Path) -> None:
         open_files(str(tmp_path), replace(limits, members=2))
 
 
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_link_to_itself_is_a_file_that_is_named_unless_it_is_hidden(follows: bool, tmp_path: Path) -> None:
+    tmp_path.joinpath("a.png").write_bytes(b"x")
+    tmp_path.joinpath(".hidden").symlink_to(".hidden")
+    limits = replace(LIMITS, links=follows)
+    files = open_files(str(tmp_path), limits)
+    assert (files.sizes, files.hidden_folders) == ({"a.png": 1}, set())
+    tmp_path.joinpath("b.png").symlink_to("b.png")
+    words = "is a link that leads nowhere" if follows else "is a link or a device, not a file"
+    with pytest.raises(SubmissionError, match=f"b.png: {words}"):
+        open_files(str(tmp_path), limits)
+
+
 @pytest.mark.parametrize(("depth", "fits"), [(11, True), (12, False)])
 def test_files_lie_at_most_eleven_folders_deep(depth: int, fits: bool, tmp_path: Path) -> None:
     name = "/".join(["d"] * depth + ["x.png"])

@@ -26,6 +26,7 @@ from segjudge.evaluation_script.files.problems import (
     name_list,
     printable,
     quantity,
+    verb,
 )
 from segjudge.evaluation_script.masks.overlaps import best_proposals
 from segjudge.evaluation_script.phases import PHASES
@@ -76,6 +77,7 @@ def test_a_list_names_the_first_and_counts_the_rest() -> None:
         "3 of 3 frames",
         "1 of 1 frame",
     ]
+    assert [verb(count, "lacks", "lack") for count in (0, 1, 2)] == ["lack", "lacks", "lack"]
 
 
 def test_problems_are_listed_up_to_twenty() -> None:

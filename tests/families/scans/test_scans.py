@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,7 @@ def test_small_segments_can_match_and_cost_nothing_else(tmp_path: Path) -> None:
 def test_nothing_that_moves_is_nothing_to_average(tmp_path: Path) -> None:
     assert scored(tmp_path, [9, 10, 40], [9, 251, 40], "semantic-kitti-moving") == {"IoU-moving": None}
     assert scored(tmp_path, [9, 252, 253, 0], [251, 251, 9, 251], "semantic-kitti-moving") == {"IoU-moving": 1 / 3}
+    assert replace(SCAN_PROTOCOLS["semantic-kitti-moving"], reported=0).metrics == ("IoU-static",)
 
 
 def test_numbers_of_classes_in_the_place_of_labels_are_said(tmp_path: Path) -> None:
