@@ -1,4 +1,4 @@
-"""What pages and terminals show of results with many mistakes, in every form that families have.
+"""What pages and terminals show of results with many mistakes, and new challenges hold, in every form that families have.
 
     python -m tests.pages
 
@@ -11,10 +11,13 @@ writes the texts themselves: do so before and after a change, and compare the fo
 
 from __future__ import annotations
 
+import datetime
+import io
 import json
 import re
 import sys
 import tempfile
+import zipfile
 import zlib
 from base64 import b64decode
 from collections.abc import Callable
@@ -22,11 +25,16 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from PIL import Image
+
 import segjudge
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.families import tools_of
+from segjudge.families.truths import TruthSource
 from segjudge.report.page import PageOptions, make_page_options, render_page
 from segjudge.scoring.report import make_report, make_truth_report
 from segjudge.scoring.scores import Scores
+from segjudge.starting.new_challenge import NewChallenge, create, write_demo_truth
 from segjudge.system.errors import UsageError
 
 from .builders import zipped
@@ -35,7 +43,7 @@ from .scoring.mistakes import write_mistakes
 #: Protocol → show → part → digest of its text.
 FILE = Path(__file__).parent / "golden/pages.json"
 #: A protocol of each form of report.
-PROTOCOLS = (
+FORMS = (
     "davis2017", "davis2017-unsupervised", "mosev2", "youtube-vos", "long-rvos", "coco", "lvis", "ovis", "coco-keypoints",
     "cityscapes-instance", "places2017", "coco-panoptic", "vipseg", "kitti-step", "vspw", "cityscapes", "coco-stuff",
     "mots", "burst", "sa-co-gold", "sa-co-veval", "refcoco", "grefcoco", "reasonseg", "semantic-kitti",
@@ -53,6 +61,7 @@ def show(protocol: str, folder: Path) -> dict[str, dict[str, str]]:
     methods = {"mistakes": scores, "moved": segjudge.score(moved, files.truth, protocol)}
     compared, ranked = segjudge.compare(methods), segjudge.rank(methods)
     shows: dict[str, dict[str, str]] = {
+        "challenge": _write_challenge(protocol, folder),
         "report": _read(render_page(make_report(scores, "mistakes", options))),
         "truth": _read(_say(lambda: _show_truth(scores, options))),
         "compare": _read(_say(lambda: render_page(compared.make_page(options)))),
@@ -65,6 +74,34 @@ def show(protocol: str, folder: Path) -> dict[str, dict[str, str]]:
         },
     }  # fmt: skip
     return {name: {part: _settle(text) for part, text in parts.items()} for name, parts in shows.items()}
+
+
+def _write_challenge(protocol: str, folder: Path) -> dict[str, str]:
+    """Make the challenge of a synthetic truth, and return what its files hold by their names."""
+    (folder / "synthetic").mkdir()
+    truth = write_demo_truth(PROTOCOLS[protocol], str(folder / "synthetic"))
+    commit, day = f"git+https://example.org/segjudge@{'0' * 40}", datetime.date(2030, 1, 2)
+    notes = create(
+        NewChallenge(str(folder / "mine"), protocol, TruthSource(truth), "Mine", commit, day), lambda *_: None
+    )
+    files = {path.relative_to(folder / "mine").as_posix(): path for path in sorted((folder / "mine").rglob("*.*"))}
+    texts = {name: _read_file(path.read_bytes()) for name, path in files.items() if path.is_file()}
+    texts.pop("requirements.txt")  # the version and digests of this Segjudge
+    return {**texts, "notes": "\n".join(notes)}
+
+
+def _read_file(data: bytes) -> str:
+    """Return a text, the names and contents of an archive, or a digest; pictures by their pixels."""
+    if data.startswith(b"PK"):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return "\n".join(f"{name}: {_read_file(archive.read(name))}" for name in archive.namelist())
+    if data.startswith(b"\x89PNG"):
+        with Image.open(io.BytesIO(data)) as image:
+            return f"{image.mode} {image.size} {sha256(image.tobytes()).hexdigest()[:12]}"
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _digest_stream(data)
 
 
 def _say(make: Callable[[], str]) -> str:
@@ -122,7 +159,7 @@ def run(protocol: str) -> dict[str, dict[str, str]]:
 
 
 def main(words: list[str]) -> None:
-    shows = {protocol: run(protocol) for protocol in PROTOCOLS}
+    shows = {protocol: run(protocol) for protocol in FORMS}
     if not words:
         FILE.write_text(json.dumps({name: digest_all(parts) for name, parts in shows.items()}, indent=1) + "\n")
         return

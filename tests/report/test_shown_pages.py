@@ -11,7 +11,7 @@ from tests import pages
 DIGESTS = json.loads(pages.FILE.read_text())
 
 
-@pytest.mark.parametrize("protocol", pages.PROTOCOLS)
+@pytest.mark.parametrize("protocol", pages.FORMS)
 def test_what_is_shown_of_mistakes_is_what_was_noted(protocol: str) -> None:
     shown = pages.digest_all(pages.run(protocol))
     changed = [f"{name}: {part}" for name, parts in shown.items() for part in parts.items()
