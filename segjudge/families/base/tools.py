@@ -188,7 +188,7 @@ class FamilyTools:
 
     def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
         """Make what a page shows of a truth alone."""
-        raise UsageError("the truth alone is reported of mask sequences; `show` draws that of images")
+        raise UsageError(f"a truth of {truth.family} has no page of its own; `show` draws the truth of instances")
 
     def check_kinds(self, protocol: Any) -> None:
         """Raise UsageError where failures have no kinds, before anything is scored."""
