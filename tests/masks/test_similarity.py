@@ -22,7 +22,7 @@ from segjudge.evaluation_script.masks.similarity import (
     reach,
     region_similarity,
 )
-from segjudge.evaluation_script.masks.stack import empty_stack, unpack
+from segjudge.evaluation_script.masks.stack import empty_stack, join_stacks, unpack
 from tests.builders import drawn, stack_of
 from tests.drawing import examples
 
@@ -156,6 +156,20 @@ def test_packing_loses_nothing(mask: Any) -> None:
     )
     assert (unpack(whole, mask.shape[1])[0] == mask).all()
     assert stack.area[0] == mask.sum()
+
+
+def test_joined_stacks_have_the_smallest_window_that_holds_all() -> None:
+    size = (9, 260)
+    first, last, neither = (np.zeros(size, bool) for _ in range(3))
+    first[2:4, 70], last[5:8, 140:200] = True, True
+    one, other, empty = map(stack_of, (first, last, neither))
+    joined = join_stacks([empty, one, other], 1, size)
+    assert (joined.top, joined.column, joined.words.shape) == (2, 1, (1, 6, 3))
+    whole = np.zeros((1, 9, 5), np.uint64)
+    whole[:, 2:8, 1:4] = joined.words
+    assert (unpack(whole, 260)[0] == first | last).all()
+    assert join_stacks([empty, other], 1, size) is other
+    assert not join_stacks([empty, empty], 1, size).words.size
 
 
 def test_large_frames_reach_further_than_a_word() -> None:

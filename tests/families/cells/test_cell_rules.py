@@ -12,7 +12,7 @@ from segjudge.evaluation_script.families.cells import engine
 from segjudge.evaluation_script.families.cells.engine import FrameMatches
 from segjudge.evaluation_script.families.cells.protocols import CELL_PROTOCOLS
 from segjudge.evaluation_script.masks.overlaps import LabelPairs
-from tests.families.unit_counts import close
+from tests.families.unit_counts import accumulated, close
 
 
 def matches(*frames: Any) -> list[FrameMatches]:
@@ -62,6 +62,9 @@ STAYING, DIVIDED = [1, 0, 2, 0], [[2, 0, 1, 0], [3, 2, 2, 2], [4, 2, 2, 2]]
             [{1: 1, 2: 2}, {1: 1, 2: 2}, {1: 1, 3: 3, 4: 4}], [STAYING, *DIVIDED], [STAYING, *DIVIDED],
             [0, 0, 0, 0, 0, 0, 7, 5], id="perfect",
         ),
+        # the first label of the first frame is surplus: links of others are what they are
+        pytest.param([({2: 2}, [1]), {2: 2}], [[2, 0, 1, 0]], [[1, 0, 0, 0], [2, 0, 1, 0]],
+                     [0, 0, 1, 0, 0, 0, 2, 1], id="surplus"),
         pytest.param(  # 9 is surplus, 2 is missed, 6 is two cells, and 5 a child where the cell goes on
             [({1: 1, 2: 2}, [9]), {1: 1, 2: 0}, {1: 5, 3: 6, 4: 6}], [STAYING, *DIVIDED],
             [[1, 0, 1, 0], [2, 0, 0, 0], [9, 0, 0, 0], [5, 2, 2, 1], [6, 2, 2, 0]],
@@ -270,3 +273,18 @@ def test_combined_metrics_are_means_of_what_has_a_value() -> None:
     none = measured(cells=np.zeros(3), association=np.zeros(3))
     assert (none["SEG"], none["OP_CTB"], none["HOTA"], none["CHOTA"]) == (None, None, None, None)
     assert list(measured("ctc-official")) == list(CELL_PROTOCOLS["ctc-official"].metrics)
+
+
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        ([0, 4, 0, 0, 2, 0, 4, 2], "there is no cell of any class that counts"),
+        ([0, 4, 1, 0, 2, 0, 4, 2], "not one cell was matched"),
+        ([0, 0, 0, 0, 0, 0, 4, 0], "LNK is undefined, since no cell of the truth is in two frames: unit 0"),
+        ([1, 2, 0, 0, 2, 0, 4, 2], ""),
+    ],
+)
+def test_what_is_odd_about_matches_is_said(graph: list[int], words: str) -> None:
+    notes = engine._oddities(accumulated(CELL_PROTOCOLS["ctc"], {}, {"graph": np.array(graph)}))
+    assert len(notes) == bool(words)
+    assert words in "".join(notes)

@@ -493,3 +493,20 @@ def test_a_truth_says_what_is_odd_about_it_and_videos_are_named_one_by_one(small
     with pytest.raises(HostError, match="holds 2 JSON files"):
         read_truth(str(tmp_path))
     assert [unit.name for unit in read_truth(str(tmp_path), "b").units] == ["1_1", "1_2"]
+
+
+@pytest.mark.parametrize(
+    ("folders", "hidden"), [(("a", "b", "c"), [False] * 3), (("a", "b", "a"), [True, False, False])]
+)
+def test_of_videos_in_one_folder_the_last_one_alone_has_a_teta(
+    folders: Any, hidden: list[bool], tmp_path: Path
+) -> None:
+    truth = document({(video, 1): [(OBJECT, 0)] for video in range(3)})
+    for video, folder in zip(truth["videos"], folders):
+        video["file_names"] = [f"{folder}/{frame}.jpg" for frame in range(FRAMES)]
+    path = write(tmp_path / "t.json", truth)
+    assert [unit.facts["hidden"] for unit in read_truth(path).units] == hidden
+    # the first video is not followed at all: its TETA is in the mean unless it has none
+    results = write(tmp_path / "r.json", records_of({(video, 1): [(OBJECT, 0.9)] for video in (1, 2)}))
+    values = segjudge.score(results, path, "sa-co-veval-official").metrics["val"]
+    assert (values["TETA"] == 1) == hidden[0]

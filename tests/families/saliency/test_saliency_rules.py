@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.saliency import engine
-from segjudge.evaluation_script.families.saliency.counting import E_CURVE, F_CURVE, count_map
+from segjudge.evaluation_script.families.saliency.counting import E_CURVE, F_CURVE, S, count_map
 from segjudge.evaluation_script.families.saliency.protocols import SALIENCY_PROTOCOLS
 from tests.families.unit_counts import accumulated, close
 
@@ -74,6 +74,22 @@ def test_s_is_half_within_sides_and_half_in_corners() -> None:
 )
 def test_s_of_sides_and_corners_that_are_even(truth: Any, fifths: Any, expected: float) -> None:
     assert counted(truth, fifths)[0]["S"] == close(expected)
+
+
+def test_an_even_corner_is_alike_but_for_the_script_where_its_mean_misses_the_last_digit() -> None:
+    levels = np.arange(256) / 255
+    missed = [value for value in range(1, 255) if np.full((1, 6), levels[value]).mean() != levels[value]]
+    exact = [value for value in range(1, 255) if value not in missed]
+    truth = np.zeros((2, 8), bool)
+    truth[0, :3] = True
+    for value, lost in ((missed[0], 6 / 16 / 2), (exact[0], 0.0)):
+        # the corner on the lower right has this value alone, and the truth nothing
+        values = np.array([[0, 255, 200, 90, 80, 70, 60, 50], [0, 0, *[value] * 6]], np.uint8)
+        safe, script = (
+            count_map(0, truth, values, SALIENCY_PROTOCOLS[protocol])["image"][S]
+            for protocol in ("sod", "sod-official")
+        )
+        assert safe - script == close(lost)
 
 
 def test_e_and_f_are_of_what_is_found_at_each_threshold() -> None:
