@@ -449,7 +449,7 @@ def _check_report(case: Case) -> None:
 
 
 def _check_challenge(case: Case) -> None:
-    """`segjudge new` makes a challenge of the truth whose better sample scores better, if the family offers it."""
+    """`segjudge new` makes a challenge of the truth whose poor sample scores no better, if the family offers it."""
     commit = f"git+https://example.org/segjudge@{'0' * 40}"
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         try:
@@ -466,7 +466,7 @@ def _check_challenge(case: Case) -> None:
         good, poor = (next(iter(case.prepare(path, truth).score().metrics.values()))[metric] for path in samples)
         smaller = tools_of(case.rules.family).prefers_smaller(metric)
         _expect(
-            good is not None and poor is not None and (good < poor if smaller else good > poor),
+            good is not None and poor is not None and (good <= poor if smaller else good >= poor),
             f"`make_sample` makes a poor sample whose {metric} is {poor}, and a good one whose is {good}",
         )
 

@@ -290,7 +290,7 @@ class FamilyTools:
         """Yield the files of a submission that is the truth made worse by a share, the same ones at every call.
 
         Masks are moved by it, as part of the width.  `new` asks for a good sample, of a thousandth, and for a poor
-        one, of some hundredths, which has to score worse.
+        one, of some hundredths, which may not score better; where pictures are small both move by a pixel.
         """
         make = self._own("challenges", "make_sample")
         if make is None:
