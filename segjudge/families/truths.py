@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
+from segjudge.evaluation_script.files.archive import FolderElsewhere
 from segjudge.evaluation_script.files.packed import family_of
 from segjudge.evaluation_script.files.problems import HostError, name_list
 from segjudge.evaluation_script.scoring.scorer import is_packed
@@ -26,6 +28,7 @@ def open_truth(
 ) -> AnnotationFile[SplitTruth]:
     """Open a truth as a protocol's family reads it."""
     if not is_packed(source.path):
+        _check_path(source.path)
         return tools_of(protocol.family).read_published(protocol.family, _complete(source, protocol), progress)
     for option in ("layout", "unseen", "categories"):
         if getattr(source, option):
@@ -36,6 +39,12 @@ def open_truth(
         protocols = name_list([name for name, row in PROTOCOLS.items() if row.family == family])
         raise HostError(f"{source.path}: {fault}; choose another file, or a protocol of {family}: {protocols}")
     return AnnotationFile(engine_of(family).read_packed(source.path))
+
+
+def _check_path(path: str) -> None:
+    """Raise HostError for a path that is wrong, in words that every family shares."""
+    if not isinstance(path, FolderElsewhere) and not os.path.exists(path):
+        raise HostError(f"{path}: there is no such file or folder")
 
 
 def _complete(source: TruthSource, protocol: FamilyProtocol) -> TruthSource:
@@ -49,11 +58,13 @@ def pack_truth(source: TruthSource, protocol: FamilyProtocol, out: str, progress
     if is_packed(source.path):
         shutil.copyfile(source.path, out)
         return []
+    _check_path(source.path)
     family = protocol.family
     return tools_of(family).pack(family, _complete(source, protocol), out, source.subset, progress).notes
 
 
 def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ignore_progress) -> PackedTruth:
     """Write a dataset in a layout of `LAYOUTS` as an annotation file; with `split`, add it to one under that name."""
+    _check_path(source.path)
     family = LAYOUTS[source.layout]
     return tools_of(family).pack(family, source, out, split, progress)

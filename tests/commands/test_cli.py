@@ -209,7 +209,11 @@ def test_datasets_are_added_as_splits(root: Path, results: Path, tmp_path: Path,
         (["score", "{results}", "--truth", "{root}"], 2, "--truth needs --protocol"),
         (["score"], 2, "needs the results to score"),
         (["score", "{results}"], 2, "needs either --phase, or --truth"),
-        (["score", "{results}", "--truth", "{nowhere}", "--protocol", "davis2017"], 3, "cannot be opened"),
+        (
+            ["score", "{results}", "--truth", "{nowhere}", "--protocol", "davis2017"],
+            3,
+            "there is no such file or folder",
+        ),
         (["score", "{results}", "--truth", "{bad}", "--protocol", "davis2017"], 3, "is empty"),
         (
             ["score", "{results}", "--truth", "{root}", "--protocol", "davis2017", "--subset", "test"],
@@ -222,7 +226,11 @@ def test_datasets_are_added_as_splits(root: Path, results: Path, tmp_path: Path,
             "no sequence cow",
         ),
         (["score", "{results}", "--phase", "finals"], 2, "its phases are: sequences-dev"),
-        (["pack", "--layout", "lvos", "--root", "{nowhere}", "--out", "{nowhere}.zip"], 3, "cannot be opened"),
+        (
+            ["pack", "--layout", "lvos", "--root", "{nowhere}", "--out", "{nowhere}.zip"],
+            3,
+            "there is no such file or folder",
+        ),
     ],
 )
 def test_exit_codes_say_whose_mistake_it_is(

@@ -1,0 +1,137 @@
+"""What commands print and write on small results, as one text.
+
+    python -m tests.transcript
+
+writes it to `tests/golden/transcript.txt`, for changes that are meant to be seen: look at the difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+
+from segjudge.cli import main
+from segjudge.evaluation_script.scoring import VERSION
+
+from .scoring.mistakes import write_mistakes
+
+FILE = Path(__file__).parent / "golden/transcript.txt"
+#: So many lines are kept of what a command prints and writes; of the others a digest.
+_LINES = 40
+#: Protocol → what its truth and results with mistakes are called.
+NAMES = {"davis2017": "davis", "coco": "coco", "vspw": "vspw", "burst": "burst", "places2017": "places"}
+#: What is typed, one after the other, in one folder.
+COMMANDS = """
+score davis-results.zip --truth davis-truth.zip --protocol davis2017
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --sequences a,c --json - --quiet
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --csv tables --json davis.json --save davis.saved
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --results-yaml results.yaml --hub-dataset o/n
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --part 1/2 --out 1.part
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --part 2/2 --out 2.part
+merge 1.part 2.part
+merge 1.part
+score davis-truth.zip --truth davis-truth.zip --protocol davis2017
+score davis-results.zip --truth davis-truth.zip --protocol coco
+score davis-results.zip --truth davis-truth.zip --protocol davis2107
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --split none
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --sequences a,nobody
+score nothing.zip --truth davis-truth.zip --protocol davis2017
+score vspw-results.zip --truth davis-truth.zip --protocol davis2017
+score davis-results.zip --truth davis-truth.zip --protocol davis2016 --json sixteen.json
+score davis-results.zip --truth nothing.zip --protocol davis2017
+pack --layout coco --root nothing.json --out nothing.zip
+compress davis-results.zip --out small.zip
+compress davis-results.zip --out small.json.gz --protocol davis2017
+compress davis-results.zip --out small.json.gz --protocol vspw
+score small.zip --truth davis-truth.zip --protocol davis2017 --save small.saved --json small.json
+compare davis=davis.saved small=small.saved
+compare davis=davis-results.zip small=small.zip --truth davis-truth.zip --protocol davis2017 --markdown change.md --table t.tex
+compare davis=davis-results.zip --truth davis-truth.zip --protocol davis2017
+rank davis.json small.json
+rank davis.json small.json --metric F-Mean --method rank-then-mean
+rank davis.json sixteen.json
+score coco-results.json --truth coco-truth.json --protocol coco --csv coco-tables --json coco.json
+score coco-results.json --truth coco-truth.json --protocol coco --cap image --id-zero-quirk on
+score places-results.json --truth places-truth.json --protocol places2017 --style official
+pack --layout coco --root coco-truth.json --out packed.zip
+score coco-results.json --truth packed.zip --protocol coco-box
+score coco-results.json --truth packed.zip --protocol davis2017
+show --truth coco-truth.json --out shown
+score burst-results.zip --truth burst-truth.json --protocol burst --csv burst-tables
+score vspw-results.zip --truth vspw-truth --protocol vspw --csv vspw-tables
+benchmarks
+benchmarks --json
+completion bash
+completion zsh
+completion fish
+"""
+
+
+def write_transcript() -> str:
+    """Run the commands in a new folder; return all that they print and write."""
+    here = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder):
+        for protocol, name in NAMES.items():
+            (Path(folder) / name).mkdir()
+            files = write_mistakes(protocol, Path(folder) / name)
+            for path, kind in ((Path(files.results), "results"), (Path(files.truth), "truth")):
+                path.rename(f"{name}-{kind}{path.suffix}")  # of a folder there is none
+        lines = [line for line in COMMANDS.splitlines() if line]
+        texts = [(line, _settle(_run(line).replace(folder, "FOLDER").replace(here, "CHECKOUT"))) for line in lines]
+    return "".join(f"$ segjudge {line}\n{_shorten(text)}\n" for line, text in texts)
+
+
+def _run(line: str) -> str:
+    """Run a command; return what it prints, its code unless that is 0, and the texts that it writes."""
+    before, output = _list_files(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        try:
+            code = main(shlex.split(line))
+        except SystemExit as error:
+            code = error.code  # type: ignore[assignment]
+    texts = [f"── {path} ──\n{_read(path)}" for path, state in _list_files().items() if before.get(path) != state]
+    return "\n".join([output.getvalue(), *([f"exit code {code}"] if code else []), *texts])
+
+
+def _shorten(text: str) -> str:
+    """Return a text whole, or its first lines and a digest of the others."""
+    lines = text.splitlines(keepends=True)
+    rest = "".join(lines[_LINES:])
+    digest = sha256(rest.encode()).hexdigest()[:12]
+    return (
+        text
+        if len(lines) <= _LINES + 10
+        else f"{''.join(lines[:_LINES])}… {len(lines) - _LINES} lines more: {digest}\n"
+    )
+
+
+def _list_files() -> dict[Path, tuple[int, int]]:
+    return {
+        path: (path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(Path().rglob("*")) if path.is_file()
+    }
+
+
+def _read(path: Path) -> str:
+    texts = (".csv", ".json", ".yaml", ".tex", ".md")
+    return path.read_text() if path.suffix in texts else "(not shown)"
+
+
+def _settle(text: str) -> str:
+    """Leave out what other versions and machines change: digests, sizes of what is packed, days, digits that nobody sees."""
+    text = re.sub(r"\d+\.\d{5,}(e-\d+)?", lambda number: f"{float(number[0]):.5g}", text)
+    text = re.sub(r"\b[0-9a-f]{12,}\b", "DIGEST", text.replace(VERSION, "VERSION"))
+    text = re.sub(r"[\d,]+ bytes instead of [\d,]+, \d+\s?%", "N bytes instead of M", text)
+    text = re.sub(r"\b20\d\d-\d\d-\d\d\b", "TODAY", text)
+    text = re.sub(r'"(numpy|python|pillow)": "[^"]*"', r'"\1": "…"', text)
+    return re.sub(r'"counted_by": "(kernel|numpy)"', '"counted_by": "…"', text)
+
+
+if __name__ == "__main__":
+    os.environ["COLUMNS"] = "100"  # as wide as the test's terminal
+    FILE.write_text(write_transcript())
