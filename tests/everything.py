@@ -29,7 +29,10 @@ ROOT = Path(__file__).resolve().parent.parent
 LINTERS = (["ruff", "format", "--check", "."], ["ruff", "check", "."])
 MENDING = (["format", "."], ["check", "--fix", "."])
 #: These use the toolkit or what stands on it, which needs a newer Python than the worker has.
-NEWER = re.compile(r"""segjudge(?!\.evaluation_script)(?![-\w]*["'/])|rehearsals|from demo|scoring\.test_parts""")
+NEWER = re.compile(
+    r"""segjudge(?!\.evaluation_script)(?![-\w]*["'/])|rehearsals|from demo|scoring\.test_parts"""
+    r"""|tests import (?:pages|transcript)\b"""
+)
 #: Folders of tests of which no file is for the worker's interpreter.
 NEWER_FOLDERS = ("tests/house", "tests/journeys")
 #: The environment beside the toolkit's that a file of tests needs if it names this variable.
