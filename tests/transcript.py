@@ -2,7 +2,8 @@
 
     python -m tests.transcript
 
-writes it to `tests/golden/transcript.txt`, for changes that are meant to be seen: look at the difference.
+writes it to `tests/golden/transcript.txt`, for changes that are meant to be seen: look at the difference. With a path it
+writes it there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import io
 import os
 import re
 import shlex
+import sys
 import tempfile
 from hashlib import sha256
 from pathlib import Path
@@ -65,11 +67,6 @@ score coco-results.json --truth packed.zip --protocol davis2017
 show --truth coco-truth.json --out shown
 score burst-results.zip --truth burst-truth.json --protocol burst --csv burst-tables
 score vspw-results.zip --truth vspw-truth --protocol vspw --csv vspw-tables
-benchmarks
-benchmarks --json
-completion bash
-completion zsh
-completion fish
 """
 
 
@@ -133,5 +130,9 @@ def _settle(text: str) -> str:
 
 
 if __name__ == "__main__":
+    os.environ.pop("FORCE_COLOR", None)
     os.environ["COLUMNS"] = "100"  # as wide as the test's terminal
-    FILE.write_text(write_transcript())
+    if sys.argv[1:]:
+        Path(sys.argv[1]).write_text(write_transcript())
+    else:
+        FILE.write_text(write_transcript())
