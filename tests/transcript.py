@@ -15,12 +15,12 @@ import re
 import shlex
 import sys
 import tempfile
-from hashlib import sha256
 from pathlib import Path
 
 from segjudge.cli import main
 from segjudge.evaluation_script.scoring import VERSION
 
+from .pages import digest, round_numbers
 from .scoring.mistakes import write_mistakes
 
 FILE = Path(__file__).parent / "golden/transcript.txt"
@@ -78,7 +78,7 @@ def write_transcript() -> str:
             (Path(folder) / name).mkdir()
             files = write_mistakes(protocol, Path(folder) / name)
             for path, kind in ((Path(files.results), "results"), (Path(files.truth), "truth")):
-                path.rename(f"{name}-{kind}{path.suffix}")  # of a folder there is none
+                path.rename(f"{name}-{kind}{path.suffix}")  # a folder keeps none
         lines = [line for line in COMMANDS.splitlines() if line]
         texts = [(line, _settle(_run(line).replace(folder, "FOLDER").replace(here, "CHECKOUT"))) for line in lines]
     return "".join(f"$ segjudge {line}\n{_shorten(text)}\n" for line, text in texts)
@@ -99,12 +99,9 @@ def _run(line: str) -> str:
 def _shorten(text: str) -> str:
     """Return a text whole, or its first lines and a digest of the others."""
     lines = text.splitlines(keepends=True)
-    rest = "".join(lines[_LINES:])
-    digest = sha256(rest.encode()).hexdigest()[:12]
+    rest = digest("".join(lines[_LINES:]).encode())
     return (
-        text
-        if len(lines) <= _LINES + 10
-        else f"{''.join(lines[:_LINES])}… {len(lines) - _LINES} lines more: {digest}\n"
+        text if len(lines) <= _LINES + 10 else f"{''.join(lines[:_LINES])}… {len(lines) - _LINES} lines more: {rest}\n"
     )
 
 
@@ -121,8 +118,7 @@ def _read(path: Path) -> str:
 
 def _settle(text: str) -> str:
     """Leave out what other versions and machines change: digests, sizes of what is packed, days, digits that nobody sees."""
-    text = re.sub(r"\d+\.\d{5,}(e-\d+)?", lambda number: f"{float(number[0]):.5g}", text)
-    text = re.sub(r"\b[0-9a-f]{12,}\b", "DIGEST", text.replace(VERSION, "VERSION"))
+    text = re.sub(r"\b[0-9a-f]{12,}\b", "DIGEST", round_numbers(text).replace(VERSION, "VERSION"))
     text = re.sub(r"[\d,]+ bytes instead of [\d,]+, \d+\s?%", "N bytes instead of M", text)
     text = re.sub(r"\b20\d\d-\d\d-\d\d\b", "TODAY", text)
     text = re.sub(r'"(numpy|python|pillow)": "[^"]*"', r'"\1": "…"', text)

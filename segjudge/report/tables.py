@@ -132,7 +132,7 @@ def format_report(report: Report, *, compare: bool, look: Look = PLAIN) -> str:
     metrics = [name for name in rows[0] if name not in (*beside, "split", "id", key)] if rows else []
     note = ""
     if len(rows) > _MOST_ROWS:
-        metric = first_metric([{name: rows[0][name] for name in metrics}]) or metrics[0]
+        metric = first_metric(rows) or metrics[0]
         note = f"(the {_MOST_ROWS} lowest of {len(rows)} {kind} by {metric}; --json holds all)\n"
         rows = sorted(rows, key=lambda row: math.inf if row[metric] is None else row[metric])[:_MOST_ROWS]
     body = [[row[key], *(format_number(row[metric]) for metric in metrics)] for row in rows]

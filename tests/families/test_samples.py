@@ -9,6 +9,7 @@ import pycocotools.mask as coco
 import pytest
 
 from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
@@ -22,18 +23,23 @@ PROTOCOL_NAMES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PROTOCOL_NAMES)
-def test_a_sample_is_as_good_as_its_masks_are_near(name: str, tmp_path: Path) -> None:
-    protocol, source = PROTOCOLS[name], TruthSource(str(published(name, tmp_path)), "", "", "", "")
-    sample = tmp_path / "sample.zip"
-    (scorer,) = prepare(ScoreRequest(str(sample), source, protocol)).scorers.values()
-    metric, values = next(iter(UPLOADS[name][1])), []
+def score_samples(name: str, truth: str, folder: Path) -> list[Report]:
+    """Score two samples of a truth's first split, the second of which is moved further."""
+    protocol, sample, reports = PROTOCOLS[name], folder / "sample.zip", []
+    source = TruthSource(truth, "", "", "", "")
+    scorer = next(iter(prepare(ScoreRequest(str(sample), source, protocol)).scorers.values()))
     for share in (0.001, 0.05):
         sample.write_bytes(zipped(dict(tools_of(protocol.family).make_sample([scorer.truth], protocol, share))))
-        report = scorer.score(str(sample))
-        assert [line for line in report.warnings if "nothing to average" not in line] == []
-        values.append(report.values[metric])
-    near, moved = values
+        reports.append(scorer.score(str(sample)))
+    return reports
+
+
+@pytest.mark.parametrize("name", PROTOCOL_NAMES)
+def test_a_sample_is_as_good_as_its_masks_are_near(name: str, tmp_path: Path) -> None:
+    reports = score_samples(name, str(published(name, tmp_path)), tmp_path)
+    assert [line for report in reports for line in report.warnings if "nothing to average" not in line] == []
+    metric = next(iter(UPLOADS[name][1]))
+    near, moved = (report.values[metric] for report in reports)
     assert near is not None
     assert moved is not None
     assert 0.6 < near < 1
@@ -42,18 +48,13 @@ def test_a_sample_is_as_good_as_its_masks_are_near(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_what_the_demo_holds_can_be_missed(name: str, tmp_path: Path) -> None:
-    protocol, sample = PROTOCOLS[name], tmp_path / "sample.zip"
-    tools = tools_of(protocol.family)
-    source = TruthSource(write_demo_truth(protocol, str(tmp_path / "demo")), "", "", "", "")
-    (scorer, *_) = prepare(ScoreRequest(str(sample), source, protocol)).scorers.values()
-    values = []
-    for share in (0.001, 0.05):
-        sample.write_bytes(zipped(dict(tools.make_sample([scorer.truth], protocol, share))))
-        values.append(scorer.score(str(sample)).values[protocol.metrics[0]])
-    near, moved = values
+    protocol = PROTOCOLS[name]
+    reports = score_samples(name, write_demo_truth(protocol, str(tmp_path / "demo")), tmp_path)
+    near, moved = (report.values[protocol.metrics[0]] for report in reports)
     assert near is not None
     assert moved is not None
-    assert (near < moved) if tools.prefers_smaller(protocol.metrics[0]) else (near > moved)
+    is_better = near < moved if tools_of(protocol.family).prefers_smaller(protocol.metrics[0]) else near > moved
+    assert is_better
 
 
 def test_tracks_of_a_sample_have_the_areas_and_boxes_of_their_masks(tmp_path: Path) -> None:
