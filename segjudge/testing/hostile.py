@@ -108,7 +108,7 @@ def _zip(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method) as archive:
         for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data, method)
+            archive.writestr(zipfile.ZipInfo(name), data, method)  # without a date
     return out.getvalue()
 
 
@@ -400,7 +400,7 @@ def _damage_archive(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
         warnings.simplefilter("ignore")
         out = io.BytesIO(good)
         with zipfile.ZipFile(out, "a") as archive:
-            archive.writestr(name, data)
+            archive.writestr(zipfile.ZipInfo(name), data)
         yield "a name twice", out.getvalue()
     link = zipfile.ZipInfo(name)
     link.external_attr, link.create_system = 0o120777 << 16, 3

@@ -51,7 +51,7 @@ def write_variants() -> str:
 def _submissions() -> Iterator[tuple[str, bytes]]:
     rows = b'[{"id": 1, "size": [3, 4]}, {"id": 2, "x": {}}]'
     yield "rows.json", rows
-    yield "one.json.gz", hostile.gzip.compress(b'{"a": 1}\n')
+    yield "one.json.gz", b'\x1f\x8b9 0|{"a": 1}\n'
     yield "rows.jsonl", b'{"id": 1}\n{"id": 2}\n'
     yield "lines.txt", b"a 1 2.5\nb -3\n"
     yield "picture.png", hostile._png(3, 2, 8, 0, b"\0\1\1\1\0\2\2\2")
@@ -88,10 +88,7 @@ def _list_variants(path: Path, shown: set[str]) -> Iterator[str]:
         shown.add(damage)
         with tempfile.TemporaryDirectory(prefix="segjudge-") as place:
             made = write(Path(place))
-            if subject == "folder":
-                text = ", ".join(_list_tree(made)) or "nothing"
-            else:
-                text = _show(made.read_bytes())
+            text = (", ".join(_list_tree(made)) or "nothing") if subject == "folder" else _show(made.read_bytes())
         yield f"{about}: {text}" if made.name == path.name else f"{about} → {made.relative_to(place)}: {text}"
 
 
