@@ -16,7 +16,15 @@ from urllib.parse import urljoin, urlsplit
 import requests
 from requests.structures import CaseInsensitiveDict
 
-from segjudge.system.network import Watch, WireError, call_watched, exchange, read_blocks, waits, with_deadline
+from segjudge.system.network import (
+    Watch,
+    WireError,
+    call_watched,
+    exchange,
+    pauses,
+    read_blocks,
+    with_deadline,
+)
 
 _BLOCK = 1 << 18
 #: Seconds to connect, and between two bytes.
@@ -69,7 +77,7 @@ def download(
     The token is for the API alone: files are fetched without it.
     """
     transfer, answers = _Transfer(path, limit, watch), list[type[WireError]]()
-    for pause in (*waits(_TRIES), None):
+    for pause in (*pauses(_TRIES), None):
         watch()
         try:
             transfer.fetch(address())

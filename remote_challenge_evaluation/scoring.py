@@ -31,7 +31,7 @@ from segjudge.system.network import WireError
 from .download import GoneError, TooLargeError, download, fetch_head
 from .journal import BEGUN, DOWNLOADS, SCORED, Job, JobReport
 from .scorer_process import ScoringOutcome, ScoringRequest, run_scorer
-from .services import JobBlockedError, WorkerServices, keep_report
+from .services import JobBlockedError, WorkerServices, upload_report
 from .settings import ScoredPhase
 
 # ── what a team reads ───────────────────────────────────────────────────────
@@ -113,7 +113,7 @@ class SubmissionReporting:
         )
         self._journal.finish(job, outcome)
         self._log("reported", submission=job.submission, outcome=outcome)
-        keep_report(self._services.settings.artifacts, job.submission, report, self._log)
+        upload_report(self._services.settings.artifacts, job.submission, report, self._log)
 
     def _send_until_believed(self, job: Job, report: JobReport) -> ApiError | None:
         """Send a report; return the server's refusal if it refuses again and again."""

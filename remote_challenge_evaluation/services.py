@@ -224,7 +224,7 @@ def _bucket_and_prefix(address: str) -> tuple[str, str]:
     return bucket, prefix.strip("/")
 
 
-def keep_report(address: str, submission: int, report: JobReport, log: Log) -> None:
+def upload_report(address: str, submission: int, report: JobReport, log: Log) -> None:
     """Write a report into the bucket of this address; nothing where none is set."""
     if not address:
         return

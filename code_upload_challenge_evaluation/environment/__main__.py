@@ -29,7 +29,7 @@ from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.client import DEFAULT_HOST, ApiError, Client, Jobs, is_safe_for_token
 from segjudge.platforms.evalai.rows import FINISHED, for_rest
 from segjudge.system.files import replace
-from segjudge.system.network import LONGEST, waits
+from segjudge.system.network import LONGEST, pauses
 
 from .service import EvaluationOutcome, Service, TimeLimits, count_connections
 
@@ -265,7 +265,7 @@ def _report_to_evalai(
     client = Client(target.server, target.token)
     jobs = Jobs(client, target.challenge, "", sleep)
     refused = ""
-    for wait in itertools.chain(waits(_TRIES), itertools.repeat(LONGEST)):
+    for wait in itertools.chain(pauses(_TRIES), itertools.repeat(LONGEST)):
         report = outcome()
         if refused:
             report = EvaluationOutcome(failure=refused, timings=report.timings)

@@ -16,7 +16,7 @@ from ..files import Files, Flaw, Problem
 from . import detections, png
 from . import run_lengths as rle
 from .detections import Candidates, CappedRange, RankedBits, RecordTable
-from .distances import Surroundings, survey
+from .distances import Surroundings, measure_surroundings
 from .kernel import LABELS, SETTING, SYSTEM, Kernel, KernelError, PackedFrames, load
 from .overlaps import LabelMap, LabelPairs, Pairs, count_shared_pixels, sum_label_pairs, whole_windows
 from .run_lengths import CheckedMasks, Masks, MaskTexts, encode_masks, pack_texts
@@ -151,9 +151,9 @@ class NumpyBackend:
 
     # ── grey maps ──
 
-    def survey(self, truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
+    def measure_surroundings(self, truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
         """Return how far from an object what is brighter than a value lies, and what is nearest where it is near."""
-        return survey(truth, values, least, near_square)
+        return measure_surroundings(truth, values, least, near_square)
 
     # ── run lengths ──
 
@@ -344,9 +344,9 @@ class CompiledBackend(NumpyBackend):
         boundaries = self._kernel.boundaries(labels, reach, inner)
         return super().keep_boundaries(labels, reach, inner) if boundaries is None else boundaries
 
-    def survey(self, truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
-        surroundings = self._kernel.survey(truth, values, least, near_square)
-        return super().survey(truth, values, least, near_square) if surroundings is None else surroundings
+    def measure_surroundings(self, truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
+        surroundings = self._kernel.measure_surroundings(truth, values, least, near_square)
+        return super().measure_surroundings(truth, values, least, near_square) if surroundings is None else surroundings
 
     def check_masks(self, texts: List[str], pixels: Array) -> CheckedMasks:
         return rle.check_in_batches(texts, pixels, self._kernel.check_runs)

@@ -32,7 +32,7 @@ class Surroundings(NamedTuple):
     spread: Array
 
 
-def survey(truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
+def measure_surroundings(truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
     """Measure a map of bytes beside its object; a pixel whose squared distance is at most `near_square`, less than that
     of `_EVERY`, is near.
     """

@@ -90,7 +90,7 @@ class Kernel:
         status = self.library.sj_boundaries(labels, *labels.shape, reach, inner, out)
         return out if status == _FINE else None
 
-    def survey(self, truth: Array, values: Array, least: int, near_square: int) -> Optional[Surroundings]:
+    def measure_surroundings(self, truth: Array, values: Array, least: int, near_square: int) -> Optional[Surroundings]:
         """Return what lies around an object: sums by distance, and the map with what is nearest."""
         if truth.shape != values.shape or truth.dtype != bool or values.dtype != np.uint8:
             return None
@@ -459,7 +459,7 @@ def _maps(kernel: Kernel) -> _Answers:
     # An object of two pixels, to which the third of the row is as near, and the one below it no longer near.
     truth, values = np.zeros((2, 7), bool), np.arange(1, 15, dtype=np.uint8).reshape(2, 7)
     truth[0, [0, 4]] = True
-    excess, spread = kernel.survey(truth, values, 3, 4) or (np.zeros(0), [])
+    excess, spread = kernel.measure_surroundings(truth, values, 3, 4) or (np.zeros(0), [])
     yield (np.flatnonzero(excess), excess[excess > 0]), [[1, 2, 4, 5], [18, 24, 4, 18]]
     yield spread, [[1, 1, 1, 5, 5, 5, 5], [1, 1, 255, 5, 5, 5, 255]]
 

@@ -32,7 +32,7 @@ def width_for(frames: int, methods: int, budget: int, *, pictures: bool) -> int:
     return fitting[0] if fitting else WIDTHS[-1]
 
 
-def in_page(streams: Iterable[bytes]) -> int:
+def bytes_in_page(streams: Iterable[bytes]) -> int:
     """Return how many bytes streams take in a page."""
     return sum(-(-len(stream) // 3) * 4 for stream in streams)
 

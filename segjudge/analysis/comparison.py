@@ -53,9 +53,9 @@ from .plots import plot_means
 from .score_tables import (
     AlgorithmScores,
     check_alike,
+    choose_ranking_metric,
     choose_split,
     name_scores,
-    ranking_metric,
     sum_groups,
     sum_objects,
 )
@@ -436,12 +436,12 @@ def choose_metric(protocol: FamilyProtocol, metric: str = "") -> str:
     metrics = [*protocol.metrics, *FAMILIES[protocol.family].own_metrics]
     if metric and metric not in metrics:
         raise UsageError(f"{protocol.name} has no metric {metric}{name_hint(metric, metrics)}")
-    return ranking_metric(protocol.metrics, metric)
+    return choose_ranking_metric(protocol.metrics, metric)
 
 
 def check_kinds(protocol: FamilyProtocol, metric: str, option: str = "kinds") -> None:
     """Refuse to tell kinds of failure where there are none, or none of this metric."""
-    tools, ranked = tools_of(protocol.family), ranking_metric(protocol.metrics)
+    tools, ranked = tools_of(protocol.family), choose_ranking_metric(protocol.metrics)
     if tools.shares_loss and metric != ranked:
         raise OptionError(f"{option} has no meaning for {metric}, only for {ranked}")
     tools.check_kinds(protocol)

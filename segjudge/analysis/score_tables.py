@@ -191,7 +191,7 @@ def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
     return Sums(tuple(reports), np.stack(rows), np.ones(len(rows[0])), prefers_smaller(metric, base.protocol.name))
 
 
-def ranking_metric(metrics: Iterable[str], metric: str = "") -> str:
+def choose_ranking_metric(metrics: Iterable[str], metric: str = "") -> str:
     """The metric that was named, or the one that ranks where none is: J&F, or the first that there is."""
     names = list(metrics)
     return metric or (_METRIC if _METRIC in names else names[0])
@@ -199,7 +199,7 @@ def ranking_metric(metrics: Iterable[str], metric: str = "") -> str:
 
 def tasks_of(scores: list[AlgorithmScores], metric: str = "") -> list[TaskScores]:
     """Make of a metric by sequence or group one task."""
-    metric = ranking_metric(scores[0].values, metric)
+    metric = choose_ranking_metric(scores[0].values, metric)
     if any(method.groups is not None for method in scores):
         return [_make_task_of_groups(scores, metric)]
     sums, names = sum_objects(scores, metric)

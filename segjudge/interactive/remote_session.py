@@ -12,7 +12,7 @@ import requests
 from numpy.typing import ArrayLike
 from requests.exceptions import ChunkedEncodingError
 
-from segjudge.system.network import waits
+from segjudge.system.network import pauses
 
 from . import wire_format
 from .dataset import SessionInputError
@@ -90,7 +90,7 @@ class RemoteConnector:
         headers = {**keys, **options.pop("headers", {})}
         answer: requests.Response | None = None
         failure: Exception | None = None
-        for wait in [*waits(2 if path == wire_format.HEALTH else _TRIES), None]:
+        for wait in [*pauses(2 if path == wire_format.HEALTH else _TRIES), None]:
             try:
                 answer = self._http.request(
                     method, f"{self.host}/{path}", headers=headers, timeout=_TIMEOUTS, allow_redirects=False, **options

@@ -86,7 +86,7 @@ def _run(command: list[str], **variables: str) -> None:
         raise CompileError(f"{command[0]} failed: {lines[-1] if lines else process.returncode}")
 
 
-def fetch(folder: Path, words: list[str]) -> None:
+def run_pip(folder: Path, words: list[str]) -> None:
     """Have pip make a folder of the cache; the last of its words is the option that names it."""
     partial = Path(f"{folder}.{os.getpid()}.partial")
     try:
@@ -145,7 +145,7 @@ def compile_for_worker() -> Library:
         return library
     packages = cache_folder() / ZIG.replace("==", "-")
     if not (packages / "ziglang").is_dir():
-        fetch(packages, ["install", "--quiet", "--no-deps", ZIG, "--target"])
+        run_pip(packages, ["install", "--quiet", "--no-deps", ZIG, "--target"])
     library.compile(_zig_command(), PYTHONPATH=str(packages), ZIG_GLOBAL_CACHE_DIR=str(cache_folder() / "zig"))
     return library
 

@@ -31,43 +31,43 @@ def refuse(what: str) -> NoReturn:
     raise UsageError(f"this is no result that was stored: it {what}")
 
 
-def mapping_of(value: object) -> Mapping[str, Any]:
+def as_mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else refuse("has a list or a value where names belong")
 
 
-def list_of(value: object) -> list[Any]:
+def as_list(value: object) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else refuse("has a value or names where a list belongs")
 
 
-def text_of(value: object) -> str:
+def as_text(value: object) -> str:
     return value if isinstance(value, str) else refuse("has something else where a text belongs")
 
 
-def number_of(value: object) -> float:
+def as_number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         refuse("has something else where a number belongs")
     return float(value)
 
 
-def whole_numbers_of(value: object, lowest: int, highest: int) -> list[int]:
-    numbers = list_of(value)
+def as_whole_numbers(value: object, lowest: int, highest: int) -> list[int]:
+    numbers = as_list(value)
     if not all(type(number) is int and lowest <= number <= highest for number in numbers):
         refuse(f"has something else where numbers from {lowest} to {highest} belong")
     return numbers
 
 
 def _value_of(value: object) -> float | None:
-    return None if value is None else number_of(value)
+    return None if value is None else as_number(value)
 
 
 def _interval_of(value: object) -> tuple[float, float]:
-    bounds = [number_of(bound) for bound in list_of(value)]
+    bounds = [as_number(bound) for bound in as_list(value)]
     return (bounds[0], bounds[1]) if len(bounds) == 2 else refuse("has an interval without two ends")
 
 
 def _rows_of(name: str, value: list[object]) -> list[Row]:
     """Return the rows of a table, all of the same columns; each names its split."""
-    rows = [mapping_of(row) for row in value]
+    rows = [as_mapping(row) for row in value]
     for row in rows:
         if not isinstance(row.get("split"), str) or row.keys() != rows[0].keys():
             refuse(f"has rows of {name} without a split, or of different columns")
@@ -124,7 +124,7 @@ def read_result(path: str) -> Mapping[str, object]:
         with open(path, "rb") as file:
             data = file.read()
         check_memory(data, _MOST_MEMORY, "")
-        return mapping_of(json.loads(data))
+        return as_mapping(json.loads(data))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     except (Flaw, ValueError, RecursionError):
@@ -166,16 +166,16 @@ def read_reports(result: Mapping[str, object]) -> list[Report]:
 def _by_split(result: Mapping[str, object], key: str) -> dict[str, Mapping[str, Any]]:
     """Read `[{SPLIT: {NAME: …}}, …]`."""
     return {
-        split: mapping_of(values)
-        for entry in list_of(result.get(key, []))
-        for split, values in mapping_of(entry).items()
+        split: as_mapping(values)
+        for entry in as_list(result.get(key, []))
+        for split, values in as_mapping(entry).items()
     }
 
 
 def _protocol_of(result: Mapping[str, object], split: str, values: Values) -> _StoredProtocol:
     """What is known of a split's protocol; metrics in its order, if it is one of ours."""
-    provenance = mapping_of(result.get("provenance", {}))
-    stored = mapping_of(mapping_of(provenance.get("protocols", {})).get(split, {}))
+    provenance = as_mapping(result.get("provenance", {}))
+    stored = as_mapping(as_mapping(provenance.get("protocols", {})).get(split, {}))
     name = str(stored.get("name", result.get("protocol", "")))
     protocol = PROTOCOLS.get(name)
     if protocol is None or stored.get("changed"):

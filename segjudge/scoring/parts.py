@@ -251,7 +251,7 @@ def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[Any, 
         if not all(isinstance(entry["name"], str) for entry in manifest["splits"]):
             raise TypeError
         accumulator = engine_of(protocol.family).accumulator
-        return [accumulator.restore(protocol, entry, strict=manifest["strict"]) for entry in manifest["splits"]]
+        return [accumulator.make_empty(protocol, entry, strict=manifest["strict"]) for entry in manifest["splits"]]
     except (KeyError, TypeError, ValueError, OverflowError):
         raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
 

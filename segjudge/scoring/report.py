@@ -20,7 +20,7 @@ from segjudge.report.page import (
     make_tables,
     render_page,
 )
-from segjudge.report.stored import list_of, mapping_of, read_reports, refuse, text_of
+from segjudge.report.stored import as_list, as_mapping, as_text, read_reports, refuse
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.reports import Report
@@ -86,18 +86,18 @@ def make_stored_report(result: Mapping[str, object], title: str) -> str:
     Raises UsageError for anything else.
     """
     splits: dict[str, list[Section]] = {}
-    reports, losses = read_reports(result), mapping_of(result.get("losses", {}))
+    reports, losses = read_reports(result), as_mapping(result.get("losses", {}))
     for report in reports:
         sections = [make_tables(report)] if report.rows() else []
         if report.split in losses:
             tools = _tools_that_read(report.protocol.name)
-            sections = tools.make_stored_sections(mapping_of(losses[report.split]), report)
+            sections = tools.make_stored_sections(as_mapping(losses[report.split]), report)
         splits[report.split] = _put_summary(report, sections)
     joined = _join_splits(splits)
     if not reports:
         joined.append(make_list("Summary", [], "The scores of this phase are not shown."))
-    warnings = [text_of(line) for line in list_of(result.get("warnings", []))]
-    provenance = mapping_of(result.get("provenance") or result.get("versions") or {})
+    warnings = [as_text(line) for line in as_list(result.get("warnings", []))]
+    provenance = as_mapping(result.get("provenance") or result.get("versions") or {})
     try:
         joined.append(make_origins(warnings, provenance))
         page = render_page(ReportPage(title, joined, describe_digests(provenance)))

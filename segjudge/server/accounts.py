@@ -84,7 +84,7 @@ class Accounts:
     def forget_token(self, token: str) -> None:
         self._store.remove(AccessToken, AccessToken.hash == _hash_token(token))
 
-    def new_team(self, user: User, kind: str, name: str, url: str = "") -> int:
+    def create_team(self, user: User, kind: str, name: str, url: str = "") -> int:
         """Create a team with one member and return its number; raises ValueError when the name is taken."""
         with self._store.write() as session:
             if self._store.exists(Team.kind == kind, Team.team_name == name):

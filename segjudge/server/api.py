@@ -318,7 +318,7 @@ def _create_team(request: UserRequest, *, kind: str) -> Response:
         raise Refusal(400, {"team_name": ["Ensure this field has no more than 100 characters."]})
     accounts = request.services.accounts
     try:
-        number = accounts.new_team(request.require_user(), kind, name, clean(request.fields.get("team_url")))
+        number = accounts.create_team(request.require_user(), kind, name, clean(request.fields.get("team_url")))
     except ValueError:
         raise Refusal(400, {"team_name": [f"{kind} team with this team name already exists."]}) from None
     return JSONResponse(accounts.team_json(request.services.store.require(Team, number)), 201)

@@ -85,7 +85,7 @@ def _person(services: Services, username: str, team: str, kind: str) -> Person:
         raise HostError(f"--hosts {username!r}: is not a user's name; use letters, digits and @ . + - _")
     password = secrets.token_hex(6)
     user = services.accounts.create(username, password)
-    number = services.accounts.new_team(user, kind, team)
+    number = services.accounts.create_team(user, kind, team)
     return Person(username, password, services.accounts.mint_token(user, "profile")[0], team, number)
 
 
@@ -154,7 +154,7 @@ def send_samples(services: Services, challenge: int, root: str) -> int:
             user = services.accounts.find_user(stem)
             if user is None:
                 user = services.accounts.create(stem, secrets.token_urlsafe(16))
-                services.accounts.new_team(user, PARTICIPANT, stem.replace("-", " ").capitalize())
+                services.accounts.create_team(user, PARTICIPANT, stem.replace("-", " ").capitalize())
             team = services.accounts.teams(user, PARTICIPANT)[0]
             submitting.record_participation(services, challenge, team.id)
             if services.submissions.of_team(team.id, phase.id):

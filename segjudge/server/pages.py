@@ -624,7 +624,7 @@ def _choose_team(request: UserRequest, user: User) -> int:
     if not name:
         raise Refusal(400, "Choose a team, or give a new one a name.")
     try:
-        return accounts.new_team(user, PARTICIPANT, name)
+        return accounts.create_team(user, PARTICIPANT, name)
     except ValueError:
         raise Refusal(400, f"There is a team named {name} already.") from None
 

@@ -66,7 +66,7 @@ class Workers(Background):
     @property
     def is_limited(self) -> bool:
         """Return whether a worker has half a core, as on EvalAI."""
-        return self._group.bounds("cpu")
+        return self._group.holds_bound("cpu")
 
     def stop(self) -> None:
         super().stop()

@@ -287,7 +287,7 @@ class ResourceGroup:
                 self._folders.append(folder)
                 self._bounds |= {key.partition(".")[0] for key in names}
 
-    def bounds(self, kind: str) -> bool:
+    def holds_bound(self, kind: str) -> bool:
         """Whether the kernel holds a bound of this kind: `cpu`, `pids` or `memory`."""
         return kind in self._bounds
 
@@ -313,7 +313,7 @@ def missing_bounds(program: str | None) -> list[str]:
         return ["No sandbox: this limits accidents, not attackers (bwrap would be used where it works)."]
     sentences = sandbox.missing_limits(program)
     with closing(ResourceGroup(processes=sandbox.SCORER_PROCESSES)) as group:
-        if not sandbox.are_processes_refused() and not group.bounds("pids"):
+        if not sandbox.are_processes_refused() and not group.holds_bound("pids"):
             text = "The kernel refuses no process here: too many are noticed up to a second later, and ended."
             sentences.append(text)
     return sentences

@@ -38,10 +38,8 @@ from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource, pack_truth
 from segjudge.families.uploads import check_upload, read_uploads
-from segjudge.report.page import PageOptions, render_page
 from segjudge.scoring.arrays import score_arrays
 from segjudge.scoring.parts import merge_parts
-from segjudge.scoring.report import make_report
 from segjudge.scoring.scores import PreparedScoring, ScoreRequest, prepare
 from segjudge.scoring.sharing import PartCounter
 from segjudge.starting.new_challenge import NewChallenge, create
@@ -193,7 +191,7 @@ def describe_counts(counts: Accumulator[Any, Any]) -> str:
 def empty_like(counts: Accumulator[Any, Any]) -> Accumulator[Any, Any]:
     """Make an accumulator that has counted nothing, of what a part's file says of another."""
     description = json.loads(json.dumps(counts.describe()))
-    return type(counts).restore(counts.protocol, description, strict=counts.strict)
+    return type(counts).make_empty(counts.protocol, description, strict=counts.strict)
 
 
 def _check_sharing(case: Case) -> None:
@@ -438,11 +436,9 @@ def _numbers_in(value: object) -> Iterable[float]:
 def _check_report(case: Case) -> None:
     """A page shows its metrics and at least one section of its own, the same page each time."""
     for name, path in case.submissions.items():
-        pages = []
-        for _ in range(2):
-            page = make_report(case.prepare(path).score(), name, PageOptions())
-            pages.append(render_page(page))
-        _expect(len(page.sections) > 2, f"{name}: the page has no section beside the summary and where it comes from")
+        pages = [case.prepare(path).score().page(title=name) for _ in range(2)]
+        sections = pages[0].count("<section")
+        _expect(sections > 2, f"{name}: the page has no section beside the summary and where it comes from")
         _expect(pages[0] == pages[1], f"{name}: two pages of the same scores differ")
         missing = [metric for metric in case.rules.metrics if metric.replace("&", "&amp;") not in pages[0]]
         _expect(not missing, f"{name}: the page does not name {', '.join(missing)}")

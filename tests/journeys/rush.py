@@ -45,7 +45,7 @@ def enrol(data: Path, teams: int) -> list[str]:
     tokens = []
     for number in range(teams):
         user = services.accounts.create(f"team{number}", f"secret{number}")
-        team = services.accounts.new_team(user, PARTICIPANT, f"Team {number}")
+        team = services.accounts.create_team(user, PARTICIPANT, f"Team {number}")
         submitting.record_participation(services, 1, team)
         tokens.append(services.accounts.mint_token(user, "profile")[0])
     return tokens

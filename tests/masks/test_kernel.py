@@ -862,17 +862,17 @@ def test_grey_maps_are_surveyed_as_numpy_surveys_them(seed: int, switch: Any) ->
     truth = generator.random(size) < generator.choice([0, 0.002, 0.05, 0.5, 1])
     values = generator.integers(0, 256, size).astype(np.uint8) * (generator.random(size) < (0.02, 1)[seed % 2])
     least, near = [0, 0, 3, 255][seed % 4], [18, 18, 0, 4, 63][seed % 5]
-    ours, numpys = switch(lambda: backend().survey(truth, values.astype(np.uint8), least, near))
+    ours, numpys = switch(lambda: backend().measure_surroundings(truth, values.astype(np.uint8), least, near))
     assert (ours.excess == numpys.excess).all()
     assert (ours.spread == numpys.spread).all()
-    assert KERNEL.survey(truth, values.astype(np.uint8), least, near) is not None
+    assert KERNEL.measure_surroundings(truth, values.astype(np.uint8), least, near) is not None
 
 
 def test_of_pixels_as_near_that_in_the_leftmost_column_is_copied_and_of_it_the_upper(switch: Any) -> None:
     truth = np.zeros((5, 5), bool)
     truth[[0, 2, 2, 4], [2, 0, 4, 2]] = True
     values = np.arange(1, 26, dtype=np.uint8).reshape(5, 5)
-    for surroundings in switch(lambda: backend().survey(truth, values, 0, 18)):
+    for surroundings in switch(lambda: backend().measure_surroundings(truth, values, 0, 18)):
         assert surroundings.spread[:, 2].tolist() == [3, 3, 11, 23, 23]
         assert surroundings.spread[2].tolist() == [11, 11, 11, 15, 15]
         assert surroundings.spread[1].tolist() == [11, 11, 3, 3, 15]
@@ -881,7 +881,9 @@ def test_of_pixels_as_near_that_in_the_leftmost_column_is_copied_and_of_it_the_u
 def test_whatever_is_further_than_the_reach_is_as_far_as_that(switch: Any) -> None:
     truth = np.zeros((2, 700), bool)
     truth[0, 0] = True
-    for surroundings in switch(lambda: backend().survey(truth, np.where(truth, 9, 1).astype(np.uint8), 0, 0)):
+    for surroundings in switch(
+        lambda: backend().measure_surroundings(truth, np.where(truth, 9, 1).astype(np.uint8), 0, 0)
+    ):
         assert surroundings.excess[[1, 2, 4, 255**2]].tolist() == [2, 1, 1, 700 + 700 - 2 * 255]
         assert surroundings.excess.sum() == 1399
 

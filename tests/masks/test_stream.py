@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.masks.stream import WIDTHS, MaskStream, in_page, width_for
+from segjudge.evaluation_script.masks.stream import WIDTHS, MaskStream, bytes_in_page, width_for
 from tests.builders import stack_of
 
 
@@ -71,4 +71,4 @@ def test_masks_are_as_wide_as_a_page_has_room_for() -> None:
         WIDTHS[-1], WIDTHS[-1], WIDTHS[-2], WIDTHS[-3], WIDTHS[0],
     ]  # fmt: skip
     assert width_for(10, 1, 6500, pictures=True) == WIDTHS[-1]
-    assert in_page([b"", b"1", b"123", b"1234"]) == 0 + 4 + 4 + 8
+    assert bytes_in_page([b"", b"1", b"123", b"1234"]) == 0 + 4 + 4 + 8

@@ -149,7 +149,7 @@ def test_a_write_that_fails_leaves_nothing(services: Services) -> None:
     with pytest.raises(ZeroDivisionError), services.store.write():
         services.files.keep(b"new", "new.txt", "input_file")
         services.files.drop(kept)
-        services.accounts.new_team(user, "participant", "Never")
+        services.accounts.create_team(user, "participant", "Never")
         raise ZeroDivisionError
     assert {path.name for path in set(folder.iterdir()) - before} == {kept}
     assert services.files.text(kept) == "kept"

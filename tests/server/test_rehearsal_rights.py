@@ -82,7 +82,7 @@ def test_a_host_team_of_an_older_rehearsal_pushes_nothing_either(tmp_path: Path)
     with started(tmp_path, "--workers", "1") as server:
         with server.store() as store:
             accounts = Accounts(store)
-            team = accounts.new_team(accounts.find_user("aurora"), HOST, "Old")
+            team = accounts.create_team(accounts.find_user("aurora"), HOST, "Old")
             store.change(Challenge, 1, host_team=team)
         path = f"/api/challenges/challenge/challenge_host_team/{team}/create_or_update_github_challenge/"
         answer = server.call(

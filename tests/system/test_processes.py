@@ -271,7 +271,7 @@ def _stopped() -> None:
 
 def test_a_group_bounds_nothing_that_was_not_asked_for() -> None:
     with contextlib.closing(ResourceGroup(processes=64)) as group:
-        assert [kind for kind in ("cpu", "memory") if group.bounds(kind)] == []
+        assert [kind for kind in ("cpu", "memory") if group.holds_bound(kind)] == []
 
 
 def test_how_it_died_is_said() -> None:

@@ -31,11 +31,11 @@ class Accumulator(abc.ABC, Generic[Rules, _Counts]):
 
     @abc.abstractmethod
     def describe(self) -> Dict[str, Any]:
-        """Return which units the counts are of, and the notes, as JSON that `restore` reads."""
+        """Return which units the counts are of, and the notes, as JSON that `make_empty` reads."""
 
     @classmethod
     @abc.abstractmethod
-    def restore(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> Accumulator[Rules, _Counts]:
+    def make_empty(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> Accumulator[Rules, _Counts]:
         """Return an empty accumulator."""
 
     @abc.abstractmethod

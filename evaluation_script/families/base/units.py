@@ -466,7 +466,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self._stacks: Dict[str, Array] = {}
 
     @classmethod
-    def restore(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
+    def make_empty(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
         names, notes = (list(map(str, description[key])) for key in ("units", "notes"))
         return cls(protocol, dict(description["facts"]), names, notes, strict=strict)
 

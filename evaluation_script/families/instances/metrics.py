@@ -71,7 +71,9 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         self._ranked: Optional[Tuple[InstanceCounts, MatchedDetections]] = None
 
     @classmethod
-    def restore(cls, protocol: InstanceProtocol, description: Dict[str, Any], *, strict: bool) -> InstanceAccumulator:
+    def make_empty(
+        cls, protocol: InstanceProtocol, description: Dict[str, Any], *, strict: bool
+    ) -> InstanceAccumulator:
         categories = [Category(int(number), str(name), str(often)) for number, name, often in description["categories"]]
         images, notes = list(map(int, description["images"])), list(map(str, description["notes"]))
         return cls(protocol, images, categories, notes, strict=strict)

@@ -218,7 +218,7 @@ def _measure_weighted(values: Array, truth: Array, levels: Array) -> float:
     evenly between; the truth has a pixel or more.
     """
     least, top = int(np.searchsorted(levels, 0, "right")) - 1, int(np.searchsorted(levels, 1))
-    excess, spread = backend().survey(truth, values, least, _NEAR)
+    excess, spread = backend().measure_surroundings(truth, values, least, _NEAR)
     outside = float((excess * _weights()).sum()) / (top - least)
     inside, total = _sum_inside(spread, truth, 1 - levels), np.count_nonzero(truth)
     right = total - inside

@@ -527,7 +527,9 @@ class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
         self.notes = list(notes)
 
     @classmethod
-    def restore(cls, protocol: SequenceProtocol, description: Dict[str, Any], *, strict: bool) -> SequenceAccumulator:
+    def make_empty(
+        cls, protocol: SequenceProtocol, description: Dict[str, Any], *, strict: bool
+    ) -> SequenceAccumulator:
         notes = [(str(kind), Problem(*map(str, problem))) for kind, *problem in description["notes"]]
         return cls(protocol, list(map(str, description["sequences"])), notes, strict=strict)
 

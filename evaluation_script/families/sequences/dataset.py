@@ -41,8 +41,8 @@ from .truth import (
     blocks_of,
     label_order,
     name_layer,
-    only,
     ranges_of,
+    reader_of,
 )
 
 #: LVOS annotates every fifth frame.
@@ -328,7 +328,7 @@ def _sequence(
     if foreground is None:
         return Sequence(video.name, frames, read.blocks, facts, read.read_block, lists_objects=True)
     aside = tuple(sorted({name_layer(FOREGROUND, 1), *read.visible} - facts.keys()))
-    own, beside = only(read.read_block, facts.keys()), only(read.read_block, aside)
+    own, beside = reader_of(read.read_block, facts.keys()), reader_of(read.read_block, aside)
     return Sequence(
         video.name, frames, read.blocks, facts, own, lists_objects=True, aside=aside, read_aside=beside
     )  # fmt: skip

@@ -339,13 +339,13 @@ def shares_of(objects: List[Tuple[List[float], str]], protocol: SequenceProtocol
     Where the protocol tells groups apart, those that are seen count as much as those that are not, for example.
     """
     counts = Counter(group for _, group in objects)
-    halves = [half for half in protocol.halves if half in counts]
-    weights = {group: float(not halves) for group in counts}
-    weights.update({half: 1 / counts[half] for half in halves})
+    equal = [group for group in protocol.equal_groups if group in counts]
+    weights = {group: float(not equal) for group in counts}
+    weights.update({group: 1 / counts[group] for group in equal})
     return mean_shares((shares, weights[group]) for shares, group in objects)
 
 
-def half_of(score: ObjectScore, protocol: SequenceProtocol) -> str:
+def object_group(score: ObjectScore, protocol: SequenceProtocol) -> str:
     """Return the group of objects that a score belongs to: whether it is seen, or its kind."""
     return ("unseen" if score.unseen else "seen") if protocol.by_class else score.kind
 
@@ -443,7 +443,7 @@ def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jo
     for data in results_of_processes(work, costs, jobs, lambda _: None):
         entries.add(json.loads(data))
     rows = entries.rows()
-    groups = {(score.sequence, score.name): half_of(score, protocol) for score in report.scores}
+    groups = {(score.sequence, score.name): object_group(score, protocol) for score in report.scores}
     objects = [
         (entry["shares"], groups[row["name"], entry["name"]])
         for row in rows

@@ -282,12 +282,12 @@ class _ScoreTable:
         self._groups.update({kind: np.array([score.kind == kind for score in scores], bool) for kind in protocol.kinds})
         self._protocol, self._metrics = protocol, (*protocol.metrics, *BESIDE)
         #: Where nothing says the kinds of objects, all count alike.
-        self._halves = protocol.halves if protocol.by_class or any(score.kind for score in scores) else ()
+        self._equal_groups = protocol.equal_groups if protocol.by_class or any(score.kind for score in scores) else ()
         self._columns = {name: np.array([score.values.get(name) for score in scores], float) for name in self._metrics}
 
-    def has_halves(self) -> bool:
-        """Whether the means over all are those of halves that both have objects."""
-        return bool(self._halves) and all(self._groups[half].any() for half in self._halves)
+    def has_equal_groups(self) -> bool:
+        """Whether the means over all are those of groups that all have objects."""
+        return bool(self._equal_groups) and all(self._groups[group].any() for group in self._equal_groups)
 
     def means(self) -> Values:
         """Return the means of the protocol's metrics, and of those beside it."""
@@ -310,8 +310,8 @@ class _ScoreTable:
         counts = {  # unique loads masked arrays
             group: int(np.count_nonzero(np.bincount(self._video_of[rows]))) for group, rows in self._groups.items()
         }
-        if self._halves and metric in self._protocol.metrics and not _group_of(metric):
-            return min(filter(None, (counts[half] for half in self._halves)), default=0)
+        if self._equal_groups and metric in self._protocol.metrics and not _group_of(metric):
+            return min(filter(None, (counts[group] for group in self._equal_groups)), default=0)
         return counts[_group_of(metric)]
 
     def _mean(self, metric: str, group: str) -> Array:
@@ -330,10 +330,10 @@ class _ScoreTable:
             group = _group_of(metric)
             if metric not in COMBINED:
                 values[metric] = mean(metric.replace(f"-{group}-", "-") if group else metric, group)
-        for metric in self._protocol.metrics if self._halves else ():
+        for metric in self._protocol.metrics if self._equal_groups else ():
             if metric not in COMBINED and not _group_of(metric):
-                halves = [metric.replace("-Mean", f"-{half}-Mean") for half in self._halves]
-                values[metric] = _average_of_each(*(values[half] for half in halves))
+                columns = [metric.replace("-Mean", f"-{group}-Mean") for group in self._equal_groups]
+                values[metric] = _average_of_each(*(values[column] for column in columns))
         for metric in self._protocol.metrics:
             if metric in COMBINED:
                 values[metric] = _average_of_each(*(values[component] for component in COMBINED[metric]))
@@ -394,7 +394,7 @@ class SequenceReport(Report):
 
     @property
     def in_groups(self) -> bool:
-        return bool(self.protocol.balanced) or self._table.has_halves()
+        return bool(self.protocol.balanced) or self._table.has_equal_groups()
 
     def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
         sums_by_metric = super().sums(metrics)

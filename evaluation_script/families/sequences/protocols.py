@@ -86,7 +86,7 @@ class SequenceProtocol:
     revision: int = 1
 
     @property
-    def halves(self) -> Tuple[str, ...]:
+    def equal_groups(self) -> Tuple[str, ...]:
         """The groups of objects that count the same in the mean over all, however many there are of each."""
         return ("seen", "unseen") if self.by_class else self.balanced
 

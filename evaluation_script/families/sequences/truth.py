@@ -171,7 +171,7 @@ def name_layer(label: str, number: int) -> str:
     return f"{label}+{number}"
 
 
-def only(read_block: Callable[[int], Stacks], labels: Collection[str]) -> Callable[[int], Stacks]:
+def reader_of(read_block: Callable[[int], Stacks], labels: Collection[str]) -> Callable[[int], Stacks]:
     """Return what reads these masks of blocks alone."""
     return lambda index: {label: stack for label, stack in read_block(index).items() if label in labels}
 
@@ -311,12 +311,12 @@ def _sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Se
         entry["frames"],
         blocks,
         {label: _facts(facts) for label, facts in entry["objects"].items()},
-        only(read_block, entry["objects"]) if aside else read_block,
+        reader_of(read_block, entry["objects"]) if aside else read_block,
         entry["unseen"],
         entry["salient"],
         entry["told"],
         aside,
-        only(read_block, aside),
+        reader_of(read_block, aside),
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stack import Size
-from segjudge.evaluation_script.masks.stream import in_page
+from segjudge.evaluation_script.masks.stream import bytes_in_page
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, RIGHT, SURPLUS, SWAPPED
 from segjudge.report.page import PageOptions, Section, make_confusion
 from segjudge.report.player import make_player, picture_room, shrink_picture
@@ -92,14 +92,14 @@ def draw_units(  # noqa: PLR0913 - what is drawn, in which order and words, and 
             pixels += looked.pixels if not painter.dense else len(frames) * frames[0].size[0] * frames[0].size[1]
             looked.count_confusions(confusions)
         packed = _fit(paintings, painter, max(room / max(1, min(len(costly), _MOST_UNITS) - len(painted)), 0.08 * room))
-        if painted and in_page(packed.values()) > room:
+        if painted and bytes_in_page(packed.values()) > room:
             break
         stream = f"{split}/{unit.name}"
         for looked in paintings:
             looked.forget_maps()
             occurring |= {kind for row in looked.rows() for kind in row.kinds}
         streams |= {f"{stream}{ending}": data for ending, data in packed.items()}
-        room -= in_page(packed.values())
+        room -= bytes_in_page(packed.values())
         painted.append(painting)
         lost = [] if truth_alone else [round(cost, 6) for cost in costs]
         sequences.append({"name": painting.name, "stream": stream, "lost": lost})
@@ -183,7 +183,7 @@ def _fit(units: Sequence[PaintedUnit], painter: UnitPainter, room: float) -> dic
     packed: dict[str, bytes] = {}
     for width in (units[0].width, *(width for width in _WIDTHS if width < units[0].width)):
         packed = _pack_methods(units, width, painter)
-        if in_page(packed.values()) <= room:
+        if bytes_in_page(packed.values()) <= room:
             break
     return packed
 
@@ -272,7 +272,7 @@ def _make_pictures(
             if rank >= len(order) or not paths[stream][order[rank]]:
                 continue
             data = shrink_picture(paths[stream][order[rank]])
-            room -= in_page([data])
+            room -= bytes_in_page([data])
             if room < 0:
                 return pictures
             pictures[f"{stream}#{order[rank]}"] = data

@@ -23,9 +23,9 @@ from segjudge.evaluation_script.families.sequences.losses import (
     ObjectLosses,
     ScoredSequence,
     SequenceLosses,
-    half_of,
     has_kinds,
     mean_shares,
+    object_group,
     pair_with_scores,
     shares_of,
     view_sequence,
@@ -33,7 +33,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import VOID, Split, label_order
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.evaluation_script.masks.stream import MaskStream, in_page, width_for
+from segjudge.evaluation_script.masks.stream import MaskStream, bytes_in_page, width_for
 from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.tools import MethodCosts, ScoredMethod, ScoringInputs
 from segjudge.report import player
@@ -88,7 +88,7 @@ def make_truth_sections(split: str, truth: SplitTruth, options: PageOptions) -> 
         rows.append(
             [_link_sequence(sequence.name, stream), len(labels), len(sequence.frames), size, ", ".join(categories)]
         )
-    room = options.budget - in_page(streams.values())
+    room = options.budget - bytes_in_page(streams.values())
     pictures = _make_pictures(options.images, sequences, [], room) if options.images else {}
     about = {"of": "", "bare": 0, "pictures": len(pictures), "wanted": bool(options.images)}
     about["smaller"] = any(sequence.width > width for sequence in sequences)
@@ -222,7 +222,7 @@ class _LossReader:
             if view.losses.objects:
                 sequences.append(view.losses)
         objects = [
-            (losses.shares, half_of(losses.score, report.protocol))
+            (losses.shares, object_group(losses.score, report.protocol))
             for sequence in sequences
             for losses in sequence.objects
             if losses.score.frames
@@ -233,7 +233,7 @@ class _LossReader:
     def leave_out_masks(self, order: list[SequenceLosses], budget: int) -> int:
         """Leave out the masks of the last sequences that are too much, whose numbers stay; return of how many."""
         count = 0
-        while in_page(self.streams.values()) > budget and count < len(order):
+        while bytes_in_page(self.streams.values()) > budget and count < len(order):
             count += 1
             stream = order[-count].stream
             for name in self.streams:
@@ -436,7 +436,7 @@ def _make_frames(
     """
     bare, names = reader.leave_out_masks(order, options.budget), [method.name for method in methods]
     if options.images:
-        room = options.budget - _FIXED - in_page(reader.streams.values())
+        room = options.budget - _FIXED - bytes_in_page(reader.streams.values())
         reader.add_pictures(_make_pictures(options.images, order, _find_shown_moments(methods)[: player.FILMS], room))
     about = {
         "of": names[:2][-1],
@@ -569,7 +569,7 @@ def _make_pictures(folder: str, sequences: list[SequenceLosses], moments: list[_
         stream = f"{by_name[name].stream}#{frame}"
         if stream not in pictures:
             pictures[stream] = player.shrink_picture(paths[name][frame])
-            room -= in_page([pictures[stream]])
+            room -= bytes_in_page([pictures[stream]])
     return pictures
 
 

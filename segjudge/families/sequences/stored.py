@@ -25,7 +25,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.masks.stream import MOST_LABELS
 from segjudge.report import page
-from segjudge.report.stored import list_of, mapping_of, number_of, refuse, text_of, whole_numbers_of
+from segjudge.report.stored import as_list, as_mapping, as_number, as_text, as_whole_numbers, refuse
 
 from .report import MethodLosses, make_losses, make_player, make_tables, write_verdict
 
@@ -35,9 +35,9 @@ _KINDS = {number: kind for kind, number in STATES.items()}
 
 
 def make_sections(stored: Mapping[str, Any], report: Report) -> list[page.Section]:
-    metric, entries = text_of(stored.get("metric")), list_of(stored.get("sequences"))
+    metric, entries = as_text(stored.get("metric")), as_list(stored.get("sequences"))
     streams: dict[str, bytes] = {}
-    sequences = [_read_sequence(mapping_of(entry), report.split, metric, streams) for entry in entries]
+    sequences = [_read_sequence(as_mapping(entry), report.split, metric, streams) for entry in entries]
     method = MethodLosses("", sequences, _read_shares(stored.get("shares")))
     losses = make_losses(method, sequences, metric, exact=bool(stored.get("exact")))
     if not sequences:
@@ -62,23 +62,23 @@ def _check_rows(sequences: list[SequenceLosses], report: Report) -> None:
 
 def _read_sequence(entry: Mapping[str, Any], split: str, metric: str, streams: dict[str, bytes]) -> SequenceLosses:
     """Read the losses of a sequence, and add its streams."""
-    name = text_of(entry.get("name"))
+    name = as_text(entry.get("name"))
     stream = f"{split}/{name}"
-    packed = [_decode_stream(text_of(stream)) for stream in list_of(entry.get("streams"))]
+    packed = [_decode_stream(as_text(stream)) for stream in as_list(entry.get("streams"))]
     if len(packed) != 2 or not streams.keys().isdisjoint((stream, f"{stream}/0")):
         refuse(f"has not one stream of the truth and one of the prediction of {name}")
     streams[stream], streams[f"{stream}/0"] = packed
     truth, predicted = map(_read_header, packed)
-    frames = [text_of(frame) for frame in list_of(truth.get("frames"))]
-    objects = [mapping_of(value) for value in list_of(entry.get("objects"))]
-    numbers = [mapping_of(value) for value in list_of(predicted.get("objects"))]
+    frames = [as_text(frame) for frame in as_list(truth.get("frames"))]
+    objects = [as_mapping(value) for value in as_list(entry.get("objects"))]
+    numbers = [as_mapping(value) for value in as_list(predicted.get("objects"))]
     if [facts.get("name") for facts in objects] != [facts.get("name") for facts in numbers]:
         refuse(f"has other objects of {name} than their numbers are of")
     losses = [
         _read_object(name, frames, facts, object_numbers, metric)
         for facts, object_numbers in zip(objects, numbers, strict=True)
     ]
-    categories = {text_of(facts.get("name")): text_of(facts.get("category")) for facts in objects}
+    categories = {as_text(facts.get("name")): as_text(facts.get("category")) for facts in objects}
     return SequenceLosses(name, frames, losses, categories, 0, stream)
 
 
@@ -92,31 +92,31 @@ def _decode_stream(text: str) -> bytes:
 def _read_header(stream: bytes) -> Mapping[str, Any]:
     try:
         line, newline, _ = zlib.decompressobj().decompress(stream, _MOST_HEADER).partition(b"\n")
-        about = mapping_of(json.loads(line) if newline else None)
+        about = as_mapping(json.loads(line) if newline else None)
     except (zlib.error, ValueError, RecursionError):
         refuse("has a stream that cannot be read")
-    whole_numbers_of(about.get("size"), 1, _MOST_SIDE)
-    whole_numbers_of([about.get("runs")], 0, _MOST_HEADER)
-    for group in list_of(about.get("groups")):
-        whole_numbers_of(group, 0, 2 * MOST_LABELS)
+    as_whole_numbers(about.get("size"), 1, _MOST_SIDE)
+    as_whole_numbers([about.get("runs")], 0, _MOST_HEADER)
+    for group in as_list(about.get("groups")):
+        as_whole_numbers(group, 0, 2 * MOST_LABELS)
     return about
 
 
 def _read_object(
     sequence: str, frames: list[str], entry: Mapping[str, Any], numbers: Mapping[str, Any], metric: str
 ) -> ObjectLosses:
-    at = whole_numbers_of(numbers.get("at"), 0, len(frames) - 1)
-    j, f = (np.array(whole_numbers_of(numbers.get(key), 0, SCALE)) / SCALE for key in ("j", "f"))
-    states = whole_numbers_of(numbers.get("kinds"), min(_KINDS), max(_KINDS))
+    at = as_whole_numbers(numbers.get("at"), 0, len(frames) - 1)
+    j, f = (np.array(as_whole_numbers(numbers.get(key), 0, SCALE)) / SCALE for key in ("j", "f"))
+    states = as_whole_numbers(numbers.get("kinds"), min(_KINDS), max(_KINDS))
     kinds = [_KINDS[state] for state in states]
-    tracked_shares = np.array(whole_numbers_of(numbers.get("parts"), 0, SCALE)) / SCALE
+    tracked_shares = np.array(as_whole_numbers(numbers.get("parts"), 0, SCALE)) / SCALE
     if {len(at), len(j), len(f)} != {len(kinds)} or len(tracked_shares) != kinds.count(TRACKED) * len(SHARED):
         refuse(f"has not one number for each frame of an object of {sequence}")
     score = ObjectScore(
-        sequence, text_of(entry.get("name")), {}, [frames[index] for index in at], j, f, bool(entry.get("unseen"))
+        sequence, as_text(entry.get("name")), {}, [frames[index] for index in at], j, f, bool(entry.get("unseen"))
     )
     parts = _share_losses(kinds, 1 - j if metric == "J" else 1 - (j + f) / 2, tracked_shares)
-    area = number_of(entry.get("area"))
+    area = as_number(entry.get("area"))
     return ObjectLosses(score, kinds, parts, _read_shares(entry.get("shares")), area, bool(entry.get("absent")))
 
 
@@ -133,5 +133,5 @@ def _share_losses(
 
 
 def _read_shares(value: object) -> list[float]:
-    shares = [number_of(share) for share in list_of(value)]
+    shares = [as_number(share) for share in as_list(value)]
     return shares if len(shares) == len(KINDS) else refuse("has not one loss for each kind")

@@ -25,7 +25,7 @@ from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.families.uploads import read_toolkits
-from segjudge.kernel.compiling import CompileError, cache_folder, fetch
+from segjudge.kernel.compiling import CompileError, cache_folder, run_pip
 from segjudge.platforms.evalai.bundle.agreement import MappedSplit, check_secrecy, splits_of
 from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.build import list_samples
@@ -593,7 +593,7 @@ def _read_wheels(lock: Path = _LOCK) -> dict[str, bytes]:
     """
     folder = cache_folder() / f"codabench-{hashlib.sha256(lock.read_bytes()).hexdigest()[:16]}"
     if not folder.is_dir():
-        fetch(folder, ["download", *_OPTIONS, "-r", str(lock), "-d"])
+        run_pip(folder, ["download", *_OPTIONS, "-r", str(lock), "-d"])
     files: dict[str, bytes] = {}
     for path in sorted(folder.glob("*.whl")):
         with zipfile.ZipFile(path) as wheel:

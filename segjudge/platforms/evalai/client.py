@@ -19,7 +19,7 @@ import requests
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.files import redact
-from segjudge.system.network import StoppedError, WireError, exchange, read_blocks, waits, with_deadline
+from segjudge.system.network import StoppedError, WireError, exchange, pauses, read_blocks, with_deadline
 
 from . import routes
 from .rows import (
@@ -328,7 +328,7 @@ def with_retries(call: Callable[[], _Result], sleep: Callable[[float], object]) 
 
     A sleep that returns True was interrupted by the end of the process: nothing is tried after it.
     """
-    for pause in waits(_TRIES):
+    for pause in pauses(_TRIES):
         try:
             return call()
         except ApiError as error:
