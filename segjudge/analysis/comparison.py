@@ -632,7 +632,7 @@ def _write_latex(compared: Comparison, metrics: Sequence[str] = ()) -> str:
     ]
     for name in compared.sums.algorithms:
         cells = [column.cell(name) for column in columns]
-        cells = [(_escape(value).replace("-", "$-$"), reach.replace("-", "$-$"), best) for value, reach, best in cells]
+        cells = [(_write_signs(value), _write_signs(reach), best) for value, reach, best in cells]
         values = [rf"\textbf{{{value}}}" if best else value for value, _, best in cells]
         intervals = [rf"{{\scriptsize {interval}}}" if interval else "" for _, interval, _ in cells]
         lines.append(rf"{_escape(printable(name))} & {' & '.join(values)} \\")
@@ -686,6 +686,11 @@ def _list_columns(compared: Comparison, metrics: Sequence[str]) -> list[_Column]
 def _arrow(metric: str, compared: Comparison, form: str) -> str:
     smaller = prefers_smaller(metric, compared.protocol.name)
     return {"latex": r"\downarrow" if smaller else r"\uparrow", "text": "↓" if smaller else "↑"}[form]
+
+
+def _write_signs(number: str) -> str:
+    """Write the signs of numbers as such, and the dash of one that is absent."""
+    return number.replace("-", "$-$").replace("–", "--")
 
 
 def _escape(text: str) -> str:

@@ -223,7 +223,7 @@ def _oddities(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     notes = []
     if unknown.any():
         examples = name_list([str(label) for label in np.unique(labels[unknown]).tolist()])
-        share = f"{100 * points[unknown].sum() / points.sum():.2g} % of the points that count"
+        share = f"{100 * points[unknown].sum() / points.sum():.3g} % of the points that count"
         notes.append(f"{share} have labels that are no classes ({examples}), and are missed. {REMEDY}")
     if protocol.panoptic:
         counts = accumulator.stack("segments").sum(axis=(0, 1))

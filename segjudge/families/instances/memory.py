@@ -62,6 +62,8 @@ class InstancesInMemory(MemoryDoor):
         location = f"{sequence}, frame {frame}" if frame else sequence
         annotations = self._read_records(truth, f"truth of {location}")
         records = self._read_records(prediction, f"prediction of {location}")
+        if self.protocol.boxes and not all("bbox" in record for record in annotations):
+            raise refusal(f"truth of {location}", "has no boxes", "Give boxes, or records with a bbox")
         facts = {key: truth[key] for key in _IMAGE_FACTS if key in truth} if isinstance(truth, Mapping) else {}
         instances = truth_of(self._make_document([*annotations, *records], annotations, facts), f"truth of {location}")
         fault = instances.find_fault(self.protocol)
@@ -115,7 +117,8 @@ class InstancesInMemory(MemoryDoor):
         size, length = self._find_size(records)
         size = facts.get("height", size[0]), facts.get("width", size[1])
         kind = "video" if self.protocol.tubes else "image"
-        ids = sorted({int(record.get("category_id", 0)) for record in records})
+        numbers = [record.get("category_id", 0) for record in records]
+        ids = sorted({int(number) for number in numbers if isinstance(number, (int, float, np.number))})
         nothing = {"size": list(size), "counts": [size[0] * size[1]]}
         completed = []
         for number, record in enumerate(annotations, start=1):

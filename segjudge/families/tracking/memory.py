@@ -15,6 +15,7 @@ from segjudge.families.base.memory import (
     UnitsInMemory,
     check_no_map,
     common_size,
+    read_checked_mask,
     read_labels,
     read_run_lengths,
     refusal,
@@ -26,6 +27,7 @@ from segjudge.masks.run_lengths import encode_labels
 _SEQUENCE_FACTS = {"neg_category_ids": "neg", "not_exhaustive_category_ids": "loose"}
 #: In MOTS' label maps an object is its class times this, plus its number.
 _CLASS_STEP = 1000
+_FORM = "Give a list of track_id, category_id and segmentation"
 
 
 class TracksInMemory(UnitsInMemory):
@@ -63,9 +65,12 @@ class TracksInMemory(UnitsInMemory):
         rows: Rows = []
         for record in self._read_records(side, location):
             mask, category = read_run_lengths(record["segmentation"], location), int(record["category_id"])
-            sizes.append((int(mask["size"][0]), int(mask["size"][1])))
+            text, size = mask["counts"], (int(mask["size"][0]), int(mask["size"][1]))
+            if not isinstance(text, str):
+                text, _, size = read_checked_mask(mask, location, _FORM)
+            sizes.append(size)
             score = float(record.get("score", 1))
-            rows.append([int(record["track_id"]), self._merged.get(category, category), mask["counts"], score])
+            rows.append([int(record["track_id"]), self._merged.get(category, category), text, score])
         return rows
 
     def _read_records(self, side: object, location: str) -> Sequence[Mapping[str, Any]]:
@@ -84,7 +89,7 @@ class TracksInMemory(UnitsInMemory):
             isinstance(record, Mapping) and {"track_id", "category_id", "segmentation"} <= record.keys()
             for record in rows
         ):
-            raise refusal(location, "has no masks", "Give a list of track_id, category_id and segmentation")
+            raise refusal(location, "has no masks", _FORM)
         return rows
 
     def check(self, data: bytes) -> None:

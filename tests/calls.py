@@ -1,0 +1,43 @@
+"""What calls give or refuse, as one text: each line as it is typed, and below it what it returns or raises."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .pages import round_numbers
+
+
+def run_calls(session: str, names: Mapping[str, Any]) -> str:
+    """Run lines of Python one after another in one namespace; return them with what they say, where that is anything."""
+    space, lines = dict(names), []
+    for node in ast.parse(session).body:
+        text = ast.get_source_segment(session, node) or ""
+        lines.append(text)
+        if isinstance(node, ast.Expr):
+            lines += [f"    {line}" for line in _say(text, space).splitlines()]
+        else:
+            exec(compile(ast.Module([node], []), "session", "exec"), space)
+    return "\n".join(lines) + "\n"
+
+
+def _say(text: str, space: dict[str, Any]) -> str:
+    try:
+        said = eval(text, space)
+    except Exception as error:  # noqa: BLE001 - whatever is raised is what is looked for
+        return f"{type(error).__name__}: {error}"
+    return "" if said is None else round_numbers(said if isinstance(said, str) else repr(said))
+
+
+def hold(text: str, file: Path) -> None:
+    """Hold a text to what was noted, line by line."""
+    assert text.splitlines() == file.read_text().splitlines()
+
+
+def labels(rows: str) -> Any:
+    """Draw a map of labels: a digit for each pixel, a space between rows."""
+    return np.array([list(map(int, row)) for row in rows.split()], np.uint8)
