@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import sys
+import warnings
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -418,5 +419,7 @@ def parse_moment(value: object) -> datetime.datetime | None:
         return None
     if isinstance(value, datetime.date):  # a date with a time is one too, so that the time is lost
         return datetime.datetime.combine(value, datetime.time())
-    date: datetime.datetime = parser.parse(value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", parser.UnknownTimezoneWarning)  # zones are dropped, which is said of each
+        date: datetime.datetime = parser.parse(value)
     return date.replace(tzinfo=None)

@@ -39,7 +39,8 @@ class BundleProblem:
     def __str__(self) -> str:
         message = f' EvalAI says: "{self.server_message.strip()}"' if self.quote else ""
         location = f"{self.location}: " if self.location else ""
-        return f"{location}{self.subject}: {self.fault}. {self.remedy}.{message}"
+        stop = "" if self.fault.endswith("?") else "."
+        return f"{location}{self.subject}: {self.fault}{stop} {self.remedy}.{message}"
 
     def as_json(self) -> dict[str, Any]:
         """For programs, with the location in parts."""

@@ -107,7 +107,8 @@ def _find_missing(imported: ImportedName, importer: str, texts: dict[str, bytes]
     return [
         f"{dots}{member}"
         for member in imported.members
-        if not _is_module([*path, member], files)
+        if member != "*"
+        and not _is_module([*path, member], files)
         and not re.search(rb"\b%s\b|import \*" % re.escape(member.encode()), defined)
     ]
 
