@@ -1,0 +1,202 @@
+"""What robots draw, sessions answer and servers refuse, on two small sequences, as one text.
+
+    python -m tests.interactive.tale
+
+writes it to `tests/golden/sessions.txt`, for changes that are meant: look at the difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import io
+import itertools
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from PIL import Image
+
+from segjudge.interactive import DavisInteractiveSession, dataset, davis_session, remote_session, reports, session_host
+
+FILE = Path(__file__).parents[2] / "golden/sessions.txt"
+HEIGHT, WIDTH = 40, 60
+ANN, BOB = "ann-key-0123456789", "bob-key-0123456789"
+
+
+class Clock:
+    """Time that passes when somebody says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Tale:
+    """What was said so far, and a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.lines, self.clock = folder, list[str](), Clock()
+        self.root = folder / "davis"
+
+    def say(self, *words: object) -> None:
+        self.lines.append(" ".join(str(settle(word)) for word in words).replace(str(self.folder), "FOLDER"))
+
+    def try_out(self, about: str, work: Callable[[], object]) -> Any:
+        """Say what comes of something: a value, warnings, an error."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                value = work()
+            except Exception as error:  # noqa: BLE001 - its sentence is what is held
+                kinds = [kind.__name__ for kind in type(error).__mro__[:-2] if kind is not Exception]
+                why = (
+                    f" ({type(error.__cause__).__name__}: {error.__cause__}; {vars(error)})" if error.__cause__ else ""
+                )
+                self.say(f"{about}: {' < '.join(kinds[:3])}: {error}{why}")
+                value = None
+            else:
+                self.say(f"{about}: {settle(value)}" if value is not None else f"{about}.")
+        for warning in caught:
+            self.say(f"   warning: {warning.message}")
+        return value
+
+
+def settle(value: Any) -> Any:
+    """Round numbers, and make arrays lists."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (float, np.floating)):
+        return round(float(value), 5)
+    if isinstance(value, (list, tuple)):
+        return type(value)(settle(each) for each in value) if type(value) in (list, tuple) else value
+    if isinstance(value, dict):
+        return {key: settle(each) for key, each in value.items()}
+    return value
+
+
+def write_root(folder: Path) -> None:
+    """Two sequences: `box` with one object, `duo` with two and void; `box` has two sets of scribbles."""
+    for name in ("ImageSets/2017", *(f"{kind}/{name}" for kind in ("Annotations/480p", "JPEGImages/480p", "Scribbles")
+                                     for name in ("box", "duo"))):  # fmt: skip
+        (folder / name).mkdir(parents=True)
+    for name, lines in (
+        ("val", "box\nduo\n"),
+        ("train", "duo\n\n"),
+        ("mine", " box \n"),
+        ("none", ""),
+        ("twice", "box\nbox"),
+    ):
+        (folder / f"ImageSets/2017/{name}.txt").write_text(lines)
+    for name, frames in (("box", 3), ("duo", 4)):
+        for frame in range(frames):
+            labels = draw_truth(name, frame)
+            Image.fromarray(labels).save(folder / f"Annotations/480p/{name}/{frame:05d}.png")
+            picture = np.stack([80 + 60 * (labels == number) for number in range(3)], axis=-1).astype(np.uint8)
+            Image.fromarray(picture).save(folder / f"JPEGImages/480p/{name}/{frame:05d}.jpg")
+    for name, number, frame, path in (("box", 1, 0, [[0.2, 0.5], [0.4, 0.5]]), ("box", 2, 2, [[0.3, 0.4], [0.5, 0.6]]),
+                                      ("duo", 1, 1, [[0.25, 0.5], [0.3, 0.75]])):  # fmt: skip
+        lines: list[Any] = [[] for _ in range(3 + (name == "duo"))]
+        lines[frame] = [{"path": path, "object_id": 1, "start_time": 0, "end_time": 1}]
+        value = {"scribbles": lines, "sequence": name, "annotated_frame": frame}
+        (folder / f"Scribbles/{name}/{number:03d}.json").write_text(json.dumps(value))
+
+
+def draw_truth(name: str, frame: int) -> Any:
+    labels = np.zeros((HEIGHT, WIDTH), np.uint8)
+    if name == "box":
+        labels[8:32, 5 + 4 * frame : 35 + 4 * frame] = 1
+        return labels
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    far = (y - 20) ** 2 + (x - 18 - frame) ** 2
+    labels[(far < 170) & (far > 60)] = 1
+    labels[5:35, 44:50] = labels[15:20, 36:58] = 2
+    labels[36:, :10] = 255
+    return labels
+
+
+def answer(name: str, frames: int, interaction: int) -> Any:
+    """Masks that become better: the truth, moved, without its right."""
+    truth = np.stack([draw_truth(name, frame) for frame in range(frames)]).astype(int)
+    moved = np.roll(np.where(truth == 255, 0, truth), 4 // interaction, axis=1)
+    moved[:, :, 30 + 7 * interaction :] = 0
+    return moved
+
+
+def show(image: Any, marks: str = ".123456789") -> list[str]:
+    return ["  " + "".join(marks[int(value)] for value in row) for row in image]
+
+
+def drawn(*rows: str) -> Any:
+    return np.array([[character != "." for character in row] for row in rows])
+
+
+def play(tale: Tale, one: DavisInteractiveSession, *, seconds: float = 9.0, most: int = 99, late: int = 0) -> None:
+    """Say each interaction of a session; it is left after so many."""
+    with one:
+        tale.say(f"limits {one.max_time}, {one.max_nb_interactions}; samples {one.samples}")
+        for number, (name, lines, new) in enumerate(one.scribbles_iterator(only_last=number_is_odd(one)), 1):
+            if number > most:
+                break
+            interaction, sample = (one.interaction_nb or 0) + 1, one.samples[one.sample_idx or 0]
+            counts = {frame: len(each) for frame, each in enumerate(lines["scribbles"]) if each}
+            shown = [(line["object_id"], len(line["path"]), line["path"][0], line["path"][-1])
+                     for each in lines["scribbles"] for line in each]  # fmt: skip
+            tale.say(f"{sample} {interaction}{' new' if new else ''}: {counts}, {settle(shown[-2:])}")
+            tale.clock.now += seconds * number if number != late else 1000
+            guess = answer(name, len(lines["scribbles"]), interaction)
+            candidates = [1, 9] if number == 2 else None
+            tale.try_out("  submitted", lambda: one.submit_masks(guess, candidates))  # noqa: B023
+        tale.say(f"running {one.running}, files {sorted(path.name for path in one.report_save_dir.iterdir())}")
+        report = one.get_report()
+        for row in (
+            report.groupby(["sequence", "scribble_idx", "interaction", "object_id"], sort=False)
+            .mean(numeric_only=True)
+            .reset_index()
+            .values.tolist()
+        ):
+            tale.say("  ", row)
+        tale.try_out("summary", one.get_global_summary)
+
+
+def number_is_odd(one: DavisInteractiveSession) -> bool:
+    return (one.max_nb_interactions or 0) % 2 == 1
+
+
+@contextlib.contextmanager
+def _same_everywhere() -> Iterator[None]:
+    """Keys, names and waits as on any other day."""
+    keys = itertools.count(1)
+    secrets = SimpleNamespace(token_hex=lambda size: f"{next(keys):0{2 * size}x}")
+    days = itertools.count(1)
+    today = SimpleNamespace(now=lambda: datetime.datetime(2026, 1, next(days) % 28 + 1, 8))
+    opened, warned = dataset.Davis.opened, io.StringIO()
+    with (
+        mock.patch.object(davis_session, "secrets", secrets), mock.patch.object(session_host, "secrets", secrets),
+        mock.patch.object(remote_session, "secrets", secrets), mock.patch.object(reports, "datetime", SimpleNamespace(datetime=today)),
+        mock.patch.object(remote_session.time, "sleep"), mock.patch.dict(os.environ), contextlib.redirect_stderr(warned),
+    ):  # fmt: skip
+        os.environ.pop("DATASET_DAVIS", None)
+        mask = os.umask(0o077)
+        try:
+            yield
+        finally:
+            os.umask(mask)
+            dataset.Davis.opened = opened
+
+
+def write_part(part: Callable[[Tale], None]) -> str:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, _same_everywhere():
+        tale = Tale(Path(folder))
+        write_root(tale.root)
+        part(tale)
+    return f"═══ {part.__name__.replace('_', ' ')}\n" + "\n".join(tale.lines) + "\n\n"

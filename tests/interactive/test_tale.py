@@ -1,0 +1,54 @@
+"""What robots draw, sessions answer and servers refuse stays what was noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.interactive import baseline, dataset, masks, robot, runs, scribbles
+from segjudge.interactive.other_datasets import DrawnScribbles
+
+from .tale import FILE, Tale, write_part, write_root
+from .tale.parts import PARTS
+
+#: J of both objects in each frame, after each interaction.
+J_OF_BASELINE = [
+    [[0.96, 0.71], [0.95, 0.71], [0.95, 0.71], [0.95, 0.72]],
+    [[0.96, 0.71], [0.95, 0.78], [0.95, 0.95], [0.94, 0.95]],
+    [[0.96, 0.71], [0.94, 0.94], [0.95, 0.95], [0.94, 0.95]],
+]
+NOTED = {text.partition("\n")[0]: text for text in FILE.read_text(encoding="utf-8").split("═══ ")}
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_a_part_of_the_tale_is_as_it_was_noted(part: Callable[[Tale], None]) -> None:
+    text = write_part(part).removeprefix("═══ ")
+    assert text == NOTED[text.partition("\n")[0]], "`python -m tests.interactive.tale` notes what is meant"
+
+
+def test_the_baseline_finds_what_it_found(tmp_path: Path) -> None:
+    """J of each object in each frame, as far as libraries round alike on other machines."""
+    write_root(tmp_path)
+    opened = dataset.Davis(str(tmp_path))
+    images: Any = runs.Frames(opened.image_paths("duo"))
+    truth, method, lines = (
+        opened.load_annotations("duo"),
+        baseline.Baseline(),
+        DrawnScribbles(opened).load_scribble("duo", 1),
+    )
+    values = []
+    for interaction in (1, 2, 3):
+        guess = method(sequence="duo", scribbles=lines, new_sequence=interaction == 1, images=images)
+        assert (guess.shape, guess.dtype) == (truth.shape, np.uint8)
+        values.append(masks.batched_jaccard(truth, guess, False, 2))
+        drawer = robot.InteractiveScribblesRobot(0.2, clock=float)
+        lines = scribbles.fuse_scribbles(lines, drawer.interact("duo", guess, truth, 2, 3 - interaction))
+    with pytest.raises(ValueError, match="^duo: there are no pictures to look at$"):
+        method(sequence="duo", scribbles=lines, new_sequence=True, images=[])
+    drawn = baseline.lines(sequence="duo", scribbles=lines, new_sequence=True, images=images)
+    assert np.allclose(values, J_OF_BASELINE, atol=0.015)
+    assert [np.bincount(frame.ravel()).tolist() for frame in drawn] == [[576, 915, 909]] * 4
