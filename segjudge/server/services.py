@@ -215,10 +215,13 @@ class Endpoint:
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request; refusals are answered by the application's handler."""
         opened = UserRequest(request, self._limits)
-        if request.method not in ("GET", "HEAD"):
-            await run_in_threadpool(self._admit, opened)
-            await opened.read()
-        return await run_in_threadpool(self._respond, opened)
+        try:
+            if request.method not in ("GET", "HEAD"):
+                await run_in_threadpool(self._admit, opened)
+                await opened.read()
+            return await run_in_threadpool(self._respond, opened)
+        finally:
+            await opened.close()  # the files of a form
 
     def _admit(self, request: UserRequest) -> None:
         with request.services.store.share_reads():

@@ -11,7 +11,9 @@ import requests
 
 from segjudge.platforms.evalai import routes
 from tests.builders import ROOT
-from tests.rehearsals import Rehearsal, bundle_with
+from tests.rehearsals import bundle_with
+
+from .staged import Stage
 
 CONTRACT = Path(__file__).parent / "wire_contract.txt"
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
@@ -45,7 +47,7 @@ def shorten(value: Any) -> Any:
 class Session:
     """Calls a server, and notes each exchange on a line."""
 
-    def __init__(self, server: Rehearsal) -> None:
+    def __init__(self, server: Stage) -> None:
         self.server = server
         self.exchanges: list[str] = []
 
@@ -65,7 +67,7 @@ class Session:
             self.exchanges.append(line)
 
 
-def call_everything(server: Rehearsal, folder: Path) -> list[str]:  # noqa: PLR0915 - one session
+def call_everything(server: Stage, folder: Path) -> list[str]:  # noqa: PLR0915 - one session
     """Call every route with every method, as everybody, and follow a submission from its file to the leaderboard."""
     session = Session(server)
     call = session.call
@@ -183,7 +185,6 @@ def call_everything(server: Rehearsal, folder: Path) -> list[str]:  # noqa: PLR0
 
 
 def test_every_route_answers_as_it_always_did(tmp_path: Path) -> None:
-    options = ("--workers", "0", "--requests-per-minute", "100000", "--visibility", "3600")
-    with Rehearsal(tmp_path / "data", options, bundle=bundle_with(tmp_path)).start() as server:
+    with Stage(tmp_path, bundle_with(tmp_path)) as server:
         exchanges = call_everything(server, tmp_path)
     assert exchanges == CONTRACT.read_text(encoding="utf-8").splitlines()

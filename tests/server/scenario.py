@@ -1,0 +1,232 @@
+"""What a rehearsal answers to hosts, teams and strangers, page by page, as one text.
+
+    python -m tests.server.scenario
+
+asks again what `tests/server/scenario.txt` asks, and writes the answers there: for changes that are meant to be seen, look at
+the difference; for a further question, write its line first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tempfile
+from html import unescape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+import requests
+import yaml
+
+from segjudge.server.models import Challenge
+from tests.builders import png, zipped
+
+from .staged import Stage
+
+#: Behind `$` everything that is asked: of whom, what, with which fields (`name=value`), files (`name@file=content`), JSON
+#: (`json=…`) and headers (`+Name=value`); `> name: a.b` keeps a value of the answer as `$name`; `later` lets seconds pass.
+#: `#` begins a chapter.
+FILE = Path(__file__).with_name("scenario.txt")
+_LABELS = {"labels": ["Score", "Loss"], "default_order_by": "Score", "metadata": {
+    "Score": {"sort_ascending": False, "description": "How good"}, "Loss": {"sort_ascending": True, "description": ""},
+}}  # fmt: skip
+_QUESTIONS = [
+    {"name": "Data", "description": "What it learnt from", "type": "text", "required": True},
+    {"name": "Open", "description": "Is the code public?", "type": "boolean"},
+    {"name": "Hardware", "description": "", "type": "checkbox", "options": ["GPU", "CPU"]},
+    {"name": "Kind", "description": "", "type": "radio", "options": ["online", "offline"]},
+]
+#: What the scorer leaves for hosts: of Aurora, who is better than all others case by case, of two who cannot be told
+#: apart, and of a baseline.
+_SUMS = {
+    f"{team}_sums": json.dumps({
+        "sums": {"lakes": {"Score": [cases * 4, [1] * len(cases * 4)]}},
+        "provenance": {"protocols": {"lakes": "any"}, "truth": "any"},
+    })
+    for team, cases in {
+        "aurora": [0.8, 0.9, 0.85], "borealis": [0.5, 0.4, 0.6], "cygnus": [0.4, 0.5, 0.6], "host": [0.4, 0.3, 0.5],
+    }.items()
+}  # fmt: skip
+_PERIOD = {"start_date": "2030-01-01 00:00:00", "end_date": "2030-12-31 23:59:59"}
+
+
+def config_of(title: str, **changes: Any) -> dict[str, Any]:
+    """A challenge with a phase of each kind; phases without `is_public` are public."""
+    phases: list[dict[str, Any]] = [
+        {"name": "Practice", "codename": "practice", "submission_meta_attributes": _QUESTIONS, "is_submission_public": True,
+         "max_submissions_per_day": 9, "max_submissions_per_month": 30, "max_submissions": 40,
+         "max_concurrent_submissions_allowed": 4, "allowed_submission_file_types": ".zip, .JSON",
+         "is_partial_submission_evaluation_enabled": True},
+        {"name": "Final", "codename": "final", "leaderboard_public": False, "max_submissions_per_day": 2,
+         "max_submissions_per_month": 2, "max_submissions": 3, "allowed_submission_file_types": "*"},
+        {"name": "Secret", "codename": "secret", "is_public": False},
+        {"name": "Over", "codename": "over", "end_date": "2030-02-01 00:00:00"},
+        {"name": "Paused", "codename": "paused", "is_submission_paused": True, "is_submission_public": "True"},
+        {"name": "Invited", "codename": "invited", "allowed_email_ids": ["borealis@rehearsal.invalid"]},
+    ]  # fmt: skip
+    for number, phase in enumerate(phases, 1):
+        common = {
+            "id": number,
+            "description": "phase.html",
+            "is_public": True,
+            "leaderboard_public": True,
+            "max_submissions_per_month": 90,
+        }
+        phase |= {key: value for key, value in {**common, **_PERIOD}.items() if key not in phase}
+    boards = [(1, 1, 3), (1, 2, 1), (2, 1, 3), (3, 1, 3), (4, 1, 3), (5, 1, 3), (6, 1, 3), (2, 2, 2)]
+    return {
+        "title": title, "short_description": "Find lakes.", "description": "about.html", "evaluation_details": "about.html",
+        "terms_and_conditions": "about.html", "submission_guidelines": "about.html", "image": "logo.png",
+        "evaluation_script": "evaluation_script.zip", "remote_evaluation": True, "published": True, **_PERIOD,
+        "tags": ["water"], "domain": "CV", "leaderboard": [{"id": 1, "schema": _LABELS}],
+        "challenge_phases": phases,
+        "dataset_splits": [{"id": 1, "name": "Lakes", "codename": "lakes"}, {"id": 2, "name": "Ponds", "codename": "ponds"}],
+        "challenge_phase_splits": [
+            {"challenge_phase_id": phase, "dataset_split_id": split, "leaderboard_id": 1, "visibility": visibility,
+             "leaderboard_decimal_precision": 2, "is_leaderboard_order_descending": True}
+            for phase, split, visibility in boards
+        ],
+        **changes,
+    }  # fmt: skip
+
+
+def bundle_of(config: dict[str, Any]) -> bytes:
+    about = "<p>Segment <b>lakes</b>.</p><script>alert(1)</script>"
+    script = zipped({"__init__.py": "def evaluate(truth, submission, phase, **kwargs):\n    return {'result': []}\n"})
+    files = {
+        "about.html": about,
+        "phase.html": "<p>A phase.</p>",
+        "logo.png": png(np.eye(9, dtype=np.uint8)),
+        "evaluation_script.zip": script,
+    }
+    return zipped({"challenge_config.yaml": yaml.safe_dump(config), **files})
+
+
+def write_scenario(folder: Path) -> str:
+    """Play the script; return what was asked and answered."""
+    (folder / "lakes.zip").write_bytes(bundle_of(config_of("Lakes & ponds", allow_resuming_submissions=True)))
+    with Stage(folder, folder / "lakes.zip", "dora") as stage:
+        stage.services.accounts.create("cygnus", "secret")
+        stage.people["cygnus"] = {"password": "secret", "token": ""}
+        player = _Player(stage)
+        for line in FILE.read_text(encoding="utf-8").splitlines():
+            if line.startswith("# "):
+                player.pages.append(f"{line}\n\n")
+            elif line.startswith("$ "):
+                player.play(line[2:])
+    return "".join(player.pages)
+
+
+class _Player:
+    """Reads lines, and notes what comes of them."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.pages: list[str] = []
+        self._names: dict[str, Any] = {**_SUMS, "queue": stage.services.store.require(Challenge, 1).queue}
+        self._frames: set[str] = set()
+        self._files = {
+            name: bundle_of(config_of(name, **changes)) for name, changes in {
+                "past": {"end_date": "2030-04-30 00:00:00"}, "future": {"start_date": "2030-06-01 00:00:00"},
+                "code": {"is_docker_based": True, "remote_evaluation": False},
+            }.items()
+        }  # fmt: skip
+
+    def play(self, line: str) -> None:
+        if line.startswith("later "):
+            self._stage.now += float(line.split()[1])
+            self.pages.append(f"$ {line}\n")
+        else:
+            asked, _, kept = line.partition(" > ")
+            answer = self._ask([Template(word).safe_substitute(self._names) for word in shlex.split(asked)])
+            for name, path in re.findall(r"(\w+): (\S+)", kept):
+                self._names[name] = _pick(answer, path)
+            self.pages.append(f"$ {line}\n{_settle(self._show(answer))}\n")
+
+    def _ask(self, words: list[str]) -> requests.Response:
+        who, *words = words
+        method = words.pop(0) if words[0].isupper() else "GET"
+        path, *fields = words
+        options: dict[str, Any] = {"data": {}, "headers": {}}
+        for field in fields:
+            name, _, value = field.partition("=")
+            if name == "json":
+                options = {"json": json.loads(value), "headers": options["headers"]}
+            elif name.startswith("+"):
+                options["headers"][name[1:]] = value
+            elif "@" in name:
+                name, _, file = name.partition("@")
+                options.setdefault("files", {})[name] = (file, self._files.get(value, value.encode()))
+            elif name == "body":
+                options["data"] = value.encode()
+            else:
+                options["data"][name] = value.replace("\\n", "\n")
+        api = path.startswith(("/api/", "/media/", "/upload/", "http"))
+        ask = self._stage.call if api else self._stage.browse
+        return ask(method, path.removeprefix(self._stage.address), who.strip("-"), **options)
+
+    def _show(self, answer: requests.Response) -> str:
+        kind = answer.headers.get("Content-Type", "").partition(";")[0]
+        headers = [f"{name}: {answer.headers[name]}" for name in _HEADERS if name in answer.headers]
+        body = answer.text
+        if kind == "application/json":
+            body = json.dumps(_without_nulls(answer.json()), ensure_ascii=False)
+        elif kind == "text/html":
+            frame, begin, content = _read_page(answer.text).partition("<main")
+            kind_of_frame = re.sub(r' aria-current="page"|\?next=[^"]*|expires=\d+', "", _settle(frame))
+            body = f"{'' if kind_of_frame in self._frames else frame}{begin}{content}"
+            self._frames.add(kind_of_frame)
+        return "\n".join([f"{answer.status_code} {'; '.join(headers)}".rstrip(), *([body] if body else [])])
+
+
+def _without_nulls(value: Any) -> Any:
+    """What stands for nothing in every row; `wire_contract.txt` has it."""
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return value
+
+
+def _pick(answer: requests.Response, path: str) -> Any:
+    value = answer.headers if path in answer.headers else answer.json()
+    for key in path.split("."):
+        value = value[int(key)] if isinstance(value, list) else value[key]
+    return value
+
+
+_HEADERS = ("Location", "Set-Cookie", "Content-Disposition", "ETag", "Refresh", "Retry-After")
+_BLOCKS = "h1|h2|h3|p|ul|li|table|tr|form|fieldset|label|dl|div|nav|section|main|pre|details|svg|path|circle|text|g|button|legend"
+#: A form that is a button.
+_FORM = re.compile(
+    r'<form method="post" action="([^"]*)"><input type="hidden" name="form_token" value="[^"]*">'
+    r'(?:<input type="hidden" name="what" value="([^"]*)">)?<button[^>]*>([^<]*)</button></form>'
+)
+
+
+def _read_page(text: str) -> str:
+    """A page as text: a line for each block, tags with their attributes, without what all pages have."""
+    text = text.partition('<header class="top">')[2].partition('<p id="said"')[0]
+    text = re.sub(r"(?s)<pre.*?</pre>", lambda found: found[0].replace("\n", "⏎"), text)
+    text = _FORM.sub(lambda found: f" [{' '.join(filter(None, found.groups()))}]", re.sub(r"\s+", " ", text))
+    text = text.replace(' id="main" tabindex="-1"', "")
+    text = re.sub(r'<(td|th)(?: scope="\w+"| class="(?:number|short)")*', r"<\1", text)
+    text = re.sub(r"</[^>]*>|<(?:b|br|strong|code|dd|span|thead|tbody|div|fieldset)>", " ", text)
+    text = re.sub(r"<(dt|abbr)\b", r" <\1", re.sub(r"<t[dh]>", " | ", re.sub(r"<t[dh] ([^>]*)>", r" | {\1} ", text)))
+    text = re.sub(rf"<(?=(?:{_BLOCKS})\b)", "\n<", text)
+    return unescape("\n".join(re.sub(" +", " ", line).strip() for line in text.splitlines() if line.strip()))
+
+
+def _settle(text: str) -> str:
+    """Leave out what is drawn by lot, or follows from it."""
+    text = re.sub(r'(name="form_token" value=")[^"]*', r"\1TOKEN", text)
+    text = re.sub(r"signature=[\w-]+", "signature=SIGNED", text)
+    return re.sub(r"\b[0-9a-f]{24,64}\b", "ID", text)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as here:
+        FILE.write_text(write_scenario(Path(here)), encoding="utf-8")
