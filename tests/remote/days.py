@@ -535,8 +535,8 @@ def a_day_with_a_queue_and_buckets_of_the_hosts_own(day: Day) -> None:
     with mock.patch.object(services, "_aws_client", refuse):
         day.work(annotations="s3://truths")
         day.work(sqs_queue_url="https://queue")
-        services.keep_report("s3://kept", 1, {"refused": "x"}, monitoring.Log("pretty"))
-        services.keep_report("", 1, {"refused": "x"}, monitoring.Log("pretty"))
+        services.upload_report("s3://kept", 1, {"refused": "x"}, monitoring.Log("pretty"))
+        services.upload_report("", 1, {"refused": "x"}, monitoring.Log("pretty"))
 
 
 def a_single_run(day: Day) -> None:
