@@ -365,6 +365,9 @@ class _Installer:
                     os.killpg(process.pid, number)
                     process.wait(2)
             raise
+        finally:
+            if process.stdout:
+                process.stdout.close()
         if code:
             text = "\n".join(lines)
             why = text if command[0] != self._uv else "see above"  # what uv said was shown
