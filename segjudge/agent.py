@@ -118,7 +118,7 @@ class Environment:
                 return Reply.read(call(package, wait_for_ready=False))
             except grpc.RpcError as error:
                 code, details = error.code(), error.details() or ""
-                if "larger than max" in details:
+                if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
                     raise _UnfitError(f"the message is too large ({details})") from None
                 if code not in _AGAIN:
                     raise ActionRefusedError(details) from None

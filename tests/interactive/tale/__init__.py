@@ -75,7 +75,9 @@ def settle(value: Any) -> Any:
     """Round numbers, and make arrays lists."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
         return round(float(value), 5)
     if isinstance(value, (list, tuple)):
         return type(value)(settle(each) for each in value) if type(value) in (list, tuple) else value
