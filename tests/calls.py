@@ -14,9 +14,9 @@ from .pages import round_numbers
 
 def run_calls(session: str, names: Mapping[str, Any]) -> str:
     """Run lines of Python one after another in one namespace; return them with what they say, where that is anything."""
-    space, lines = dict(names), []
+    space, lines, source = dict(names), list[str](), session.splitlines()
     for node in ast.parse(session).body:
-        text = ast.get_source_segment(session, node) or ""
+        text = source[node.lineno - 1].encode()[node.col_offset : node.end_col_offset].decode()  # no call has two lines
         lines.append(text)
         if isinstance(node, ast.Expr):
             lines += [f"    {line}" for line in _say(text, space).splitlines()]

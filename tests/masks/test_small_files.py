@@ -1,0 +1,10 @@
+"""What `compress` and writers of masks make, and what seeds draw, stays what it is, unless a change is meant to be seen."""
+
+from __future__ import annotations
+
+from tests import calls
+from tests.masks import small_files
+
+
+def test_files_of_masks_and_drawn_scenes_are_what_was_noted() -> None:
+    calls.hold(small_files.write_small_files(), small_files.FILE)
