@@ -9,9 +9,16 @@ import pytest
 from tests import pages
 
 DIGESTS = json.loads(pages.FILE.read_text())
+#: A form of most families, and those of detections that are soon shown.
+QUICK = {
+    "davis2017", "coco", "ovis", "coco-keypoints", "places2017", "coco-panoptic", "vspw", "mots", "burst", "sa-co-gold",
+    "refcoco", "semantic-kitti", "ctc", "cellpose-ap", "sod",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("protocol", pages.FORMS)
+@pytest.mark.parametrize(
+    "protocol", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in pages.FORMS]
+)
 def test_what_is_shown_of_mistakes_is_what_was_noted(protocol: str) -> None:
     shown = pages.digest_all(pages.run(protocol))
     changed = [f"{name}: {part}" for name, parts in shown.items() for part in parts.items()

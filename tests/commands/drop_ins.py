@@ -1,0 +1,89 @@
+"""What the stand-ins for davis2017-evaluation and vos-benchmark return, print, write and refuse, as one text.
+
+    python -m tests.commands.drop_ins
+
+writes it to `tests/golden/drop_ins.txt`, for changes that are meant to be seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segjudge.drop_in.davis2017 import DAVISEvaluation
+from segjudge.drop_in.vos_benchmark import benchmark
+from tests.builders import png, written
+from tests.calls import labels, run_calls
+
+FILE = Path(__file__).parents[1] / "golden/drop_ins.txt"
+
+SESSION = """
+T = [np.roll(L("00000000 01100022 01100022 00003300"), k, 1) for k in range(5)]; P = [np.where(frame == 3, 0, np.roll(frame, 1, 1)) for frame in T]
+lay("root", "Annotations/480p", {"dog": T, "cat": T}, {"ImageSets/2017/val.txt": "dog\\ncat\\n", "ImageSets/2017/one.txt": "cat\\n"})
+lay("root", "Annotations_unsupervised/480p", {"dog": T, "cat": T})
+lay("sent", "", {"dog": P, "cat": T}); lay("swapped", "", {"dog": [np.array([0, 2, 1, 3], np.uint8)[frame] for frame in T], "cat": P})
+DAVISEvaluation("root", "semi-supervised", "val").evaluate("sent")
+DAVISEvaluation("root", task="semi-supervised", gt_set="one").evaluate("sent", "F")
+DAVISEvaluation("root", "semi-supervised", "val", ["cat"]).evaluate("sent", ("F", "J", "Q"), debug=True)
+DAVISEvaluation("root", "semi-supervised", "val", "dog").evaluate("sent", ["J"])
+DAVISEvaluation("root", "unsupervised", "val").evaluate("swapped")
+DAVISEvaluation("root", "semi-supervised", "test").evaluate("sent")
+DAVISEvaluation("root", "semi-supervised", "val", "all", codalab=True)
+DAVISEvaluation("root", "semi", "val")
+DAVISEvaluation("root", "unsupervised", "val").evaluate("sent", ["T", "J"])
+DAVISEvaluation("root", "unsupervised", "val").evaluate("sent", ["Q"])
+DAVISEvaluation("root", "semi-supervised", "val").evaluate("nothing")
+
+# vos-benchmark
+lay("truth", "", {"dog": T, "cat": T}); lay("deep/Annotations", "", {"dog": T, "cat": T}); lay("deep", "JPEGImages", {"dog": T}); lay("less", "", {"dog": P}); lay("more", "", {"dog": P, "owl": T, "ant": P, "cat": P})
+shown(benchmark, ["truth"], ["sent"]); read("sent/results.csv")
+shown(benchmark, ["truth"], ["sent"], verbose=False)
+shown(benchmark, ["truth"], ["sent"], True, True, 1, verbose=False, skip_first_and_last=False); read("sent/results.csv")
+shown(benchmark, ["deep", "truth"], ["sent", "swapped"], overwrite=True)
+shown(benchmark, ["truth"], ["less"])
+shown(benchmark, ["truth"], ["less"], False); read("less/results.csv")
+shown(benchmark, ["truth"], ["more"])
+shown(benchmark, ["truth"], ["more"], strict=False); read("more/results.csv")
+shown(benchmark, ["more"], ["deep"])
+shown(benchmark, ["truth"], ["less", "more"])
+"""
+
+
+def write_drop_ins() -> str:
+    """Return what the session says, in a folder of its own."""
+    here = os.getcwd()
+    space = {
+        "np": np, "L": labels, "lay": _lay, "shown": _show, "DAVISEvaluation": DAVISEvaluation, "benchmark": benchmark,
+        "read": lambda path: Path(path).read_text(),
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        os.chdir(folder)
+        try:
+            return run_calls(SESSION.lstrip(), space).replace(folder, "FOLDER")
+        finally:
+            os.chdir(here)
+
+
+def _lay(root: str, below: str, videos: Any, files: Any = ()) -> None:
+    masks = {
+        f"{name}/{number:05d}.png": png(frame) for name, frames in videos.items() for number, frame in enumerate(frames)
+    }
+    written(Path(root, below), masks)
+    written(Path(root), dict(files))
+
+
+def _show(call: Any, *arguments: Any, **options: Any) -> str:
+    """Return what is printed and returned."""
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        result = call(*arguments, **options)
+    return f"{output.getvalue()}{result!r}"
+
+
+if __name__ == "__main__":
+    FILE.write_text(write_drop_ins())
