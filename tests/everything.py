@@ -34,7 +34,7 @@ NEWER = re.compile(
     r"""|tests import (?:pages|transcript)\b"""
 )
 #: Folders of tests of which no file is for the worker's interpreter.
-NEWER_FOLDERS = ("tests/house", "tests/journeys", "tests/server")
+NEWER_FOLDERS = ("tests/house", "tests/journeys", "tests/server", "tests/set_up", "tests/system")
 #: The environment beside the toolkit's that a file of tests needs if it names this variable.
 VARIABLES = {"SEGJUDGE_EVALAI_CLIENT": "client", "SEGJUDGE_WORKER_PYTHON": "worker"}
 #: pytest's exit code when none of the tests that were asked for is in a part.
