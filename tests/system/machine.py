@@ -1,0 +1,393 @@
+"""What is asked of a machine, and what is made of its answers: sandboxes, bounds, cgroups and buckets, as one text.
+
+    python -m tests.system.machine
+
+writes it to `tests/system/machine.txt`, for changes that are meant to be seen: look at the difference.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import site
+import stat
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.system import addresses, bounds, sandbox
+from segjudge.system.addresses import RemoteFolder, _S3Files, digest_of, resolve_address
+from segjudge.system.bounds import ResourceGroup, TreeBounds, TreeWatch
+from segjudge.system.errors import UsageError
+from segjudge.system.sandbox import ProcessLimits
+
+FILE = Path(__file__).with_name("machine.txt")
+
+
+class _Text:
+    """Lines, with what follows from where it was written left out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lines: list[str] = []
+
+    def note(self, title: str, value: object) -> None:
+        """Note a value, a list with an item on each line."""
+        many = isinstance(value, (list, tuple))
+        shown = "".join(f"\n    {item}" for item in value) if many else f" {value}"  # type: ignore[union-attr]
+        text = f"{title}:{shown}".replace(str(self.folder), "FOLDER").replace(sandbox._LIMIT, "LIMIT")
+        self.lines.append(text.replace(str(os.getpid()), "PID"))
+
+    def attempt(self, title: str, action: Callable[[], object]) -> None:
+        try:
+            self.note(title, action())
+        except (HostError, UsageError, OSError) as error:
+            self.note(title, f"{type(error).__name__}: {error}")
+
+
+def write_machine(folder: Path) -> str:
+    text = _Text(folder)
+    for play in (_play_sandbox, _play_bounds, _play_groups, _play_bucket, _play_cache):
+        text.lines.append(f"\n# {play.__doc__}\n")
+        with patch.dict(os.environ):
+            play(text, folder)
+    return "\n".join(text.lines) + "\n"
+
+
+@contextmanager
+def _patched(*changes: tuple[Any, str, Any]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for owner, name, value in changes:
+            stack.enter_context(patch.object(owner, name, value))
+        yield
+
+
+# ── sandboxes ───────────────────────────────────────────────────────────────
+
+
+def _play_sandbox(text: _Text, folder: Path) -> None:
+    """The words of sandboxes"""
+    for name in ("system", "agent", "agent/secret", "data", "wheels", "home/.pip"):
+        (folder / name).mkdir(parents=True)
+    (folder / "agent/key").touch()
+    (folder / "link").symlink_to(folder / "agent")
+    os.environ.update(HOME=str(folder / "home"), PIP_FIND_LINKS=f"{folder}/wheels {folder}/none")
+    hidden = [
+        str(folder / "agent/secret"),
+        str(folder / "agent/key"),
+        str(folder / "none"),
+        str(folder),
+        str(folder / "link"),
+    ]
+    limits = ProcessLimits(seconds=100.5, memory=7 << 20, processes=9)
+    python = (
+        (sys, "executable", "python"), (sys, "prefix", "/prefix"), (sys, "base_prefix", "/base"), (os, "cpu_count", lambda: 4),
+        (site, "ENABLE_USER_SITE", True), (site, "getusersitepackages", lambda: "/user"), (sandbox, "_SYSTEM", ("/usr",)),
+        (sandbox, "_NETWORK", ("/etc/resolv.conf",)), (sandbox, "IMPORT_ROOT", "/root"), (sandbox, "_PACKAGES", ("package",)),
+        (sandbox, "_namespace_words", lambda _program: ("--no-namespaces",)), (platform, "release", lambda: "5.14.2"),
+        (platform, "machine", lambda: "riscv64"),
+    )  # fmt: skip
+    mounts = [(str(folder / "data"), True), (str(folder / "wheels"), False)]
+    with _patched(*python):
+        agent = sandbox.agent_command("bwrap", ["run"], str(folder / "agent"), mounts, hidden, limits)
+        text.note("an agent's", " ".join(agent))
+        text.note("without a sandbox", sandbox.agent_command(None, ["run"], "x", mounts, hidden, limits))
+        for options in ({}, {"folder": "/inside", "memory": 5 << 20}):
+            words = sandbox.scorer_command(
+                "bwrap",
+                ["run"],
+                ["/read"],
+                [("/a", "/b"), ("/c", "/d")],
+                ["/read"],
+                python="python3.9",
+                **options,  # type: ignore[arg-type]
+            )
+            text.note("a scorer's", " ".join(words))
+        installer = sandbox.installer_command("bwrap", ["pip"], ["/read"], ["/write"])
+        text.note("an installer's", " ".join(installer))
+        text.note("what does not hold", sandbox.missing_limits("bwrap"))
+        with patch.object(site, "ENABLE_USER_SITE", False):
+            agent = sandbox.agent_command("bwrap", ["run"], "x", [], [], limits)
+            text.note("an agent's, without packages of the user", " ".join(agent))
+    for release, user in (("5.14.2", 1), ("5.13.9", 1), ("6.1-rc1", 1), ("5.14.2", 0)):
+        with _patched((platform, "release", lambda release=release: release), (os, "getuid", lambda user=user: user)):
+            words = sandbox._limit_words("python", ["run"], 1, 2, 3, is_boxed=True)
+            text.note(f"Linux {release} of user {user}", [sandbox.are_processes_refused(), words[5:8]])
+    for machine in ("x86_64", "aarch64"):
+        with patch.object(platform, "machine", lambda machine=machine: machine):
+            text.note(
+                f"the filter of {machine}",
+                [" ".join(map(hex, step)) for step in struct.iter_unpack("=HBBI", sandbox._filter())],
+            )
+    with patch.object(sandbox.shutil, "which", lambda _name: None):
+        text.note("no bwrap", sandbox.find_sandbox())
+        text.attempt("no bwrap, and one is required", lambda: sandbox.find_sandbox(required=True))
+        text.note("what does not hold without", bounds.missing_bounds(None))
+
+
+# ── what is used ────────────────────────────────────────────────────────────
+
+_FILES = {
+    (1, "status"): b"Name:\tx\nVmRSS:\t 900 kB\nRssAnon:\t 100 kB\nVmSwap:\t  20 kB\nThreads:\t3\n",
+    (2, "status"): b"RssAnon:\t 50 kB\nThreads:\t1\n",
+    (1, "smaps_rollup"): b"Rss: 900 kB\nPss_Anon:      70 kB\nSwapPss:       5 kB\n",
+    (1, "maps"): (
+        b"1000-3000 rw-s 00001000 00:01 77 /dev/zero (deleted)\n1000-9000 rw-s 0 00:01 78 /dev/shm/a (deleted)\n"
+        b"1000-9000 rw-s 0 08:01 5 /usr/lib/x\n"
+    ),
+    (2, "maps"): b"1000-2000 rw-s 0 00:01 77 /dev/zero (deleted)\nf000-f800 rw-s 0 00:01 79 /SYSV0 (deleted)\n",
+}  # fmt: skip
+
+
+def _state(inode: int, *, blocks: int = 8, links: int = 0, device: int = 1, kind: int = stat.S_IFREG) -> Any:
+    return SimpleNamespace(st_dev=device, st_ino=inode, st_blocks=blocks, st_nlink=links, st_mode=kind)
+
+
+def _play_bounds(text: _Text, folder: Path) -> None:
+    """What processes use"""
+    opened = {
+        1: [_state(1), _state(2, blocks=16)],
+        2: [_state(1), _state(3, links=1), _state(4, device=9), _state(5, kind=stat.S_IFIFO)],
+    }
+    tree = folder / "tree"
+    (tree / "inner/deep").mkdir(parents=True)
+    for name in ("a", "inner/b", "inner/deep/c"):
+        (tree / name).write_bytes(b"x" * 5000)
+    (tree / "link").symlink_to(folder)
+    blocks = sum(path.lstat().st_blocks * 512 for path in tree.rglob("*"))
+    with _patched(
+        (bounds, "_read", lambda pid, name: _FILES.get((pid, name), b"")),
+        (
+            bounds,
+            "_open_files",
+            lambda pid, beginning="": iter(opened.get(pid, []) if not beginning else opened[1][:1]),
+        ),
+    ):
+        text.note("private bytes and threads", list(bounds._private_bytes([1, 2, 3])))
+        text.note("exactly", bounds._exact_private_bytes([1, 2, 3]))
+        text.note("nameless", [bounds._nameless_bytes([1, 2], tmpfs) for tmpfs in ((), ("/dev/shm",))])
+        with patch.object(os, "stat", lambda _path: SimpleNamespace(st_dev=1)):
+            text.note(
+                "of removed files",
+                [bounds._bytes_of_removed([1, 2], [str(tree)]), bounds._bytes_of_removed([1, 2], [])],
+            )
+    text.note("on the disk, beside its blocks", bounds._disk_bytes([str(tree), str(folder / "none")], 1 << 40) - blocks)
+    text.note("on the disk, beyond a bound", bounds._disk_bytes([str(tree)], 1) < blocks)
+    text.attempt("a folder that nobody can look into", lambda: _disk_of_closed(tree))
+    with _patched(
+        (os, "stat", lambda path: SimpleNamespace(st_dev=1, st_ino=2 if path == "/proc/2/root/" else 1)),
+        (
+            os,
+            "statvfs",
+            lambda path: (
+                SimpleNamespace(f_blocks=10, f_bfree=4, f_frsize=100, f_files=7, f_ffree=5)
+                if path == "/proc/2/root/tmp"
+                else None
+            ),
+        ),
+    ):
+        text.note(
+            "in mounts",
+            [bounds._tmpfs_bytes([2, 1], ["/tmp"]), bounds._tmpfs_bytes([1], ["/tmp"]), bounds._tmpfs_bytes([2], [])],
+        )
+    for limits, used in (
+        (TreeBounds(processes=3), {"threads": 7}), (TreeBounds(processes=3), {"threads": 8}),
+        (TreeBounds(memory=5 << 20), {"private": 3 << 20, "shared": 2 << 20}), (TreeBounds(memory=5 << 20), {"private": 6 << 20, "exact": 5 << 20}),
+        (TreeBounds(memory=5 << 20), {"private": 6 << 20, "exact": 4 << 20, "shared": 2 << 20}),
+        (TreeBounds(disk=3 << 20), {"disk": 3 << 20}), (TreeBounds(disk=3 << 20), {"disk": (3 << 20) + 1}), (TreeBounds(), {"private": 1 << 50}),
+    ):  # fmt: skip
+        text.note(f"{limits}, {used}", repr(_excess(limits, **used)))
+
+
+def _disk_of_closed(tree: Path) -> int:
+    with patch.object(os, "scandir", side_effect=PermissionError(13, "Permission denied", str(tree))):
+        return bounds._disk_bytes([str(tree)], 1 << 40)
+
+
+def _excess(
+    limits: TreeBounds, threads: int = 1, private: int = 0, exact: int = 0, shared: int = 0, disk: int = 0
+) -> str:
+    with _patched(
+        (bounds, "descendants", lambda _above: [1]), (bounds, "_private_bytes", lambda _pids: (private, threads)),
+        (bounds, "_exact_private_bytes", lambda _pids: exact), (bounds, "_tmpfs_bytes", lambda *_: shared // 2),
+        (bounds, "_nameless_bytes", lambda *_: shared - shared // 2), (bounds, "_disk_bytes", lambda *_: disk - 1),
+        (bounds, "_bytes_of_removed", lambda *_: 1), (bounds.threading, "Thread", lambda **_: SimpleNamespace(start=lambda: None)),
+    ):  # fmt: skip
+        child: Any = SimpleNamespace(above=1)
+        return TreeWatch(child, limits)._excess()
+
+
+# ── cgroups ─────────────────────────────────────────────────────────────────
+
+
+def _play_groups(text: _Text, folder: Path) -> None:
+    """Groups of processes"""
+    roots = [folder / "groups" / name for name in ("all", "cpu", "pids")]
+    kinds = {"all": ("memory.max",), "cpu": ("cpu.cfs_period_us", "cpu.cfs_quota_us"), "pids": ("pids.max",)}
+    for root in roots:
+        root.mkdir(parents=True)
+    make = os.mkdir
+
+    def mkdir(path: str, *options: Any) -> None:
+        make(path, *options)
+        for name in kinds.get(Path(path).parent.name, ()):
+            Path(path, name).touch()
+
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        """Whoever was in the groups leaves."""
+        pauses.append(seconds)
+        for path in (path for root in roots for path in root.glob("*/*")):
+            path.unlink()
+
+    (roots[0] / "segjudge-4194399-1").mkdir()
+    (roots[0] / "segjudge-1-1").mkdir()
+    (roots[0] / "segjudge-other").mkdir()
+    (roots[0] / "other-4194399-1").mkdir()
+    numbers: Iterable[int] = iter(range(9))
+    with _patched(
+        (bounds, "_GROUP_ROOTS", tuple(map(str, roots))), (bounds, "_numbers", numbers), (os, "mkdir", mkdir), (time, "sleep", sleep)
+    ):  # fmt: skip
+        for title, asked in (
+            ("all", {"cores": 1.5, "processes": 7, "memory": 99}),
+            ("memory", {"memory": 5}),
+            ("nothing", {}),
+        ):
+            group = ResourceGroup(**asked)  # type: ignore[arg-type]
+            text.note(f"bounds of {title}", [kind for kind in ("cpu", "pids", "memory") if group.holds_bound(kind)])
+            text.note(
+                "files",
+                sorted(
+                    f"{path.relative_to(folder)}: {path.read_text()}" for root in roots for path in root.glob("*/*")
+                ),
+            )
+            text.note("enters by", [word for word in group.enter(["run"]) if word != bounds._ENTER])
+            group.close()
+            text.note("pauses", pauses)
+            pauses.clear()
+    text.note("what is left", sorted(path.name for root in roots for path in root.iterdir()))
+
+
+# ── buckets ─────────────────────────────────────────────────────────────────
+
+
+class _Client:
+    """S3 as far as it is asked; it notes what it is asked."""
+
+    class exceptions:  # noqa: N801 - boto3's name
+        class ClientError(Exception):
+            def __init__(self, status: int) -> None:
+                super().__init__(f"status {status}")
+                self.response = {"ResponseMetadata": {"HTTPStatusCode": status}}
+
+        class NoSuchBucket(Exception):
+            pass
+
+    def __init__(self, objects: dict[str, bytes]) -> None:
+        self.objects, self.asked = objects, list[str]()
+
+    def head_object(self, **asked: str) -> dict[str, Any]:
+        self.asked.append(f"head {asked}")
+        if asked["Key"] == "refused":
+            raise self.exceptions.ClientError(403)
+        if asked["Key"] not in self.objects:
+            raise self.exceptions.ClientError(404)
+        return {"ETag": "tag", "LastModified": "day", "ContentLength": len(self.objects[asked["Key"]])}
+
+    def get_paginator(self, name: str) -> Any:
+        def paginate(**asked: str) -> Iterator[dict[str, Any]]:
+            self.asked.append(f"{name} {asked}")
+            if asked["Bucket"] == "none":
+                raise self.exceptions.NoSuchBucket
+            found = [
+                {"Key": key, "Size": len(data)} for key, data in self.objects.items() if key.startswith(asked["Prefix"])
+            ]
+            yield from ({"Contents": [entry]} for entry in found)
+            yield {}
+
+        return SimpleNamespace(paginate=paginate)
+
+    def get_object(self, **asked: str) -> dict[str, Any]:
+        self.asked.append(f"get {asked}")
+        begin, end = asked.get("Range", "bytes=0-999").removeprefix("bytes=").split("-")
+        return {"Body": io.BytesIO(self.objects[asked["Key"]][int(begin) : int(end) + 1])}
+
+
+def _play_bucket(text: _Text, folder: Path) -> None:
+    """A bucket"""
+    client = _Client(
+        {"a.zip": b"zip", "sent/b/1": b"one", "sent/c": b"two", "sent/": b"", "sentinel": b"x", "sent/b/0": b""}
+    )
+    files = _S3Files(client)
+    os.environ["SEGJUDGE_CACHE"] = str(folder / "cache")
+    for path in (
+        "bucket/a.zip",
+        "bucket/sent",
+        "bucket/sent/",
+        "bucket",
+        "bucket/none",
+        "bucket/refused",
+        "none/x",
+        "none",
+    ):
+        try:
+            text.note(f"info of {path}", files.info(path))
+        except (FileNotFoundError, client.exceptions.ClientError) as error:
+            text.note(f"info of {path}", f"{type(error).__name__} {error}")
+    text.note("files below", [*files.find("bucket/sent/", detail=True).items(), *files.find("bucket", detail=True)])
+    text.note("ranges", files.cat_ranges(["bucket/a.zip", "bucket/sent/c"], [0, 1], [2, 9], on_error="raise"))
+    text.note("was asked", sorted(client.asked))
+    with patch.object(addresses, "_s3_files", lambda _address: files):
+        text.attempt("a file", lambda: Path(resolve_address("s3://bucket/a.zip")).read_bytes())
+        text.attempt("a file in the cache", lambda: Path(resolve_address("S3A://bucket/a.zip")).name[24:])
+        found = resolve_address("s3://user:secret@bucket/sent/")
+        assert isinstance(found, RemoteFolder)
+        text.note("a folder", [f"{found:>30}", *found.sizes.items(), digest_of(found)])
+        for address in ("s3://none/x", "s3://bucket/refused", "s3://bucket/none"):
+            text.attempt(address, lambda address=address: resolve_address(address, UsageError))
+
+
+def _play_cache(text: _Text, folder: Path) -> None:
+    """The cache of what is fetched"""
+    cache = folder / "cached"
+    cache.mkdir()
+    os.environ["SEGJUDGE_CACHE"] = str(cache)
+    for age, name in enumerate(("new", "middle", "old", "half.partial", "lock")):
+        (cache / name).write_bytes(b"x" * 300)
+        os.utime(cache / name, (1000 - age, 1000 - age))
+    for size in (100, 500, 900, 1100):
+        os.environ["SEGJUDGE_CACHE_GB"] = "1e-6"
+        text.attempt(f"room for {size}", lambda size=size: addresses._make_room(cache, size, "https://u:p@x.test/y?z"))
+        text.note("there are", sorted(path.name for path in cache.iterdir()))
+    os.environ["SEGJUDGE_CACHE_GB"] = "much"
+    text.attempt("a bound that is no number", addresses._cache_bytes)
+    os.environ.pop("SEGJUDGE_CACHE_GB")
+    text.note("the usual bound", addresses._cache_bytes())
+    os.environ.pop("SEGJUDGE_CACHE")
+    for home in ({"XDG_CACHE_HOME": "/caches"}, {"XDG_CACHE_HOME": "", "HOME": "/home"}):
+        os.environ.update(home)
+        text.note("the usual folder", addresses._cache())
+    error = OSError("x" * 400 + "\nsecond")
+    text.attempt("an error of a library", lambda: _raise_within("https://u:p@x.test/y?z", error))
+    error = OSError("at https://u:p@x.test/y?z")
+    text.attempt("an error that repeats the address", lambda: _raise_within("https://u:p@x.test/y?z", error))
+
+
+def _raise_within(address: str, error: Exception) -> None:
+    with addresses._report_errors(address):
+        raise error
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as here:
+        FILE.write_text(write_machine(Path(here)), encoding="utf-8")
