@@ -80,11 +80,11 @@ def write_transcript() -> str:
             for path, kind in ((Path(files.results), "results"), (Path(files.truth), "truth")):
                 path.rename(f"{name}-{kind}{path.suffix}")  # a folder keeps none
         lines = [line for line in COMMANDS.splitlines() if line]
-        texts = [(line, _settle(_run(line).replace(folder, "FOLDER").replace(here, "CHECKOUT"))) for line in lines]
-    return "".join(f"$ segjudge {line}\n{_shorten(text)}\n" for line, text in texts)
+        texts = [(line, settle(run(line).replace(folder, "FOLDER").replace(here, "CHECKOUT"))) for line in lines]
+    return "".join(f"$ segjudge {line}\n{shorten(text)}\n" for line, text in texts)
 
 
-def _run(line: str) -> str:
+def run(line: str) -> str:
     """Run a command; return what it prints, its code unless that is 0, and the texts that it writes."""
     before, output = _list_files(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
@@ -96,7 +96,7 @@ def _run(line: str) -> str:
     return "\n".join([output.getvalue(), *([f"exit code {code}"] if code else []), *texts])
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a text whole, or its first lines and a digest of the others."""
     lines = text.splitlines(keepends=True)
     rest = digest("".join(lines[_LINES:]).encode())
@@ -116,7 +116,7 @@ def _read(path: Path) -> str:
     return path.read_text() if path.suffix in texts else "(not shown)"
 
 
-def _settle(text: str) -> str:
+def settle(text: str) -> str:
     """Leave out what other versions and machines change: digests, sizes of what is packed, days, digits that nobody sees."""
     text = re.sub(r"\b[0-9a-f]{12,}\b", "DIGEST", round_numbers(text).replace(VERSION, "VERSION"))
     text = re.sub(r"[\d,]+ bytes instead of [\d,]+, \d+\s?%", "N bytes instead of M", text)

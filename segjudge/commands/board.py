@@ -47,7 +47,8 @@ def _write(args: argparse.Namespace) -> int:
                 file.write(text)
     with open_output(os.path.join(args.out, "index.html")) as file:
         file.write(render_page(_make_page(title, boards)))
-    say(f"Wrote {len(boards)} leaderboards to {args.out}: index.html, and NUMBER.csv and NUMBER.svg of each.")
+    number = f"{len(boards)} leaderboard{'' if len(boards) == 1 else 's'}"
+    say(f"Wrote {number} to {args.out}: index.html, and NUMBER.csv and NUMBER.svg of each.")
     return DONE
 
 

@@ -140,13 +140,14 @@ def open_date(services: Services, challenge: int, phase: int) -> str:
 
 
 def send_samples(services: Services, challenge: int, root: str) -> int:
-    """Let a team for each sample submission send it, where a phase is open; return how many were sent.
+    """Let a team for each sample submission send it, where a phase is open to everybody; return how many were sent.
 
     They are baselines: where the truth is public, participants may open their reports.
     """
     count = 0
     for phase in services.store.phases(challenge):
-        if why_closed(services, challenge, phase.id):
+        is_for_all = phase.flag("is_public") and not phase.config.get("allowed_email_ids")
+        if not is_for_all or why_closed(services, challenge, phase.id):
             continue
         for path in list_samples(root, phase.codename):
             name = os.path.basename(path)

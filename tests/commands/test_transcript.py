@@ -6,12 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import transcript
 from tests.builders import ROOT
 
+from . import hosts_transcript
 
-def test_commands_print_and_write_what_was_noted(tmp_path: Path) -> None:
+FILES = {"tests.transcript": transcript.FILE, "tests.commands.hosts_transcript": hosts_transcript.FILE}
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_commands_print_and_write_what_was_noted(module: str, tmp_path: Path) -> None:
     now = tmp_path / "transcript.txt"
-    words = [sys.executable, "-m", "tests.transcript", str(now)]  # apart from what other tests have changed
+    words = [sys.executable, "-m", module, str(now)]  # apart from what other tests have changed
     subprocess.run(words, cwd=ROOT, check=True, stdin=subprocess.DEVNULL, capture_output=True)
-    assert now.read_text() == transcript.FILE.read_text(), "`python -m tests.transcript` notes what is meant to be seen"
+    noted = FILES[module].read_text(encoding="utf-8")
+    assert now.read_text(encoding="utf-8") == noted, f"`python -m {module}` notes what is meant to be seen"

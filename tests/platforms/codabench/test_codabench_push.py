@@ -110,6 +110,7 @@ def test_a_token_is_got_by_name_and_password(server: CodabenchServer) -> None:
     assert server.calls == [("POST", "/api/api-token-auth/", "")] * 2, "not even an empty header"
 
 
+@pytest.mark.long
 def test_a_challenge_is_pushed_by_name_and_password(
     server: CodabenchServer, challenge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +194,7 @@ def test_what_check_refuses_is_not_uploaded(server: CodabenchServer, tmp_path: P
     assert server.calls == []
 
 
+@pytest.mark.long
 def test_a_dry_run_asks_nobody(server: CodabenchServer, challenge: Path) -> None:
     assert pushed(challenge, "--dry-run") == 0
     assert server.calls == []

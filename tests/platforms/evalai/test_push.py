@@ -104,6 +104,7 @@ def edit(fork: Path, change: Any) -> None:
     path.write_text(yaml.safe_dump(config, sort_keys=False))
 
 
+@pytest.mark.long
 def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, fork: Path) -> None:
     first = segjudge(fork, server, "push", "--repository", "me/first")
     assert first.returncode == 0, first.stdout + first.stderr
@@ -235,6 +236,7 @@ def test_refusals_are_explained(server: Rehearsal, fork: Path, environment: dict
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_server_that_is_not_evalai_is_reported(server: Rehearsal, fork: Path) -> None:
     done = segjudge(fork, server, "push", "--repository", "me/x", EVALAI_HOST=f"{server.address}/static")
     assert "answers 404 with text/html instead of JSON; is that an EvalAI server?" in done.stderr
