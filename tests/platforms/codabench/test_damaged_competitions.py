@@ -1,4 +1,4 @@
-"""What `check` says of damaged competitions stays what it is, unless a change is meant to be seen."""
+"""What `segjudge check` says of damaged competitions stays what it is, unless a change is meant to be seen."""
 
 from __future__ import annotations
 
