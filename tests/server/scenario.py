@@ -93,7 +93,7 @@ def config_of(title: str, **changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def bundle_of(config: dict[str, Any]) -> bytes:
+def bundle_of(config: dict[str, Any], truth: str = "") -> bytes:
     about = "<p>Segment <b>lakes</b>.</p><script>alert(1)</script>"
     script = zipped({"__init__.py": "def evaluate(truth, submission, phase, **kwargs):\n    return {'result': []}\n"})
     files = {
@@ -101,6 +101,7 @@ def bundle_of(config: dict[str, Any]) -> bytes:
         "phase.html": "<p>A phase.</p>",
         "logo.png": png(np.eye(9, dtype=np.uint8)),
         "evaluation_script.zip": script,
+        "truth.json": truth,
     }
     return zipped({"challenge_config.yaml": yaml.safe_dump(config), **files})
 

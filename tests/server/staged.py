@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -46,8 +47,12 @@ class Stage:
             ("secrets.token_hex", lambda size: self._draw()[: 2 * size]),
             ("secrets.token_urlsafe", lambda size: self._draw()[:size]),
             ("secrets.randbelow", lambda most: int(self._draw()[:12], 16) % most),
+            # Nobody else is to be answered meanwhile, and threads take most of the time.
+            ("segjudge.server.services.run_in_threadpool", _run_at_once),
+            ("segjudge.server.api.run_in_threadpool", _run_at_once),
         ):
             opened.enter_context(patch(name, replacement))
+        opened.enter_context(patch.dict("segjudge.server.accounts._SCRYPT", {"n": 2}))  # passwords take long on purpose
         self._loop = opened.enter_context(asyncio.Runner())
         self.services = Services(str(self._folder / "data"), _VISIBILITY, hosts=self._hosts, clock=lambda: self.now)
         opened.callback(self.services.store.close)
@@ -103,6 +108,10 @@ class Stage:
     def _ask(self, method: str, path: str, headers: dict[str, str], **options: Any) -> requests.Response:
         request = requests.Request(method, self.address + path, headers, **options).prepare()
         return self._loop.run(_answer(self._app, request))
+
+
+async def _run_at_once(action: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    return action(*arguments, **options)
 
 
 async def _answer(app: Any, request: requests.PreparedRequest) -> requests.Response:

@@ -1,12 +1,19 @@
-"""What a rehearsal answers to hosts, teams and strangers is as `scenario.txt` has it."""
+"""What a rehearsal answers, and what becomes of submissions, is as `scenario.txt` and `scorers.txt` have it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from .scenario import FILE, write_scenario
+from . import scenario, scorers
 
 
 def test_pages_and_answers_are_as_they_were(tmp_path: Path) -> None:
-    expected = FILE.read_text(encoding="utf-8").splitlines()  # asks and expects
-    assert write_scenario(tmp_path).splitlines() == expected, "if that is meant: python -m tests.server.scenario"
+    expected = scenario.FILE.read_text(encoding="utf-8").splitlines()  # asks and expects
+    assert scenario.write_scenario(tmp_path).splitlines() == expected, (
+        "if that is meant: python -m tests.server.scenario"
+    )
+
+
+def test_submissions_end_as_they_did(tmp_path: Path) -> None:
+    expected = scorers.FILE.read_text(encoding="utf-8").splitlines()
+    assert scorers.write_scorers(tmp_path).splitlines() == expected, "if that is meant: python -m tests.server.scorers"
