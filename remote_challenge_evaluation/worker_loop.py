@@ -281,6 +281,8 @@ class WorkerLoop:
                 time.sleep(0.1)
 
     def _pause(self, event: str, why: str, seconds: float) -> None:
+        if self._stop.is_set():
+            return  # what a stop breaks off is no trouble
         self._log(event, why=why, again_in=f"{seconds:g} s")
         self._stop.wait(seconds)
 

@@ -145,7 +145,7 @@ def runs_and_their_page(tale: Tale) -> None:
     )
 
 
-def datasets_and_what_is_wrong_with_them(tale: Tale) -> None:
+def datasets_and_what_is_wrong_with_them(tale: Tale) -> None:  # noqa: PLR0915 - a list
     opened = dataset.Davis(str(tale.root))
     tale.say(
         list(opened.sets)[:8],
@@ -203,6 +203,9 @@ def datasets_and_what_is_wrong_with_them(tale: Tale) -> None:
     bare = dataset.Davis(str(empty))
     tale.try_out("of the catalogue", lambda: bare.check_files(["bear"]))
     tale.try_out("another shape", lambda: bare.load_annotations("bear"))
+    (empty / "JPEGImages/480p/bear").mkdir(parents=True)
+    Image.new("RGB", (5, 4)).save(empty / "JPEGImages/480p/bear/00000.jpg")
+    tale.try_out("another shape of images", lambda: bare.load_images("bear"))
     (empty / "ImageSets/2017").mkdir(parents=True)
     (empty / "ImageSets/2017/own.txt").write_text("bear")
     tale.try_out("void alone", lambda: dataset.Davis(str(empty)).dataset["bear"])

@@ -14,6 +14,7 @@ from segjudge.interactive import (
     dataset,
     masks,
     remote_session,
+    server,
     session,
     session_host,
     wire_format,
@@ -102,6 +103,13 @@ def a_session_over_the_wire(tale: Tale) -> None:  # noqa: PLR0915
     wire.say("POST", wire_format.INTERACTION, {})
     wire.say("POST", wire_format.FINISH)
     wire.say("POST", wire_format.NEXT)
+    with (
+        mock.patch.object(session_host.HostedSession, "answer_scribbles", side_effect=KeyError("x")),
+        mock.patch.object(server, "_log") as log,
+    ):
+        wire.say("GET", wire_format.SCRIBBLES)
+        wire.say("POST", wire_format.INTERACTION, [])
+        tale.say("logged:", log.error.call_args_list)
     tale.clock.now += 10
     wire.say("GET", wire_format.SCRIBBLES)
     tale.clock.now += 3
@@ -249,6 +257,12 @@ def what_a_server_allows(tale: Tale) -> None:
     again = host(tale, "limited", {"sessions": 2, "sessions_per_sequence": 3})
     tale.try_out("after a restart", lambda: again.begin("ann", ""))
     tale.say("ledger:", [len(again._ledger.sessions(user, "box")) for user in ("ann", "bob")])
+    for number in (1, 2):
+        scribbles = tale.root / f"Scribbles/box/{number:03d}.json"
+        whole = scribbles.read_text()
+        scribbles.write_text("{}")
+        tale.try_out(f"scribbles {number} are broken", lambda: host(tale, "broken"))
+        scribbles.write_text(whole)
     tale.try_out("too many pixels", lambda: host(tale, "pixels", {"pixels": 3 * 40 * 60 - 1}))
     tale.try_out("enough", lambda: host(tale, "pixels", {"pixels": 3 * 40 * 60}).most_marks)
     for number, text in enumerate(
@@ -260,6 +274,8 @@ def what_a_server_allows(tale: Tale) -> None:
     for text in (
         f"ann {ANN} # her key\n\nbob {BOB}",
         "ann short",
+        "ann 0123456789abcde",
+        "ann 0123456789abcdef",
         f"ann {ANN} x",
         f"ann {ANN}\nbob {ANN}",
         "# none",

@@ -1,0 +1,17 @@
+"""What a worker says of settings, challenges and its processes stays what was noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .parts import FILE, PARTS, Page, write_part
+
+NOTED = {text.partition("\n")[0]: text for text in FILE.read_text(encoding="utf-8").split("═══ ")}
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_a_worker_says_what_was_noted(part: Callable[[Page], None]) -> None:
+    text = write_part(part).removeprefix("═══ ")
+    assert text == NOTED[text.partition("\n")[0]], "`python -m tests.remote.parts` notes what is meant"
