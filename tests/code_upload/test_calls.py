@@ -45,13 +45,13 @@ METHODS: dict[str, tuple[Any, list[list[float]]]] = {
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
-def test_calls_are_answered_as_they_were(part: Callable[[Tale], None]) -> None:
+def test_calls_are_answered_as_the_golden_text_has_it(part: Callable[[Tale], None]) -> None:
     text = write_part(part).removeprefix("═══ ")
     assert text == NOTED[text.partition("\n")[0]], "`python -m tests.code_upload.calls` notes what is meant"
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_sample_method_finds_what_it_found(name: str, tmp_path: Path) -> None:
+def test_a_sample_method_finds_its_golden_numbers(name: str, tmp_path: Path) -> None:
     make, expected = METHODS[name]
     write_root(tmp_path)
     opened = Davis(str(tmp_path))

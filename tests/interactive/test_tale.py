@@ -25,7 +25,7 @@ NOTED = {text.partition("\n")[0]: text for text in FILE.read_text(encoding="utf-
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
-def test_a_part_of_the_tale_is_as_it_was_noted(part: Callable[[Tale], None]) -> None:
+def test_a_part_of_the_tale_is_its_golden_text(part: Callable[[Tale], None]) -> None:
     text = write_part(part).removeprefix("═══ ")
     assert text == NOTED[text.partition("\n")[0]], "`python -m tests.interactive.tale` notes what is meant"
 

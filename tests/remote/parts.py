@@ -116,11 +116,11 @@ def several_workers(page: Page) -> None:
             return now[0] > 1000 + seconds  # noqa: B023
 
         def start(words: list[str], _streams: object, *, environment: dict[str, str]) -> Worker:
-            number, life = next(numbers), next(coming)  # noqa: B023
+            number, looks_and_code = next(numbers), next(coming)  # noqa: B023
             page.say(f"  at {now[0] - 1000:.1f} process {number}: {words[1:]} {environment.get('HEALTH_PORT')}")  # noqa: B023
-            if life is None:
+            if looks_and_code is None:
                 raise OSError
-            return Worker(page, number, *life)
+            return Worker(page, number, *looks_and_code)
 
         stop = mock.Mock(wait=wait)
         clock = SimpleNamespace(monotonic=lambda: now[0])  # noqa: B023

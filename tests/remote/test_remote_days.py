@@ -12,6 +12,6 @@ NOTED = {text.partition("\n")[0]: text for text in FILE.read_text(encoding="utf-
 
 
 @pytest.mark.parametrize("live", DAYS, ids=lambda live: live.__name__)
-def test_a_day_of_the_worker_is_as_it_was_noted(live: Callable[[Day], None]) -> None:
+def test_a_day_of_the_worker_is_its_golden_one(live: Callable[[Day], None]) -> None:
     text = write_day(live).removeprefix("═══ ")
     assert text == NOTED[text.partition("\n")[0]], "`python -m tests.remote.days` notes what is meant"

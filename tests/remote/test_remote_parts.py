@@ -12,6 +12,6 @@ NOTED = {text.partition("\n")[0]: text for text in FILE.read_text(encoding="utf-
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
-def test_a_worker_says_what_was_noted(part: Callable[[Page], None]) -> None:
+def test_a_worker_says_what_its_golden_text_has(part: Callable[[Page], None]) -> None:
     text = write_part(part).removeprefix("═══ ")
     assert text == NOTED[text.partition("\n")[0]], "`python -m tests.remote.parts` notes what is meant"
