@@ -148,7 +148,8 @@ class PythonEnvironment:
         if not folder or os.path.realpath(self.link) != folder:
             try:
                 with _hold_lock(self.lock) as lock:
-                    self.ready_folder() or self._make(lock)
+                    if not self.ready_folder():
+                        self._make(lock)
                     folder = self.ready_folder()
                     self._switch(folder)
             except OSError:
@@ -163,7 +164,7 @@ class PythonEnvironment:
         extra = next((extra for extra in _EXTRAS if extra and name.startswith(f"{self.kind}-{extra}-")), "")
         return replace(self, extra=min(extra, self.extra, key=_EXTRAS.index))
 
-    def _make(self, lock: int) -> str:
+    def _make(self, lock: int) -> None:
         started = time.monotonic()
         if os.path.exists(self.folder) and not _remove(self.folder):
             raise SetUpError(f"{self.folder} is broken and in use; end the programs that use it")
@@ -185,7 +186,6 @@ class PythonEnvironment:
             _remove(self.folder)
             raise
         say(f"Set up in {time.monotonic() - started:.0f} s.")
-        return self.folder
 
     def _start_code(self) -> str:
         """The code that every process in the environment begins with."""

@@ -1,10 +1,10 @@
-"""What a rehearsal answers, and what becomes of submissions, is as `scenario.txt` and `scorers.txt` have it."""
+"""What a rehearsal answers, and what becomes of submissions, is as texts beside this file have it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from . import scenario, scorers
+from . import scenario, scorers, troubles
 
 
 def test_pages_and_answers_are_as_they_were(tmp_path: Path) -> None:
@@ -17,3 +17,10 @@ def test_pages_and_answers_are_as_they_were(tmp_path: Path) -> None:
 def test_submissions_end_as_they_did(tmp_path: Path) -> None:
     expected = scorers.FILE.read_text(encoding="utf-8").splitlines()
     assert scorers.write_scorers(tmp_path).splitlines() == expected, "if that is meant: python -m tests.server.scorers"
+
+
+def test_trouble_is_met_as_it_was(tmp_path: Path) -> None:
+    expected = troubles.FILE.read_text(encoding="utf-8").splitlines()
+    assert troubles.write_troubles(tmp_path).splitlines() == expected, (
+        "if that is meant: python -m tests.server.troubles"
+    )

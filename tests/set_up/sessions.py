@@ -24,6 +24,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from segjudge.kernel import compiling
 from segjudge.set_up import environment
 from segjudge.set_up import main as command
 from segjudge.set_up.environment import PythonEnvironment, SetUpError
@@ -51,6 +52,8 @@ case "$*" in
 esac
 exit 0
 """
+#: What the sessions themselves do without.
+_COMPILE_KERNEL = command._compile_kernel
 #: How pip is configured, in its own form.
 _CONFIG = r"""global.index-url='https://index.test/simple'
 global.extra-index-url='https://more.test\nhttps://most.test'
@@ -297,6 +300,17 @@ def _play_command(session: _Session) -> None:
     session.play("all three", run("toolkit[test]", "client", "try:worker", "--", "-m", "segjudge", "score"))
     session.play("found, or not", run("found:worker", "toolkit", "--", "-m", "x"))
     session.play("help", run("help", "--", "-m", "segjudge", "--help"))
+    current = Path(os.path.realpath(session.checkout / ".venv")) / "bin/python"
+    current.unlink()
+    current.symlink_to(session.write("choosy", '#!/bin/sh\n[ "$2" = -S ]\n'))
+    session.play(
+        "help that the program in the environment does not give", run("help", "--", "-m", "segjudge", "--help")
+    )
+    for compiled in (True, False):
+        with patch.object(compiling, "compile_local", lambda _folder, compiled=compiled: compiled):
+            session.play(f"the kernel, which was compiled: {compiled}", _COMPILE_KERNEL)
+    with patch.object(compiling, "compile_local", side_effect=compiling.CompileError("no compiler")):
+        session.play("the kernel, which cannot be compiled", _COMPILE_KERNEL)
     with open(session.checkout / "tests/client-pinned.txt", "a", encoding="utf-8") as file:
         file.write("more")
     session.play("found is not made", run("toolkit", "found:client", "--", "-m", "x"))

@@ -24,10 +24,12 @@ from typing import Any
 from unittest.mock import patch
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.system import addresses, bounds, sandbox
+from segjudge.system import addresses, bounds, files, sandbox
 from segjudge.system.addresses import RemoteFolder, _S3Files, digest_of, resolve_address
 from segjudge.system.bounds import ResourceGroup, TreeBounds, TreeWatch
 from segjudge.system.errors import UsageError
+from segjudge.system.files import BuiltFile, OutputFolder
+from segjudge.system.plugins import Plugin
 from segjudge.system.sandbox import ProcessLimits
 
 FILE = Path(__file__).with_name("machine.txt")
@@ -56,7 +58,7 @@ class _Text:
 
 def write_machine(folder: Path) -> str:
     text = _Text(folder)
-    for play in (_play_sandbox, _play_bounds, _play_groups, _play_bucket, _play_cache):
+    for play in (_play_sandbox, _play_bounds, _play_groups, _play_bucket, _play_cache, _play_files):
         text.lines.append(f"\n# {play.__doc__}\n")
         with patch.dict(os.environ):
             play(text, folder)
@@ -328,7 +330,7 @@ def _play_bucket(text: _Text, folder: Path) -> None:
     client = _Client(
         {"a.zip": b"zip", "sent/b/1": b"one", "sent/c": b"two", "sent/": b"", "sentinel": b"x", "sent/b/0": b""}
     )
-    files = _S3Files(client)
+    bucket = _S3Files(client)
     os.environ["SEGJUDGE_CACHE"] = str(folder / "cache")
     for path in (
         "bucket/a.zip",
@@ -341,13 +343,13 @@ def _play_bucket(text: _Text, folder: Path) -> None:
         "none",
     ):
         try:
-            text.note(f"info of {path}", files.info(path))
+            text.note(f"info of {path}", bucket.info(path))
         except (FileNotFoundError, client.exceptions.ClientError) as error:
             text.note(f"info of {path}", f"{type(error).__name__} {error}")
-    text.note("files below", [*files.find("bucket/sent/", detail=True).items(), *files.find("bucket", detail=True)])
-    text.note("ranges", files.cat_ranges(["bucket/a.zip", "bucket/sent/c"], [0, 1], [2, 9], on_error="raise"))
+    text.note("files below", [*bucket.find("bucket/sent/", detail=True).items(), *bucket.find("bucket", detail=True)])
+    text.note("ranges", bucket.cat_ranges(["bucket/a.zip", "bucket/sent/c"], [0, 1], [2, 9], on_error="raise"))
     text.note("was asked", sorted(client.asked))
-    with patch.object(addresses, "_s3_files", lambda _address: files):
+    with patch.object(addresses, "_s3_files", lambda _address: bucket):
         text.attempt("a file", lambda: Path(resolve_address("s3://bucket/a.zip")).read_bytes())
         text.attempt("a file in the cache", lambda: Path(resolve_address("S3A://bucket/a.zip")).name[24:])
         found = resolve_address("s3://user:secret@bucket/sent/")
@@ -386,6 +388,73 @@ def _play_cache(text: _Text, folder: Path) -> None:
 def _raise_within(address: str, error: Exception) -> None:
     with addresses._report_errors(address):
         raise error
+
+
+# ── files ───────────────────────────────────────────────────────────────────
+
+
+def _play_files(text: _Text, folder: Path) -> None:
+    """Names of files, and what is written"""
+    text.note("a plug-in", Plugin("cells", "cells_package", "cells-of-ours", "1.0").origin)
+    names = (
+        "plain.png",
+        ".hidden",
+        "a/b",
+        "ä",
+        "x" * 120,
+        "x" * 121,
+        "ä" * 60,
+        "a b&c+d,e=f@g.(h)-_",
+        "..",
+        "a\nb",
+        "",
+    )
+    text.note("names of files", [f"{name[:20]!r}: {files.file_name(name)}" for name in names])
+    text.note(
+        "names of paths",
+        [files.name_of(path) for path in ("/a/b/", "a/../c", "https://u:p@h/x/y.zip?k=1#f", "s3://b/c/")],
+    )
+    inside = folder / "outputs"
+    (inside / "full").mkdir(parents=True)
+    (inside / "full/a.png").touch()
+    (inside / "full/a.csv").touch()
+    (inside / "file").touch()
+    (inside / "link").symlink_to(inside / "file")
+    for outputs, inputs in (
+        (("/dev/null", "/dev/null"), ()), (("/dev/null", "none/x"), ()), (("new",), ("file",)), (("file", "link"), ()), (("new", "./new"), ()),
+        (("new", "other"), ()), (("file",), ("link",)), (("full/a.png",), ("full",)), (("full/a.csv",), ("full",)), (("full/new.png",), ("full",)),
+        ((OutputFolder("full"),), ("full",)), ((OutputFolder("x.zip"),), ()), ((OutputFolder("full"), "full/new"), ()), ((OutputFolder("made"), "made/x"), ()),
+        ((BuiltFile("made/deep/x"),), ()), (("made/deep/x",), ()), ((BuiltFile("file/x"),), ()), (("full",), ()), ((OutputFolder("file"),), ()),
+    ):  # fmt: skip
+        here = os.getcwd()
+        os.chdir(inside)
+        try:
+            title = f"{[f'{type(path).__name__} {path}' if type(path) is not str else path for path in outputs]} of {list(inputs)}"
+            text.attempt(title, lambda outputs=outputs, inputs=inputs: files.check_outputs(outputs, inputs))
+        finally:
+            os.chdir(here)
+    files.replace(inside / "private", "x", private=True)
+    text.note("private", oct((inside / "private").stat().st_mode & 0o777))
+    for name in ("draft", "full", "file"):
+        text.attempt(f"a draft of {name}", lambda name=name: _draft(inside / name))
+    text.note("there is", sorted(str(path.relative_to(inside)) for path in inside.rglob("*")))
+    text.attempt("a folder below a file", lambda: files.make_folder(inside / "file/x"))
+    with files.hold_folder(str(inside / "held"), "rehearsal"):
+        text.attempt("held by another", lambda: files.hold_folder(str(inside / "held"), "rehearsal"))
+    text.attempt("below a file", lambda: files.hold_folder(str(inside / "file/x"), "rehearsal"))
+    text.attempt(
+        "a draft that ends in the middle",
+        lambda: _draft(inside / "half", OSError(5, "broken", str(inside / "elsewhere"))),
+    )
+    text.attempt("a draft on a disk that is full", lambda: _draft(inside / "half", OSError(28, "full")))
+    text.note("there is", sorted(path.name for path in inside.iterdir()))
+
+
+def _draft(folder: Path, error: Exception | None = None) -> None:
+    with files.open_draft(str(folder)) as draft:
+        Path(draft, "inner").mkdir()
+        if error is not None:
+            raise error
 
 
 if __name__ == "__main__":

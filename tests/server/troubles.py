@@ -1,0 +1,365 @@
+"""What the server answers in trouble, and how it takes bodies and spoils answers, as one text.
+
+    python -m tests.server.troubles
+
+writes it to `tests/server/troubles.txt`, for changes that are meant to be seen: look at the difference.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import re
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from sqlalchemy.exc import IntegrityError, OperationalError, PendingRollbackError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from segjudge.server import api, background, server, store
+from segjudge.server.background import Background
+from segjudge.server.server import Faults
+from segjudge.server.store import BusyError, outage_of, unless_away
+from segjudge.server.wire import Refusal
+
+from .scenario import bundle_of, config_of
+from .staged import Stage
+
+FILE = Path(__file__).with_name("troubles.txt")
+
+
+def write_troubles(folder: Path) -> str:
+    lines: list[str] = []
+    _play_bodies(lines)
+    _play_faults(lines)
+    _play_throttle(lines)
+    (folder / "lakes.zip").write_bytes(bundle_of(config_of("Lakes")))
+    with Stage(folder, folder / "lakes.zip", "dora") as stage:
+        _play_outages(lines, stage)
+        _play_loops(lines, stage)
+    return re.sub(r"0x[0-9a-f]+", "0x…", "\n".join(lines)) + "\n"
+
+
+# ── bodies ──────────────────────────────────────────────────────────────────
+
+
+def _part(body: bytes, *, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+#: Title → headers, what comes, what the application does, seconds that pass with each message, and others.
+_BODIES: dict[str, dict[str, Any]] = {
+    "nothing": {"headers": {}, "reads": 1},
+    "a length of nothing": {"headers": {"content-length": "0"}, "comes": [_part(b"")]},
+    "a body": {"headers": {"content-length": "5"}, "comes": [_part(b"12345")]},
+    "two parts": {"headers": {"transfer-encoding": "chunked"}, "comes": [_part(b"123", more=True), _part(b"45")]},
+    "a length beyond the limit": {"headers": {"content-length": "11"}, "comes": [_part(b"1")]},
+    "a length that is none": {"headers": {"content-length": "1e3"}, "comes": [_part(b"1")]},
+    "parts up to the limit": {"headers": {"transfer-encoding": "chunked"}, "comes": [_part(b"x" * 6, more=True), _part(b"x" * 4)]},
+    "parts beyond the limit": {"headers": {"transfer-encoding": "chunked"}, "comes": [_part(b"x" * 6, more=True), _part(b"x" * 5)]},
+    "silence": {"headers": {"content-length": "5"}, "comes": [_part(b"1", more=True), *[TimeoutError()] * 5], "passes": 20.0},
+    "short silences": {"headers": {"content-length": "5"}, "comes": [TimeoutError(), _part(b"1", more=True), TimeoutError(), _part(b"2")], "passes": 9.0},
+    "too slow": {"headers": {"content-length": "5"}, "comes": [_part(b"1", more=True)] * 4, "passes": 20.5},
+    "slow, but not for long": {"headers": {"content-length": "5"}, "comes": [_part(b"1", more=True), _part(b"1", more=True), _part(b"2")], "passes": 20.0},
+    "the server ends": {"headers": {"content-length": "5"}, "comes": [_part(b"12345")], "stopping": True},
+    "an answer before the body": {"headers": {"content-length": "5"}, "comes": [_part(b"12", more=True), _part(b"345")], "reads": 0},
+    "an answer before a long body": {"headers": {"content-length": "9"}, "comes": [_part(b"x" * 3, more=True)] * 9, "reads": 0},
+    "an answer before a slow body": {"headers": {"content-length": "9"}, "comes": [_part(b"x", more=True)] * 9, "reads": 0, "passes": 0.6},
+    "an answer before a silent body": {"headers": {"content-length": "9"}, "comes": [TimeoutError()], "reads": 0},
+    "an answer before who leaves": {"headers": {"content-length": "9"}, "comes": [{"type": "http.disconnect"}, _part(b"x")], "reads": 0},
+    "an answer in the middle": {"headers": {"content-length": "5", "connection": "x"}, "comes": [_part(b"12", more=True), _part(b"3")], "reads": 1},
+    "an answer in parts before the body": {"headers": {"content-length": "5"}, "comes": [_part(b"12345")], "reads": 0, "parts": 2},
+    "who waits for an answer": {"headers": {"content-length": "5", "expect": "100-continue"}, "comes": [_part(b"12345")], "reads": 0},
+    "who waited for an answer": {"headers": {"content-length": "5", "expect": "100-continue"}, "comes": [_part(b"12", more=True), _part(b"3")], "reads": 1},
+    "no request": {"headers": {"content-length": "99"}, "comes": [_part(b"12345")], "kind": "lifespan"},
+}  # fmt: skip
+
+
+def _play_bodies(lines: list[str]) -> None:
+    lines.append("# Bodies, where 10 bytes are the limit, and 8 are read after an answer\n")
+    for title, case in _BODIES.items():
+        lines += [title, *(f"  {line}" for line in asyncio.run(_converse(**case)))]
+
+
+async def _converse(
+    headers: dict[str, str],
+    comes: tuple[Any, ...] = (),
+    reads: int = 9,
+    passes: float = 0.0,
+    parts: int = 1,
+    kind: str = "http",
+    *,
+    stopping: bool = False,
+) -> list[str]:
+    lines, waiting, clock = [], list(comes), SimpleNamespace(now=0.0)
+
+    async def receive() -> Any:
+        clock.now += passes
+        message = waiting.pop(0) if waiting else {"type": "http.disconnect"}
+        if isinstance(message, Exception):
+            raise message
+        return message
+
+    async def send(message: Any) -> None:
+        lines.append(f"sends {message}")
+
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        for _ in range(reads):
+            message = await receive()
+            lines.append(f"reads {message}")
+            if not message.get("more_body"):
+                break
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": [(b"connection", b"keep-alive"), (b"x", b"y")]}
+        )
+        for number in range(parts):
+            await send({"type": "http.response.body", "body": b"answer", "more_body": number + 1 < parts})
+
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    with (
+        patch.object(server, "UPLOAD_BYTES", 10), patch.object(server, "_LINGER_BYTES", 8),
+        patch.object(server, "time", SimpleNamespace(monotonic=lambda: clock.now)),
+    ):  # fmt: skip
+        bounded = server._BoundedApp(app, lambda: stopping)
+        await bounded({"type": kind, "headers": pairs}, receive, send)
+    return [*lines, *([f"leaves {len(waiting)}"] if waiting else [])]
+
+
+# ── faults ──────────────────────────────────────────────────────────────────
+
+
+def _play_faults(lines: list[str]) -> None:
+    lines.append("\n# Faults\n")
+    for text in (
+        "7:0.05",
+        "-3:1",
+        "1:1.",
+        "1:.5",
+        "x:1",
+        "1:2",
+        "1:1.01",
+        "1:",
+        "1",
+        "",
+        "1:-1",
+        "1:1e-3",
+        f"{'1' * 19}:1",
+    ):
+        try:
+            faults = Faults.parse(text)
+            lines.append(f"{text[:9]}: {faults.rate}, {[faults.strikes() for _ in range(4)]}")
+        except ValueError as error:
+            lines.append(f"{text[:9]}: {error}")
+    for kind in server._KINDS:
+        lines += [kind, *(f"  {line}" for line in asyncio.run(_spoil("/api/x", kind)))]
+    for title, path, rate in (("a page", "/x", 1.0), ("no fault", "/api/x", 0.0)):
+        lines += [title, *(f"  {line}" for line in asyncio.run(_spoil(path, "error", rate)))]
+
+
+async def _spoil(path: str, kind: str, rate: float = 1.0) -> list[str]:
+    lines = []
+
+    class Connection:
+        transport = SimpleNamespace(abort=lambda: lines.append("aborts"))
+
+        async def send(self, message: Any) -> None:
+            shown = {key: value for key, value in message.items() if key != "headers"}
+            lines.append(f"sends {shown}")
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        lines.append("is carried out")
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"12345", "more_body": True})
+        await send({"type": "http.response.body", "body": b"6789"})
+
+    async def sleep(seconds: float) -> None:
+        lines.append(f"waits {seconds:.3f} s")
+
+    faults = Faults(1, rate)
+    draws = SimpleNamespace(random=lambda: 0.5, choice=lambda _kinds: kind, uniform=lambda low, high: (low + high) / 2)
+    with patch.object(faults, "random", draws), patch.object(server.asyncio, "sleep", sleep):
+        scope = {"type": "http", "path": path, "headers": []}
+        await server._FaultyApp(app, faults)(scope, None, Connection().send)  # type: ignore[arg-type]
+    return lines
+
+
+def _play_throttle(lines: list[str]) -> None:
+    lines.append("\n# Too many requests\n")
+    clock = SimpleNamespace(now=0.0)
+    user: Any = SimpleNamespace(id=1)
+    with patch.object(api, "time", SimpleNamespace(monotonic=lambda: clock.now)):
+        for limit, who in ((2, user), (2, None), (101, None)):
+            throttle, taken = api.Throttle(limit), 0
+            for moment in (0.0, 1.0, 1.5, *[2.0] * 120, 58.6, 59.5, 60.0, 60.5, 61.0, 61.0):
+                clock.now = moment
+                try:
+                    throttle.check(who, "here")
+                    taken += 1
+                except Refusal as refusal:
+                    line = f"  after {taken} at {moment}: {refusal.status} {refusal.body} {refusal.headers}"
+                    lines += [] if lines[-1] == line else [line]
+            lines.append(f"{limit} of {'a user' if who else 'nobody'}: {taken} taken")
+            throttle.check(SimpleNamespace(id=2), "here")  # type: ignore[arg-type]  # another
+
+
+# ── outages ─────────────────────────────────────────────────────────────────
+
+
+def _sqlite(code: int, words: str) -> OperationalError:
+    cause = sqlite3.OperationalError(words)
+    cause.sqlite_errorcode = code
+    return OperationalError("SELECT 1", {}, cause)
+
+
+def _postgres(state: str, *, gone: bool = False, kind: type[Any] = OperationalError) -> Exception:
+    cause = Exception(f"state {state}\nmore")
+    cause.sqlstate = state  # type: ignore[attr-defined]
+    error: Exception = kind("SELECT 1", {}, cause, connection_invalidated=gone)
+    return error
+
+
+_ERRORS: dict[str, BaseException] = {
+    "busy": BusyError("others"), "no connection": PoolTimeout("x"), "rolled back": PendingRollbackError("x"),
+    **{f"SQLite {code}": _sqlite(code, "words of SQLite") for code in (5, 6, 8, 10, 13, 14, 1, 0x105)},
+    **{f"PostgreSQL {state}": _postgres(state) for state in ("53100", "55P03", "08006", "53300", "57P01", "58030", "25006", "42P01", "")},
+    "PostgreSQL, integrity": _postgres("", kind=IntegrityError), "PostgreSQL, a connection gone": _postgres("42P01", gone=True),
+    "disk": OSError(errno.ENOSPC, "No space left on device"), "quota": OSError(errno.EDQUOT, "Quota exceeded"),
+    "files": OSError(errno.EMFILE, "Too many open files"), "memory": MemoryError(), "missing": OSError(errno.ENOENT, "x"),
+    "defect": ValueError("x"),
+}  # fmt: skip
+
+
+def _play_outages(lines: list[str], stage: Stage) -> None:
+    lines.append("\n# Outages\n")
+    lines += [f"{name}: {outage_of(error)}" for name, error in _ERRORS.items()]
+    written: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: written.append(record.getMessage())  # type: ignore[method-assign]
+    log = logging.getLogger("segjudge.server")
+    log.addHandler(handler)
+    clock = SimpleNamespace(now=1000.0)
+    try:
+        with (
+            patch.object(store, "time", SimpleNamespace(monotonic=lambda: clock.now, time=lambda: stage.now)),
+            patch.object(store, "_last_lines", {}),
+        ):
+            for name in ("busy", "SQLite 13", "memory", "missing", "defect"):
+                for path in ("/api/challenges/challenge/1", "/challenges/1", "/media/x/y"):
+                    clock.now += 1.0
+                    lines += _ask_in_trouble(stage, path, _ERRORS[name])
+                lines += [f"{name} on stderr: {line}" for line in written]
+                written.clear()
+            for passed in (0.0, 4.9, 0.2, 5.0):
+                clock.now += passed
+                store.write_line("once in a while")
+            lines.append(f"on stderr: {written}")
+    finally:
+        log.removeHandler(handler)
+    lines.append(f"unless away: {unless_away(lambda: 3)} {unless_away(lambda: _raise(BusyError('x')))}")
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def _ask_in_trouble(stage: Stage, path: str, error: BaseException) -> list[str]:
+    with (
+        patch.object(stage.services.store, "get", side_effect=error),
+        patch.object(stage.services.files, "is_signed", lambda *_: True),
+    ):
+        try:
+            answer = (stage.call if path.startswith(("/api", "/media")) else stage.browse)("GET", path)
+        except (OSError, ValueError) as raised:
+            return [f"{path}: raises {raised!r}"]
+    shown = (
+        answer.text
+        if "json" in answer.headers["Content-Type"]
+        else " ".join(re.findall(r"(?<=>)[^<>]+(?=</(?:h1|p)>)", answer.text))
+    )
+    return [f"{path}: {answer.status_code} {answer.headers.get('Retry-After', '')} {shown}"]
+
+
+def _play_loops(lines: list[str], stage: Stage) -> None:
+    """What works beside the server, turn after turn, without a thread."""
+    lines.append("\n# What works beside the server\n")
+    pauses: list[float] = []
+    turns: list[Any] = [
+        True,
+        False,
+        *[_ERRORS["busy"]] * 8,
+        True,
+        _ERRORS["SQLite 13"],
+        _ERRORS["busy"],
+        _ERRORS["defect"],
+        True,
+    ]
+    beside = Background(stage.services.store, "beside")
+
+    def turn() -> bool:
+        if not turns:
+            beside.give_up()
+            return True
+        outcome = turns.pop(0)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        lines.append(f"health: {_health(stage)}")
+        return bool(outcome)
+
+    beside._add(turn, lambda: _raise(ValueError("closing")), "the loop")
+    said: list[str] = []
+    stop = SimpleNamespace(is_set=beside._stop.is_set, set=beside._stop.set, wait=pauses.append)
+    stage.services.note_background([SimpleNamespace(loops=beside.loops, alive=True)])  # type: ignore[list-item]
+    with patch.object(background, "write_line", said.append), patch.object(beside, "_stop", stop):
+        loop = beside.loops[0]
+        beside._run(loop, turn, lambda: _raise(ValueError("closing")))
+        lines += [
+            f"pauses {pauses}",
+            f"says {said}",
+            f"trouble {loop.trouble!r}",
+            f"log {stage.services.store.log_lines(0)}",
+        ]
+        pauses.clear()
+        tries = [_ERRORS["busy"], _ERRORS["busy"], None]
+        beside._stop = SimpleNamespace(is_set=lambda: False, wait=pauses.append)  # type: ignore[assignment]
+        beside._carry_through(lambda: _try(tries))
+        lines.append(f"carried through after {pauses}, {tries}")
+        for stopped, error in ((True, _ERRORS["busy"]), (False, _ERRORS["defect"])):
+            beside._stop = SimpleNamespace(is_set=lambda stopped=stopped: stopped, wait=pauses.append)  # type: ignore[assignment]
+            lines.append(
+                f"carried through, stopped {stopped}: {_outcome(lambda error=error: beside._carry_through(lambda: _raise(error)))}"
+            )
+    lines.append(f"health in trouble: {_health(stage)}")
+    stage.services.note_background([SimpleNamespace(loops=[], alive=False)])  # type: ignore[list-item]
+    lines.append(f"health of what has ended: {_health(stage)}")
+    stage.services.note_background([])
+    with patch.object(stage.services.store, "count", side_effect=_ERRORS["busy"]):
+        lines.append(f"health without a database: {_health(stage)}")
+
+
+def _try(tries: list[Any]) -> None:
+    outcome = tries.pop(0)
+    if outcome is not None:
+        raise outcome
+
+
+def _outcome(action: Callable[[], object]) -> str:
+    try:
+        return repr(action())
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return f"raises {error!r}"
+
+
+def _health(stage: Stage) -> str:
+    answer = stage.call("GET", "/healthz")
+    return f"{answer.status_code} {re.sub(r'.seconds_ago.: *[0-9]+, *', '', answer.text)}"
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as here:
+        FILE.write_text(write_troubles(Path(here)), encoding="utf-8")
