@@ -1,4 +1,4 @@
-"""What a worker says of settings, challenges and its processes stays what was noted."""
+"""What `segjudge.remote_challenge_evaluation` says of settings, challenges and processes stays what was noted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kit says of made-up families that keep or break its promises stays what was noted."""
+"""What `segjudge.testing` says of made-up families that keep or break its promises stays what was noted."""
 
 from __future__ import annotations
 

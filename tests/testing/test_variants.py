@@ -1,4 +1,4 @@
-"""What the kit sends in the place of a submission stays what it is, unless a change is meant."""
+"""What `segjudge.testing` sends in the place of a submission stays what it is, unless a change is meant."""
 
 from __future__ import annotations
 
