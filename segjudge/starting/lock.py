@@ -92,13 +92,14 @@ def _read_wheel(path: str) -> tuple[str, bytes]:
         fault = "is neither a wheel nor a git address, and the package index has no release of this project"
         raise UsageError(f"--segjudge {path}: {fault}; leave it out to take the Segjudge that runs")
     try:
-        if parse_wheel_filename(name)[0] != _PROJECT or not zipfile.is_zipfile(path):
-            raise UsageError(f"--segjudge {path}: is no wheel of Segjudge")
-        return name, Path(path).read_bytes()
+        project, data = parse_wheel_filename(name)[0], Path(path).read_bytes()
     except InvalidWheelFilename as error:
         raise UsageError(f"--segjudge {path}: {error}") from None
     except OSError as error:
         raise UsageError(f"--segjudge {path}: there is no such wheel ({error.strerror})") from None
+    if project != _PROJECT or not zipfile.is_zipfile(io.BytesIO(data)):
+        raise UsageError(f"--segjudge {path}: is no wheel of Segjudge")
+    return name, data
 
 
 def _line_of(name: str, data: bytes) -> str:
