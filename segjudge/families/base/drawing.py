@@ -260,8 +260,9 @@ def _make_pictures(
 ) -> dict[str, bytes]:
     """Make pictures of the frames that are looked at first, as many as there is room for, by the name of a stream."""
     if not any(path for own in paths.values() for path in own):
-        names = ", ".join([unit.frames[0] for unit in units][:3])
-        raise HostError(f"{options.images}: has no pictures of what was scored; files such as {names}.jpg are sought")
+        names = list(dict.fromkeys(f"{unit.frames[0]}.jpg" for unit in units))
+        sought = ", ".join(names[:3])
+        raise HostError(f"{options.images}: has no pictures of what was scored; files such as {sought} are sought")
     room, pictures = picture_room(options.budget), dict[str, bytes]()
     ranked = [
         (stream, np.argsort(-np.array(unit.frame_costs()), kind="stable").tolist())
