@@ -1,0 +1,138 @@
+"""How the kernel is compiled, here and for EvalAI's worker, with a compiler that only says what it is asked, as one text.
+
+    python -m tests.masks.kernel_builds
+
+writes it to `tests/golden/kernel_builds.txt`, for changes that are meant to be seen.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
+
+from segjudge.kernel import compiling
+from tests.calls import run_calls
+
+FILE = Path(__file__).parents[1] / "golden/kernel_builds.txt"
+#: Writes what it is called with into its log, and a library; or fails.
+_PROGRAM = """#!/bin/sh
+echo "$(basename "$0") $* PYTHONPATH=$PYTHONPATH ZIG=$ZIG_GLOBAL_CACHE_DIR" | sed 's/ -o [^ ]*/ -o OUT/' >> log
+[ -f fails ] && { cat fails >&2; exit 3; }
+for word; do last=$word; done
+case "$*" in *pip*) mkdir -p "$last/ziglang" ;; *) for word; do [ "$before" = -o ] && echo library > "$word"; before=$word; done ;; esac
+"""
+
+SESSION = """
+compiling.this_system() == f"{os.uname().sysname.lower()}-{os.uname().machine}"
+library = compiling.Library(Path("out/masks"), "linux-x"); library.path, library.checksum
+compile_local(); log()
+compile_local(); log()
+sorted(os.listdir("out/masks")), [len(word) for word in Path(f"out/masks/segjudge_kernel.{compiling.this_system()}.so.sha256").read_text().split()]
+Path("sources/a.h").write_text("changed"); compile_local(), len(log().splitlines())
+Path("sources/b.h").write_text("more"); compile_local(), len(log().splitlines())
+Path(f"out/masks/segjudge_kernel.{compiling.this_system()}.so").write_text("harmed"); compile_local(), len(log().splitlines())
+Path(f"out/masks/segjudge_kernel.{compiling.this_system()}.so").unlink(); compile_local(), len(log().splitlines())
+Path("fails").write_text("first\\nlast words\\n"); Path("sources/b.h").write_text("other"); compile_local()
+Path("fails").write_text(""); compile_local(); sorted(os.listdir("out/masks"))
+Path("fails").unlink(); Path("file").write_text(""); compile_local("file"); log() and None
+os.rename("bin/cc", "bin/clang"); compile_local(); log()
+os.rename("bin/clang", "bin/none"); compile_local()
+
+# For the worker
+worker(compiling.find_for_worker)
+built = worker(compiling.compile_for_worker); built; log()
+worker(compiling.compile_for_worker); log()
+worker(compiling.find_for_worker) == built
+Path("sources/b.h").write_text("another"); worker(compiling.find_for_worker); worker(compiling.compile_for_worker) != built; log()
+sorted(str(path) for path in Path("cache").rglob("*") if "kernel" not in path.name)
+Path("fails").write_text("no network\\n"); shutil.rmtree("cache"); worker(compiling.compile_for_worker); sorted(map(str, Path("cache").rglob("*.partial")))
+worker(lambda: compiling.run_pip(Path("cache/x"), ["download"])); log() and None
+Path("fails").unlink(); worker(lambda: compiling.run_pip(Path("nowhere/x"), ["install"])); worker(lambda: compiling.run_pip(Path("pips"), ["install"])); sorted(os.listdir("pips"))
+with_home(compiling.cache_folder)
+compiling._run([str(Path("bin/nothing"))])
+"""
+
+
+def write_builds() -> str:
+    """Return what the session says, in a folder of its own."""
+    here = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        os.chdir(folder)
+        try:
+            for name in ("bin/cc", "bin/python"):
+                _write(name, _PROGRAM)
+                Path(name).chmod(0o755)
+            _write("sources/one.c", "int one;")
+            _write("sources/two.c", "int two;")
+            _write("sources/a.h", "")
+            space = {
+                "compiling": compiling, "os": os, "Path": Path, "shutil": shutil, "compile_local": _compile_local, "log": _read_log,
+                "worker": _for_worker, "with_home": _with_home,
+            }  # fmt: skip
+            path = f"{folder}/bin:{os.environ['PATH']}"
+            with (
+                patch.object(compiling, "SOURCES", Path(folder, "sources")),
+                patch.dict(os.environ, {"PATH": path, "XDG_CACHE_HOME": f"{folder}/cache", "PYTHONPATH": ""}),
+                patch.object(
+                    compiling.shutil,
+                    "which",
+                    lambda name: f"{folder}/bin/{name}" if Path("bin", name).exists() else None,
+                ),
+            ):
+                text = run_calls(SESSION.lstrip(), space)
+        finally:
+            os.chdir(here)
+    text = (
+        text.replace(folder, "FOLDER")
+        .replace(compiling.this_system(), "SYSTEM")
+        .replace(compiling.WORKER_SYSTEM, "SYSTEM")
+    )
+    return re.sub(r"kernel-[0-9a-f]{16}", "kernel-DIGEST", re.sub(r"\.\d+\.partial", ".PID.partial", text))
+
+
+def _write(name: str, text: str) -> None:
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text(text)
+
+
+def _compile_local(place: str = "out") -> str:
+    return _refuse(lambda: compiling.compile_local(Path(place)))
+
+
+def _refuse(call: Callable[[], object]) -> str:
+    try:
+        return repr(call())
+    except compiling.CompileError as error:
+        return f"CompileError: {error}"
+
+
+def _read_log() -> str:
+    """Return what was run since it was read last."""
+    path = Path("log")
+    text = path.read_text() if path.exists() else ""
+    path.unlink(missing_ok=True)
+    return text or "nothing"
+
+
+def _for_worker(call: Callable[[], object]) -> str:
+    """Call with a Python that is no more than the compiler."""
+    with patch.object(
+        compiling, "sys", SimpleNamespace(executable=os.path.abspath("bin/python"), platform=sys.platform)
+    ):
+        return _refuse(call)
+
+
+def _with_home(call: Callable[[], object]) -> str:
+    with patch.dict(os.environ, {"XDG_CACHE_HOME": "", "HOME": "/home/somebody"}):
+        return _refuse(call)
+
+
+if __name__ == "__main__":
+    FILE.write_text(write_builds())
