@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import hashlib
 import io
 import itertools
 import json
@@ -21,12 +22,20 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 from unittest import mock
 
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.remote_challenge_evaluation import __main__ as program
-from segjudge.remote_challenge_evaluation import challenge, journal, monitoring, scorer_process, services, worker_loop
+from segjudge.remote_challenge_evaluation import (
+    challenge,
+    download,
+    journal,
+    monitoring,
+    scorer_process,
+    services,
+    worker_loop,
+)
 from segjudge.remote_challenge_evaluation.services import TokenRefusedError
 from segjudge.remote_challenge_evaluation.settings import SettingsError, StartError, WorkerSettings
 from segjudge.system.network import StoppedError, WireError
@@ -311,7 +320,101 @@ def a_machine_and_its_limits(page: Page) -> None:
     page.say(out.getvalue().replace("c" * 3999, "c…"))
 
 
-PARTS = (settings, several_workers, the_program, challenges_described, a_machine_and_its_limits)
+class Answer:
+    """What a server answers."""
+
+    def __init__(self, status: int, body: bytes = b"", seconds: float = 0.0, **headers: str) -> None:
+        self.status_code, self._body, self._seconds = status, body, seconds
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.raw = SimpleNamespace(stream=self._stream, enforce_content_length=True)
+        self.wait: Callable[[float], None] = lambda _: None
+
+    def _stream(self, size: int, *, decode_content: bool) -> Any:
+        assert not decode_content
+        assert not self.raw.enforce_content_length
+        for start in range(0, len(self._body), min(size, 4)):
+            self.wait(self._seconds)
+            yield self._body[start : start + min(size, 4)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+
+def downloads(page: Page) -> None:
+    whole, tag = b"0123456789", {"ETag": '"abc"', "Content_Length": "10"}
+    md5 = hashlib.md5(whole).hexdigest()
+    s3 = {"ETag": f'"{md5}"', "Content_Length": "10", "x_amz_request_id": "1"}
+    rest = {"ETag": '"abc"', "Content_Length": "6", "Content_Range": "bytes 4-9/10"}
+    for about, answers in {
+        "whole": [Answer(200, whole, **tag)], "empty": [Answer(200, Content_Length="0")], "in chunks": [Answer(200, whole, Transfer_Encoding="Chunked")],
+        "of no length": [Answer(200, whole)] * 8, "as large as may be": [Answer(200, b"x" * 20, Content_Length="20")],
+        "too large": [Answer(200, Content_Length="21")] * 3, "too large in chunks": [Answer(200, b"x" * 24, Transfer_Encoding="chunked")] * 3,
+        "too large twice": [Answer(200, Content_Length="21")] * 2 + [Answer(200, whole, **tag)], "broken off": [Answer(200, whole[:4], **tag), Answer(206, whole[4:], **rest)],
+        "broken off, no validator": [Answer(200, whole[:4], Content_Length="10"), Answer(200, whole, **tag)],
+        "by its date": [Answer(200, whole[:4], ETag="W/x", Last_Modified="Monday", Content_Length="10"), Answer(206, whole[4:], Content_Range="bytes 4-9/10")],
+        "begun anew": [Answer(200, whole[:4], **tag), Answer(200, b"other", Content_Length="5")], "another file": [Answer(200, whole[:4], **tag), Answer(206, b"x", **{**rest, "ETag": '"b"'}), Answer(200, whole, **tag)],
+        "another range": [Answer(200, whole[:4], **tag), Answer(206, b"x", **{**rest, "Content_Range": "bytes 3-9/10"}), Answer(200, whole, **tag)],
+        "another size": [Answer(200, whole[:4], **tag), Answer(206, b"x", **{**rest, "Content_Range": "bytes 4-9/11"}), Answer(200, whole, **tag)],
+        "a range unasked": [Answer(206, whole, **rest), Answer(416), Answer(200, whole, **tag)], "more than said": [Answer(200, whole + b"x", **tag), Answer(200, whole, **tag)],
+        "checked": [Answer(200, whole, **s3)], "changed": [Answer(200, b"0123456780", **s3), Answer(200, whole, **s3)],
+        "not of S3": [Answer(200, b"0123456780", ETag=s3["ETag"], Content_Length="10")],
+        "encrypted": [Answer(200, b"0123456780", **s3, x_amz_server_side_encryption_customer="key")], "encrypted by S3": [Answer(200, b"0123456780", **s3, x_amz_server_side_encryption="AES256"), Answer(200, whole, **s3)],
+        "refused": [Answer(404)] * 3, "refused once": [Answer(403), Answer(500), Answer(404), Answer(404), Answer(200, whole, **tag)], "busy": [Answer(status) for status in (408, 425, 429, 500, 503, 399, 500, 500)],
+        "redirected": [Answer(302, Location="/b"), Answer(307, Location="http://c/d"), Answer(200, whole, **tag)], "redirected badly": [Answer(303, Location="ftp://x"), Answer(308, Location="http://["), Answer(200, whole, **tag)],
+        "redirected for ever": [Answer(301, Location="/again")] * 5 + [Answer(200, whole, **tag)], "odd lengths": [Answer(200, whole, Content_Length="-1"), Answer(200, whole, Content_Length="1" * 19), Answer(200, whole, **tag)],
+        "slow": [Answer(200, whole, 41.0, **tag)] * 9, "slow enough": [Answer(200, whole, 40.0, **tag)],
+    }.items():  # fmt: skip
+        coming, now = iter(answers), [5000.0]
+
+        def wait(seconds: float) -> None:
+            now[0] += seconds  # noqa: B023
+
+        def get(url: str, *, headers: dict[str, str], stream: bool, timeout: object, allow_redirects: bool) -> Answer:
+            assert (stream, allow_redirects, timeout) == (True, False, download._TIMEOUT)
+            asked.append(  # noqa: B023
+                " ".join([url, *(f"{name}: {value}" for name, value in headers.items() if name != "Accept-Encoding")])
+            )
+            one = next(coming)  # noqa: B023
+            one.wait = wait
+            return one
+
+        def exchange(work: Any, watch: Callable[[], None]) -> Any:
+            watch()
+            value = work(SimpleNamespace(get=get))
+            watch()
+            return value
+
+        asked: list[str] = []
+        path, pauses = page.folder / "file", list[float]()
+        path.write_bytes(b"what an earlier try left, longer than the file")
+        clock = SimpleNamespace(monotonic=lambda: now[0])  # noqa: B023
+        with (
+            mock.patch.object(download, "exchange", exchange), mock.patch.object(download, "call_watched", lambda work, watch: (work(), watch())[0]),
+            mock.patch.object(download, "time", clock), mock.patch("random.uniform", return_value=1.0),
+        ):  # fmt: skip
+            numbers = itertools.count(1)
+            page.try_out(
+                about,
+                lambda: download.download(lambda: f"http://a/{next(numbers)}", str(path), 20, pauses.append),  # noqa: B023
+            )
+        page.say("  ", asked, pauses, path.read_bytes(), next(coming, "all were asked for") if about != "slow" else "")
+    for url in ("", "ftp://a", "http://", "http://a:0/", "http://a:x/", "http://[", "https://a"):
+        page.say(repr(url), download._is_http(url))
+    head = Answer(206, b"0123456789")
+    head.raw.enforce_content_length = False
+    with mock.patch.object(
+        download,
+        "exchange",
+        lambda work, _: work(SimpleNamespace(get=lambda *_, **options: page.say("  ", options["headers"]) or head)),
+    ):
+        page.try_out("the beginning", lambda: download.fetch_head("http://a", 5))
+    page.try_out("a disk", lambda: download._Transfer(str(page.folder), 20, lambda: None)._write(iter([b"x"])))
+
+
+PARTS = (settings, several_workers, the_program, challenges_described, a_machine_and_its_limits, downloads)
 
 
 def write_part(part: Callable[[Page], None]) -> str:
