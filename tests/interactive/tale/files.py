@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
+import runpy
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -143,6 +148,87 @@ def runs_and_their_page(tale: Tale) -> None:
         runs._thin_line([[number / 7, 0.0] for number in range(10)])[-2:],
         len(runs._thin_line([[number / 7, 0.0] for number in range(11)])),
     )
+
+
+def where_the_robot_begins(tale: Tale) -> None:
+    """A frame that shows most objects, and of those the smallest largest."""
+    for about, sizes in (("one grows", ((4, 0), (3, 2), (9, 3), (9, 1), (3, 3))), ("none", ((0, 0), (0, 0))), ("late", ((0, 0), (1, 0), (2, 0))),
+                         ("fewer but larger", ((9, 0), (1, 1), (0, 9)))):  # fmt: skip
+        labels = np.zeros((len(sizes), 12, 20), np.uint8)
+        for frame, (first, second) in zip(labels, sizes, strict=True):
+            frame[:first, :9], frame[:second, 10:], frame[11] = 1, 2, 255
+        record = {"s": {"name": "s", "num_frames": len(sizes), "num_objects": 2, "image_size": [20, 12]}}
+        plain: Any = SimpleNamespace(
+            image_paths=None, sequences=None, load_annotations=lambda _name, dtype, labels=labels: labels.astype(dtype), dataset=record,  # type: ignore[misc]
+        )  # fmt: skip
+        for sets in (1, 2, 3):
+            drawing = other_datasets.DrawnScribbles(plain, sets)
+            found = [drawing.load_scribble("s", number) for number in range(1, sets + 2)]
+            tale.say(
+                about,
+                sets,
+                [
+                    (one["annotated_frame"], [line["object_id"] for lines in one["scribbles"] for line in lines])
+                    for one in found
+                ],
+            )
+
+
+def programs_of_the_framework(tale: Tale) -> None:
+    """They run as Python runs them, and their messages have levels."""
+    program = tale.folder / "program.py"
+    program.write_text(
+        "import sys, davisinteractive\nprint(__name__, sys.argv[1:], sys.path[0], davisinteractive.__name__)\n"
+    )
+    (tale.folder / "module.py").write_text("import sys\nprint(__name__, sys.argv)\n")
+    for words in (
+        [str(program), "a", "-b"],
+        ["-m", "module", "c"],
+        [],
+        ["-m"],
+        ["-x"],
+        [str(tale.folder / "nowhere.py")],
+    ):
+        out = io.StringIO()
+        path = [str(tale.folder), *sys.path[1:]]
+        names = [name for name in sys.modules if name.split(".")[0] == "davisinteractive"]
+        with (
+            mock.patch.object(sys, "argv", ["x", *words]), mock.patch.object(sys, "path", ["first", *path]), mock.patch.dict(sys.modules),
+            contextlib.redirect_stdout(out),
+        ):  # fmt: skip
+            for name in names:
+                del sys.modules[name]
+            try:
+                runpy.run_module("segjudge.davisinteractive.__main__", run_name="segjudge.davisinteractive.__main__")
+            except (SystemExit, OSError) as error:
+                out.write(f"{type(error).__name__}: {error}")
+        tale.say(words, "→", out.getvalue().strip())
+    from segjudge.davisinteractive import logging
+
+    with (
+        mock.patch.dict(logging._levels),
+        mock.patch.object(logging, "_logger", mock.Mock(handlers=[])) as logger,
+        mock.patch.object(logging, "info", logger.info),
+    ):
+        for level in (-9, -3, -1, 0, 1, 9):
+            logging.set_verbosity(level)
+            tale.say("verbosity", level, logger.setLevel.call_args, logging.get_verbosity())
+        for level, before in ((2, -1), (1, 1), (0, 0)):
+            logging.set_verbosity(before)
+            logger.reset_mock()
+            with mock.patch.object(logging.standard.getLogger(), "handlers", [] if level else [1]):
+                logging.set_info_level(level)
+            for number in range(4):
+                logging.verbose("%s", number, number)
+            logging.log(number - 4, "m", 1, extra={})
+            logging.vlog(9, "n")
+            tale.say(
+                level,
+                before,
+                logging.get_verbosity(),
+                [(name, words) for name, words, _ in logger.method_calls if name != "addHandler"],
+                logger.addHandler.call_count,
+            )
 
 
 def datasets_and_what_is_wrong_with_them(tale: Tale) -> None:  # noqa: PLR0915 - a list
