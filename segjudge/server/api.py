@@ -153,10 +153,9 @@ def _challenge_json(request: UserRequest, challenge: Challenge) -> JsonObject:
     return request.services.json.challenge(challenge, request.base, host=host)
 
 
-def _require_host(request: UserRequest, challenge: int, refusal: Refusal) -> Challenge:
-    row = request.services.store.require(Challenge, challenge)
+def _require_host(request: UserRequest, challenge: int, refusal: Refusal) -> None:
+    request.services.store.require(Challenge, challenge)
     request.services.accounts.check_host(request.require_user(), challenge, refusal)
-    return row
 
 
 @_answer("GET", routes.CHALLENGE)

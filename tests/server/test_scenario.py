@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import scenario, scorers, troubles
+from . import readers, scenario, scorers, troubles
 
 
 def test_pages_and_answers_are_as_they_were(tmp_path: Path) -> None:
@@ -24,3 +24,8 @@ def test_trouble_is_met_as_it_was(tmp_path: Path) -> None:
     assert troubles.write_troubles(tmp_path).splitlines() == expected, (
         "if that is meant: python -m tests.server.troubles"
     )
+
+
+def test_reports_are_for_whom_they_were(tmp_path: Path) -> None:
+    expected = readers.FILE.read_text(encoding="utf-8").splitlines()
+    assert readers.write_readers(tmp_path).splitlines() == expected, "if that is meant: python -m tests.server.readers"

@@ -1,0 +1,318 @@
+"""Who may read which report, what is ordered for it, and what comes of an order, as one text.
+
+    python -m tests.server.readers
+
+writes it to `tests/server/readers.txt`, for changes that are meant to be seen: look at the difference.  No page is made here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.server import report_pages, report_program
+from segjudge.server.models import Challenge, ChallengePhase, ChallengePhaseSplit, StoredFile, Submission
+from segjudge.server.report_pages import HOSTS, PageOrder
+from segjudge.server.report_program import LEVELS, STORED
+from segjudge.server.submissions import SplitScores
+from segjudge.server.wire import Refusal
+from segjudge.system.processes import ExitCode
+from tests.rehearsals import bundle_with, many
+
+from .scenario import bundle_of, config_of
+from .staged import Stage
+from .test_rehearsal_reports import own_bundle
+
+FILE = Path(__file__).with_name("readers.txt")
+_LEVELS = {"sequences-dev": ["all", []], "sequences-test": ["all", ["test-hard"]], "instances-dev": ["means", []]}
+
+
+class _Play:
+    """A server, and what is noted of it."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage, self.services = stage, stage.services
+        self.lines: list[str] = []
+
+    def note(self, text: object) -> None:
+        self.lines.append(str(text))
+
+    def make(self, order: PageOrder) -> str:
+        """Make what was ordered, and note it."""
+        names = {name: self.services.store.require(StoredFile, number).name for name, number in order.files.items()}
+        self.note(f"  orders {order.kind} of {order.challenge}: {names}, {order.texts}, {order.values}")
+        return json.dumps(_LEVELS) if order.kind == LEVELS else f"<!doctype html><h1>{order.kind}</h1>"
+
+    def ask(self, path: str, who: str) -> None:
+        """Ask for a page until it is there."""
+        self.note(f"{who or 'nobody'} {path}")
+        with patch.object(self.services.report_pages, "_product", self.make):
+            for _ in range(4):
+                answer = self.stage.browse("GET", path, who)
+                words = re.findall(r"<(?:h1|p)>([^<]*)<", answer.text)[:2]
+                self.note(
+                    f"  {answer.status_code} {answer.headers.get('Location', '')} {words} {answer.headers.get('Refresh', '')}".rstrip()
+                )
+                if "Refresh" not in answer.headers:
+                    return
+                self.services.report_pages._turn()
+
+    def send(self, phase: int, who: str, **changes: Any) -> int:
+        answer = self.stage.call(
+            "POST", f"/api/jobs/challenge/1/challenge_phase/{phase}/submission/", who, data={"is_public": "true", "method_name": changes.pop("named", "")},
+            files={"input_file": (f"{who}.zip", b"masks")},
+        )  # fmt: skip
+        number = int(answer.json()["id"])
+        splits = self.services.store.splits_of(phase)
+        scores = [SplitScores(split.id, dict.fromkeys(split.labels, 0.5)) for split in splits]
+        result = json.dumps([{split.dataset_split.codename: {"AP": 0.5}} for split in splits])
+        if changes.pop("left", True):
+            self.services.submissions.end(
+                number, changes.pop("status", "finished"), scores, submission_result_file=result
+            )
+        self.services.submissions.update(number, **changes)
+        return number
+
+
+def write_readers(folder: Path) -> str:
+    with Stage(folder, own_bundle(folder, "all")) as stage:
+        play = _Play(stage)
+        _play_reports(play, folder)
+        _play_pages(play, folder)
+    (folder / "other").mkdir()
+    (folder / "other/lakes.zip").write_bytes(bundle_of(config_of("Lakes", remote_evaluation=True)))
+    with Stage(folder / "other", folder / "other/lakes.zip") as stage:
+        _play_withheld(play, stage)
+    _play_program(play, folder)
+    text = "\n".join(play.lines).replace(str(folder), "FOLDER")
+    return re.sub(r"\b[0-9a-f]{32,64}\b", "ID", text) + "\n"
+
+
+def _play_reports(play: _Play, folder: Path) -> None:
+    play.note("# Reports and comparisons\n")
+    stage, services = play.stage, play.services
+    (folder / "pictures/sequences-dev").mkdir(parents=True)
+    services.report_pages.pictures[1] = str(folder / "pictures")
+    services.accounts.create("cygnus", "secret")
+    stage.people["cygnus"] = {"password": "secret", "token": ""}
+    first = play.send(1, "aurora", named="First")
+    second = play.send(1, "aurora")
+    baseline = play.send(1, "borealis", is_baseline=True)
+    hidden = play.send(1, "borealis", is_baseline=True, is_flagged=True)
+    failed = play.send(1, "borealis", status="failed")
+    of_test, of_means = play.send(2, "aurora"), play.send(3, "aurora")
+    nothing = play.send(3, "borealis", submission_result_file=None)
+    for who in ("", "host", "aurora", "borealis", "cygnus"):
+        for number in (first, baseline, hidden, failed, of_test, of_means, nothing, 99):
+            play.ask(f"/submissions/{number}/report", who)
+        for pair in (
+            (first, second),
+            (first, baseline),
+            (baseline, first),
+            (first, hidden),
+            (first, of_test),
+            (first, failed),
+            (first, first),
+        ):
+            play.ask(f"/leaderboard/1/compare?submission={pair[0]}&submission={pair[1]}", who)
+        play.ask(f"/leaderboard/2/compare?submission={of_test}&submission={of_test}", who)
+    other = play.send(1, "host", named="other", is_baseline=True)
+    more = play.send(1, "host", named="more")
+    unnamed = play.send(1, "host")
+    for pair in ((other, more), (other, unnamed)):
+        play.ask(f"/leaderboard/1/compare?submission={pair[0]}&submission={pair[1]}", "host")
+    play.ask(f"/leaderboard/4/compare?submission={of_means}&submission={nothing}", "aurora")
+    for path in (
+        "/challenges/1/leaderboard/1",
+        "/challenges/1/leaderboard/2",
+        "/challenges/1/teams/2",
+        "/challenges/1/submissions",
+        "/challenges/1/host",
+    ):
+        for who in ("", "host", "aurora", "borealis", "cygnus"):
+            page = play.stage.browse("GET", path, who).text
+            found = [
+                f"{name}{number}"
+                for name, number in re.findall(
+                    r'(?:href="/submissions/(?=\d+/report)|value="(?=\d+" form="comp))()(\d+)', page
+                )
+            ]
+            play.note(f"reports on {path} for {who or 'nobody'}: {found}")
+    services.store.change(ChallengePhase, 1, annotation=None)
+    play.ask(f"/submissions/{first}/report", "aurora")
+    play.ask(f"/leaderboard/1/compare?submission={first}&submission={second}", "aurora")
+    services.submissions.update(
+        second, submission_input_file=services.files.keep(b"x", "product.json", "submission_input_file")
+    )
+    config = services.store.require(Challenge, 1).config
+    services.store.change(Challenge, 1, config={**config, "is_docker_based": True})
+    services.store.change(ChallengePhase, 1, annotation=services.files.keep(b"x", "truth.zip", "annotation"))
+    play.ask(f"/submissions/{first}/report", "host")
+    play.ask(f"/submissions/{second}/report", "host")
+    play.note(
+        f"pictures: {[services.report_pages.find_pictures(*place) for place in ((1, 'sequences-dev'), (1, 'x'), (2, 'sequences-dev'))]}"
+    )
+
+
+def _play_pages(play: _Play, folder: Path) -> None:
+    """What comes of orders."""
+    play.note("\n# Orders\n")
+    pages, clock = play.services.report_pages, SimpleNamespace(now=0.0)
+    file = play.services.files.keep(b"script", "a.b.zip", "script")
+    orders = [
+        PageOrder(STORED, 1, {"script": file}, {"result": "text"}, {"title": str(number), "images": str(folder)})
+        for number in range(4)
+    ]
+    with patch.object(report_pages, "time", SimpleNamespace(monotonic=lambda: clock.now)):
+        with patch.object(pages, "_product", lambda _order: "page"):
+            play.note(
+                f"ordered {[pages.find_or_order(orders[0], 5), pages.find_or_order(orders[1], 5), pages.find_or_order(orders[1], HOSTS)]}"
+            )
+            play.note(f"under way for {list(pages._under_way.values())}")
+            pages._turn()
+            pages._turn()
+            play.note(
+                f"found {[pages.find_or_order(order, 5) for order in orders[:3]]}, under way for {list(pages._under_way.values())}"
+            )
+            pages._turn()
+        for error in (Refusal(404, "refused"), ValueError("defect"), OSError(28, "full")):
+            with patch.object(pages, "_product", side_effect=error):
+                pages.find_or_order(orders[3], 6)
+                try:
+                    pages._turn()
+                except OSError as raised:
+                    play.note(f"raises {raised}")
+            for moment in (299.0, 1.0):
+                clock.now += moment
+                try:
+                    play.note(f"after {error!r}: {pages.find_or_order(orders[3], 6)}")
+                except Refusal as refusal:
+                    play.note(f"after {error!r}: {refusal.status} {refusal}")
+            pages._under_way.clear()
+            while not pages._orders.empty():
+                pages._orders.get()
+        play.note(f"log {play.services.store.log_lines(1)}")
+    for title, run in {
+        "a page": {"output": "<!doctype html>page"}, "levels": {"output": "{}"}, "late": {"code": None}, "refused": {"code": ExitCode(10), "output": "why " * 2000},
+        "no page": {"output": "x", "errors": "last words"}, "beyond a bound": {"code": ExitCode(-9), "excess": "it took too much"}, "failed": {"code": ExitCode(1)},
+    }.items():  # fmt: skip
+        play.note(
+            f"{title}: {_run(play, orders[0], {'code': ExitCode(0), 'output': '', 'errors': '', 'excess': '', **run})}"
+        )
+    _play_room(play)
+
+
+def _run(play: _Play, order: PageOrder, run: dict[str, Any]) -> str:
+    pages = play.services.report_pages
+
+    def bounded(words: list[str], bounds: Any, seconds: float, size: int, **options: Any) -> Any:
+        folder = Path(options["folder"])
+        files = {path.name: path.read_text() for path in sorted(folder.iterdir())}
+        shown = f"{words}, {bounds.memory >> 20} MB, {bounds.processes > 0}, {bounds.tmpfs}, {seconds} s, {size >> 20} MB, TMPDIR {options['environment']['TMPDIR']}, {'PYTHONPATH' in options['environment']}, {files}"
+        play.note(f"  runs {shown}".replace(str(folder), "WORKING"))
+        options["check"]()
+        return SimpleNamespace(**run)
+
+    with (
+        patch.object(report_pages, "run_bounded", bounded), patch.object(report_pages.sys, "executable", "python"),
+        patch.object(report_pages.sandbox, "find_sandbox", lambda: "bwrap" if run["output"] == "{}" else None),
+        patch.object(report_pages.sandbox, "agent_command", lambda box, words, folder, mounts, hidden, limits: [box, *words, str(mounts), str(hidden), str(limits.seconds)]),
+    ):  # fmt: skip
+        try:
+            return repr(pages._product(order))[:60]
+        except (Refusal, ValueError) as error:
+            return f"{type(error).__name__} {len(str(error))} {str(error)[:60]!r}"
+
+
+def _play_room(play: _Play) -> None:
+    """Those that were read last stay."""
+    pages, folder = play.services.report_pages, Path(play.services.report_pages._folder)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    with patch.object(report_pages, "_KEPT_BYTES", 10):
+        for moment, name in enumerate(("a", "b", "c", "d")):
+            pages._keep(name, "1234")
+            os.utime(folder / name, (moment, moment))
+            if name == "b":
+                os.utime(folder / "a", (100, 100))
+            play.note(f"kept {sorted(path.name for path in folder.iterdir())}")
+    play.note(f"read {[pages._read(name) for name in ('a', 'b')]}")
+
+
+def _play_withheld(play: _Play, stage: Stage) -> None:
+    play.note("\n# What a script of a host's own writes, where a split is hidden\n")
+    services = stage.services
+    stage.call(
+        "POST", "/api/jobs/challenge/1/challenge_phase/1/submission/", "aurora", files={"input_file": ("a.zip", b"x")}
+    )
+    for title, column, text in (
+        ("an error", "stderr_file", "Traceback\n  ponds: 0.3\nValueError: ponds 0.3"), ("an error of a module", "stderr_file", "x\na.b.Error: x\n\n"),
+        ("no error", "stderr_file", "ponds 0.3: x"), ("nothing", "stderr_file", ""), ("output", "stdout_file", "ponds 0.3"),
+        ("no JSON", "submission_result_file", "{"), ("nothing visible", "submission_result_file", '[{"ponds": 1}]'),
+        ("both", "submission_result_file", '[{"lakes": {"a": 1}}, {"ponds": {"a": 2}}, {"Lakes": [1], "Ponds": 2}]'),
+        ("rows", "submission_result_file", '[["lakes", 1], ["ponds", 2], ["lakes", "ponds"], [1, 2], {"split": "lakes", "a": [3]}, {"split": "Ponds"}]'),
+        ("deep", "submission_result_file", '{"x": {"y": {"lakes": {"ponds": 1}, "z": 3}}, "ponds": {"lakes": 1}}'),
+        ("too deep", "submission_result_file", "[" * 201 + '{"lakes": 1}' + "]" * 201), ("as deep as may be", "submission_result_file", "[" * 200 + '{"lakes": 1}' + "]" * 200),
+        ("a text", "submission_result_file", '"lakes"'),
+    ):  # fmt: skip
+        services.submissions.keep_texts(1, **{column: text})
+        url = stage.get("/api/jobs/submission/1", "aurora").json()[column]
+        play.note(f"{title}: {stage.get(url.removeprefix(stage.address)).text[:200]}")
+    row = services.store.require(Submission, 1)
+    services.store.change(StoredFile, row.submission_result_file, size=(32 << 20) + 1)
+    play.note(
+        f"a large file: {stage.get(stage.get('/api/jobs/submission/1', 'aurora').json()['submission_result_file'].removeprefix(stage.address)).text}"
+    )
+    for split in services.store.splits_of(1):
+        services.store.change(ChallengePhaseSplit, split.id, visibility=3)
+    play.note(f"where no split is hidden: {stage.get(url.removeprefix(stage.address)).text}")
+
+
+def _play_program(play: _Play, folder: Path) -> None:
+    """The program that makes pages, asked in this process."""
+    play.note("\n# The program\n")
+    path = bundle_with(folder, many)
+    working = folder / "working"
+    working.mkdir()
+    shutil.unpack_archive(path, folder / "bundle", "zip")
+    shutil.copy(folder / "bundle/evaluation_script.zip", working / "script.zip")
+    (working / "result").write_text("no result")
+    for order in (
+        {"kind": LEVELS, "script": "script.zip"}, {"kind": STORED, "result": "result", "title": "T"},
+        {"kind": "full", "script": "script.zip", "phase": "gone", "submission": "x", "truth": "y", "title": "T", "images": ""},
+    ):  # fmt: skip
+        play.note(f"{order['kind']}: {_ask_program(working, order)}")
+    scores = SimpleNamespace(page=lambda images, title: f"page with {images!r}, {title}")
+    full = {"kind": "full", "title": "T", "images": "pictures"}
+    with patch.object(report_program, "_score", lambda _order, name: scores if name == "submission" else None):
+        play.note(f"full: {_ask_program(working, full)}")
+    with patch.object(report_program, "_score", side_effect=SubmissionError("a problem")):
+        play.note(f"a problem: {_ask_program(working, full)}")
+
+
+def _ask_program(folder: Path, order: dict[str, str]) -> str:
+    (folder / report_program.ORDER).write_text(json.dumps(order))
+    here, stdout = os.getcwd(), os.dup(1)
+    os.chdir(folder)
+    try:
+        with open(folder / "output", "w") as output:
+            os.dup2(output.fileno(), 1)
+            code = report_program.main()
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
+        os.chdir(here)
+    return f"{code} {(folder / 'output').read_text()}"
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as here:
+        FILE.write_text(write_readers(Path(here)), encoding="utf-8")
