@@ -16,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from segjudge.drop_in.cocoeval import COCOeval
 from segjudge.drop_in.davis2017 import DAVISEvaluation
 from segjudge.drop_in.vos_benchmark import benchmark
 from tests.builders import png, written
 from tests.calls import labels, run_calls
+from tests.commands.test_drop_in import small
+from tests.pages import digest
 
 FILE = Path(__file__).parents[1] / "golden/drop_ins.txt"
 
@@ -52,15 +55,21 @@ shown(benchmark, ["truth"], ["more"])
 shown(benchmark, ["truth"], ["more"], strict=False); read("more/results.csv")
 shown(benchmark, ["more"], ["deep"])
 shown(benchmark, ["truth"], ["less", "more"])
+
+# pycocotools
+for kind in ("segm", "bbox", "boundary"): print(kind, coco(kind), coco(kind, useCats=0), coco(kind, maxDets=[1, 2, 3]), coco(kind, imgIds=[1, 3, 5], catIds=[2, 3]), sep="\\n  ")
+printed()
+coco("boundary", areaRng=[[0, 1e10], [0, 300], [300, 900], [900, 1e10]])
 """
 
 
 def write_drop_ins() -> str:
     """Return what the session says, in a folder of its own."""
-    here = os.getcwd()
+    here, printed = os.getcwd(), list[str]()
     space = {
         "np": np, "L": labels, "lay": _lay, "shown": _show, "DAVISEvaluation": DAVISEvaluation, "benchmark": benchmark,
-        "read": lambda path: Path(path).read_text(),
+        "read": lambda path: Path(path).read_text(), "coco": _evaluate,
+        "print": lambda *words, sep: printed.append(sep.join(words)), "printed": lambda: "\n".join(printed),
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         os.chdir(folder)
@@ -83,6 +92,20 @@ def _show(call: Any, *arguments: Any, **options: Any) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as output:
         result = call(*arguments, **options)
     return f"{output.getvalue()}{result!r}"
+
+
+def _evaluate(kind: str, **changes: Any) -> str:
+    """Evaluate small detections as programs do; return the statistics, and digests of the curves."""
+    truth, sent = small(8, "both")
+    evaluation = COCOeval(truth, sent, kind)
+    for name, value in changes.items():
+        setattr(evaluation.params, name, value)
+    with contextlib.redirect_stdout(io.StringIO()):
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+    curves = [digest(np.round(evaluation.eval[name], 9).tobytes()) for name in ("precision", "recall", "scores")]
+    return f"{[round(value, 5) for value in evaluation.stats.tolist()]} {evaluation.eval['counts']} {curves}"
 
 
 if __name__ == "__main__":

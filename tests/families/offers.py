@@ -26,6 +26,7 @@ from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS, en
 from segjudge.evaluation_script.families.base.family import ignore_progress
 from segjudge.families import prefers_smaller, tools_of
 from segjudge.families.truths import TruthSource, open_truth, pack, pack_truth
+from segjudge.families.uploads import check_upload
 from segjudge.scoring.scores import find_protocol
 from tests import published
 from tests.builders import png, written, zipped
@@ -103,6 +104,25 @@ refused(lambda: [notes("vspw", maps), notes("coco", coco), notes("davis2017", da
 find_protocol("dvis"), 5
 sorted(segjudge.families.OPTIONAL_LAYOUTS), len(segjudge.families.OPTIONAL_LAYOUTS), segjudge.families.OPTIONAL_LAYOUTS["davis2017"]
 segjudge.families.OPTIONAL_LAYOUTS["coco"]
+lay("half", {"a.py": "match x:\\n  case 1: pass", "b.py": B, "c.py": "def f(a: int | str, *, b=1) -> int | None: pass\\nx: int | None = 1\\ny = a | b\\n", "d/e.py": "from ... import x\\nfrom .... import x\\nfrom ..... import x\\n", ".hidden.py": "(", "f.pyc": "", "g.txt": "("})
+"\\n".join(check_upload("half", "mine"))
+many = opened("coco", write("many.json", {"images": [{"id": k, "height": 4, "width": 6} for k in range(1, 40001)], "categories": [{"id": 1, "name": "a"}], "annotations": []})).splits["val"]
+for protocol in ("coco", "lvis", "places2017", "coco-box"): print(protocol, tools_of("instances").describe_truth([many], PROTOCOLS[protocol])["room"], tools_of("instances").describe_truth([many, many], PROTOCOLS[protocol]))
+printed()
+"""
+
+#: What Python 3.9 and the worker's packages have, and what they have not.
+_UPLOAD = """from __future__ import annotations
+import tomllib, scipy.ndimage, numpy, PIL, segjudge.families, json
+from itertools import pairwise, chain
+import itertools, typing
+itertools.batched, typing.Self, itertools.chain
+zip(a, b, strict=True), dataclass(slots=True, frozen=True)
+if TYPE_CHECKING:
+    import torch
+from .... import y
+from ... import x
+def f(a: int | str) -> int | None: pass
 """
 
 
@@ -179,7 +199,7 @@ def _run_session() -> str:
         space = {
             "np": np, "segjudge": segjudge, "L": labels, "png": png, "lay": _lay, "PROTOCOLS": PROTOCOLS, "open_truth": open_truth,
             "TruthSource": TruthSource, "pack": pack, "make": _make, "write": _write, "show": _show, "refused": _refuse,
-            "find_protocol": find_protocol, "LAYOUTS": LAYOUTS, "engine_of": engine_of, "zipped": zipped,
+            "find_protocol": find_protocol, "tools_of": tools_of, "check_upload": check_upload, "B": _UPLOAD, "LAYOUTS": LAYOUTS, "engine_of": engine_of, "zipped": zipped,
             "notes": lambda protocol, path: pack_truth(TruthSource(path), PROTOCOLS[protocol], "n.zip", ignore_progress),
             "print": lambda *words, sep=" ": printed.write(f"{sep.join(map(str, words))}\n"),
             "printed": lambda: (printed.getvalue(), printed.seek(0), printed.truncate())[0],

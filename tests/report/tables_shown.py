@@ -18,7 +18,7 @@ import numpy as np
 
 import segjudge
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.report import stored, tables
+from segjudge.report import page, stored, tables
 from segjudge.report.page import make_list, render_page
 from tests.calls import labels, run_calls
 
@@ -54,6 +54,13 @@ page(make_list("Some", [{"name": "a", "x": 0.5, "n": 3, "t": "text"}, {"name": "
 page(make_list("Many", [{"name": str(k), "x": k / 50} for k in range(9)], "About."))
 page(make_list("None", [], "About."))
 
+# Words on what is lost
+for kinds in ({}, {"a": 0.0}, {"a": 0.5}, {"a": 0.3, "b": 0.3}, {"a": 0.5, "b": 0.2, "c": 0.2, "d": 0.1}, {"a": 0.996, "b": 0.004}, {"a": 0.92, "b": 0.08}, {"a": 0.4, "b": -0.3, "c": 0.37}, {"a": 0.0004}, {"a": 0.0006}): say(kinds, f"{rank_kinds(kinds)} {rank_kinds(kinds, 'the loss')}")
+for costs in ([], [1], [0, 0], [1, 1], [3, 1], [9, 1, 1], [1, 0, 0, 0], [1] * 9, [2] + [1] * 9, [1] * 30, [5, 4] + [1] * 30, [50] + [1] * 30, [20, 20] + [1] * 40, [-1, 2, 3], [1000.5, 0.25] * 3): say(f"{len(costs)} {costs[:3]}", count_costly(costs, "cases"))
+for rows in ([], [{"name": "a", "costs": 0.5}], [{"name": "a", "costs": 0.0001, "x": 1}] * 2, [{"name": "a<b", "costs": 0.5, "x": 0.1, "y": 0.4}] * 2, [{"name": "c", "costs": 0.5, "x": 0.5, "y": 0}] * 2): say(len(rows), f"{name_worst(rows, 'Worst images')} | {name_worst(rows, 'units', 'val', {'c': 'sea'})}")
+said()
+link_frames([{"name": "a", "x": 1}, {"name": "b", "x": 2}, {"name": "c&", "x": 3}], {"a": "val/a", "c&": "val/c"}, {"a": "an <a>", "b": "bee"})
+
 # What a phase stored
 good = {"result": [{"val": {"J&F-Mean": 0.5, "J-Mean": None, "x": 1}}], "protocol": "davis2017", "errors": [{"val": {"J-Mean": 0.25}}], "intervals": [{"val": {"J-Mean": [0.25, 1]}}], "sequences": [{"split": "val", "sequence": "a", "J-Mean": 0.5}, {"split": "test", "sequence": "b", "J-Mean": 0.25}], "warnings": ["w"], "scored": {}}
 read(good)
@@ -84,6 +91,7 @@ def write_tables() -> str:
     space: dict[str, Any] = {
         **{name: value for name, value in vars(tables).items() if name.startswith(("format_", "Look", "first_", "key_", "to_", "own_"))},
         **{name: value for name, value in vars(stored).items() if name.startswith(("as_", "read_result"))},
+        **{name: getattr(page, name) for name in ("rank_kinds", "name_worst", "link_frames")}, "count_costly": page._count_costly,
         "json": json, "say": lambda head, text: said.append(f"{head}\n{text}"), "make_list": make_list, "page": _render,
         "said": lambda: ("\n".join(said), said.clear())[0], "scored": _score, "images": _detect(), "write": _write,
         "changed": lambda document, **changes: {**copy.deepcopy(document), **changes}, "read": _read,
