@@ -71,7 +71,6 @@ QUICK_CASES = {
     "test_a_length_that_cannot_be_is_refused": 2,
     "test_a_long_text_is_read_as_a_short_one": 4,
     "test_a_path_may_be_written_in_many_ways": 1,
-    "test_a_private_phase_and_its_boards_are_for_hosts": 1,
     "test_a_program_runs_without_an_edit_where_that_is_asked_for": 1,
     "test_a_reader_that_goes_away_is_no_error": 2,
     "test_a_rehearsal_that_cannot_begin_says_why": 1,

@@ -573,6 +573,7 @@ def test_odd_requests_get_a_sentence(server: Rehearsal, method: str, path: str, 
     assert answer.json()
 
 
+@pytest.mark.long
 def test_sixty_requests_a_minute_and_no_more(tmp_path: Path) -> None:
     with Rehearsal(tmp_path / "data", ("--workers", "0")).start() as server:
         answers = [server.get("/api/challenges/challenge/1", "aurora") for _ in range(61)]
