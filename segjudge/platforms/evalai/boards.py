@@ -61,7 +61,8 @@ class PublicBoard:
 
 def fetch_boards(client: Client, challenge: int) -> tuple[str, list[PublicBoard]]:
     """The title of a challenge, and the leaderboards that the client's account may see."""
-    title = client.call("GET", routes.CHALLENGE, {"challenge": challenge}).get("title", "")
+    answer = client.call("GET", routes.CHALLENGE, {"challenge": challenge})
+    title = answer.get("title", "") if isinstance(answer, dict) else ""
     splits = client.fetch_rows(routes.PHASE_SPLITS, {"challenge": challenge})
     return str(title), [_fetch_board(client, split) for split in splits]
 
@@ -78,7 +79,7 @@ def _fetch_board(client: Client, split: Mapping[str, Any]) -> PublicBoard:
             "team": str(entry.get("submission__participant_team__team_name", "")),
             "method": str(entry.get("submission__method_name") or ""),
             **dict(zip(labels, entry.get("result") or [], strict=False)),
-            "submitted": str(entry.get("submission__submitted_at", ""))[:10],
+            "submitted": str(entry.get("submission__submitted_at") or "")[:10],
         }
         for entry, score in zip(entries, scores, strict=True)
         for rank in [1 + scores.index(score)]

@@ -39,7 +39,7 @@ class BundleProblem:
     def __str__(self) -> str:
         message = f' EvalAI says: "{self.server_message.strip()}"' if self.quote else ""
         location = f"{self.location}: " if self.location else ""
-        stop = "" if self.fault.endswith("?") else "."
+        stop = "" if self.fault.endswith(("?", "!", ".")) else "."
         return f"{location}{self.subject}: {self.fault}{stop} {self.remedy}.{message}"
 
     def as_json(self) -> dict[str, Any]:

@@ -241,7 +241,12 @@ def _call_evaluate(function: Callable[..., Any], form: str, request: Dict[str, A
 def _accuracies_of(result: Any, hidden: List[str]) -> List[Dict[str, Any]]:
     """A result as the REST API takes it; raises ValueError with a sentence if it has neither shape."""
     if not isinstance(result, list) or not all(isinstance(entry, dict) for entry in result):
-        raise ValueError(f"evaluate() returned a result that is {_kind(result)}, not a list of splits")
+        kind = (
+            "a list of something else than splits"
+            if isinstance(result, list)
+            else f"{_kind(result)}, not a list of splits"
+        )
+        raise ValueError(f"evaluate() returned a result that is {kind}")
     if all("accuracies" in entry for entry in result):
         return [_to_plain({"show_to_participant": True, **entry}) for entry in result]
     return [
@@ -261,7 +266,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def _kind(value: Any) -> str:
-    return "None" if value is None else f"of the kind {type(value).__name__}"
+    return "None" if value is None else f"a value of the kind {type(value).__name__}"
 
 
 # ── the process ─────────────────────────────────────────────────────────────
