@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from segjudge.evaluation_script.families import FAMILIES, FOLDERS, PROTOCOLS
 from segjudge.evaluation_script.files.packed import add_member, replace_file
@@ -505,7 +505,8 @@ def _logo(source: _Source) -> tuple[str, bytes]:
             ending = _PICTURES.get(picture.format or "")
             return (_LOGO + ending, data) if ending else _save_picture(picture)
     except (OSError, ValueError) as error:
-        raise HostError(f"{name}: cannot be opened as a picture, and Codabench requires one ({error})") from None
+        reason = "" if isinstance(error, UnidentifiedImageError) else f" ({error})"  # which names an object in memory
+        raise HostError(f"{name}: cannot be opened as a picture, and Codabench requires one{reason}") from None
 
 
 def _save_picture(picture: Image.Image) -> tuple[str, bytes]:

@@ -286,6 +286,11 @@ def _key_and_value(mapping: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml
     return pairs[-1] if pairs else (None, None)
 
 
+def _not_alone(node: yaml.Node, key: str) -> HostError:
+    line = node.start_mark.line + 1
+    return HostError(f"{CONFIG}:{line}: write {key} on a line of its own, so that variants can change it")
+
+
 class _LineEditor:
     """Replaces whole lines of the YAML, and adds lines only at the end, so that no other line moves."""
 
@@ -304,6 +309,8 @@ class _LineEditor:
         if node is not None:
             self.replace(root, key, f"{key}: {value}")
             return
+        if root.flow_style:
+            raise _not_alone(root, key)
         if self.lines and not self.lines[-1].endswith("\n"):
             self.lines[-1] += "\n"
         end = "\r\n" if self.lines and self.lines[0].endswith("\r\n") else "\n"
@@ -317,8 +324,9 @@ class _LineEditor:
         number, end = key_node.start_mark.line, value_node.end_mark
         line = self.lines[number]
         match = re.fullmatch(r"([\s\ufeff]*)[^\s#].*?(\r?\n)?", line)
-        if end.line != number or match is None or line.lstrip().startswith(("-", "{")):
-            raise HostError(f"{CONFIG}:{number + 1}: write {key} on a line of its own, so that variants can change it")
+        before = line[: key_node.start_mark.column].strip(f" {_BOM}")
+        if mapping.flow_style or before or end.line != number or match is None:
+            raise _not_alone(key_node, key)
         comment = "" if after.startswith("#") else line[end.column + line.startswith(_BOM) :].strip()
         comment = f"  {comment}" if comment.startswith("#") else ""
         self.lines[number] = f"{match.group(1)}{after}{comment}{match.group(2) or ''}"

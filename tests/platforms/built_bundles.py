@@ -1,0 +1,334 @@
+"""What is built for EvalAI and Codabench of small bundles, how configs become variants, and what is refused, as one text.
+
+    python -m tests.platforms.built_bundles
+
+writes it to `tests/golden/built_bundles.txt`, for changes that are meant to be seen: look at the difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import json
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from segjudge.cli import main
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.codabench.build import CodabenchOptions
+from segjudge.platforms.codabench.build import build as build_competitions
+from segjudge.platforms.evalai.bundle.build import VARIANTS, build, find_unwanted_files, with_variant
+from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+from tests.builders import ROOT, drawn, png, written, zipped
+from tests.platforms.damages import GOLDEN, GONE, Config, new_folder, plain, put, show, write_yaml
+from tests.platforms.evalai.damaged_bundles import CONFIG as FOREIGN
+from tests.platforms.evalai.damaged_bundles import FILES, SCRIPT
+
+FILE = GOLDEN / "built_bundles.txt"
+#: How hosts write the keys in which variants differ.
+_TEXTS = {
+    "as the starter": "title: x\nremote_evaluation: False\nis_docker_based: False  # no code\nchallenge_phases:\n  - id: 1\n"
+    "    test_annotation_file: a.zip\n    environment_image: mine\n",
+    "without flags and a last line break": "title: x\nchallenge_phases:\n  - id: 1\n    test_annotation_file: a.zip",
+    "lines of Windows": "title: x\r\nis_docker_based: yes\r\nchallenge_phases:\r\n  - id: 1\r\n    test_annotation_file: a.zip # truth\r\n",
+    "a byte order mark": "\ufeffis_docker_based: True # code\ntitle: x\n",
+    "flags in quotes": "is_docker_based: 'True'\nremote_evaluation: \"no\"\nis_static_dataset_code_upload: 1\n",
+    "flags that are written twice": "is_docker_based: True\nis_docker_based: False\n",
+    "an image that is null": "challenge_phases:\n  - id: 1\n    environment_image: null\n    test_annotation_file: a.zip\n",
+    "neither a file nor an image": "challenge_phases:\n  - id: 1\n    name: x\n",
+    "a file beside the dash": "challenge_phases:\n  - test_annotation_file: a.zip\n    id: 1\n",
+    "phases in braces": "challenge_phases: [{id: 1, test_annotation_file: a.zip}]\n",
+    "a file in two lines": "challenge_phases:\n  - id: 1\n    test_annotation_file:\n      a.zip\n",
+    "all in braces": "{title: x, is_docker_based: false}\n",
+    "phases that are none": "challenge_phases: [1, x]\n",
+    "a list": "- a\n",
+}
+
+
+def _list_variants() -> Iterator[str]:
+    for name, text in _TEXTS.items():
+        for variant in VARIANTS:
+            for image in ("", "me/image") if variant == "code-upload" else ("",):
+                yield f"{name}, {variant}{' with an image' if image else ''}"
+                try:
+                    changed, changes = with_variant(text, variant, image)
+                except HostError as error:
+                    yield f"    {error}"
+                    continue
+                yield from (f"    {change}" for change in changes)
+                before = text.splitlines(keepends=True)
+                yield from (
+                    f"    {number}: {line!r}"
+                    for number, line in enumerate(changed.splitlines(keepends=True), 1)
+                    if before[number - 1 : number] != [line]
+                )
+
+
+_CONFIG: Config = {**FOREIGN, "evaluation_script": "evaluation_script.zip"}
+#: What is otherwise in the folder of a bundle for EvalAI: files (None is not there), and how it is built.
+_FOLDERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "as it should be": ({}, {}),
+    "hidden and compiled files": (
+        {f"evaluation_script/{name}": "" for name in (".hidden", "a.pyc", "__pycache__/b.py", "data/c.txt", ".d/e.py")},
+        {},
+    ),
+    "files that are missing": ({"text.html": None, "truth.txt": None}, {}),
+    "files that may be missing": ({"text.html": None, "truth.txt": None}, {"lenient": True}),
+    "a file elsewhere": ({"challenge_config.yaml": write_yaml({**_CONFIG, "image": "../logo.png"})}, {}),
+    "a script of its own": (
+        {"evaluation_script/main.py": None, "evaluation_script/__init__.py": None, "own.zip": zipped(SCRIPT),
+         "challenge_config.yaml": write_yaml({**_CONFIG, "evaluation_script": "own.zip"})},
+        {},
+    ),
+    "no script": ({"evaluation_script/main.py": None, "evaluation_script/__init__.py": None}, {}),
+    "YAML that is none": ({"challenge_config.yaml": b"a: ["}, {}),
+    "YAML that is none, but it may be": ({"challenge_config.yaml": b"a: ["}, {"lenient": True}),
+    "YAML that is a list": ({"challenge_config.yaml": b"- a"}, {}),
+    "two configs": ({"challenge_config.yml": b"a: 1"}, {}),
+    "no config": ({"challenge_config.yaml": None}, {}),
+    "over a file of its own": ({}, {"out": "b/logo.png"}),
+    "into a file": ({}, {"out": "b/logo.png/x.zip"}),
+    "a variant that is not reached": (
+        {"challenge_config.yaml": b"a: &a {is_docker_based: True}\n<<: *a\n"}, {"variant": "prediction", "lenient": True}),
+}  # fmt: skip
+
+
+def _list_builds() -> Iterator[str]:
+    scripts = {f"evaluation_script/{name}": text for name, text in SCRIPT.items()}
+    texts = {name: FILES[name] for name in ("text.html", "logo.png", "truth.txt")}
+    whole = {"challenge_config.yaml": write_yaml(_CONFIG), **texts, **scripts}
+    for name, (files, options) in _FOLDERS.items():
+        with new_folder():
+            Path("b").mkdir()
+            written(Path("b"), {key: data for key, data in {**whole, **files}.items() if data is not None})
+            yield name
+            try:
+                built = build("b", **options)
+                with zipfile.ZipFile(built.path) as bundle:
+                    inner = [
+                        entry
+                        for entry in bundle.namelist()
+                        if entry.endswith(".zip") and bundle.getinfo(entry).file_size
+                    ]
+                    for entry in bundle.namelist():
+                        yield f"    {entry}"
+                        with (
+                            zipfile.ZipFile(io.BytesIO(bundle.read(entry)))
+                            if entry in inner
+                            else contextlib.nullcontext() as script
+                        ):
+                            yield from (f"        {module}" for module in (script.namelist() if script else ()))
+                yield f"    {re.sub(r'[0-9.]+ kB', 'N kB', str(built))}"
+            except (HostError, Exception) as error:  # noqa: BLE001 - what is said is noted
+                yield f"    {type(error).__name__}: {str(error).replace(os.getcwd(), 'FOLDER')}"
+
+
+_SECRET = "-----BEGIN RSA PRIVATE KEY-----\n"
+_UNWANTED: dict[str, Any] = {
+    **dict.fromkeys(
+        (".env", "a/.env.local", "id_rsa", "x.pem", "token.txt", "tokens.txt", "credentials", "my_credentials"), "x"
+    ),
+    **dict.fromkeys(("a.sqlite3", "a.db-wal", ".segjudge/x", "b.journal", "journal.txt"), "x"),
+    "annotations/other.txt": "x",
+    "truth-of-others.zip": (ROOT / "annotations/sequences-dev.zip").read_bytes(),
+    "examples/truth.zip": (ROOT / "annotations/sequences-dev.zip").read_bytes(),
+    "notes.txt": _SECRET
+    + f"ghp_{'a' * 36} AKIA{'B' * 16} eyJ{'a' * 10}.eyJ{'b' * 10}.{'c' * 10} hooks.slack.com/services/a/b/c",
+    "large.txt": " " * (1 << 20) + _SECRET,
+    "large.bin": " " * (1 << 20) + _SECRET,
+    "short.bin": _SECRET,
+}
+
+_PHASE: Config = {
+    "id": 1,
+    "name": "First",
+    "codename": "first",
+    "description": "text.html",
+    "is_public": True,
+    "start_date": plain("2026-01-01 00:00:00"),
+    "end_date": plain("2030-01-01 00:00:00"),
+    "test_annotation_file": "annotations/val.zip",
+    "max_submissions_per_day": 5,
+    "max_submissions": 50,
+}
+_LATER = {
+    "id": 2,
+    "name": "Second",
+    "codename": "second",
+    "start_date": plain("2030-01-01 00:00:00"),
+    "end_date": plain("2031-01-01 12:30:00+02:00"),
+}
+_ROW = {
+    "challenge_phase_id": 1,
+    "leaderboard_id": 1,
+    "dataset_split_id": 1,
+    "visibility": 3,
+    "leaderboard_decimal_precision": 2,
+    "is_leaderboard_order_descending": True,
+}
+_MINE: Config = {
+    **{key: FOREIGN[key] for key in ("title", "description", "evaluation_details", "terms_and_conditions", "image")},
+    "submission_guidelines": "text.html",
+    "evaluation_script": "evaluation_script.zip",
+    "short_description": "Short",
+    "start_date": plain("2026-01-01 00:00:00"),
+    "end_date": plain("2040-01-01 00:00:00"),
+    "leaderboard": [
+        {
+            "id": 1,
+            "schema": {
+                "labels": ["J-Decay", "J-Mean"],
+                "default_order_by": "J-Mean",
+                "metadata": {"J-Decay": {"sort_ascending": True, "description": "Less is better"}},
+            },
+        }
+    ],
+    "challenge_phases": [_PHASE],
+    "dataset_splits": [{"id": 1, "name": "Val", "codename": "val"}, {"id": 2, "name": "Hard", "codename": "hard"}],
+    "challenge_phase_splits": [_ROW],
+}
+_TWO = {
+    **_MINE,
+    "challenge_phases": [_PHASE, {**_PHASE, **_LATER}],
+    "challenge_phase_splits": [_ROW, {**_ROW, "challenge_phase_id": 2}],
+}
+_BOTH = {
+    **_MINE,
+    "challenge_phases": [{**_PHASE, "codename": "both"}],
+    "challenge_phase_splits": [{**_ROW, "dataset_split_id": 2, "visibility": 1}, _ROW],
+}
+_TABLE = """from .scoring import Phase, PhaseSplit
+
+LABELS = ("J-Decay", "J-Mean")
+VAL, HARD = PhaseSplit("val", "davis2017", LABELS), PhaseSplit("hard", "davis2017", LABELS, hidden=True)
+PHASES = (
+    Phase("first", "annotations/val.zip", (VAL,), seconds=100),
+    Phase("both", "annotations/val.zip", (VAL, HARD), report=False, detail="all"),
+    Phase("second", "annotations/val.zip", (VAL,)),
+)
+"""
+_ASKED = [
+    {"name": "size", "type": "radio", "options": ["a", "b"], "required": True},
+    {"name": "fast", "type": "boolean"},
+    {"name": "how", "type": "text"},
+]
+#: Challenges that become competitions, and the options.
+_COMPETITIONS: dict[str, tuple[Config, CodabenchOptions]] = {
+    "one phase": (_MINE, CodabenchOptions()),
+    "an image and a queue": (_TWO, CodabenchOptions(image="me/image", queue="q")),
+    "samples": (_MINE, CodabenchOptions(samples=True)),
+    "two phases that touch": (_TWO, CodabenchOptions()),
+    "two phases that overlap": (put(_TWO, "challenge_phases.1.start_date", plain("2029-01-01 00:00:00")), CodabenchOptions()),
+    "a phase that is not public": (put(_TWO, "challenge_phases.1.is_public", False), CodabenchOptions()),
+    "phases in another order": (
+        put(_TWO, "challenge_phases", [{**_PHASE, **_LATER}, _PHASE]), CodabenchOptions()),
+    "a hidden split": (_BOTH, CodabenchOptions()),
+    "a hidden split that is kept": (_BOTH, CodabenchOptions(hidden=True)),
+    "hidden splits alone": (put(_BOTH, "challenge_phase_splits", _BOTH["challenge_phase_splits"][:1]), CodabenchOptions()),
+    "what Codabench cannot express": (
+        {
+            **_MINE,
+            "allowed_email_domains": ["a.org"], "enable_forum": False, "prizes": [{"rank": 2, "amount": "1EUR"}, {"rank": 1, "amount": "2EUR"}],
+            "challenge_phases": [{**_PHASE, "submission_meta_attributes": _ASKED, "max_submissions_per_month": 9, "is_submission_public": True, "leaderboard_public": False}],
+        },
+        CodabenchOptions(),
+    ),
+    "remote evaluation": ({**_MINE, "remote_evaluation": True}, CodabenchOptions()),
+    "code": ({**_MINE, "is_docker_based": True}, CodabenchOptions()),
+    "no annotation file": (put(_MINE, "challenge_phases.0.test_annotation_file", GONE), CodabenchOptions()),
+    "a long title": ({**_MINE, "title": "x" * 182}, CodabenchOptions()),
+    "a long name": (put(_MINE, "challenge_phases.0.name", "x" * 257), CodabenchOptions()),
+    "no codename": (put(_MINE, "challenge_phases.0.codename", GONE), CodabenchOptions()),
+    "no dates": (put(_MINE, "challenge_phases.0.start_date", GONE), CodabenchOptions()),
+    "a logo that is none": ({**_MINE, "image": "text.html"}, CodabenchOptions()),
+    "no logo": ({**_MINE, "image": None}, CodabenchOptions()),
+    "a logo that is wide": ({**_MINE, "image": "wide.png"}, CodabenchOptions()),
+}  # fmt: skip
+_HTML = b"<h1>Text</h1>\n    <p>indented</p>\n"
+
+
+def _list_competitions() -> Iterator[str]:
+    with new_folder():
+        words = [
+            "new",
+            "mine",
+            "--protocol",
+            "davis2017",
+            "--truth",
+            str(ROOT / "annotations/sequences-dev.zip"),
+            "--quiet",
+        ]
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            main(words)
+        os.rename(next(Path("mine/annotations").iterdir()), "mine/annotations/val.zip")
+        wide = png(drawn("#" * 600, "." * 600))
+        written(Path("mine"), {"text.html": _HTML, "logo.png": FILES["logo.png"], "wide.png": wide})
+        written(Path("mine"), {"evaluation_script/phases.py": _TABLE, "examples/first/good.zip": zipped({"a": "b"})})
+        first: list[str] = []
+        for number, (name, (config, options)) in enumerate(_COMPETITIONS.items()):
+            Path("mine/challenge_config.yaml").write_bytes(write_yaml(config))
+            yield f"{name}"
+            try:
+                built = build_competitions(find_bundle("mine"), f"out-{number}", replace(options, kernel=False))
+            except HostError as error:
+                yield f"    refused: {re.sub('x{40,}', lambda run: f'{len(run[0])} x', str(error))}"
+                continue
+            yield from (f"    {', '.join(subjects)}: {text}" for text, subjects in built.notes.items())
+            for competition in built.competitions:
+                yield f"    {re.sub(r'[0-9.]+ kB', 'N kB', str(competition))}: {competition.title}"
+                lines = [*_read_competition(competition.path)]
+                changes = difflib.unified_diff(first, lines, lineterm="", n=0)  # all of the first one
+                yield from (f"        {line}" for line in changes if not line.startswith(("---", "+++", "@@")))
+                first = first or lines
+
+
+def _read_competition(path: str) -> Iterator[str]:
+    with zipfile.ZipFile(path) as files:
+        yield from files.read("competition.yaml").decode().splitlines()
+        for name in files.namelist()[1:]:
+            data = files.read(name)
+            if name.endswith(".zip"):
+                with zipfile.ZipFile(io.BytesIO(data)) as inner:
+                    tops = dict.fromkeys(entry.split("/")[0] for entry in inner.namelist())
+                    yield f"── {name}: {', '.join(tops)}"
+                    yield from (
+                        json.dumps(json.loads(inner.read("task.json"))).splitlines() if "task.json" in tops else ()
+                    )
+                    yield from inner.read("metadata.yaml").decode().splitlines() if "metadata.yaml" in tops else ()
+            elif name.endswith(".html"):
+                yield f"── {name}"
+                yield from data.decode().splitlines()
+            else:
+                yield f"── {name}: {_measure(data)}"
+
+
+def _measure(data: bytes) -> str:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(data)) as picture:
+        return f"{picture.format} of {picture.size}"
+
+
+def write_text() -> str:
+    with new_folder():
+        Path("starter.zip").write_bytes(
+            zipped({"challenge_config.yaml": write_yaml(_CONFIG), **FILES, **_UNWANTED}, method=0)
+        )
+        unwanted = [show(problem) for problem in find_unwanted_files("starter.zip")]
+    parts: dict[str, Callable[[], Any]] = {
+        "variants": _list_variants,
+        "bundles for EvalAI": _list_builds,
+        "what a starter should not upload": lambda: unwanted,
+        "competitions for Codabench": _list_competitions,
+    }
+    return "".join(f"── {title} ──\n" + "".join(f"{line}\n" for line in lines()) for title, lines in parts.items())
+
+
+if __name__ == "__main__":
+    FILE.write_text(write_text(), encoding="utf-8")

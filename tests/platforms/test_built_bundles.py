@@ -1,0 +1,11 @@
+"""What segjudge builds of small bundles stays what it is, unless a change is meant to be seen."""
+
+from __future__ import annotations
+
+from . import built_bundles
+
+
+def test_bundles_are_built_as_noted() -> None:
+    assert built_bundles.write_text() == built_bundles.FILE.read_text(encoding="utf-8"), (
+        "`python -m tests.platforms.built_bundles` notes what is meant to be seen"
+    )
