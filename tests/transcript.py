@@ -67,6 +67,87 @@ score coco-results.json --truth packed.zip --protocol davis2017
 show --truth coco-truth.json --out shown
 score burst-results.zip --truth burst-truth.json --protocol burst --csv burst-tables
 score vspw-results.zip --truth vspw-truth --protocol vspw --csv vspw-tables
+score
+score davis-results.zip
+score davis-results.zip --truth davis-truth.zip
+score davis-results.zip --phase val
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --phase val
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --cap image
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --style official
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --annotations x.zip
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --part 1/2
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --part 1/2 --out x.part --save x.saved
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --scheduler tcp://x --part 1/2 --out x.part
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --results-yaml r.yaml
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --results-yaml r.yaml --hub-dataset odd
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --hub-dataset o/n
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --task unsupervised
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --strict --quiet
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --json davis-truth.zip
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --json same.json --results-yaml same.json --hub-dataset o/n
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --json none/x.json
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --jobs 2 --sequences a --report report.html
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --jobs none
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --subset lost
+score coco-results.json --truth coco-truth.json --protocol coco --style official --quiet
+score coco-results.json --truth davis-truth.zip --protocol coco
+score davis-truth.zip --truth coco-truth.json --protocol coco
+merge davis.json
+merge 1.part 1.part
+pack --layout none --root davis-truth.zip --out none.zip
+pack --layout davis2017 --root davis-truth.zip --out none.zip
+pack --layout coco --root coco-truth.json --out packed.zip --split test --quiet
+convert places
+convert places lost.zip out
+compress lost.zip --out none.zip
+compress davis-results.zip --out davis-results.zip
+compress coco-truth.json --out none.zip
+compress vspw-results.zip --out none.zip --protocol davis2017
+compare davis.saved
+compare davis=davis.saved davis=small.saved
+compare davis=davis.saved lost=lost.saved
+compare davis=davis.saved small=davis-results.zip
+compare davis=davis.saved small=small.saved --metric none
+compare davis=davis.saved small=small.saved --split none
+compare davis=davis.saved small=small.saved --metric F-Mean --json compared.json --fail-below 0.1
+compare davis=davis.saved small=small.saved --fail-below -0.1 --kinds --quiet
+compare davis=davis.saved small=small.saved --film film.png
+compare davis=davis.saved small=small.saved --frames 3
+compare davis=davis.saved coco=coco.json
+rank davis.json
+rank davis.json lost.json
+rank davis.json small.json --metric none
+rank davis.json small.json --split none
+rank davis.json small.json --draws 0
+rank davis.json small.json --method none
+rank a=davis.json b=small.json --smaller --average-ties --missing last --adjustment none --draws 20 --json ranked.json --quiet
+rank davis.json davis.json
+rank results.yaml davis.json
+show --truth coco-truth.json --out shown-too --iou 2
+show --truth coco-truth.json --out shown-too --images lost
+show --truth coco-truth.json --out shown-too --split none
+show --truth lost.json --out shown-too
+show coco-results.json --truth coco-truth.json --out shown-too --quiet --iou 0.3 --score 0.5
+show --truth davis-truth.zip --out shown-video --protocol davis2017 --iou 0.3
+show --truth davis-truth.zip --out shown-video --protocol davis2017 --split none
+show --truth davis-truth.zip --out shown-video --protocol davis2017
+show davis-results.zip --truth davis-truth.zip --out shown-video --protocol davis2017
+show --truth burst-truth.json --out shown-video
+report
+report davis-results.zip
+report davis-results.zip --truth davis-truth.zip
+report davis-results.zip --truth davis-truth.zip --protocol davis2017 --split none
+report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --budget 0
+report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --images lost
+report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --title Mine
+report davis.saved --out page.html
+report davis.saved --protocol davis2017
+arena agent.py --seconds 0
+arena agent.py --env none
+arena --static
+interactive
+interactive run lost:method
+interactive curve lost.csv
 """
 
 
@@ -120,6 +201,7 @@ def settle(text: str) -> str:
     """Leave out what other versions and machines change: digests, sizes of what is packed, days, digits that nobody sees."""
     text = re.sub(r"\b[0-9a-f]{12,}\b", "DIGEST", round_numbers(text).replace(VERSION, "VERSION"))
     text = re.sub(r"[\d,]+ bytes instead of [\d,]+, \d+\s?%", "N bytes instead of M", text)
+    text = re.sub(r"\([\d.]+ MB\)", "(N MB)", text)
     text = re.sub(r"\b20\d\d-\d\d-\d\d\b", "TODAY", text)
     text = re.sub(r'"(numpy|python|pillow)": "[^"]*"', r'"\1": "…"', text)
     return re.sub(r'"counted_by": "(kernel|numpy)"', '"counted_by": "…"', text)

@@ -328,4 +328,7 @@ def _settle(text: str) -> str:
 if __name__ == "__main__":
     os.environ.pop("FORCE_COLOR", None)
     os.environ["COLUMNS"] = "100"  # as wide as the test's terminal
-    (Path(sys.argv[1]).resolve() if sys.argv[1:] else FILE).write_text(write_transcript(), encoding="utf-8")
+    if sys.argv[1:]:
+        Path(sys.argv[1]).resolve().write_text(write_transcript(), encoding="utf-8")
+    else:
+        FILE.write_text(write_transcript(), encoding="utf-8")

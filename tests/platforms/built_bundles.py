@@ -129,7 +129,7 @@ def _list_builds() -> Iterator[str]:
                 yield f"    {type(error).__name__}: {str(error).replace(os.getcwd(), 'FOLDER')}"
 
 
-_SECRET = "-----BEGIN RSA PRIVATE KEY-----\n"
+_SECRET = "-----BEGIN RSA " + "PRIVATE KEY-----\n"  # in two parts, so that this file holds none
 _UNWANTED: dict[str, Any] = {
     **dict.fromkeys(
         (".env", "a/.env.local", "id_rsa", "x.pem", "token.txt", "tokens.txt", "credentials", "my_credentials"), "x"
@@ -139,7 +139,7 @@ _UNWANTED: dict[str, Any] = {
     "truth-of-others.zip": (ROOT / "annotations/sequences-dev.zip").read_bytes(),
     "examples/truth.zip": (ROOT / "annotations/sequences-dev.zip").read_bytes(),
     "notes.txt": _SECRET
-    + f"ghp_{'a' * 36} AKIA{'B' * 16} eyJ{'a' * 10}.eyJ{'b' * 10}.{'c' * 10} hooks.slack.com/services/a/b/c",
+    + f"ghp_{'a' * 36} AKIA{'B' * 16} eyJ{'a' * 10}.eyJ{'b' * 10}.{'c' * 10} hooks.slack.com/{'services'}/a/b/c",
     "large.txt": " " * (1 << 20) + _SECRET,
     "large.bin": " " * (1 << 20) + _SECRET,
     "short.bin": _SECRET,
