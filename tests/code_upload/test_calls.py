@@ -43,6 +43,9 @@ METHODS: dict[str, tuple[Any, list[list[float]]]] = {
     ),
 }
 
+#: Method → how often each frame that is left in its bank was asked.
+BANKS = {"memory": [7, 6, 5, 4, 1, 0], "all frames": [7, 6, 5, 4, 3, 2, 1, 0], "three frames": [7, 1, 0]}
+
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
 def test_calls_are_answered_as_the_golden_text_has_it(part: Callable[[Tale], None]) -> None:
@@ -64,5 +67,7 @@ def test_a_sample_method_finds_its_golden_numbers(name: str, tmp_path: Path) -> 
             truth[0] if number == 0 else np.where(truth[2] == 2, 2, 0) if number == 6 else np.zeros_like(truth[0])
         )
         found.append(method.segment(frames[frame], new_objects).copy())
+    asked = [each.asked for each in getattr(method, "_bank", [])]
+    assert asked == BANKS.get(name, [])
     values = batched_jaccard(truth[[0, 1, 2, 3, 3, 2, 1, 0]], np.stack(found), False, 2)
     assert np.allclose(values, expected, atol=0.01)
