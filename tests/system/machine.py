@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import platform
+import signal
 import site
 import stat
 import struct
@@ -24,7 +25,7 @@ from typing import Any
 from unittest.mock import patch
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.system import addresses, bounds, files, sandbox
+from segjudge.system import addresses, bounds, files, interrupts, sandbox
 from segjudge.system.addresses import RemoteFolder, _S3Files, digest_of, resolve_address
 from segjudge.system.bounds import ResourceGroup, TreeBounds, TreeWatch
 from segjudge.system.errors import UsageError
@@ -58,7 +59,7 @@ class _Text:
 
 def write_machine(folder: Path) -> str:
     text = _Text(folder)
-    for play in (_play_sandbox, _play_bounds, _play_groups, _play_bucket, _play_cache, _play_files):
+    for play in (_play_sandbox, _play_bounds, _play_groups, _play_bucket, _play_cache, _play_files, _play_signals):
         text.lines.append(f"\n# {play.__doc__}\n")
         with patch.dict(os.environ):
             play(text, folder)
@@ -455,6 +456,82 @@ def _draft(folder: Path, error: Exception | None = None) -> None:
         Path(draft, "inner").mkdir()
         if error is not None:
             raise error
+
+
+# ── signals ─────────────────────────────────────────────────────────────────
+
+
+class _Ended(BaseException):
+    """Raised where the process would end."""
+
+
+def _end(code: int) -> None:
+    raise _Ended(code)
+
+
+def _play_signals(text: _Text, _folder: Path) -> None:
+    """What a signal does"""
+    done: list[str] = []
+    clock = SimpleNamespace(now=100.0)
+    handlers: dict[int, Any] = dict.fromkeys((*interrupts._NUMBERS, signal.SIGALRM), signal.SIG_DFL)
+    handlers[signal.SIGHUP] = signal.SIG_IGN
+
+    def act(title: str, action: Callable[[], object]) -> None:
+        try:
+            done.append(f"returns {action()}")
+        except (_Ended, interrupts.Interrupted, ValueError) as error:
+            done.append(f"{type(error).__name__} {error}")
+        state = interrupts._State
+        text.note(f"{title}: begun {state.has_begun}, first {state.number} at {state.came_at}", [*done])
+        done.clear()
+
+    def set_handler(number: int, handler: Any) -> None:
+        done.append(f"{signal.Signals(number).name} by {getattr(handler, '__name__', str(handler))}")
+
+    names = {"process": os.getpid(), "has_begun": False, "number": 0, "came_at": 0.0}
+    with _patched(
+        (interrupts, "_State", type("_State", (), names)), (os, "_exit", _end), (os, "write", lambda *written: done.append(str(written))),
+        (os, "kill", lambda _pid, number: done.append(f"kills by {number}")), (time, "monotonic", lambda: clock.now),
+        (signal, "signal", set_handler), (signal, "getsignal", handlers.get), (signal, "setitimer", lambda *timer: done.append(str(timer))),
+        (signal, "pthread_sigmask", lambda *mask: done.append(str([int(item) if isinstance(item, int) else [*map(int, item)] for item in mask]))),
+        (interrupts.atexit, "register", lambda action: done.append(f"registers {action.__name__}")),
+        (interrupts.atexit, "unregister", lambda action: done.append(f"unregisters {action.__name__}")),
+        (sys, "unraisablehook", None), (sys, "__unraisablehook__", lambda _error: done.append("is shown")),
+    ):  # fmt: skip
+        act("it begins", interrupts.leave_at_once)
+        act("the hook", lambda: getattr(sys.unraisablehook, "__name__", None))
+        act("it ends", interrupts._ignore)
+        state: Any = interrupts._State
+        for number in (signal.SIGINT, signal.SIGTERM):
+            act("a signal before anything is begun", lambda number=number: interrupts._handle_signal(number, None))
+            state.number = 0
+        state.has_begun = True
+        act("a signal", lambda: interrupts._handle_signal(signal.SIGTERM, None))
+        for seconds in (0.0, 5.0, 0.1):
+            clock.now += seconds
+            act(f"another, {seconds} s later", lambda: interrupts._handle_signal(signal.SIGINT, None))
+        for error in (interrupts.Interrupted(15), ValueError("x")):
+            act(f"swallowed: {error!r}", lambda error=error: interrupts._on_swallowed(SimpleNamespace(exc_value=error)))  # type: ignore[arg-type]
+        act("raised again", lambda: interrupts._raise_again(14, None))
+        act("a block that fails after it", lambda: _block(ValueError("x")))
+        act("raised again later", lambda: interrupts._raise_again(14, None))
+        state.number = 0
+        act("a block that fails", lambda: _block(ValueError("x")))
+        act("a block", lambda: _block(None))
+        state.process, state.has_begun = -1, True
+        act("a signal of a child", lambda: interrupts._handle_signal(signal.SIGINT, None))
+        act(
+            "swallowed by a child",
+            lambda: interrupts._on_swallowed(SimpleNamespace(exc_value=interrupts.Interrupted(15))),
+        )  # type: ignore[arg-type]
+        act("raised again in a child", lambda: interrupts._raise_again(14, None))
+
+
+def _block(error: Exception | None) -> str:
+    with interrupts.interruptible():
+        if error is not None:
+            raise error
+        return f"begun {interrupts._State.has_begun}"
 
 
 if __name__ == "__main__":
