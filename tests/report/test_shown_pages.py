@@ -11,8 +11,7 @@ from tests import pages
 DIGESTS = json.loads(pages.FILE.read_text())
 #: A form of most families, and those of detections that are soon shown.
 QUICK = {
-    "davis2017", "coco", "ovis", "coco-keypoints", "places2017", "coco-panoptic", "vspw", "mots", "burst", "sa-co-gold",
-    "refcoco", "semantic-kitti", "ctc", "cellpose-ap", "sod",
+    "davis2017", "coco", "ovis", "coco-keypoints", "places2017", "vspw", "burst", "refcoco", "semantic-kitti", "ctc", "sod",
 }  # fmt: skip
 
 

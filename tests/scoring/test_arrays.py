@@ -169,36 +169,6 @@ def test_expected_frames_that_are_missing_are_named() -> None:
         FrameAccumulator().compute()
 
 
-@pytest.mark.parametrize(
-    ("masks", "sentence"),
-    [
-        (np.zeros((37, 70), np.float32), "is of float32. Give labels as whole numbers, or masks as booleans"),
-        (np.zeros((1, 37, 70), np.uint8), r"has the shape \(1, 37, 70\)"),
-        (np.zeros((37, 71), np.uint8) + 1, "has frames of 70×37 and 71×37|has frames of 71×37 and 70×37"),
-        (np.full((37, 70), -1), "has the label -1"),
-        (None, "is of object"),
-        ("text", "is of <U4"),
-        ({1: {"size": [37, 70], "counts": "zzz"}}, "object 1"),
-        ({1: {"size": [37, 70], "counts": 5}}, "object 1"),
-        ({1: {"size": 5, "counts": "0"}}, "has the size 5"),
-        ({1: {"size": [1 << 20, 1 << 20], "counts": "0"}}, "has the size"),
-        ({1: {}}, "has the size None"),
-        ({1: {"size": [-37, -70], "counts": "0"}}, r"has the size \[-37, -70\]"),
-        ({1: np.zeros((37, 70), bool), "1": np.ones((37, 70), bool)}, "has 1 twice"),
-        (np.full((37, 70), 2**64 - 1, np.uint64), "has the label 18446744073709551615"),
-        ({1: np.zeros(5, bool)}, r"has the shape \(5,\)"),
-        ({1: PREDICTIONS["dog"][0]}, "object 1: holds more than two values. Give the mask of one object as booleans"),
-        ({1: np.array([[-1, 0, 1]])}, "object 1: holds more than two values"),
-        (np.ma.masked_equal(TRUTHS["dog"][3], 1), "is a masked array"),
-        ({1: np.ma.masked_equal(TRUTHS["dog"][3] == 1, True)}, "object 1: is a masked array"),
-        (memoryview(b"text"), r"has the shape \(4,\)"),
-    ],
-)
-def test_what_is_no_mask_is_refused_with_a_sentence(masks: Any, sentence: str) -> None:
-    with pytest.raises(SubmissionError, match=sentence):
-        FrameAccumulator().update("dog", 3, masks, TRUTHS["dog"][3])
-
-
 def test_videos_that_do_not_fit_are_refused() -> None:
     with pytest.raises(SubmissionError, match="lacks dog"):
         score_arrays({"cat": PREDICTIONS["cat"]}, TRUTHS)

@@ -262,25 +262,6 @@ def test_a_track_without_masks_in_memory_says_so() -> None:
         FrameAccumulator(SimpleNamespace(family="counting", name="counting"))
 
 
-@pytest.mark.parametrize(
-    ("prediction", "sentence"),
-    [
-        ({"labels": [1], "scores": [0.5, 0.6], "masks": np.zeros((1, *SIZE), bool)}, "has 1 category_id, 2 score"),
-        ({"labels": [1], "scores": [0.5], "masks": np.zeros((1, *SIZE), float)}, "is of float64"),
-        ({"labels": [1], "scores": [0.5], "masks": np.zeros((1, 7, 7), bool)}, r"has a mask of size \[7, 7\]"),
-        ({"labels": [1], "scores": [np.nan], "masks": np.zeros((1, *SIZE), bool)}, "not a finite number"),
-        ({"labels": [1], "masks": np.zeros((1, *SIZE), bool)}, "lacks score"),
-        (5, "is neither records nor columns"),
-        ({"labels": [1.5], "scores": [0.5], "masks": np.zeros((1, *SIZE), bool)}, "category"),
-    ],
-)
-def test_what_is_no_instance_is_refused_with_a_sentence(prediction: Any, sentence: str) -> None:
-    truth = images(5)[1][1]
-    accumulator = FrameAccumulator("coco", categories=[{"id": number, "name": "x"} for number in (1, 2, 3)])
-    with pytest.raises(SubmissionError, match=sentence):
-        accumulator.update(7, None, prediction, truth)
-
-
 def colours(path: Path) -> Any:
     """The ids of a panoptic PNG."""
     channels = np.asarray(Image.open(path).convert("RGB")).astype(np.int64)
