@@ -83,8 +83,9 @@ def runs_and_their_page(tale: Tale) -> None:
     page = (tale.folder / "plot/index.html").read_text()
     tale.say([match[:600] for match in re.findall(r'\{"palette".*?\}\]?\}|\{"runs".*?\]\}', page)])
     tale.say((tale.folder / "plot/steps/0-duo-1-02.js").read_text()[-120:])
-    with Image.open(tale.folder / "plot/frames/1/00000.jpg") as image:
-        tale.say(image.size)
+    for name in ("frames/1/00000.jpg", "curves.png"):
+        with Image.open(tale.folder / "plot" / name) as image:
+            tale.say(name, image.size)
     svg = (tale.folder / "plot/curves.svg").read_text()
     tale.say(
         re.findall(r">([^<\n]*[a-zA-Z][^<\n]*)</text>", svg),
