@@ -114,6 +114,7 @@ def test_the_demo_becomes_a_competition_for_each_phase_that_check_finds_nothing_
     assert [str(problem) for one in built.competitions for problem in check(one.path)] == []
 
 
+@pytest.mark.long
 def test_splits_become_columns_of_one_task(built: BuiltCompetitions) -> None:
     document = document_of(built.competitions[1].path)
     keys = [column["key"] for column in document["leaderboards"][0]["columns"]]
@@ -150,6 +151,7 @@ def build_changed(files: dict[str, bytes], folder: Path, change: Callable[[Any],
     return build(find_bundle(str(folder / "changed.zip")), str(folder / "out"))
 
 
+@pytest.mark.long
 def test_long_texts_are_refused_and_not_cut(plain_bundle: dict[str, bytes], tmp_path: Path) -> None:
     def lengthen(config: Any) -> None:
         config["title"] = "x" * 160
@@ -159,6 +161,7 @@ def test_long_texts_are_refused_and_not_cut(plain_bundle: dict[str, bytes], tmp_
         build_changed(plain_bundle, tmp_path, lengthen)
 
 
+@pytest.mark.long
 def test_questions_have_flags_that_are_texts(plain_bundle: dict[str, bytes], tmp_path: Path) -> None:
     questions = [
         {"name": "method", "type": "text", "required": True},
@@ -197,6 +200,7 @@ def test_phases_that_follow_each_other_share_a_competition(tmp_path: Path) -> No
     assert "the phases have different splits, so that their leaderboard has gaps" in found.notes
 
 
+@pytest.mark.long
 def test_a_queue_of_ones_own_lifts_the_cap(tmp_path: Path) -> None:
     queue = "7d3c1b5e-7a63-4a6c-9a3e-111111111111"
     found = build(find_bundle(str(ROOT)), str(tmp_path), CodabenchOptions(queue=queue))
@@ -206,6 +210,7 @@ def test_a_queue_of_ones_own_lifts_the_cap(tmp_path: Path) -> None:
     assert not [note for note in found.notes if "seconds" in note]
 
 
+@pytest.mark.long
 def test_samples_which_may_show_the_truth_are_offered_only_when_asked(built: BuiltCompetitions, tmp_path: Path) -> None:
     assert "starting_kit" not in document_of(built.competitions[0].path)["phases"][0]
     asked = build(find_bundle(str(ROOT)), str(tmp_path), CodabenchOptions(samples=True))

@@ -18,6 +18,7 @@ PLATFORM = ["--platform", "codabench"]
 SHARED = pytest.mark.skipif(not CODABENCH.exists(), reason="the recorded bundles are not here")
 
 
+@pytest.mark.long
 def test_build_writes_one_zip_for_each_competition_and_tells_what_is_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
