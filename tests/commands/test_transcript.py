@@ -16,7 +16,9 @@ from . import hosts_transcript
 FILES = {"tests.transcript": transcript.FILE, "tests.commands.hosts_transcript": hosts_transcript.FILE}
 
 
-@pytest.mark.parametrize("module", FILES)
+@pytest.mark.parametrize(
+    "module", ["tests.transcript", pytest.param("tests.commands.hosts_transcript", marks=pytest.mark.long)]
+)
 def test_commands_print_and_write_what_was_noted(module: str, tmp_path: Path) -> None:
     now = tmp_path / "transcript.txt"
     words = [sys.executable, "-m", module, str(now)]  # apart from what other tests have changed
