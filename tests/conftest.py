@@ -14,14 +14,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from .everything import NEWER, NEWER_FOLDERS, descendants
+from .everything import NEWER_FOLDERS, descendants, needs_toolkit
 
 HERE = Path(__file__).parent
 
 NEEDS_TOOLKIT = (
-    [str(path) for path in HERE.rglob("test_*.py") if NEWER.search(path.read_text(encoding="utf-8"))]
-    if sys.version_info < (3, 11)
-    else []
+    [str(path) for path in HERE.rglob("test_*.py") if needs_toolkit(path)] if sys.version_info < (3, 11) else []
 )
 collect_ignore = [*NEEDS_TOOLKIT, *[os.path.basename(folder) for folder in NEWER_FOLDERS if NEEDS_TOOLKIT]]
 
@@ -120,7 +118,7 @@ QUICK_CASES = {
 def pytest_collection_modifyitems(items: list[Any]) -> None:
     """Count as long what repeats a path; hostile uploads and the guard are quick on the worker's interpreter alone."""
     suites = [*HERE.rglob("test_hostile*.py"), HERE / "runner" / "test_guard.py"]
-    hostile = [path for path in suites if not NEWER.search(path.read_text(encoding="utf-8"))]
+    hostile = [path for path in suites if not needs_toolkit(path)]
     elsewhere = hostile if sys.version_info >= (3, 11) and os.environ.get("SEGJUDGE_WORKER_PYTHON") else []
     tests: dict[Any, list[Any]] = {}
     for item in items:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import difflib
+import functools
 import os
 import re
 import signal
@@ -29,10 +30,9 @@ ROOT = Path(__file__).resolve().parent.parent
 LINTERS = (["ruff", "format", "--check", "."], ["ruff", "check", "."])
 MENDING = (["format", "."], ["check", "--fix", "."])
 #: These use the toolkit or what stands on it, which needs a newer Python than the worker has.
-NEWER = re.compile(
-    r"""segjudge(?!\.evaluation_script)(?![-\w]*["'/])|rehearsals|from demo|scoring\.test_parts"""
-    r"""|tests import (?:pages|transcript)\b"""
-)
+NEWER = re.compile(r"""segjudge(?!\.evaluation_script)(?![-\w]*["'/])|rehearsals|from demo|scoring\.test_parts""")
+#: What a module of tests imports as soon as it is: the line, the module's dots, its name, and what is taken of it.
+IMPORTED = re.compile(r"^(?=(.*))from (\.*)([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 #: Folders of tests of which no file is for the worker's interpreter.
 NEWER_FOLDERS = ("tests/house", "tests/journeys", "tests/server", "tests/set_up", "tests/system")
 #: The environment beside the toolkit's that a file of tests needs if it names this variable.
@@ -168,7 +168,29 @@ def needs_toolkit(path: Path) -> bool:
     """Whether a file or folder of tests is not for the worker's interpreter; pytest would take it, since it was asked for."""
     if any(path.is_relative_to(ROOT / folder) for folder in NEWER_FOLDERS):
         return True
-    return path.is_file() and bool(NEWER.search(path.read_text(encoding="utf-8")))
+    if not path.is_file():
+        return False
+    text = path.read_text(encoding="utf-8")
+    return bool(NEWER.search(text)) or any(map(_imports_toolkit, _imported_files(path, text)))
+
+
+@functools.cache
+def _imports_toolkit(path: Path) -> bool:
+    """Whether a module of tests imports the toolkit as soon as it is imported."""
+    text = path.read_text(encoding="utf-8")
+    if any(NEWER.search(line) for line, *_ in IMPORTED.findall(text)):
+        return True
+    return any(map(_imports_toolkit, _imported_files(path, text)))
+
+
+def _imported_files(path: Path, text: str) -> list[Path]:
+    """The other modules of tests that a module imports."""
+    files = []
+    for _, dots, module, names in IMPORTED.findall(text):
+        if dots or module.partition(".")[0] == "tests":
+            base = (path.parents[len(dots) - 1] if dots else ROOT).joinpath(*module.split("."))
+            files += [base.with_suffix(".py"), *(base / f"{name}.py" for name in re.findall(r"\w+", names))]
+    return [file for file in files if file.is_file() and file != path]
 
 
 def missing_path(arguments: list[str]) -> str:

@@ -374,12 +374,14 @@ def test_a_team_is_not_blamed_for_a_file_that_came_otherwise(
     assert status(server, number) == "finished"
 
 
+@pytest.mark.long
 def test_a_file_that_is_always_wrong_is_its_teams(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server, b"PK\x03\x04")
     assert "was different" not in operator.run("--once")
     assert status(server, number) == "failed"
 
 
+@pytest.mark.long
 def test_a_report_that_was_answered_and_not_carried_out_is_made_again(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     with network(server, "answered_and_not_done", only=b"PUT", most=1) as bad:

@@ -174,6 +174,7 @@ def test_a_submission_costs_six_requests(server: Rehearsal, operator: Operator) 
     assert used() - before - start == 6 + phases, f"beside the start's {start} with its {empty_look} empty look"
 
 
+@pytest.mark.long
 def test_a_mistake_and_an_upload_that_broke_off_read_as_sentences(server: Rehearsal, operator: Operator) -> None:
     numbers = [submitted(server, b"PK\x03\x04"), submitted(server, b"file_content")]
     operator.run("--once")
@@ -190,6 +191,7 @@ MEANINGLESS = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_message_that_makes_no_sense_is_dropped(server: Rehearsal, operator: Operator) -> None:
     for body in MEANINGLESS:
         send(server, operator, body)
@@ -374,6 +376,7 @@ def test_a_single_run_ends_beside_work_that_never_comes_forward(server: Rehearsa
 # ── faults of ours ──────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_a_fault_of_ours_is_tried_twice_then_given_back_with_a_number(
     server: Rehearsal, operator: Operator, tmp_path: Path
 ) -> None:
@@ -554,6 +557,7 @@ def swept(operator: Operator, **environment: str) -> str:
     return output + operator.run("--once", SWEEP_SECONDS="0.01", **environment)
 
 
+@pytest.mark.long
 def test_the_sweep_brings_home_what_waits_too_long(server: Rehearsal, operator: Operator) -> None:
     old, young = submitted(server), submitted(server)
     lost(server, old, submitted_at=time.time() - 16 * 60)

@@ -324,6 +324,7 @@ def test_a_hostile_file_gets_a_sentence(server: Rehearsal, people: dict[str, req
     assert "<img src=x" not in answer.text
 
 
+@pytest.mark.long
 def test_a_page_under_way_holds_nobody_up(server: Rehearsal, people: dict[str, requests.Session]) -> None:
     numbers = [scored(server, STRONG, DEV) for _ in range(2)]
     answers: list[requests.Response] = []
@@ -439,6 +440,7 @@ def test_a_script_that_takes_too_much_is_ended(
     assert pages._store.worker_folders() == [], "its folder is gone"
 
 
+@pytest.mark.long
 def test_a_team_that_orders_much_holds_up_no_other(pages: ReportPages) -> None:
     many_orders = [ordered(pages, levels(f"\nimport time; time.sleep(1)\n# {k}")) for k in range(4)]
     assert [pages.find_or_order(order, team=7) for order in many_orders] == [None] * 4
