@@ -315,6 +315,7 @@ def messages_and_bytes(tale: Tale) -> None:
         "four bytes": packed(b"\x55" + bytes(4)), "an unknown field": packed(b"\xa0\x06\x01"), "no UTF-8": packed(field_of(1, b"\xff")),
         "too deep": packed(deep), "an array": valued(4, array + field_of(3, bytes(12))), "short": valued(4, array + field_of(3, bytes(11))),
         "no type": valued(4, field_of(1, b"<u3")), "nine dimensions": valued(4, field_of(1, b"|u1") + field_of(2, b"\1" * 9) + field_of(3, b"\0")),
+        "eight dimensions": valued(4, field_of(1, b"|u1") + field_of(2, b"\1" * 8) + field_of(3, b"\0")),
         "large and empty": valued(4, field_of(1, b"|u1") + field_of(2, varint(2**32 - 1) * 3 + b"\0")),
         "object 0": valued(6, field_of(3, b"")), "object 256": valued(6, field_of(3, b"\x08" + varint(256))),
         "an object twice": valued(6, field_of(3, b"\x08\1") * 2), "many": packed(b"\x10\x01" * 200_001), "as many": packed(b"\x10\x01" * 199_999),

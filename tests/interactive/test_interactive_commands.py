@@ -270,6 +270,13 @@ def test_a_curve_without_its_summary_counts_every_sample_of_a_named_dataset(
     assert found["named"] < found["alone"]
 
 
+def test_a_report_without_frames_is_drawn(runs: dict[str, Path], tmp_path: Path) -> None:
+    report = tmp_path / "run.csv"
+    pd.read_csv(runs["lines"], index_col=0).drop(columns="frame").to_csv(report)
+    shutil.copytree(runs["lines"].with_suffix(".steps"), report.with_suffix(".steps"))
+    assert main(["interactive", "plot", str(report), "--out", str(tmp_path / "page")]) == 0
+
+
 def test_runs_of_different_metrics_are_not_drawn_together(runs: dict[str, Path], tmp_path: Path, capsys: Any) -> None:
     other = tmp_path / "other.csv"
     other.write_bytes(runs["lines"].read_bytes())

@@ -101,6 +101,12 @@ def test_streams_environment_and_folder_are_the_commands(tmp_path: Path) -> None
     assert done(child) == 1
 
 
+def test_its_number_is_that_of_the_command() -> None:
+    child = python("print(os.getpid(), flush=True)")
+    assert int(child.output.readline()) == child.pid
+    assert done(child) == 0
+
+
 def test_a_stream_that_the_command_closes_is_closed() -> None:
     child = python("os.close(1); os.close(2)" + SLEEP)
     assert child.output.read() == b"", "the supervisor does not hold it open"
