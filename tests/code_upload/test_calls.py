@@ -71,3 +71,9 @@ def test_a_sample_method_finds_its_golden_numbers(name: str, tmp_path: Path) -> 
     assert asked == BANKS.get(name, [])
     values = batched_jaccard(truth[[0, 1, 2, 3, 3, 2, 1, 0]], np.stack(found), False, 2)
     assert np.allclose(values, expected, atol=0.01)
+
+
+def test_where_there_is_no_object_the_flow_finds_none() -> None:
+    frames, mask = np.random.default_rng(1).integers(0, 255, (2, 30, 40, 3), np.uint8), np.zeros((30, 40), np.uint8)
+    found = OpticalFlow(frames[0], mask).segment(frames[1], mask)
+    assert (found.shape, found.dtype, found.any()) == ((30, 40), np.uint8, False)

@@ -20,7 +20,8 @@ from scipy.ndimage import binary_erosion
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.dataset import Davis
 from segjudge.interactive.evaluation import EvaluationService
-from segjudge.interactive.reports import COLUMNS, SummaryTerms
+from segjudge.interactive.reports import COLUMNS, ReportFiles, SummaryTerms
+from segjudge.interactive.robot import InteractiveScribblesRobot
 from tests.data import INTERACTIVE as HERE
 from tests.shared import needs_shared
 
@@ -505,3 +506,18 @@ def test_nothing_to_go_on_with_is_said(root: Path) -> None:
         assert again.report_name == session.report_name
         assert again.next()
         assert again.get_scribbles()[2] is True
+
+
+def test_an_end_that_was_interrupted_is_repeated(tmp_path: Path) -> None:
+    files, report = ReportFiles(tmp_path, "summary.json"), pd.DataFrame({"a": [1]})
+    files.write_report(report)
+    files.write_state({}, private=False)
+    for _ in range(2):
+        files.finish(report, {"auc": 1.0})  # type: ignore[typeddict-item]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{files.name}.csv", "summary.json"]
+
+
+def test_a_line_thinner_than_the_least_disk_gets_no_scribble() -> None:
+    missing = np.zeros((9, 900), bool)
+    missing[4] = True
+    assert InteractiveScribblesRobot(kernel_size=0.2).paths(missing) == []

@@ -292,6 +292,7 @@ def test_a_large_upload_comes_in_parts(server: Rehearsal) -> None:
     done = server.call("POST", finish, "borealis", data={"parts": json.dumps(parts), "upload_id": upload})
     assert done.json() == {"upload_id": upload, "submission_pk": number}
     assert not kept & set(os.listdir(files)), "the parts are gone"
+    assert len(set(os.listdir(files)) - before) == len(before - set(os.listdir(files))) == 1, "for the placeholder"
     assert server.call("POST", f"/api/jobs/phases/1/send_submission_message/{number}/", "borealis").json() == {}
     assert server.settled(number, "borealis")["status"] == "finished"
 
