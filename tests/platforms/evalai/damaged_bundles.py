@@ -272,6 +272,7 @@ _TOGETHER: dict[str, Config] = {
     ),
     "dates in quotes": _change(("start_date", "2026-01-01 00:00:00"), ("end_date", "2046-01-01T00:00:00.25Z")),
     "odd dates in quotes": _change(("start_date", "2026-01-01 00:00"), ("end_date", "2046-13-01 00:00:00")),
+    "thirty years": _change(("start_date", plain("2026-12-31 00:00:00")), ("end_date", plain("2056-01-01 00:00:00"))),
     "dates without times": _change(("start_date", plain("2026-01-01")), ("end_date", plain("2046-01-01"))),
     "a challenge of the past": _change(
         ("start_date", plain("2019-01-01 00:00:00")), ("end_date", plain("2020-01-01 00:00:00"))
