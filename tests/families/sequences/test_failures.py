@@ -21,7 +21,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     _states_of,
     _window_of,
 )
-from segjudge.families.sequences.report import _find_runs, list_failures
+from segjudge.families.sequences.report import _find_runs, _name_class, list_failures
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.builders import label_zip, stack_of
@@ -215,3 +215,8 @@ def test_kinds_of_real_masks_sum_to_the_loss_and_are_those_of_the_prototype(pair
         assert sum(row.values()) == pytest.approx(loss, abs=1e-9)
     means = {kind: sum(row[kind] for row in rows) / len(rows) for kind in KINDS}
     assert means == pytest.approx({**dict.fromkeys(KINDS, 0.0), **expected}, abs=0.004)
+
+
+def test_a_value_on_a_bound_is_of_the_class_that_begins_there() -> None:
+    names = [_name_class(share, (0.01, 0.05), ("small", "medium", "large")) for share in (0.0, 0.01, 0.05)]
+    assert names == ["0 small", "1 medium", "2 large"]
