@@ -268,7 +268,9 @@ class _World:
 def _own_environment(home: Path) -> Iterator[None]:
     """Leave out what the user's environment and home say of servers, and put it back."""
     before = dict(os.environ)
-    for name in [name for name in before if name.startswith(("EVALAI_", "GITHUB_", "CODABENCH_", "XDG_"))]:
+    for name in [
+        name for name in before if name.startswith(("EVALAI_", "GITHUB_", "CODABENCH_", "XDG_", "SEGJUDGE_BUNDLE"))
+    ]:
         del os.environ[name]
     os.environ["HOME"] = str(home)
     try:
