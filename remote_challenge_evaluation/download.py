@@ -16,15 +16,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 from requests.structures import CaseInsensitiveDict
 
-from segjudge.system.network import (
-    Watch,
-    WireError,
-    call_watched,
-    exchange,
-    pauses,
-    read_blocks,
-    with_deadline,
-)
+from segjudge.system.network import Watch, WireError, call_watched, exchange, pauses, read_blocks, with_deadline
 
 _BLOCK = 1 << 18
 #: Seconds to connect, and between two bytes.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,17 @@ def run_calls(session: str, names: Mapping[str, Any]) -> str:
         else:
             exec(compile(ast.Module([node], []), "session", "exec"), space)
     return "\n".join(lines) + "\n"
+
+
+def run_session(session: str, names: Mapping[str, Any]) -> str:
+    """Run lines of Python in a new folder, whose name is left out; `print` collects what `printed` takes."""
+    printed = list[str]()
+    talk = {
+        "print": lambda *words, sep=" ": printed.append(sep.join(map(str, words))),
+        "printed": lambda: ("\n".join(printed), printed.clear())[0],
+    }
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder):
+        return run_calls(session.lstrip(), {**talk, **names}).replace(folder, "FOLDER")
 
 
 def _say(text: str, space: dict[str, Any]) -> str:

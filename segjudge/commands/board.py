@@ -26,7 +26,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _write(args: argparse.Namespace) -> int:
-    from segjudge.evaluation_script.files.problems import HostError
+    from segjudge.evaluation_script.files.problems import HostError, quantity
     from segjudge.platforms.evalai.boards import fetch_boards
     from segjudge.platforms.evalai.client import ApiError, Client, EvalAISettings, server_address
     from segjudge.report.page import render_page
@@ -47,7 +47,7 @@ def _write(args: argparse.Namespace) -> int:
                 file.write(text)
     with open_output(os.path.join(args.out, "index.html")) as file:
         file.write(render_page(_make_page(title, boards)))
-    number = f"{len(boards)} leaderboard{'' if len(boards) == 1 else 's'}"
+    number = quantity(len(boards), "leaderboard")
     say(f"Wrote {number} to {args.out}: index.html, and NUMBER.csv and NUMBER.svg of each.")
     return DONE
 

@@ -11,8 +11,6 @@ import contextlib
 import copy
 import io
 import json
-import os
-import tempfile
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,7 @@ from segjudge.analysis.comparison import write_table
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.report.page import render_page
-from tests.calls import labels, run_calls
+from tests.calls import labels, run_session
 from tests.pages import round_numbers
 
 FILE = Path(__file__).parents[1] / "golden/standings.txt"
@@ -216,23 +214,17 @@ grey.methods["far"]
 
 def write_standings() -> str:
     """Return what the session says, in a folder of its own."""
-    here, printed = os.getcwd(), io.StringIO()
+    printed = io.StringIO()
     space = {
         "rank": segjudge.rank, "replace": replace, "compare": segjudge.compare, "METHODS": segjudge.analysis.METHODS, "ranked": _rank_by,
         "table": _write_csv, "csv": _rank_csv, "dump": _dump, "render": _render, "look": _look,
         "changed": lambda document, **changes: {**copy.deepcopy(document), **changes}, "documents": _rank_documents,
         "moved": _move, "grey_maps": _make_grey_maps, "detections": _detect, "table_of": _write_table,
-        "printed": lambda: (printed.getvalue(), printed.seek(0), printed.truncate())[0],
+        "print": print, "printed": lambda: (printed.getvalue(), printed.seek(0), printed.truncate())[0],
     }  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
         warnings.simplefilter("ignore")
-        os.chdir(folder)
-        try:
-            with contextlib.redirect_stdout(printed):
-                said = run_calls(SESSION.lstrip(), space)
-        finally:
-            os.chdir(here)
-    return said.replace(VERSION, "VERSION")
+        return run_session(SESSION, space).replace(VERSION, "VERSION")
 
 
 # ── tables and documents ────────────────────────────────────────────────────

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from segjudge.drop_in.cocoeval import COCOeval
 from segjudge.drop_in.davis2017 import DAVISEvaluation
 from segjudge.drop_in.vos_benchmark import benchmark
 from tests.builders import png, written
-from tests.calls import labels, run_calls
+from tests.calls import labels, run_session
 from tests.commands.test_drop_in import small
 from tests.pages import digest
 
@@ -65,18 +63,10 @@ coco("boundary", areaRng=[[0, 1e10], [0, 300], [300, 900], [900, 1e10]])
 
 def write_drop_ins() -> str:
     """Return what the session says, in a folder of its own."""
-    here, printed = os.getcwd(), list[str]()
-    space = {
+    return run_session(SESSION, {
         "np": np, "L": labels, "lay": _lay, "shown": _show, "DAVISEvaluation": DAVISEvaluation, "benchmark": benchmark,
         "read": lambda path: Path(path).read_text(), "coco": _evaluate,
-        "print": lambda *words, sep: printed.append(sep.join(words)), "printed": lambda: "\n".join(printed),
-    }  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        os.chdir(folder)
-        try:
-            return run_calls(SESSION.lstrip(), space).replace(folder, "FOLDER")
-        finally:
-            os.chdir(here)
+    })  # fmt: skip
 
 
 def _lay(root: str, below: str, videos: Any, files: Any = ()) -> None:

@@ -8,8 +8,6 @@ writes it to `tests/golden/drawn_pages.txt`, for changes that are meant to be se
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +22,7 @@ import segjudge
 from segjudge.families.base import drawing, painted
 from segjudge.report.page import PageOptions
 from segjudge.scoring.report import make_report
-from tests.calls import run_calls
+from tests.calls import run_session
 from tests.pages import digest
 from tests.scoring.mistakes import write_mistakes
 
@@ -61,18 +59,13 @@ film(vspw, "e.svg"); film(vspw, "f.svg", sequence="goat"); film(coco, "g.svg")
 
 def write_pages() -> str:
     """Return what the session says, in a folder of its own."""
-    here, said = os.getcwd(), list[str]()
+    said = list[str]()
     space = {
         "scored": _score, "frames": _list_frames, "pictures": _write_pictures, "drawn": _draw, "with_limits": _draw_limited,
         "written": _write, "film": _film, "say": lambda head, text: said.append(f"{head}\n{text}"),
         "said": lambda: ("\n".join(said), said.clear())[0],
     }  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        os.chdir(folder)
-        try:
-            return run_calls(SESSION.lstrip(), space).replace(folder, "FOLDER")
-        finally:
-            os.chdir(here)
+    return run_session(SESSION, space)
 
 
 def _score(protocol: str) -> segjudge.Scores:

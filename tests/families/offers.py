@@ -30,7 +30,7 @@ from segjudge.families.uploads import check_upload
 from segjudge.scoring.scores import find_protocol
 from tests import published
 from tests.builders import png, written, zipped
-from tests.calls import labels, run_calls
+from tests.calls import labels, run_session
 from tests.pages import FORMS, digest
 
 FILE = Path(__file__).parents[1] / "golden/offers.txt"
@@ -193,21 +193,12 @@ def _refuse(call: Any) -> str:
 
 
 def _run_session() -> str:
-    here, printed = os.getcwd(), io.StringIO()
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        os.chdir(folder)
-        space = {
-            "np": np, "segjudge": segjudge, "L": labels, "png": png, "lay": _lay, "PROTOCOLS": PROTOCOLS, "open_truth": open_truth,
-            "TruthSource": TruthSource, "pack": pack, "make": _make, "write": _write, "show": _show, "refused": _refuse,
-            "find_protocol": find_protocol, "tools_of": tools_of, "check_upload": check_upload, "B": _UPLOAD, "LAYOUTS": LAYOUTS, "engine_of": engine_of, "zipped": zipped,
-            "notes": lambda protocol, path: pack_truth(TruthSource(path), PROTOCOLS[protocol], "n.zip", ignore_progress),
-            "print": lambda *words, sep=" ": printed.write(f"{sep.join(map(str, words))}\n"),
-            "printed": lambda: (printed.getvalue(), printed.seek(0), printed.truncate())[0],
-        }  # fmt: skip
-        try:
-            return run_calls(SESSION.lstrip(), space).replace(folder, "FOLDER")
-        finally:
-            os.chdir(here)
+    return run_session(SESSION, {
+        "np": np, "segjudge": segjudge, "L": labels, "png": png, "lay": _lay, "PROTOCOLS": PROTOCOLS, "open_truth": open_truth,
+        "TruthSource": TruthSource, "pack": pack, "make": _make, "write": _write, "show": _show, "refused": _refuse,
+        "find_protocol": find_protocol, "tools_of": tools_of, "check_upload": check_upload, "B": _UPLOAD, "LAYOUTS": LAYOUTS, "engine_of": engine_of, "zipped": zipped,
+        "notes": lambda protocol, path: pack_truth(TruthSource(path), PROTOCOLS[protocol], "n.zip", ignore_progress),
+    })  # fmt: skip
 
 
 def _make(protocol: str) -> str:

@@ -16,7 +16,7 @@ from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset
 from segjudge.interactive.scribbles import annotated_frames, scribbles2mask
 from segjudge.masks.demo import Scene, png_of, scene
 from tests.builders import ANNOTATIONS
-from tests.interactive.test_interactive_session import Clock
+from tests.interactive.tale import Clock
 
 
 def written(folder: Path, one: Scene, names: Any = "{:05d}".format) -> Path:

@@ -23,20 +23,11 @@ from segjudge.interactive.evaluation import EvaluationService
 from segjudge.interactive.reports import COLUMNS, ReportFiles, SummaryTerms
 from segjudge.interactive.robot import InteractiveScribblesRobot
 from tests.data import INTERACTIVE as HERE
+from tests.interactive.tale import Clock
 from tests.shared import needs_shared
 
 SESSIONS = sorted((HERE / "sessions").glob("*.json")) if HERE.exists() else []
 KEY = bytes(range(32)).hex()
-
-
-class Clock:
-    """Time that passes when somebody says so."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def predicted(model: str, truth: Any, interaction: int) -> Any:

@@ -7,6 +7,7 @@ writes it to `tests/golden/kernel_builds.txt`, for changes that are meant to be 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -62,33 +63,28 @@ compiling._run([str(Path("bin/nothing"))])
 
 def write_builds() -> str:
     """Return what the session says, in a folder of its own."""
-    here = os.getcwd()
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        os.chdir(folder)
-        try:
-            for name in ("bin/cc", "bin/python"):
-                _write(name, _PROGRAM)
-                Path(name).chmod(0o755)
-            _write("sources/one.c", "int one;")
-            _write("sources/two.c", "int two;")
-            _write("sources/a.h", "")
-            space = {
-                "compiling": compiling, "os": os, "Path": Path, "shutil": shutil, "compile_local": _compile_local, "log": _read_log,
-                "worker": _for_worker, "with_home": _with_home,
-            }  # fmt: skip
-            path = f"{folder}/bin:{os.environ['PATH']}"
-            with (
-                patch.object(compiling, "SOURCES", Path(folder, "sources")),
-                patch.dict(os.environ, {"PATH": path, "XDG_CACHE_HOME": f"{folder}/cache", "PYTHONPATH": ""}),
-                patch.object(
-                    compiling.shutil,
-                    "which",
-                    lambda name: f"{folder}/bin/{name}" if Path("bin", name).exists() else None,
-                ),
-            ):
-                text = run_calls(SESSION.lstrip(), space)
-        finally:
-            os.chdir(here)
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder):
+        for name in ("bin/cc", "bin/python"):
+            _write(name, _PROGRAM)
+            Path(name).chmod(0o755)
+        _write("sources/one.c", "int one;")
+        _write("sources/two.c", "int two;")
+        _write("sources/a.h", "")
+        space = {
+            "compiling": compiling, "os": os, "Path": Path, "shutil": shutil, "compile_local": _compile_local, "log": _read_log,
+            "worker": _for_worker, "with_home": _with_home,
+        }  # fmt: skip
+        path = f"{folder}/bin:{os.environ['PATH']}"
+        with (
+            patch.object(compiling, "SOURCES", Path(folder, "sources")),
+            patch.dict(os.environ, {"PATH": path, "XDG_CACHE_HOME": f"{folder}/cache", "PYTHONPATH": ""}),
+            patch.object(
+                compiling.shutil,
+                "which",
+                lambda name: f"{folder}/bin/{name}" if Path("bin", name).exists() else None,
+            ),
+        ):
+            text = run_calls(SESSION.lstrip(), space)
     text = (
         text.replace(folder, "FOLDER")
         .replace(compiling.this_system(), "SYSTEM")

@@ -12,10 +12,7 @@ import io
 import json
 import os
 import re
-import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +26,7 @@ from segjudge.masks.compression import code_png, compress, grey_png, label_png
 from segjudge.masks.run_lengths import decode_labels, encode_labels, runs_of_mask
 from segjudge.masks.tiff import encode_tiff
 from tests.builders import written, zipped
-from tests.calls import labels, run_calls
+from tests.calls import labels, run_session
 from tests.pages import digest
 
 FILE = Path(__file__).parents[1] / "golden/small_files.txt"
@@ -101,28 +98,13 @@ demo.write_frames("frames", 7); [(folder, len(os.listdir(f"frames/{folder}")), d
 
 def write_small_files() -> str:
     """Return what the session says, in a folder of its own."""
-    printed = io.StringIO()
-    space = {
+    return run_session(SESSION, {
         "np": np, "os": os, "io": io, "Image": Image, "L": labels, "png": _save, "make": _make, "pack": _pack, "small": _compress,
         "look": _look, "d": _digest_array, "digest": digest, "drawn": _draw, "demo": demo, "comparison": comparison,
         "grey_png": grey_png, "label_png": label_png, "code_png": code_png, "encode_tiff": encode_tiff,
         "encode_labels": encode_labels, "decode_labels": decode_labels, "runs_of_mask": runs_of_mask,
-        "in_colours": _color, "print": lambda *words, sep=" ": printed.write(f"{sep.join(map(str, words))}\n"),
-        "printed": lambda: (printed.getvalue(), printed.seek(0), printed.truncate())[0],
-    }  # fmt: skip
-    with _in_folder():
-        return run_calls(SESSION.lstrip(), space)
-
-
-@contextmanager
-def _in_folder() -> Iterator[None]:
-    here = os.getcwd()
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        os.chdir(folder)
-        try:
-            yield
-        finally:
-            os.chdir(here)
+        "in_colours": _color,
+    })  # fmt: skip
 
 
 def _color(values: Any) -> Any:

@@ -164,14 +164,7 @@ _LATER = {
     "start_date": plain("2030-01-01 00:00:00"),
     "end_date": plain("2031-01-01 12:30:00+02:00"),
 }
-_ROW = {
-    "challenge_phase_id": 1,
-    "leaderboard_id": 1,
-    "dataset_split_id": 1,
-    "visibility": 3,
-    "leaderboard_decimal_precision": 2,
-    "is_leaderboard_order_descending": True,
-}
+_ROW = FOREIGN["challenge_phase_splits"][0]
 _MINE: Config = {
     **{key: FOREIGN[key] for key in ("title", "description", "evaluation_details", "terms_and_conditions", "image")},
     "submission_guidelines": "text.html",

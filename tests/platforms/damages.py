@@ -73,6 +73,18 @@ def put(config: Config, path: str, value: Any) -> Config:
     return changed
 
 
+def change(config: Config, *changes: tuple[str, Any]) -> Config:
+    """Return a copy of a config with other values at several paths."""
+    for path, value in changes:
+        config = put(config, path, value)
+    return config
+
+
+def grow(config: Config, block: str, **values: Any) -> Config:
+    """Return a copy of a config with a second item in a block, which is the first one with other values."""
+    return put(config, block, [config[block][0], {**config[block][0], **values}])
+
+
 @contextlib.contextmanager
 def new_folder() -> Iterator[Path]:
     """Work in a new folder, and remember what is read of scripts there too."""

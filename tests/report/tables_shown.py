@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ import segjudge
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.report import page, stored, tables
 from segjudge.report.page import make_list, render_page
-from tests.calls import labels, run_calls
+from tests.calls import labels, run_session
 
 FILE = Path(__file__).parents[1] / "golden/tables_shown.txt"
 
@@ -87,7 +85,7 @@ read_result("nothing.json")
 
 def write_tables() -> str:
     """Return what the session says, in a folder of its own."""
-    here, said = os.getcwd(), list[str]()
+    said = list[str]()
     space: dict[str, Any] = {
         **{name: value for name, value in vars(tables).items() if name.startswith(("format_", "Look", "first_", "key_", "to_", "own_"))},
         **{name: value for name, value in vars(stored).items() if name.startswith(("as_", "read_result"))},
@@ -96,12 +94,7 @@ def write_tables() -> str:
         "said": lambda: ("\n".join(said), said.clear())[0], "scored": _score, "images": _detect(), "write": _write,
         "changed": lambda document, **changes: {**copy.deepcopy(document), **changes}, "read": _read,
     }  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        os.chdir(folder)
-        try:
-            return run_calls(SESSION.lstrip(), space).replace(VERSION, "VERSION")
-        finally:
-            os.chdir(here)
+    return run_session(SESSION, space).replace(VERSION, "VERSION")
 
 
 def _score(videos: int, names: Any = ()) -> segjudge.Scores:

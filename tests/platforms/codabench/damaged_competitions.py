@@ -17,7 +17,20 @@ import numpy as np
 from segjudge.platforms.codabench.check import check
 from segjudge.system.errors import UsageError
 from tests.builders import drawn, png, written, zipped
-from tests.platforms.damages import GOLDEN, GONE, VALUES, Config, new_folder, note, plain, put, show, write_yaml
+from tests.platforms.damages import (
+    GOLDEN,
+    GONE,
+    VALUES,
+    Config,
+    change,
+    grow,
+    new_folder,
+    note,
+    plain,
+    put,
+    show,
+    write_yaml,
+)
 
 FILE = GOLDEN / "damaged_competitions.txt"
 _UUID = "01234567-89ab-cdef-0123-456789abcdef"
@@ -180,14 +193,11 @@ def _value(name: str) -> Any:
 
 
 def _change(*changes: tuple[str, Any], config: Config = CONFIG) -> Config:
-    for path, value in changes:
-        config = put(config, path, value)
-    return config
+    return change(config, *changes)
 
 
-def _grow(path: str, **values: Any) -> Config:
-    """Return the config with a second item in a block, which is the first one with other values."""
-    return put(CONFIG, path, [CONFIG[path][0], {**CONFIG[path][0], **values}])
+def _grow(block: str, **values: Any) -> Config:
+    return grow(CONFIG, block, **values)
 
 
 def _follow(**values: Any) -> Config:

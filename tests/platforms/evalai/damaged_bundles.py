@@ -15,7 +15,20 @@ from typing import Any
 from segjudge.platforms.evalai.bundle.check import check, check_web_form, refusal
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 from tests.builders import ROOT, drawn, png, zipped
-from tests.platforms.damages import GOLDEN, GONE, VALUES, Config, new_folder, note, plain, put, show, write_yaml
+from tests.platforms.damages import (
+    GOLDEN,
+    GONE,
+    VALUES,
+    Config,
+    change,
+    grow,
+    new_folder,
+    note,
+    plain,
+    put,
+    show,
+    write_yaml,
+)
 
 FILE = GOLDEN / "damaged_bundles.txt"
 START, END = plain("2026-01-01 00:00:00"), plain("2046-01-01 00:00:00")
@@ -204,14 +217,11 @@ def _look(config: Any, state: ServerState | None = None, files: Mapping[str, byt
 
 
 def _change(*changes: tuple[str, Any], config: Config = CONFIG) -> Config:
-    for path, value in changes:
-        config = put(config, path, value)
-    return config
+    return change(config, *changes)
 
 
-def _grow(path: str, **values: Any) -> Config:
-    """Return the config with a second item in a block, which is the first one with other values."""
-    return put(CONFIG, path, [CONFIG[path][0], {**CONFIG[path][0], **values}])
+def _grow(block: str, **values: Any) -> Config:
+    return grow(CONFIG, block, **values)
 
 
 _PHASE, _ROW, _ATTRIBUTE = (
@@ -527,8 +537,8 @@ def _look_at_ours(config: Config, table: str, state: ServerState | None = None) 
 
 
 def _list_of_ours() -> Iterator[tuple[str, list[str]]]:
-    for name, change in _PHASES.items():
-        yield name, _look_at_ours(_OURS, _TABLE.replace(*change))
+    for name, words in _PHASES.items():
+        yield name, _look_at_ours(_OURS, _TABLE.replace(*words))
     for name, config in _BESIDE.items():
         yield name, _look_at_ours(config, _TABLE.replace("),)),", "),), report=True),"))
     for name, words in (("the same", "dev by davis2017, revision 1; from 0 to 1"), ("others", "by hand")):
