@@ -31,7 +31,7 @@ from segjudge.system import files
 from .dataset import InteractiveDataset, SessionInputError, load_first_scribbles, shape_of
 from .reports import ReportFiles, Summary, read_report
 from .session import MOST_INTERACTIONS, LocalConnector, Session, SessionTerms
-from .wire_format import MaskSubmission, ScribblesAnswer
+from .wire_format import MaskSubmission, ScribblesAnswer, are_equal
 
 #: Folders of sessions; keys are not stored, so that a copy of the state opens no session.
 _NAME = re.compile(r"session-[0-9a-f]{64}")
@@ -388,7 +388,7 @@ class HostedSession(Session):
         """Take masks; return whether they came in time."""
         sequence, number = self._open_sample()
         due_interaction = [sequence, number, self.interaction]
-        if submission.due != due_interaction:
+        if not are_equal(submission.due, due_interaction):
             raise RuntimeError(
                 f"These masks are for [{submission.words_of_due}]; those that are due are for {due_interaction}."
             )

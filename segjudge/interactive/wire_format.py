@@ -7,7 +7,7 @@ sequence that it is for.
 import json
 import tempfile
 from dataclasses import dataclass
-from typing import NotRequired, Self, TypedDict
+from typing import Any, NotRequired, Self, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -161,7 +161,7 @@ class MaskSubmission:
         if not isinstance(masks_sent, dict) or not isinstance(masks_sent.get("frames"), list):
             raise ValueError('pred_masks is not {"size": [frames, height, width], "frames": […]}')
         size = masks_sent.get("size")
-        if size != list(shape):
+        if not are_equal(size, list(shape)):
             size_sent = f"({', '.join(map(_quote, size[:4]))})" if isinstance(size, list) else _quote(size)
             raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {size_sent}")
         frames = masks_sent["frames"]
@@ -178,6 +178,11 @@ class MaskSubmission:
             except Flaw as flaw:
                 raise ValueError(f"pred_masks, frame {frame}: {flaw.fault}. {flaw.remedy}.") from None
         return masks
+
+
+def are_equal(values: object, expected: list[Any]) -> bool:
+    """Whether an untrusted value is the list that is expected; `true` is no number, though Python says that it is 1."""
+    return isinstance(values, list) and values == expected and bool not in map(type, values)
 
 
 def _check_objects(frame: int, objects: object) -> None:

@@ -300,6 +300,7 @@ def _check_memory(case: Case) -> None:
             tools_of(case.rules.family).open_memory(case.rules, (), ())
         except UsageError:
             return
+        _fail("the family takes masks in memory, and the case has no `arrays` to compare with files")
     for name, make in case.arrays.items():
         prediction, truth = make()
         (values,) = score_arrays(prediction, truth, case.protocol).metrics.values()

@@ -258,7 +258,7 @@ def read_labels(masks: object, location: str) -> Array:
 
 
 def read_run_lengths(mask: object, location: str) -> dict[str, Any]:
-    """Read one mask, booleans or run lengths, as run lengths with their text."""
+    """Read one mask, booleans or run lengths, as run lengths; their counts are text, or what is not checked yet."""
     if isinstance(mask, Mapping):
         counts = mask.get("counts")
         return {**mask, "counts": counts.decode("ascii", "replace") if isinstance(counts, bytes) else counts}

@@ -15,6 +15,7 @@ from segjudge.interactive import (
     masks,
     robot,
     scribbles,
+    wire_format,
 )
 
 from . import Tale, answer, draw_truth, drawn, settle, show
@@ -155,6 +156,9 @@ def masks_are_compared_and_packed(tale: Tale) -> None:
     tale.say("back:", [np.array_equal(masks.decode_batch_masks(masks.encode_batch_masks(truth[:, :36])), truth[:, :36]),
                        np.array_equal(masks.decode_mask(masks.encode_mask(small[0])), small[0])])  # fmt: skip
     tale.try_out("a frame less", lambda: masks.decode_batch_masks({"size": [2, 4, 6], "frames": []}))
+    for side in (1, True):
+        sent = wire_format.MaskSubmission([], {"size": [side, 1, 2], "frames": [[]]})
+        tale.try_out(f"a side of {side}", lambda sent=sent: sent.decode((1, 1, 2), 9))  # type: ignore[misc]
     for values in (None, [[1.0, float("nan")]], [[1.0, 2.5]]):
         tale.try_out(f"masks of {values}", lambda values=values: evaluation.as_masks(values))  # type: ignore[misc]
     tale.say("worst:", [evaluation._find_worst_frame(np.array([0.5, 0.2, 0.2, 0.9]), used, {0, 1, 3})

@@ -120,7 +120,7 @@ def a_session_over_the_wire(tale: Tale) -> None:  # noqa: PLR0915
     due = {"sequence": "box", "scribble_idx": 1, "interaction": 1}
     objects = [{"object_id": 1, "counts": "0X1"}]
     for change in (
-        [], "x", {"interaction": 2}, {"sequence": "b" * 50, "scribble_idx": None}, {"scribble_idx": False}, {"interaction": 10**19},
+        [], "x", {"interaction": 2}, {"sequence": "b" * 50, "scribble_idx": None}, {"scribble_idx": True}, {"interaction": 10**19},
         {"interaction": []}, {"next_scribble_frame_candidates": "x"}, {"next_scribble_frame_candidates": [True]},
         {"next_scribble_frame_candidates": [1.0]}, {"pred_masks": None}, {"pred_masks": {"frames": 1}},
         {"pred_masks": {"size": [3, 40], "frames": []}}, {"pred_masks": {"size": 3, "frames": []}},
