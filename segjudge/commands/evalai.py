@@ -187,10 +187,8 @@ def _build(args: argparse.Namespace) -> int:
     from segjudge.platforms.evalai.bundle.check import check_web_form
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 
-    how = read_options(_Build, args)
-    if how.environment_image and how.variant != WITH_IMAGE:
-        raise UsageError(f"--environment-image goes with --variant {WITH_IMAGE}")
     source = choose_bundle(args.bundle, args.path)
+    how = _read_build(args, source)
     if source.archive:
         raise UsageError(f"{source.archive}: is built already; name the bundle's folder")
     say_version(source)
@@ -209,6 +207,24 @@ def _build(args: argparse.Namespace) -> int:
         say(f"Push it: EvalAI's web form would not take it ({form[0].subject}: {form[0].fault}).")
     print(built)
     return DONE
+
+
+def _read_build(args: argparse.Namespace, source: BundleSource) -> _Build:
+    how = read_options(_Build, args)
+    if how.environment_image and how.variant != WITH_IMAGE:
+        raise UsageError(f"--environment-image goes with --variant {WITH_IMAGE}")
+    for name, value in vars(how).items():
+        if value:
+            _refuse_built(source, f"--{name.replace('_', '-')}")
+    return how
+
+
+def _refuse_built(source: BundleSource, option: str) -> None:
+    """Raise UsageError for an option of building where nothing is built."""
+    if source.archive:
+        raise UsageError(
+            f"{source.archive}: is built already, and {option} changes nothing in it; name the bundle's folder"
+        )
 
 
 def fetch_kernel(source: BundleSource) -> None:
@@ -246,6 +262,10 @@ def _check(args: argparse.Namespace) -> int:
 
     source = choose_bundle(args.bundle, args.path)
     root, built = source.root, None
+    if args.variant:
+        _refuse_built(source, "--variant")
+        if args.starter:
+            raise UsageError("--variant goes without --starter, which uploads the YAML as it is")
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         path = os.path.join(folder, "challenge_config.zip")
         if args.starter:
@@ -418,7 +438,8 @@ def _push(args: argparse.Namespace) -> int:
     from segjudge.platforms.evalai.bundle.server_state import ServerState
     from segjudge.platforms.evalai.client import EvalAISettings
 
-    how, source = read_options(_Build, args), choose_bundle(args.bundle, args.path)
+    source = choose_bundle(args.bundle, args.path)
+    how = _read_build(args, source)
     root, account = source.root, EvalAISettings.read()
     name = find_repository(args.repository or "", root)
     process = ChallengePush(account, name)

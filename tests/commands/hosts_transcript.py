@@ -49,6 +49,8 @@ check unshown --python PYTHON
 run empty --python PYTHON
 build own --out own.zip
 check own.zip --quick
+check own.zip --variant remote
+check own --variant remote --starter
 build own.zip
 build own --variant remote --out remote.zip
 build own --variant code-upload --environment-image me/image --out code.zip
@@ -99,6 +101,9 @@ push own --repository me/own
 check own --quick
 push own --repository me/own
 push own.zip --repository me/zip --variant remote
+push own.zip --repository me/zip --no-kernel
+push own --repository me/zip --environment-image me/image
+push own.zip --repository me/zip
 push odd --repository me/odd
 push own --repository odd
 push mine --repository me/mine --no-kernel

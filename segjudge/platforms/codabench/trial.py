@@ -191,7 +191,7 @@ def _scores_in(output: str) -> Any:
     if os.path.exists(path):
         try:
             return json.loads(_read(path))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             reason = getattr(error, "msg", error)
             raise GivenUpError(f"Could not decode scores json properly, it contains an error.\n{reason}") from None
     path = os.path.join(output, "scores.txt")
@@ -200,7 +200,7 @@ def _scores_in(output: str) -> Any:
 
         try:
             return yaml.safe_load(_read(path))
-        except (yaml.YAMLError, ValueError):
+        except (yaml.YAMLError, ValueError, RecursionError):
             return None
     raise GivenUpError("Could not find scores file, did the scoring program output it?")
 
@@ -311,8 +311,7 @@ class CompetitionTrial:
             return
         expected_keys = self._written.get(index, self.columns)
         for key, value in outcome.written.items():
-            number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
-            if key in self.columns and not abs(number) < TOO_LARGE:
+            if key in self.columns and not store_scores({key: value}, self.columns):
                 fault = f"{name}: {key} is {value!r:.40}, which is lost with all after it"
                 yield warning(task, fault, "Write a number", 59)
             if key not in self.columns:
