@@ -43,7 +43,7 @@ _FILE_BYTES = 1 << 30
 #: Bytes of a log that are kept, half of them of its beginning: as many as the platform keeps of its end.
 _LOG = 10_000
 #: The processes that run now, to be ended with this one.
-_running: set[Child] = set()
+_running: list[Child] = []
 
 
 class SubmissionFileError(Exception):
@@ -235,18 +235,18 @@ def _run(
     """Run a process until the block ends, or `end_all` ends it; nothing of it is left then."""
     streams = Streams(output=subprocess.PIPE, errors=errors)
     process = Child(command, streams, environment=variables, folder=folder)
-    _running.add(process)
+    _running.append(process)
     try:
         yield process
     finally:
         process.end()
         process.close_streams()
-        _running.discard(process)
+        _running.remove(process)
 
 
 def end_all() -> None:
     """End every process of every duel."""
-    for process in list(_running):
+    for process in _running:
         process.end()
 
 

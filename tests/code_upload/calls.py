@@ -38,6 +38,7 @@ from tests.wire import length_delimited as field_of
 from tests.wire import varint
 
 from .calls_of_hosts import a_static_submission, an_arena_without_processes, settings_and_reports
+from .calls_of_processes import PARTS as PROCESSES
 
 FILE = Path(__file__).parent.parent / "golden/calls.txt"
 MAGIC = b"SJ1\0"
@@ -538,7 +539,7 @@ def an_agent_plays(tale: Tale) -> None:
 
 PARTS = (
     sessions_of_agents, messages_and_bytes, environments_answer, an_interactive_environment, an_agent_plays, settings_and_reports,
-    an_arena_without_processes, a_static_submission,
+    an_arena_without_processes, a_static_submission, *PROCESSES,
 )  # fmt: skip
 
 
