@@ -35,8 +35,7 @@ class _Owners:
     """The workers of a state folder, and this process as one of them."""
 
     def __init__(self, folder: str) -> None:
-        self._folder, self._locks = folder, os.path.join(folder, "locks")
-        os.makedirs(self._locks, mode=0o700, exist_ok=True)
+        self._folder, self._locks = folder, os.path.join(folder, "locks")  # which opening the journal made
         #: The descriptor of our lock is for processes that work for us too.
         self.name, self.lock = self._take_lock()
 

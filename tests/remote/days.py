@@ -268,7 +268,8 @@ class Day:
         content = tries.pop(0) if len(tries) > 1 else tries[0]
         if isinstance(content, Exception):
             raise content
-        Path(path).write_bytes(content)
+        with open(path, "xb") as file:
+            file.write(content)
 
     def fetch_head(self, url: str, size: int, watch: Any) -> bytes:
         watch()

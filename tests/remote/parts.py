@@ -42,6 +42,8 @@ from segjudge.system.network import StoppedError, WireError
 from tests import guests
 from tests.builders import ROOT
 
+from .parts_of_scoring import PARTS as OF_SCORING
+
 FILE = Path(__file__).parent.parent / "golden/worker_parts.txt"
 RIGHT = {"AUTH_TOKEN": "abc", "API_SERVER": "https://eval.ai/", "QUEUE_NAME": "queue", "CHALLENGE_PK": "7"}
 
@@ -414,7 +416,7 @@ def downloads(page: Page) -> None:
     page.try_out("a disk", lambda: download._Transfer(str(page.folder), 20, lambda: None)._write(iter([b"x"])))
 
 
-PARTS = (settings, several_workers, the_program, challenges_described, a_machine_and_its_limits, downloads)
+PARTS = (settings, several_workers, the_program, challenges_described, a_machine_and_its_limits, downloads, *OF_SCORING)
 
 
 def write_part(part: Callable[[Page], None]) -> str:

@@ -1,0 +1,214 @@
+"""What a worker makes of the ends of a scorer, of a phase, and of a journal in trouble: parts of `parts`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sqlite3
+import stat
+import sys
+import warnings
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
+from segjudge.platforms.evalai.hosted_worker.process import DiedError, HungError, UnloadableError, UnwantedError
+from segjudge.remote_challenge_evaluation import evaluate, journal, scorer_process
+
+if TYPE_CHECKING:
+    from .parts import Page
+
+SCRIPT: Any = {"python": "python3.9", "file": "evaluate.py", "root": "/repository"}
+
+
+def the_ends_of_a_scorer(page: Page) -> None:
+    answers: list[Any] = []
+
+    def start(python: list[str], order: Any, terms: Any) -> Any:
+        shown = {name: value for name, value in terms.environment.items() if os.environ.get(name) != value}
+        page.say(
+            "  starts",
+            python,
+            order,
+            shown,
+            terms.folder.replace("segjudge-", "") and "in a folder",
+            terms.passed,
+            terms.bounds,
+        )
+        if isinstance(answers[0], OSError):
+            raise answers[0]
+
+        def ask(fields: Any, seconds: float, is_over: Any = None) -> Any:
+            page.say("  asks", fields, seconds, is_over)
+            if isinstance(answers[0], Exception):
+                raise answers[0]
+            return answers[0]
+
+        return SimpleNamespace(
+            ask=ask,
+            close=lambda: page.say("  closes"),
+            streams=lambda: ("out", "err"),
+            log=lambda: "a long log " * 400,
+        )
+
+    request = scorer_process.ScoringRequest("s.zip", "dev", "dev.zip", {"id": 4}, 7, "bundle.zip", hidden=("secret",))
+    hosts = scorer_process.ScoringRequest("s.zip", "dev", "", {"id": 4}, 0, "bundle.zip", SCRIPT)
+    with (
+        mock.patch.object(scorer_process, "ScoringProcess", start), mock.patch.object(scorer_process, "IMPORT_ROOT", "ROOT"),
+        mock.patch.dict(os.environ, {"TMPDIR": "T", "HOME": "H", "TOKEN": "secret"}, clear=True),
+    ):  # fmt: skip
+        for about, answer in (
+            ("scores", {"accuracies": [1], "metadata": 2}), ("a refusal", {"refused": "No masks."}), ("an incident", {"incident": 17}), ("nothing", {}),
+            ("hangs", HungError("slow")), ("unwanted", UnwantedError("over")), ("unloadable", UnloadableError("no module")), ("died", DiedError("killed by 9")),
+            ("a defect", KeyError("x")), ("no start", OSError(2, "no such file")),
+        ):  # fmt: skip
+            page.say("──", about)
+            answers[:] = [answer]
+            for asked in (request, hosts):
+                page.try_out("  outcome", lambda asked=asked: scorer_process.run_scorer(asked, "in", 60.0, 5, None))
+        for about, answer in (("hosted", {"form": "hosted"}), ("unloadable", UnloadableError("no module")), ("died", DiedError("killed by 9")),
+                              ("no start", OSError(2, "no such file"))):  # fmt: skip
+            page.say("── the form,", about)
+            answers[:] = [answer]
+            page.try_out("  form", lambda: scorer_process.read_form(SCRIPT))
+
+    page.lines[:] = [
+        re.sub(r"(a long log ?)+", lambda match: f"{len(match[0])} letters of a log", line) for line in page.lines
+    ]
+
+
+def a_phase_as_starters_ask_for_it(page: Page) -> None:
+    (page.folder / "annotations").mkdir()
+    (page.folder / "annotations/truth.zip").touch()
+    splits = (PhaseSplit("val", "davis2017", ("J",)), PhaseSplit("secret", "davis2017", ("J",), hidden=True))
+    phases = {
+        name: Phase(name, f"deep/{path}", splits, report=True)
+        for name, path in (("dev", "truth.zip"), ("late", "gone.zip"))
+    }
+    found = SimpleNamespace(phases=lambda: [phases["late"], Phase("own", "deep/truth.zip", splits[:1])])
+
+    def score(phase: Any, truth: str, submission: str, metadata: object) -> Any:
+        page.say("  scores", phase.codename, phase.report, truth, submission, metadata)
+        warnings.warn_explicit("odd numbers", UserWarning, "file.py", 3)
+        return {"result": [{"val": {"J": 0.5}}, {"secret": {"J": 0.25}}], "submission_metadata": {"seconds": 1}}
+
+    for name, truth, variables in (
+        ("dev", None, {}), ("dev", "mine.zip", {}), ("dev", None, {"ANNOTATIONS": "elsewhere"}), ("late", None, {}), ("nobody", None, {}), ("own", None, {}),
+        ("own", None, {"BUNDLE": "b"}), ("dev", None, {"BUNDLE": "b"}),
+    ):  # fmt: skip
+        page.say("──", name, truth, variables)
+        with (
+            mock.patch.multiple(evaluate, evaluate_phase=score, phase_named=phases.__getitem__), mock.patch.dict(os.environ, variables),
+            mock.patch("segjudge.platforms.evalai.bundle.bundle_source.find_bundle", lambda path: found if path == "b" else None),
+            mock.patch.object(sys, "__stderr__", io.StringIO()) as errors, warnings.catch_warnings(),
+        ):  # fmt: skip
+            warnings.simplefilter("always")
+            page.try_out(
+                "  answer", partial(evaluate.evaluate, "s.zip", name, truth, submission_metadata={"id": 4}, more=1)
+            )
+            page.say("  to the operator:", errors.getvalue())
+    with (
+        mock.patch.object(sys, "__stderr__", None),
+        contextlib.redirect_stderr(io.StringIO()) as errors,
+        contextlib.suppress(HostError),
+    ):
+        evaluate._annotation(phases["late"], "annotations")
+    page.say("without a terminal:", errors.getvalue())
+
+
+def a_journal_in_trouble(page: Page) -> None:
+    folder = page.folder / "machine"
+    path, said = folder / journal.NAME, list[str]()
+    clock = SimpleNamespace(monotonic=lambda: waits[-1], sleep=lambda seconds: waits.append(waits[-1] + seconds),
+                            strftime=lambda form: form.replace("%", ""), time=lambda: 1000.0)  # fmt: skip
+    waits = [0.0]
+
+    def open_journal() -> Any:
+        return journal.Journal(str(folder), lambda: said.append("looks"), said.append)
+
+    with mock.patch.object(journal, "time", clock), mock.patch.object(journal.os, "getpid", return_value=7):
+        page.try_out("none", lambda: repr(journal.Journal.problem_in(str(folder))))
+        one = open_journal()
+        page.try_out("a new one", lambda: repr(journal.Journal.problem_in(str(folder))))
+        page.say({each.name: stat.filemode(each.stat().st_mode) for each in sorted(folder.iterdir())})
+        path.rename(folder / "away")
+        one.file.follow_replacement()
+        one.file.follow_replacement()
+        page.say("replaced:", said, path.exists())
+        said.clear()
+        one.close()
+        path.write_bytes(b"no journal" * 500)
+        page.try_out("damaged", lambda: journal.Journal.problem_in(str(folder)))
+        one = open_journal()
+        page.say("opened anew:", said, sorted(each.name for each in folder.iterdir()))
+        said.clear()
+        one.close()
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("PRAGMA user_version = 99")
+        page.try_out("of another version", open_journal)
+        page.try_out("of another version", lambda: journal.Journal.problem_in(str(folder)))
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute(f"PRAGMA user_version = {journal.VERSION}")
+        one = open_journal()
+        with (
+            contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db,
+            mock.patch.object(journal, "_LONG_BUSY_SECONDS", 0.5),
+        ):
+            db.execute("BEGIN EXCLUSIVE")
+            page.try_out("locked", lambda: one.set("key", 1.0))
+            page.say([round(each, 1) for each in waits], said)
+            db.execute("ROLLBACK")
+        one.set("key", 1.5)
+        page.say(one.numbers(), one.counts(), one.progress())
+        for error in (
+            (),
+            (sqlite3.SQLITE_CORRUPT,),
+            (sqlite3.SQLITE_NOTADB | 256,),
+            (sqlite3.SQLITE_BUSY | 512,),
+            (sqlite3.SQLITE_LOCKED,),
+            (sqlite3.SQLITE_FULL,),
+        ):
+            page.try_out(str(error), lambda error=error: _raise_within(str(folder), *error))
+        locks, folders = folder / "locks", [folder / name for name in (journal.DOWNLOADS, journal.FETCHED)]
+        for number, each in enumerate(folders):
+            each.mkdir()
+            for name in (f"a-{one.worker}", "b-0123abcd", "c-0123abcd.partial", "d-0123abcde", "e"):
+                (each / name).mkdir() if number else (each / name).touch()
+        (folders[1] / "b-0123abcd/file").touch()
+        for name in ("0123abcd", "zz"):
+            (locks / name).touch()
+        page.say(
+            "alive:",
+            one.owners.is_alive(one.worker),
+            one.owners.is_alive("fedcba98"),
+            one.owners.is_alive("../x"),
+            one.owners.is_alive("0123abcd"),
+        )
+        (locks / "0123abcd").touch()
+        page.say("removed:", *[each.replace(one.worker, "MINE") for each in one.owners.remove_abandoned()])
+        page.say(
+            "left:",
+            sorted(
+                each.relative_to(folder).as_posix().replace(one.worker, "MINE")
+                for each in folder.rglob("*")
+                if each.parent != folder
+            ),
+        )
+        one.close()
+        page.say("after the end:", sorted(each.name for each in locks.iterdir()))
+
+
+def _raise_within(folder: str, *codes: int) -> None:
+    with journal._journal_errors(folder):
+        error = sqlite3.OperationalError("it went wrong")
+        for code in codes:
+            error.sqlite_errorcode = code
+        raise error
+
+
+PARTS = (the_ends_of_a_scorer, a_phase_as_starters_ask_for_it, a_journal_in_trouble)
