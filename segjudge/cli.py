@@ -141,10 +141,12 @@ def _explain_mistake_in_phases(error: Exception) -> int:
     import traceback
 
     last = traceback.extract_tb(error.__traceback__)[-1]
-    file, line = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
-    if os.path.basename(str(file)) != "phases.py" and "phases.py" not in "".join(traceback.format_exception(error)):
+    file, line, fault = last.filename, last.lineno, str(error)
+    if isinstance(error, SyntaxError):
+        file, line, fault = str(error.filename), error.lineno, error.msg
+    if os.path.basename(file) != "phases.py" and "phases.py" not in "".join(traceback.format_exception(error)):
         return 0
-    return _fail(f"{os.path.relpath(str(file))}, line {line}: {error}. Fix phases.py and try again.", THEIRS)
+    return _fail(f"{os.path.relpath(file)}, line {line}: {fault}. Fix phases.py and try again.", THEIRS)
 
 
 def _report_defect(error: Exception) -> int:
@@ -233,10 +235,18 @@ def _parser(words: list[str]) -> argparse.ArgumentParser:
     if len(platforms) > 1:
         sub.add_argument("--platform", choices=list(platforms), default=EVALAI, help="whose bundle it is (evalai)")
     add_quiet_option(sub)
-    shown = [action for action in sub._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 - there is no other list
     parser.prog = sub.prog  # an option that is not known is told by this parser, and listed by that one
-    parser.options = sub.options = [option for action in shown for option in action.option_strings]
+    parser.options = sub.options = _list_options(sub)
     return parser
+
+
+def _list_options(parser: argparse.ArgumentParser) -> list[str]:
+    """The options of a command and of the actions within it, as far as they are shown."""
+    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 - there is no other list
+    within = [each for action in shown if isinstance(action.choices, dict) for each in action.choices.values()]
+    parsers = [each for each in within if isinstance(each, argparse.ArgumentParser)]
+    options = [option for action in shown for option in action.option_strings]
+    return [*options, *(option for each in parsers for option in _list_options(each))]
 
 
 def _list_commands() -> str:

@@ -20,6 +20,7 @@ from .shared import (
     Command,
     InputPath,
     ProgressBar,
+    add_quiet_option,
     listen,
     program,
     read_options,
@@ -76,7 +77,7 @@ def _interactive(args: argparse.Namespace) -> int:
     except NotWritten:
         raise
     except OSError as error:  # of a dataset, a report, a server
-        raise HostError(str(error)) from None
+        raise HostError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
     except ModuleNotFoundError as error:
         if "the interactive session needs more" not in str(error):
             raise
@@ -103,7 +104,8 @@ def _serve(args: argparse.Namespace) -> int:
         say(f"{len(dataset.sequences(args.subset))} sequences for {len(users)} users; {args.data} keeps the sessions.")
         if args.bind not in (_LOOPBACK, "::1", "localhost"):
             say("Keys and masks cross the network unencrypted: put a proxy with TLS in front of it.")
-        print(f"Sessions are held at http://{args.bind}:{port.getsockname()[1]} until you press Ctrl-C.", flush=True)
+        host_name = f"[{args.bind}]" if ":" in args.bind else args.bind
+        print(f"Sessions are held at http://{host_name}:{port.getsockname()[1]} until you press Ctrl-C.", flush=True)
         serve(host, port)
     return DONE
 
@@ -254,6 +256,7 @@ def _add_options(sub: argparse.ArgumentParser) -> None:
         parser = actions.add_parser(name, help=action.about, description=action.about)
         parser.set_defaults(action=action.run)
         action.add_options(parser)
+        add_quiet_option(parser, within=True)
 
 
 def _add_run_options(sub: argparse.ArgumentParser) -> None:

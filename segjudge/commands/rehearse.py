@@ -101,34 +101,31 @@ def _rehearse(options: _Options) -> None:
     os.umask(0o077)
     if options.reset:
         first_run.reset(folder, options.database)
-    lock = first_run.lock_folder(folder)
-    hosts = {first_run.HOST_NAME, *(name for names in options.hosts for name in names.split(",") if name)}
-    repeats = faults.strikes if faults else lambda: False
-    services = Services(folder, options.visibility, repeats, hosts, options.database, clock)
-    services.files.sweep()
-    _introduce(first_run.create_people(services, hosts))
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
-        bundle, about = (source.archive, "") if source.archive else _build_bundle(source, temporary)
-        challenge, new = first_run.create_challenge(services, bundle, source.archive or root, temporary)
-        with Bundle(bundle) as opened:
-            for problem in check_agreement(opened):  # our scorers' files are shown as they are
-                say(str(problem))
-    workers = Workers(services, scorer, options.workers)
-    sample_count = first_run.send_samples(services, challenge, root) if options.seed_demo else 0
-    address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
-    _print_challenge(services, address, challenge, new=new)
-    print(
-        _describe_workers(scorer, workers, options.workers)
-        + (f"Sent {sample_count} sample submissions.\n" if sample_count else "")
-    )
-    ending = f"{os.path.relpath(folder)} keeps it.{about}"
-    print(f"The rehearsal runs at {address} until you press Ctrl-C; {ending}", flush=True)
-    agents = _open_agents(services, table, address)
-    try:
+    with first_run.lock_folder(folder):
+        hosts = {first_run.HOST_NAME, *(name for names in options.hosts for name in names.split(",") if name)}
+        repeats = faults.strikes if faults else lambda: False
+        services = Services(folder, options.visibility, repeats, hosts, options.database, clock)
+        services.files.sweep()
+        _introduce(first_run.create_people(services, hosts))
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
+            bundle, about = (source.archive, "") if source.archive else _build_bundle(source, temporary)
+            challenge, new = first_run.create_challenge(services, bundle, source.archive or root, temporary)
+            with Bundle(bundle) as opened:
+                for problem in check_agreement(opened):  # our scorers' files are shown as they are
+                    say(str(problem))
+        workers = Workers(services, scorer, options.workers)
+        sample_count = first_run.send_samples(services, challenge, root) if options.seed_demo else 0
+        address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
+        _print_challenge(services, address, challenge, new=new)
+        print(
+            _describe_workers(scorer, workers, options.workers)
+            + (f"Sent {sample_count} sample submissions.\n" if sample_count else "")
+        )
+        ending = f"{os.path.relpath(folder)} keeps it.{about}"
+        print(f"The rehearsal runs at {address} until you press Ctrl-C; {ending}", flush=True)
+        agents = _open_agents(services, table, address)
         background = (workers, services.report_pages, *((agents,) if agents else ()))
         _serve(services, (options.requests_per_minute, faults), port, background)
-    finally:
-        lock.close()
 
 
 def _serve(
@@ -235,9 +232,9 @@ def _print_challenge(services: Services, address: str, number: int, *, new: bool
     print(f"{'New challenge' if new else 'Challenge'} {number}: {title} (queue {challenge.queue})")
     for phase in services.store.phases(number):
         reason, date = why_closed(services, number, phase.id), open_date(services, number, phase.id)
-        hint = f"  takes no submission: {reason} (start_date, end_date)" if reason else ""
-        if "not active" in reason and date:
-            hint += f"; with --now {date} it would"
+        hint = f"  takes no submission: {reason}" if reason else ""
+        if "not active" in reason:
+            hint += " (start_date, end_date)" + (f"; with --now {date} it would" if date else "")
         print(f"  phase {phase.id}  {phase.codename}{hint}")
     print()
 

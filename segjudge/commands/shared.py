@@ -53,8 +53,10 @@ def be_quiet(quiet: bool) -> None:  # noqa: FBT001 - the option's value
     _Talk.quiet = quiet
 
 
-def add_quiet_option(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--quiet", action="store_true", help="say nothing but results, warnings and errors")
+def add_quiet_option(sub: argparse.ArgumentParser, *, within: bool = False) -> None:
+    """Add `--quiet`; within a command whose own option it is, an action leaves as it is what was said before it."""
+    default, about = argparse.SUPPRESS if within else False, "say nothing but results, warnings and errors"
+    sub.add_argument("--quiet", action="store_true", default=default, help=about)
 
 
 def say(text: str, style: str = "") -> None:

@@ -473,19 +473,6 @@ def test_the_program_runs_the_whole_challenge() -> None:
     assert re.match("Scored here by: .*. The bundle was built with(out)? kernel", done.stdout.rstrip().splitlines()[-1])
 
 
-def test_a_closed_pipe_is_no_error() -> None:
-    done = subprocess.run(
-        f"{sys.executable} -m segjudge --help | head -1",
-        shell=True,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "usage" in done.stdout
-    assert done.stderr == ""
-
-
 def test_scoring_what_was_packed_needs_no_dataset(tmp_path: Path) -> None:
     unpacked = tmp_path / "masks"
     for name, data in files_of().items():
@@ -597,29 +584,6 @@ def test_sequences_are_chosen_by_the_names_of_the_tables(protocol: str, tmp_path
     for option in ("", ","):
         assert main([*words, "--sequences", option]) == 2
         assert "sequences names none: give a list of names" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (
-            RuntimeError("a wheel came off"),
-            "RuntimeError: a wheel came off\nsegjudge: this is a defect of segjudge, not",
-        ),
-        (OSError(5, "Input/output error"), "Input/output error\nsegjudge: this is a defect of segjudge, not"),
-        (MemoryError(), "segjudge: memory ran out, or the system ended a process; try fewer --jobs"),
-        (MemoryError("a reason"), "ended a process (a reason); try fewer --jobs"),
-    ],
-)
-def test_a_command_that_breaks_down_ends_with_3(
-    error: Exception, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr("segjudge.platforms.evalai.bundle.fields.json_schema", fail)
-    assert main(["schema", "--out", os.devnull]) == 3
-    assert words in capsys.readouterr().err
 
 
 # ── the terminal ────────────────────────────────────────────────────────────

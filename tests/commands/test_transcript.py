@@ -11,13 +11,22 @@ import pytest
 from tests import transcript
 from tests.builders import ROOT
 
-from . import hosts_transcript
+from . import hosts_transcript, streams
 
-FILES = {"tests.transcript": transcript.FILE, "tests.commands.hosts_transcript": hosts_transcript.FILE}
+FILES = {
+    "tests.transcript": transcript.FILE,
+    "tests.commands.streams": streams.FILE,
+    "tests.commands.hosts_transcript": hosts_transcript.FILE,
+}
 
 
 @pytest.mark.parametrize(
-    "module", ["tests.transcript", pytest.param("tests.commands.hosts_transcript", marks=pytest.mark.long)]
+    "module",
+    [
+        "tests.transcript",
+        "tests.commands.streams",
+        pytest.param("tests.commands.hosts_transcript", marks=pytest.mark.long),
+    ],
 )
 def test_commands_print_and_write_what_was_noted(module: str, tmp_path: Path) -> None:
     now = tmp_path / "transcript.txt"

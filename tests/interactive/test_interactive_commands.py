@@ -49,26 +49,6 @@ def runs(demo: Path) -> dict[str, Path]:
     return found
 
 
-def test_a_method_is_run_and_its_numbers_are_shown(demo: Path, tmp_path: Path, capsys: Any) -> None:
-    command = [
-        "interactive",
-        "run",
-        "segjudge.interactive.baseline:lines",
-        "--root",
-        str(demo),
-        "--out",
-        str(tmp_path),
-    ]
-    assert main([*command, "--max-nb-interactions", "2"]) == 0
-    output = capsys.readouterr().out
-    assert re.search(r"interaction +seconds +J&F\n1 .*\n2 .*\nAUC 0\.\d{4}, J&F at 60 s 0\.\d{4}\nReport: ", output)
-    (report,) = tmp_path.glob("result_*.csv")
-    summary = json.loads(report.with_suffix(".summary.json").read_text())
-    assert f"AUC {summary['auc']:.4f}" in output
-    assert len(pd.read_csv(report)) == (24 * 1 + 24 * 2) * 2
-    assert not list(tmp_path.glob("*.steps")), "only when they are asked for"
-
-
 @pytest.mark.long
 def test_two_objects_are_told_apart_by_the_baseline(runs: dict[str, Path]) -> None:
     scores = {}
@@ -77,42 +57,6 @@ def test_two_objects_are_told_apart_by_the_baseline(runs: dict[str, Path]) -> No
         pair = report[(report["sequence"] == "pair") & (report["interaction"] == 3)]
         scores[name] = pair.groupby("object_id")["j_and_f"].mean()
     assert (scores["Baseline"] > scores["lines"] + 0.15).all()
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with methods of a participant's."""
-    (tmp_path / "methods.py").write_text(
-        "import numpy as np\n"
-        "def breaks(**told): raise KeyError('weights')\n"
-        "class Broken:\n"
-        "    def __init__(self): raise RuntimeError('no weights')\n"
-        "def small(*, images, **told): return np.zeros((len(images), 2, 2))\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "output"),
-    [
-        (["methods:breaks"], 1, r"methods:breaks: failed at drift, scribbles 1, interaction 1 \(KeyError: 'weights'\)"),
-        (["methods:small"], 1, r"failed at drift.*must have the same shape"),
-        (["methods:nothing"], 2, "is not a MODULE:FUNCTION that can be imported here"),
-        (["methods:Broken"], 1, "methods:Broken: cannot be made .RuntimeError: no weights"),
-        (["methods:small", "--max-time", "nan"], 2, ""),
-        (["nowhere:f"], 2, "No module named 'nowhere'"),
-        (["methods:breaks", "--subset", "test"], 3, r"must be a valid subset: \['val'\]"),
-    ],
-    ids=lambda output: output[0] if isinstance(output, list) else None,
-)
-def test_a_methods_mistakes(here: Path, demo: Path, words: list[str], code: int, output: str, capsys: Any) -> None:
-    try:
-        found = main(["interactive", "run", *words, "--root", str(demo), "--out", str(here / "out")])
-    except SystemExit as error:
-        found = int(str(error.code))
-    assert found == code
-    assert re.search(output, capsys.readouterr().err)
 
 
 def test_a_broken_dataset_is_not_the_methods_fault(demo: Path, tmp_path: Path, capsys: Any) -> None:
@@ -143,16 +87,6 @@ def test_a_wrong_list_of_users_is_the_hosts_to_mend(demo: Path, tmp_path: Path, 
     output = capsys.readouterr().err
     assert f"{tmp_path / 'users'}:" in output
     assert "Traceback" not in output
-
-
-def test_a_run_without_a_dataset_is_asked_for_one(capsys: Any) -> None:
-    for words, output in (
-        ([], "give --root, or --host"),
-        (["--host", "http://127.0.0.1:9"], "--host needs --user-key, or the variable SEGJUDGE_USER_KEY"),
-        (["--root", "x", "--max-nb-interactions", "0"], "would never end"),
-    ):
-        assert main(["interactive", "run", BASELINE, *words]) == 2
-        assert output in capsys.readouterr().err
 
 
 @pytest.mark.long
@@ -235,12 +169,9 @@ def test_a_broken_run_is_said_in_a_sentence(
     assert "Traceback" not in output
 
 
-def test_names_are_names(runs: dict[str, Path], tmp_path: Path, capsys: Any) -> None:
+def test_names_are_names(runs: dict[str, Path], tmp_path: Path) -> None:
     named = [f"{name}={runs['lines']}" for name in ("@ROWS@", "a$\\frac{$", "_x")]
     assert main(["interactive", "plot", *named, "--out", str(tmp_path)]) == 0
-    assert "own time" not in capsys.readouterr().err
-    assert main(["interactive", "plot", *map(str, runs.values()), "--out", str(tmp_path / "two")]) == 0
-    assert "Each area is over its run's own time" in capsys.readouterr().err
     page = (tmp_path / "index.html").read_text()
     assert '"@ROWS@"' in page
     assert "_x" in (tmp_path / "curves.svg").read_text()
@@ -253,39 +184,11 @@ def test_what_is_no_report_is_said(tmp_path: Path, text: str, capsys: Any) -> No
     assert "r.csv: is not a report of an interactive session" in capsys.readouterr().err
 
 
-def test_a_curve_without_its_summary_counts_every_sample_of_a_named_dataset(
-    demo: Path, runs: dict[str, Path], tmp_path: Path, capsys: Any
-) -> None:
-    """Half of the samples came too late: their rows are missing from the report."""
-    report = pd.read_csv(runs["lines"], index_col=0)
-    report[report["sequence"] == "drift"].to_csv(tmp_path / "half.csv")
-    (objects,) = {len(report[report["sequence"] == name]["object_id"].unique()) for name in ("pair",)}
-    found = {}
-    for name, more in (("alone", []), ("named", ["--root", str(demo)])):
-        assert main(["interactive", "plot", str(tmp_path / "half.csv"), "--out", str(tmp_path / name), *more]) == 0
-        output = capsys.readouterr()
-        assert ("samples without masks in time are left out" in output.err) is (name == "alone")
-        found[name] = float(re.search(r"AUC ([0-9.]+)", output.out)[1])  # type: ignore[index]
-    assert found["named"] == pytest.approx(found["alone"] / (1 + objects), abs=0.06)
-    assert found["named"] < found["alone"]
-
-
 def test_a_report_without_frames_is_drawn(runs: dict[str, Path], tmp_path: Path) -> None:
     report = tmp_path / "run.csv"
     pd.read_csv(runs["lines"], index_col=0).drop(columns="frame").to_csv(report)
     shutil.copytree(runs["lines"].with_suffix(".steps"), report.with_suffix(".steps"))
     assert main(["interactive", "plot", str(report), "--out", str(tmp_path / "page")]) == 0
-
-
-def test_runs_of_different_metrics_are_not_drawn_together(runs: dict[str, Path], tmp_path: Path, capsys: Any) -> None:
-    other = tmp_path / "other.csv"
-    other.write_bytes(runs["lines"].read_bytes())
-    summary = json.loads(runs["lines"].with_suffix(".summary.json").read_text())
-    for part in ("curve", "metric_at_threshold"):
-        summary[part]["J"] = summary[part].pop("J_AND_F")
-    other.with_suffix(".summary.json").write_text(json.dumps(summary))
-    assert main(["interactive", "plot", str(runs["lines"]), str(other), "--out", str(tmp_path / "page")]) == 3
-    assert "measured by different metrics" in capsys.readouterr().err
 
 
 def real_root(folder: Path) -> Path:

@@ -1,0 +1,120 @@
+"""The options of every command: what each takes and refuses, and what it is where nobody names it, as one text.
+
+    python -m tests.commands.options
+
+writes it to `tests/commands/options.txt`, for changes that are meant to be seen: look at the difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from segjudge.commands import COMMANDS, PLATFORMS
+
+FILE = Path(__file__).with_name("options.txt")
+#: What is tried on whatever reads a text, beside its bounds.
+_TEXTS = (
+    "",
+    "x",
+    "-1",
+    "0",
+    "+1",
+    "256",
+    "257",
+    "0.1",
+    "nan",
+    "9999999",
+    "10000000",
+    "auto",
+    "1/1",
+    "2/3",
+    "3/2",
+    "0/1",
+    "1/0",
+    "1/2/3",
+    "100000/100000",
+    "1/100001",
+    " a, ,b ",
+)
+#: So many choices are listed; more of them are those of a table.
+_MOST_CHOICES = 8
+#: What reads the texts of options, by name, as far as it has none of its own bounds.
+_readers = dict[str, Callable[[str], Any]]()
+
+
+def list_options() -> str:
+    rows = {name: row.module for name, row in COMMANDS.items()}
+    rows |= {
+        f"{name} --platform {platform}": row.module
+        for platform, table in PLATFORMS.items()
+        for name, row in table.items()
+    }
+    lines = list[str]()
+    for title, module in rows.items():
+        parser = argparse.ArgumentParser(add_help=False)
+        import_module(f"segjudge.commands.{module}").COMMANDS[title.partition(" ")[0]].add_options(parser)
+        lines += _list_parser(title, parser)
+    lines += ["# what reads a text", *(f"{name}: {_try_texts(read, _TEXTS)}" for name, read in _readers.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _list_parser(title: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    yield f"# {title}"
+    together = [group for group in parser._mutually_exclusive_groups if group._group_actions]
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield f"one of {', '.join(action.choices)}{', required' * action.required}"
+            for name, sub in action.choices.items():
+                yield from _list_parser(f"{title} {name}", sub)
+        elif not isinstance(action, argparse._HelpAction):
+            yield f"{'/'.join(action.option_strings) or action.dest}: {_describe(action)}"
+    for group in together:
+        yield f"not together: {', '.join(action.option_strings[0] for action in group._group_actions)}"
+
+
+def _describe(action: argparse.Action) -> str:
+    words = [action.metavar if isinstance(action.metavar, str) else "", "required" if action.required else ""]
+    words += [
+        f"values {action.nargs}" if action.nargs is not None else "",
+        "hidden" if action.help == "==SUPPRESS==" else "",
+    ]
+    words += [
+        f"{action.default!r}, else {action.const!r}" if action.const is not None else f"default {action.default!r}"
+    ]
+    if action.choices is not None:
+        names = [*action.choices]
+        words.append(f"of {', '.join(names)}" if len(names) <= _MOST_CHOICES else "of a table")
+    return "; ".join(filter(None, [*words, _describe_type(action.type)]))
+
+
+def _describe_type(kind: Any) -> str:
+    if kind is None or isinstance(kind, type):
+        return kind.__name__ if kind else ""
+    bounds = re.search(r"a whole number from (-?\d+) to (\d+)$", str(_read(kind, "x")))
+    if bounds and isinstance(_read(kind, "auto"), Exception):
+        least, largest = map(int, bounds.groups())
+        return _try_texts(kind, (str(least - 1), str(least), str(largest), str(largest + 1)))
+    _readers.setdefault(kind.__name__.strip("_"), kind)
+    return str(kind.__name__.strip("_"))
+
+
+def _try_texts(read: Callable[[str], Any], texts: Sequence[str]) -> str:
+    refused = [text for text in texts if isinstance(_read(read, text), Exception)]
+    taken = [f"{text!r} = {_read(read, text)!r}" for text in texts if text not in refused]
+    return f"takes {', '.join(taken)}; refuses {', '.join(f'{text!r}' for text in refused)}: {_read(read, 'x')}"
+
+
+def _read(read: Callable[[str], Any], text: str) -> Any:
+    try:
+        return read(text)
+    except (argparse.ArgumentTypeError, ValueError) as error:
+        return error
+
+
+if __name__ == "__main__":
+    FILE.write_text(list_options(), encoding="utf-8")
