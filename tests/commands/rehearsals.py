@@ -110,6 +110,7 @@ class _World:
         stack.enter_context(patch("secrets.token_hex", lambda size: f"{next(self._drawn):0{2 * size}}"))
         stack.enter_context(patch("secrets.token_urlsafe", lambda size: f"{next(self._drawn):0{size}}"))
         stack.enter_context(patch.dict("segjudge.server.accounts._SCRYPT", {"n": 2}))  # passwords take long on purpose
+        stack.enter_context(patch.object(uvicorn.Config, "configure_logging"))
         make_scorer = workers.JobScorer
         stack.enter_context(patch.object(workers, "JobScorer", lambda *words: _note_scorer(make_scorer, *words)))
         make_services, create_app = services.Services, server.create_app
@@ -171,6 +172,11 @@ class _World:
         paths = [path for path in (folder, *sorted(folder.iterdir())) if "-" not in path.name]
         modes = ", ".join(f"{path.name} {stat.S_IMODE(path.stat().st_mode):o}" for path in paths)
         print(f"runs at {port.getsockname()}, {modes}, {[signal.Signals(each).name for each in self.handlers]}")
+        config = ours.config
+        kinds = f"{config.http.__name__}, {config.ws}, {config.lifespan}, {config.log_level}, {config.access_log}, {config.server_header}"
+        print(
+            f"as {kinds}; ends within {config.timeout_graceful_shutdown} s, and what is idle after {config.timeout_keep_alive} s"
+        )
         ours.handle_exit(signal.SIGTERM, None)
         print(f"ends {ours.should_exit} {self.stopping()}")
         ours.should_exit = False

@@ -17,11 +17,12 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.platforms.evalai.bundle.bundle_source import read_phases, script_files
 from segjudge.server import report_pages, report_program
 from segjudge.server.models import Challenge, ChallengePhase, ChallengePhaseSplit, StoredFile, Submission
 from segjudge.server.report_pages import HOSTS, PageOrder
-from segjudge.server.report_program import LEVELS, STORED
+from segjudge.server.report_program import COMPARED, FULL, LEVELS, STORED
 from segjudge.server.submissions import SplitScores
 from segjudge.server.wire import Refusal
 from segjudge.system.processes import ExitCode
@@ -290,11 +291,46 @@ def _play_program(play: _Play, folder: Path) -> None:
         {"kind": "full", "script": "script.zip", "phase": "gone", "submission": "x", "truth": "y", "title": "T", "images": ""},
     ):  # fmt: skip
         play.note(f"{order['kind']}: {_ask_program(working, order)}")
-    scores = SimpleNamespace(page=lambda images, title: f"page with {images!r}, {title}")
-    full = {"kind": "full", "title": "T", "images": "pictures"}
-    with patch.object(report_program, "_score", lambda _order, name: scores if name == "submission" else None):
-        play.note(f"full: {_ask_program(working, full)}")
-    with patch.object(report_program, "_score", side_effect=SubmissionError("a problem")):
+    (working / "stored").write_text(json.dumps({"result": [{"lakes": {"Score": 0.5}}]}))
+    stored = _ask_program(working, {"kind": STORED, "result": "stored", "title": "T"})
+    play.note(f"a stored result: {stored[:17]} {re.findall('<title>.*?</title>', stored)}")
+
+    def page(images: str, title: str = "") -> str:
+        if images == "odd":
+            raise HostError("they are of something else")
+        return f"page with {images!r} {title}"
+
+    def prepare(path: str, phase: Any, truth: str) -> Any:
+        play.note(f"scores {path} as {phase.codename} on {truth}")
+        return SimpleNamespace(score_openly=lambda: SimpleNamespace(page=page))
+
+    def compare(methods: dict[str, Any], split: str) -> Any:
+        play.note(f"compares {[*methods]} on {split}")
+        return SimpleNamespace(page=page)
+
+    phase = read_phases((script_files((working / "script.zip").read_bytes()))["phases.py"], "phases.py")[1].codename
+    full = {
+        "kind": FULL,
+        "script": "script.zip",
+        "phase": phase,
+        "truth": "y",
+        "title": "T",
+        "images": "pictures",
+        "submission": "x",
+    }
+    sides = {f"{side}_name": f"method of {side}" for side in report_program.SIDES} | {
+        side: f"{side}.zip" for side in report_program.SIDES
+    }
+    with (
+        patch("segjudge.scoring.scores.prepare_phase", prepare),
+        patch("segjudge.analysis.comparison.compare", compare),
+    ):
+        for images in ("pictures", "odd"):
+            play.note(f"full: {_ask_program(working, {**full, 'images': images})}")
+            play.note(
+                f"compared: {_ask_program(working, {**full, **sides, 'kind': COMPARED, 'split': 'dev', 'images': images})}"
+            )
+    with patch("segjudge.scoring.scores.prepare_phase", side_effect=SubmissionError("a problem")):
         play.note(f"a problem: {_ask_program(working, full)}")
 
 

@@ -19,8 +19,10 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+import uvicorn
 from sqlalchemy.exc import IntegrityError, OperationalError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from uvicorn.server import ServerState
 
 from segjudge.server import api, background, server, store
 from segjudge.server.background import Background
@@ -39,6 +41,7 @@ def write_troubles(folder: Path) -> str:
     _play_bodies(lines)
     _play_faults(lines)
     _play_throttle(lines)
+    _play_connections(lines)
     (folder / "lakes.zip").write_bytes(bundle_of(config_of("Lakes")))
     with Stage(folder, folder / "lakes.zip", "dora") as stage:
         _play_outages(lines, stage)
@@ -206,6 +209,73 @@ def _play_throttle(lines: list[str]) -> None:
                     lines += [] if lines[-1] == line else [line]
             lines.append(f"{limit} of {'a user' if who else 'nobody'}: {taken} taken")
             throttle.check(SimpleNamespace(id=2), "here")  # type: ignore[arg-type]  # another
+
+
+def _play_connections(lines: list[str]) -> None:
+    """Connections on which requests begin, go on, end, or never come, and a clock that belongs to the test."""
+    lines.append("\n# Connections on which nothing comes\n")
+    head = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    for title, parts in {
+        "nothing": (), "a part of a head": (head[:9],), "a head in parts": (head[:9], head[9:]), "a request": (head,), "two requests": (head, None, head),
+        "an answer, and nothing more": (head, None), "no request": (b"\0\r\n\r\n",), "who leaves": (None,),
+    }.items():  # fmt: skip
+        lines += [title, *(f"  {line}" for line in asyncio.run(_connect(parts)))]
+
+
+async def _connect(parts: tuple[bytes | None, ...]) -> list[str]:
+    """Send parts; None lets an answer be written."""
+    lines: list[str] = []
+    timers: list[Any] = []
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    class Loop:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(asyncio.get_running_loop(), name)
+
+        def call_later(self, seconds: float, action: Callable[..., Any], *_words: Any) -> Any:
+            if action != protocol._close:  # of uvicorn's own
+                return SimpleNamespace(cancel=lambda: None)
+            lines.append(f"is to be closed in {seconds} s")
+            timers.append(SimpleNamespace(cancel=lambda: lines.append("is not to be closed")))
+            return timers[-1]
+
+    class Transport(asyncio.Transport):
+        closing = False
+
+        def get_extra_info(self, name: str, default: Any = None) -> Any:
+            return {"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)}.get(name, default)
+
+        def write(self, data: bytes | bytearray | memoryview) -> None:
+            lines.append(f"answers {bytes(data)[9:12].decode()}") if data.startswith(b"HTTP") else None
+
+        def close(self) -> None:
+            self.closing = True
+            lines.append("closes")
+
+        def is_closing(self) -> bool:
+            return self.closing
+
+    with patch.object(uvicorn.Config, "configure_logging"):
+        config = server.make_server_config(app)
+    config.load()
+    protocol = server._PromptProtocol(config, ServerState(), {}, Loop())  # type: ignore[arg-type]
+    protocol.connection_made(transport := Transport())
+    for part in parts:
+        if part is None:
+            for _ in range(4):
+                await asyncio.sleep(0)
+        else:
+            protocol.data_received(part)
+    for _ in range(4):
+        await asyncio.sleep(0)
+    if timers:
+        protocol._close()  # it comes although it was cancelled just now
+    if not transport.closing:
+        protocol.connection_lost(None)
+    return lines
 
 
 # ── outages ─────────────────────────────────────────────────────────────────
