@@ -1,0 +1,352 @@
+"""What scores, requests, figures and executors give or refuse, call by call, as one text.
+
+    python -m tests.scoring.score_calls
+
+writes it to `tests/scoring/score_calls.txt`, for changes that are meant: look at the difference.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import sys
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import segjudge
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
+from segjudge.families.truths import TruthSource, pack
+from segjudge.scoring import figures, notebook, scores, sharing
+from segjudge.scoring.parts import merge_parts
+from segjudge.system.errors import UsageError
+from tests.builders import label_zip
+from tests.calls import run_session
+
+FILE = Path(__file__).parent / "score_calls.txt"
+TRUTH = TruthSource("truth.zip")
+
+SESSION = """
+one = segjudge.score("sent.zip", "truth.zip", "davis2017")
+one
+one.metrics
+one.standard_errors
+list(one)
+len(one)
+"J-Mean" in one, "AP" in one
+one == segjudge.score("sent.zip", "truth.zip", "davis2017"), one == segjudge.score("sent.zip", "truth.zip", "davis2017", sequences=["cat"]), one == 3
+one.tables["sequences"]
+one.warnings, one.notes
+one.title, one.is_on_files, memory.title, memory.is_on_files
+memory.open_inputs()
+one.open_inputs().results, one.open_inputs().truth, sorted(one.open_inputs().scorers)
+one.table("sequences").to_dict("records")[1:3]
+list(one.table("objects")), one.objects.to_dict("records")[:1]
+one.table("nothing")
+one.frames.to_dict("records")[:3]
+one.categories
+one.kinds.to_dict("records")[:2]
+memory.kinds
+one.flat(), one.flat("eval/")
+two.metrics
+two.flat()
+two.choose_report().split
+two.choose_report("test").split
+two.choose_report("nothing")
+two.title
+one.interval("J&F-Mean")
+one.interval("J&F-Mean", 0.5)
+one.interval("J")
+one.interval("J&F-mean")
+one.interval("J&F-Mean", 1)
+one.interval("J&F-Mean", 0)
+one.interval("J&F-Mean", "a" * 99)
+few.interval("J&F-Mean")
+
+# requests
+ask(jobs=0)
+ask(jobs=-1)
+ask(jobs=True)
+ask(jobs=1.0)
+ask(jobs="all")
+ask(jobs=1).jobs, ask(jobs="auto").jobs, ask().jobs
+ask().strict, ask().split, ask().sequences
+prepared(ask(split="val"))
+prepared(ask(split="vall"))
+prepared(ask(sequences=["dog"]))
+prepared(ask(sequences=["dgo"]))
+prepared(ask(sequences=["a", "b"]))
+prepared(ask(results="packed.zip"))
+prepared(ask(results="nowhere.zip"))
+prepared(ask(truth=TruthSource("truth.zip", unseen="x")))
+prepared(ask(truth=TruthSource("truth.zip", categories="x")))
+prepared(ask(truth=TruthSource("packed.zip"), jobs=2))
+prepared(ask(truth=TruthSource("both.zip")))
+prepared(ask(truth=TruthSource("both.zip"), split="test"))
+prepared(ask(truth=TruthSource("both.zip"), split="tset"))
+scores.find_protocol("davis2017").name, scores.find_protocol(PROTOCOLS["lvos"]).name
+for_phase(PHASE)
+for_phase(PHASE, "val")
+for_phase(PHASE, "vla")
+for_phase(PHASE, "", ["dog"])
+for_phase(PHASE, "", ["gdo"])
+scores.read_names(None), scores.read_names(["b", "a", "b", 1, "1"]), scores.read_names(iter("ab")), scores.read_names(np.array(["x"]))
+scores.read_names("dog")
+scores.read_names(3)
+scores.read_names([])
+scores.read_names([True])
+scores.read_names(["a", 1.5])
+scores.read_names([None])
+
+# figures
+drawn(one.plot())
+drawn(one.plot("F-Mean"))
+drawn(two.plot("J-Mean", split="test"))
+one.plot("J-mean")
+one.plot("AP")
+drawn(many.plot())
+[figures.check_ending(f"a/b.{ending}") for ending in ("svg", "PNG", "pdf")]
+figures.check_ending("a/svg")
+figures.check_ending("a.jpg")
+figures.format_label("_a"), figures.format_label("a_")
+film(one)
+film(one, sequence="cat", frames=["00002", "00000"], errors=True, width=4)
+film(one, columns=2, sequence="dog")
+film(one, sequence="dgo")
+film(two, split="val", columns=1)
+film(memory)
+saved(one.plot(), "plot.svg"), saved(one.plot(), "plot.png")
+
+# the cell of a notebook
+notebook.is_quick(one, ""), notebook.is_quick(memory, "all"), notebook.is_quick(many, "all")
+notebook._sum_kinds(one, one.choose_report()), notebook._sum_kinds(memory, memory.choose_report())
+[[row["title"], [(frame, len(picture) > 200, picture.partition("/")[0]) for frame, picture in row["pictures"]]] for row in notebook.draw_worst({"mine": one, "theirs": one}, "val")]
+[row["title"] for row in notebook.draw_worst({"mine": one}, "", "cat")], notebook.draw_worst({"mine": memory}, ""), notebook.draw_worst({"mine": one}, "", "dgo")
+notebook.draw_worst({str(number): one for number in range(20)}, "val")
+
+# executors
+shared(Pool())
+shared(Pool(workers=3))
+shared(Pool(workers=3), jobs=2)
+shared(Pool(workers=0), jobs=2)
+shared(Pool(fails={1: 2}), jobs=2)
+shared(Pool(fails={2: 3}), jobs=3)
+shared(Pool(fails={2: 1}, error=BrokenExecutor("gone")), jobs=3)
+shared(Pool(fails={2: 1}, error=CancelledError()), jobs=3)
+shared(Pool(fails={1: 3}, error=ValueError("https://user:secret@host/x" + chr(10) + "more")), jobs=2)
+shared(Pool(refuses=RuntimeError("cannot schedule new futures after shutdown")), jobs=2)
+shared(Pool(), results="nowhere.zip", jobs=2)
+shared(Pool(), truth=TruthSource("nowhere"), jobs=2)
+shared(Pool(), sequences=["dgo"], jobs=2)
+shared(Pool(), protocol=changed, jobs=2)
+shared(3)
+shared(SimpleNamespace(get_executor=lambda pure: print(pure) or Pool(), nthreads=lambda: {"a": 2, "b": 1}))
+printed()
+absolute("sent.zip", "truth.zip", "s3://bucket/x", "")
+sharing.count_part("0.0", "run", None, 1, 1, 0)
+waited([7]), waited([None, None, 7])
+waited([None] * 30, [0] * 10)
+waited([None] * 30, [0] * 9 + [1] + [0] * 10)
+merge_parts([])
+connected(None)
+connected({}, False)
+connected({}, True)
+connected({}, OSError("<Client: no>: no route to tcp://user:secret@host" + chr(10) + "more"))
+"""
+
+
+class Pool(Executor):
+    """Does at once what it is given, as a pool of so many workers; some parts fail so many times."""
+
+    def __init__(
+        self,
+        workers: int = 0,
+        fails: dict[int, int] | None = None,
+        error: BaseException | None = None,
+        refuses: Exception | None = None,
+    ) -> None:
+        self._fails, self._error, self._refuses = dict(fails or {}), error or OSError("a disk"), refuses
+        self.calls: list[Any] = []
+        if workers:
+            self._max_workers = workers
+
+    def submit(self, work: Any, /, *words: Any, **_: Any) -> Future[Any]:
+        if self._refuses:
+            raise self._refuses
+        _, _, _, number, count, attempt = words
+        self.calls.append((number, count, attempt))
+        future: Future[Any] = Future()
+        if self._fails.get(number):
+            self._fails[number] -= 1
+            future.set_exception(self._error)
+        else:
+            future.set_result(work(*words))
+        return future
+
+
+def _share(
+    pool: Any,
+    results: str = "sent.zip",
+    protocol: Any = PROTOCOLS["davis2017"],
+    truth: Any = TRUTH,
+    **options: Any,
+) -> str:
+    said: list[Any] = []
+    try:
+        found: object = sharing.score_by_workers(
+            pool, scores.ScoreRequest(results, truth, protocol, **options), lambda *words: said.append(words)
+        )
+        found = found.metrics  # type: ignore[attr-defined]
+    except Exception as error:  # noqa: BLE001 - its sentence is what is held
+        found = f"{type(error).__name__}: {error}"
+    return f"{getattr(pool, 'calls', '')}\n{said}\n{found}"
+
+
+def _describe_figure(figure: Any) -> str:
+    (axes,) = figure.axes
+    bars = [round(float(bar.get_width()), 4) for bar in axes.patches[: len(axes.get_yticks())]]
+    lines = [[round(float(x), 4) for x in line.get_xdata()] for line in axes.lines]
+    spans = [
+        [round(float(x), 4) for x in (patch.get_x(), patch.get_x() + patch.get_width())]
+        for patch in axes.patches[len(bars) :]
+    ]
+    looks = [
+        (
+            round(float(patch.get_height()), 2),
+            patch.get_alpha(),
+            [round(float(share), 2) for share in patch.get_facecolor()],
+        )
+        for patch in (axes.patches[0], axes.patches[-1])
+    ]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    ends = axes.get_ylim()
+    return f"{figure.get_size_inches().tolist()} {axes.get_title()} / {axes.get_xlabel()}\n{dict(zip(names, bars, strict=True))}\n{lines} {spans} {looks} {ends[0] > ends[1]}"
+
+
+def _film(one: Any, **options: Any) -> str:
+    with mock.patch.object(figures, "save_figure") as save:
+        one.film("film.pdf", **options)
+    figure, path, dots = save.call_args[0]
+    cells = [[axes.get_title(), axes.get_ylabel(), axes.images[0].get_array().shape, axes.images[0].get_interpolation(), len(axes.collections),
+              [round(float(side), 2) for side in axes.get_position().bounds], any(spine.get_visible() for spine in axes.spines.values())]
+             for axes in figure.axes]  # fmt: skip
+    lines = [f"{path} {dots} {[round(float(side), 3) for side in figure.get_size_inches()]}", *map(str, cells)]
+    return "\n".join(lines)
+
+
+def _save(figure: Any, name: str) -> Any:
+    figures.save_figure(figure, name)
+    text = Path(name).read_bytes()
+    figures.save_figure(figure, name)
+    return Path(name).read_bytes() == text, b"dc:date" in text, b"Software" in text
+
+
+def _say_prepared(prepared: Any) -> Any:
+    rules = {
+        name: (scorer.rules.jobs, scorer.rules.strict, [*scorer.truth.item_names])
+        for name, scorer in prepared.scorers.items()
+    }
+    return prepared.results, prepared.truth, rules, prepared.notes, prepared.digests
+
+
+def _prepare_phase(phase: Phase, split: str = "", sequences: Any = None) -> Any:
+    found = scores.prepare_phase("sent.zip", phase, "both.zip", split, sequences)
+    return found.results, found.truth, {name: [*scorer.truth.item_names] for name, scorer in found.scorers.items()}
+
+
+def _wait(coming: list[Any], workers: list[int] | None = None) -> Any:
+    """Wait for a result of a queue that is empty so often, while there are so many workers."""
+    looks, patience = iter(workers or [1] * 99), list[float]()
+
+    def get(*, timeout: float) -> Any:
+        patience.append(timeout)
+        found = coming.pop(0)
+        if found is None:
+            raise queue.Empty
+        return found
+
+    try:
+        return sharing._wait_for_next(SimpleNamespace(get=get), lambda: next(looks)), patience[0], len(patience)  # type: ignore[arg-type]
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}", patience[0], len(patience)
+
+
+def _connect(module: Any, answer: Any = None) -> str:
+    said: list[Any] = []
+    client = SimpleNamespace(close=lambda: said.append("closed"))
+
+    async def look(address: str) -> bool:
+        said.append(address)
+        if isinstance(answer, Exception):
+            raise answer
+        return bool(answer)
+
+    made = (
+        module
+        if module is None
+        else SimpleNamespace(Client=lambda *words, **options: said.append((words, options)) or client)
+    )
+    with mock.patch.dict(sys.modules, {"distributed": made}), mock.patch.object(sharing, "_has_workers", look):
+        try:
+            with sharing.connect("tcp://user:secret@host:8786") as found:
+                said.append(found is client)
+        except UsageError as error:
+            said.append(f"UsageError: {error}")
+    return "\n".join(map(str, said))
+
+
+def _make_absolute(results: str, *truth: str) -> Any:
+    request = sharing._with_absolute_paths(
+        scores.ScoreRequest(
+            results, TruthSource(truth[0], unseen=truth[1], categories=truth[2]), PROTOCOLS["davis2017"]
+        )
+    )
+    return [
+        path.replace(os.getcwd(), "HERE")
+        for path in (request.results, request.truth.path, request.truth.unseen, request.truth.categories)
+    ]
+
+
+def write_calls() -> str:
+    truth = np.zeros((4, 24, 32), np.uint8)
+    truth[:, 4:16, 4:14] = 1
+    truth[1:, 10:20, 18:28] = 2
+    others = {"cat": truth, "dog": truth[:3, ::-1], "owl": truth[:, :, ::-1], "yak": np.where(truth == 2, 0, truth)}
+    sent = {name: np.roll(masks, number, 2) for number, (name, masks) in enumerate(others.items())}
+    few = {name: others[name] for name in ("cat",)}
+    first = segjudge.score_arrays(sent, others, "davis2017")
+    with mock.patch.object(sharing, "cores", return_value=3):
+        text = run_session(SETTING + SESSION.lstrip(), {
+            "segjudge": segjudge, "scores": scores, "figures": figures, "sharing": sharing, "notebook": notebook, "np": np, "TruthSource": TruthSource,
+            "PROTOCOLS": PROTOCOLS, "memory": first, "few": segjudge.score_arrays(few, few, "davis2017"), "Path": Path, "label_zip": label_zip, "TRUTH": others,
+            "SENT": sent, "pack": pack, "SimpleNamespace": SimpleNamespace, "Pool": Pool, "shared": _share, "drawn": _describe_figure, "film": _film,
+            "saved": _save, "prepared": lambda request: _say_prepared(scores.prepare(request)), "for_phase": _prepare_phase, "waited": _wait,
+            "connected": _connect, "absolute": _make_absolute, "merge_parts": merge_parts, "BrokenExecutor": BrokenExecutor, "CancelledError": CancelledError,
+            "many": segjudge.score_arrays(*({f"v{number:02d}": np.roll(truth, step * number, 2) for number in range(42)} for step in (0, 1)), "davis2017"),
+            "PHASE": Phase("dev", "both.zip", (PhaseSplit("val", "davis2017", ("J&F",)), PhaseSplit("test", "davis2017", ("J",)))),
+            "ask": lambda results="sent.zip", truth=TRUTH, **options: scores.ScoreRequest(results, truth, PROTOCOLS["davis2017"], **options),
+            "changed": scores.replace(PROTOCOLS["davis2017"], revision=99),
+        })  # fmt: skip
+    text = re.sub(r"a worker on \S+ has segjudge \S+,", "a worker on HOST has segjudge VERSION,", text)
+    return text.replace(os.getcwd(), "HERE")
+
+
+#: The files that the session reads.
+SETTING = """
+Path("truth.zip").write_bytes(label_zip(TRUTH)) and None
+Path("sent.zip").write_bytes(label_zip(SENT)) and None
+pack(TruthSource("truth.zip", "davis2017"), "packed.zip", split="val")
+pack(TruthSource("truth.zip", "davis2017"), "both.zip", split="val")
+pack(TruthSource("truth.zip", "davis2017"), "both.zip", split="test")
+two = segjudge.score("sent.zip", "both.zip", "davis2017")
+"""
+
+
+if __name__ == "__main__":
+    FILE.write_text(write_calls(), encoding="utf-8")
