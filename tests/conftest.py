@@ -58,7 +58,6 @@ KINDS = 12
 WHOLE = re.compile(r"house/|golden")
 #: Tests with another number: fewer where a case takes seconds.
 QUICK_CASES = {
-    "test_a_broken_list_of_jobs_is_a_sentence": 1,
     "test_a_challenge_passes_the_step_that_it_names_next": 1,
     "test_a_family_of_ours_keeps_its_promises": 20,
     "test_a_flood_of_words_fills_no_disk": 1,

@@ -165,7 +165,7 @@ _LATER = {
     "end_date": plain("2031-01-01 12:30:00+02:00"),
 }
 _ROW = FOREIGN["challenge_phase_splits"][0]
-_MINE: Config = {
+MINE: Config = {
     **{key: FOREIGN[key] for key in ("title", "description", "evaluation_details", "terms_and_conditions", "image")},
     "submission_guidelines": "text.html",
     "evaluation_script": "evaluation_script.zip",
@@ -186,17 +186,17 @@ _MINE: Config = {
     "dataset_splits": [{"id": 1, "name": "Val", "codename": "val"}, {"id": 2, "name": "Hard", "codename": "hard"}],
     "challenge_phase_splits": [_ROW],
 }
-_TWO = {
-    **_MINE,
+TWO = {
+    **MINE,
     "challenge_phases": [_PHASE, {**_PHASE, **_LATER}],
     "challenge_phase_splits": [_ROW, {**_ROW, "challenge_phase_id": 2}],
 }
 _BOTH = {
-    **_MINE,
+    **MINE,
     "challenge_phases": [{**_PHASE, "codename": "both"}],
     "challenge_phase_splits": [{**_ROW, "dataset_split_id": 2, "visibility": 1}, _ROW],
 }
-_TABLE = """from .scoring import Phase, PhaseSplit
+TABLE = """from .scoring import Phase, PhaseSplit
 
 LABELS = ("J-Decay", "J-Mean")
 VAL, HARD = PhaseSplit("val", "davis2017", LABELS), PhaseSplit("hard", "davis2017", LABELS, hidden=True)
@@ -213,37 +213,37 @@ _ASKED = [
 ]
 #: Challenges that become competitions, and the options.
 _COMPETITIONS: dict[str, tuple[Config, CodabenchOptions]] = {
-    "one phase": (_MINE, CodabenchOptions()),
-    "an image and a queue": (_TWO, CodabenchOptions(image="me/image", queue="q")),
-    "samples": (_MINE, CodabenchOptions(samples=True)),
-    "two phases that touch": (_TWO, CodabenchOptions()),
-    "two phases that overlap": (put(_TWO, "challenge_phases.1.start_date", plain("2029-01-01 00:00:00")), CodabenchOptions()),
-    "a phase that is not public": (put(_TWO, "challenge_phases.1.is_public", False), CodabenchOptions()),
+    "one phase": (MINE, CodabenchOptions()),
+    "an image and a queue": (TWO, CodabenchOptions(image="me/image", queue="q")),
+    "samples": (MINE, CodabenchOptions(samples=True)),
+    "two phases that touch": (TWO, CodabenchOptions()),
+    "two phases that overlap": (put(TWO, "challenge_phases.1.start_date", plain("2029-01-01 00:00:00")), CodabenchOptions()),
+    "a phase that is not public": (put(TWO, "challenge_phases.1.is_public", False), CodabenchOptions()),
     "phases in another order": (
-        put(_TWO, "challenge_phases", [{**_PHASE, **_LATER}, _PHASE]), CodabenchOptions()),
+        put(TWO, "challenge_phases", [{**_PHASE, **_LATER}, _PHASE]), CodabenchOptions()),
     "a hidden split": (_BOTH, CodabenchOptions()),
     "a hidden split that is kept": (_BOTH, CodabenchOptions(hidden=True)),
     "hidden splits alone": (put(_BOTH, "challenge_phase_splits", _BOTH["challenge_phase_splits"][:1]), CodabenchOptions()),
     "what Codabench cannot express": (
         {
-            **_MINE,
+            **MINE,
             "allowed_email_domains": ["a.org"], "enable_forum": False, "prizes": [{"rank": 2, "amount": "1EUR"}, {"rank": 1, "amount": "2EUR"}],
             "challenge_phases": [{**_PHASE, "submission_meta_attributes": _ASKED, "max_submissions_per_month": 9, "is_submission_public": True, "leaderboard_public": False}],
         },
         CodabenchOptions(),
     ),
-    "remote evaluation": ({**_MINE, "remote_evaluation": True}, CodabenchOptions()),
-    "code": ({**_MINE, "is_docker_based": True}, CodabenchOptions()),
-    "no annotation file": (put(_MINE, "challenge_phases.0.test_annotation_file", GONE), CodabenchOptions()),
-    "a long title": ({**_MINE, "title": "x" * 182}, CodabenchOptions()),
-    "a long name": (put(_MINE, "challenge_phases.0.name", "x" * 257), CodabenchOptions()),
-    "no codename": (put(_MINE, "challenge_phases.0.codename", GONE), CodabenchOptions()),
-    "no dates": (put(_MINE, "challenge_phases.0.start_date", GONE), CodabenchOptions()),
-    "a logo that is none": ({**_MINE, "image": "text.html"}, CodabenchOptions()),
-    "no logo": ({**_MINE, "image": None}, CodabenchOptions()),
-    "a logo that is wide": ({**_MINE, "image": "wide.png"}, CodabenchOptions()),
+    "remote evaluation": ({**MINE, "remote_evaluation": True}, CodabenchOptions()),
+    "code": ({**MINE, "is_docker_based": True}, CodabenchOptions()),
+    "no annotation file": (put(MINE, "challenge_phases.0.test_annotation_file", GONE), CodabenchOptions()),
+    "a long title": ({**MINE, "title": "x" * 182}, CodabenchOptions()),
+    "a long name": (put(MINE, "challenge_phases.0.name", "x" * 257), CodabenchOptions()),
+    "no codename": (put(MINE, "challenge_phases.0.codename", GONE), CodabenchOptions()),
+    "no dates": (put(MINE, "challenge_phases.0.start_date", GONE), CodabenchOptions()),
+    "a logo that is none": ({**MINE, "image": "text.html"}, CodabenchOptions()),
+    "no logo": ({**MINE, "image": None}, CodabenchOptions()),
+    "a logo that is wide": ({**MINE, "image": "wide.png"}, CodabenchOptions()),
 }  # fmt: skip
-_HTML = b"<h1>Text</h1>\n    <p>indented</p>\n"
+HTML = b"<h1>Text</h1>\n    <p>indented</p>\n"
 
 
 def _list_competitions() -> Iterator[str]:
@@ -261,8 +261,8 @@ def _list_competitions() -> Iterator[str]:
             main(words)
         os.rename(next(Path("mine/annotations").iterdir()), "mine/annotations/val.zip")
         wide = png(drawn("#" * 600, "." * 600))
-        written(Path("mine"), {"text.html": _HTML, "logo.png": FILES["logo.png"], "wide.png": wide})
-        written(Path("mine"), {"evaluation_script/phases.py": _TABLE, "examples/first/good.zip": zipped({"a": "b"})})
+        written(Path("mine"), {"text.html": HTML, "logo.png": FILES["logo.png"], "wide.png": wide})
+        written(Path("mine"), {"evaluation_script/phases.py": TABLE, "examples/first/good.zip": zipped({"a": "b"})})
         first: list[str] = []
         for number, (name, (config, options)) in enumerate(_COMPETITIONS.items()):
             Path("mine/challenge_config.yaml").write_bytes(write_yaml(config))

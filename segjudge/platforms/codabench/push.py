@@ -188,6 +188,8 @@ class CompetitionPush:
     def _state(self) -> dict[str, dict[str, Any]]:
         try:
             state: dict[str, dict[str, Any]] = json.loads(self._path.read_text(encoding="utf-8"))
+            if not isinstance(state, dict):
+                raise ValueError("it is no object of JSON")
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:

@@ -225,8 +225,7 @@ def _read(answer: requests.Response) -> bytes:
 
 def _wait(answer: _Answer) -> float | None:
     seconds = answer.headers.get("Retry-After", "")
-    is_number = seconds.isascii() and seconds.isdecimal() and len(seconds) < 9
-    return min(_LONGEST_WAIT, float(seconds)) if is_number else None
+    return min(_LONGEST_WAIT, float(seconds)) if seconds.isdecimal() and len(seconds) < 9 else None
 
 
 def _message(answer: _Answer, body: object, server: str) -> str:

@@ -37,8 +37,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
             annotations, submission = os.path.join(truth, task["annotations"]), _submission(source, task, temporary)
             metrics = _metrics(script.evaluate(annotations, submission, task["phase"]), task)
+        text = json.dumps(metrics, allow_nan=False)
         with open(os.path.join(target, "metrics.json"), "w", encoding="utf-8") as file:
-            json.dump(metrics, file, allow_nan=False)
+            file.write(text)
     except Exception as error:  # noqa: BLE001 - the last line is read by a participant
         text = str(error)
         if type(error).__name__ not in ("SubmissionError", "HostError"):

@@ -11,9 +11,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
+from segjudge.platforms.codabench import opened_competition, pitfalls
 from segjudge.platforms.codabench.check import check
 from segjudge.system.errors import UsageError
 from tests.builders import drawn, png, written, zipped
@@ -326,6 +328,26 @@ def _look_at_zips() -> dict[str, list[str]]:
     return said
 
 
+def _look_at_limits() -> dict[str, list[str]]:
+    """What is said at each limit, and one below it."""
+    solutions = [
+        {"index": index, "tasks": [0], "path": path} for index, path in enumerate(("truth.zip", "folder", "odd.zip"))
+    ]
+    whole = {"competition.yaml": write_yaml({**CONFIG, "solutions": solutions}), **FILES}
+    Path("c.zip").write_bytes(zipped(whole))
+    limits = [
+        (pitfalls, "_LARGE", Path("c.zip").stat().st_size),
+        (pitfalls, "_LARGE_SOLUTIONS", len(FILES["truth.zip"]) + len(FILES["odd.zip"])),
+        (opened_competition, "_UNPACKED_BYTES", sum(map(len, whole.values()))),
+    ]
+    said = {}
+    for module, name, limit in limits:
+        for value in (limit, limit - 1):
+            with mock.patch.object(module, name, value):
+                said[f"{name} {'of so much' if value == limit else 'of one less'}"] = [*map(show, check("c.zip"))]
+    return said
+
+
 def write_text() -> str:
     with new_folder() as folder:
         Path("c").mkdir()
@@ -338,6 +360,7 @@ def write_text() -> str:
         notes.append(note("texts of the YAML", {name: _look(text) for name, text in _TEXTS.items()}))
         notes.append(note("other files", {name: _look(CONFIG, files) for name, files in _FILES.items()}))
         notes.append(note("zips", _look_at_zips()))
+        notes.append(note("limits", _look_at_limits()))
     return "".join(notes).replace(str(folder), "FOLDER")
 
 

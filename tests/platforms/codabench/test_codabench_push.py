@@ -12,7 +12,7 @@ import pytest
 from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.codabench import push
-from segjudge.platforms.codabench.push import CodabenchAccount, CompetitionPush, NotUnpackedError
+from segjudge.platforms.codabench.push import CodabenchAccount, CompetitionPush
 from tests.codabench_server import TOKEN, CodabenchServer, codabench_server
 from tests.demo_challenge import CODENAMES
 
@@ -37,77 +37,6 @@ def bundle(tmp_path: Path) -> Path:
 
 def uploader(server: CodabenchServer, root: Path) -> CompetitionPush:
     return CompetitionPush(CodabenchAccount(server.address, TOKEN), str(root))
-
-
-def test_a_bundle_is_uploaded_and_its_outcome_waited_for(server: CodabenchServer, bundle: Path, tmp_path: Path) -> None:
-    server.looks = 3
-    uploads = uploader(server, tmp_path)
-    done = uploads.wait_for_outcome("dev.zip", uploads.upload("dev.zip", str(bundle)))
-    assert done.number == 101
-    (data_set,) = server.data_sets.values()
-    assert data_set["type"] == "competition_bundle"
-    assert data_set["bytes"] == b"the bytes of a bundle"
-    assert data_set["file_size"] == len(data_set["bytes"])
-    assert [call[:2] for call in server.calls].count(("GET", "/api/competitions/1/creation_status/")) == 4
-
-
-def test_the_token_does_not_go_to_the_storage(server: CodabenchServer, bundle: Path, tmp_path: Path) -> None:
-    uploader(server, tmp_path).upload("dev.zip", str(bundle))
-    assert [token for _, path, token in server.calls if path.startswith("/storage/")] == [""]
-
-
-def test_what_was_pushed_is_remembered_until_it_is_deleted_there(
-    server: CodabenchServer, bundle: Path, tmp_path: Path
-) -> None:
-    uploads = uploader(server, tmp_path)
-    done = uploads.wait_for_outcome("dev.zip", uploads.upload("dev.zip", str(bundle)))
-    assert uploader(server, tmp_path).find_last_upload("dev.zip") == done
-    server.competitions.clear()
-    assert uploader(server, tmp_path).find_last_upload("dev.zip") is None
-
-
-def test_servers_are_remembered_apart(server: CodabenchServer, bundle: Path, tmp_path: Path) -> None:
-    uploader(server, tmp_path).upload("dev.zip", str(bundle))
-    elsewhere = CompetitionPush(CodabenchAccount("https://codabench.example", TOKEN), str(tmp_path))
-    assert elsewhere.find_last_upload("dev.zip") is None
-
-
-def test_an_upload_is_remembered_before_its_outcome(server: CodabenchServer, bundle: Path, tmp_path: Path) -> None:
-    server.looks = 10_000
-    uploads = uploader(server, tmp_path)
-    pushed = uploads.upload("dev.zip", str(bundle))
-    with pytest.raises(HostError, match="still unpacks upload 1"):
-        uploads.wait_for_outcome("dev.zip", pushed, patience=0.1)
-    assert uploader(server, tmp_path).find_last_upload("dev.zip") == pushed
-
-
-def test_a_refusal_comes_in_codabenchs_words_and_is_not_remembered(
-    server: CodabenchServer, bundle: Path, tmp_path: Path
-) -> None:
-    server.refusal = "Unable to find image: logo.png"
-    uploads = uploader(server, tmp_path)
-    pushed = uploads.upload("dev.zip", str(bundle))
-    with pytest.raises(NotUnpackedError, match="Unable to find image"):
-        uploads.wait_for_outcome("dev.zip", pushed)
-    assert uploads.find_last_upload("dev.zip") is None
-
-
-@pytest.mark.parametrize("status", [300, 307, 403, 500])
-def test_a_storage_that_refuses_ends_the_push_before_a_competition(
-    server: CodabenchServer, bundle: Path, tmp_path: Path, status: int
-) -> None:
-    server.storage_status = status
-    with pytest.raises(HostError, match=rf"the storage refuses the bundle \({status}: .*nothing was created"):
-        uploader(server, tmp_path).upload("dev.zip", str(bundle))
-    assert server.uploads == []
-
-
-def test_a_token_is_got_by_name_and_password(server: CodabenchServer) -> None:
-    found = {"CODABENCH_HOST": server.address, "CODABENCH_USERNAME": "host", "CODABENCH_PASSWORD": "secret"}
-    assert CodabenchAccount.read(found, "/no/such/file").token == TOKEN
-    with pytest.raises(HostError, match="Unable to log in"):
-        CodabenchAccount.read({**found, "CODABENCH_PASSWORD": "wrong"}, "/no/such/file")
-    assert server.calls == [("POST", "/api/api-token-auth/", "")] * 2, "not even an empty header"
 
 
 @pytest.mark.long
@@ -136,11 +65,6 @@ def test_a_wrong_token_is_said_without_showing_it(server: CodabenchServer, bundl
     with pytest.raises(HostError, match="Your token is wrong") as raised:
         uploads.upload("dev.zip", str(bundle))
     assert "verysecret" not in str(raised.value)
-
-
-def test_no_token_goes_over_http_to_another_machine() -> None:
-    with pytest.raises(HostError, match="over https only"):
-        CodabenchAccount.read({"CODABENCH_HOST": "http://codabench.example", "CODABENCH_TOKEN": TOKEN}, "/no/such/file")
 
 
 @pytest.fixture

@@ -8,22 +8,27 @@ writes it to `tests/golden/api_calls.txt`, for changes that are meant to be seen
 from __future__ import annotations
 
 import contextlib
+import email.utils
 import http.server
 import json
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai import client as clients
 from segjudge.platforms.evalai import rows
 from segjudge.platforms.evalai.boards import fetch_boards
 from segjudge.platforms.evalai.bundle.push import ChallengePush, RejectedError
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import ApiError, Client, EvalAISettings, Jobs, QueueMessage, is_safe_for_token
+from segjudge.system import network
 from tests.builders import zipped
 from tests.platforms.damages import GOLDEN, new_folder, show, write_yaml
 
@@ -39,7 +44,7 @@ def says(body: Any, status: int = 200, **headers: str) -> Answer:
     return status, body, headers
 
 
-class _Server:
+class Server:
     """Answers each request with the next of its answers, the last one again and again, and notes what is asked."""
 
     def __init__(self) -> None:
@@ -60,7 +65,7 @@ class _Server:
                 played.asked.append(f"{self.command} {self.path} {said} ({who})".replace("  ", " "))
                 status, given, headers = played.answers.pop(0) if len(played.answers) > 1 else played.answers[0]
                 data = given if isinstance(given, bytes) else json.dumps(given).encode()
-                self.send_response(status)
+                self.send_response_only(status)  # which says no date
                 for name, value in {"Content_Type": "application/json", **headers}.items():
                     self.send_header(name.replace("_", "-"), value)
                 self.send_header("Content-Length", str(len(data)))
@@ -275,6 +280,8 @@ _FILE_TEXT = "# mine\nexport EVALAI_TOKEN = 'token-of-the-file'\nEVALAI_HOST_TEA
 _ADDRESSES = (
     *("https://eval.ai", "http://eval.ai", "http://127.0.0.1:8", "http://localhost", "http://[::1]:8", "http://[::1"),
     *("ftp://localhost", "https://", "https://me@eval.ai", "localhost"),
+    *("http://127.0.0.1.evil.example", "http://localhost.evil.example", "http://localhost@evil.example"),
+    *("http://127.0.0.1:80@evil.example", "https://eval.ai@evil.example", "http://", "HTTPS://eval.ai"),
 )
 _LABELS = {"dev": ["score", "loss"]}
 _ENTRY = {"split": "dev", "accuracies": {"score": 1, "loss": 0.5}}
@@ -344,7 +351,7 @@ _PLACES: list[list[Answer]] = [
 ]
 
 
-def _list_jobs(server: _Server) -> Iterator[str]:
+def _list_jobs(server: Server) -> Iterator[str]:
     for name, (ask, answers) in _JOBS.items():
         for interrupted in (False, True) if name == "delete: never" else (False,):
             server.answers, server.asked, pauses = [*answers], [], list[float]()
@@ -361,7 +368,7 @@ def _list_jobs(server: _Server) -> Iterator[str]:
             yield f"    {len(server.asked)} calls, {len(pauses)} pauses{long}"
 
 
-def _list_pushes(server: _Server) -> Iterator[str]:
+def _list_pushes(server: Server) -> Iterator[str]:
     Path("b.zip").write_bytes(zipped({"challenge_config.yaml": write_yaml(CONFIG), **FILES}))
     for name, (ask, answers) in _PUSHES.items():
         server.answers, server.asked = [*answers], []
@@ -374,7 +381,7 @@ def _list_pushes(server: _Server) -> Iterator[str]:
         yield from (f"    {show(problem)}" for problem in RejectedError({"error": sentence}).locate("b.zip"))
 
 
-def _list_calls(server: _Server) -> Iterator[str]:
+def _list_calls(server: Server) -> Iterator[str]:
     for name, answer in _ANSWERS.items():
         server.answers, server.asked = [answer], []
         said = _try(lambda: Client(server.address + "/", TOKEN).call("GET", "/api/{a}", {"a": 1}))
@@ -383,7 +390,7 @@ def _list_calls(server: _Server) -> Iterator[str]:
     server.answers = [says([1])]
     Client(server.address, "").call("POST", "/api/", data={"a": "b"})
     yield f"nobody asks: {server.asked}"
-    closed = _Server()
+    closed = Server()
     closed.close()
     yield f"nobody answers: {_try(lambda: Client(closed.address, TOKEN).call('GET', '/api/')).replace(closed.address, 'CLOSED')}"
     pages = [says({"results": [{"a": 1}, 7], "next": "x"}), says({"results": [{"b": 2}], "next": None})]
@@ -394,6 +401,92 @@ def _list_calls(server: _Server) -> Iterator[str]:
     }.items():
         server.answers, server.asked = answers, []
         yield f"{name}: {_try(lambda: Client(server.address, TOKEN).fetch_rows('/api/'))} {len(server.asked)} calls"
+
+
+#: What a client's limits are set to, and what is answered then.
+_BOUNDS: list[tuple[str, int, Answer]] = [
+    ("_ANSWER_BYTES", 8, says({"a": 1})),
+    ("_ANSWER_BYTES", 7, says({"a": 1})),
+    ("_REFUSAL_BYTES", 1 << 16, says({"a": "x" * (1 << 16)}, 400)),
+    *(("_REFUSAL_BYTES", (1 << 16) - 1, says({"a": "x" * (1 << 16)}, status)) for status in (400, 300, 299)),
+    ("_ANSWER_BYTES", 7, says({"a": 1}, 400)),
+    ("_SMALL", 40, says([[{"a": 1}], 2, 3, 4, 5, 6, 7, 8, 90000])),
+    ("_SMALL", 39, says([[{"a": 1}], 2, 3, 4, 5, 6, 7, 8, 90000])),
+    ("_SMALL", 1, says({"a": "x" * 7})),
+    ("_SMALL", 1, says({"a": "x" * 6})),
+    ("_MESSAGE_LENGTH", 3, says({"error": "four"}, 400)),
+    *(
+        ("_SMALL", 1 << 20, says({"error": "x"}, 429, Retry_After=wait))
+        for wait in ("119", "12345678", "0", "", "-1", "7.5", "²")
+    ),
+]
+_MESSAGES: list[Any] = [{"submission_pk": 3}, {"submission_pk": "4"}, {"submission_pk": None}, {}, [3], 3]
+
+
+def _list_clients(server: Server) -> Iterator[str]:
+    """How a client watches its calls, what it learns of the server's clock, and where its limits are."""
+    for name, limit, answer in _BOUNDS:
+        server.answers = [answer]
+        with mock.patch.object(clients, name, limit):
+            said = _try(lambda: Client(server.address, TOKEN).call("GET", "/"))
+        yield re.sub("x{40,}", lambda run: f"{len(run[0])} x", f"{name} of {limit}, {answer}: {said}")
+    noted = list[str]()
+    client = Client(
+        server.address,
+        TOKEN,
+        lambda urgent: noted.append(f"before {urgent}"),
+        lambda urgent: noted.append(f"meanwhile {urgent}"),
+    )
+
+    def exchange(work: Callable[[Any], Any], watch: Callable[[], None]) -> Any:
+        watch()
+        return network.exchange(work, lambda: None)
+
+    def with_deadline(seconds: float, watch: Callable[[], None]) -> Callable[[], None]:
+        noted.append(f"within {seconds:g} s")
+        return watch
+
+    def ahead() -> str:
+        return f"{int(round(client.now() - time.time(), -1))} s ahead, has answered: {abs(client.answered_at - time.time()) < 60}"
+
+    server.answers = [says([])]
+    with mock.patch.multiple(clients, exchange=exchange, with_deadline=with_deadline):
+        client.call("GET", "/")
+        client.call("GET", "/", urgent=False, timeout=(1.0, 2.0))
+    yield f"a call is watched: {noted}"
+    client = Client(server.address, TOKEN)
+    yield f"a clock before any answer: {ahead()}"
+    for title, hours, status in [
+        ("refused", 9, 400), ("one", 1, 200), ("two", 3, 200), ("odd", None, 200), ("three", 2, 200), ("four", 5, 200),
+        ("five", 5, 200), ("six", 5, 200),
+    ]:  # fmt: skip
+        date = "yesterday" if hours is None else email.utils.formatdate(time.time() + 3600 * hours, usegmt=True)
+        server.answers = [says({"id": 1}, status, Date=date)]
+        _try(lambda: client.call("GET", "/"))
+        yield f"a clock after {title}: {ahead()}"
+
+    def stop(urgent: bool) -> None:
+        raise network.StoppedError
+
+    def wait(work: Callable[[Any], Any], watch: Callable[[], None]) -> Any:
+        watch()
+
+    with mock.patch.object(clients, "exchange", wait):
+        yield f"asked to stop: {_try(lambda: Client(server.address, TOKEN, watch=stop).call('GET', '/'))}"
+    with mock.patch.object(clients, "_PAGES", 4):
+        server.answers, server.asked = [says({"results": [{"a": 1}], "next": "x"})], []
+        yield f"pages without an end: {_try(lambda: Client(server.address, TOKEN).fetch_rows('/api/', {}))} {server.asked}"
+    yield from (f"a message about {body}: {QueueMessage(body, 'h').submission}" for body in _MESSAGES)
+    yield from (
+        f"a plain token {token!r}: {clients.is_plain_token(token)}" for token in ("a-1_b", "a b", "é", "a\n", "")
+    )
+    yield from (
+        f"the address {text!r}: {clients.read_address({'KEY': text}, 'KEY', '')}"
+        for text in (" a.org/x// ", "http://a/", "a:80")
+    )
+    yield f"the default address: {clients.read_address({}, 'KEY', 'https://a.org')}"
+    with mock.patch.dict(os.environ, {"EVALAI_HOST": "me.org"}):
+        yield f"the server: {clients.server_address()}"
 
 
 def _list_values() -> Iterator[str]:
@@ -419,7 +512,7 @@ def _list_values() -> Iterator[str]:
         yield f"the largest {label} first: {[rows.is_descending(_SCHEMA, label, row) for row in (True, False, None)]}"
 
 
-def _list_boards(server: _Server) -> Iterator[str]:
+def _list_boards(server: Server) -> Iterator[str]:
     for answers in _PLACES:
         server.answers, server.asked = [*answers], []
         title, boards = fetch_boards(Client(server.address, ""), 9)
@@ -432,9 +525,10 @@ def _list_boards(server: _Server) -> Iterator[str]:
 
 
 def write_text() -> str:
-    with new_folder(), contextlib.closing(_Server()) as server:
+    with new_folder(), contextlib.closing(Server()) as server:
         parts = {
             "calls": _list_calls(server),
+            "a client": _list_clients(server),
             "a worker's calls": _list_jobs(server),
             "a push": _list_pushes(server),
             "leaderboards": _list_boards(server),

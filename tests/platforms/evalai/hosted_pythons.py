@@ -232,6 +232,8 @@ def _list_interpreters() -> Iterator[str]:
         for name, text in _NAMED.items():
             path = _make_python(folder, f"named/{name.replace(' ', '-').replace(',', '')}", _answer(text))
             yield f"{name}: {_try_open(path, folder)}"
+        for name, text in (("of nobody", "#!/nowhere/at/all\n"), ("no program", "not a program")):
+            yield f"{name}: {_try_open(_make_python(folder, f'named/{name[-7:].strip()}', text), folder)}"
         os.symlink("named/good-without-a-path", "my-link")
         os.symlink("../my-link", "named/link")
         os.symlink("loop", "loop")

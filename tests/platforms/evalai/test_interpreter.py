@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from segjudge.platforms.evalai.hosted_worker import interpreter
-from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from tests.builders import ROOT
 
 # ── the command line ────────────────────────────────────────────────────────
@@ -49,21 +47,11 @@ def shim(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("command", ["run", "rehearse"])
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("#!/bin/sh\necho 'pyenv: python3.9: command not found' >&2\necho 'more' >&2\nexit 127\n",
-         "does not run (pyenv: python3.9: command not found)"),
-        ("#!/nowhere/at/all\n", "does not run (No such file or directory)"),
-        ("not a program", "does not run ("),
-        ("#!/bin/sh\necho hello\n", "does not answer as Python does"),
-    ],
-    ids=["pyenv", "interpreter", "no-program", "other"],
-)  # fmt: skip
-def test_an_interpreter_that_does_not_run_is_said(tmp_path: Path, command: str, text: str, words: str) -> None:
+def test_an_interpreter_that_does_not_run_is_said(tmp_path: Path, command: str) -> None:
+    text = "#!/bin/sh\necho 'pyenv: python3.9: command not found' >&2\necho 'more' >&2\nexit 127\n"
     done = segjudge(command, "--python", str(shim(tmp_path, text)))
     assert done.returncode == 3
-    assert words in done.stderr
+    assert "does not run (pyenv: python3.9: command not found)" in done.stderr
     assert "Traceback" not in done.stderr
     assert "EvalAI" not in done.stderr
 
@@ -77,30 +65,3 @@ def test_run_takes_an_interpreter_by_relative_path_by_name_and_by_shim(tmp_path:
         done = segjudge("run", "--python", named, folder=tmp_path, PATH=path)
         assert done.returncode == 0, done.stderr + done.stdout
         assert "finished" in done.stdout
-
-
-def test_run_finds_what_run_sh_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SEGJUDGE_WORKER_PYTHON", raising=False)
-    prepared = tmp_path / ".venv-worker/bin"
-    prepared.mkdir(parents=True)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / ".venv-worker")], check=True)
-    found = Interpreter.for_worker(None, str(tmp_path))
-    assert found.path == str(prepared / "python")
-    assert str(tmp_path / ".venv-worker") in found.folders
-
-
-@pytest.mark.parametrize("numpy", [True, False])
-def test_the_paths_interpreter_of_the_workers_version_is_taken_where_it_has_numpy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numpy: bool
-) -> None:
-    monkeypatch.delenv("SEGJUDGE_WORKER_PYTHON", raising=False)
-    monkeypatch.setattr(interpreter, "IMPORT_ROOT", str(tmp_path))
-    (tmp_path / "bin").mkdir()
-    refused = "" if numpy else 'case "$*" in *"import numpy"*) exit 1;; esac\n'
-    shim(tmp_path / "bin", f'#!/bin/sh\n{refused}exec {sys.executable} "$@"\n')
-    opened: list[str] = []
-    real = Interpreter.open
-    monkeypatch.setattr(Interpreter, "open", lambda name: opened.append(name) or real(name))
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
-    Interpreter.for_worker(None, str(tmp_path))
-    assert opened == [str(tmp_path / "bin/python3.9") if numpy else sys.executable]

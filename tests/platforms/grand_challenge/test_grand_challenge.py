@@ -98,30 +98,6 @@ def test_what_the_jobs_of_an_algorithm_wrote_is_one_submission(methods: Path, fo
     assert metrics["dev"]["J&F-Mean"] == segjudge.score(sample, ANNOTATIONS, "davis2017").metrics["dev"]["J&F-Mean"]
 
 
-@pytest.mark.parametrize(
-    ("pk", "place"), [("..", "../truth/sequences-dev.zip"), ("job", "../../../truth/sequences-dev.zip")]
-)
-def test_a_list_of_jobs_leads_to_nothing_outside_the_submission(
-    pk: str, place: str, methods: Path, folders: Path
-) -> None:
-    jobs(folders, [{}], ["job"])
-    listed = [{"pk": pk, "outputs": [{"socket": {"relative_path": place}}]}]
-    (folders / "input/predictions.json").write_text(json.dumps(listed))
-
-    done = run(methods / "sequences-dev", folders)
-
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("The algorithm has to write one JSON file in each job")
-
-
-@pytest.mark.parametrize("listed", [[{"outputs": 1}], [{"outputs": [{}]}], [{"outputs": [{"socket": {}}]}]])
-def test_a_broken_list_of_jobs_is_a_sentence(listed: Any, methods: Path, folders: Path) -> None:
-    (folders / "input/predictions.json").write_text(json.dumps(listed))
-    done = run(methods / "sequences-dev", folders)
-    assert done.returncode == 1
-    assert "is not a list of jobs" in done.stderr.splitlines()[-1]
-
-
 def test_the_last_line_is_for_the_participant(methods: Path, folders: Path) -> None:
     (folders / "input/mine.zip").write_bytes(b"no zip")
     done = run(methods / "sequences-dev", folders)
@@ -149,29 +125,3 @@ def test_the_image_holds_the_scorers_and_not_the_truth(methods: Path) -> None:
         assert names == {"Dockerfile", ".dockerignore", "evaluate.py", "task.json", "evaluation_script"}
         with tarfile.open(fileobj=io.BytesIO((folder / "ground_truth.tar.gz").read_bytes())) as archive:
             assert archive.getnames() == [f"{phase}.zip"]
-
-
-def test_a_hidden_split_is_left_out_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mine = tmp_path / "mine"
-    assert (
-        main(["new", str(mine), "--protocol", "davis2017", "--truth", str(ROOT / "annotations/sequences-test.zip")])
-        == 0
-    )
-    phases = mine / "evaluation_script/phases.py"
-    phases.write_text(
-        phases.read_text().replace('"test-hard", "davis2017", LABELS', '"test-hard", "davis2017", LABELS, hidden=True')
-    )
-
-    assert main(["build", "--platform", "grand-challenge", "--bundle", str(mine)]) == 0
-
-    assert "test-hard is hidden, and left out" in capsys.readouterr().err
-    settings = json.loads((mine / "dist/grand-challenge/all/phase-settings.json").read_text())
-    assert "test-hard" not in json.dumps(settings)
-    assert json.loads((mine / "dist/grand-challenge/all/task.json").read_text())["keys"] == {"test": "test"}
-
-
-def test_other_folders_are_not_written_over(tmp_path: Path) -> None:
-    (tmp_path / "sequences-dev").mkdir()
-    (tmp_path / "sequences-dev/thesis.tex").write_text("years")
-    assert main(["build", "--platform", "grand-challenge", "--out", str(tmp_path), "--bundle", str(ROOT)]) == 2
-    assert (tmp_path / "sequences-dev/thesis.tex").read_text() == "years"

@@ -1,0 +1,419 @@
+"""What bundles for EvalAI hold and how large they may be, and what trials say of their samples, as one text.
+
+    python -m tests.platforms.evalai.opened_bundles
+
+writes it to `tests/golden/opened_bundles.txt`, for changes that are meant to be seen: look at the difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import yaml
+
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle import bundle_source, opened_bundle, problems, trial, yaml_lines
+from segjudge.platforms.evalai.bundle.fields import FieldError
+from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
+from segjudge.platforms.evalai.bundle.trial import SubmissionOutcome
+from segjudge.platforms.evalai.hosted_worker.process import DiedError, UnloadableError
+from tests.builders import written, zipped
+from tests.calls import run_calls
+from tests.platforms.damages import GOLDEN, change, new_folder, put, show, write_yaml
+
+from .damaged_bundles import CONFIG, FILES
+
+FILE = GOLDEN / "opened_bundles.txt"
+
+# ── YAML ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_YAML = r"""
+read("a: 2026-01-02 03:04:05")
+read("a: 2026-01-02")
+read("a: 2026-01-02 03:04:05 +02:30")
+read("a: 2026-01-02T03:04:05.5-2")
+read("a: 2026-01-02T03:04:05Z")
+read("a: 2026-01-02 03:04:05 +99:99")
+read("")
+read("7")
+read("a: &x [1]\nb: *x")
+read("a: &x {b: *x}")
+read("[" * 3000)
+with_nodes(4, "[a, b, c]")
+with_nodes(3, "[a, b, c]")
+with_nodes(9, "a: &x [b, c]\nd: [*x]")
+with_nodes(10, "a: &x [b, c]\nd: [*x]")
+with_nodes(5, "a: &x {b: *x}")
+lines = read_lines("a: 1\nb:\n  - c: 2\n    d: 2026-01-02 03:04:05Z\n  - text\n  - c: 3\n    c: 4\na: 5\n")
+lines.duplicate_keys
+lines.location("a")
+lines.location("b[0].d")
+lines.location("b[1].c")
+lines.location("b[2].c")
+lines.location("b[0].odd")
+lines.location("b[0].c.odd")
+lines.location("odd")
+lines.location("title")
+lines.location("title[3].x")
+lines.has_time_zone("b[0].d")
+lines.has_time_zone("b[0].c")
+lines.has_time_zone("b")
+lines.has_time_zone("odd")
+read_lines("").location("title")
+"""
+
+
+def _read_with_nodes(nodes: int, text: str) -> object:
+    yaml_lines._parse.cache_clear()
+    with mock.patch.object(yaml_lines, "_NODES", nodes):
+        return yaml_lines.read_yaml("c.yaml", text.encode())[0]
+
+
+def _read(text: str) -> object:
+    try:
+        return yaml_lines.read_yaml("c.yaml", text.encode())[0]
+    except yaml.YAMLError as error:
+        return show(yaml_lines.yaml_problem("c.yaml", error))
+
+
+def _list_yaml() -> Iterator[str]:
+    names = {
+        "read": _read, "with_nodes": _read_with_nodes,
+        "read_lines": lambda text: yaml_lines.read_yaml("c.yaml", text.encode())[1],
+    }  # fmt: skip
+    yield run_calls(_YAML.lstrip(), names).rstrip("\n")
+
+
+# ── bundles ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_OURS = {"phases.py": "", "scoring/phase.py": "", "runner/guard.py": "", "data.txt": "x"}
+#: What is otherwise in a bundle, and its config.
+_BUNDLES: dict[str, tuple[dict[str, Any], Any]] = {
+    "as it should be": ({"./folder/../a.txt": b"12", "empty/": b""}, CONFIG),
+    "our scorers": ({"script.zip": zipped(_OURS)}, CONFIG),
+    "a script that is not there": ({"script.zip": None}, CONFIG),
+    "a script that is no zip": ({"script.zip": b"odd"}, CONFIG),
+    "a script that has no path": ({}, put(CONFIG, "evaluation_script", ["script.zip"])),
+    "remote evaluation": ({}, put(CONFIG, "remote_evaluation", "yes")),
+    "code": ({}, put(CONFIG, "is_docker_based", True)),
+    "code on a fixed dataset": ({}, change(CONFIG, ("is_docker_based", 1), ("is_static_dataset_code_upload", True))),
+}
+_LIMITS = ("_MEMBERS", "_TEXT_BYTES", "_UNPACKED_BYTES", "_NAME_BYTES", "_CHUNK_BYTES", "UPLOAD_BYTES")
+
+
+def _try_open(**how: Any) -> str:
+    try:
+        Bundle("b.zip", **how).__exit__()
+    except BundleRefusedError as error:
+        return show(error.problem)
+    return "is taken"
+
+
+def _list_bundles() -> Iterator[str]:
+    with new_folder():
+        for name, (files, config) in _BUNDLES.items():
+            content = {"challenge_config.yaml": write_yaml(config), **FILES, **files}
+            Path("b.zip").write_bytes(zipped({key: data for key, data in content.items() if data is not None}))
+            with Bundle("b.zip") as bundle:
+                yield f"{name}: {sorted(bundle.script)}, foreign: {bundle.is_foreign}, elsewhere: {bundle.is_evaluated_elsewhere}"
+                if name == "as it should be":
+                    yield f"    {sorted(bundle.names - FILES.keys())} of {bundle.listed_names[-2:]}"
+                    paths = ("text.html", "./x/../text.html", "folder/a.txt", "a.txt", "folder", 7)
+                    yield f"    has {[path for path in paths if bundle.has(path)]}"
+                    yield f"    {bundle.read('./text.html')!r} of {bundle.size('./text.html')} bytes"
+
+
+def _list_limits() -> Iterator[str]:
+    """What is taken at each limit, and one below it."""
+    with new_folder():
+        files = {
+            "challenge_config.yaml": b"{}",
+            "a.html": b"x" * 90,
+            "b.yml": b"x" * 80,
+            "c" * 30: b"x" * 200,
+            "d/": b"",
+        }
+        Path("b.zip").write_bytes(zipped(files, method=zipfile.ZIP_STORED))
+        size = os.path.getsize("b.zip")
+        most = {
+            "_MEMBERS": 5,
+            "_TEXT_BYTES": 90,
+            "_UNPACKED_BYTES": 372,
+            "_NAME_BYTES": 30,
+            "_CHUNK_BYTES": 7,
+            "UPLOAD_BYTES": size,
+        }
+        assert most.keys() == {*_LIMITS}
+        for name, limit in most.items():
+            for value in (limit, limit - 1):
+                with mock.patch.object(opened_bundle, name, value):
+                    yield f"{name} of {'so much' if value == limit else 'one less'}: {_try_open()}"
+                    if name == "UPLOAD_BYTES" and value < limit:
+                        yield f"for another platform: {_try_open(for_evalai=False)}"
+        with mock.patch.object(opened_bundle, "UPLOAD_BYTES", 3 << 20):
+            Path("b.zip").write_bytes(b"x" * (3_600_000))
+            yield f"more than EvalAI takes: {_try_open()}"
+        for name in ("_SCRIPT_BYTES",):
+            for value in (3, 2):
+                with mock.patch.object(bundle_source, name, value), contextlib.suppress(ValueError):
+                    yield f"{name} of {value}: {bundle_source.script_files(zipped({'a.py': 'ab', 'requirements.txt': 'c', 'd.txt': 'def'}))}"
+        for names in (
+            ["/a"],
+            ["../a"],
+            ["a/../../b"],
+            ["a/../b"],
+            ["..a"],
+            ["."],
+            ["/"],
+            ["a", "a/b"],
+            ["a/b", "a"],
+            ["a/b/", "a/b"],
+            ["x" * 255],
+            ["x" * 256],
+            ["é" * 128],
+        ):
+            Path("b.zip").write_bytes(zipped(dict.fromkeys(["challenge_config.yaml", *names], b"{}")))
+            said = re.sub(r"x{40,}", lambda run: f"{len(run[0])} x", f"{names}: {_try_open()}")
+            yield said
+        whole = bytearray(zipped({"challenge_config.yaml": b"{}", "a": b"x" * 50}, method=zipfile.ZIP_STORED))
+        whole[whole.index(b"x" * 50)] = 0
+        Path("b.zip").write_bytes(whole)
+        yield f"a damaged file: {_try_open()}"
+
+
+_PROBLEMS = """
+list_json(problems.breaks_later("a", "b?", "c"))
+list_json(problems.warning("a", "b", "c", 7))
+list_json(problems.crash("a", "b", "c", 3))
+list_json(at("c.yaml:3:4"))
+list_json(at("c:d.yaml:3:4"))
+list_json(at("c.yaml"))
+list_json(at("c.yaml:3"))
+str(at("c.yaml"))
+problems.hashable_value({"id": [1]})
+problems.hashable_value({"id": True})
+problems.hashable_value({"id": None, "a": 1.5}, "a")
+problems.hashable_value({})
+problems.mappings_in({"a": [1, {}, {"b": 1}]}, "a")
+problems.mappings_in({"a": {}}, "a")
+"""
+
+
+def _list_problems() -> Iterator[str]:
+    names = {
+        "problems": problems, "list_json": lambda problem: [*problem.as_json().values()],
+        "at": lambda location: problems.BundleProblem("a", "b.", "c", "q {errors}", 5, FieldError("x", "y", "z"), location=location),
+    }  # fmt: skip
+    yield run_calls(_PROBLEMS.lstrip(), names).rstrip("\n")
+
+
+# ── trials ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _outcome(status: str = "finished", stderr: str = "", undefined: Any = None, **result: Any) -> SubmissionOutcome:
+    error = result.pop("error", {})
+    return SubmissionOutcome(status, "", stderr, result or {"dev": {"score": 1, "loss": 2}}, error, undefined or {})
+
+
+_TRIALS = """
+trial._read_undefined(None)
+trial._read_undefined("")
+trial._read_undefined("{")
+trial._read_undefined("[]")
+trial._read_undefined('{"undefined": {"dev": ["a", 7], "test": []}}')
+trial._read_undefined('{"undefined": {"dev": "a"}}')
+trial._read_undefined('{"undefined": 7}')
+trial._read_undefined('{}')
+trial._is_ordered(None), trial._is_ordered(1), trial._is_ordered("0.5"), trial._is_ordered(True)
+trial._is_ordered("nan"), trial._is_ordered(float("inf")), trial._is_ordered([]), trial._is_ordered("x")
+unshown(outcome())
+unshown(outcome(test={}))
+unshown(outcome(dev=7))
+unshown(outcome(dev={"loss": 1}))
+unshown(outcome(dev={"score": None, "loss": 1}))
+unshown(outcome(dev={"score": "x" * 60}))
+unshown(outcome(dev={"score": 1}))
+unshown(outcome(dev={"score": 1, "loss": 2}, error={"dev": {"error_score": 1, "error_loss": 1}}))
+unshown(outcome(dev={"score": 1, "loss": 2}, error={"dev": {"error_score": 1}}))
+unshown(outcome(dev={"score": 1, "loss": 2}, error={"dev": 7}))
+unshown(outcome(dev=7, error={"dev": {}}))
+undefined()
+undefined(outcome("failed", undefined={"dev": ["score"]}))
+undefined(outcome(undefined={"dev": ["score", "loss"]}))
+undefined(outcome(undefined={"dev": ["score", "loss"]}), outcome(undefined={"dev": ["loss"]}), outcome("failed"))
+undefined(outcome(undefined={"dev": ["score"]}), outcome())
+samples(outcome(), outcome())
+samples(outcome("failed"), outcome("failed", stderr="first\\nlast \\n"))
+samples(outcome(undefined={"dev": ["score"]}), outcome(test={}))
+"""
+
+
+class _Worker:
+    """Gives the outcomes one after the other, and notes what it is asked."""
+
+    def __init__(self, outcomes: list[SubmissionOutcome]) -> None:
+        self.config, self.outcomes, self.asked = CONFIG, outcomes, list[str]()
+
+    def evaluate(self, phase: dict[str, Any], sample: str, number: int) -> SubmissionOutcome:
+        self.asked.append(f"{number}: {sample} in {phase['codename']}")
+        return self.outcomes.pop(0)
+
+
+def _list_trials() -> Iterator[str]:
+    phase = CONFIG["challenge_phases"][0]
+
+    def try_samples(*outcomes: SubmissionOutcome) -> str:
+        worker = _Worker([*outcomes])
+        said = [show(problem) for problem in trial._score_samples(worker, ".")]  # type: ignore[arg-type]
+        return "\n".join([*worker.asked, *said])
+
+    names = {
+        "trial": trial, "outcome": _outcome, "samples": try_samples,
+        "unshown": lambda outcome: "\n".join(map(show, trial.find_unshown_scores(CONFIG, phase, "a.zip", outcome))) or "nothing",
+        "undefined": lambda *outcomes: "\n".join(map(show, trial.find_undefined_labels("first", [*outcomes]))) or "nothing",
+    }  # fmt: skip
+    with new_folder() as folder:
+        written(folder, {"examples/first/a.zip": "", "examples/first/b.zip": ""})
+        yield run_calls(_TRIALS.lstrip(), names).rstrip("\n")
+
+
+class _Process:
+    """A worker's process that answers as it is set to."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer, self.asked = answer, list[Any]()
+
+    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        kept = {key: "PATH" if key in ("annotation", "submission") else value for key, value in request.items()}
+        self.asked.append(f"{kept} within {seconds:g} s")
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def log(self) -> str:
+        return "its log"
+
+
+_LEFT = {"status": "finished", "stdout": "o", "stderr": "e", "result": [{"dev": {"score": 1}}, {"test": {}}]}
+_LEFT["error"] = [{"dev": {"error_score": 2}}]
+_LEFT["submission_metadata"] = '{"undefined": {"dev": ["loss"]}}'
+
+
+def _list_workers() -> Iterator[str]:
+    with new_folder():
+        content = {"challenge_config.yaml": write_yaml(CONFIG), **FILES}
+        Path("b.zip").write_bytes(zipped(content))
+        Path("sample.zip").write_text("x")
+        folder = trial.WorkerFolder()
+        try:
+            config = trial._extract("b.zip", folder)
+            (phase,) = config["challenge_phases"]
+            text = Path(phase["annotation"]).read_text()
+            yield f"the annotation: {os.path.splitext(phase['annotation'])[1]} with {text!r}"
+            for answer in (
+                _LEFT,
+                {"status": "failed", "stdout": "", "stderr": "x", "result": None},
+                UnloadableError("x"),
+                DiedError("it ended"),
+            ):
+                process = _Process(answer)
+                worker = trial.HostedWorker(config, folder, process)  # type: ignore[arg-type]
+                try:
+                    yield str(worker.evaluate(phase, "sample.zip", 4))
+                except HostError as error:
+                    yield str(error)
+                yield from (f"    {asked}" for asked in process.asked)
+                yield f"    submissions left: {len(os.listdir(folder.submissions))}"
+                folder.remove_submission(4)
+            worker = trial.HostedWorker(config, folder, process)  # type: ignore[arg-type]
+            process.asked.clear()
+            with contextlib.suppress(HostError):
+                worker.load()
+            yield f"to load: {process.asked}, log {worker.log()!r}"
+        finally:
+            folder.remove()
+        Path("b.zip").write_bytes(
+            zipped(
+                {
+                    **content,
+                    "challenge_config.yaml": write_yaml(put(CONFIG, "challenge_phases.0.test_annotation_file", None)),
+                }
+            )
+        )
+        folder = trial.WorkerFolder()
+        try:
+            trial._extract("b.zip", folder)
+        except HostError as error:
+            yield str(error)
+        finally:
+            folder.remove()
+
+
+#: What pip says, and its exit code.
+_PIP = {
+    "it takes all": ("echo taken", 0),
+    "it is not here": ("echo '/usr/bin/python: No module named pip' >&2", 1),
+    "it does not reach the index": ("echo 'WARNING: Retrying (Retry(total=0))' >&2; echo 'ERROR: No matching' >&2", 1),
+    "it finds nothing": ("echo 'ERROR: No matching distribution for x.' >&2; echo 'ERROR: more' >&2", 1),
+    "it fails without a word": ("", 2),
+}
+
+
+def _list_pips() -> Iterator[str]:
+    with new_folder() as folder:
+        Path("b.zip").write_bytes(
+            zipped(
+                {
+                    "challenge_config.yaml": write_yaml(CONFIG),
+                    **FILES,
+                    "script.zip": zipped({"requirements.txt": "x\n"}),
+                }
+            )
+        )
+        for name, (said, code) in _PIP.items():
+            written(folder, {"python": f'#!/bin/sh\necho "$*" >> {folder}/asked\n{said}\nexit {code}\n'})
+            (folder / "python").chmod(0o755)
+            for again in (False, True) if code == 0 else (False,):
+                yield f"{name}{', again' if again else ''}"
+                with mock.patch.object(sys, "executable", f"{folder}/python"):
+                    try:
+                        yield from (f"    {show(problem)}" for problem in trial.try_requirements(".", "b.zip"))
+                    except trial.UntriedError as reason:
+                        yield f"    untried: {reason}"
+                asked = (folder / "asked").read_text() if (folder / "asked").exists() else ""
+                (folder / "asked").unlink(missing_ok=True)
+                asked = re.sub(
+                    r"\S*/segjudge-\w+|\S*/worker-3\.9\.txt",
+                    lambda path: "PINS" if "worker" in path[0] else "TEMPORARY",
+                    asked,
+                )
+                yield f"    asked {asked.count('pip install')} times{': ' + asked.strip() if name == 'it takes all' and not again else ''}"
+            accepted = Path(".segjudge/requirements")
+            yield f"    noted: {len(accepted.read_text()) if accepted.exists() else None}"
+            accepted.unlink(missing_ok=True)
+
+
+def write_text() -> str:
+    parts = {
+        "YAML": _list_yaml,
+        "bundles": _list_bundles,
+        "limits of bundles": _list_limits,
+        "problems": _list_problems,
+        "what trials say": _list_trials,
+        "a worker in this process": _list_workers,
+        "what pip is asked": _list_pips,
+    }
+    text = "".join(f"── {title} ──\n" + "".join(f"{line}\n" for line in lines()) for title, lines in parts.items())
+    return re.sub(r"x{40,}", lambda run: f"{len(run[0])} x", text)
+
+
+if __name__ == "__main__":
+    FILE.write_text(write_text(), encoding="utf-8")

@@ -1,0 +1,11 @@
+"""What bundles hold, and what trials say of them, stays what it is, unless a change is meant to be seen."""
+
+from __future__ import annotations
+
+from tests.calls import hold
+
+from . import opened_bundles
+
+
+def test_bundles_are_opened_and_tried_as_noted() -> None:
+    hold(opened_bundles.write_text(), opened_bundles.FILE)

@@ -1,0 +1,227 @@
+"""What an evaluation method of grand-challenge.org reads, writes and says, and what is built of a bundle, as one text.
+
+    python -m tests.platforms.grand_challenge.methods
+
+writes it to `tests/golden/grand_challenge.txt`, for changes that are meant to be seen: look at the difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import re
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from segjudge.cli import main
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
+from segjudge.platforms.grand_challenge import build, evaluate
+from tests.builders import ROOT, written, zipped
+from tests.calls import run_calls
+from tests.platforms.built_bundles import HTML, MINE, TABLE, TWO
+from tests.platforms.damages import GOLDEN, new_folder, put, write_yaml
+from tests.platforms.evalai.damaged_bundles import FILES
+
+FILE = GOLDEN / "grand_challenge.txt"
+_TASK = {"phase": "p", "annotations": "a.zip", "keys": {"dev": "dev", "a.b": "a_b"}}
+_ANSWER: dict[str, Any] = {
+    "result": [{"dev": {"A": 0.5, "error_": 1}, "a.b": {"A": 2}}, {"hard": {"A": 3}}],
+    "error": [{"dev": {"error_A": 0.01, "B": 4}}, {"hard": {"error_A": 5}}],
+}
+_CALLS = """
+gc._metrics(answer, task)
+gc._metrics({"result": []}, task)
+gc._metrics({"result": [{"dev": {}}]}, task)
+submission({"a.json": "{}"})
+submission({"a.json": "{}", "b.json": "{}"})
+submission({"a.gz": ""}), submission({"a.tar": ""}), submission({"a.tgz": ""}), submission({"a.zip": ""}), submission({"a.png": ""})
+submission({"a.json/b": ""})
+submission({})
+submission({}, link="a.json")
+jobs([])
+jobs({})
+jobs([1])
+jobs([{"pk": "j"}])
+jobs([job("a", "m.json")])
+jobs([job("a", "m.json")], {"a/output/m.json": "{}"})
+jobs([job("a", "m.png")], {"a/output/m.png": ""})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"x": 1}', "b/output/m.json": '{"y": 2}'})
+jobs([job("a", "m.json"), job("b", "m.json"), job("c", "m.json")], {"a/output/m.json": "[1]", "b/output/m.json": "[2]", "c/output/m.json": "[3]"})
+jobs([job("a", "m.json", "n.json")], {"a/output/m.json": "[1]", "a/output/n.json": "[2]"})
+jobs([job("a", "m.json", "n.png")], {"a/output/m.json": "[1]", "a/output/n.png": ""})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1]", "b/output/m.json": "{}"})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "1", "b/output/m.json": "2"})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1]", "b/output/m.json": "["})
+jobs([job("a", "m.zip"), job("b", "m.json")], {"a/output/m.zip": "[]", "b/output/m.json": "[]"})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1, 2, 3, 4]", "b/output/m.json": "[1, 2, 3]  "})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1, 2, 3, 4]", "b/output/m.json": "[1, 2, 3]   "})
+jobs([{"pk": 7, "outputs": [{"interface": {"relative_path": "m.json"}}]}], {"7/output/m.json": ""})
+jobs([job("..", "../truth.json")])
+jobs([job("a", "../../../truth.json")])
+jobs([{"pk": "a", "outputs": 1}])
+jobs([{"pk": "a", "outputs": [{}]}])
+jobs([{"outputs": [{"socket": {"relative_path": "x"}}]}])
+jobs([{"pk": "a", "outputs": [{"socket": {"relative_path": "x\\0"}}]}])
+jobs([job("a", "m.json")], {"a/output/m.json": ""}, bytes=limit)
+jobs([job("a", "m.json")], {"a/output/m.json": ""}, bytes=limit - 1)
+run(lambda *given: answer)
+run(lambda *given: {"result": [{"dev": {"A": float("nan")}}]})
+run(fail("SubmissionError", "a frame\\n is missing"))
+run(fail("HostError", "incident number 7"))
+run(fail("KeyError", "the truth"))
+run(fail("KeyError", "the truth"), folders=False)
+"""
+
+
+def _job(pk: str, *places: str) -> dict[str, Any]:
+    return {"pk": pk, "outputs": [{"socket": {"relative_path": place}} for place in places]}
+
+
+_LIMIT = len(json.dumps([_job("a", "m.json")]))
+
+
+def _fail(kind: str, text: str) -> Any:
+    def evaluate_submission(*given: object) -> None:
+        raise type(kind, (Exception,), {})(text)
+
+    return evaluate_submission
+
+
+def _read_submission(files: dict[str, Any], link: str = "") -> str:
+    with new_folder() as folder:
+        written(folder, {"truth.json": "{}", **{f"input/{name}": data for name, data in files.items()}})
+        os.makedirs("input", exist_ok=True)
+        os.makedirs("temporary")
+        if link:
+            os.symlink("../truth.json", f"input/{link}")
+        try:
+            path = evaluate._submission(f"{folder}/input", _TASK, f"{folder}/temporary")
+        except Exception as error:  # noqa: BLE001 - what is said is noted
+            return f"{type(error).__name__}: {error}".replace(str(folder), "FOLDER")
+        text = Path(path).read_text() if path.endswith("submission.json") else ""
+        return f"{os.path.relpath(path)} {text}".strip()
+
+
+def _read_jobs(listed: Any, files: dict[str, Any] | None = None, **how: int) -> str:
+    with mock.patch.object(evaluate, "_JOBS_BYTES", how.get("bytes", 1 << 20)):
+        return _read_submission({"predictions.json": json.dumps(listed), "other.txt": "", **(files or {})})
+
+
+def _run(evaluate_submission: Any, *, folders: bool = True) -> list[str]:
+    """What `main` writes and says: with folders that are named, and those of the platform."""
+    asked, errors = list[str](), io.StringIO()
+
+    def noted(*given: object) -> Any:
+        asked.append(f"asked {given}")
+        return evaluate_submission(*given)
+
+    with new_folder() as folder, contextlib.redirect_stderr(errors):
+        written(folder, {"here/task.json": json.dumps(_TASK), "in/a.json": "{}", "out/x": ""})
+        places = [str(folder / "in"), "/truth", str(folder / "out")]
+        argv = ["evaluate.py", *places] if folders else ["evaluate.py", *places[:2]]
+        modules = {"evaluation_script": SimpleNamespace(evaluate=noted)}
+        with (
+            mock.patch.dict(sys.modules, modules),
+            mock.patch.multiple(
+                evaluate, _HERE=str(folder / "here"), _FOLDERS=("/none",) * 3 if folders else tuple(places)
+            ),
+            mock.patch.object(sys, "argv", argv),
+        ):
+            code = evaluate.main()
+        metrics = folder / "out/metrics.json"
+        left = [f"metrics {metrics.read_text()}"] if metrics.exists() else []
+        said = errors.getvalue().splitlines()
+        traced = ["a traceback"] if len(said) > 1 else []
+        return [
+            f"exit code {code}",
+            *(text.replace(str(folder), "FOLDER") for text in asked),
+            *left,
+            *traced,
+            *said[-1:],
+        ]
+
+
+def _list_calls() -> Iterator[str]:
+    named = {
+        name: importlib.import_module(f"segjudge.{name}")
+        for name in ("evaluation_script.files.problems", "evaluation_script.files.limits")
+    }
+    limits = replace(UNIT_LIMITS, json_bytes=23)
+    scorers = SimpleNamespace(phase_named=lambda codename: SimpleNamespace(limits=limits))
+    names = {
+        "gc": evaluate, "answer": _ANSWER, "task": _TASK, "submission": _read_submission, "jobs": _read_jobs, "job": _job,
+        "run": _run, "fail": _fail, "limit": _LIMIT,
+    }  # fmt: skip
+    with mock.patch.dict(sys.modules, {**named, "evaluation_script.main": scorers}):  # type: ignore[dict-item]
+        yield run_calls(_CALLS.lstrip(), names).rstrip("\n")
+
+
+#: Challenges that become evaluation methods.
+_METHODS = {
+    "one phase": MINE,
+    "two phases, and two splits": put(put(TWO, "challenge_phases.1.codename", "both"), "challenge_phase_splits", [
+        MINE["challenge_phase_splits"][0],
+        *({**MINE["challenge_phase_splits"][0], "challenge_phase_id": 2, "dataset_split_id": number} for number in (1, 2)),
+    ]),
+}  # fmt: skip
+
+
+def _list_methods() -> Iterator[str]:
+    from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+
+    with new_folder():
+        truth = str(ROOT / "annotations/sequences-dev.zip")
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            main(["new", "mine", "--protocol", "davis2017", "--truth", truth, "--quiet"])
+        os.rename(next(Path("mine/annotations").iterdir()), "mine/annotations/val.zip")
+        written(Path("mine"), {"text.html": HTML, "logo.png": FILES["logo.png"], "evaluation_script/phases.py": TABLE})
+        for name, config in _METHODS.items():
+            Path("mine/challenge_config.yaml").write_bytes(write_yaml(config))
+            yield name
+            for _ in range(2):  # over what it wrote before, too
+                made = build.build(find_bundle("mine"), "out")
+            for folder, notes in made.items():
+                yield f"    {folder}: {', '.join(notes) or 'nothing is left out'}"
+                for path in sorted(Path(folder).iterdir()):
+                    if path.suffix == ".json":
+                        yield from (f"        {path.name}: {line}" for line in path.read_text().splitlines())
+                with tarfile.open(Path(folder, "ground_truth.tar.gz")) as archive:
+                    yield from (f"        {member.name} {oct(member.mode)}" for member in archive)
+        yield "in the bundle's folder"
+        yield from (f"    {os.path.relpath(folder)}" for folder in build.build(find_bundle("mine")))
+        written(Path("other"), {"first/thesis.tex": "years"})
+        written(Path("empty"), {"both/x": ""})
+        os.remove("empty/both/x")
+        os.makedirs("empty/first")
+        Path("file").write_text("")
+        for out in ("other", "empty", "file"):
+            try:
+                yield f"{out}: {len(build.build(find_bundle('mine'), out))} folders"
+            except Exception as error:  # noqa: BLE001 - what is said is noted
+                yield f"{out}: {type(error).__name__}: {error}"
+        odd = put(MINE, "challenge_phases.0.test_annotation_file", "truth.txt")
+        Path("mine/challenge_config.yaml").write_bytes(write_yaml(odd))
+        written(Path("mine"), {"truth.txt": zipped({})})
+        try:
+            build.build(find_bundle("mine"), "odd")
+        except Exception as error:  # noqa: BLE001 - likewise
+            yield f"another truth in the YAML: {type(error).__name__}: {error}"
+
+
+def write_text() -> str:
+    parts = {"what a method reads and says": _list_calls, "what is built": _list_methods}
+    text = "".join(f"── {title} ──\n" + "".join(f"{line}\n" for line in lines()) for title, lines in parts.items())
+    return re.sub(r"\bErrno \d+\b", "Errno N", text)
+
+
+if __name__ == "__main__":
+    FILE.write_text(write_text(), encoding="utf-8")
