@@ -203,7 +203,7 @@ class CompetitionPush:
             row.pop(name, None)
         else:
             row[name] = asdict(pushed)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(exist_ok=True)
         files.replace(self._path, json.dumps(state, indent=1) + "\n")
 
 

@@ -447,7 +447,7 @@ def _list_clients(server: Server) -> Iterator[str]:
         return watch
 
     def ahead() -> str:
-        return f"{int(round(client.now() - time.time(), -1))} s ahead, has answered: {abs(client.answered_at - time.time()) < 60}"
+        return f"{int(round(client.now() - time.time(), -2))} s ahead, has answered: {abs(client.answered_at - time.time()) < 60}"
 
     server.answers = [says([])]
     with mock.patch.multiple(clients, exchange=exchange, with_deadline=with_deadline):

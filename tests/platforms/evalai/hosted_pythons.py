@@ -372,6 +372,8 @@ _ENDS: dict[str, str] = {
     "it is killed": "kill -9 $$",
     **{f"it ends with {code}": f"exit {code}" for code in (128, 129, 192, 193)},
     "it hangs": "exec sleep 9",
+    "it hangs before it reads much": "exec sleep 9",
+    "it reads much, and late": "sleep 0.3; " + _READ + 'answer "{\\"number\\": \\"$number\\"}"; read more',
     "nobody waits": "exec sleep 9",
 }
 
@@ -391,15 +393,17 @@ def _list_ends() -> Iterator[str]:
                     asked = ScoringProcess(words, {"worker": "remote", "memory": 0}, terms)
                     yield f"{name}{', in a sandbox' if boxed else ''}"
                     try:
-                        seconds = 0.25 if name == "it hangs" else 30
+                        seconds, sent = 0.25 if "hangs" in name else 30, "x" * (70_000 if "much" in name else 1)
                         for _ in range(2 if "twice" in name else 1):
-                            answer = asked.ask({"x": 1}, seconds, lambda n=name: n == "nobody waits")
+                            answer = asked.ask({"x": sent}, seconds, lambda n=name: n == "nobody waits")
                             yield f"    {[key for key in answer if key != 'number']}, alive: {asked.alive}"
                     except DiedError as error:
                         yield f"    {type(error).__name__}: {error} | killed: {error.killed}"
                     asked.close()
                     asked.close()
-                    yield f"    alive: {asked.alive}, streams {asked.streams()}, log {asked.log()!r}"
+                    is_late = "hangs" in name or name == "nobody waits"  # and may have said nothing yet
+                    said = "" if is_late else f", streams {asked.streams()}, log {asked.log()!r}"
+                    yield f"    alive: {asked.alive}{said}"
 
 
 _BOUNDS = """
