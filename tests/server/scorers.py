@@ -156,6 +156,8 @@ class _Process:
         return {
             "raise": {"status": "failed", "stdout": "out", "stderr": "Traceback\nValueError: x"},
             "split": {**finished, "result": [{"nowhere": scores}]},
+            "rows": {**finished, "result": []},
+            "keys": {**finished, "result": [{"lakes": scores, "ponds": {"Score": 0.9}}, {}]},
             "files": {
                 **finished,
                 "submission_result": "[1]",
@@ -198,7 +200,7 @@ def _play_workers(play: _Play, turns: list[tuple[str, _Turn, Callable[[], None]]
         )  # type: ignore[attr-defined]
         name, turn, close = turns[0]
         play.note(f"{[one[0] for one in turns]}: {play.services.workers}, idle turn {turn()}")
-        for word in ("good", "files", "raise", "split", "stumble", "exit", "hang", "die"):
+        for word in ("good", "files", "raise", "split", "rows", "keys", "stumble", "exit", "hang", "die"):
             number = play.send(1, 1, word)
             play.note(f"\n{name} on {word!r}")
             for _ in range(4 if word == "die" else 1):

@@ -68,13 +68,10 @@ def evaluate(truth, submission, phase, **kwargs):
     return {
         "none": None,
         "empty": {},
-        "no-rows": {"result": []},
         "float32": {"result": [{"dev": {"J&F-Mean": np.float32(1)}}]},
         "float64": {"result": [{"dev": {"J&F-Mean": np.float64(0.5)}}]},
         "nan": {"result": [{"dev": {"J&F-Mean": float("nan")}}]},
         "split": {"result": [{"nowhere": {"J&F-Mean": 1.0}}]},
-        "two-keys": {"result": [{"dev": {"J&F-Mean": 7.0}, "test": {"J&F-Mean": 8.0}}]},
-        "files": {**good, "submission_result": {"a": 1}, "submission_metadata": {"b": 2}},
     }.get(word, good)
 """
 
@@ -168,14 +165,6 @@ def rows(server: Rehearsal, challenge: Any) -> list[Any]:
     return list(server.get(f"/api/jobs/challenge_phase_split/{split}/leaderboard/").json()["results"])
 
 
-def test_only_the_first_key_of_an_entry_counts(server: Rehearsal, challenge: Any) -> None:
-    assert ended(server, challenge, "no-rows")["status"] == "finished"
-    done = ended(server, challenge, "two-keys")
-    assert done["status"] == "finished"
-    values = server.get(f"/api/jobs/submission/{done['id']}", "host").json()
-    assert values["status"] == "finished"
-
-
 def test_numpys_float64_is_a_number(server: Rehearsal, challenge: Any) -> None:
     assert ended(server, challenge, "float64")["status"] == "finished"
 
@@ -212,19 +201,12 @@ def test_a_stop_ends_what_runs_and_leaves_nothing_running(tmp_path: Path) -> Non
     assert not [name for name in os.listdir(running.data) if name.startswith("worker-")]
 
 
-def test_extra_files_are_kept(server: Rehearsal, challenge: Any) -> None:
-    done = ended(server, challenge, "files")
-    assert server.text(done["submission_result_file"]) == '{"a": 1}'
-    held = server.get(f"/api/jobs/submission/{done['id']}", "host").json()
-    assert server.text(held["submission_metadata_file"]) == '{"b": 2}'
-    assert "submission_metadata_file" not in server.get(f"/api/jobs/submission/{done['id']}", "aurora").json()
-
-
 def children(server: Rehearsal) -> list[int]:
     path = Path(f"/proc/{server.process.pid}/task")
     return [int(pid) for task in path.iterdir() for pid in (task / "children").read_text().split()]
 
 
+@pytest.mark.long
 def test_a_killed_process_costs_a_redelivery_and_nothing_else(server: Rehearsal, challenge: Any) -> None:
     number = server.submit("aurora", b"slow", challenge["phase"], challenge["id"]).json()["id"]
     waited(lambda: server.get(f"/api/jobs/submission/{number}", "host").json()["status"] == "running")
@@ -241,33 +223,7 @@ def test_a_processor_is_shared_or_the_rehearsal_says_so(server: Rehearsal, chall
         assert used < 2.2, "half a core for two seconds, and the time before"
 
 
-def test_a_script_that_cannot_be_loaded_is_said_to_team_and_host(server: Rehearsal, tmp_path: Path) -> None:
-    script = {"__init__.py": b"import nowhere_to_be_found\n"}
-    bundle = bundle_with(tmp_path, lambda config: config.update(title="Broken"), script)
-    assert server.push(bundle, repository="me/broken").status_code == 201
-    held = entered(server, "Broken")
-    done = ended(server, held, "x")
-    reason = "ModuleNotFoundError: No module named 'nowhere_to_be_found' (__init__.py, line 1)"
-    assert server.text(done["stderr_file"]) == (
-        f"evaluation_script cannot be loaded: {reason}. "
-        "EvalAI shows this to the hosts in the Manage tab, and scores nothing until it is corrected."
-    )
-    logs = server.get(f"/api/challenges/{held['id']}/get_worker_logs/", "host").json()["logs"]
-    assert any("nowhere_to_be_found" in line for line in logs)
-    assert server.get(f"/api/challenges/{held['id']}/get_worker_logs/", "aurora").status_code == 400
-
-
-def test_logs_are_thrown_away_where_the_phase_says_so(server: Rehearsal, tmp_path: Path) -> None:
-    def change(config: Any) -> None:
-        config["title"] = "Silent"
-        config["challenge_phases"][0]["disable_logs"] = True
-
-    server.push(bundle_with(tmp_path, change), repository="me/silent")
-    held = entered(server, "Silent")
-    done = ended(server, held, "no json")
-    assert (done["status"], done["stdout_file"], done["stderr_file"]) == ("failed", None, None)
-
-
+@pytest.mark.long
 def test_a_new_script_takes_effect_at_once(server: Rehearsal, tmp_path: Path) -> None:
     for value in (b"1.0", b"2.0"):
         script = {"__init__.py": b"def evaluate(*a, **k): return {'result': [{'dev': {'J&F-Mean': " + value + b"}}]}\n"}
@@ -299,24 +255,6 @@ def test_state_survives_a_restart(tmp_path: Path) -> None:
     server.start("--reset")
     assert "shown once" in server.said
     server.stop(signal.SIGKILL)
-
-
-@pytest.mark.long
-def test_two_rehearsals_do_not_share_a_folder(tmp_path: Path) -> None:
-    with (
-        Rehearsal(tmp_path / "data", ("--workers", "0")).start(),
-        pytest.raises(AssertionError, match="another rehearsal uses this folder"),
-    ):
-        Rehearsal(tmp_path / "data").start()
-
-
-@pytest.mark.long
-def test_a_folder_of_somebody_elses_is_not_emptied(tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
-    (tmp_path / "photos/one.png").touch()
-    with pytest.raises(AssertionError, match="so it is not emptied"):
-        Rehearsal(tmp_path / "photos").start("--reset")
-    assert (tmp_path / "photos/one.png").exists()
 
 
 @pytest.mark.long

@@ -19,16 +19,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.system import addresses, bounds, files, interrupts, sandbox
+from segjudge.system import addresses, bounds, files, interrupts, plugins, sandbox
 from segjudge.system.addresses import RemoteFolder, _S3Files, digest_of, resolve_address
 from segjudge.system.bounds import ResourceGroup, TreeBounds, TreeWatch
-from segjudge.system.errors import UsageError
+from segjudge.system.errors import UsageError, install_line
 from segjudge.system.files import BuiltFile, OutputFolder
 from segjudge.system.plugins import Plugin
 from segjudge.system.sandbox import ProcessLimits
@@ -59,7 +60,16 @@ class _Text:
 
 def write_machine(folder: Path) -> str:
     text = _Text(folder)
-    for play in (_play_sandbox, _play_bounds, _play_groups, _play_bucket, _play_cache, _play_files, _play_signals):
+    for play in (
+        _play_sandbox,
+        _play_bounds,
+        _play_groups,
+        _play_bucket,
+        _play_cache,
+        _play_files,
+        _play_signals,
+        _play_plugins,
+    ):
         text.lines.append(f"\n# {play.__doc__}\n")
         with patch.dict(os.environ):
             play(text, folder)
@@ -532,6 +542,68 @@ def _block(error: Exception | None) -> str:
         if error is not None:
             raise error
         return f"begun {interrupts._State.has_begun}"
+
+
+# ── other distributions ─────────────────────────────────────────────────────
+
+
+def _play_plugins(text: _Text, folder: Path) -> None:
+    """Plug-ins, their halves, and what installs an extra"""
+    group = "[segjudge.families]\n"
+    site = folder / "site"
+    for name, points in {
+        "whole-1.0.dist-info": f"{group}whole = whole_package\nempty = empty_package\n[other]\nlost = whole_package\n",
+        "Twice-2.dist-info": f"{group}twice = twice_package:thing [extra]\n", "twice-1.dist-info": f"{group}twice = old_package\n",
+        "absent.egg-info": f"{group}absent = absent_package\n", "other-1.dist-info": "[other]\nx = y\n", "text-1.other": f"{group}x = y\n",
+    }.items():  # fmt: skip
+        written = {
+            "entry_points.txt": points,
+            "METADATA": f"Metadata-Version: 2.1\nName: {name.split('-')[0].split('.')[0]}\nVersion: {2 if '2' in name else 1}\n",
+        }
+        (site / name).mkdir(parents=True)
+        for file, content in written.items():
+            (site / name / ("PKG-INFO" if file == "METADATA" and "egg" in name else file)).write_text(content)
+    (site / "none-1.dist-info").mkdir()
+    (site / "odd-1.dist-info").mkdir()
+    (site / "odd-1.dist-info/entry_points.txt").write_bytes(b"\xff segjudge.families")
+    for half in ("whole_package/upload", "whole_package/toolkit", "twice_package/upload", "empty_package/toolkit"):
+        (site / half).mkdir(parents=True)
+        (site / half.partition("/")[0] / "__init__.py").touch()
+        (site / half / "__init__.py").touch() if half[0] != "e" else None
+    with _patched((sys, "path", [str(site), "", str(folder / "none")])):
+        found = plugins.list_plugins.__wrapped__()
+        text.note("plug-ins", [f"{plugin.origin}" for plugin in found])
+        with _patched((plugins, "list_plugins", lambda: found)):
+            for package in (plugins.UPLOADS, plugins.TOOLKITS):
+                for name in ("whole", "twice", "empty", "lost", "plugins"):
+                    text.note(f"{package}.{name}", _origin_of(f"{package}.{name}"))
+            listing = plugins.find_half(f"{plugins.UPLOADS}.plugins")
+            module = SimpleNamespace()
+            if listing and listing.loader:
+                listing.loader.exec_module(module)  # type: ignore[arg-type]
+            text.note("their listing", vars(module)["FOLDERS"])
+            for name in ("segjudge.evaluation_script.families.absent", "families.whole"):
+                try:
+                    text.note(name, _origin_of(name))
+                except (ModuleNotFoundError, KeyError) as error:
+                    text.note(name, repr(error))
+    lines = ["numpy", "boto3>=1 ; extra == 'cluster'", 'fsspec[s3] (<3); extra == "cluster"', "x; extra == 'cluster2'"]
+    for title, asked in (
+        ("installed", lambda _name: lines),
+        ("without requirements", lambda _name: None),
+        ("not installed", _miss),
+    ):
+        with patch("importlib.metadata.requires", asked):
+            text.note(f"what an extra needs, {title}", [install_line("cluster"), install_line("none")])
+
+
+def _origin_of(name: str) -> str:
+    spec = plugins.find_half(name)
+    return f"{spec.origin} {spec.submodule_search_locations}" if spec else "none"
+
+
+def _miss(name: str) -> list[str]:
+    raise PackageNotFoundError(name)
 
 
 if __name__ == "__main__":
