@@ -6,6 +6,7 @@ import contextlib
 import io
 import itertools
 import os
+import runpy
 import shutil
 import signal
 import sys
@@ -17,10 +18,13 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import numpy as np
 from grpc_health.v1 import health_pb2
+from PIL import Image
 
 from segjudge import static
 from segjudge.code_upload import arena
+from segjudge.code_upload_challenge_evaluation.agent import agent as sample
 from segjudge.code_upload_challenge_evaluation.environment import __main__ as door
 from segjudge.code_upload_challenge_evaluation.environment import service
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
@@ -326,4 +330,43 @@ def a_server_of_calls(tale: Tale) -> None:
         tale.say(name, found and [found.unary_unary, found.request_deserializer(b"data")[1], found.response_serializer])
 
 
-PARTS = (whole_duels, whole_static_submissions, duels_with_hosts, a_process_that_serves, a_server_of_calls)
+def programs_to_begin_with(tale: Tale) -> None:
+    """The agent that repeats masks, and the static submission, as they lie in the starter."""
+    data = tale.folder / "data"
+    for name, frames in (("b", 2), ("a", 3)):
+        (data / name).mkdir(parents=True)
+        mask = np.array([[0, 1, 2]], np.uint8) if name == "a" else np.array([[3, 0]], np.uint8)
+        Image.fromarray(mask).save(data / name / "first.png")
+        for frame in range(frames):
+            Image.fromarray(np.zeros((*mask.shape, 3), np.uint8)).save(data / name / f"{frame:05d}.jpg")
+    (data / "list.txt").touch()
+    (tale.folder / static.TAKEN_FILE).touch()
+    with mock.patch.dict(os.environ, {"SUBMISSION_PATH": str(tale.folder), "SEGJUDGE_DATASET": str(data)}):
+        runpy.run_module("segjudge.code_upload_challenge_evaluation.static.main", run_name="__main__")
+    tale.say((tale.folder / "submission.json").read_text())
+    nothing, first = np.zeros((1, 2), np.uint8), np.array([[1, 0]], np.uint8)
+    later = np.array([[0, 2]], np.uint8)
+    coming = [(first, 1), (nothing, 0), (later, 0), (first * 3, 1), (nothing, 0)]
+    shown = [{"frame": nothing, "first_mask": mask.copy(), "new_sequence": new} for mask, new in coming]
+    environment = mock.MagicMock(done=False)
+    environment.__enter__.return_value = environment
+
+    def act(mask: Any) -> Any:
+        tale.say("  acts", mask)
+        environment.done = not shown
+        return shown.pop(0) if shown else {}
+
+    environment.reset.side_effect, environment.act.side_effect = lambda: shown.pop(0), act
+    with mock.patch.object(sample, "Environment", return_value=environment):
+        sample.run(sample.Method)
+    tale.say("  left:", environment.__exit__.call_count)
+
+
+PARTS = (
+    programs_to_begin_with,
+    whole_duels,
+    whole_static_submissions,
+    duels_with_hosts,
+    a_process_that_serves,
+    a_server_of_calls,
+)

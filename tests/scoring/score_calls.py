@@ -12,6 +12,7 @@ import queue
 import re
 import sys
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,7 @@ import segjudge
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.families.truths import TruthSource, pack
-from segjudge.scoring import figures, notebook, scores, sharing
+from segjudge.scoring import document, figures, notebook, scores, sharing
 from segjudge.scoring.parts import merge_parts
 from segjudge.system.errors import UsageError
 from tests.builders import label_zip
@@ -31,6 +32,7 @@ from tests.calls import run_session
 
 FILE = Path(__file__).parent / "score_calls.txt"
 TRUTH = TruthSource("truth.zip")
+CHANGED = replace(PROTOCOLS["davis2017"], revision=99)
 
 SESSION = """
 one = segjudge.score("sent.zip", "truth.zip", "davis2017")
@@ -103,6 +105,11 @@ scores.read_names([])
 scores.read_names([True])
 scores.read_names(["a", 1.5])
 scores.read_names([None])
+
+# documents
+document.make_document(one.reports, {"version": 1}).keys()
+document.make_document(strange.reports, {})["rules"]["all"]["revision"], document.make_document(strange.reports, {}).keys()
+document.make_document([*images.reports], {})["groups"]["all"]["values"], document.cases_of(one.reports[0])
 
 # figures
 drawn(one.plot())
@@ -218,6 +225,7 @@ def _describe_figure(figure: Any) -> str:
     ]
     looks = [
         (
+            patch.get_linewidth(),
             round(float(patch.get_height()), 2),
             patch.get_alpha(),
             [round(float(share), 2) for share in patch.get_facecolor()],
@@ -331,7 +339,8 @@ def write_calls() -> str:
             "many": segjudge.score_arrays(*({f"v{number:02d}": np.roll(truth, step * number, 2) for number in range(42)} for step in (0, 1)), "davis2017"),
             "PHASE": Phase("dev", "both.zip", (PhaseSplit("val", "davis2017", ("J&F",)), PhaseSplit("test", "davis2017", ("J",)))),
             "ask": lambda results="sent.zip", truth=TRUTH, **options: scores.ScoreRequest(results, truth, PROTOCOLS["davis2017"], **options),
-            "changed": scores.replace(PROTOCOLS["davis2017"], revision=99),
+            "changed": CHANGED, "document": document, "strange": segjudge.score_arrays(sent, others, CHANGED),
+            "images": segjudge.score_arrays([truth[1], truth[2]], [truth[1], truth[1]], "cellpose-ap"),
         })  # fmt: skip
     text = re.sub(r"a worker on \S+ has segjudge \S+,", "a worker on HOST has segjudge VERSION,", text)
     return text.replace(os.getcwd(), "HERE")

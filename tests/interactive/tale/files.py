@@ -8,6 +8,7 @@ import json
 import re
 import runpy
 import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +27,7 @@ from segjudge.interactive import (
 from . import Tale, answer, drawn
 
 
-def runs_and_their_page(tale: Tale) -> None:
+def runs_and_their_page(tale: Tale) -> None:  # noqa: PLR0915 - a list
     def model(*, sequence: str, scribbles: Any, new_sequence: bool, images: Any) -> Any:
         del new_sequence
         return answer(sequence, len(images), 1 + len(scribbles["scribbles"]) % 3)
@@ -68,6 +69,13 @@ def runs_and_their_page(tale: Tale) -> None:
             lambda: runs.run(begin(f"bad {about}"), bad, opened.image_paths, lambda *_: None, steps=False),  # noqa: B023
         )  # type: ignore[arg-type]
         assert error is None
+
+    def dawdle(*, sequence: str, new_sequence: bool, **more: Any) -> Any:
+        tale.clock.now += 1000 * (sequence == "box" and new_sequence)
+        return model(sequence=sequence, new_sequence=new_sequence, **more)
+
+    slow = begin("slow", max_nb_interactions=3, max_time=500, subset="val")
+    tale.try_out("a slow start", lambda: runs.run(slow, dawdle, opened.image_paths, progress, steps=False)["auc"])
     mine, other = (f"{name}={tale.folder / name}/r.csv" for name in ("mine", "other"))
     ran = [runs.read_run(mine), runs.read_run(other.partition("=")[2])]
     tale.say([(run.name, run.complete, run.metric, run.steps.name) for run in ran])
@@ -260,6 +268,15 @@ def datasets_and_what_is_wrong_with_them(tale: Tale) -> None:  # noqa: PLR0915 -
         ("no scribbles", lambda: opened.load_scribble("box", 9)),
     ):  # fmt: skip
         tale.try_out(about, work)
+    with mock.patch.dict(dataset.Davis.sets, {"val": ["duo"], "new": ["box"]}):
+        tale.say(
+            "changed by a program:",
+            opened.sets["val"],
+            opened.sets["mine"],
+            opened.sets["new"],
+            "test-dev" in opened.sets,
+        )
+    tale.try_out("not changed", lambda: opened.sets["new"])
     path = tale.root / "Scribbles/box/001.json"
     good = path.read_text()
     for text in (
@@ -316,11 +333,11 @@ def datasets_and_what_is_wrong_with_them(tale: Tale) -> None:  # noqa: PLR0915 -
         tale.say(type(other_datasets.open_dataset(str(tale.root), None, None, draw)).__name__)
     scenes = other_datasets.make_demo_scenes()
     tale.say([(scene.name, scene.size, scene.frames, len(scene.shapes)) for scene in scenes])
-    other_datasets.write_demo_root(tale.folder / "demo", scenes[:1], 2)
-    tale.say(
-        sorted(
-            path.relative_to(tale.folder / "demo").as_posix()
-            for path in (tale.folder / "demo").rglob("*")
-            if path.is_file()
-        )[::9]
-    )
+    for sets in (0, 2):
+        other_datasets.write_demo_root(tale.folder / f"demo{sets}", scenes[:1], sets)
+        paths = [path.relative_to(tale.folder / f"demo{sets}") for path in (tale.folder / f"demo{sets}").rglob("*.*")]
+        tale.say(
+            sets,
+            sorted(Counter(path.parent.as_posix() for path in paths).items()),
+            sorted(path.name for path in paths)[::6],
+        )

@@ -298,3 +298,74 @@ def what_a_server_allows(tale: Tale) -> None:
         body, status = wire_format.describe_error(error)
         again_error = wire_format.error_of(body, status)
         tale.say(repr(error), "→", body, status, repr(again_error))
+
+
+def a_server_in_trouble(tale: Tale) -> None:
+    """Too much at once, calls that break off, defects while something is begun or measured."""
+    held = host(tale, "small", {"runs": 40, "body": 700, "sessions": 9})
+    wire = Wire(tale, held)
+    wire.keys = {wire_format.USER_KEY: ANN}
+    with mock.patch.object(session_host.HostedSession, "begin", side_effect=OSError(28, "no space")):
+        wire.say("POST", wire_format.SESSION)
+    tale.say("left:", sorted(path.name for path in held.folder.iterdir()))
+    wire.keys[wire_format.SESSION_KEY] = wire.say("POST", wire_format.SESSION).json()["session_key"]
+    wire.say("POST", wire_format.NEXT)
+    wire.say("GET", wire_format.SCRIBBLES)
+    good = masks.encode_frames(answer("box", 3, 1))
+    few = {**good, "frames": [[{"object_id": 1, "counts": "0P[2"}], [], []]}
+    due = {"sequence": "box", "scribble_idx": 1, "interaction": 1, "pred_masks": few}
+    tale.say("characters:", sum(len(each["counts"]) for frame in good["frames"] for each in frame))
+    for about, name, value in (
+        ("on their way", "_UPLOADS", 0), ("too slow", "_receive", mock.Mock(side_effect=TimeoutError)),
+        ("broken off", "_receive", mock.Mock(side_effect=server.ClientDisconnect)),
+    ):  # fmt: skip
+        tale.say("──", about)
+        with mock.patch.object(server if name == "_UPLOADS" else server._Handlers, name, value):
+            wire.say("POST", wire_format.INTERACTION, due)
+    wire.say("POST", wire_format.INTERACTION, {**due, "pred_masks": good})
+    wire.say("POST", wire_format.INTERACTION, {**due, "more": "x" * 700})
+    wire.say("POST", wire_format.INTERACTION, {**due, "more": "x" * 700}, Content_Length="9")
+    with mock.patch.object(session.Session, "submit", side_effect=OSError(28, "no space")):
+        wire.say("POST", wire_format.INTERACTION, due)
+    wire.say("POST", wire_format.INTERACTION, due)
+    wire.say("POST", wire_format.INTERACTION, due)
+    tale.say("in use:", dict(held._users))
+    wire.close()
+
+
+def the_clock_of_a_server(tale: Tale) -> None:
+    """It runs while the server does, over restarts."""
+    folder, limits = tale.folder / "clock", session_host.SessionLimits()
+    terms = session.SessionTerms(max_nb_interactions=2, subset="mine")
+    with (
+        mock.patch.object(session_host, "time", SimpleNamespace(monotonic=tale.clock)),
+        mock.patch.object(session_host.threading, "Thread") as thread,
+    ):
+        for number in range(2):
+            opened = dataset.Davis(str(tale.root))
+            with session_host.hold_sessions(folder, opened, terms, {}, limits) as held:
+                clock: Any = held.clock
+                tale.say(number, "begins at", clock(), thread.call_args[1]["daemon"])
+                tale.try_out("a second server", session_host.hold_sessions(folder, opened, terms, {}, limits).__enter__)
+                tale.clock.now += 5
+                waits = []
+                clock._ended = SimpleNamespace(
+                    wait=lambda seconds, waits=waits: waits.append(seconds) or len(waits) > 1,
+                    set=lambda: tale.say("  is to end"),
+                )
+                thread.call_args[1]["target"].__func__(clock)
+                tale.say("  notes", (folder / "uptime").read_text(), "after", waits)
+                tale.clock.now += 2
+                with mock.patch.object(session_host.files, "replace", side_effect=OSError(28, "no space")):
+                    waits.clear()
+                    clock._note()
+                tale.say("  is at", clock())
+                clock.begin()
+                tale.say("  is at", clock())
+                tale.clock.now += 4
+            tale.say(
+                "ended:",
+                (folder / "uptime").read_text(),
+                thread.return_value.join.call_count,
+                f"{folder.stat().st_mode & 0o777:o}",
+            )

@@ -49,6 +49,7 @@ def sessions_of_this_process(tale: Tale) -> None:
     one = begin("order", max_nb_interactions=1, subset="mine")
     tale.try_out("before with", one.next)
     with one:
+        tale.say("at first:", one.sample_idx, one.interaction_nb)
         tale.try_out("before next", one.get_scribbles)
         tale.try_out("masks before scribbles", lambda: one.submit_masks(0))
         tale.try_out("summary before the end", one.get_global_summary)
