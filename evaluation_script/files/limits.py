@@ -7,7 +7,7 @@ import re
 from typing import Dict, Iterator, List, NoReturn, Set, Tuple, TypeVar, Union
 
 from ..values import dataclass
-from .problems import Flaw, Problems, printable
+from .problems import Flaw, Problems, printable, quantity
 
 #: What operating systems leave in archives.
 _LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "$RECYCLE.BIN"})
@@ -200,7 +200,7 @@ def size_text(count: int) -> str:
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:,.0f} {unit}"
-    return f"{count} bytes"
+    return quantity(count, "byte")
 
 
 _Value = TypeVar("_Value")

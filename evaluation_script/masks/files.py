@@ -10,7 +10,7 @@ from typing import Collection, Dict, FrozenSet, Iterable, List, Mapping, Optiona
 
 import numpy as np
 
-from ..files import Files, Flaw, Problem, Problems, name_list, printable
+from ..files import Files, Flaw, Problem, Problems, name_list, printable, quantity
 from . import png
 from . import run_lengths as rle
 from .backend import MergingRule, backend, too_many_objects
@@ -274,7 +274,7 @@ class RunLengths(ObjectMasks):
     def _add(self, label: str, masks: object, problems: Problems) -> None:
         count = len(self._index)
         if not isinstance(masks, list) or len(masks) != count:
-            fault = f"has {len(masks)} masks" if isinstance(masks, list) else "is not a list of masks"
+            fault = f"has {quantity(len(masks), 'mask')}" if isinstance(masks, list) else "is not a list of masks"
             remedy = f"Give one mask or null for each of the {count} frames, the first and last included"
             problems.add(Problem(f"{self._sequence}, object {label}", fault, remedy))
             self._objects[label] = [None] * count

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from segjudge.evaluation_script.families import FAMILIES
 from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.evaluation_script.families.base.reports import Report, bounds_of
-from segjudge.evaluation_script.files.problems import name_hint, name_list, printable
+from segjudge.evaluation_script.files.problems import name_hint, name_list, printable, quantity
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.families import FamilyTools, prefers_smaller, tools_of
 from segjudge.families.base.tools import MethodCosts, ScoredMethod
@@ -131,7 +131,7 @@ class Comparison(ShownPage):
         """What is compared."""
         counts = self.sums.counts
         if self.sequences:
-            return f"{self.metric} over {len(counts)} {SEQUENCES} ({int(counts.sum())} objects)"
+            return f"{self.metric} over {quantity(len(counts), 'sequence')} ({quantity(int(counts.sum()), 'object')})"
         return f"{self.metric} over {len(counts)} {GROUPS}, left out one by one"
 
     def verdicts(self) -> list[str]:
@@ -456,7 +456,7 @@ def _make_methods(compared: Comparison, details: MethodCosts) -> Section:
     if compared.sequences:
         counts = compared.sums.counts
         about = (
-            f"{len(counts)} sequences, {int(counts.sum())} objects. Places and verdicts hold "
+            f"{quantity(len(counts), 'sequence')}, {quantity(int(counts.sum()), 'object')}. Places and verdicts hold "
             "for all pairs together (sign flips by sequence, adjusted by Holm)."
         )
     rows = zip(compared.places(), _draw_whiskers(compared.means), names, strict=True)
@@ -549,12 +549,10 @@ def _list_flips(compared: Comparison, before: str, after: str) -> list[str]:
         return []
     flips = [change for change in changes if change.has_flipped]
     fallen = sum(change.after < change.before for change in flips)
-    title = (
-        f"**{len(flips)} of {len(changes)} {compared.noun} flipped**: {fallen} fell below one half, "
-        f"{len(flips) - fallen} rose to it or above."
-        if flips
-        else f"**None of {len(changes)} {compared.noun} flipped** to the other side of one half."
-    )
+    cases, count = compared.noun.capitalize(), f"{len(flips)} of {len(changes)}"
+    title = f"**{cases} that flipped to the other side of one half: {count}**"
+    if flips:
+        title += f" ({fallen} fell below, {len(flips) - fallen} rose to it or above)"
     header = [compared.noun, _name(before), _name(after), "change"]
     blocks = [title]
     if flips:

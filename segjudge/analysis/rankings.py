@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from segjudge.analysis import METHODS, Method
 from segjudge.analysis.statistics import ALPHA, Floats, Ties, holm, kendall, ranks_of, wilcoxon
+from segjudge.evaluation_script.files.problems import quantity
 from segjudge.report.tables import format_number
 
 _Adjustment = Literal["none", "holm"]
@@ -284,14 +285,15 @@ class RankedTask:
     def verdict(self) -> str:
         """Say in words who leads, and whom that can be told apart from."""
         names, order = self.scores.algorithms, self.order
+        cases = quantity(len(self.scores.cases), "case")
         leaders = [row for row in order if self.ranks[row] == self.ranks[order[0]]]
         if len(leaders) > 1:
             tied = ", ".join(names[row] for row in leaders)
-            return f"{self.title}: {tied} share the first rank over {len(self.scores.cases)} cases."
+            return f"{self.title}: {tied} share the first rank over {cases}."
         leader, following = order[0], order[1:]
         close = [names[row] for row in following if self.sign(leader, row) == "="]
         apart = f"cannot be told apart from {', '.join(close)}" if close else "is significantly better than every other"
-        text = f"{self.title}: {names[leader]} is first over {len(self.scores.cases)} cases"
+        text = f"{self.title}: {names[leader]} is first over {cases}"
         return f"{text}, and {apart}." if following else f"{text}."
 
     def document(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, Literal
 
-from segjudge.evaluation_script.files.problems import name_hint
+from segjudge.evaluation_script.files.problems import name_hint, quantity
 from segjudge.report.browser import ShownPage
 from segjudge.report.page import ReportPage, Section, make_list, render_page
 from segjudge.report.tables import PLAIN, Look, format_table, to_frame
@@ -69,10 +69,9 @@ class Ranking(ShownPage):
 
     def text(self, look: Look = PLAIN) -> str:
         """The tables, as a terminal shows them."""
-        blocks = [
-            f"{task.title}: {len(task.scores.cases)} cases\n{format_table(*task.cells(), look)}\n{task.tau}\n"
-            for task in self.tasks
-        ]
+        heads = [f"{task.title}: {quantity(len(task.scores.cases), 'case')}" for task in self.tasks]
+        tables = [format_table(*task.cells(), look) for task in self.tasks]
+        blocks = [f"{head}\n{table}\n{task.tau}\n" for head, table, task in zip(heads, tables, self.tasks, strict=True)]
         if len(self.tasks) > 1:
             rows = [[name, f"{rank:.2f}"] for name, rank in self.consensus.items()]
             blocks.append(format_table(["all tasks", "mean rank"], rows, look))
@@ -179,7 +178,7 @@ def _make_section(task: RankedTask, rule: Rule, *, several: bool) -> Section:
     columns, rows = task.cells()
     names, order = [task.scores.algorithms[row] for row in task.order], task.order
     values = {
-        "about": f"{len(task.scores.cases)} cases, ranked by {rule.method}. {task.tau}. {_COLUMNS}",
+        "about": f"{quantity(len(task.scores.cases), 'case')}, ranked by {rule.method}. {task.tau}. {_COLUMNS}",
         "columns": columns,
         "rows": [
             [cell if column == SPREAD else _number_of(cell) for column, cell in zip(columns, row)] for row in rows

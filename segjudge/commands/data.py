@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from segjudge.evaluation_script.families import LAYOUTS, PROTOCOLS
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.files.problems import name_hint, verb
+from segjudge.evaluation_script.files.problems import name_hint, quantity, verb
 from segjudge.masks import DEMO_SEED
 from segjudge.system.errors import UsageError
 from segjudge.system.files import (
@@ -53,7 +53,8 @@ def _convert(args: argparse.Namespace) -> int:
     with open_output(out) as file:
         json.dump(document, file)
     _warn(oddities)
-    print(f"{out}: {len(document['images']):,} images, {len(document['annotations']):,} instances")
+    instances = quantity(len(document["annotations"]), "instance")
+    print(f"{out}: {quantity(len(document['images']), 'image')}, {instances}")
     return DONE
 
 

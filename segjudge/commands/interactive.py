@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
+from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError, quantity
 from segjudge.masks import DEMO_SEED
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFolder
@@ -101,7 +101,8 @@ def _serve(args: argparse.Namespace) -> int:
         args.sessions_per_sequence,
     )  # fmt: skip
     with hold_sessions(Path(args.data), dataset, terms, users, limits) as host:
-        say(f"{len(dataset.sequences(args.subset))} sequences for {len(users)} users; {args.data} keeps the sessions.")
+        sequences = quantity(len(dataset.sequences(args.subset)), "sequence")
+        say(f"{sequences} for {quantity(len(users), 'user')}; {args.data} keeps the sessions.")
         if args.bind not in (_LOOPBACK, "::1", "localhost"):
             say("Keys and masks cross the network unencrypted: put a proxy with TLS in front of it.")
         host_name = f"[{args.bind}]" if ":" in args.bind else args.bind

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from PIL import Image
 
-from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.files.problems import HostError, quantity
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.masks.comparison import VOID
 
@@ -111,8 +111,8 @@ def load_first_scribbles(dataset: InteractiveDataset, sequence: str, scribble_id
     frames = dataset.dataset[sequence]["num_frames"]
     if len(scribbles["scribbles"]) != frames:
         raise _WrongFile(
-            f"{sequence}, scribbles {scribble_idx}: has scribbles for {len(scribbles['scribbles'])} frames, and "
-            f"{sequence} has {frames}"
+            f"{sequence}, scribbles {scribble_idx}: has scribbles for {quantity(len(scribbles['scribbles']), 'frame')},"
+            f" and {sequence} has {frames}"
         )
     return scribbles
 

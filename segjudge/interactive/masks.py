@@ -10,6 +10,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
+from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.similarity import (
     BOUNDARY_TOLERANCE,
@@ -158,7 +159,7 @@ def decode_batch_masks(encoded_masks: EncodedMasks) -> Array:
     """Decode all frames; where objects overlap, the larger id counts."""
     frames, height, width = encoded_masks["size"]
     if len(encoded_masks["frames"]) != frames:
-        raise ValueError(f"holds {len(encoded_masks['frames'])} frames, and its size says {frames}")
+        raise ValueError(f"holds {quantity(len(encoded_masks['frames']), 'frame')}, and its size says {frames}")
     return decode_frames(encoded_masks["frames"], (height, width))
 
 

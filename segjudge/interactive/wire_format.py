@@ -12,7 +12,7 @@ from typing import Any, NotRequired, Self, TypedDict
 import numpy as np
 import pandas as pd
 
-from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.files.problems import Flaw, quantity
 from segjudge.evaluation_script.masks.stack import Array
 
 from .masks import EncodedMasks, decode_frames
@@ -166,7 +166,7 @@ class MaskSubmission:
             raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {size_sent}")
         frames = masks_sent["frames"]
         if len(frames) != shape[0]:
-            raise ValueError(f"pred_masks has {len(frames)} frames, and its size says {shape[0]}")
+            raise ValueError(f"pred_masks has {quantity(len(frames), 'frame')}, and its size says {shape[0]}")
         masks, runs = np.empty(shape, np.uint8), 0
         for frame, objects in enumerate(frames):
             _check_objects(frame, objects)

@@ -25,7 +25,7 @@ from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.inflate import LIBDEFLATE, crc32
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS, ArchiveLimits, Files, size_text
 from segjudge.evaluation_script.files.packed import EPOCH, add_member, replace_file
-from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, SubmissionError
+from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, SubmissionError, quantity
 from segjudge.evaluation_script.masks import png
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import backend
@@ -134,7 +134,7 @@ def _write_run_lengths(results: str, pngs: list[str], out: str, progress: Progre
         document[sequence.name] = run_lengths_of(sequence)
     _write_gzipped(json.dumps(document, separators=(",", ":")).encode(), out)
     _compare(sequences, out)
-    return f"{sum(len(sequence.frames) for sequence in sequences):,} frames"
+    return quantity(sum(len(sequence.frames) for sequence in sequences), "frame")
 
 
 def _sequences(results: str, pngs: list[str]) -> list[Sequence]:

@@ -146,7 +146,7 @@ def _format_means(report: Report, *, compare: bool, look: Look) -> str:
     rows = [["this submission", *(format_number(report.values[name]) for name in names)]]
     intervals = report.intervals()
     if intervals:
-        ends = {name: f"{format_number(low)}–{format_number(high)}" for name, (low, high) in intervals.items()}
+        ends = {name: _format_interval(*interval) for name, interval in intervals.items()}
         rows.append(["95 % interval", *(ends.get(name, "–") for name in names)])
     entries = find_published_numbers(report) if compare else []
     for entry in entries:
@@ -158,6 +158,11 @@ def _format_means(report: Report, *, compare: bool, look: Look) -> str:
         lines.append(f"Published: {format_citations(entries)}")
     beside = ", ".join(f"{name} {format_number(report.values[name])}" for name in own_metrics(report))
     return "\n".join([*lines, f"\nBeside the protocol: {beside}"] if beside else lines)
+
+
+def _format_interval(low: float, high: float) -> str:
+    """Format the ends of an interval; a dash beside a minus could not be told from it."""
+    return f"{format_number(low)}{'–' if low >= 0 else ' to '}{format_number(high)}"
 
 
 def own_metrics(report: Report) -> list[str]:

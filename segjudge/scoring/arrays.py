@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from segjudge.evaluation_script.families import FAMILIES, report_of
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Values
-from segjudge.evaluation_script.files import name_list
+from segjudge.evaluation_script.files import name_list, quantity
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.scoring.provenance import provenance
 from segjudge.families import tools_of
@@ -156,13 +156,13 @@ def score_arrays(
     if truths.keys() != predictions.keys():
         missing = [name for name in truths if name not in predictions]
         fault = f"lacks {name_list(missing, 5)}" if missing else "has videos that the truth does not have"
-        raise refusal("the predictions", fault, "Give the same videos as the truth")
+        raise refusal("prediction", fault, "Give the same videos as the truth")
     accumulator = FrameAccumulator(rules, expected=dict.fromkeys(truths, ()), categories=categories)
     for name, masks in truths.items():
         frames = door.frames_of(masks, f"truth of {name}")
         predicted = door.frames_of(predictions[name], f"prediction of {name}") or [(frame, {}) for frame, _ in frames]
         if len(predicted) != len(frames):
-            fault = f"has {len(predicted)} frames, the truth {len(frames)}"
+            fault = f"has {quantity(len(predicted), 'frame')}, the truth {len(frames)}"
             raise refusal(f"prediction of {name}", fault, "Give each frame of the truth")
         for (frame, truth_masks), (_, predicted_masks) in zip(frames, predicted, strict=True):
             accumulator.update(name, frame, predicted_masks, truth_masks)

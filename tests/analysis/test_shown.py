@@ -218,13 +218,13 @@ def test_a_pull_request_sees_what_grew_what_shrank_and_what_flipped(comparison: 
     text = comparison.markdown()
     assert text.startswith("### J&F-Mean: 0.933 → 0.445 (-0.488, not told apart from chance)\n")
     assert "| leak | 0.000 | 0.146 | +0.146 ▲ grew |" in text
-    assert "**2 of 3 sequences flipped**: 2 fell below one half, 0 rose to it or above." in text
+    assert "that flipped to the other side of one half: 2 of 3** (2 fell below, 0 rose to it or above)" in text
     assert "| `crossing` | 0.942 | 0.407 | -0.536 |" in text
     assert re.search(r", truth [0-9a-f]{12}</sub>", text)
     assert "| `solo` |" in text.partition("<details><summary>Those that changed most</summary>")[2]
     other_way = segjudge.compare({name: comparison.methods[name] for name in reversed(NAMES)}).markdown()
     assert "| leak | 0.146 | 0.000 | -0.146 ▼ shrank |" in other_way
-    assert "0 fell below one half, 2 rose to it or above." in other_way
+    assert "(0 fell below, 2 rose to it or above)" in other_way
 
 
 def test_names_are_nothing_but_text_in_markdown() -> None:

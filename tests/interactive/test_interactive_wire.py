@@ -366,7 +366,7 @@ def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Pa
         (lambda place: (place / "Scribbles/box/001.json").unlink(), "box: has no scribbles"),
         (lambda place: (place / "Scribbles/box/001.json").write_text("{"), "001.json: is not JSON"),
         (lambda place: (place / "Scribbles/box/001.json").write_text('{"sequence": "box", "scribbles": [[]]}'),
-         "has scribbles for 1 frames, and box has 4"),
+         "has scribbles for 1 frame, and box has 4"),
         (lambda place: (place / "ImageSets/2017/val.txt").write_text(""), "val.txt: names no sequence"),
         (lambda place: (place / "ImageSets/2017/val.txt").write_text("box\nbox\n"), "val.txt: names box twice"),
         (lambda place: Image.new("L", (9, 9)).save(place / "Annotations/480p/box/00002.png"),

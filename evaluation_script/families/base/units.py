@@ -125,7 +125,8 @@ class UnitTruth(SplitTruth):
     def read_through(self) -> str:
         """Read all pixels, and return in words how many frames there are."""
         frames = [frame.read().numbers.size for unit in self.units for frame in unit.load()]
-        return f"{len(self.units)} images or sequences of {len(frames)} frames"
+        units = verb(len(self.units), "image or sequence", "images or sequences")
+        return f"{len(self.units):,} {units} of {quantity(len(frames), 'frame')}"
 
 
 def guard_reading(name: str, read: Callable[[], _Read]) -> Callable[[], _Read]:

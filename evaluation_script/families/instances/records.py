@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
-from ...files import Flaw, printable
+from ...files import Flaw, printable, quantity
 from ...masks import polygons
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
@@ -361,7 +361,7 @@ def check_tube(segmentations: object, size: Tuple[int, int], frames: int) -> Non
     if not isinstance(segmentations, list):
         raise Flaw("has segmentations that are not a list", "Write a mask or null for each frame")
     if len(segmentations) != frames:
-        problem = f"has {len(segmentations):,} segmentations but the video has {frames:,} frames"
+        problem = f"has {quantity(len(segmentations), 'segmentation')} but the video has {quantity(frames, 'frame')}"
         raise Flaw(problem, "Write a mask or null for each frame")
     for index, mask in enumerate(segmentations):
         if mask is not None:

@@ -85,7 +85,7 @@ class InstanceTruth(SplitTruth):
 
     def read_through(self) -> str:
         """Return in words how much there is, all of which was read."""
-        return f"{len(self.images.ids)} images"
+        return quantity(len(self.images.ids), self.form[:-1])
 
 
 def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:

@@ -242,7 +242,7 @@ class _PanopticSubmission(UnitSubmission):
         entry = self._units[unit]
         entries = entry.get("annotations") if self.protocol.video else [entry]
         if not isinstance(entries, list) or len(entries) != len(truth):
-            content = f"{len(entries)} frames" if isinstance(entries, list) else "no list of annotations"
+            content = quantity(len(entries), "frame") if isinstance(entries, list) else "no list of annotations"
             problems.add(Problem(unit, f"has {content} in the JSON, not {len(truth)}", "List every frame, in order"))
             return []
         order = {frame.name: position for position, frame in enumerate(truth)}

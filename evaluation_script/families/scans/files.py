@@ -74,8 +74,8 @@ def _read_values(files: Files, member: str, points: int) -> Array:
     """Return the 32 bits of each point; the length is looked at before anything inflates."""
     size = files.sizes[member]
     if size != points * _POINT:
-        held = f"{size // _POINT:,} points" if size % _POINT == 0 else f"{size:,} bytes"
-        raise Flaw(f"holds {held}; the scan has {points:,} points of 4 bytes", "Send a label for every point")
+        held = quantity(size // _POINT, "point") if size % _POINT == 0 else f"{size:,} bytes"
+        raise Flaw(f"holds {held}; the scan has {quantity(points, 'point')} of 4 bytes", "Send a label for every point")
     values = np.frombuffer(files.read(member), "<u4")
     check_labels(values)
     return values

@@ -31,7 +31,7 @@ import numpy as np
 
 from ...files.inflate import Inflated, inflate_member
 from ...files.packed import FORMAT, MANIFEST, Source, add_member, annotations_error, open_packed, replace_file
-from ...files.problems import HostError
+from ...files.problems import HostError, quantity
 from ...masks.files import MaskFiles
 from ...masks.stack import Array, Size, Stack, Stacks
 from ...values import dataclass
@@ -159,7 +159,8 @@ class Split(SplitTruth):
         for sequence in self.sequences:
             for number in range(len(sequence.blocks)):
                 sequence.read_block(number)
-        return f"{len(self.sequences)} sequences of {sum(len(sequence.frames) for sequence in self.sequences)} frames"
+        frames = sum(len(sequence.frames) for sequence in self.sequences)
+        return f"{quantity(len(self.sequences), 'sequence')} of {quantity(frames, 'frame')}"
 
 
 #: The object that stands for all that expressions could mean.

@@ -62,13 +62,11 @@ class MemoryDoor(abc.ABC):
 
     def pair_sides(self, truth: object, prediction: object) -> tuple[dict[str, object], dict[str, object]]:
         """Split truth and prediction into what is counted by itself, by name."""
-        return self.sequences_of(truth), self.sequences_of(prediction)
+        return self.sequences_of(truth, "truth"), self.sequences_of(prediction, "prediction")
 
-    def sequences_of(self, masks: object) -> dict[str, object]:
+    def sequences_of(self, masks: object, side: str) -> dict[str, object]:
         """Split one side into what is counted by itself, by name."""
-        return _name_items(
-            masks.items() if isinstance(masks, Mapping) else number_frames(masks, "the masks"), "the masks"
-        )
+        return _name_items(masks.items() if isinstance(masks, Mapping) else number_frames(masks, side), side)
 
     def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
         """Split a sequence into frames with their names; None is that of one that is counted as a whole."""
@@ -84,10 +82,10 @@ class UnitsInMemory(MemoryDoor):
     #: What the scores need to know of all units, where it does not depend on them.
     own_facts: ClassVar[Mapping[str, Any]] = {}
 
-    def sequences_of(self, masks: object) -> dict[str, object]:
+    def sequences_of(self, masks: object, side: str) -> dict[str, object]:
         """Split masks into units by name; one video alone is called video."""
         is_video = self.in_videos and not isinstance(masks, Mapping)
-        return {"video": masks} if is_video else super().sequences_of(masks)
+        return {"video": masks} if is_video else super().sequences_of(masks, side)
 
     def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
         return number_frames(masks, location) if self.in_videos else super().frames_of(masks, location)

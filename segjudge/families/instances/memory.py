@@ -49,10 +49,10 @@ class InstancesInMemory(MemoryDoor):
         self.protocol, self._categories = protocol, sorted(map(dict, categories), key=lambda category: category["id"])
         self._shape = "segmentations" if protocol.tubes else "keypoints" if protocol.keypoints else "segmentation"
 
-    def sequences_of(self, masks: object) -> dict[str, object]:
+    def sequences_of(self, masks: object, side: str) -> dict[str, object]:
         """One image or video alone has the name 1."""
         is_single = isinstance(masks, Mapping) and ("labels" in masks or "annotations" in masks)
-        return {"1": masks} if is_single else super().sequences_of(masks)
+        return {"1": masks} if is_single else super().sequences_of(masks, side)
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
         if frame and self.protocol.tubes:

@@ -12,6 +12,7 @@ from segjudge.evaluation_script.families.phrases.counting import count_pair
 from segjudge.evaluation_script.families.phrases.protocols import LEAST_SCORE, PhraseProtocol
 from segjudge.evaluation_script.families.phrases.tubes import CATEGORY, count_tracks
 from segjudge.evaluation_script.families.phrases.videos import Tracks
+from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.memory import (
@@ -70,7 +71,11 @@ def _read_side(side: Any, key: str, default: float, location: str) -> list[tuple
     except (TypeError, ValueError) as error:
         raise refusal(location, f"cannot be read ({error})", _FORM) from None
     if len(numbers) != len(masks):
-        raise refusal(location, f"has {len(masks)} masks and {len(numbers)} {key}", "Give one for each mask")
+        raise refusal(
+            location,
+            f"has {quantity(len(masks), 'mask')} and {key} with {quantity(len(numbers), 'number')}",
+            "Give one for each mask",
+        )
     return [
         (read_checked_mask(mask, f"{location}, mask {index}", _FORM), number)
         for index, (mask, number) in enumerate(zip(masks, numbers, strict=True))
@@ -115,7 +120,9 @@ def _read_tracks(
         raise refusal(location, f"cannot be read ({error})", _TRACKS_FORM) from None
     if len(numbers) != len(tracks) or not np.isfinite(numbers).all():
         raise refusal(
-            location, f"has {len(tracks)} tracks and {len(numbers)} {key}", "Give a finite one for each track"
+            location,
+            f"has {quantity(len(tracks), 'track')} and {key} with {quantity(len(numbers), 'number')}",
+            "Give a finite one for each track",
         )
     checked = [
         [

@@ -5,6 +5,7 @@ import numpy as np
 from segjudge.evaluation_script.families.base.units import UnitCounts
 from segjudge.evaluation_script.families.scans.engine import count_scan
 from segjudge.evaluation_script.families.scans.files import check_labels
+from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.memory import SamplesInMemory, read_array, refusal, refuse_flaws
@@ -20,7 +21,7 @@ class ScansInMemory(SamplesInMemory):
             _read_points(side, f"{name} of {sequence}") for side, name in ((truth, "truth"), (prediction, "prediction"))
         )
         if len(own) != len(values):
-            fault = f"has {len(values):,} points; the truth has {len(own):,}"
+            fault = f"has {quantity(len(values), 'point')}; the truth has {len(own):,}"
             raise refusal(f"prediction of {sequence}", fault, "Give a label for every point")
         return UnitCounts("", count_scan(LabelMap(own), values, self.protocol)).encode()
 

@@ -87,7 +87,10 @@ class SequencesInMemory(MemoryDoor):
 
         Raises UsageError for a mapping that may be one of videos or of objects.
         """
-        kinds = [_tell_kind(side) if isinstance(side, Mapping) and side else _ONE for side in (truth, prediction)]
+        sides = {"truth": truth, "prediction": prediction}
+        kinds = [
+            _tell_kind(masks, side) if isinstance(masks, Mapping) and masks else _ONE for side, masks in sides.items()
+        ]
         if kinds[0] is _EITHER:  # what the other side is tells
             kinds[0] = _OBJECTS if kinds[1] is _ONE else kinds[1]
         if kinds[1] is _EITHER or (kinds[0] is _VIDEOS and kinds[1] is _OBJECTS):
@@ -96,10 +99,9 @@ class SequencesInMemory(MemoryDoor):
             named_sides = "numbers or lists name what may be videos of one object each, or the objects of one video"
             remedy = "name videos by text and give arrays, or give masks of objects as booleans"
             raise UsageError(f"{named_sides}: {remedy}")
-        sides = (truth, prediction)
         truths, predictions = (
-            self.sequences_of(side) if kind is _VIDEOS else {"video": side}
-            for kind, side in zip(kinds, sides, strict=True)
+            self.sequences_of(masks, side) if kind is _VIDEOS else {"video": masks}
+            for kind, (side, masks) in zip(kinds, sides.items(), strict=True)
         )
         return truths, predictions
 
@@ -150,11 +152,11 @@ class SequencesInMemory(MemoryDoor):
         )
 
 
-def _tell_kind(masks: Mapping[Any, object]) -> str:
+def _tell_kind(masks: Mapping[Any, object], side: str) -> str:
     """Tell whether a mapping holds objects, videos, or what may be both: whole numbers of two values at the most."""
     if any(isinstance(value, Mapping) for value in masks.values()):
         return _VIDEOS
-    kinds = {label: _read_whole_numbers(value) for label, value in masks.items()}
+    kinds = {label: _read_whole_numbers(value, side) for label, value in masks.items()}
     if any(numbers is None for numbers in kinds.values()):
         return _OBJECTS
     by_text = all(isinstance(label, str) and not isinstance(masks[label], (list, tuple)) for label in masks)
@@ -164,14 +166,14 @@ def _tell_kind(masks: Mapping[Any, object]) -> str:
     return _EITHER
 
 
-def _read_whole_numbers(masks: object) -> list[Array] | None:
+def _read_whole_numbers(masks: object, side: str) -> list[Array] | None:
     """Read frames that are arrays of whole numbers, as labels are; None for masks of an object."""
     if masks is None:
         return None
     frames = list(masks) if isinstance(masks, (list, tuple)) else [masks]
     if any(frame is None or isinstance(frame, Mapping) for frame in frames):
         return None
-    arrays = [read_array(frame, "the masks") for frame in frames]
+    arrays = [read_array(frame, side) for frame in frames]
     return arrays if all(array.dtype.kind in "iuf" for array in arrays) else None
 
 

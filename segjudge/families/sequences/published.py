@@ -9,7 +9,7 @@ from segjudge.evaluation_script.families.base.family import Progress, ignore_pro
 from segjudge.evaluation_script.families.base.truth import AnnotationFile
 from segjudge.evaluation_script.families.sequences import dataset, truth
 from segjudge.evaluation_script.families.sequences.layouts import ALIASES, GENERIC, LAYOUTS
-from segjudge.evaluation_script.files.problems import HostError, name_hint
+from segjudge.evaluation_script.files.problems import HostError, name_hint, quantity
 from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families.base.published import PackedTruth, TruthSource
 from segjudge.system.errors import UsageError
@@ -49,7 +49,9 @@ def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ig
     make_folder(os.path.dirname(out) or ".")
     truth.write(out, splits)
     frames = sum(len(sequence.frames) for sequence in added.sequences)
-    return PackedTruth(name, f"{len(added.sequences)} sequences, {frames} frames", published.notes)
+    return PackedTruth(
+        name, f"{quantity(len(added.sequences), 'sequence')}, {quantity(frames, 'frame')}", published.notes
+    )
 
 
 def frame_images_of(folder: str, sequence: str, frames: list[str]) -> list[str]:

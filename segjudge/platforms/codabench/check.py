@@ -143,11 +143,15 @@ def _path_rule(rule: int, key: str) -> RuleRow:
 
 def _file_rules(rule: int, key: str, kind: str = "file", title: str = "page") -> Check:
     """The rules that a path leads to a file."""
+
+    def name_folder(at: _At) -> Verdict:
+        return not os.path.isfile(at.bundle.path(at.value)) and {"named": at.value or "an empty path"}
+
     return first_of(
         _path_rule(rule, key),
         RuleRow(rule, key, lambda at: not os.path.exists(at.bundle.path(at.value)), "{value} is not in the bundle",
             "Put it there, or correct the path", f"Unable to find {title}: {{value}}"),
-        RuleRow(rule, key, lambda at: not os.path.isfile(at.bundle.path(at.value)), "{value} is a folder",
+        RuleRow(rule, key, name_folder, "{named} is a folder",
             f"Name a {kind}", ERROR_LOG + "[Errno 21] Is a directory: '<temporary folder>/{value}'"),
     )  # fmt: skip
 

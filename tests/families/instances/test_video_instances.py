@@ -27,7 +27,7 @@ DATA = TRACKS_DATA / "vis"
 ROWS = {"ytvis": "youtube-vis-2019", "ovis": "ovis"}
 #: The official numbers are those of a defect, or there are none: these are refused, or scored without it.
 NOT_EQUALLED = {
-    "short-lists": "has 1 segmentations but the video has 2 frames",
+    "short-lists": "has 1 segmentation but the video has 2 frames",
     "wrong-size": r"has a mask of size \[299, 320\] but the image is \[300, 320\]",
     "unknown-video": "is of a video that the truth lacks",
 }
@@ -223,7 +223,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "masks as text": (text(found("0000")), "segmentations that are not a list"),
     "masks by frame": (text(found({"0": MASK})), "segmentations that are not a list"),
     "no masks": (text(found([])), "has 0 segmentations but the video has 4 frames"),
-    "too few masks": (text(found([MASK])), "has 1 segmentations but the video has 4 frames"),
+    "too few masks": (text(found([MASK])), "has 1 segmentation but the video has 4 frames"),
     "too many masks": (text(found([None] * 5)), "has 5 segmentations but the video has 4 frames"),
     "a million masks": (text(found([None] * 1_000_000)), "has 1,000,000 segmentations"),
     "mask as number": (text(with_mask(5)), "neither run lengths nor polygons .frame 1 of 4"),

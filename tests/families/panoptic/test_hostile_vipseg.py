@@ -87,7 +87,7 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "other-video": (lambda: video(video_id="b"), "1 of 1 video is missing: a"),
     "video-twice": (lambda: upload([VIDEO, VIDEO]), "lists video a twice"),
     "no-frames": (lambda: video(annotations=[]), "a: has 0 frames in the JSON, not 2"),
-    "one-frame": (lambda: video(annotations=FRAMES[:1]), "a: has 1 frames in the JSON, not 2"),
+    "one-frame": (lambda: video(annotations=FRAMES[:1]), "a: has 1 frame in the JSON, not 2"),
     "many-frames": (lambda: video(annotations=FRAMES * 300), "a: has 600 frames in the JSON, not 2"),
     "frames-null": (lambda: video(annotations=None), "a: has no list of annotations in the JSON"),
     "frames-numbers": (lambda: video(annotations=[1, 2]), "a: each of 2 frames (0, 1) has no list segments_info"),
