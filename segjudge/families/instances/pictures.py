@@ -401,7 +401,7 @@ def _paint_masks(ground: Image.Image, masks: list[_PaintedMask], font: _Font) ->
     draw = ImageDraw.Draw(image)
     for mask, (x, y) in _place_labels(masks):
         box = draw.textbbox((x, y), mask.label, font=font)
-        shift = min(0, image.width - 2 - box[2])
+        shift = max(2 - x, min(0, image.width - 2 - box[2]))  # the beginning is seen rather than the end
         draw.rectangle((box[0] + shift - 2, box[1] - 1, box[2] + shift + 2, box[3] + 1), fill=mask.colour)
         draw.text((x + shift, y), mask.label, fill=_choose_ink(mask.colour), font=font)
     return image
