@@ -168,7 +168,7 @@ def _list_bounds() -> Iterator[str]:
         (imports, None, "", None),
         (asks, None, "it uses much", ExitCode(-9)),
         (imports, None, "it uses much", ExitCode(-9)),
-        (asks, "bwrap", "", ExitCode(0)),
+        (asks, "true", "", ExitCode(0)),
     ]
     for script, box, excess, code in cases:
         with new_folder() as folder:
@@ -413,18 +413,49 @@ disk((16 << 20))
 disk((16 << 20) - 1)
 enclosed(process.WorkerTerms())
 enclosed(process.WorkerTerms(group=group))
+start(process.WorkerTerms(memory=5), OSError(2, "No such file"))
+start(process.WorkerTerms(sandbox_program="true"), OSError("it was killed"))
 """
+
+
+def _start(terms: process.WorkerTerms, error: OSError) -> list[str]:
+    """What a worker's process is started with, and how it is told that it cannot be."""
+    noted, bounds = list[str](), list[str]()
+
+    def child(words: list[str], streams: Any, *, environment: Mapping[str, str], folder: str) -> None:
+        order = next(word for word in words if word.startswith("{"))
+        here = {key: environment[key] for key in ("HOME", "TMPDIR", "PATH")}
+        noted.extend([f"{words[0]} {order}", f"{here} in {folder}, {len(streams.passed)} pipes passed"])
+        raise error
+
+    def bound(*given: object, **more: object) -> None:
+        bounds.append(f"{given} {more}")
+
+    folder = SimpleNamespace(
+        path="/w", temporary="/w/tmp", root="/w/compute", submissions="/w/compute/submission_files"
+    )
+    usage = SimpleNamespace(free=1 << 30)
+    with (
+        mock.patch.multiple(process, Child=child, TreeBounds=bound),
+        mock.patch.object(process.shutil, "disk_usage", return_value=usage),
+        mock.patch.dict(os.environ, {"PATH": "/bin"}),
+    ):
+        try:
+            process.WorkerProcess(Interpreter("/p/python", "3.9", ()), folder, 7, terms)  # type: ignore[arg-type]
+        except DiedError as death:
+            return [*noted, *bounds, f"{death}, killed: {death.killed}"]
+    raise AssertionError
 
 
 def _list_bounds_of_workers() -> Iterator[str]:
     def disk(free: int) -> Any:
-        with mock.patch.object(process.shutil, "disk_usage", return_value=SimpleNamespace(free=free)):
+        with mock.patch.object(process.shutil, "disk_usage", lambda name: SimpleNamespace(free=free * (name == "a"))):
             return process.disk_bounds("a", "b")
 
     group = SimpleNamespace(enter=lambda words: ["group", *words])
     folder = SimpleNamespace(temporary="/w/tmp", root="/w/compute", submissions="/w/compute/submission_files")
     names = {
-        "process": process, "disk": disk, "group": group,
+        "process": process, "disk": disk, "group": group, "start": _start,
         "enclosed": lambda terms: process._enclose(["python"], Interpreter("/p", "3.9", ()), folder, terms),  # type: ignore[arg-type]
     }  # fmt: skip
     yield run_calls(_BOUNDS.lstrip(), names).rstrip("\n")
