@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from unittest import mock
 
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.system.errors import UsageError
-from segjudge.testing import checks
+from segjudge.testing import checks, running
 from segjudge.testing.running import Outcome
 
 FILE = Path(__file__).parent.parent / "golden/promises.txt"
@@ -420,7 +421,92 @@ def sharing_and_packing(ledger: Ledger) -> None:
             ledger.check("packing", (mistake and "other bits") or "kept", Case(prepare=prepare))
 
 
-PARTS = (rules_and_numbers, memory_and_problems, archives_and_hostile_ones, what_is_shown, sharing_and_packing)
+def works_apart(ledger: Ledger) -> None:
+    """What a process apart says of works, in this one."""
+
+    def refuse() -> None:
+        raise SubmissionError("no masks")
+
+    def fail() -> None:
+        raise KeyError("x")
+
+    written, limits = list[bytes](), list[Any]()
+
+    def write(_descriptor: int, data: bytes) -> int:
+        written.append(data[:40])
+        return min(len(data), 40)
+
+    for system in ("linux", "darwin"):
+        with (
+            mock.patch.multiple(running.os, write=write, _exit=lambda code: limits.append(f"exits with {code}")),
+            mock.patch.object(running.sys, "platform", system),
+            mock.patch.object(running.resource, "setrlimit", lambda _, bounds: limits.append(bounds)),
+            mock.patch.object(running, "_peak", lambda *, reset=False: 3 if reset else 10),
+            mock.patch.object(running, "_bytes_of", len),
+            mock.patch.object(running.time, "process_time", iter(range(99)).__next__),
+        ):
+            running._work([lambda: 4, lambda: "long" * 20, refuse, fail], 7, 1000)
+    lengths = [int.from_bytes(data, "little") for data in written if len(data) == 4]
+    text = b"".join(data for data in written if len(data) != 4).decode()
+    ledger.lines += [
+        re.sub(r'"  File.*?KeyError', '"… KeyError', text),
+        f"{lengths == lengths[:4] * 2} {lengths[:3]}",
+        str(limits),
+    ]
+    ledger.say(
+        "memory",
+        lambda: (
+            running._bytes_of("VmRSS:") >> 20 > 20,
+            running._bytes_of("nothing:"),
+            running._peak(reset=True) > 0,
+            running._peak() > 0,
+        ),
+    )
+
+
+def another_python(ledger: Ledger) -> None:
+    """The check by a Python of 3.9, which is not there."""
+    answer: list[Any] = []
+
+    def run(words: list[str], **options: Any) -> Any:
+        script = Path(words[4])
+        places = [(script / "evaluation_script" / name).read_bytes()[:9] for name in ("main.py", "more/file.py")]
+        hidden = [path for path in script.rglob("*") if "__pycache__" in path.parts]
+        ledger.lines.append(
+            f"  runs {[words[0], words[1], words[2], len(words[3]) > 99, words[5], os.path.relpath(words[6]), words[7]]} {options} {places} {hidden}"
+        )
+        return SimpleNamespace(
+            returncode=answer[0], stderr="it broke, " * 300, stdout=f'odd\n{{"val": {{"A": {answer[1]}}}}}\n'
+        )
+
+    for about, faults, worker, code, number in (
+        ("kept", [], "python3.9", 0, 0.5), ("cannot be imported", ["x.py: no pairwise"], "python3.9", 0, 0.5), ("no Python", [], "", 0, 0.5),
+        ("it fails", [], "python3.9", 1, 0.5), ("other numbers", [], "python3.9", 0, 0.25), ("near", [], "python3.9", 0, 0.5 + 5e-10),
+    ):  # fmt: skip
+        answer[:] = [code, number]
+        case = Case(rules=Row(family="saliency"), values={"A": 0.5})
+        case.prepare = lambda _path, _truth="": SimpleNamespace(  # type: ignore[method-assign,assignment,misc]
+            score=lambda: SimpleNamespace(reports=[Report({"A": 0.5})])
+        )
+        with (
+            mock.patch.multiple(
+                checks, check_upload=lambda path, name, faults=faults: [*faults, *([] if path.endswith(name) else [path])],
+                read_uploads=lambda names: {"more/file.py": f"of {names}".encode()}, _pack=lambda _case, truth, _folder: f"{truth} packed",
+            ),
+            mock.patch.object(checks.subprocess, "run", run), mock.patch.dict(os.environ, {checks.WORKER: worker}),
+        ):  # fmt: skip
+            ledger.check("python39", about, case)
+
+
+PARTS = (
+    works_apart,
+    another_python,
+    rules_and_numbers,
+    memory_and_problems,
+    archives_and_hostile_ones,
+    what_is_shown,
+    sharing_and_packing,
+)
 
 
 def write_promises() -> str:

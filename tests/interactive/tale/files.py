@@ -99,6 +99,28 @@ def runs_and_their_page(tale: Tale) -> None:  # noqa: PLR0915 - a list
         re.findall(r">([^<\n]*[a-zA-Z][^<\n]*)</text>", svg),
         [colour in svg for colour in ("#0072b2", "#d55e00", "#009e73")],
     )
+    with mock.patch("matplotlib.figure.Figure.savefig", autospec=True) as save, contextlib.suppress(ValueError):
+        runs._write_curves([ran[0]] * 9, tale.folder / "plot")
+    (axes,) = save.call_args_list[0][0][0].axes
+    tale.say(
+        "axes:",
+        axes.get_xlim()[0],
+        axes.get_ylim(),
+        axes.get_xlabel(),
+        axes.get_ylabel(),
+        save.call_args_list[0][0][0].get_size_inches(),
+    )
+    tale.say(
+        [
+            (line.get_linestyle(), line.get_color(), line.get_marker(), line.get_markersize())
+            for line in axes.get_lines()
+        ]
+    )
+    tale.say(
+        [options for _, options in save.call_args_list],
+        axes.get_legend().get_frame_on(),
+        axes.spines["top"].get_visible(),
+    )
     report = (tale.folder / "other/r.csv").read_text()
     bad_dir = tale.folder / "reports"
     bad_dir.mkdir()
