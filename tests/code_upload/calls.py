@@ -551,7 +551,9 @@ def _same_everywhere(tale: Tale) -> Iterator[None]:
         tale.clock.now += seconds
 
     clock = SimpleNamespace(monotonic=tale.clock, sleep=wait, time=tale.clock)
-    keys = SimpleNamespace(token_hex=lambda _: f"key{next(numbers)}", compare_digest=secrets.compare_digest)
+    keys = SimpleNamespace(
+        token_hex=lambda size: f"key{next(numbers):0{2 * size}}", compare_digest=secrets.compare_digest
+    )
     with contextlib.ExitStack() as ends:
         for module in (service, agent, arena, static):
             ends.enter_context(mock.patch.object(module, "time", clock))

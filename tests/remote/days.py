@@ -336,7 +336,7 @@ def start_day() -> Iterator[Day]:
         clock = SimpleNamespace(
             time=lambda: day.clock.now, monotonic=day.clock.monotonic, sleep=day.clock.wait, strftime=lambda _: "NOW"
         )
-        secrets = SimpleNamespace(token_hex=lambda _: f"{next(tokens):x}")
+        secrets = SimpleNamespace(token_hex=lambda size: f"a{next(tokens) % 0xA0000000:0{2 * size - 1}x}")
 
         class Today(datetime.datetime):
             @classmethod
