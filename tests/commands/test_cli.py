@@ -6,12 +6,14 @@ import csv
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import call, patch
 
 import numpy as np
 import pytest
@@ -19,10 +21,12 @@ import yaml
 
 from segjudge.cli import main
 from segjudge.commands import COMMANDS, GROUPS, PLATFORMS
+from segjudge.commands.shared import listen
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring import scorer
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.starting.new_challenge import write_demo_truth
+from segjudge.system.errors import UsageError
 from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
 from tests.demo_challenge import CODENAMES, SAMPLE_COUNT
 
@@ -479,6 +483,22 @@ def test_scoring_what_was_packed_needs_no_dataset(tmp_path: Path) -> None:
         (unpacked / name).parent.mkdir(parents=True, exist_ok=True)
         (unpacked / name).write_bytes(data)
     assert main(["score", str(unpacked), "--truth", str(ANNOTATIONS), "--protocol", "vos-benchmark"]) == 0
+
+
+def test_a_server_listens_at_once_where_another_has_just_ended() -> None:
+    for host, family in (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)):
+        with patch("socket.socket") as made:
+            listen(host, 5)
+        assert made.call_args.args == (family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        reuse = call.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        assert made.return_value.method_calls == [reuse, call.bind((host, 5)), call.listen(1024)]
+    with listen("127.0.0.1", 0) as port:
+        number = port.getsockname()[1]
+        reason = (
+            rf"^port {number} of 127\.0\.0\.1 cannot be taken \(Address already in use\); name another with --port$"
+        )
+        with pytest.raises(UsageError, match=reason):
+            listen("127.0.0.1", number)
 
 
 # ── names that there are not ────────────────────────────────────────────────

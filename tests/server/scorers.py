@@ -259,6 +259,12 @@ def _play_others(play: _Play, turn: _Turn) -> None:
     number = play.send(1, 1, "good")
     turn()
     play.show(number)
+    play.note("\nnone waits for ever behind a busy challenge")
+    second = _push(play, "Second")
+    for place in ((1, 1), (1, 1), (1, 1), (second, _phase(play, second))):
+        play.send(*place, "good", who="host")
+    for _ in range(5):
+        play.note(f"  turn {turn()}")
 
 
 def _play_stops(play: _Play, turn: _Turn, close: Callable[[], None], pool: Workers) -> None:

@@ -100,7 +100,7 @@ class _Session:
         """Do something, and note what is said, what the programs are asked, what comes of it, and what is there."""
         names = {name.upper(): str(self.folder / name) for name in ("said", "fault", "no_pip", "config")}
         fixed = {"HOME": str(self.folder / "home"), "PATH": f"{self.folder}/programs:{self.folder}/tools", **names}
-        output = io.StringIO()
+        output, printed = io.StringIO(), io.TextIOWrapper(io.BytesIO())
         seconds = itertools.count(0, 7)
         with (
             patch.dict(os.environ, {**fixed, "SOURCE": str(self.folder / "hidden/uv"), **variables}, clear=True),
@@ -112,6 +112,13 @@ class _Session:
             patch.object(sys, "_base_executable", str(self.folder / "python")),
             patch.object(ssl, "get_default_verify_paths", lambda: ("/certificates", None)),
             patch.object(time, "monotonic", lambda: next(seconds)),
+            patch.object(
+                command.compileall,
+                "compile_dir",
+                lambda folder, quiet: print(f"compiles {folder} {quiet}", file=output),
+            ),
+            patch.object(sys, "dont_write_bytecode", "PYTHONDONTWRITEBYTECODE" in variables),
+            patch.object(sys, "stdout", printed),
             contextlib.redirect_stderr(output),
         ):
             try:
@@ -120,7 +127,8 @@ class _Session:
                 result = f"{type(error).__name__}: {error}"
         programs = self.said.read_text() if self.said.exists() else ""
         self.said.unlink(missing_ok=True)
-        text = self._settle(f"# {title}\n{output.getvalue()}{programs}→ {result}\n")
+        shown = printed.buffer.getvalue().decode()  # type: ignore[attr-defined]
+        text = self._settle(f"# {title}\n{output.getvalue()}{programs}{shown}→ {result}\n")
         listed, before = self._list(), self._listed
         self.lines.append(text + (listed if listed != before else ""))
         self._listed = listed
@@ -300,9 +308,20 @@ def _play_command(session: _Session) -> None:
     session.play("all three", run("toolkit[test]", "client", "try:worker", "--", "-m", "segjudge", "score"))
     session.play("found, or not", run("found:worker", "toolkit", "--", "-m", "x"))
     session.play("help", run("help", "--", "-m", "segjudge", "--help"))
+    (session.checkout / "segjudge/mounted").symlink_to("/mounted")
+    python = session.environments("worker")[0] / "bin/python"
+    python.unlink()
+    python.symlink_to(session.folder / "python")
+    session.play("without compiled files", run("toolkit", "worker", "--", "-m", "x"), PYTHONDONTWRITEBYTECODE="1")
+    session.play("without compiled files, nor a worker", run("toolkit", "--", "-m", "x"), PYTHONDONTWRITEBYTECODE="1")
     current = Path(os.path.realpath(session.checkout / ".venv")) / "bin/python"
     current.unlink()
-    current.symlink_to(session.write("choosy", '#!/bin/sh\n[ "$2" = -S ]\n'))
+    current.symlink_to(session.folder / "choosy")
+    session.write("choosy", '#!/bin/sh\necho "usage: $2 $3 $4 … $6 $7"\n')
+    session.play(
+        "help that the program in the environment gives", run("help", "--", "-m", "segjudge", "score", "--help")
+    )
+    session.write("choosy", '#!/bin/sh\n[ "$2" = -S ]\n')
     session.play(
         "help that the program in the environment does not give", run("help", "--", "-m", "segjudge", "--help")
     )
