@@ -133,6 +133,8 @@ class _Player:
             name: bundle_of(config_of(name, **changes)) for name, changes in {
                 "past": {"end_date": "2030-04-30 00:00:00"}, "future": {"start_date": "2030-06-01 00:00:00"},
                 "code": {"is_docker_based": True, "remote_evaluation": False},
+                "sponsored": {"sponsors": [{"name": "a", "website": "https://a.org"}]},
+                "banned": {"banned_email_ids": ["aurora@rehearsal.invalid"]},
             }.items()
         }  # fmt: skip
 
