@@ -398,7 +398,7 @@ def _list_ends() -> Iterator[str]:
                             answer = asked.ask({"x": sent}, seconds, lambda n=name: n == "nobody waits")
                             yield f"    {[key for key in answer if key != 'number']}, alive: {asked.alive}"
                     except DiedError as error:
-                        yield f"    {type(error).__name__}: {error} | killed: {error.killed}"
+                        yield f"    {type(error).__name__}: {error} | killed: {error.killed}, alive: {asked.alive}"
                     asked.close()
                     asked.close()
                     is_late = "hangs" in name or name == "nobody waits"  # and may have said nothing yet

@@ -8,6 +8,7 @@ writes it to `tests/golden/opened_bundles.txt`, for changes that are meant to be
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import re
 import sys
@@ -20,7 +21,7 @@ from unittest import mock
 import yaml
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle import bundle_source, opened_bundle, problems, trial, yaml_lines
+from segjudge.platforms.evalai.bundle import bundle_source, fields, opened_bundle, problems, trial, yaml_lines
 from segjudge.platforms.evalai.bundle.fields import FieldError
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.platforms.evalai.bundle.trial import SubmissionOutcome
@@ -187,6 +188,50 @@ def _list_limits() -> Iterator[str]:
         whole[whole.index(b"x" * 50)] = 0
         Path("b.zip").write_bytes(whole)
         yield f"a damaged file: {_try_open()}"
+
+
+_FIELDS = r"""
+said("TEXT", "x" * 5, limit=5), said("TEXT", " " + "x" * 5 + " ", limit=5), said("TEXT", "x" * 6, limit=5), said("TEXT", "\0" * 6, limit=5)
+said("TEXT", ""), said("TEXT", " ", blank=True), said("TEXT", None), said("TEXT", None, null=True)
+said("TEXT", 7), said("TEXT", 7.5), said("TEXT", True), said("TEXT", []), said("TEXT", [], blank=True)
+said("TEXT", "b", choices=("a", 7)), said("TEXT", "7", choices=("a", 7)), said("TEXT", "", choices=("a",)), said("TEXT", "", choices=("a",), blank=True)
+said("SLUG", "a-B_1"), said("SLUG", "a b"), said("SLUG", "é"), said("SLUG", ""), said("SLUG", []), said("SLUG", "a b", limit=2)
+said("URL", "http://a.org"), said("URL", "FTPS://a.org"), said("URL", "ssh://a.org"), said("URL", "http://a"), said("URL", ""), said("URL", "", blank=True)
+said("URL", "http://é.org"), said("URL", "http://x.é"), said("URL", "http://[::1]"), said("URL", "http://[1::2::3]"), said("URL", "http://1.2.3.256")
+said("URL", host(253)), said("URL", host(254)), said("URL", host(253, "é")), said("URL", host(254, "é"))
+said("WHOLE", 2**31 - 1), said("WHOLE", 2**31), said("WHOLE", -(2**31)), said("WHOLE", -(2**31) - 1)
+said("WHOLE", 5, limit=5), said("WHOLE", 6, limit=5), said("WHOLE", -6, limit=5), said("WHOLE", -7, limit=5)
+said("WHOLE", 0, least=0), said("WHOLE", -1, least=0), said("WHOLE", 1, least=1), said("WHOLE", 0, least=1)
+said("WHOLE", "7"), said("WHOLE", "7.0"), said("WHOLE", "7.5"), said("WHOLE", True), said("WHOLE", "0" * 1000), said("WHOLE", "0" * 1001)
+said("FLAG", "yes"), said("FLAG", 0), said("FLAG", "maybe"), said("FLAG", [])
+said("JSON", [1]), said("JSON", nan), said("JSON", {"a": {1}})
+said("MOMENT", date), said("MOMENT", day), said("MOMENT", "2026-01-01 00:00"), said("MOMENT", "soon"), said("MOMENT", 7)
+said("MOMENT", "0001-01-01 00:00+05:00"), said("MOMENT", "9999-12-31 23:59-05:00")
+said("LIST", ["a"], words=True), said("LIST", "a", words=True), said("LIST", {}, words=True), said("LIST", 7, words=True), said("LIST", None, words=True)
+said("LIST", ["a", [], None, "", "\0"], words=True), said("LIST", ["ab", "abc"], words=True, limit=2), said("LIST", 7)
+fields.as_datetime("2026-01-02 03:04:05.5"), fields.as_datetime("2026-01-02T03:04Z")
+fields.as_datetime("2026-01-02 03:04+02:30"), fields.as_datetime("2026-01-02 03:04-0230"), fields.as_datetime("2026-01-02 03:04+02")
+fields.as_datetime("2026-01-02 03:04:05.1234567"), fields.as_datetime("2026-13-02 03:04"), fields.as_datetime("2026-1-2 3:4\n"), fields.as_datetime("2026-01-02 03:04+99")
+fields.as_datetime(date), fields.as_datetime(day), fields.as_datetime(None)
+fields.as_integer(True), fields.as_integer("7."), fields.as_integer("7.00 "), fields.as_integer(7.0), fields.as_integer([]), fields.as_integer("")
+fields.as_flag("yes"), fields.as_flag("off"), fields.as_flag(1), fields.as_flag(0.0), fields.as_flag([]), fields.as_flag("x"), fields.as_flag(True)
+fields.as_written("x" * 78) == repr("x" * 78), fields.as_written("x" * 79), fields.as_written(date), fields.as_written(day), fields.as_written(10**5000)
+"""
+
+
+def _list_fields() -> Iterator[str]:
+    def validate(kind: str, value: object, **how: Any) -> str:
+        error = fields.validate("k", value, fields.Field(getattr(fields, kind), "", **how))
+        return re.sub(r"ErrorDetail\(string=(.*?), code=.*?\)", r"\1", error.text) if error else "taken"
+
+    def name_host(length: int, letter: str = "x") -> str:
+        return f"http://{(f'{letter * 49}.' * 6)[: length - 4].rstrip('.').ljust(length - 4, letter)}.org"
+
+    names = {
+        "fields": fields, "said": validate, "host": name_host, "nan": float("nan"), "day": datetime.date(2026, 1, 2),
+        "date": datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
+    }  # fmt: skip
+    yield run_calls(_FIELDS.lstrip(), names).rstrip("\n")
 
 
 _PROBLEMS = """
@@ -406,6 +451,7 @@ def write_text() -> str:
         "YAML": _list_yaml,
         "bundles": _list_bundles,
         "limits of bundles": _list_limits,
+        "fields": _list_fields,
         "problems": _list_problems,
         "what trials say": _list_trials,
         "a worker in this process": _list_workers,
