@@ -58,6 +58,12 @@ shown(benchmark, ["truth"], ["less", "more"])
 for kind in ("segm", "bbox", "boundary"): print(kind, coco(kind), coco(kind, useCats=0), coco(kind, maxDets=[1, 2, 3]), coco(kind, imgIds=[1, 3, 5], catIds=[2, 3]), sep="\\n  ")
 printed()
 coco("boundary", areaRng=[[0, 1e10], [0, 300], [300, 900], [900, 1e10]])
+for kind in ("segm", "boundary"): print(*(refused(lambda: coco(kind, **change)) for change in ({"maxDets": [100]}, {"maxDets": [1, 100]}, {"maxDets": [100, 1, 10]}, {"maxDets": [1, 10, 50, 100]}, {"iouThrs": np.array([0.5, 0.75])}, {"recThrs": np.linspace(0, 1, 11)}, {"useSegm": 1}, {"useSegm": 0}, {"imgIds": [3, 3, 1]}, {"catIds": [9]}, {"imgIds": []})), sep="\\n")
+printed()
+COCOeval(iouType="lines")
+COCOeval().evaluate()
+COCOeval().accumulate()
+COCOeval().summarize()
 """
 
 
@@ -65,7 +71,7 @@ def write_drop_ins() -> str:
     """Return what the session says, in a folder of its own."""
     return run_session(SESSION, {
         "np": np, "L": labels, "lay": _lay, "shown": _show, "DAVISEvaluation": DAVISEvaluation, "benchmark": benchmark,
-        "read": lambda path: Path(path).read_text(), "coco": _evaluate,
+        "read": lambda path: Path(path).read_text(), "coco": _evaluate, "COCOeval": COCOeval, "refused": _refuse,
     })  # fmt: skip
 
 
@@ -82,6 +88,13 @@ def _show(call: Any, *arguments: Any, **options: Any) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as output:
         result = call(*arguments, **options)
     return f"{output.getvalue()}{result!r}"
+
+
+def _refuse(call: Any) -> str:
+    try:
+        return str(call())
+    except Exception as error:  # noqa: BLE001 - whatever is raised is what is looked for
+        return f"{type(error).__name__}: {error}"
 
 
 def _evaluate(kind: str, **changes: Any) -> str:

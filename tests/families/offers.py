@@ -24,7 +24,9 @@ from PIL import Image
 import segjudge
 from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.base.family import ignore_progress
+from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.families import prefers_smaller, tools_of
+from segjudge.families.base.challenges import move_image, move_runs, shift_of
 from segjudge.families.truths import TruthSource, open_truth, pack, pack_truth
 from segjudge.families.uploads import check_upload
 from segjudge.scoring.scores import find_protocol
@@ -106,6 +108,8 @@ sorted(segjudge.families.OPTIONAL_LAYOUTS), len(segjudge.families.OPTIONAL_LAYOU
 segjudge.families.OPTIONAL_LAYOUTS["coco"]
 lay("half", {"a.py": "match x:\\n  case 1: pass", "b.py": B, "c.py": "def f(a: int | str, *, b=1) -> int | None: pass\\nx: int | None = 1\\ny = a | b\\n", "d/e.py": "from ... import x\\nfrom .... import x\\nfrom ..... import x\\n", ".hidden.py": "(", "f.pyc": "", "g.txt": "("})
 "\\n".join(check_upload("half", "mine"))
+move_runs(compress([3, 2, 1, 2]), (2, 4), 1, 0.25), move_runs(compress([0, 4, 4]), (2, 4), 1, 0.5), move_runs(compress([1, 2, 5, 3, 5]), (2, 4), 2, 0.25), move_runs(compress([8]), (2, 4), 1, 0.1), move_runs(compress([1, 1, 6]), (2, 4), 1, 9)
+[shift_of(*sides) for sides in ((4, 0.1), (4, 0.375), (4, 0.4), (4, 2), (1, 0), (100, 0.07))], move_image(L("1234 5678"), 0.5).tolist()
 many = opened("coco", write("many.json", {"images": [{"id": k, "height": 4, "width": 6} for k in range(1, 40001)], "categories": [{"id": 1, "name": "a"}], "annotations": []})).splits["val"]
 for protocol in ("coco", "lvis", "places2017", "coco-box"): print(protocol, tools_of("instances").describe_truth([many], PROTOCOLS[protocol])["room"], tools_of("instances").describe_truth([many, many], PROTOCOLS[protocol]))
 printed()
@@ -195,7 +199,7 @@ def _refuse(call: Any) -> str:
 def _run_session() -> str:
     return run_session(SESSION, {
         "np": np, "segjudge": segjudge, "L": labels, "png": png, "lay": _lay, "PROTOCOLS": PROTOCOLS, "open_truth": open_truth,
-        "TruthSource": TruthSource, "pack": pack, "make": _make, "write": _write, "show": _show, "refused": _refuse,
+        "TruthSource": TruthSource, "pack": pack, "make": _make, "write": _write, "show": _show, "refused": _refuse, "move_runs": move_runs, "move_image": move_image, "shift_of": shift_of, "compress": compress,
         "find_protocol": find_protocol, "tools_of": tools_of, "check_upload": check_upload, "B": _UPLOAD, "LAYOUTS": LAYOUTS, "engine_of": engine_of, "zipped": zipped,
         "notes": lambda protocol, path: pack_truth(TruthSource(path), PROTOCOLS[protocol], "n.zip", ignore_progress),
     })  # fmt: skip

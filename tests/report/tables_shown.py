@@ -16,6 +16,7 @@ import numpy as np
 
 import segjudge
 from segjudge.evaluation_script.scoring import VERSION
+from segjudge.families import tools_of
 from segjudge.report import page, stored, tables
 from segjudge.report.page import make_list, render_page
 from tests.calls import labels, run_session
@@ -39,6 +40,8 @@ format_report(short.reports[0], compare=True)
 format_report(long.reports[0], compare=False, look=Look(70))
 named = scored(20, ("bike-packing blackswan bmx-trees breakdance camel car-roundabout car-shadow cows dance-twirl dog dogs-jump drift-chicane drift-straight goat gold-fish horsejump-high india judo kite-surf lab-coat libby loading mbike-trick motocross-jump paragliding-launch parkour pigs scooter-black shooting soapbox").split())
 format_report(named.reports[0], compare=True)
+for protocol in ("vos-benchmark", "vos-benchmark-all-frames"): say(protocol, files(protocol))
+said()
 format_citations([{"source": "s", "method": "a"}, {"source": "t", "method": "b"}, {"source": "s", "method": "c"}])
 [own_metrics(scores.reports[0]) for scores in (short, images)]
 format_units(images.reports[0]), format_units(images.reports[0], ["AP50"])
@@ -91,7 +94,7 @@ def write_tables() -> str:
         **{name: value for name, value in vars(stored).items() if name.startswith(("as_", "read_result"))},
         **{name: getattr(page, name) for name in ("rank_kinds", "name_worst", "link_frames")}, "count_costly": page._count_costly,
         "json": json, "say": lambda head, text: said.append(f"{head}\n{text}"), "make_list": make_list, "page": _render,
-        "said": lambda: ("\n".join(said), said.clear())[0], "scored": _score, "images": _detect(), "write": _write,
+        "said": lambda: ("\n".join(said), said.clear())[0], "scored": _score, "files": _list_files, "images": _detect(), "write": _write,
         "changed": lambda document, **changes: {**copy.deepcopy(document), **changes}, "read": _read,
     }  # fmt: skip
     return run_session(SESSION, space).replace(VERSION, "VERSION")
@@ -103,6 +106,24 @@ def _score(videos: int, names: Any = ()) -> segjudge.Scores:
     truths = {name: np.stack([np.roll(square, frame, 1) for frame in range(4)]) for name in names}
     predictions = {name: np.roll(frames, 1 + number % 3, 2) for number, (name, frames) in enumerate(truths.items())}
     return segjudge.score_arrays(predictions, truths, "davis2017")
+
+
+def _list_files(protocol: str) -> str:
+    """Write the files of two videos: objects in no order, a long name, one whose masks lie elsewhere; and of no object."""
+    first, second = labels("1110000 1110909 0000909 3333333"), labels("0044000 0044000 0000000 2222222")
+    moved = {1: 33, 9: 8, 3: 3, 2: 64, 4: 1}
+    numbers = np.array([moved.get(label, 0) for label in range(10)], np.uint8)
+    truths = {"a-video-of-a-name": np.stack([numbers[first]] * 5), "b": np.stack([numbers[second]] * 5)}
+    sent = {
+        name: np.stack([np.roll(frame, number % 3, 1) for number, frame in enumerate(frames)])
+        for name, frames in truths.items()
+    }
+    empty = {"none": np.zeros((3, 4, 4), np.uint8)}
+    written = []
+    for prediction, truth in ((sent, truths), (empty, empty)):
+        (report,) = segjudge.score_arrays(prediction, truth, protocol).reports
+        written += [f"{name}:\n{text}" for name, text in tools_of("sequences").make_files(report).items()]
+    return "\n".join(written)
 
 
 def _detect() -> segjudge.Scores:
