@@ -252,6 +252,9 @@ def _held(path: Path, kind: int) -> Iterator[None]:
 
 
 def _play_faults(session: _Session) -> None:
+    with patch.object(sys.implementation, "cache_tag", "cpython-399"):
+        session.play("of another Python it is another", _ensure("toolkit", "test"))
+        session.play("but not the worker's", _ensure("worker"))
     session.change()
     for words in ("error: No space left on device", "error: Failed to fetch x", "error: something else"):
         session.write("fault", f"{words}\n")
