@@ -17,6 +17,8 @@ import numpy as np
 import segjudge
 from segjudge import FrameAccumulator
 from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.families import tools_of
+from segjudge.families.base.tools import UnitTools
 from segjudge.masks.run_lengths import runs_of_mask
 from tests.calls import labels, run_calls
 from tests.pages import digest
@@ -298,6 +300,7 @@ score([P], [T], "sod")
 score([P], [P * 0], "sod")
 score([P], [(T > 0)[:2]], "sod")
 score([P.astype("u2") * 300, N], [T.astype("u2") * 300, T], *all_of("microscopy"))
+score([T == 1, T * 0, T == 1], [T == 1, T == 1, T * 0], "cellpose-ap")
 score([P.astype(int) << 15], [T], "cellpose-ap")
 score([P.astype(int) << 16], [T], "cellpose-ap")
 score([P - np.int8(1)], [T], "cellpose-ap")
@@ -361,7 +364,17 @@ def _describe(scores: Any) -> str:
     (report,) = scores.reports
     values = ", ".join(f"{name} {value if value is None else f'{value:.5g}'}" for name, value in report.values.items())
     rows = json.dumps(json.loads(json.dumps(report.rows()), parse_float=lambda text: f"{float(text):.5g}"))
-    return "; ".join([values, *report.warnings, digest(rows.encode())])
+    return "; ".join([values, *report.warnings, digest(rows.encode()), *_list_losses(report)])
+
+
+def _list_losses(report: Any) -> list[str]:
+    """Write what costs the metrics of a family that counts by unit: by unit and kind, and by category and kind."""
+    tools = tools_of(report.protocol.family)
+    if not isinstance(tools, UnitTools):
+        return []
+    losses = tools.measure_losses(tools.counts_of(report))
+    tables = (losses.by_unit, losses.by_category)
+    return [f"lost {' '.join(str((np.asarray(table) + 0.0).round(4).tolist()) for table in tables)}"]
 
 
 def _count_one(protocol: str) -> bytes:
