@@ -116,7 +116,8 @@ def _ask(order: ScoringOrder, runs: list[str], **request: Any) -> Iterator[tuple
     finally:
         process.close()
     output, errors = process.streams()
-    yield "its streams", {"stdout": output, "stderr": errors, "log": process.log()}
+    left = {"stdout": output, "stderr": errors, "log": process.log(), "exit code": int(process._child.end())}
+    yield "its streams", left
 
 
 def _show(title: str, answers: Iterator[tuple[str, Any]], folder: Path) -> Iterator[str]:
