@@ -18,7 +18,7 @@ from unittest import mock
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.platforms.evalai.hosted_worker.process import DiedError, HungError, UnloadableError, UnwantedError
-from segjudge.remote_challenge_evaluation import evaluate, journal, scorer_process
+from segjudge.remote_challenge_evaluation import evaluate, journal, scorer_process, worker
 
 if TYPE_CHECKING:
     from .parts import Page
@@ -203,6 +203,24 @@ def a_journal_in_trouble(page: Page) -> None:
         page.say("after the end:", sorted(each.name for each in locks.iterdir()))
 
 
+def submissions_that_a_sweep_finds(page: Page) -> None:
+    """A list may be old: the server is asked again, and what is over, or cannot be scored, is left."""
+    for status, problem, in_hand in (
+        ("submitted", "", False), ("running", "", False), ("running", "", True), ("queued", "no truth", False), ("finished", "", False),
+        ("cancelled", "no truth", False), ("failed", "", False), ("resuming", "", False),
+    ):  # fmt: skip
+        page.say("──", status, problem, in_hand)
+        row = {"id": 4, "status": status, "challenge_phase": 2}
+        fake: Any = SimpleNamespace(
+            _jobs=SimpleNamespace(fetch_submission=lambda number, row=row: page.say("  asks for", number) or row),
+            scoring=SimpleNamespace(problem_of=lambda phase, problem=problem: page.say("  looks at phase", phase) or problem),
+            _claim=lambda row, *, again, in_hand=in_hand: page.say("  claims", row["id"], again) or (None if in_hand else SimpleNamespace(submission=4)),
+            _log=lambda *words, **fields: page.say("  logs", words, fields), _guard=lambda _job, work: work(),
+            _begin=lambda _job, row, message: page.say("  begins", row["id"], message),
+        )  # fmt: skip
+        worker.Worker.take_lost(fake, {"id": 4})
+
+
 def _raise_within(folder: str, *codes: int) -> None:
     with journal._journal_errors(folder):
         error = sqlite3.OperationalError("it went wrong")
@@ -211,4 +229,4 @@ def _raise_within(folder: str, *codes: int) -> None:
         raise error
 
 
-PARTS = (the_ends_of_a_scorer, a_phase_as_starters_ask_for_it, a_journal_in_trouble)
+PARTS = (submissions_that_a_sweep_finds, the_ends_of_a_scorer, a_phase_as_starters_ask_for_it, a_journal_in_trouble)
