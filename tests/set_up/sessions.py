@@ -215,6 +215,10 @@ def _play_repairs(session: _Session) -> None:
     python = session.environments("client")[0] / "bin/python"
     python.unlink()
     session.play("so is one whose interpreter is gone", _ensure("client"))
+    failing = session.environments("client")[0] / "bin/python"
+    failing.unlink()
+    failing.symlink_to(session.write("failing", "#!/bin/sh\nexit 1\n"))
+    session.play("and one whose interpreter fails", _ensure("client"))
     (session.environments("client")[0] / "bin/python").unlink()
     with _held(session.environments("client")[0] / "in-use", fcntl.LOCK_SH):
         session.play("but not while it is used", _ensure("client"))
