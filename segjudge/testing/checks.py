@@ -75,6 +75,8 @@ class Case:
     faults: Mapping[str | os.PathLike[str], Sequence[str]] = field(default_factory=dict)
     #: Prediction and truth in memory that are a submission, by its name.
     arrays: Mapping[str, Callable[[], tuple[object, object]]] = field(default_factory=dict)
+    #: The categories of masks in memory, of families whose numbers need them.
+    categories: Sequence[Mapping[str, Any]] = ()
     #: A truth of the same units that gives the same submissions other numbers.
     other_truth: str | os.PathLike[str] = ""
     #: What a hostile submission may take: CPU seconds, and bytes beside those that the process holds.
@@ -303,7 +305,8 @@ def _check_memory(case: Case) -> None:
         _fail("the family takes masks in memory, and the case has no `arrays` to compare with files")
     for name, make in case.arrays.items():
         prediction, truth = make()
-        (values,) = score_arrays(prediction, truth, case.protocol).metrics.values()
+        scores = score_arrays(prediction, truth, case.protocol, categories=case.categories)
+        (values,) = scores.metrics.values()
         (expected,) = case.prepare(case.submissions[name]).score().metrics.values()
         _expect(values == expected, f"{name}: masks in memory give {values}, files {expected}")
 

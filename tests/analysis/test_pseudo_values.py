@@ -113,6 +113,7 @@ def test_what_cannot_be_compared_says_why() -> None:
     assert np.isfinite(sum_groups({"A": vspw}, "mIoU").sums).all()
 
 
+@pytest.mark.long
 def test_detections_are_compared_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     worse, out = tmp_path / "worse.json", tmp_path / "page.html"
     worse.write_text(json.dumps(records_of(RESULTS)[::3]))

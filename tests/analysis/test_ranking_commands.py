@@ -37,6 +37,7 @@ def test_three_sequences_tell_nothing_apart(capsys: pytest.CaptureFixture[str], 
     assert [one["place_to"] for one in document["means"]] == [2, 2]
 
 
+@pytest.mark.long
 def test_scores_rank_as_the_commands_that_wrote_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for name in ("strong.zip", "lagging.zip", "first-mask.json"):
         out = str(tmp_path / f"{name.partition('.')[0]}.json")

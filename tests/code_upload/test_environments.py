@@ -58,6 +58,7 @@ def padded(mask: Any, space: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:.*It seems a Box observation space is an image", "ignore:.*is not within the obs")
+@pytest.mark.long
 def test_the_environments_pass_gymnasiums_check(root: Path, packed: str) -> None:
     check_env(made(root, packed, sequence="pair").unwrapped, skip_render_check=True)
     interactive = gymnasium.make(INTERACTIVE, truth=str(root), sequence="drift", interactions=2, clock=Clock())

@@ -91,6 +91,7 @@ def test_a_stop_is_obeyed_at_every_step(server: Rehearsal, operator: Operator, s
     assert status(server, sent) == "finished"
 
 
+@pytest.mark.long
 def test_a_stop_while_it_scores_hands_back(server: Rehearsal, operator: Operator) -> None:
     sent = submitted(server)
     process = operator.start(GRACE_SECONDS="0.1")
@@ -464,6 +465,7 @@ def test_a_check_compares_the_labels(server: Rehearsal, operator: Operator) -> N
     operator.run("--check")
 
 
+@pytest.mark.long
 def test_every_split_has_a_leaderboard_of_its_own() -> None:
     splits: list[dict[str, object]] = [{"leaderboard_schema": {"labels": labels}} for labels in (["J", "F"], ["AP"])]
     assert _label_problems("dev", splits, {"easy": ["F", "J"], "hard": ["AP"]}, "phases.py") == []

@@ -496,6 +496,7 @@ def test_what_is_scored_knows_no_token(server: Rehearsal, operator: Operator) ->
     assert not [text for text in seen if operator.environment["AUTH_TOKEN"] in text or "AUTH_TOKEN" in text]
 
 
+@pytest.mark.long
 def test_an_operator_sees_health_and_numbers(server: Rehearsal, operator: Operator) -> None:
     process = operator.start(HEALTH_PORT=str(port := steady_port()), LOG_FORMAT="json")
     try:

@@ -36,6 +36,7 @@ def test_a_rehearsal_opens_and_scores_a_host_challenge(tmp_path: Path) -> None:
     assert "Traceback" not in server.errors()
 
 
+@pytest.mark.long
 def test_a_rehearsal_tells_why_a_script_cannot_be_loaded(tmp_path: Path) -> None:
     script = {"helpers.py": "import torch_of_nobody\n"}
     server = rehearsed(guests.with_samples(guests.starter(tmp_path / "bundle", script)), tmp_path / "data")

@@ -289,6 +289,7 @@ def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch, 
     assert given_up(_Sender(silent=silent))
 
 
+@pytest.mark.long
 def test_a_body_is_given_up_when_the_server_ends() -> None:
     assert given_up(_Sender(silent=True), stopping=True)
 

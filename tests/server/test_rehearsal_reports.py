@@ -464,6 +464,7 @@ def test_what_a_script_prints_is_no_page(pages: ReportPages) -> None:
     assert waited(partial(pages.find_or_order, order, HOSTS)).startswith('{"sequences-dev"')
 
 
+@pytest.mark.long
 def test_pages_that_nobody_read_for_long_make_room(pages: ReportPages, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = [ordered(pages, levels(f"\n# {k}\n")) for k in range(3)]
     sizes = [len(waited(partial(pages.find_or_order, order, HOSTS))) for order in orders[:2]]

@@ -186,6 +186,7 @@ def test_very_much_output_is_cut(server: Rehearsal, challenge: Any) -> None:
     assert text.endswith("[the rest is cut off here]\n")
 
 
+@pytest.mark.long
 def test_a_stop_ends_what_runs_and_leaves_nothing_running(tmp_path: Path) -> None:
     running = Rehearsal(tmp_path / "data", ("--workers", "2", "--requests-per-minute", "10000")).start()
     script = {"__init__.py": b"def evaluate(*a, **k):\n    while True: pass\n"}
@@ -216,6 +217,7 @@ def test_a_killed_process_costs_a_redelivery_and_nothing_else(server: Rehearsal,
     assert server.settled(number)["status"] == "finished"
 
 
+@pytest.mark.long
 def test_a_processor_is_shared_or_the_rehearsal_says_so(server: Rehearsal, challenge: Any) -> None:
     done = ended(server, challenge, "cpu")
     used = float(server.text(done["stdout_file"]).split("cpu")[1])

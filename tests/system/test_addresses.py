@@ -217,6 +217,7 @@ def bucket(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"s3://{name}"
 
 
+@pytest.mark.long
 def test_results_and_truths_in_a_bucket_score_as_those_on_this_machine(bucket: str, tmp_path: Path, aws: str) -> None:
     expected = content(score(tmp_path / "sent.zip", tmp_path / "packed.zip"))
     for results in ("sent.zip", "sent"):

@@ -144,6 +144,7 @@ def test_all_of_it_ends_with_a_parent_that_is_killed(way: str) -> None:
     assert is_gone(left)
 
 
+@pytest.mark.long
 def test_what_forks_without_end_is_ended() -> None:
     # Bounded by its own look at /proc, since root is bounded by no limit.
     code = """

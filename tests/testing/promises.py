@@ -67,6 +67,7 @@ class Case:
         self.expected: Any = None
         self.faults: dict[str, tuple[str, ...]] = {}
         self.arrays: dict[str, Any] = {}
+        self.categories: tuple[Any, ...] = ()
         self.values: Any = {"A": 0.5, "B&C": None}
         vars(self).update(given)
 
@@ -152,7 +153,7 @@ def memory_and_problems(ledger: Ledger) -> None:
     ):
         tools, scores = SimpleNamespace(open_memory=open_memory), SimpleNamespace(metrics={"val": values})
         with mock.patch.multiple(
-            checks, tools_of=lambda _, tools=tools: tools, score_arrays=lambda *_, scores=scores: scores
+            checks, tools_of=lambda _, tools=tools: tools, score_arrays=lambda *_, scores=scores, **_options: scores
         ):  # type: ignore[misc]
             ledger.check("memory", about, Case(arrays={"good": lambda: (1, 2)} if values else {}))
 

@@ -146,5 +146,7 @@ def test_it_keeps_what_all_families_promise(name: str, tmp_path: Path) -> None:
         truth=write(tmp_path / "truth.json", document(maps)),
         submissions={"good": write(tmp_path / "good.json", everything)},
         faults={write(tmp_path / "faulty.json", faulty): ["has no image_id", "has the label 5"]},
+        arrays={"good": lambda: tuple({str(image): labels for image, labels in side.items()} for side in (sent, maps))},
+        categories=document(maps)["categories"],
         other_truth=write(tmp_path / "other.json", document(other)),
     ))  # fmt: skip

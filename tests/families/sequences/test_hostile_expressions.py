@@ -63,7 +63,7 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "json-other": (lambda: b'{"b": {}}', "names no sequence of this phase"),
     "json-no-object": (lambda: b'{"a": [1]}', "is not an object of objects"),
     "json-no-expressions": (lambda: b'{"a": {}}', "3 of 3 expressions lack masks: 0, 1, 2"),
-    "json-short": (lambda: document(**{"0": [None]}), "has 1 masks"),
+    "json-short": (lambda: document(**{"0": [None]}), "has 1 mask"),
     "json-text": (lambda: document(**{"0": "aa"}), "is not a list of masks"),
     "json-size": (lambda: mask(size=[6, 4]), "has the size"),
     "json-counts": (lambda: mask(counts=[25]), "beyond the frame"),
@@ -87,7 +87,7 @@ def test_each_fault_of_run_lengths_is_said_once(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError) as caught:
         scored(document(**{"0": [None]}), tmp_path)
     assert str(caught.value) == (
-        "a, object 0: has 1 masks. Give one mask or null for each of the 2 frames, the first and last included."
+        "a, object 0: has 1 mask. Give one mask or null for each of the 2 frames, the first and last included."
     )
 
 

@@ -26,6 +26,7 @@ def upload(tmp_path_factory: pytest.TempPathFactory) -> str:
     return build_starter_zip(str(ROOT), str(tmp_path_factory.mktemp("starter") / "challenge_config.zip"))
 
 
+@pytest.mark.long
 def test_a_checkout_zipped_by_the_starter_is_accepted(upload: str) -> None:
     assert [str(problem) for problem in [*check(upload), *find_unwanted_files(upload)]] == []
 
