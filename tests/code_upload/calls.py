@@ -429,19 +429,19 @@ def an_interactive_environment(tale: Tale) -> None:
     tale.say(seen, made.result())
     tale.try_out("after", lambda: made.act({"masks": []}))
     made.close()
-    padded: Any = gymnasium.make(
-        INTERACTIVE, truth=str(tale.root), sequence="duo", interactions=2, clock=tale.clock, reward=True
-    )
-    values, facts = padded.reset()
-    tale.say(padded.action_space, facts)
-    for _ in range(2):
-        frames = [round(float(frame.mean())) for frame in values["frames"]]
-        tale.say(values["size"], values["new_sequence"], frames, np.unique(values["scribbles"], return_counts=True))
-        values, reward, ended, _, facts = padded.step(
-            {"masks": answer("duo", 4, 2).astype(np.uint8), "candidates": np.array([0, 1, 0, 0])}
+    taken = {"masks": answer("duo", 4, 2).astype(np.uint8), "candidates": np.array([0, 1, 0, 0])}
+    for rewarded in (True, False):
+        padded: Any = gymnasium.make(
+            INTERACTIVE, truth=str(tale.root), sequence="duo", interactions=2, clock=tale.clock, reward=rewarded
         )
-        tale.say(reward, ended, facts)
-    padded.close()
+        values, facts = padded.reset()
+        tale.say(padded.action_space, facts)
+        for _ in range(2):
+            frames = [round(float(frame.mean())) for frame in values["frames"]]
+            tale.say(values["size"], values["new_sequence"], frames, np.unique(values["scribbles"], return_counts=True))
+            values, reward, ended, _, facts = padded.step(taken)
+            tale.say(reward, ended, facts)
+        padded.close()
     tale.try_out("no sequence", lambda: gymnasium.make(INTERACTIVE, truth=str(tale.root), sequence="nobody"))
 
 

@@ -298,7 +298,8 @@ def write_transcript() -> str:
         for line in filter(None, COMMANDS.splitlines()):
             is_event = line.startswith(":")
             said = world.change(line[1:]) if is_event else run(line.replace("PYTHON", shlex.quote(sys.executable)))
-            names = {sys.executable: "PYTHON", str(folder): "FOLDER", here: "CHECKOUT", **world.names}
+            folders = dict.fromkeys((os.path.relpath(folder, here), str(folder)), "FOLDER")
+            names = {sys.executable: "PYTHON", **folders, here: "CHECKOUT", **world.names}
             for value, name in names.items():
                 said = said.replace(value, name)
             head = f"({line[1:]})" if is_event else f"$ segjudge {line}"
@@ -311,7 +312,6 @@ _OTHERWISE = {
     r"\b[\d.,]+ (s|kB|MB)\b": r"N \1",
     r"segjudge-[0-9a-z_]{8}\b": "segjudge-TEMPORARY",
     r"(\S-rehearsal-)[0-9a-f]{8}": r"\1ID",
-    r"[./]*\.\.FOLDER": "FOLDER",
     r"(?m)^ *[~^]+\n": "",
     r"127\.0\.0\.1-\d+-(\S+)-[0-9a-f]{8}": r"SERVER-\1-DIGEST",
     r"\bon Python 3\.\d+": "on Python 3.N",

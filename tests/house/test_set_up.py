@@ -91,6 +91,9 @@ class Checkout:
         if has_uv:
             (self.programs / "uv").symlink_to(real_uv())
         else:
+            program = self.programs / "uv"  # before this machine's, if it has one
+            program.write_text("#!/bin/sh\nexit 1\n")
+            program.chmod(0o755)
             uv_wheel(self.wheels)
         (self.folder / "segjudge").mkdir(parents=True)
         (self.folder / "segjudge/__init__.py").touch()

@@ -337,6 +337,11 @@ def _play_command(session: _Session) -> None:
             session.play(f"the kernel, which was compiled: {compiled}", _COMPILE_KERNEL)
     with patch.object(compiling, "compile_local", side_effect=compiling.CompileError("no compiler")):
         session.play("the kernel, which cannot be compiled", _COMPILE_KERNEL)
+    session.play(
+        "compiled files, of which the worker's Python makes none",
+        lambda: command.compile_bytecode(session.checkout / "segjudge", str(session.folder / "choosy")),
+        PYTHONDONTWRITEBYTECODE="1",
+    )
     with open(session.checkout / "tests/client-pinned.txt", "a", encoding="utf-8") as file:
         file.write("more")
     session.play("found is not made", run("toolkit", "found:client", "--", "-m", "x"))

@@ -187,10 +187,11 @@ def _list_methods() -> Iterator[str]:
         for name, config in _METHODS.items():
             Path("mine/challenge_config.yaml").write_bytes(write_yaml(config))
             yield name
-            for _ in range(2):  # over what it wrote before, too
-                made = build.build(find_bundle("mine"), "out")
-            for folder, notes in made.items():
+            for folder in build.build(find_bundle("mine"), "out"):
+                Path(folder, "left").write_text("")
+            for folder, notes in build.build(find_bundle("mine"), "out").items():  # over what was written before
                 yield f"    {folder}: {', '.join(notes) or 'nothing is left out'}"
+                yield f"        {' '.join(sorted(os.listdir(folder)))}"
                 for path in sorted(Path(folder).iterdir()):
                     if path.suffix == ".json":
                         yield from (f"        {path.name}: {line}" for line in path.read_text().splitlines())
