@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import segjudge
 from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.families import tools_of
 from tests.backends import use_numpy
 from tests.builders import png, zipped
 from tests.data import FAMILIES_DATA
@@ -163,3 +166,19 @@ def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(
 ) -> None:
     truth = semantic.read_images(str(images(tmp_path / "t", a=LABELS + 1, b=LABELS + 1)))
     assert sentence in sentence_of(make(), tmp_path, lambda path: score_units(path, truth, "ade20k"))
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("ade20k", {1, 2, 3, 4}),
+        ("bdd100k", {0, 1, 2, 3}),
+        ("bdd100k-drivable", {0, 1, 2}),
+        ("cityscapes", {7, 24, 25, 26}),
+    ],
+)
+def test_the_demo_has_labels_of_its_benchmark(name: str, labels: set[int]) -> None:
+    """Objects beyond the benchmark's classes have its last one."""
+    demo = tools_of("semantic").make_demo(SEMANTIC_PROTOCOLS[name])
+    maps = [data for file, data in demo if file.endswith(".png") and "instanceIds" not in file]
+    assert {int(label) for data in maps for label in np.unique(np.asarray(Image.open(io.BytesIO(data))))} == labels
