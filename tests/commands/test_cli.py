@@ -13,7 +13,7 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from unittest.mock import call, patch
+from unittest.mock import Mock, call, patch
 
 import numpy as np
 import pytest
@@ -21,10 +21,14 @@ import yaml
 
 from segjudge.cli import main
 from segjudge.commands import COMMANDS, GROUPS, PLATFORMS
+from segjudge.commands.evalai import fetch_kernel
 from segjudge.commands.shared import listen
 from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring import scorer
+from segjudge.kernel import compiling
 from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.bundle_source import BundleKind, BundleSource
 from segjudge.starting.new_challenge import write_demo_truth
 from segjudge.system.errors import UsageError
 from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
@@ -726,3 +730,25 @@ def test_benchmarks_are_listed_for_programs(capsys: pytest.CaptureFixture[str]) 
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert list(rows) == list(PROTOCOLS)
     assert rows["davis2017"]["metrics"] == list(PROTOCOLS["davis2017"].metrics)
+
+
+def test_a_kernel_is_compiled_for_the_worker_or_it_says_why_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever waits for the compiler reads so, once; a bundle with other scorers takes no kernel."""
+    ours, foreign = BundleSource(str(ROOT), BundleKind.SMALL), BundleSource(str(tmp_path), BundleKind.FOREIGN)
+    for compiler, said in (
+        ("zig", ""),
+        (None, "Compiling the kernel for EvalAI's worker; its compiler is fetched once"),
+    ):
+        with patch.multiple(compiling, find_for_worker=lambda found=compiler: found, compile_for_worker=lambda: None):
+            fetch_kernel(ours)
+        assert capsys.readouterr().err.partition(" (")[0] == said
+    fault = compiling.CompileError("no compiler")
+    with (
+        patch.multiple(compiling, find_for_worker=lambda: "zig", compile_for_worker=Mock(side_effect=fault)),
+        pytest.raises(HostError, match=r"worker cannot be compiled: no compiler\. Go on with --no-kernel$"),
+    ):
+        fetch_kernel(ours)
+    with pytest.raises(UsageError, match=r"^kernel: is for Segjudge's own scorers, and this bundle has others$"):
+        fetch_kernel(foreign)
