@@ -175,7 +175,7 @@ def main(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - whatever it is, the submission must not stay `running`
         is_clear = isinstance(error, (HostError, SubmissionError, ValueError, OSError))
         log.error("%s", error) if is_clear else log.exception("the environment cannot be made")  # noqa: TRY400
-        _cannot_serve(os.environ, str(error) if is_clear else type(error).__name__)
+        _cannot_serve(os.environ, _reason_of(error) if is_clear else type(error).__name__)
         return 3
     signal.signal(signal.SIGTERM, lambda *_: service.fail("The environment was stopped before the agent was done."))
     signal.signal(signal.SIGUSR1, lambda *_: service.agent_ended())
@@ -196,6 +196,11 @@ def main(arguments: list[str]) -> int:
     task.close()
     log.info("%s", "finished" if outcome.result is not None else f"failed: {outcome.failure}")
     return 0 if outcome.result is not None else 1
+
+
+def _reason_of(error: Exception) -> str:
+    """The text for participants: what the system says names paths of the host's machine."""
+    return error.strerror or type(error).__name__ if isinstance(error, OSError) else str(error)
 
 
 def _report(service: Service, settings: _EnvironmentSettings) -> EvaluationOutcome:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from segjudge.system import IMPORT_ROOT
 
-from .shared import DONE, Command, read_options
+from .shared import DONE, Command, read_options, whole_number
 
 _PROGRAM = "segjudge.remote_challenge_evaluation"
 #: The files to operate a worker with, by what `--print` calls them.
@@ -101,7 +101,7 @@ def add_worker_options(sub: argparse.ArgumentParser) -> None:
     add("--python", help="the interpreter of the host's own evaluate() (default: this one)")
     add("--check", action="store_true", help="prove that everything is in place, and touch nothing")
     add("--once", action="store_true", help="score what waits, then end")
-    add("--jobs", type=int, default=1, help="how many processes score at once (1)")
+    add("--jobs", type=whole_number(1, 256), default=1, help="how many processes score at once (1)")
     files = "print a systemd unit, or a Dockerfile and a compose file for it, for the challenge in this folder"
     add("--print", choices=tuple(_FILES), help=files)
 

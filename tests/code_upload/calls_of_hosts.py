@@ -19,6 +19,7 @@ from segjudge import static
 from segjudge.code_upload import arena
 from segjudge.code_upload_challenge_evaluation.environment import __main__ as door
 from segjudge.code_upload_challenge_evaluation.environment import service
+from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.client import ApiError
 from tests.interactive.tale import Tale, settle
 
@@ -71,6 +72,11 @@ def settings_and_reports(tale: Tale) -> None:
     ):
         door._cannot_serve(right, "a reason")
         door._cannot_serve({}, "a reason")
+        refused = PermissionError(13, "Permission denied", "/home/host/truth.zip")
+        for error in (refused, OSError("no number"), HostError("the truth is damaged"), KeyError("a defect")):
+            failing = mock.patch.object(door, "make_task", side_effect=error)
+            with failing, mock.patch.dict(os.environ, right):
+                tale.say("cannot be made:", door.main(["--env", "Any-v0"]))
 
 
 class Side:

@@ -481,7 +481,7 @@ def _describe_moment(moment: _Moment) -> dict[str, object]:
         "cost": round(moment.cost, 4),
         "worst": moment.worst,
         "subject": f", object {moment.label}, {player.describe_frames(moment.start, moment.end)}",
-        "text": f"{about}, {format_number(moment.cost)} of the object's J&F",
+        "text": f"{about}, {format_number(moment.cost)} of the object's score",
         "words": [*words, *([("time", moment.time)] if moment.time else [])],
     }
 
@@ -521,7 +521,7 @@ def make_tables(sequences: list[SequenceLosses], report: Report, posters: Mappin
         for losses in sequence.objects
     ]  # fmt: skip
     columns = ["sequence", *(["worst frame"] if posters else []), "objects", *ends]
-    names = ["sequence", "object", "attributes", "frames", "area", "J&F over time", *ends]
+    names = ["sequence", "object", "attributes", "frames", "area", "score over time", *ends]
     tables = {"sequences": (columns, sequence_rows), "objects": (names, object_rows)}
     return Section("tables", "Tables", {"tables": tables})
 
@@ -545,7 +545,7 @@ def _describe_object(sequence: SequenceLosses, losses: ObjectLosses) -> str:
 
 
 def _draw_line(losses: ObjectLosses) -> Markup:
-    """Draw J&F over time as a small picture."""
+    """Draw the score over time as a small picture."""
     values = (losses.score.j + losses.score.f) / 2
     steps = values[:: max(1, len(values) // 60)]
     points = " ".join(f"{x},{20 - 20 * y:.0f}" for x, y in enumerate(steps.tolist()))

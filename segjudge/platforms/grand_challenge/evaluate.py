@@ -91,6 +91,8 @@ def _outputs(source: str, jobs: list[dict[str, Any]]) -> list[str]:
                 target = (output.get("socket") or output["interface"])["relative_path"]
                 path = os.path.realpath(os.path.join(source, str(job["pk"]), "output", target))
                 if path.endswith(_SINGLE_FILES) and path.startswith(inside):
+                    if not os.path.isfile(path):
+                        raise errors.SubmissionError(f"Job {job['pk']} has written no {target}; write it in each job.")
                     paths.append(path)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise errors.SubmissionError(f"{_JOBS} is not a list of jobs with their outputs.") from None
