@@ -122,11 +122,10 @@ def read_form(script: HostScript) -> str:
             process = _open_scorer(script, 0, ProcessTerms(dict(os.environ), folder))
             try:
                 return str(process.ask({}, _SECONDS_TO_LOAD)["form"])
-            except UnloadableError:
-                process.close()
-                raise HostError(f"{script['file']}: cannot be loaded:\n{process.log().strip()[-3000:]}") from None
             finally:
                 process.close()
+        except UnloadableError:
+            raise HostError(f"{script['file']}: cannot be loaded:\n{process.log().strip()[-3000:]}") from None
         except (OSError, DiedError) as error:
             raise HostError(f"{script['file']}: cannot be loaded ({error})") from None
 

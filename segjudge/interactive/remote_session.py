@@ -5,14 +5,14 @@ import secrets
 import time
 from collections.abc import Iterable
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import pandas as pd
 import requests
 from numpy.typing import ArrayLike
-from requests.exceptions import ChunkedEncodingError
+from requests.exceptions import ChunkedEncodingError, InvalidURL
+from urllib3.exceptions import LocationParseError
 
-from segjudge.system.network import pauses
+from segjudge.system.network import pauses, reason_of
 
 from . import wire_format
 from .dataset import SessionInputError
@@ -42,7 +42,7 @@ class RemoteConnector:
     def __init__(self, user_key: str | None, session_key: str | None, host: str) -> None:
         if not user_key or not session_key:
             raise ValueError("user_key and session_key must be specified")
-        if urlsplit(host).scheme not in ("http", "https"):
+        if not host.lower().startswith(("http://", "https://")):
             raise SessionInputError(
                 f"host: {host!r} is neither 'localhost' nor an address that begins with http:// or https://"
             )
@@ -89,20 +89,22 @@ class RemoteConnector:
         keys = {wire_format.USER_KEY: self.user_key, wire_format.SESSION_KEY: self.session_key}
         headers = {**keys, **options.pop("headers", {})}
         answer: requests.Response | None = None
-        failure: Exception | None = None
+        reason = ""
         for wait in [*pauses(2 if path == wire_format.HEALTH else _TRIES), None]:
             try:
                 answer = self._http.request(
                     method, f"{self.host}/{path}", headers=headers, timeout=_TIMEOUTS, allow_redirects=False, **options
                 )
             except (requests.ConnectionError, requests.Timeout, ChunkedEncodingError) as error:  # which breaks off
-                answer, failure = None, error
+                answer, reason = None, reason_of(error)
+            except (InvalidURL, LocationParseError):
+                raise SessionInputError(f"host: {self.host!r} is not the address of a server") from None
             if answer is not None and answer.status_code < 500:
                 break
             if wait is not None:
                 time.sleep(wait)
         if answer is None:
-            raise ConnectionError(f"{self.host} cannot be reached ({failure})") from None
+            raise ConnectionError(f"{self.host} cannot be reached ({reason})") from None
         if path == wire_format.HEALTH and answer.status_code >= 300:
             raise NoServerError(f"Server {self.host} not found")
         if answer.status_code >= 300:

@@ -89,11 +89,10 @@ def _person(services: Services, username: str, team: str, kind: str) -> Person:
     return Person(username, password, services.accounts.mint_token(user, "profile")[0], team, number)
 
 
-def _host_team(services: Services) -> int:
-    host = services.accounts.find_user(HOST_NAME)
-    if host is None:
-        raise HostError(f"{services.store.folder}: its host is gone; start over with --reset")
-    return services.accounts.teams(host, HOST)[0].id
+def _first_team(services: Services, name: str, kind: str) -> int:
+    user = services.accounts.find_user(name)
+    assert user is not None  # noqa: S101 - `create_people` made it
+    return services.accounts.teams(user, kind)[0].id
 
 
 def create_challenge(services: Services, bundle: str, origin: str, folder: str) -> tuple[int, bool]:
@@ -111,14 +110,13 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
     if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):
         bundle = os.path.join(folder, "update.zip")  # as push does: EvalAI fails on them
     try:
-        number, is_new = bundle_import.create_or_update(services, bundle, repository, _host_team(services))
+        host_team = _first_team(services, HOST_NAME, HOST)
+        number, is_new = bundle_import.create_or_update(services, bundle, repository, host_team)
     except ValueError as error:
         raise HostError(str(error)) from None
     services.report_pages.pictures[number] = os.path.join(os.path.realpath(origin), _PICTURES_FOLDER)
     for name in _PARTICIPANTS:
-        user = services.accounts.find_user(name)
-        if user is not None:
-            submitting.record_participation(services, number, services.accounts.teams(user, PARTICIPANT)[0].id)
+        submitting.record_participation(services, number, _first_team(services, name, PARTICIPANT))
     return number, is_new
 
 

@@ -55,7 +55,7 @@ def exchange(work: Callable[[requests.Session], _Result], watch: Watch) -> _Resu
     try:
         return call_watched(lambda: work(connections.session), watch)
     except _NETWORK as error:
-        raise WireError(_reason(error)) from None
+        raise WireError(reason_of(error)) from None
     finally:
         connections.shut()
 
@@ -164,7 +164,7 @@ class _Adapter(HTTPAdapter):
         return pool
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """The text of the innermost cause, which alone is informative."""
     for _ in range(10):
         cause = getattr(error, "reason", None) or error.__context__

@@ -53,6 +53,8 @@ interactive run methods:lines --root scenes --max-time 0
 interactive run methods:lines --host http://127.0.0.1:9
 interactive run methods:lines --host http://127.0.0.1:9 --user-key somebody
 interactive run methods:lines --host http://me:secret@127.0.0.1:9 --user-key somebody
+interactive run methods:lines --host http://me:secret@[::1 --user-key somebody
+interactive run methods:lines --host http:// --user-key somebody
 :a key is in the environment
 interactive run methods:lines --host http://127.0.0.1:9
 interactive plot runs.csv --out page
@@ -169,7 +171,6 @@ def _settle(text: str) -> str:
         r"(,session_id.*\n(?:\d.*\n){3})((?:\d.*\n)+)", lambda rows: f"{rows[1]}… {digest(rows[2].encode())}\n", text
     )
     text = re.sub(r"(?m)^(.{300}).{100,}$", lambda line: f"{line[1]}… {digest(line[0].encode())}", text)
-    text = re.sub(r"\(HTTPConnectionPool.*\)", "(…)", text)
     return re.sub(r"(?m)^── (scenes|page|half|kept|\.segjudge)/.* ──\n\(not shown\)\n?", "", text)
 
 
