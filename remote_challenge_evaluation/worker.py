@@ -214,7 +214,7 @@ class Worker:
             self._on_api_error(job, error)
         except StoppedError:
             self._release(job, "asked to stop", 0)
-        except JournalError:
+        except (JournalError, JobGoneError):
             raise  # nothing can be written down; the job is free as soon as the journal is
         except (OSError, DiskError, WireError) as error:
             self._release(job, str(error), PAUSE)

@@ -36,6 +36,9 @@ from segjudge.remote_challenge_evaluation.scorer_process import ScoringOutcome, 
 from segjudge.remote_challenge_evaluation.settings import ScoredPhase, WorkerSettings
 from segjudge.system.network import StoppedError, WireError
 
+from .days_in_trouble import DAYS as IN_TROUBLE
+from .days_in_trouble import GOOD
+
 FILE = Path(__file__).parent.parent / "golden/worker_days.txt"
 #: Eight o'clock.
 _START = 1767600000.0
@@ -46,7 +49,6 @@ PHASES: dict[str, ScoredPhase] = {
         "script": {"python": "python", "file": "evaluate.py", "root": "."}, "needs_annotation": False,
     },
 }  # fmt: skip
-GOOD = [{"split": "test", "show_to_participant": True, "accuracies": {"J": 0.5, "F": 0.25}}]
 
 
 class Clock:
@@ -242,6 +244,11 @@ class Day:
             server.shutdown()
             server.server_close()
         known.close()
+        server = monitoring.serve_health(0, _locked, lambda: 0.0, lambda: 0.0)
+        answer = requests.get(f"http://127.0.0.1:{server.server_address[1]}/metrics", timeout=60)
+        self.say(f"metrics: {answer.status_code} {answer.text}")
+        server.shutdown()
+        server.server_close()
 
     # ── what stands in the place of the network and of scorers ──────────────
 
@@ -261,6 +268,8 @@ class Day:
     def download(self, address: Callable[[], str], path: str, limit: int, sleep: Any, watch: Any) -> None:
         watch()
         url = address()
+        if not url:
+            raise GoneError("no address", lasting=True)
         number = int(url.rpartition("/")[2])
         self.say(f"      downloads {url}, at most {limit} bytes, as {self._shorten(path)}")
         sleep(2)
@@ -322,6 +331,10 @@ class _Client:
 
     def fetch_rows(self) -> None:
         raise AssertionError
+
+
+def _locked() -> Any:
+    raise journal.JournalError("locked")
 
 
 @contextlib.contextmanager
@@ -468,7 +481,13 @@ def a_day_on_which_things_got_lost(day: Day) -> None:
     server.send(8, 7, silent=True, submitted_at="2026-01-04T07:40:00Z")  # of a phase that is not scored here
     server.send(9, silent=True, submitted_at="nonsense")
     server.send(10, silent=True, submission_input_file="http://storage/10", submitted_at="2026-01-05T07:00:00Z")
-    day.files = {3: [b"file_content"], 4: [b"file_content"], 1: [b"a file"]}
+    server.send(12, silent=True, submitted_at="2026-01-05T07:00:00Z")  # whose file cannot be looked at
+    day.files = {
+        3: [b"file_content"],
+        4: [b"file_content"],
+        1: [b"a file"],
+        12: [WireError("a line that broke"), b"a file"],
+    }
     server.send(11, silent=True, lies=True, submitted_at="2026-01-05T07:00:00Z")  # whose result is not taken
     day.at("8:12", lambda: day.stop_at("8:20"))
     day.work(sweep_seconds=120)
@@ -526,9 +545,16 @@ def a_day_with_a_queue_and_buckets_of_the_hosts_own(day: Day) -> None:
         aws.tags = {"truths/a/dev.zip": '"2"'}
         day.work(**terms, once=True)
         day.tell()
+        day.say("── with the same truth, and asked to stop while the queue is")
+        aws.answers = [StoppedError("asked to stop"), *[{}] * 3]
+        day.at("8:04", day.stop)
+        day.work(**terms)
         queue = services.OwnQueue(day.settings, monitoring.Log("pretty"), lambda: None)
-        waits = iter((False, False, True))
-        queue._send_heartbeats(services.QueueMessage({}, "handle 5"), SimpleNamespace(wait=lambda _: next(waits)))  # type: ignore[arg-type]
+        message, forms = services.QueueMessage({}, "handle 5"), (aws, SimpleNamespace())
+        for queue._sqs in forms:
+            waits = iter((False, False, True))
+            queue._send_heartbeats(message, SimpleNamespace(wait=lambda _, waits=waits: next(waits)))  # type: ignore[arg-type]
+            queue.acknowledge_end(message)
 
     def refuse(_service: str) -> Any:
         raise ZeroDivisionError("no access")
@@ -557,11 +583,13 @@ def a_single_run(day: Day) -> None:
 
 def a_machine_on_which_workers_died(day: Day) -> None:
     server = day.server
-    for number in range(1, 8):
+    for number in range(1, 11):
         server.send(number, silent=True, status="running")
+    server.rows[8]["status"], server.rows[9]["challenge_phase"], server.rows[10]["challenge_phase"] = "cancelled", 2, 3
+    day.at("8:00", lambda: server.phases.append({"id": 3, "codename": "late"}))
     left = journal.Journal(str(day.folder / "machine"))
-    for number in range(1, 8):
-        left.claim(number, "", 1)
+    for number in range(1, 11):
+        left.claim(number, "", 3 if number == 10 else 1)
     left.close()
     changes = {
         1: "state = 'begun', lives = 12", 2: "state = 'begun', lives = 11", 3: "state = 'scored', lives = 40, report = ?",
@@ -630,7 +658,7 @@ def starts_that_fail(day: Day) -> None:
 
 DAYS = (
     a_day_with_submissions_of_every_outcome, a_day_with_a_server_in_trouble, a_day_on_which_things_got_lost,
-    a_day_with_a_queue_and_buckets_of_the_hosts_own, a_single_run, a_machine_on_which_workers_died, starts_that_fail,
+    a_day_with_a_queue_and_buckets_of_the_hosts_own, *IN_TROUBLE, a_single_run, a_machine_on_which_workers_died, starts_that_fail,
 )  # fmt: skip
 
 

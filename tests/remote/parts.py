@@ -79,6 +79,7 @@ def settings(page: Page) -> None:
         {"CHALLENGE_PK": "1.5"}, {"CHALLENGE_PK": "x" * 60}, {"GRACE_SECONDS": "nan", "POLL_SECONDS": "inf"}, {"REQUESTS_PER_MINUTE": "1" + "0" * 5000},
         {"API_SERVER": "http://127.0.0.1:8899"}, {"API_SERVER": "eval.ai"}, {"QUEUE_NAME": "<queue>"}, {"GRACE_SECONDS": "0", "HEALTH_PORT": "65535"},
         {"GRACE_SECONDS": "-0.1", "HEALTH_PORT": "-1"}, {"HEALTH_PORT": "65536"}, {"SCORER_PYTHON": "<python>"},
+        {"LOG_FORMAT": "xml"}, {"LOG_FORMAT": "pretty"},
         *({name: value} for name in ("SCORING_SECONDS", "REQUESTS_PER_MINUTE", "POLL_SECONDS", "MEMORY_BYTES", "MAX_SUBMISSION_BYTES") for value in ("0", "1")),
     ):  # fmt: skip
         page.try_out(str(changes)[:100], lambda changes=changes: read(**changes))  # type: ignore[misc]
@@ -237,8 +238,19 @@ def challenges_described(page: Page) -> None:
         words = [sys.executable, "-c", f"import sys; print({output!r}); sys.stderr.write('a fault'); sys.exit({code})"]
         with mock.patch.object(scorer_process, "Child", lambda _words, *more, **named: _Child(words, *more, **named)):  # noqa: B023
             page.try_out(f"{code} {output}", lambda: scorer_process._describe("s", str(page.folder), {}, lambda: None))  # type: ignore[typeddict-item]
-    with mock.patch.object(scorer_process, "_describe", return_value={"problems": ["a", "b"], "facts": ["c"]}):
-        page.try_out("annotations", lambda: scorer_process.read_annotations("", {}))  # type: ignore[typeddict-item]
+    for problems in (["a", "b"], []):
+        described = mock.patch.object(scorer_process, "_describe", return_value={"problems": problems, "facts": ["c"]})
+        with described as describing:
+            page.try_out("annotations", lambda: scorer_process.read_annotations("f", {}))  # type: ignore[typeddict-item]
+            page.say(scorer_process.read_phases("f", {}), *(call.args[:3] for call in describing.call_args_list))  # type: ignore[typeddict-item]
+    splits = [
+        SimpleNamespace(split=name, truth=SimpleNamespace(read_through=lambda name=name: f"of {name}")) for name in "ab"
+    ]
+    with (
+        mock.patch("segjudge.evaluation_script.main.open_truth", return_value="opened") as opened,
+        mock.patch("segjudge.evaluation_script.scoring.scorer.phase_scorers", return_value=splits) as scorers,
+    ):
+        page.say(challenge._annotation_facts(phases[0], "truth.zip"), opened.call_args, scorers.call_args)  # type: ignore[arg-type]
 
 
 _Child = scorer_process.Child
@@ -320,6 +332,20 @@ def a_machine_and_its_limits(page: Page) -> None:
         with mock.patch.object(monitoring, "exchange", side_effect=WireError("nobody")):
             monitoring.send_to_webhook("http://x", "text", monitoring.Log("pretty"), lambda: None)
     page.say(out.getvalue().replace("c" * 3999, "c…"))
+
+
+def what_it_asks_of_its_system(page: Page) -> None:
+    with mock.patch.object(scorer_process.ctypes, "CDLL") as library:
+        scorer_process.forbid_inspection()
+        page.say("inspection:", library.mock_calls)
+    with mock.patch.object(scorer_process.ctypes, "CDLL", side_effect=OSError):
+        page.say("elsewhere:", scorer_process.forbid_inspection())  # type: ignore[func-returns-value]
+    with mock.patch("boto3.client") as client:
+        services._aws_client("sqs")
+    config = client.call_args.kwargs["config"]
+    page.say("AWS:", client.call_args.args, config.connect_timeout, config.read_timeout, config.retries)
+    with mock.patch.object(services, "call_watched", side_effect=StoppedError("asked")):
+        page.try_out("stopped", lambda: services.fetch_annotations("s3://b", "f", [], "w", lambda: None))
 
 
 class Answer:
@@ -416,7 +442,16 @@ def downloads(page: Page) -> None:
     page.try_out("a disk", lambda: download._Transfer(str(page.folder), 20, lambda: None)._write(iter([b"x"])))
 
 
-PARTS = (settings, several_workers, the_program, challenges_described, a_machine_and_its_limits, downloads, *OF_SCORING)
+PARTS = (
+    settings,
+    several_workers,
+    the_program,
+    challenges_described,
+    a_machine_and_its_limits,
+    what_it_asks_of_its_system,
+    downloads,
+    *OF_SCORING,
+)
 
 
 def write_part(part: Callable[[Page], None]) -> str:

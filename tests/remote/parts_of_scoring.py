@@ -203,6 +203,22 @@ def a_journal_in_trouble(page: Page) -> None:
         page.say("after the end:", sorted(each.name for each in locks.iterdir()))
 
 
+def a_journal_that_others_take(page: Page) -> None:
+    one, locks = journal.Journal(str(page.folder / "machine")), page.folder / "machine/locks"
+    with mock.patch.object(journal.os.path, "samestat", side_effect=[False, True]):
+        name, lock = one.owners._take_lock()
+    page.say("a lock that was taken away:", len(list(locks.iterdir())), name != one.worker)
+    os.close(lock)
+    for each in locks.glob("?" * 8):
+        if each.name != one.worker:
+            each.unlink()
+    with mock.patch.object(one, "number", return_value=0.0):  # as it was read before another took the turn
+        page.say("turns:", one.take_turn("turn_at", 60), one.take_turn("turn_at", 60))
+    damaged: Any = SimpleNamespace(execute=lambda query: SimpleNamespace(fetchone=lambda: [journal.VERSION if "version" in query else "row 3 is missing"]))  # fmt: skip
+    page.try_out("a page that is damaged", lambda: journal._check(damaged, "f"))
+    one.close()
+
+
 def submissions_that_a_sweep_finds(page: Page) -> None:
     """A list may be old: the server is asked again, and what is over, or cannot be scored, is left."""
     for status, problem, in_hand in (
@@ -229,4 +245,10 @@ def _raise_within(folder: str, *codes: int) -> None:
         raise error
 
 
-PARTS = (submissions_that_a_sweep_finds, the_ends_of_a_scorer, a_phase_as_starters_ask_for_it, a_journal_in_trouble)
+PARTS = (
+    submissions_that_a_sweep_finds,
+    the_ends_of_a_scorer,
+    a_phase_as_starters_ask_for_it,
+    a_journal_in_trouble,
+    a_journal_that_others_take,
+)
