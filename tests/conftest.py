@@ -112,7 +112,7 @@ QUICK_CASES = {
     "test_what_is_no_file_is_not_followed": 2,
     "test_whatever_evaluate_answers_is_taken_as_evalai_does": 2,
     "test_whatever_is_sent_costs_memory_and_cpu_in_proportion": 5,
-    "test_what_is_shown_of_mistakes_is_what_was_noted": 20,
+    "test_what_is_shown_of_mistakes_is_what_was_noted": 40,
     "test_without_a_sandbox_an_agent_that_takes_too_much_is_ended": 1,
 }
 

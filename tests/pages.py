@@ -20,7 +20,7 @@ import tempfile
 import zipfile
 import zlib
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -51,18 +51,27 @@ FORMS = (
 )  # fmt: skip
 
 
-def show(protocol: str, folder: Path) -> dict[str, dict[str, str]]:
+SHOWS = ("challenge", "report", "truth", "compare", "rank", "text")
+
+
+def show(protocol: str, folder: Path, shows: Collection[str] = SHOWS) -> dict[str, dict[str, str]]:
     """Score results with mistakes and a moved truth, and return what is shown of them: show → part → text."""
-    files, moved, options = write_mistakes(protocol, folder), folder / "moved.zip", make_page_options("", 6)
-    scores = segjudge.score(files.results, files.truth, protocol)
-    truths = [scorer.truth for scorer in scores.open_inputs().scorers.values()]
-    rules = scores.reports[0].protocol
-    moved.write_bytes(zipped(dict(tools_of(rules.family).make_sample(truths, rules, 0.05))))
-    methods = {"mistakes": scores, "moved": segjudge.score(moved, files.truth, protocol)}
-    compared, ranked = segjudge.compare(methods), segjudge.rank(methods)
-    shows: dict[str, dict[str, str]] = {
-        "challenge": _write_challenge(protocol, folder),
-        "report": _read(render_page(make_report(scores, "mistakes", options))),
+    made = {"challenge": _write_challenge(protocol, folder)} if "challenge" in shows else {}
+    if set(shows) - {"challenge"}:
+        files, options = write_mistakes(protocol, folder), make_page_options("", 6)
+        scores = segjudge.score(files.results, files.truth, protocol)
+        made["report"] = _read(render_page(make_report(scores, "mistakes", options)))
+    if set(shows) - {"challenge", "report"}:
+        truths = [scorer.truth for scorer in scores.open_inputs().scorers.values()]
+        moved, rules = folder / "moved.zip", scores.reports[0].protocol
+        moved.write_bytes(zipped(dict(tools_of(rules.family).make_sample(truths, rules, 0.05))))
+        made |= _show_methods({"mistakes": scores, "moved": segjudge.score(moved, files.truth, protocol)}, options)
+    return {name: {part: _settle(text) for part, text in made[name].items()} for name in shows}
+
+
+def _show_methods(methods: dict[str, Scores], options: PageOptions) -> dict[str, dict[str, str]]:
+    scores, compared, ranked = methods["mistakes"], segjudge.compare(methods), segjudge.rank(methods)
+    return {
         "truth": _read(_say(lambda: _show_truth(scores, options))),
         "compare": _read(_say(lambda: render_page(compared.make_page(options)))),
         "rank": _read(render_page(ranked.make_page())),
@@ -73,7 +82,6 @@ def show(protocol: str, folder: Path) -> dict[str, dict[str, str]]:
             "compare in a notebook": _say(compared._repr_html_), "rank": ranked.text(), "rank in a notebook": ranked._repr_html_(),
         },
     }  # fmt: skip
-    return {name: {part: _settle(text) for part, text in parts.items()} for name, parts in shows.items()}
 
 
 def _write_challenge(protocol: str, folder: Path) -> dict[str, str]:
@@ -159,9 +167,9 @@ def digest_all(shows: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
     return {name: {part: digest(text.encode()) for part, text in parts.items()} for name, parts in shows.items()}
 
 
-def run(protocol: str) -> dict[str, dict[str, str]]:
+def run(protocol: str, shows: Collection[str] = SHOWS) -> dict[str, dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        return show(protocol, Path(folder))
+        return show(protocol, Path(folder), shows)
 
 
 def main(words: list[str]) -> None:
