@@ -28,7 +28,8 @@ from tests.scoring.mistakes import write_mistakes
 
 FILE = Path(__file__).parents[1] / "golden/drawn_pages.txt"
 
-SESSION = """
+#: Where pictures are looked for, and how much of them and of masks a page has room for.
+PICTURES = """
 vspw = scored("vspw"); names = frames(vspw)
 names
 pictures("a", [f"{unit}/{frame}.jpg" for unit in names for frame in names[unit]]); drawn(vspw, "a")
@@ -41,6 +42,9 @@ drawn(vspw, budget=60_000); drawn(vspw, budget=9_000); drawn(vspw, "a", budget=6
 with_limits(dict(_MOST_UNITS=2), vspw); with_limits(dict(_MOST_PIXELS=400_000), vspw); with_limits(dict(_DRAWN=3), vspw); with_limits(dict(_MOST_MOMENTS=3, _MOMENTS_OF_UNIT=1), vspw); with_limits(dict(_MOST_PIXELS=400_000, _DRAWN=2), vspw)
 panoptic = scored("coco-panoptic"); frames(panoptic)
 pictures("f", ["000000000139.jpg", "000000000140.png", "141.jpg", "000142.jpg"]); drawn(panoptic, "f", budget=3_000_000)
+"""
+#: Of other families.
+_OTHERS = """
 tracks = scored("mots"); frames(tracks)
 pictures("g", [f"{unit}/img1/{frame:0>6}.jpg" for unit in frames(tracks) for frame in frames(tracks)[unit]]); drawn(tracks, "g")
 with_limits(dict(_DRAWN=3), tracks); with_limits(dict(_MOST_PIXELS=400_000), tracks)
@@ -57,15 +61,15 @@ film(vspw, "e.svg"); film(vspw, "f.svg", sequence="goat"); film(coco, "g.svg")
 """
 
 
-def write_pages() -> str:
-    """Return what the session says, in a folder of its own."""
+def write_pages(session: str = PICTURES + _OTHERS.lstrip()) -> str:
+    """Return what a session says, in a folder of its own."""
     said = list[str]()
     space = {
         "scored": _score, "frames": _list_frames, "pictures": _write_pictures, "drawn": _draw, "with_limits": _draw_limited,
         "written": _write, "film": _film, "say": lambda head, text: said.append(f"{head}\n{text}"),
         "said": lambda: ("\n".join(said), said.clear())[0],
     }  # fmt: skip
-    return run_session(SESSION, space)
+    return run_session(session, space)
 
 
 def _score(protocol: str) -> segjudge.Scores:
