@@ -56,6 +56,7 @@ render(rank(table("t1,t2"), draws=20).make_page())
 for kind in ("stability", "places", "significance", "methods"): print(kind, *look(whole.plot(kind)), sep="\\n  ")
 printed()
 look(rank(table("t1,t2"), draws=20).plot("places", task="t2"))
+look(rank(table(), draws=20, method="test-then-rank", missing="last").plot())
 look(rank(table("_1,_2", names="_a _b"), draws=20).plot("methods", task="_1"))
 rank(table("t1,t2"), draws=20).plot(task="t3")
 rank(table("t1,t2"), draws=20).plot()
@@ -291,12 +292,17 @@ def _look(figure: Any) -> list[str]:
     for axes in figure.axes:
         texts = [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), *(text.get_text() for text in axes.texts)]
         legend = axes.get_legend()
-        lines.append(f"{texts} {[text.get_text() for text in legend.get_texts()] if legend else ''}")
+        lines.append(f"{texts} {axes.get_aspect()}")
+        if legend:
+            place = legend.get_bbox_to_anchor().transformed(axes.transAxes.inverted()).bounds
+            texts = legend.get_texts()
+            lines.append(f"{[text.get_text() for text in texts]} {texts[0].get_fontsize()} {_shape(place)}")
         for axis in (axes.xaxis, axes.yaxis):
-            names = [label.get_text() for label in axis.get_ticklabels()]
-            lines.append(f"{np.round(axis.get_view_interval(), 4).tolist()} {names}")
+            ticks = axis.get_ticklabels()
+            names, (last,) = [label.get_text() for label in ticks], ticks[-1:]
+            lines.append(f"{_shape(axis.get_view_interval())} {names} {last.get_rotation()} {last.get_ha()}")
         lines += [
-            f"{_shape(line.get_xydata())} {line.get_color()} {line.get_linestyle()} {line.get_marker()}"
+            f"{_shape(line.get_xydata())} {line.get_color()} {line.get_linestyle()} {line.get_marker()} {_stroke(line)}"
             for line in axes.lines
         ]
         lines += [
@@ -304,9 +310,19 @@ def _look(figure: Any) -> list[str]:
         ]
         for group in axes.collections:
             sizes = group.get_sizes() if hasattr(group, "get_sizes") else [path.vertices for path in group.get_paths()]
-            lines.append(f"{_shape(group.get_offsets())} {_shape(sizes)} {_shape(group.get_facecolor())}")
-        lines += [f"{text.get_position()} {text.get_color()}" for text in axes.texts]
+            lines.append(
+                f"{_shape(group.get_offsets())} {_shape(sizes)} {_shape(group.get_facecolor())} {_stroke(group)}"
+            )
+        lines += [
+            f"{text.get_position()} {text.get_color()} {text.get_ha()} {text.get_va()} {text.get_weight()}"
+            for text in axes.texts
+        ]
     return lines
+
+
+def _stroke(artist: Any) -> list[Any]:
+    """Say how wide lines are, how much shows through them, and what lies above what."""
+    return [np.round(artist.get_linewidth(), 3).tolist(), artist.get_alpha(), artist.get_zorder()]
 
 
 def _shape(values: Any) -> str:
