@@ -40,20 +40,24 @@ drawn(vspw, "nothing")
 written("e/a/00000000.jpg", b"no picture"); drawn(vspw, "e")
 drawn(vspw, budget=60_000); drawn(vspw, budget=9_000); drawn(vspw, "a", budget=60_000)
 with_limits(dict(_MOST_UNITS=2), vspw); with_limits(dict(_MOST_PIXELS=400_000), vspw); with_limits(dict(_DRAWN=3), vspw); with_limits(dict(_MOST_MOMENTS=3, _MOMENTS_OF_UNIT=1), vspw); with_limits(dict(_MOST_PIXELS=400_000, _DRAWN=2), vspw)
+drawn(vspw, "a", budget=9_000)
 panoptic = scored("coco-panoptic"); frames(panoptic)
 pictures("f", ["000000000139.jpg", "000000000140.png", "141.jpg", "000142.jpg"]); drawn(panoptic, "f", budget=3_000_000)
-"""
-#: Of other families.
-_OTHERS = """
 tracks = scored("mots"); frames(tracks)
 pictures("g", [f"{unit}/img1/{frame:0>6}.jpg" for unit in frames(tracks) for frame in frames(tracks)[unit]]); drawn(tracks, "g")
 with_limits(dict(_DRAWN=3), tracks); with_limits(dict(_MOST_PIXELS=400_000), tracks)
+written("r/t/1.json", b'{"text": ["it"], "is_sentence": true, "imageHeight": 8, "imageWidth": 9, "shapes": [{"label": "target", "points": [[1, 1], [1, 6], [7, 6], [7, 1]]}, {"label": "ignore", "points": [[5, 2], [5, 4], [8, 4], [8, 2]]}]}')
+written("r/a.jsonl", b'{"image": "1", "segmentation": {"size": [8, 9], "counts": [18, 5, 3, 5, 41]}}'); drawn(score("r/a.jsonl", "r/t", "reasonseg"))
+davis = scored("davis2017"); names = {row["sequence"]: [f"{k:05d}" for k in range(70)] for row in davis.tables["sequences"]}
+pictures("j0", [f"{name}/{frame}.jpg" for name in list(names)[:2] for frame in names[name]]); drawn(davis, "j0", budget=60_000); drawn(davis, budget=9_000)
+"""
+#: Of other families.
+_OTHERS = """
 phrases = scored("sa-co-veval"); pictures("h", [f"{unit}.jpg" for unit in frames(phrases)] + ["a/00000.jpg", "00003.jpg"]); drawn(phrases, "h")
 asked = scored("refcoco"); frames(asked); pictures("i", ["2.jpg", "000000000003.jpg", "4.png", "000005.jpeg"]); drawn(asked, "i")
-davis = scored("davis2017"); names = {row["sequence"]: [f"{k:05d}" for k in range(70)] for row in davis.tables["sequences"]}
 for below in ("", "JPEGImages/", "JPEGImages/480p/", "JPEGImages_24fps/"): pictures(f"j{len(below)}", [f"{below}{name}/{frame}.jpg" for name in list(names)[:2] for frame in names[name]]); say(below, drawn(davis, f"j{len(below)}"))
 said()
-drawn(davis, "d"); drawn(davis, budget=60_000); drawn(davis, budget=9_000); drawn(davis, "j0", budget=60_000)
+drawn(davis, "d"); drawn(davis, budget=60_000)
 coco = scored("coco"); pictures("k", ["1.jpg", "000000000002.jpg", "3.png", "i4.jpg"]); drawn(coco, "k"); drawn(coco, budget=20_000)
 film(davis, "a.svg"); film(davis, "b.svg", sequence="b", frames=["00001", "00003"], errors=True); film(davis, "c.svg", images="e", columns=2); film(davis, "c.svg", images="j0", columns=2, width=3.5, sequence="b")
 film(davis, "d.svg", sequence="nobody"); film(davis, "d.svg", sequence="b", frames=["99"]); film(davis, "d.gif"); film(davis, "d.svg", columns=0); film(davis, "d.svg", images="d", sequence="b")
@@ -65,7 +69,7 @@ def write_pages(session: str = PICTURES + _OTHERS.lstrip()) -> str:
     """Return what a session says, in a folder of its own."""
     said = list[str]()
     space = {
-        "scored": _score, "frames": _list_frames, "pictures": _write_pictures, "drawn": _draw, "with_limits": _draw_limited,
+        "scored": _score, "score": segjudge.score, "frames": _list_frames, "pictures": _write_pictures, "drawn": _draw, "with_limits": _draw_limited,
         "written": _write, "film": _film, "say": lambda head, text: said.append(f"{head}\n{text}"),
         "said": lambda: ("\n".join(said), said.clear())[0],
     }  # fmt: skip

@@ -15,20 +15,25 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from PIL import Image
 
 import segjudge
-from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS, engine_of
+from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS, engine_of, folder_of
 from segjudge.evaluation_script.families.base.family import ignore_progress
 from segjudge.evaluation_script.masks.run_lengths import compress
-from segjudge.families import prefers_smaller, tools_of
+from segjudge.families import FamilyTools, prefers_smaller, tools_of
 from segjudge.families.base.challenges import move_image, move_runs, shift_of
+from segjudge.families.base.tools import ScoredMethod
 from segjudge.families.truths import TruthSource, open_truth, pack, pack_truth
 from segjudge.families.uploads import check_upload
+from segjudge.masks.demo import first_scenes
 from segjudge.scoring.scores import find_protocol
 from tests import published
 from tests.builders import png, written, zipped
@@ -95,7 +100,25 @@ lay("city4", {"x/a_instanceIds.png": b"x"}); opened("cityscapes-instance", "city
 lay("city5", {"x/a_instanceIds.png": png(street), "gtInstances.json": [5]}); opened("cityscapes-instance", "city5")
 lay("city6", {"x/a_instanceIds.png": png(street), "gtInstances.json": {"a_instanceIds.png": {"car": [{"instID": 26001}]}}}); opened("cityscapes-instance", "city6")
 opened("cityscapes-instance", "none")
+opened("cityscapes-instance", write("no.tgz", 5))
+few = np.kron(L("1110 1110 2203 2203"), np.ones((5, 5), np.uint8)); lay("city7", {"x/a_000000_000019_gtFine_instanceIds.png": png(np.array([7, 26001, 26002, 26003])[few].astype("u2"))})
+lay("sent", {"a_000000_000019_pred.txt": "a.png 26 0.5", "a.png": png((few == 1) * np.uint8(255))}); segjudge.score("sent", "city7", "cityscapes-instance").kinds.round(4).to_csv(index=False)
 show(opened("cityscapes-instance", coco).splits["val"])
+
+# Samples and synthetic truths of forms that are seldom asked for
+files(tools_of("instances").make_sample([opened("coco", coco).splits["val"]], PROTOCOLS["coco-box"], 0.07))
+for protocol in ("sav", "mosev2", "mevis", "revos", "ref-youtube-vos", "long-rvos", "kitti-mots", "mots", "burst", "motchallenge-step", "ovis", "sa-co-silver", "bdd100k-drivable", "reasonseg"): print(protocol, demo(protocol))
+printed()
+
+# A family that says nothing of its own
+bare = FamilyTools(); scored = segjudge.score_arrays([L("0110 0110") * 99], [L("0110 0000") > 0], "sod").reports[0]
+[(section.title, section.values) for section in (*bare.make_sections(None, scored, None), *bare.make_stored_sections({}, scored))]
+bare.sum_failures(None, scored), bare.make_columns(scored), bare.make_files(scored), bare.format_official(scored), bare.prefers_smaller("Loss"), bare.describe_metric("Loss")
+bare.list_failures(None, scored)
+bare.make_bar({"a": 0.5, "b": -0.5, "c": 2})
+bare.compare_failures([ScoredMethod(name, None, scored, {}) for name in "ab"], None)
+[name for name in FAMILIES if tools_of(name).describe_metric("Loss") != "Loss"]
+tools_of("sequences").sum_failures(None, segjudge.score_arrays([L("0110 0110")], [L("0110 0000")], "mosev2").reports[0])
 
 # Layouts that are of another family, and subsets
 maps = make("ade20k"); packed("ade20k", maps, out="maps.zip"), packed("ade20k", maps, "b", out="maps.zip", subset="val")
@@ -117,7 +140,7 @@ printed()
 
 #: What Python 3.9 and the worker's packages have, and what they have not.
 _UPLOAD = """from __future__ import annotations
-import tomllib, scipy.ndimage, numpy, PIL, segjudge.families, json
+import tomllib, scipy.ndimage, torchvision.io, numpy, PIL, segjudge.families, json
 from itertools import pairwise, chain
 import itertools, typing
 itertools.batched, typing.Self, itertools.chain
@@ -199,7 +222,7 @@ def _refuse(call: Any) -> str:
 def _run_session() -> str:
     return run_session(SESSION, {
         "np": np, "segjudge": segjudge, "L": labels, "png": png, "lay": _lay, "PROTOCOLS": PROTOCOLS, "open_truth": open_truth,
-        "TruthSource": TruthSource, "pack": pack, "make": _make, "write": _write, "show": _show, "refused": _refuse, "move_runs": move_runs, "move_image": move_image, "shift_of": shift_of, "compress": compress,
+        "TruthSource": TruthSource, "pack": pack, "make": _make, "write": _write, "show": _show, "refused": _refuse, "move_runs": move_runs, "move_image": move_image, "shift_of": shift_of, "compress": compress, "FAMILIES": FAMILIES, "FamilyTools": FamilyTools, "ScoredMethod": ScoredMethod, "demo": _demo, "files": _list_files,
         "find_protocol": find_protocol, "tools_of": tools_of, "check_upload": check_upload, "B": _UPLOAD, "LAYOUTS": LAYOUTS, "engine_of": engine_of, "zipped": zipped,
         "notes": lambda protocol, path: pack_truth(TruthSource(path), PROTOCOLS[protocol], "n.zip", ignore_progress),
     })  # fmt: skip
@@ -208,6 +231,16 @@ def _run_session() -> str:
 def _make(protocol: str) -> str:
     """Write a truth as its benchmark publishes it; return its path from here."""
     return os.path.relpath(published.published(protocol, Path()))
+
+
+def _demo(protocol: str) -> str:
+    """List the synthetic truth of two short videos."""
+    rules, short = PROTOCOLS[protocol], [replace(video, frames=6) for video in first_scenes()[:2]]
+    module = import_module(f"segjudge.families.{folder_of(rules.family)}.challenges")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "first_scenes", lambda: short)
+        content = [*tools_of(rules.family).make_demo(rules)]
+    return _list_files([(name, data if isinstance(data, bytes) else _sort(data).encode()) for name, data in content])
 
 
 def _lay(name: str, files: Any) -> None:

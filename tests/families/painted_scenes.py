@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from segjudge.evaluation_script.families.base.units import TruthFrame
+from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.families.base.drawing import _rank_objects
 from segjudge.families.base.painted import PaintedUnit
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter
@@ -42,6 +44,7 @@ class _Painter(UnitPainter):
 
 def write_scenes() -> str:
     lines = ["# segments, by the pixels that they share: each side, partners", *_judge_tables()]
+    lines += ["# frames that are drawn of so many, by what they cost", *_pick_frames()]
     for kind, flags in _KINDS.items():
         for seed, count in enumerate((1, 1, 2, 9, 40)):
             lines += [f"# {kind}, {count} frames", *_describe(_Painter(flags), seed, count)]
@@ -66,6 +69,13 @@ def _judge_tables() -> Iterator[str]:
         judged = judge_segments(np.array(shared, float), sides, (np.array(classes), np.array(predicted)))
         own, other = ([FAULTS[kind].name for kind in side.tolist()] for side in (judged.truth, judged.prediction))
         yield f"{shared} of {rows} {columns}, classes {classes} {predicted}: {own} {other} {judged.partner.tolist()}"
+
+
+def _pick_frames() -> Iterator[str]:
+    painter, frames = _Painter({}), [TruthFrame("", _SIZE, [], lambda: LabelMap(np.zeros(_SIZE, np.uint8)))] * 10
+    for costs in ("0300000020", "0000000001", "1000000000", "2000000200", "0000500004", "1111111111"):
+        picked = [painter.pick_drawn(frames, list(map(float, costs)), count) for count in (1, 3, 5, 6, 10)]
+        yield f"{costs}: {picked}"
 
 
 def _describe(painter: UnitPainter, seed: int, count: int) -> Iterator[str]:

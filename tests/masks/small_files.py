@@ -14,14 +14,15 @@ import os
 import re
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.masks import png as reader
-from segjudge.masks import comparison, demo
+from segjudge.masks import comparison, compression, demo
 from segjudge.masks.compression import code_png, compress, grey_png, label_png
 from segjudge.masks.run_lengths import decode_labels, encode_labels, runs_of_mask
 from segjudge.masks.tiff import encode_tiff
@@ -73,10 +74,13 @@ decode_labels([(2, "02"), (1, "02")], (1, 2), overlapping=True).tolist()
 decode_labels([(1, "03")], (1, 2))
 runs_of_mask(L("0110 0010") > 0), runs_of_mask(L("1100 1000") > 0), runs_of_mask(L("11 11") > 0), runs_of_mask(L("00 00") > 0)
 
+without_libdeflate(lambda: [look(grey_png(A)), look(label_png(A * 9)), small("one.zip", "h.json.gz")])
+
 # How similar masks are
 compared = comparison.FrameComparison(np.stack([A] * 40), [1, 2, 3])
 [np.round(values[[0, 39]], 5).tolist() for values in compared.similarities(np.stack([B] * 40))]
 [np.round(values[[0, 39]], 5).tolist() for values in compared.similarities(np.stack([A * 0] * 40))]
+[comparison.ids_of(Objects({name: [] for name in names.split()})) for names in ("10 2 void", "1 254", "1 255", "001 000 void", "b a", "")]
 [len(comparison.disk_of(share, (30, 40))) for share in (0.008, 0.05, 1, 2.5)]
 
 # What the seeds draw
@@ -103,8 +107,20 @@ def write_small_files() -> str:
         "look": _look, "d": _digest_array, "digest": digest, "drawn": _draw, "demo": demo, "comparison": comparison,
         "grey_png": grey_png, "label_png": label_png, "code_png": code_png, "encode_tiff": encode_tiff,
         "encode_labels": encode_labels, "decode_labels": decode_labels, "runs_of_mask": runs_of_mask,
-        "in_colours": _color,
+        "in_colours": _color, "Objects": Objects, "without_libdeflate": _leave_out_libdeflate,
     })  # fmt: skip
+
+
+class Objects(NamedTuple):
+    """A sequence of which only the objects matter."""
+
+    objects: dict[str, Any]
+
+
+def _leave_out_libdeflate(call: Any) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compression, "LIBDEFLATE", False)
+        return call()
 
 
 def _color(values: Any) -> Any:

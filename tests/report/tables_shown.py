@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import segjudge
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.families import tools_of
+from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.report import page, stored, tables
 from segjudge.report.page import make_list, render_page
 from tests.calls import labels, run_session
@@ -54,6 +56,13 @@ short.table("wrong")
 page(make_list("Some", [{"name": "a", "x": 0.5, "n": 3, "t": "text"}, {"name": "b", "x": None, "n": 0, "t": ""}], "About."))
 page(make_list("Many", [{"name": str(k), "x": k / 50} for k in range(9)], "About."))
 page(make_list("None", [], "About."))
+limited("_MOST_ROWS", 3, lambda: [make_list("Many", [{"name": str(k), "x": k / 50} for k in range(count)], "About.").values for count in (3, 4)])
+one = make_list("Some", [{"name": "a"}], "About.").of_split("val"); one.title, one.id, one.path, one.style
+
+# As the script of the Places Challenge prints it
+tools_of("instances").format_official(images.reports[0])
+for protocol in ("places2017", "lvis", "coco-keypoints", "ovis", "cityscapes-instance"): say(protocol, official(protocol))
+said()
 
 # Words on what is lost
 for kinds in ({}, {"a": 0.0}, {"a": 0.5}, {"a": 0.3, "b": 0.3}, {"a": 0.5, "b": 0.2, "c": 0.2, "d": 0.1}, {"a": 0.996, "b": 0.004}, {"a": 0.92, "b": 0.08}, {"a": 0.4, "b": -0.3, "c": 0.37}, {"a": 0.0004}, {"a": 0.0006}): say(kinds, f"{rank_kinds(kinds)} {rank_kinds(kinds, 'the loss')}")
@@ -83,6 +92,8 @@ read_result(write("a.json", json.dumps(good)))["protocol"]
 read_result(write("a.json", "[1]"))
 read_result(write("a.json", "{"))
 read_result("nothing.json")
+limited("_MOST_BYTES", 6, lambda: read_result(write("b.json", '{"a":1}')))
+limited("_MOST_BYTES", 7, lambda: read_result(write("b.json", '{"a":1}')))
 """
 
 
@@ -93,7 +104,7 @@ def write_tables() -> str:
         **{name: value for name, value in vars(tables).items() if name.startswith(("format_", "Look", "first_", "key_", "to_", "own_"))},
         **{name: value for name, value in vars(stored).items() if name.startswith(("as_", "read_result"))},
         **{name: getattr(page, name) for name in ("rank_kinds", "name_worst", "link_frames")}, "count_costly": page._count_costly,
-        "json": json, "say": lambda head, text: said.append(f"{head}\n{text}"), "make_list": make_list, "page": _render,
+        "json": json, "tools_of": tools_of, "official": _print_official, "limited": _limit, "say": lambda head, text: said.append(f"{head}\n{text}"), "make_list": make_list, "page": _render,
         "said": lambda: ("\n".join(said), said.clear())[0], "scored": _score, "files": _list_files, "images": _detect(), "write": _write,
         "changed": lambda document, **changes: {**copy.deepcopy(document), **changes}, "read": _read,
     }  # fmt: skip
@@ -138,6 +149,28 @@ def _detect() -> segjudge.Scores:
     ]
     names = [{"id": 1, "name": "cat, small"}, {"id": 2, "name": "dog"}, {"id": 3, "name": "owl"}]
     return segjudge.score_arrays([side[0] for side in sides], [side[1] for side in sides], "coco", categories=names)
+
+
+def _print_official(protocol: str) -> str:
+    """Score two things, of which one is found."""
+    mask = np.zeros((40, 60), bool)
+    mask[5:25, 5:25] = True
+    rle = {"size": [40, 60], "counts": [int(run) for run in runs_of_mask(mask)]}
+    shape: dict[str, Any] = {"segmentation": rle}
+    if "keypoints" in protocol:
+        shape = {"keypoints": [5, 5, 2] * 17, "num_keypoints": 17, "bbox": [5, 5, 20, 20], "area": 400}
+    if protocol == "ovis":
+        shape = {"segmentations": [rle]}
+    label = 26 if protocol.startswith("cityscapes") else 1
+    truth = [{"category_id": label, **shape}]
+    sides = {"v": [{**truth[0], "score": 0.5}], "w": []}, {"v": truth, "w": truth}
+    return tools_of("instances").format_official(segjudge.score_arrays(*sides, protocol).reports[0])
+
+
+def _limit(name: str, value: int, call: Any) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page if hasattr(page, name) else stored, name, value)
+        return call()
 
 
 def _render(section: Any) -> str:

@@ -277,6 +277,8 @@ score([{"mask": P == 1, "no_target": 1}], [T == 1], "refcoco")
 score([(P == 1)[:2]], [T == 1], "refcoco")
 score([P], [T == 1], "refcoco")
 score([(P == 1)[None]], [T == 1], "refcoco")
+for protocol, sides in {"grefcoco": (P == 1, T == 1), "reasonseg": (P == 1, T == 1), "sa-co-gold": ([P == 1], [T == 1]), "sa-co-veval": ({"tracks": [[P == 1, None, None]]}, asked), "sod": (P * 100, T > 0), "cellpose-ap": (P, T)}.items(): reload(protocol, *sides)
+reloaded()
 
 # Scans, grey maps, cells
 own, other = np.array([10, 40, 10 | 1 << 16, 252 | 2 << 16, 0] * 20), np.array([10, 40, 10, 252, 44] * 20)
@@ -332,12 +334,13 @@ score([5], [cells], "ctc")
 
 def write_doors() -> str:
     """Return what the session says; numpy's warnings of strange numbers are of no interest here."""
+    reloaded = list[str]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return run_calls(SESSION.lstrip(), {
             "np": np, "L": labels, "R": _encode, "score": _score, "show": _show, "FrameAccumulator": FrameAccumulator,
             "all_of": lambda family: [name for name, rules in PROTOCOLS.items() if rules.family == family],
-            "FrameAccumulator_state": _count_one,
+            "FrameAccumulator_state": _count_one, "reload": lambda *sides: reloaded.append(_reload(*sides)), "reloaded": lambda: "\n".join(reloaded),
         })  # fmt: skip
 
 
@@ -355,6 +358,22 @@ def _score(prediction: Any, truth: Any, *protocols: str, **options: Any) -> str:
             said = f"{type(error).__name__}: {error}"
         lines.setdefault(said, []).append(protocol)
     return "\n".join(f"{', '.join(names)}: {said}" for said, names in lines.items())
+
+
+def _reload(protocol: str, prediction: Any, truth: Any) -> str:
+    """Say what is scored of counts that were kept, and why no others are taken: those of another family, and no counts."""
+    kept, other, said = FrameAccumulator(protocol), FrameAccumulator("davis2017"), [protocol]
+    kept.update("v", None, prediction, truth)
+    other.update("v", 0, np.eye(3, dtype=np.uint8), np.eye(3, dtype=np.uint8))
+    state = kept.state_dict()
+    for frames in (state["frames"], {"v": {"": b"no counts"}}, other.state_dict()["frames"]):
+        try:
+            taken = FrameAccumulator(protocol)
+            taken.load_state_dict({**state, "frames": frames})
+            said.append(_show(taken))
+        except Exception as error:  # noqa: BLE001 - whatever is raised is what is looked for
+            said.append(f"{type(error).__name__}: {error}")
+    return "\n  ".join(said)
 
 
 def _show(accumulator: FrameAccumulator) -> str:

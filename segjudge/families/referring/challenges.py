@@ -83,8 +83,6 @@ def _outline_pictures(pictures: list[tuple[int, Array]]) -> Content:
         long = image % 2 == 0
         text = f"What would you call the {NAMES[number]} in this picture?" if long else NAMES[number]
         shapes = [{"label": "target", "points": _outline(labels == number)}]
-        if (labels == 255).any():
-            shapes.append({"label": "ignore", "points": _outline(labels == 255)})
         yield f"{image:06d}.json", {"text": [text], "is_sentence": long, "shapes": shapes}
     yield "sizes.json", {f"{image:06d}": list(labels.shape) for image, labels in pictures}
 

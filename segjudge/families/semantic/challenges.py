@@ -16,9 +16,6 @@ from segjudge.masks.compression import grey_png, label_png
 from segjudge.masks.demo import Scene, first_scenes, images, still_images
 from segjudge.masks.run_lengths import encode_labels
 
-#: What the demo and most benchmarks call void.
-_VOID = 255
-
 
 def make_sample(truths: list[Any], protocol: SemanticProtocol, share: float) -> Members:
     """Yield PNGs of classes; where the truth is void, they hold 0."""
@@ -62,9 +59,7 @@ def _make_stuff_demo(protocol: SemanticProtocol) -> Content:
     annotations: list[dict[str, Any]] = []
     for image, labels in still_images(first_scenes()):
         pictures.append({"id": image, "height": labels.shape[0], "width": labels.shape[1]})
-        annotations += _encode_records(
-            image, np.where(labels == _VOID, 0, labels + protocol.labels[0]).astype(np.uint8)
-        )
+        annotations += _encode_records(image, labels + np.uint8(protocol.labels[0]))
     categories = [
         {"id": label, "name": f"stuff {label}", "supercategory": f"group {label % 3 + 1}"} for label in protocol.labels
     ]
@@ -73,11 +68,10 @@ def _make_stuff_demo(protocol: SemanticProtocol) -> Content:
 
 def _make_image_demo(protocol: SemanticProtocol) -> Content:
     """Yield frames of the demo as images, with the benchmark's labels in the place of theirs."""
-    void = 0 if 0 not in protocol.labels else _VOID
     # Objects of the demo become such of the benchmark where it weighs them.
     own = np.array([protocol.labels[0], *(label for label, _ in protocol.sizes)] if protocol.sizes else protocol.labels)
     for image, labels in still_images(first_scenes()):
-        classes = np.where(labels == _VOID, void, own[np.minimum(labels, len(own) - 1)])
+        classes = own[np.minimum(labels, len(own) - 1)]
         if protocol.form == CITYSCAPES:
             name = f"gtFine/val/demo/demo_{image:06d}_000019_gtFine"
             objects = np.where(np.isin(classes, own[1:]), 1000 * classes, classes)
