@@ -74,7 +74,7 @@ QUICK_CASES = {
     "test_a_reader_that_goes_away_is_no_error": 2,
     "test_a_rehearsal_that_cannot_begin_says_why": 1,
     "test_a_result_that_a_leaderboard_cannot_show_is_found_and_run_goes_on": 2,
-    "test_a_sample_method_finds_its_golden_numbers": 1,
+    "test_a_sample_method_finds_its_golden_numbers": 5,
     "test_a_script_cannot_exhaust_the_machine": 2,
     "test_a_script_gets_no_environment_no_descriptor_and_no_folder_of_ours": 1,
     "test_a_script_that_takes_too_much_is_ended": 2,
