@@ -101,6 +101,7 @@ QUICK_CASES = {
     "test_nothing_of_an_agent_outlives_its_evaluation": 1,
     "test_one_key_brings_the_worst_frame_of_the_worst_sequence_into_view": 1,
     "test_refusals_are_explained": 2,
+    "test_run_scores_a_foreign_bundles_solutions": 1,
     "test_samples_score_in_the_extracted_bundle_as_here": 1,
     "test_sequences_are_chosen_by_the_names_of_the_tables": 2,
     "test_static_submissions_that_fail": 2,
