@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError, quantity
 from segjudge.masks import DEMO_SEED
@@ -129,19 +130,45 @@ def _run(args: argparse.Namespace) -> int:
 
     model = _load_model(args.model)
     options = (read_options(_Run, args), read_options(_Dataset, args), read_options(_Terms, args))
-    with ProgressBar("interaction") as bar:
+    with ProgressBar("interaction") as bar, _plain_warnings():
         try:
             session, image_paths = _open_session(*options)
             summary = run(session, model, image_paths, bar, steps=args.steps)
         except (NoServerError, UnknownSessionError) as error:
             raise HostError(str(error)) from None
         except ModelError as error:
+            if error.is_first:  # an empty report, with which nothing can be resumed
+                (session.report_save_dir / f"{session.report_name}.tmp.csv").unlink(missing_ok=True)
             traceback.print_exception(error.__cause__)
             fault = f"failed at {error.interaction} ({type(error.__cause__).__name__}: {error.__cause__})"
             remedy = "Fix it, and run it again" if error.is_first else "Fix it, and go on from here with --resume"
             raise SubmissionError.of(Problem(args.model, fault, remedy)) from None
     _print_summary(session, summary)
     return DONE
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Say what a session warns of in a line; warnings of a method and its libraries are shown as Python shows them."""
+    import warnings
+
+    import segjudge.interactive
+
+    ours = os.path.dirname(segjudge.interactive.__file__)
+    with warnings.catch_warnings():
+        show_as_python = warnings.showwarning
+
+        def show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int,
+            file: TextIO | None = None, line: str | None = None,
+        ) -> None:  # fmt: skip
+            if filename.startswith(ours):
+                say(f"warning: {message}")
+            else:
+                show_as_python(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        yield
 
 
 def _open_session(

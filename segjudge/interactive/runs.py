@@ -98,16 +98,17 @@ def run(
             if new:
                 images = Frames(paths(sequence))
             name = f"{sequence}, scribbles {number}, interaction {interaction}"
+            is_first = not session.sample_idx and interaction == 1
             try:
                 masks = model(sequence=sequence, scribbles=scribbles, new_sequence=new, images=images)
             except Exception as error:
-                raise ModelError(name, is_first=done == 1) from error
+                raise ModelError(name, is_first=is_first) from error
             if masks is None:
-                raise ModelError(name, is_first=done == 1) from TypeError("it returned None instead of masks")
+                raise ModelError(name, is_first=is_first) from TypeError("it returned None instead of masks")
             try:
                 session.submit_masks(masks)
             except (ValueError, TypeError, OverflowError) as error:
-                raise ModelError(name, is_first=done == 1) from error
+                raise ModelError(name, is_first=is_first) from error
             if steps:
                 key = {"sequence": sequence, "scribble_idx": number, "interaction": interaction}
                 _write_step(session, key, scribbles, masks, images.paths)

@@ -40,6 +40,8 @@ interactive run methods:none --root scenes --out broken
 interactive run methods:small --root scenes --out broken
 interactive run methods:tired --root scenes --out tired --max-nb-interactions 2
 interactive run methods:lines --root scenes --out tired --max-nb-interactions 2 --resume
+interactive run methods:weary --root scenes --out weary --max-nb-interactions 2 --max-time 9
+interactive run methods:breaks --root scenes --out weary --max-nb-interactions 2 --max-time 9 --resume
 interactive run methods:Broken --root scenes --out broken
 interactive run methods:absent --root scenes
 interactive run methods --root scenes
@@ -79,6 +81,7 @@ interactive --quiet run methods:lines --roots scenes
 interactive run methods:lines --root scenes
 """
 _METHODS = """
+import warnings
 import numpy as np
 from segjudge.interactive.baseline import lines
 calls = 0
@@ -93,6 +96,10 @@ def tired(**told):
     global calls
     calls += 1
     if calls > 2: raise ValueError("tired")
+    return lines(**told)
+def weary(**told):
+    if not told["new_sequence"]: raise ValueError("weary")
+    warnings.warn("of the method")
     return lines(**told)
 def pictures(*, images, **told):
     print(len(images), images.paths[0][-12:])
