@@ -20,6 +20,7 @@ from unittest.mock import patch
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.platforms.evalai.bundle.bundle_source import read_phases, script_files
 from segjudge.server import report_pages, report_program
+from segjudge.server.actions import reading
 from segjudge.server.models import Challenge, ChallengePhase, ChallengePhaseSplit, StoredFile, Submission
 from segjudge.server.report_pages import HOSTS, PageOrder
 from segjudge.server.report_program import COMPARED, FULL, LEVELS, STORED
@@ -125,6 +126,10 @@ def _play_reports(play: _Play, folder: Path) -> None:
         ):
             play.ask(f"/leaderboard/1/compare?submission={pair[0]}&submission={pair[1]}", who)
         play.ask(f"/leaderboard/2/compare?submission={of_test}&submission={of_test}", who)
+    for phase, split, one in ((2, 2, of_test), (3, 4, of_means)):
+        another = play.send(phase, "aurora")
+        for who in ("host", "aurora", "borealis"):
+            play.ask(f"/leaderboard/{split}/compare?submission={one}&submission={another}", who)
     other = play.send(1, "host", named="other", is_baseline=True)
     more = play.send(1, "host", named="more")
     unnamed = play.send(1, "host")
@@ -230,7 +235,8 @@ def _run(play: _Play, order: PageOrder, run: dict[str, Any]) -> str:
         try:
             return repr(pages._product(order))[:60]
         except (Refusal, ValueError) as error:
-            return f"{type(error).__name__} {len(str(error))} {str(error)[:60]!r}"
+            status = getattr(error, "status", "no status")
+            return f"{type(error).__name__} {status} {len(str(error))} {str(error)[:60]!r}"
 
 
 def _play_room(play: _Play) -> None:
@@ -275,6 +281,18 @@ def _play_withheld(play: _Play, stage: Stage) -> None:
     for split in services.store.splits_of(1):
         services.store.change(ChallengePhaseSplit, split.id, visibility=3)
     play.note(f"where no split is hidden: {stage.get(url.removeprefix(stage.address)).text}")
+    script = services.files.path(services.store.require(Challenge, 1).script)
+    Path(script).write_bytes(b"no zip")
+    reading._is_our_script.cache_clear()
+    services.store.change(ChallengePhaseSplit, 1, visibility=1)
+    play.note(f"where the script cannot be read: {stage.get(url.removeprefix(stage.address)).text}")
+    for split in services.store.splits_of(1):
+        services.store.change(ChallengePhaseSplit, split.id, visibility=1)
+    for phase in services.store.phases(1):
+        services.store.change(ChallengePhase, phase.id, config={**phase.config, "leaderboard_public": False})
+    for path in ("/challenges/1/leaderboard", "/challenges/1/leaderboard/1"):
+        answer = stage.browse("GET", path)
+        play.note(f"{path}: {answer.status_code} {re.findall('<(?:h1|h2|p)>([^<]*)<', answer.text)}")
 
 
 def _play_program(play: _Play, folder: Path) -> None:
@@ -301,6 +319,7 @@ def _play_program(play: _Play, folder: Path) -> None:
         return f"page with {images!r} {title}"
 
     def prepare(path: str, phase: Any, truth: str) -> Any:
+        os.write(1, b"what a host's table prints\n")
         play.note(f"scores {path} as {phase.codename} on {truth}")
         return SimpleNamespace(score_openly=lambda: SimpleNamespace(page=page))
 

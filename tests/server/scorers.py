@@ -8,6 +8,7 @@ other tests start, are played here: each submission holds the word for what beco
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import tempfile
@@ -28,6 +29,7 @@ from segjudge.server import code_uploads, workers
 from segjudge.server.background import Background
 from segjudge.server.code_uploads import AgentTable, CodeUploads, read_table
 from segjudge.server.models import Challenge, ChallengePhase, LogLine, StoredMessage, Submission
+from segjudge.server.store import BusyError
 from segjudge.server.workers import JobScorer, Workers
 from segjudge.system.sandbox import PROCESSES
 
@@ -147,7 +149,7 @@ class _Process:
         }
         faults: dict[str, Exception] = {
             "die": DiedError("its process was killed by SIGSEGV"), "exit": DiedError("its process ended with 3", killed=False),
-            "hang": HungError("evaluate() did not answer within 6 s"), "stumble": ValueError("odd"), "unwanted": UnwantedError("gone"),
+            "hang": HungError("evaluate() did not answer within 6 s"), "away": BusyError("others write"), "stumble": ValueError("odd"), "unwanted": UnwantedError("gone"),
         }  # fmt: skip
         if word in faults:
             self.alive = word not in ("die", "exit")
@@ -208,6 +210,14 @@ def _play_workers(play: _Play, turns: list[tuple[str, _Turn, Callable[[], None]]
                 play.show(number)
                 play.stage.now += 3601
             play.clear()
+        number = play.send(1, 1, "away")
+        play.note(f"\n{name} while the database is away")
+        try:
+            turn()
+        except BusyError as error:
+            play.note(f"  raises {error}")
+        play.show(number)
+        play.clear()
         _play_others(play, turn)
         _play_stops(play, turn, close, pool)
 
@@ -308,7 +318,7 @@ def _phase(play: _Play, challenge: int, index: int = 0) -> int:
 _TABLES = (
     "", "nothing = 1", "seconds = 'x'", "images = 3", "[images.a]", "[images.a]\ncommand = []", "[images.a]\ncommand = ['x', 3]",
     "[images.a]\ncommand = ['x']\nfolder = 'none'", "[environments]\na = 3", "[environments]\na = ['x', 3]",
-    "[environments.a]\ncommand = ['x']\nport = 0", "[environments.a]\ncommand = ['x']\nport = 65536", "[environments.a]\nport = 3",
+    "[environments.a]\ncommand = ['x']\nport = 0", "[environments.a]\ncommand = ['x']\nport = 65536", "[environments.a]\ncommand = ['x']\nport = 1", "[environments.a]\ncommand = ['x']\nport = '80'", "[environments.a]\nport = 3",
     (
     "sandbox = true\nseconds = 5\nmemory_mb = 3\nprocesses = 2\nlook_every = 0.5\ndata = 'data'\nhidden = ['a', '/b']\n"
     "[images.a]\ncommand = ['x', '-u']\nfolder = 'agents'\n[environments]\none = ['--env', 'truth=t.zip', 'frames=f', 'size=3', 'truth']\n"
@@ -341,7 +351,7 @@ def _play_agents(play: _Play, turns: list[tuple[str, _Turn, Callable[[], None]]]
     challenge, static = _push(play, "Docker", is_docker_based=True), 0
     for index, image, ending in (
         (0, "unknown", ""), (0, "known", ""), (0, "known", "reported"), (0, "known", "odd file"), (0, "known", "host"), (0, "known", "defect"),
-        (0, "known", "stop"), (1, "known", ""), (2, "known", ""), (2, "other", "stop"),
+        (0, "known", "away"), (0, "known", "stop"), (0, "known", "stopped defect"), (1, "known", ""), (2, "known", ""), (2, "other", "stop"),
     ):  # fmt: skip
         _run_agent(play, uploads, turn, (challenge, index), image, ending)
     static = _push(play, "Static", is_docker_based=True, is_static_dataset_code_upload=True)
@@ -357,10 +367,13 @@ def _play_agents(play: _Play, turns: list[tuple[str, _Turn, Callable[[], None]]]
     )
     without._turn()
     play.show(number)
-    number = play.send(challenge, _phase(play, challenge), '{"submitted_image_uri": "known"}', who="host")
-    play.services.submissions.update(number, status="cancelled")
-    turn()
-    play.show(number)
+    for cancel_at in ("received", "begun"):
+        number = play.send(challenge, _phase(play, challenge), '{"submitted_image_uri": "known"}', who="host")
+        if cancel_at == "received":
+            play.services.submissions.update(number, status="cancelled")
+        with patch.object(type(play.services.submissions), "begin", lambda *_: False):
+            turn()
+        play.show(number)
     with patch.object(arena, "end_all", lambda: play.note("ends all")):
         uploads._interrupt()
 
@@ -379,14 +392,14 @@ def _run_agent(
     play.note(f"\n{name_of(play, challenge, index)}: image {image}, {ending or 'ends'}")
     faults: dict[str, Exception] = {
         "odd file": arena.SubmissionFileError("x is a link"), "host": HostError("no sandbox"), "defect": KeyError("x"),
-        "unreachable": requests.ConnectionError("nobody"),
+        "unreachable": requests.ConnectionError("nobody"), "away": OSError(errno.ENOSPC, "No space left on device"), "stopped defect": KeyError("x"),
     }  # fmt: skip
 
     def happen() -> None:
         play.note(f"  it is {play.services.submissions.get(number).status}")
         if ending == "reported":
             play.services.submissions.end(number, "finished")
-        if ending == "stop":
+        if ending in ("stop", "stopped defect"):
             uploads._stop.set()
         if ending in faults:
             raise faults[ending]
@@ -432,7 +445,7 @@ def _run_agent(
             stack.enter_context(patch.object(owner, what, value))
         try:
             play.note(f"  turn {turn()}")
-        except KeyError as error:
+        except (KeyError, OSError) as error:
             play.note(f"  {error!r}")
     uploads._stop.clear()
     play.show(number)

@@ -8,7 +8,9 @@ writes it to `tests/server/troubles.txt`, for changes that are meant to be seen:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import io
 import logging
 import re
 import sqlite3
@@ -24,14 +26,16 @@ from sqlalchemy.exc import IntegrityError, OperationalError, PendingRollbackErro
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from uvicorn.server import ServerState
 
-from segjudge.server import api, background, server, store
+from segjudge.server import api, background, first_run, server, store
+from segjudge.server.actions import hosting, submitting
 from segjudge.server.background import Background
+from segjudge.server.models import Setting, StoredFile, StoredMessage
 from segjudge.server.server import Faults
 from segjudge.server.store import BusyError, outage_of, unless_away
 from segjudge.server.wire import Refusal
 
 from .scenario import bundle_of, config_of
-from .staged import Stage
+from .staged import Stage, _answer
 
 FILE = Path(__file__).with_name("troubles.txt")
 
@@ -46,7 +50,12 @@ def write_troubles(folder: Path) -> str:
     with Stage(folder, folder / "lakes.zip", "dora") as stage:
         _play_outages(lines, stage)
         _play_loops(lines, stage)
-    return re.sub(r"0x[0-9a-f]+", "0x…", "\n".join(lines)) + "\n"
+        _play_requests(lines, stage)
+        _play_files(lines, stage)
+    _play_databases(lines, folder)
+    _play_transactions(lines, folder)
+    text = re.sub(r"0x[0-9a-f]+", "0x…", "\n".join(lines)).replace(str(folder), "FOLDER")
+    return re.sub(r"\b[0-9a-f]{24,64}\b", "ID", text) + "\n"
 
 
 # ── bodies ──────────────────────────────────────────────────────────────────
@@ -332,6 +341,7 @@ def _play_outages(lines: list[str], stage: Stage) -> None:
     finally:
         log.removeHandler(handler)
     lines.append(f"unless away: {unless_away(lambda: 3)} {unless_away(lambda: _raise(BusyError('x')))}")
+    lines.append(f"unless a defect: {_outcome(lambda: unless_away(lambda: _raise(ValueError('x'))))}")
 
 
 def _raise(error: BaseException) -> None:
@@ -410,6 +420,158 @@ def _play_loops(lines: list[str], stage: Stage) -> None:
     stage.services.note_background([])
     with patch.object(stage.services.store, "count", side_effect=_ERRORS["busy"]):
         lines.append(f"health without a database: {_health(stage)}")
+
+
+# ── requests, files and databases ───────────────────────────────────────────
+
+
+def _play_requests(lines: list[str], stage: Stage) -> None:
+    lines.append("\n# Requests that cannot be answered\n")
+    json_of, form = ({"Content-Type": f"application/{kind}"} for kind in ("json", "x-www-form-urlencoded"))
+    login, teams = "/api/auth/login", "/api/participants/participant_team"
+    parts = [b"x" * 9000, b"x" * 9000]
+    asked: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+        "a number beyond all": ("GET", f"/api/challenges/challenge/{10**30}", "", {}),
+        "a submission beyond all": ("PUT", "/api/jobs/challenge/1/update_submission/", "host", {"json": {"submission": 10**30, "submission_status": "FAILED", "challenge_phase": 1}}),
+        "a form as large as may be": ("POST", login, "", {"data": {"username": "x" * (4 << 10)}}),
+        "a field too large": ("POST", login, "", {"data": {"username": "x" * (5 << 10)}}),
+        "a body too large": ("POST", login, "", {"data": {"username": "x" * (17 << 10)}}),
+        "a body too large that does not say so": ("POST", login, "", {"data": iter(parts), "headers": form}),
+        "half a character": ("POST", teams, "aurora", {"data": b'{"team_name": ["a", {"b": "\\ud800"}]}', "headers": json_of}),
+        "half a character in a key": ("POST", teams, "aurora", {"data": b'{"\\ud800": 1}', "headers": json_of}),
+        "a list": ("POST", teams, "aurora", {"data": b"[1]", "headers": json_of}),
+        "an empty body": ("POST", teams, "aurora", {"data": b" ", "headers": json_of}),
+        "answers too long": ("POST", "/api/jobs/challenge/1/challenge_phase/1/submission/", "aurora", {
+            "data": {"submission_metadata": f'["{"x" * ((1 << 16) - 3)}"]'}, "files": {"input_file": ("a.json", b"{}")},
+        }),
+        "answers that are none": ("POST", "/api/jobs/challenge/1/challenge_phase/1/submission/", "aurora", {
+            "data": {"submission_metadata": "[NaN]"}, "files": {"input_file": ("a.json", b"{}")},
+        }),
+    }  # fmt: skip
+    for title, (method, path, who, options) in asked.items():
+        with patch("tests.server.staged._answer", _answer_in_parts if "not say" in title else _answer):
+            answer = stage.call(method, path, who, **options)
+        lines.append(f"{title}: {answer.status_code} {answer.text[:300]}")
+    with patch.object(stage.services.store, "exists", return_value=True):
+        answer = stage.get("/api/challenges/1/request_approval", "host")
+    lines.append(f"approval: {answer.status_code} {answer.text[:300]}")
+
+
+async def _answer_in_parts(app: Any, request: Any) -> Any:
+    """Hand over a body without its length."""
+    request.body = b"".join(request.body)
+    return await _answer(app, request)
+
+
+def _play_files(lines: list[str], stage: Stage) -> None:
+    lines.append("\n# Files that come too late\n")
+    services = stage.services
+    file = services.files.keep(b"part", "part 1", "part")
+    submitting.keep_part(services, ("gone", 1), file, "tag")
+    lines.append(f"a part of an upload that is over: {services.files.row(file)} {_outcome(lambda: services.files.path(file))}".replace(file, "FILE"))  # fmt: skip
+    answer = stage.call("POST", "/api/jobs/challenge/1/challenge_phase/1/submission/", "aurora", files={"input_file": ("a.json", b"{}")})  # fmt: skip
+    number = int(answer.json()["id"])
+    for status in ("cancelled", "running"):
+        services.submissions.update(number, status=status)
+        hosting.take_product(services, {"submission": number}, io.BytesIO(b"x"), "product.json")
+        row = services.submissions.get(number)
+        queued = [message.body["submission_pk"] for message in services.store.find(StoredMessage)]
+        kept = [each.name for each in services.store.find(StoredFile, StoredFile.kind == "submission_input_file")]
+        lines.append(f"a product of what is {status}: {row.status} {bool(row.submission_input_file)} {queued} {kept}")
+
+
+def _play_databases(lines: list[str], folder: Path) -> None:
+    lines.append("\n# Databases\n")
+    made: list[Any] = []
+
+    def create(url: Any, **options: Any) -> Any:
+        made.append([url.render_as_string(), options])
+        raise ImportError("no driver") if "psycopg" in url.drivername else LookupError("made")
+
+    for url in ("", "nonsense", "mysql://host/name", "postgresql://me:secret@host/name", "postgresql+psycopg2://host/name", "sqlite:///x.db",
+                "postgresql://host/name?connect_timeout=3", "sqlite:///x.db?timeout=1"):  # fmt: skip
+        with patch.object(store, "create_engine", create):
+            lines.append(
+                f"{url!r}: {_outcome(lambda url=url: store._new_engine(store._database_url('folder', url)))} {made}"
+            )
+        made.clear()
+    own, other, where = folder / "own.db", folder / "other.db", folder / "data"
+    with contextlib.closing(sqlite3.connect(other)) as db:
+        db.execute("CREATE TABLE kept (x)")
+    store.Store(str(where), f"sqlite:///{own}").close()
+    lines.append(f"again: {_outcome(lambda: store.Store(str(where), f'sqlite:///{own}').close())}")
+    for title, data, path in (
+        ("of another folder", "elsewhere", own),
+        ("of others", "data", other),
+        ("nowhere", "data", folder / "no/x.db"),
+    ):
+        lines.append(
+            f"{title}: {_outcome(lambda data=data, path=path: store.Store(str(folder / data), f'sqlite:///{path}'))}"
+        )
+    for version in (1, 3):
+        with contextlib.closing(sqlite3.connect(own)) as db, db:
+            db.execute("UPDATE settings SET value = ? WHERE key = 'schema'", (version,))
+        lines.append(f"version {version}: {_outcome(lambda: store.Store(str(where), f'sqlite:///{own}'))}")
+    lines += [
+        f"{path.name} is emptied: {_outcome(lambda path=path: store.drop_tables(f'sqlite:///{path}'))}"
+        for path in (own, other, folder / "no/x.db")
+    ]
+    for path in (own, other):
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            lines.append(f"{path.name} has {[row[0] for row in db.execute('SELECT name FROM sqlite_master')]}")
+    for title, names in (
+        ("of others", ["letter"]),
+        ("of a server", [".segjudge-rehearsal", "letter"]),
+        ("of a lock", ["lock"]),
+    ):
+        data = folder / title
+        data.mkdir()
+        for name in names:
+            (data / name).touch()
+        with patch.object(first_run, "drop_tables", lambda url: lines.append(f"drops {url}")):
+            lines.append(
+                f"a folder {title}: {_outcome(lambda data=data: first_run.reset(str(data), 'URL'))} {data.exists()}"
+            )
+    data.mkdir()
+    (data / ".segjudge-rehearsal").touch()
+    with patch.object(first_run.shutil, "rmtree"):
+        lines.append(f"a folder that stays: {_outcome(lambda: first_run.reset(str(data)))}")
+
+
+def _play_transactions(lines: list[str], folder: Path) -> None:
+    """What is done after a transaction, however it ends."""
+    lines.append("\n# Transactions\n")
+    kept = store.Store(str(folder / "transactions"))
+    done: list[str] = []
+
+    def change(name: str, error: Exception | None = None, commits: Exception | None = None) -> None:
+        with (
+            patch.object(store.Session, "commit", side_effect=commits) if commits else contextlib.nullcontext(),
+            kept.write() as session,
+        ):
+            session.add(Setting(key=name, value=""))
+            kept.run_after(lambda: done.append("kept"), committed=True)
+            kept.run_after(lambda: done.append("undone"), committed=False)
+            if error:
+                raise error
+
+    for name, options in {
+        "good": {}, "a defect": {"error": ValueError("x")}, "refused": {"commits": _postgres("42P01")}, "again": {"error": _postgres("", gone=True)},
+        "a connection gone": {"commits": _postgres("", gone=True)}, "later": {},
+    }.items():  # fmt: skip
+        outcome = _outcome(lambda name=name, options=options: change(name, **options)).partition("(")[0]
+        lines.append(f"{name}: {outcome}, {done}, stored {sorted(row.key for row in kept.find(Setting))[:3]}")
+        done.clear()
+    with patch.object(store, "_WAIT_SECONDS", 0.01), kept._lock:
+        lines.append(f"while another writes: {_outcome(lambda: change('x'))}")
+    kept.close()
+    with (
+        patch.object(store, "_last_lines", dict.fromkeys(map(str, range(100)), 0.0)) as last,
+        patch.object(store, "_LOG"),
+    ):
+        for number in range(2):
+            store.write_line(f"line {number}")
+            lines.append(f"lines that are remembered: {len(last)}")
 
 
 def _try(tries: list[Any]) -> None:
