@@ -12,6 +12,7 @@ import sys
 import zipfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -19,11 +20,12 @@ import yaml
 from segjudge.cli import main
 from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE
+from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.families import tools_of
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.trial import try_samples
-from segjudge.starting import lock
+from segjudge.starting import lock, new_challenge
 from segjudge.starting.new_challenge import _evalai_title, _plain_title
 from tests.builders import ROOT
 from tests.published import davis
@@ -249,18 +251,24 @@ def test_run_and_build_say_that_the_requirements_name_another_version(root: Path
             )
 
 
-TITLES = (
-    "MOSE/LVOS challenge", "VOS'26", "C++", "U.S.", "Détection d'objets", "挑战 2026", "one\ntwo", "x" * 240,
-    "word " * 60, "日本" * 80, "🦢", ".", "\u200b", "'", "+ +", "naïve_α test", "{{ title }}", "\ud800", "null", "2026",
-)  # fmt: skip
+TITLES = {
+    "MOSE/LVOS challenge": "MOSE-LVOS challenge", "VOS'26": "VOS-26", "C++": "C", "U.S.": "U-S", "Détection d'objets": "Detection d'objets",
+    "挑战 2026": "Challenge 挑战 2026", "one\ntwo": "one two", "a  b": "a b", "-a b": "-a b", "a_b-c d": "a_b-c d", "+a+ b": "a b", "ﬁne day": "fine day",
+    "αb c": "Challenge αb c", "straße x": "Challenge straße x", "²x": "2x", "🦢": "Challenge 🦢", ".": "Challenge .", "\u200b": "Challenge",
+    "'": "Challenge '", "+ +": "Challenge + +", "naïve_α test": "Challenge naïve_α test", "{{ title }}": "Challenge {{ title }}",
+    "\ud800": "Challenge", "null": "null", "2026": "2026", "x" * 100: "x" * 100, "x" * 240: "x" * 100, "a " + "b" * 98: "a " + "b" * 98,
+    "a " + "b" * 99: "a " + "b" * 97 + "…", "word " * 60: "word " * 19 + "…", "日本" * 80: "Challenge " + "日本" * 44 + "日…",
+    "a" * 49 + " " + "b" * 60: "a" * 49 + " …", "a" * 48 + " " + "b" * 60: "a" * 48 + " " + "b" * 50 + "…",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("title", TITLES)
-def test_every_title_becomes_one_that_evalai_takes(title: str) -> None:
-    short = _evalai_title(_plain_title(title) or "Challenge")
-    assert re.fullmatch(r"[-a-zA-Z0-9_]+", short.split(" ")[0]), short
-    assert len(short) <= 100
-    assert _evalai_title(short) == short
+def test_every_title_becomes_one_that_evalai_takes() -> None:
+    for title, expected in TITLES.items():
+        short = _evalai_title(_plain_title(title) or "Challenge")
+        assert re.fullmatch(r"[-a-zA-Z0-9_]+", short.split(" ")[0]), short
+        assert len(short) <= 100
+        assert _evalai_title(short) == short
+        assert short == expected
 
 
 @pytest.mark.parametrize("folder", ["-x", "挑战", "a.b", "it's", "two\nlines", "x" * 240])
@@ -442,3 +450,20 @@ def test_a_truth_with_nothing_to_score_is_refused(tmp_path: Path, capsys: Any) -
     truth.write_text(json.dumps(content))
     assert main(["new", str(tmp_path / "mine"), "--protocol", "coco", "--truth", str(truth)]) == 3
     assert "gives coco nothing to score" in capsys.readouterr().err
+
+
+def test_splits_that_cannot_be_codenames_and_samples_that_do_not_score_are_sentences(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    packed = tmp_path / "packed.zip"
+    for split in ("x" * 50, "x" * 51, "a b"):
+        words = ["pack", "--layout", "davis2017", "--root", str(root), "--subset", "val", "--out", str(packed)]
+        assert main([*words, "--split", split]) == 0
+    assert main(["new", str(tmp_path / "mine"), "--protocol", "davis2017", "--truth", str(packed)]) == 2
+    rule = "cannot be a codename, which has up to 50 characters of a-z, 0-9, - and _; pack the truth with --split NAME first"
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"{'x' * 51}, a b: {rule}")
+    monkeypatch.setattr(new_challenge.Scorer, "score", Mock(side_effect=SubmissionError("a mask is missing")))
+    assert main(["new", str(tmp_path / "mine"), "--protocol", "davis2017", "--truth", str(root)]) == 3
+    expected = "the samples made of this truth do not score: a mask is missing"
+    assert capsys.readouterr().err.splitlines()[-1] == expected
+    assert not (tmp_path / "mine").exists()

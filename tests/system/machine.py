@@ -26,12 +26,13 @@ from typing import Any
 from unittest.mock import patch
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.system import addresses, bounds, files, interrupts, plugins, sandbox
+from segjudge.system import addresses, bounds, files, interrupts, network, plugins, processes, sandbox
 from segjudge.system.addresses import RemoteFolder, _S3Files, digest_of, resolve_address
 from segjudge.system.bounds import ResourceGroup, TreeBounds, TreeWatch
 from segjudge.system.errors import UsageError, install_line
 from segjudge.system.files import BuiltFile, OutputFolder
 from segjudge.system.plugins import Plugin
+from segjudge.system.processes import ExitCode
 from segjudge.system.sandbox import ProcessLimits
 
 FILE = Path(__file__).with_name("machine.txt")
@@ -54,7 +55,7 @@ class _Text:
     def attempt(self, title: str, action: Callable[[], object]) -> None:
         try:
             self.note(title, action())
-        except (HostError, UsageError, OSError) as error:
+        except (HostError, UsageError, OSError, network.WireError) as error:
             self.note(title, f"{type(error).__name__}: {error}")
 
 
@@ -69,6 +70,7 @@ def write_machine(folder: Path) -> str:
         _play_files,
         _play_signals,
         _play_plugins,
+        _play_network,
     ):
         text.lines.append(f"\n# {play.__doc__}\n")
         with patch.dict(os.environ):
@@ -390,6 +392,21 @@ def _play_cache(text: _Text, folder: Path) -> None:
     for home in ({"XDG_CACHE_HOME": "/caches"}, {"XDG_CACHE_HOME": "", "HOME": "/home"}):
         os.environ.update(home)
         text.note("the usual folder", addresses._cache())
+    for size, data in ((4, b"1234"), (4, b"123"), (4, b"12345"), (0, b""), (None, b"x" * 50), (None, b"x" * 51)):
+        system = SimpleNamespace(open=lambda _source, _mode, data=data: io.BytesIO(data))
+        with _patched((addresses, "_system", lambda _address, system=system: (system, "x")), (addresses, "_cache_bytes", lambda: 50), (addresses, "_CHUNK", 3)):  # fmt: skip
+            title = f"{len(data)} bytes of {size}"
+            text.attempt(title, lambda size=size: addresses._fetch("https://u:p@x.test/y?z", cache / "fetched", size))
+        text.note("there is", [(path.name, path.stat().st_size) for path in cache.iterdir() if "fetched" in path.name])
+        (cache / "fetched").unlink(missing_ok=True)
+    with patch.dict(sys.modules, {"fsspec.core": None, "boto3": None}):
+        for address in ("https://u:p@x.test/y?z", "s3://u:p@bucket/y?z"):
+            addresses._connect.cache_clear()
+            text.attempt(f"without what reads {address[:2]}", lambda address=address: addresses._system(address))
+    for address in ("nothing://u:p@x.test/y?z", "HTTPS://u:p@x.test/y?z"):
+        text.attempt(
+            f"read by fsspec: {address[:4]}", lambda address=address: type(addresses._system(address)[0]).__name__
+        )
     error = OSError("x" * 400 + "\nsecond")
     text.attempt("an error of a library", lambda: _raise_within("https://u:p@x.test/y?z", error))
     error = OSError("at https://u:p@x.test/y?z")
@@ -449,6 +466,17 @@ def _play_files(text: _Text, folder: Path) -> None:
     for name in ("draft", "full", "file"):
         text.attempt(f"a draft of {name}", lambda name=name: _draft(inside / name))
     text.note("there is", sorted(str(path.relative_to(inside)) for path in inside.rglob("*")))
+    with patch.object(files.os, "access", return_value=False) as access:
+        text.attempt("a folder that is closed", lambda: files.check_outputs([str(inside / "closed")], []))
+        text.note("asked", access.call_args_list[-1])
+    ran: list[Any] = []
+    with (
+        patch.object(files.shutil, "rmtree", side_effect=RecursionError),
+        patch("subprocess.run", lambda words, **options: ran.append((words, sorted(options.items())))),
+    ):
+        files.remove_folder(str(inside / "full"))
+        files.remove_folder(str(inside / "gone"))
+    text.note("a folder that is too deep", ran)
     text.attempt("a folder below a file", lambda: files.make_folder(inside / "file/x"))
     with files.hold_folder(str(inside / "held"), "rehearsal"):
         text.attempt("held by another", lambda: files.hold_folder(str(inside / "held"), "rehearsal"))
@@ -604,6 +632,86 @@ def _origin_of(name: str) -> str:
 
 def _miss(name: str) -> list[str]:
     raise PackageNotFoundError(name)
+
+
+# ── the network and processes ───────────────────────────────────────────────
+
+
+def _play_network(text: _Text, folder: Path) -> None:
+    """What goes wrong on the way, and with children"""
+
+    def stream(*blocks: object) -> Any:
+        def read(size: int, *, decode_content: bool) -> Iterator[object]:
+            text.note("  reads", (size, decode_content))
+            for block in blocks:
+                if isinstance(block, Exception):
+                    raise block
+                yield block
+
+        return SimpleNamespace(raw=SimpleNamespace(stream=read))
+
+    for blocks in ((b"a", b"", b"b"), (b"a", ValueError("invalid literal")), (b"a", ConnectionError("reset"))):
+        for options in ({}, {"size": 7, "decode": False}):
+            text.attempt(f"{len(blocks)} blocks", lambda: [*network.read_blocks(stream(*blocks), **options)])  # noqa: B023
+    with patch.object(network.threading, "Thread", side_effect=RuntimeError("can't start new thread")):
+        text.attempt("no thread", lambda: network.call_watched(lambda: 1, lambda: None))
+    text.attempt("a defect", lambda: network.call_watched(lambda: _raise(OSError(5, "broken")), lambda: None))
+    clock, looks = SimpleNamespace(now=10.0), list[str]()
+    with patch.object(network, "time", SimpleNamespace(monotonic=lambda: clock.now)):
+        watch = network.with_deadline(2.5, lambda: looks.append("looks"))
+        for clock.now in (10.0, 12.5, 12.6):
+            text.attempt(f"at {clock.now}", watch)
+    text.note("the watch", looks)
+    named = OSError(113, "No route to host")
+    wrapped = network.requests.ConnectionError(network.urllib3.exceptions.ProtocolError("aborted", named))
+    wrapped.__context__ = named
+    for error in (named, wrapped, ValueError("x: y: z"), ValueError(""), OSError("x" * 400)):
+        text.note("the reason", network.reason_of(error))
+    with patch.object(network.random, "uniform", lambda low, high: low + high):
+        text.note("pauses", [[*network.pauses(tries)] for tries in (1, 2, 9)])
+    growing = [network.growing_pauses(), network.growing_pauses(0.5, 3)]
+    text.note("growing", [[next(pauses) for _ in range(7)] for pauses in growing])
+    connections, ends = network._Connections(), list[str]()
+    handle: Any = SimpleNamespace(shutdown=lambda _how: ends.append("shuts"), close=lambda: ends.append("closes"))
+    connected: Any = SimpleNamespace(dup=lambda: handle)
+    connections._note(connected)
+    text.note("before the end", list(ends))
+    connections.shut()
+    connections._note(connected)
+    text.note("a connection that is made after the end", ends)
+    children: list[Any] = []
+    for watched in (RuntimeError("x"), PermissionError(13, "Permission denied"), OSError("x")):
+        child: Any = SimpleNamespace(above=1, poll=lambda: None, end=lambda: children.append("ends"))
+        with (
+            patch.object(bounds.threading, "Thread", lambda **_: SimpleNamespace(start=lambda: None)),
+            patch.object(TreeWatch, "_excess", side_effect=watched),
+        ):
+            tree = TreeWatch(child, TreeBounds())
+            tree._run()
+        text.note("what cannot be watched", f"{tree.sentence}, {children}")
+    child = processes.Child(["true"])
+    for name in ("input", "output", "errors"):
+        try:
+            getattr(child, name)
+        except ValueError as error:
+            text.note(name, error)
+    child.end()
+    silent: Any = SimpleNamespace(
+        _control=SimpleNamespace(settimeout=lambda seconds: text.note("waits", seconds), makefile=_never)
+    )
+    text.note("a supervisor that says nothing", processes.Child._start_report(silent))
+    for code in (0, 3, -9, -99):
+        text.note(str(code), (ExitCode(code).sentence, ExitCode(code).is_signal))
+    with patch.dict(os.environ, {"HOME": "/home", "OTHER": "x", "PATH": "/bin", "SECRET": "y"}, clear=True):
+        text.note("an environment", [*processes.clean_environment("OTHER", "NONE", A="1", HOME="/mine").items()])
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def _never(_mode: str) -> Any:
+    raise TimeoutError
 
 
 if __name__ == "__main__":
