@@ -18,8 +18,16 @@ import pytest
 from segjudge.evaluation_script.files import archive
 from segjudge.evaluation_script.files import limits as archive_limits
 from segjudge.evaluation_script.files.archive import open_files
-from segjudge.evaluation_script.files.inflate import inflate_member
-from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits, MemberChecks, is_litter, size_text
+from segjudge.evaluation_script.files.inflate import inflate_member, inflate_stream
+from segjudge.evaluation_script.files.limits import (
+    INSTANCE_LIMITS,
+    PACK_AGAIN,
+    ArchiveLimits,
+    MemberChecks,
+    is_litter,
+    read_json,
+    size_text,
+)
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from tests.builders import tarred, zipped
 from tests.families.sequences.test_hostile_submissions import raw_tar, raw_zip
@@ -255,6 +263,12 @@ def test_a_file_fits_up_to_its_limit(limits: Any, name: str, size: int, packed: 
     assert [words in str(problem) for problem in checks.problems] == [True] * bool(words)
 
 
+def test_a_name_that_is_in_the_archive_twice_is_a_problem() -> None:
+    checks = MemberChecks(LIMITS)
+    assert [checks.clean_name(name, 1, 1) for name in ("a.png", "b.png", "./a.png")] == ["a.png", "b.png", None]
+    assert [str(problem) for problem in checks.problems] == [f"./a.png: is in the archive twice. {PACK_AGAIN}."]
+
+
 def test_all_files_together_fit_up_to_their_limits() -> None:
     checks = MemberChecks(replace(LIMITS, total_bytes=10, members=2))
     assert checks.clean_name("a", 4, 4)
@@ -409,6 +423,93 @@ def test_a_member_that_would_end_beyond_the_zip_is_cut_off(tmp_path: Path) -> No
             open_files(str(tmp_path / "z"), LIMITS).close()
         else:
             assert "a.png: is cut off: it would reach beyond the end of the zip" in refused(data, tmp_path)
+
+
+def flagged(place: int, value: int) -> bytes:
+    """A zip of one file in whose entries, at their beginning and in the table of contents, a byte is another."""
+    data = bytearray(zipped({"a.png": b"abc"}, zipfile.ZIP_STORED))
+    data[place] |= value
+    data[data.rfind(b"PK\x01\x02") + place + 2] |= value
+    return bytes(data)
+
+
+def test_a_zip_that_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    damages = {
+        flagged(6, 1): "a.png: is encrypted. Make the zip without a password",
+        flagged(8, 14): "a.png: is packed by a method that is not read here (14). Use the ordinary deflate",
+        raw_zip([{"name": b"\xff.png", "data": b"x", "flags": 0x800}]): (
+            "your file: is a zip with a file name that is not UTF-8. Rename that file with plain letters"
+        ),
+        zipped({})[:12] + struct.pack("<IIH", 1 << 30, 0, 0): (
+            f"your file: is a damaged zip: its table of contents is larger than the file. {PACK_AGAIN}"
+        ),
+        zipped({"a": b""}).replace(b"PK\x01\x02", b"PK\x01\x03"): (
+            f"your file: is a damaged zip: its table of contents cannot be read. {PACK_AGAIN}"
+        ),
+    }
+    assert [refused(data, tmp_path).splitlines()[-1].strip().removesuffix(".") for data in damages] == [
+        *damages.values()
+    ]
+
+
+def test_a_zip_that_understates_its_entries_is_counted(tmp_path: Path) -> None:
+    data = bytearray(zipped({f"{k}.png": b"x" for k in range(5)}))
+    data[-14:-10] = struct.pack("<HH", 2, 2)
+    assert "holds more than 4 files" in refused(bytes(data), tmp_path, replace(LIMITS, members=4))
+
+
+def test_a_folder_that_is_gone_meanwhile_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/b.png").write_bytes(b"x")
+    scan = os.scandir
+    for gone, subject in (("/a", "a"), ("/", str(tmp_path))):
+
+        def fail(path: str, gone: str = gone) -> Any:
+            if path.endswith(gone):
+                raise PermissionError(13, "Permission denied")
+            return scan(path)
+
+        monkeypatch.setattr(os, "scandir", fail)
+        with pytest.raises(SubmissionError) as caught:
+            open_files(str(tmp_path), LIMITS)
+        assert f"{subject}: cannot be read (Permission denied). Check its permissions" in str(caught.value)
+
+
+def test_a_stream_is_inflated_if_it_is_whole_and_of_the_length_that_is_said() -> None:
+    """Whichever inflater is installed."""
+    data = bytes(range(200))
+    whole, bare = zlib.compress(data), zlib.compress(data)[2:-4]
+    assert inflate_stream(whole, 200) == inflate_stream(bare, 200, bare=True) == data
+    for stream, length in ((whole, 199), (whole, 201), (whole[:-1], 200), (whole[:-1] + b"x", 200), (b"odd", 200)):
+        assert inflate_stream(stream, length) is None
+    for stream, length in ((bare, 199), (bare, 201), (bare[:-1], 200), (whole, 200)):
+        assert inflate_stream(stream, length, bare=True) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{"a": 1, "b": {"c": 2}}', ""),
+        (b'{"a": 1, "b": 2, "a": 3}', "has the key a twice in one object. Write each key once"),
+        (b'[{"a": 1}, {"a": 1, "a": 1}]', "has the key a twice in one object. Write each key once"),
+        (b'["\xff"]', "is not UTF-8 text. Write the JSON in UTF-8"),
+        (b"[" * 3000, "is nested too deeply. Write [1]"),
+        (b"[123456789012]", ""),
+        (b"[1234567890123]", "holds a number of 13 digits. Write numbers of at most 12 digits"),
+        (b"[NaN]", "holds NaN, which is not JSON. Write whole numbers"),
+        (b"[" + b" " * 3998 + b"]", ""),
+        (b"[" + b" " * 3999 + b"]", "is larger than 4 kB. Send a zip of PNG masks"),
+        (b"[1", "is not valid JSON (Expecting ',' delimiter: line 1 column 3 (char 2)). Write it with a JSON library"),
+    ],
+)
+def test_json_that_is_none_is_refused_in_a_sentence(data: bytes, words: str) -> None:
+    limits = replace(LIMITS, json_bytes=4000)
+    try:
+        assert str(read_json(data, limits, "[1]")) == str(eval(data))
+        said = ""
+    except Flaw as flaw:
+        said = str(flaw.at("x")).removeprefix("x: ")
+    assert said == (words and f"{words}.")
 
 
 # ── tar ─────────────────────────────────────────────────────────────────────

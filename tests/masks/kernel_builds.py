@@ -8,6 +8,8 @@ writes it to `tests/golden/kernel_builds.txt`, for changes that are meant to be 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import io
 import os
 import re
 import shutil
@@ -56,8 +58,16 @@ sorted(str(path) for path in Path("cache").rglob("*") if "kernel" not in path.na
 Path("fails").write_text("no network\\n"); shutil.rmtree("cache"); worker(compiling.compile_for_worker); sorted(map(str, Path("cache").rglob("*.partial")))
 worker(lambda: compiling.run_pip(Path("cache/x"), ["download"])); log() and None
 Path("fails").unlink(); worker(lambda: compiling.run_pip(Path("nowhere/x"), ["install"])); worker(lambda: compiling.run_pip(Path("pips"), ["install"])); sorted(os.listdir("pips"))
+worker(lambda: compiling.run_pip(Path("pips"), ["install"])); worker(lambda: compiling.run_pip(Path("file"), ["install"])); sorted(Path().glob("*.partial"))
 with_home(compiling.cache_folder)
 compiling._run([str(Path("bin/nothing"))])
+
+# In a wheel
+make_wheel()
+make_wheel(editable=True)
+make_wheel(error="no compiler")
+make_wheel(library="segjudge_kernel.x.so")
+make_wheel(library="other.so")
 """
 
 
@@ -72,7 +82,7 @@ def write_builds() -> str:
         _write("sources/a.h", "")
         space = {
             "compiling": compiling, "os": os, "Path": Path, "shutil": shutil, "compile_local": _compile_local, "log": _read_log,
-            "worker": _for_worker, "with_home": _with_home,
+            "worker": _for_worker, "with_home": _with_home, "make_wheel": _make_wheel,
         }  # fmt: skip
         path = f"{folder}/bin:{os.environ['PATH']}"
         with (
@@ -128,6 +138,50 @@ def _for_worker(call: Callable[[], object]) -> str:
 def _with_home(call: Callable[[], object]) -> str:
     with patch.dict(os.environ, {"XDG_CACHE_HOME": "", "HOME": "/home/somebody"}):
         return _refuse(call)
+
+
+def _make_wheel(*, editable: bool = False, error: str = "", library: str = "") -> str:
+    """Build with setuptools that only says what it does; return that, what is printed, and what the wheel is tagged with."""
+    said, printed = list[str](), io.StringIO()
+
+    class Builds:
+        build_lib, editable_mode, bdist_dir = "lib", editable, f"wheel-{library}"
+        root_is_pure = True
+
+        def run(self) -> None:
+            said.append("copies the package")
+
+        def get_tag(self) -> tuple[str, str, str]:
+            return "cp311", "cp311", "this_machine"
+
+    def compile_local(folder: Path) -> None:
+        said.append(f"compiles into {folder}")
+        if error:
+            raise compiling.CompileError(error)
+
+    _write(f"{Builds.bdist_dir}/{library or 'none'}", "")
+    modules = {
+        "setuptools": SimpleNamespace(),
+        "setuptools.command": SimpleNamespace(),
+        "setuptools.command.bdist_wheel": SimpleNamespace(bdist_wheel=Builds),
+        "setuptools.command.build_py": SimpleNamespace(build_py=Builds),
+    }
+    path = Path(compiling.__file__).with_name("wheels.py")
+    specification = importlib.util.spec_from_file_location("wheels", path)
+    assert specification is not None
+    assert specification.loader is not None
+    wheels = importlib.util.module_from_spec(specification)
+    with (
+        patch.dict(sys.modules, modules),  # type: ignore[arg-type]
+        patch.object(sys, "path", [*sys.path]),
+        patch.object(compiling, "compile_local", compile_local),
+        contextlib.redirect_stderr(printed),
+    ):
+        specification.loader.exec_module(wheels)
+        wheels.BuildWithKernel().run()
+        wheel = wheels.WheelWithKernel()
+        tag = wheel.get_tag()
+    return f"{', '.join(said)}\n{printed.getvalue()}{tag}, pure: {wheel.root_is_pure}"
 
 
 if __name__ == "__main__":

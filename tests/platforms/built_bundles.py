@@ -17,12 +17,17 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.kernel.compiling import CompileError
+from segjudge.platforms.codabench import build as codabench_build
 from segjudge.platforms.codabench.build import CodabenchOptions
 from segjudge.platforms.codabench.build import build as build_competitions
+from segjudge.platforms.evalai.bundle import build as evalai_build
 from segjudge.platforms.evalai.bundle.build import VARIANTS, build, find_unwanted_files, with_variant
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from tests.builders import ROOT, drawn, png, written, zipped
@@ -129,6 +134,41 @@ def _list_builds() -> Iterator[str]:
                 yield f"    {type(error).__name__}: {str(error).replace(os.getcwd(), 'FOLDER')}"
 
 
+def _list_small_builds() -> Iterator[str]:
+    """What is in the script of a bundle that has a `phases.py` alone: the installed scorers, plug-ins and the kernel."""
+    installed = {
+        path.relative_to(ROOT / "evaluation_script").as_posix() for path in (ROOT / "evaluation_script").rglob("*.py")
+    }
+    for table, options in ((TABLE, {}), (TABLE, {"kernel": False}), ("PHASES = 1 / 0", {"lenient": True})):
+        asked = list[list[str]]()
+
+        def read_uploads(protocols: list[str], asked: list[list[str]] = asked) -> dict[str, bytes]:
+            asked.append(protocols)
+            return {"families/odd/__init__.py": b"", "families/plugins.py": b"", "phases.py": b"", "main.py": b"odd"}
+
+        with new_folder() as folder:
+            written(
+                folder, {"b/challenge_config.yaml": write_yaml({**MINE, "challenge_phases": []}), "b/text.html": HTML}
+            )
+            written(
+                folder,
+                {"b/evaluation_script/phases.py": table, "b/logo.png": b"", "k.so": "kernel", "k.so.sha256": "sum"},
+            )
+            library = SimpleNamespace(path=folder / "k.so", checksum=folder / "k.so.sha256")
+            with mock.patch.multiple(
+                evalai_build, read_uploads=read_uploads, find_for_worker=lambda library=library: library
+            ):
+                built = build("b", **options)
+            with (
+                zipfile.ZipFile(built.path) as bundle,
+                zipfile.ZipFile(io.BytesIO(bundle.read("evaluation_script.zip"))) as script,
+            ):
+                names = script.namelist()
+                yield f"{options}: {sorted({*names} - installed)}, without {sorted(installed - {*names})}, twice {len(names) - len({*names})}"
+                yield f"    phases are the host's: {script.read('phases.py').decode() == table}, plug-ins take no place: {script.read('main.py') != b'odd'}"
+                yield f"    protocols {asked}, {re.sub('[0-9.]+ kB', 'N kB', str(built))}, {built.about_kernel()}"
+
+
 _SECRET = "-----BEGIN RSA " + "PRIVATE KEY-----\n"  # in two parts, so that this file holds none
 _UNWANTED: dict[str, Any] = {
     **dict.fromkeys(
@@ -210,6 +250,7 @@ _ASKED = [
     {"name": "size", "type": "radio", "options": ["a", "b"], "required": True},
     {"name": "fast", "type": "boolean"},
     {"name": "how", "type": "text"},
+    {"name": "which", "type": "checkbox", "options": ["c", "d"]},
 ]
 #: Challenges that become competitions, and the options.
 _COMPETITIONS: dict[str, tuple[Config, CodabenchOptions]] = {
@@ -223,6 +264,12 @@ _COMPETITIONS: dict[str, tuple[Config, CodabenchOptions]] = {
         put(TWO, "challenge_phases", [{**_PHASE, **_LATER}, _PHASE]), CodabenchOptions()),
     "a hidden split": (_BOTH, CodabenchOptions()),
     "a hidden split that is kept": (_BOTH, CodabenchOptions(hidden=True)),
+    "a phase with hidden splits alone": (
+        put(TWO, "challenge_phase_splits.1.visibility", 1), CodabenchOptions()),
+    "phases with other splits": (
+        {**TWO, "challenge_phase_splits": [*TWO["challenge_phase_splits"], {**_ROW, "challenge_phase_id": 2, "dataset_split_id": 2}]},
+        CodabenchOptions(),
+    ),
     "hidden splits alone": (put(_BOTH, "challenge_phase_splits", _BOTH["challenge_phase_splits"][:1]), CodabenchOptions()),
     "what Codabench cannot express": (
         {
@@ -243,6 +290,22 @@ _COMPETITIONS: dict[str, tuple[Config, CodabenchOptions]] = {
     "no logo": ({**MINE, "image": None}, CodabenchOptions()),
     "a logo that is wide": ({**MINE, "image": "wide.png"}, CodabenchOptions()),
 }  # fmt: skip
+_SECOND = 'Phase("second", "annotations/val.zip", (VAL,'
+#: The phases of competitions that are not scored as the others.
+_TABLES = {
+    "a phase with hidden splits alone": TABLE.replace(_SECOND, _SECOND.replace("VAL", 'PhaseSplit("val", "davis2017", LABELS, hidden=True)')),
+    "phases with other splits": TABLE.replace(_SECOND, f'{_SECOND} PhaseSplit("hard", "davis2017", LABELS)'),
+}  # fmt: skip
+_COCO = TABLE.replace("davis2017", "coco").replace('("J-Decay", "J-Mean")', '("AP", "AP50")')
+_PAGE_OF_EACH = TABLE.replace("seconds=100", "report=True")
+#: What needs packages on Codabench: the phases, whether pip finds them, and the options.
+_PACKAGED: dict[str, tuple[str, bool, CodabenchOptions]] = {
+    "a page of each submission": (_PAGE_OF_EACH, True, CodabenchOptions()),
+    "a page of each submission, without a network": (_PAGE_OF_EACH, False, CodabenchOptions()),
+    "masks of COCO": (_COCO, True, CodabenchOptions()),
+    "masks of COCO, without a network": (_COCO, False, CodabenchOptions()),
+    "masks of COCO, in another image": (_COCO, False, CodabenchOptions(image="me/image")),
+}
 HTML = b"<h1>Text</h1>\n    <p>indented</p>\n"
 
 
@@ -266,6 +329,7 @@ def _list_competitions() -> Iterator[str]:
         first: list[str] = []
         for number, (name, (config, options)) in enumerate(_COMPETITIONS.items()):
             Path("mine/challenge_config.yaml").write_bytes(write_yaml(config))
+            Path("mine/evaluation_script/phases.py").write_text(_TABLES.get(name, TABLE))
             yield f"{name}"
             try:
                 built = build_competitions(find_bundle("mine"), f"out-{number}", replace(options, kernel=False))
@@ -279,6 +343,38 @@ def _list_competitions() -> Iterator[str]:
                 changes = difflib.unified_diff(first, lines, lineterm="", n=0)  # all of the first one
                 yield from (f"        {line}" for line in changes if not line.startswith(("---", "+++", "@@")))
                 first = first or lines
+        yield from _list_packaged()
+
+
+def _list_packaged() -> Iterator[str]:
+    """What a program gets beside the scorers, with a pip that fetches one small wheel."""
+    Path("mine/challenge_config.yaml").write_bytes(write_yaml(MINE))
+    for number, (name, (table, is_found, options)) in enumerate(_PACKAGED.items()):
+        Path("mine/evaluation_script/phases.py").write_text(table)
+        yield name
+
+        def run_pip(folder: Path, words: list[str], name: str = name, is_found: bool = is_found) -> None:
+            if not is_found:
+                raise CompileError("pip failed: no network")
+            written(
+                folder,
+                {"b.whl": zipped({"small/": "", "small/a.py": name, f"{Path(words[-2]).name}/x": ""}), "a.txt": ""},
+            )
+
+        with (
+            mock.patch.object(codabench_build, "run_pip", run_pip),
+            mock.patch.dict(os.environ, XDG_CACHE_HOME=f"cache-{number}"),
+        ):
+            built = build_competitions(find_bundle("mine"), f"packaged-{number}", replace(options, kernel=False))
+        yield from (f"    {', '.join(subjects)}: {text}" for text, subjects in built.notes.items())
+        with (
+            zipfile.ZipFile(built.competitions[0].path) as files,
+            zipfile.ZipFile(io.BytesIO(files.read("scoring_program.zip"))) as program,
+        ):
+            tops = dict.fromkeys(
+                "/".join(entry.split("/")[:3]) for entry in program.namelist() if not entry.startswith("evaluation")
+            )
+            yield from (f"    {top}" for top in tops)
 
 
 def _read_competition(path: str) -> Iterator[str]:
@@ -317,6 +413,7 @@ def write_text() -> str:
     parts: dict[str, Callable[[], Any]] = {
         "variants": _list_variants,
         "bundles for EvalAI": _list_builds,
+        "small bundles for EvalAI": _list_small_builds,
         "what a starter should not upload": lambda: unwanted,
         "competitions for Codabench": _list_competitions,
     }

@@ -35,12 +35,14 @@ def test_what_a_job_returns_and_says_arrives_and_what_it_complains_of_is_logged(
     def job(say: Any) -> Any:
         say("halfway")
         print("printed")
-        sys.stderr.write("complained\n")
-        return {"answer": [1.5, None, "ü"]}
+        written = sys.stderr.write("complained\n")
+        sys.stderr.write("of \x1b, and no more")
+        print("last", end="")
+        return {"answer": [1.5, None, "ü"], "written": written}
 
-    assert run(job, said=said) == {"answer": [1.5, None, "ü"]}
-    assert said == ["halfway", "printed"]
-    assert capfd.readouterr().err == "complained\n"
+    assert run(job, said=said) == {"answer": [1.5, None, "ü"], "written": 11}
+    assert said == ["halfway", "printed", "last"]
+    assert capfd.readouterr().err == "complained\nof �, and no more\n"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,21 @@ def test_a_job_may_print_a_gigabyte(line: bytes) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 << 10
 
 
+@pytest.mark.parametrize("excess", [0, 1])
+@pytest.mark.parametrize("way", ["printed", "said"])
+def test_as_much_is_kept_as_a_log_holds(way: str, excess: int) -> None:
+    """A line's end counts as a character, where the line has any."""
+    said: list[str] = []
+
+    def job(say: Any) -> Any:
+        for line in ("ab", "", long_line):
+            say(line) if way == "said" else print(line)
+
+    long_line = "x" * (_LOG_CHARACTERS - len("ab\n\n") + excess)
+    run(job, said=said)
+    assert said == ["ab", "… what is printed beyond 1,048,576 characters is left out …" if excess else long_line]
+
+
 def test_a_job_that_never_stops_talking_is_ended() -> None:
     def job(say: Any) -> Any:
         while True:
@@ -156,25 +173,29 @@ def raw(say: Any, data: bytes, then: Callable[[], Any] = lambda: os._exit(0)) ->
 
 
 @pytest.mark.parametrize(
-    ("job", "words"),
+    ("job", "cause"),
     [
-        pytest.param(lambda say: os.kill(os.getpid(), signal.SIGKILL), "ended by SIGKILL", id="killed"),
-        pytest.param(lambda say: crash(), "ended by SIGSEGV", id="crashed"),
-        pytest.param(lambda say: os.kill(os.getpid(), signal.SIGTERM), "ended by SIGTERM", id="terminated"),
-        pytest.param(lambda say: os.kill(0, signal.SIGKILL), "ended by SIGKILL", id="its-group-killed"),
-        pytest.param(lambda say: os.abort() if disabled() else None, "ended by SIGABRT", id="aborted"),
-        pytest.param(lambda say: raw(say, b"A"), r"without an answer \(exit 0\)", id="half-a-message"),
+        pytest.param(lambda say: os.kill(os.getpid(), signal.SIGKILL), "was ended by SIGKILL, as happens when memory runs out", id="killed"),
+        pytest.param(lambda say: crash(), "was ended by SIGSEGV", id="crashed"),
+        pytest.param(lambda say: os.kill(os.getpid(), signal.SIGTERM), "was ended by SIGTERM", id="terminated"),
+        pytest.param(lambda say: os.kill(0, signal.SIGKILL), "was ended by SIGKILL, as happens when memory runs out", id="its-group-killed"),
+        pytest.param(lambda say: os.abort() if disabled() else None, "was ended by SIGABRT", id="aborted"),
+        pytest.param(lambda say: os.kill(os.getpid(), 50), "was ended by signal 50", id="a-signal-without-a-name"),
+        pytest.param(lambda say: raw(say, b"A"), "ended without an answer (exit 0)", id="half-a-message"),
         pytest.param(lambda say: sys.exit(0), "ended itself with 0", id="exit"),
-        pytest.param(lambda say: sys.exit("bye"), "ended itself with 'bye'", id="exit-text"),
-        pytest.param(lambda say: os._exit(7), r"without an answer \(exit 7\)", id="hard-exit"),
+        pytest.param(lambda say: sys.exit("b\x1bye"), r"ended itself with 'b\x1bye'", id="exit-text"),
+        pytest.param(lambda say: os._exit(7), "ended without an answer (exit 7)", id="hard-exit"),
         pytest.param(lambda say: np.ones(1 << 30, np.uint8).sum(), "more than 200 MB of memory", id="memory"),
         pytest.param(lambda say: bytearray(1 << 30), "more than 200 MB of memory", id="memory-of-python"),
     ],
-)
-def test_the_end_of_a_child_is_a_sentence(job: Any, words: str) -> None:
-    with pytest.raises(SubmissionError, match=words):
+)  # fmt: skip
+def test_the_end_of_a_child_is_a_sentence(job: Any, cause: str) -> None:
+    with pytest.raises(SubmissionError) as caught:
         run(job)
 
+    subject = "it needs " if "memory" in cause and "SIGKILL" not in cause else "the scoring process "
+    remedy = "Check it with a local run, then tell the organisers."
+    assert str(caught.value) == f"Your submission could not be scored: {subject}{cause}. {remedy}"
     assert run(lambda say: "alive") == "alive"
 
 

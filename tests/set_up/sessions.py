@@ -8,6 +8,7 @@ writes it to `tests/set_up/sessions.txt`, for changes that are meant to be seen:
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import io
 import itertools
@@ -168,6 +169,7 @@ def write_sessions(folder: Path) -> str:
     _play_repairs(session)
     _play_faults(session)
     _play_settings(session)
+    _play_certificates(session)
     _play_command(session)
     return "\n".join(session.lines)
 
@@ -241,8 +243,60 @@ def _play_repairs(session: _Session) -> None:
         if next(waiting) == 4:
             os.close(held.pop())
 
-    with patch.object(time, "sleep", sleep):
+    with patch.object(time, "sleep", sleep), patch.object(environment, "_REPORT_EVERY", 14):
         session.play("another process sets up the same", _ensure("client"))
+    with patch.object(fcntl, "flock", side_effect=OSError(errno.ENOLCK, "No locks available")):
+        link.unlink()
+        session.play("a file system without locks", _ensure("client"))
+    _play_no_access(session, link)
+
+
+def _play_no_access(session: _Session, link: Path) -> None:
+    """Find old environments that another process sets up, and a checkout that cannot be written."""
+    old = session.checkout / ".environments/toolkit-test-000000000000"
+    old.mkdir()
+    (old / "in-use").touch()
+    os.utime(old / "in-use", (1, 1))
+    lock = os.open(session.checkout / ".environments/toolkit-test.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with patch.object(time, "sleep", side_effect=AssertionError("it waits")):
+        session.play("an old one that another process is about to set up again", _ensure("client"))
+    os.close(lock)
+    link.unlink()
+    link.symlink_to("nowhere")
+    with patch.object(os, "symlink", side_effect=PermissionError(errno.EACCES, "Permission denied")):
+        session.play("a checkout that cannot be written, where that is no matter", _ensure("client"))
+    session.play("it can be written again", _ensure("client"))
+
+    def hold() -> str:
+        folder = session.environments("client")[0]
+        number = os.open(os.devnull, os.O_RDONLY)
+        os.close(number)  # what is opened next has this number
+        environment.mark_in_use(str(folder))
+        removed = environment._remove(str(folder))
+        inherited = os.get_inheritable(number)
+        os.close(number)
+        return f"removed: {removed}, inherited by programs: {inherited}"
+
+    session.play("what a program holds that runs in one", hold)
+
+    def interrupt() -> str:
+        try:
+            return _ensure("client")()
+        except KeyboardInterrupt:
+            pid = int((session.folder / "pid").read_text())
+            return f"interrupted, and uv is there: {os.path.exists(f'/proc/{pid}')}"
+
+    session.write("hidden/kept", (session.folder / "programs/uv").read_text())
+    session.write(
+        "programs/uv",
+        f'#!/bin/sh\n[ "$1" = --version ] && echo uv && exit\necho $$ > {session.folder}/pid\n{shutil.which("sleep")} 0.2\n'
+        f"kill -INT {os.getpid()}\nexec {shutil.which('sleep')} 20\n",
+    )
+    (session.environments("client")[0] / "stamp").unlink()
+    session.play("an interruption while uv runs", interrupt)
+    session.write("programs/uv", (session.folder / "hidden/kept").read_text())
+    session.play("and again", _ensure("client"))
 
 
 @contextlib.contextmanager
@@ -297,6 +351,14 @@ def _play_settings(session: _Session) -> None:
     (session.folder / "python").chmod(0o755)
 
 
+def _play_certificates(session: _Session) -> None:
+    """Names of variables stand behind the paths that the system has, or has not."""
+    for paths in ((None, None, "SSL_CERT_FILE"), (None, "/certificates", "SSL_CERT_FILE")):
+        with patch.object(ssl, "get_default_verify_paths", lambda paths=paths: paths):
+            settings = environment._uv_settings({"timeout": " 9 ", "cert": " "}, {})
+        session.lines.append(f"certificates in {paths[:2]}: {settings}\n")
+
+
 def _play_command(session: _Session) -> None:
     def run(*words: str) -> Callable[[], object]:
         def execute(python: str, arguments: list[str], variables: dict[str, str]) -> Any:
@@ -312,6 +374,11 @@ def _play_command(session: _Session) -> None:
 
         return act
 
+    def find_no_place() -> object:
+        with patch.object(environment, "ENVIRONMENTS", "/dev/null/environments"):
+            return run("toolkit", "--", "-m", "x")()
+
+    session.play("no place for environments", find_no_place)
     session.play("all three", run("toolkit[test]", "client", "try:worker", "--", "-m", "segjudge", "score"))
     session.play("found, or not", run("found:worker", "toolkit", "--", "-m", "x"))
     session.play("help", run("help", "--", "-m", "segjudge", "--help"))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from segjudge.platforms.evalai.bundle.yaml_lines import YamlLines
 
 CONFIG = "competition.yaml"
+_PLATFORM = "Codabench"
 #: What the public queue allows a run, in seconds.
 CAP = 600
 #: Codabench appends the title to the name of the uploaded file, which may have 255 characters.
@@ -36,12 +37,12 @@ _UNPACKED_BYTES = 20 << 30
 
 def refusal(rule: int, subject: str, fault: str, remedy: str, quote: str) -> BundleProblem:
     """A problem that Codabench refuses, with its own words."""
-    return BundleProblem(subject, fault, remedy, quote, rule)
+    return BundleProblem(subject, fault, remedy, quote, rule, platform=_PLATFORM)
 
 
 def crash(rule: int, subject: str, fault: str, remedy: str, text: str) -> BundleProblem:
     """A problem that Codabench answers with a text of Python's."""
-    return BundleProblem(subject, fault, remedy, ERROR_LOG + text, rule)
+    return refusal(rule, subject, fault, remedy, ERROR_LOG + text)
 
 
 class OpenedCompetition:
@@ -82,7 +83,8 @@ class OpenedCompetition:
         return [(f"{key}[{index}]", item) for index, item in enumerate(mappings_in(self.config, key))]
 
     def locate(self, problem: BundleProblem) -> BundleProblem:
-        return replace(problem, location=problem.location or self.lines.location(problem.subject) or _FIRST_LINE)
+        location = problem.location or self.lines.location(problem.subject) or _FIRST_LINE
+        return replace(problem, location=location, platform=_PLATFORM)
 
     def sort_phases(self) -> list[tuple[str, dict[Any, Any]]]:
         """By their index, as the unpacker sorts them; as written where that fails."""

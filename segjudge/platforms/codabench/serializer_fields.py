@@ -123,7 +123,8 @@ def check_fields(
 def _kind(field: SerializerField) -> str:
     if field.choices:
         return " or ".join(field.choices)
-    return f"a {field.kind}" + (f" of up to {field.limit} characters" if field.limit else "")
+    article = "an" if field.kind == _EMAIL else "a"
+    return f"{article} {field.kind}" + (f" of up to {field.limit} characters" if field.limit else "")
 
 
 #: The files of a phase.

@@ -7,13 +7,16 @@ writes it to `tests/golden/damaged_competitions.txt`, for changes that are meant
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
+from PIL import Image
 
 from segjudge.platforms.codabench import opened_competition, pitfalls
 from segjudge.platforms.codabench.check import check
@@ -86,10 +89,20 @@ CONFIG: Config = {
 }
 _PROGRAM = {"metadata.yaml": "command: python3 score.py", "score.py": "import numpy, os, helper\n", "helper.py": ""}
 _DOCUMENT = json.dumps({"columns": [{"key": "a"}], "seconds": 300})
+
+
+def _save_bitmap() -> bytes:
+    out = io.BytesIO()
+    Image.new("L", (3, 2)).save(out, "BMP")
+    return out.getvalue()
+
+
 FILES: dict[str, bytes] = {
     "logo.png": png(drawn("#.", ".#")),
     "wide.png": png(np.zeros((1, 200), np.uint8)),
     "logo.bmp": b"BM",
+    "picture.bmp": _save_bitmap(),
+    "half.png": png(np.arange(4096, dtype=np.uint8).reshape(64, 64))[:-40],
     "text.md": b"text",
     "empty.md": b"",
     "nul.md": b"a\n\0b",
@@ -103,7 +116,7 @@ _TEXT = "gone, null, 7, true, empty, blank, 300 letters, NUL, half a character, 
 _FLAG = "gone, null, 0, 7, text, yes, []"
 _NUMBER = "gone, null, 0, 7, -1, 2.5, 2147483648, true, empty, text, '1', []"
 _FILE = "gone, null, 7, empty, text, [], folder, empty.md, nul.md, latin.md, ../text.md, /etc"
-_DATA = "gone, null, 7, text, odd.zip, folder, /, the key of something, NUL, ../truth.zip, []"
+_DATA = "gone, null, 7, text, odd.zip, folder, /, the key of something, NUL, half a character, ../truth.zip, []"
 _LIST = "gone, null, 0, 7, empty, text, [], [text, 7, null], [{}], {}, {a: 1}"
 _PARTS = "gone, null, 7, text, '1', [], [text, 7, null], [{}], {a: 1}"
 #: What is put in the place of each value.
@@ -111,14 +124,14 @@ _DAMAGES = {
     "version": "gone, null, 1, 1.5, 7, '2', text",
     "title": f"{_TEXT}, 200 letters, 240 letters",
     "description": "gone, null, 7, empty, NUL, []",
-    "image": f"{_FILE}, wide.png, logo.bmp, text.md",
+    "image": f"{_FILE}, wide.png, logo.bmp, text.md, picture.bmp, half.png",
     "terms": _FILE,
     "docker_image": "gone, null, 7, empty, 300 letters, text, []",
     "registration_auto_approve": _FLAG,
     "auto_run_submissions": "true, text, nan",
     "competition_type": "null, 7, text, benchmark",
     "reward": "null, 300 letters, []",
-    "contact_email": 'gone, null, 7, empty, text, a@b, a@é.org, a@[1.2.3.4], a@[x], a b@c.org, a@localhost, "a b"@c.org, 400 letters, []',
+    "contact_email": 'gone, null, 7, empty, text, a@b, a@é.org, a@[1.2.3.4], a@[x], a b@c.org, a@localhost, a@é..org, "a b"@c.org, 400 letters, []',
     "fact_sheet": "gone, null, 7, text, [], {}, {a: 1}, date, nan in it, half in it, NUL in it",
     "fact_sheet.size.key": "gone, 7, text",
     "fact_sheet.size.type": "gone, null, text, checkbox",
@@ -126,7 +139,7 @@ _DAMAGES = {
     "queue": "null, empty, text, 7, the key of something",
     "pages": _LIST,
     "pages.0.title": "gone, null, empty, 300 letters, []",
-    "pages.0.file": _FILE,
+    "pages.0.file": f"{_FILE}, /proc/self/mem",
     "tasks": _LIST,
     "tasks.0.index": _PARTS,
     "tasks.0.key": "null, 7, text, the key of something",
@@ -310,6 +323,14 @@ def _look(config: Any, files: Mapping[str, bytes] | None = None) -> list[str]:
             Path("c", name).write_bytes(FILES[name])
 
 
+def _encrypt(data: bytes) -> bytes:
+    """Say of the first file of a zip that it has a password."""
+    encrypted = bytearray(data)
+    encrypted[6] |= 1
+    encrypted[encrypted.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(encrypted)
+
+
 def _look_at_zips() -> dict[str, list[str]]:
     """What is said of zips, and of a folder without a config."""
     whole = {"competition.yaml": _WRITTEN, **FILES}
@@ -317,6 +338,7 @@ def _look_at_zips() -> dict[str, list[str]]:
         "a zip": zipped(whole),
         "a zip of a folder": zipped({f"c/{name}": data for name, data in whole.items()}),
         "a zip whose config is a folder": zipped({"competition.yaml/x": ""}),
+        "a zip with a password": _encrypt(zipped(whole)),
         "no zip": b"odd",
         "nothing": b"",
         "a zip that is cut": zipped(whole)[:-40],
@@ -361,7 +383,7 @@ def write_text() -> str:
         notes.append(note("other files", {name: _look(CONFIG, files) for name, files in _FILES.items()}))
         notes.append(note("zips", _look_at_zips()))
         notes.append(note("limits", _look_at_limits()))
-    return "".join(notes).replace(str(folder), "FOLDER")
+    return re.sub("<ZipInfo.*?>", "<ZipInfo …>", "".join(notes).replace(str(folder), "FOLDER"))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from typing import Any
 from unittest import mock
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.codabench import scoring_program, trial
+from segjudge.platforms.codabench import opened_competition, scoring_program, trial
 from segjudge.platforms.codabench.opened_competition import OpenedCompetition
 from segjudge.platforms.codabench.trial import FAILED, FINISHED, CompetitionTrial, ComputeWorker, ScoredSubmission
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
@@ -308,6 +308,36 @@ _STORED: list[Any] = [
 ]
 
 
+def _list_unpacked() -> Iterator[str]:
+    """What is found of a zip, of a folder, and what a worker gives up with."""
+    files = {"a.txt": "x", "b/c.txt": "y", "metadata.yaml": "command: z"}
+    with new_folder() as folder:
+        written(
+            folder,
+            {
+                "zip": zipped({**files, "d/": ""}),
+                **{f"folder/{name}": text for name, text in files.items()},
+                "to/a.txt": "old",
+                "to/e": "",
+            },
+        )
+        for path in ("zip", "folder"):
+            yield f"{path}: {opened_competition.list_names(path)} {opened_competition.read_texts(path, ['b/c.txt'])}"
+            yield f"    {opened_competition.find_command(path)}"
+            for target in (f"new/{path}", "to"):
+                opened_competition.unpack(path, target)
+                found = {
+                    str(p.relative_to(target)): p.read_text() for p in sorted(Path(target).rglob("*")) if p.is_file()
+                }
+                yield f"    {found}"
+                Path("to/a.txt").write_text("old")
+    for excess in ("", "it wrote more than 1 GB"):
+        try:
+            trial._read_result(_WHOLE, None, "nowhere", 7, excess)
+        except opened_competition.GivenUpError as error:
+            yield str(error)
+
+
 def _list_values() -> Iterator[str]:
     for written_values in _STORED:
         kept = {key: str(value) for key, value in trial.store_scores(written_values, ["a", "b"]).items()}
@@ -413,6 +443,7 @@ def write_text() -> str:
         "the parts of the scoring program": _list_parts,
         "the scoring program": _list_programs,
         "what Codabench's worker makes of programs": _list_runs,
+        "what is unpacked": _list_unpacked,
         "what is stored, and sent": _list_values,
         "what a trial says": _list_trials,
     }

@@ -236,6 +236,8 @@ _PUSHES: dict[str, tuple[Callable[[ChallengePush], Any], list[Answer]]] = {
             (406, {"error": {"title": "long", "image": "odd"}}),
             (406, {"error": "one\n {'a': [1]}\ntwo\n\n", "error_message": '"three"'}),
             (406, {"error": "one", "error_message": '"one"'}),
+            (406, {"error": "one", "error_message": "two {"}),
+            (406, {"error": "one", "error_message": "[2]"}),
             (406, {"detail": "a detail"}),
             (406, {}),
             (406, ["a list"]),

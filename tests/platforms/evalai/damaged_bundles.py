@@ -259,7 +259,7 @@ _TOGETHER: dict[str, Config] = {
     "two prizes of one rank": _grow("prizes"),
     "a prize after one that is odd": put(CONFIG, "prizes", [{"rank": 1}, {"rank": 1, "amount": "1EUR"}]),
     "an attribute that lacks much": put(CONFIG, "challenge_phases.0.submission_meta_attributes", [_ATTRIBUTE, {}]),
-    "sponsors": put(CONFIG, "sponsors", [{"name": "a", "website": "https://a.org"}, {"name": "a"}]),
+    "sponsors": put(CONFIG, "sponsors", [{"name": "a", "website": "https://a.org"}, {"name": "a"}, {"name": "b"}]),
     "odd sponsors": put(
         CONFIG,
         "sponsors",
@@ -382,6 +382,14 @@ _UPDATES: dict[str, tuple[ServerState, Config]] = {
         _change(
             ("challenge_phase_splits.0.visibility", "1"),
             ("challenge_phase_splits.0.is_leaderboard_order_descending", 0),
+        ),
+    ),
+    "other settings of a row, after a row that lacks some": (
+        _APPROVED,
+        put(
+            CONFIG,
+            "challenge_phase_splits",
+            [{key: value for key, value in _ROW.items() if key != "visibility"}, {**_ROW, "visibility": 1}],
         ),
     ),
     "settings of a row that are no numbers": (_APPROVED, put(CONFIG, "challenge_phase_splits.0.visibility", "text")),

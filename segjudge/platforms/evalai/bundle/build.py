@@ -89,7 +89,7 @@ def build(
         os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
         with replace_file(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
             add_member(bundle, source.config_name, text)
-            if os.path.isdir(os.path.join(root, SCRIPT_FOLDER)) or not source.is_foreign:
+            if os.path.isdir(os.path.join(root, SCRIPT_FOLDER)):
                 add_member(bundle, f"{SCRIPT_FOLDER}.zip", _script_zip(source, library))
             for name in [name for name in names if name not in missing]:
                 add_member(bundle, name, _read_file(root, name))
@@ -145,8 +145,6 @@ def _script_zip(source: BundleSource, kernel: Library | None) -> bytes:
     lacks from the installed scorers.
     """
     folder = os.path.join(source.root, SCRIPT_FOLDER)
-    if not os.path.isdir(folder):
-        raise HostError(f"{SCRIPT_FOLDER}/: is not there")
     names = sorted(_files_below(folder)) if source.is_foreign else _modules_in(folder)
     installed = [name for name in _modules_in(_SCORERS) if name not in names and source.kind is BundleKind.SMALL]
     plugins = {} if source.is_foreign else read_uploads(_list_protocols(source))

@@ -30,6 +30,8 @@ class BundleProblem:
     consequence: bool = False
     #: File, line and column of the YAML.
     location: str = ""
+    #: Whose message the quote is.
+    platform: str = "EvalAI"
 
     @property
     def server_message(self) -> str:
@@ -37,7 +39,7 @@ class BundleProblem:
         return with_field_errors(self.quote, [self.error]) if self.error else self.quote
 
     def __str__(self) -> str:
-        message = f' EvalAI says: "{self.server_message.strip()}"' if self.quote else ""
+        message = f' {self.platform} says: "{self.server_message.strip()}"' if self.quote else ""
         location = f"{self.location}: " if self.location else ""
         stop = "" if self.fault.endswith(("?", "!", ".")) else "."
         return f"{location}{self.subject}: {self.fault}{stop} {self.remedy}.{message}"

@@ -240,9 +240,7 @@ def without_sponsors(bundle: str, out: str) -> bool:
 
 def _without_key(text: str, removed: str) -> str:
     """Remove a key of the YAML's top mapping; everything else stays on its line."""
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
-    if not isinstance(root, yaml.MappingNode):
-        return text
+    root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     starts = [key.start_mark for key, _ in root.value]
     ends = [*starts[1:], root.end_mark]
     for (key, _), start, end in zip(root.value, starts, ends, strict=True):
