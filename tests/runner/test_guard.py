@@ -430,6 +430,15 @@ def test_a_worker_has_no_more_descriptors_afterwards() -> None:
     assert count() == before
 
 
+def test_a_job_has_the_workers_descriptors_and_a_few_for_its_messages() -> None:
+    def list_descriptors() -> list[str]:
+        return os.listdir("/proc/self/fd")
+
+    here = len(list_descriptors())
+    more = run(lambda say: len(list_descriptors())) - here
+    assert more == 3, "both ends of a pipe, and the worker's end of the socket"
+
+
 def test_a_defect_of_ours_carries_its_traceback_to_the_operator() -> None:
     with pytest.raises(CrashError, match="(?s)Traceback.*ZeroDivisionError"):
         run(lambda say: 1 / 0)

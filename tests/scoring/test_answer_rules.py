@@ -7,6 +7,7 @@ import math
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from segjudge.evaluation_script.files.problems import (
 )
 from segjudge.evaluation_script.masks.overlaps import best_proposals
 from segjudge.evaluation_script.phases import PHASES
+from segjudge.evaluation_script.runner import guard
 from segjudge.evaluation_script.scoring import VERSION, answer, notify, scorer
 from segjudge.evaluation_script.scoring.answer import build_answer, public_result, public_warnings, tables
 from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
@@ -209,6 +211,99 @@ def test_hidden_splits_are_scored_and_that_is_all_that_is_said() -> None:
     assert given["submission_result"]["warnings"] == []
     assert given["submission_metadata"]["seconds"] == {"open": 1, "dev": 2}
     assert [set(one) for one in given["result"]] == [{"dev"}, {"test"}]
+
+
+class _Drawn:
+    """A report of so many rows, whose family draws what was lost."""
+
+    def __init__(self, family: str, rows: int) -> None:
+        self.protocol, self._rows = SimpleNamespace(family=family), rows
+
+    def intervals(self, *, metrics: Any) -> Any:
+        return dict.fromkeys(metrics, (0.12345, 0.67891))
+
+    def cases(self, metric: str) -> int:
+        return {"J-Mean": 10, "F-Mean": 9}[metric]
+
+    def errors(self, metrics: Any) -> Any:
+        return dict.fromkeys(metrics, 0.1)
+
+    def rows(self) -> Any:
+        return {"objects": [0] * self._rows, "frames": [0]}
+
+
+ROUNDED, EXACT = (0.123, 0.679), (0.12345, 0.67891)
+
+
+@pytest.mark.parametrize(
+    ("detail", "shown"),
+    [
+        ("means", {"intervals": [{split: {"J-Mean": ROUNDED}} for split in ("a", "b", "c")]}),
+        (
+            "sequences",
+            {
+                "intervals": [{split: {"J-Mean": ROUNDED}} for split in ("a", "b", "c")],
+                "losses": {split: {"shares": [0.123, 0.0], "room": 0} for split in ("a", "b")},
+            },
+        ),
+        (
+            "all",
+            {
+                "intervals": [{split: {"J-Mean": EXACT, "F-Mean": EXACT}} for split in ("a", "b", "c")],
+                "errors": [{split: {"J-Mean": 0.1, "F-Mean": 0.1}} for split in ("a", "b", "c")],
+                # 3 MB without 250 kB and 2 kB for each of 9 rows, for two splits
+                "losses": {split: {"shares": [0.12345, 0.0], "room": 1_366_000} for split in ("a", "b")},
+            },
+        ),
+    ],
+)
+def test_a_page_gets_what_its_phase_shows(detail: str, shown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def read_losses(opened: Any, report: Any, room: int, jobs: int) -> Any:
+        asked.append((opened.split, jobs))
+        return {"shares": [0.12345, 0.0], "room": room}
+
+    def run(job: Any, *, memory: int, seconds: float, say: Any) -> Any:
+        asked.append((memory, seconds))
+        return job(say("nobody hears it"))
+
+    engines = {"sequences": lambda: read_losses, "depths": None}
+    monkeypatch.setattr(answer, "engine_of", lambda family: SimpleNamespace(load_losses=engines[family]))
+    monkeypatch.setattr(answer, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    monkeypatch.setattr(guard, "run_guarded", run)
+    splits, closed = [], []
+    for name, family, rows in (
+        ("a", "sequences", 5),
+        ("hidden", "sequences", 5),
+        ("b", "sequences", 2),
+        ("c", "depths", 9),
+    ):
+        opened = SimpleNamespace(split=name, close=lambda name=name: closed.append(name))
+        scorer = SimpleNamespace(
+            rules=SimpleNamespace(jobs=3), open=lambda path, opened=opened: asked.append(path) or opened
+        )
+        split = PhaseSplit(name, PLAIN.name, ("J-Mean", "F-Mean"), hidden=name == "hidden")
+        splits.append((split, scorer, _Drawn(family, rows)))
+    phase = phase_of(*(split for split, *_ in splits), detail=detail, memory=7)
+    given: dict[str, Any] = {"submission_result": {}}
+    assert answer.add_page_data(given, phase, splits, "s.zip", 150.0) == ""  # type: ignore[arg-type]
+    assert given == {"submission_result": shown}
+    is_asked = "losses" in shown
+    assert asked == [(7, 40.0), "s.zip", ("a", 3), "s.zip", ("b", 3)] * is_asked
+    assert closed == ["a", "b"] * is_asked
+    asked.clear()
+    answer.add_page_data(given, phase, splits[:1], "s.zip", 90.0)  # type: ignore[arg-type]
+    assert asked[:1] == [(7, 0.8)] * is_asked
+    if detail == "all":  # one split has all the room
+        assert given["submission_result"]["losses"]["a"]["room"] == 3_000_000 - 250_000 - 6 * 2_000
+
+    def fail(*_: object, **__: object) -> None:
+        raise SubmissionError("it takes too long")
+
+    monkeypatch.setattr(guard, "run_guarded", fail)
+    words = "phase: the page of a submission lacks what was lost (SubmissionError: it takes too long)"
+    assert answer.add_page_data(given, phase, splits, "s.zip", 150.0) == words * is_asked  # type: ignore[arg-type]
 
 
 def test_tables_hold_every_row() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 import zipfile
 from dataclasses import replace
@@ -16,9 +17,11 @@ from segjudge import score
 from segjudge.cli import main as command
 from segjudge.evaluation_script import evaluate, main
 from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.evaluation_script.scoring.provenance import digest_of, provenance
+from segjudge.evaluation_script.scoring.scorer import TruthCache
 from tests.backends import use
 from tests.data import ROOT
 
@@ -41,6 +44,37 @@ def test_a_zip_is_what_its_table_says_and_other_files_are_their_bytes(tmp_path: 
     before = digest_of(str(tmp_path / "folder"))
     (tmp_path / "folder/a/0.png").write_bytes(b"0")
     assert before != digest_of(str(tmp_path / "folder"))
+
+
+def test_the_digest_of_a_folder_is_that_of_its_names_and_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a/1.png", "b/2.png", "c/3.png"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_bytes(b"x" * int(name[2]))
+    (tmp_path / "a/lost").symlink_to("nowhere")
+    (tmp_path / "c/up").symlink_to("..")
+    listed = os.listdir
+
+    def refuse(path: str) -> Any:
+        if path.endswith("/b"):
+            raise PermissionError(13, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    sizes = "c/3.png\0003\na/1.png\0001\na/lost\0-1\n"
+    assert digest_of(str(tmp_path)) == f"folder:{hashlib.sha256(sizes.encode()).hexdigest()}"
+
+
+def test_a_truth_that_has_gone_stays_what_it_was(tmp_path: Path) -> None:
+    said: list[str] = []
+    truths, path = TruthCache(said.append), tmp_path / "truth.zip"
+    with pytest.raises(HostError, match=r"truth\.zip: cannot be opened \(No such file or directory\)$"):
+        truths.open(str(path), "davis2017")
+    path.write_bytes(TRUTH.read_bytes())
+    splits, digest = truths.open(str(path), "davis2017"), truths.digest(str(path))
+    path.unlink()
+    assert truths.open(str(path), "davis2017") is splits
+    assert truths.digest(str(path)) == digest == digest_of(str(TRUTH))
+    assert not said
 
 
 def test_a_folder_with_circles_of_links_has_a_digest(tmp_path: Path) -> None:

@@ -266,6 +266,13 @@ def _play_no_access(session: _Session, link: Path) -> None:
     link.symlink_to("nowhere")
     with patch.object(os, "symlink", side_effect=PermissionError(errno.EACCES, "Permission denied")):
         session.play("a checkout that cannot be written, where that is no matter", _ensure("client"))
+    (session.checkout / ".environments/client.lock").write_text("4711" * 9)
+
+    def read_lock() -> str:
+        with environment._hold_lock("client"):
+            return (session.checkout / ".environments/client.lock").read_text()
+
+    session.play("who sets up the client", read_lock)
     session.play("it can be written again", _ensure("client"))
 
     def hold() -> str:
@@ -365,10 +372,12 @@ def _play_command(session: _Session) -> None:
             found = {name: value for name, value in variables.items() if name.startswith("SEGJUDGE")}
             raise SetUpError(f"runs {python} with {arguments} and {found}")
 
+        def note_signal(how: object, numbers: object) -> None:
+            names = ", ".join(number.name for number in numbers) if isinstance(numbers, tuple) else "by a handler"
+            print(f"signals: {getattr(how, 'name', how)} {names}", file=sys.stderr)
+
         def act() -> object:
-            signals = SimpleNamespace(
-                **{**vars(command.signal), "signal": lambda *_: None, "pthread_sigmask": lambda *_: None}
-            )
+            signals = SimpleNamespace(**{**vars(command.signal), "signal": note_signal, "pthread_sigmask": note_signal})
             with patch.object(os, "execve", execute), patch.object(command, "signal", signals):
                 return command.main([*words])
 

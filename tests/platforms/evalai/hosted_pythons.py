@@ -39,7 +39,7 @@ for word in "$@"; do
 done >> $here/asked
 echo >> $here/asked
 case "$*" in
-  *"-m venv"*) mkdir -p $4/bin $4/site/pip; cp "$0" $4/bin/python; . $here/venv;;
+  *"-m venv"*) mkdir $4/bin $4/site $4/site/pip; cp "$0" $4/bin/python; . $here/venv;;
   *find_spec*) cat $here/lacking;;
   *sysconfig*) echo $folder/site; echo $folder/other;;
   *"-m pip"*) env | grep -E '^(PIP|CC|CXX|https_proxy|PATH)' | sed "s|:.*|:…|" | sort > $here/settings; . $here/pip;;

@@ -130,7 +130,7 @@ class _Tee:
         self._stream.flush()
 
     def flush(self) -> None:
-        self._stream.flush()
+        """Do nothing: what is written is flushed at once."""
 
 
 @contextmanager
