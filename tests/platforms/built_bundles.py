@@ -361,8 +361,9 @@ def _list_packaged() -> Iterator[str]:
                 {"b.whl": zipped({"small/": "", "small/a.py": name, f"{Path(words[-2]).name}/x": ""}), "a.txt": ""},
             )
 
+        toolkits = {"families/odd/shown.py": b"import segjudge.static\n", "families/odd/x.html": b""}
         with (
-            mock.patch.object(codabench_build, "run_pip", run_pip),
+            mock.patch.multiple(codabench_build, run_pip=run_pip, read_toolkits=lambda _, toolkits=toolkits: toolkits),
             mock.patch.dict(os.environ, XDG_CACHE_HOME=f"cache-{number}"),
         ):
             built = build_competitions(find_bundle("mine"), f"packaged-{number}", replace(options, kernel=False))
@@ -372,7 +373,9 @@ def _list_packaged() -> Iterator[str]:
             zipfile.ZipFile(io.BytesIO(files.read("scoring_program.zip"))) as program,
         ):
             tops = dict.fromkeys(
-                "/".join(entry.split("/")[:3]) for entry in program.namelist() if not entry.startswith("evaluation")
+                entry if "odd" in entry else "/".join(entry.split("/")[:3])
+                for entry in program.namelist()
+                if not entry.startswith("evaluation")
             )
             yield from (f"    {top}" for top in tops)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -157,3 +158,39 @@ def test_the_quota_of_the_control_group_counts(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(parallel, "_quota", lambda quota=quota: quota)
         monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
         assert cores() == allowed
+
+
+ROOT_GROUP, OLD_GROUP = "/sys/fs/cgroup", "/sys/fs/cgroup/cpu"
+OF_OUR_OWN = {"/proc/self/cgroup": "no group\n1:cpu,cpuacct:/c\n0::/a/b:c\n"}
+
+
+QUOTAS: Any = [
+    ({}, float("inf")),
+    ({f"{ROOT_GROUP}/cpu.max": "max 100000"}, float("inf")),
+    ({f"{ROOT_GROUP}/cpu.max": "250000 100000\n"}, 2.5),
+    ({f"{ROOT_GROUP}/cpu.max": "250000 0"}, float("inf")),
+    ({f"{ROOT_GROUP}/cpu.max": "odd"}, float("inf")),
+    ({**OF_OUR_OWN, f"{ROOT_GROUP}/cpu.max": "400000 100000", f"{ROOT_GROUP}/a/cpu.max": "300000 100000"}, 3.0),
+    ({**OF_OUR_OWN, f"{ROOT_GROUP}/a/cpu.max": "300000 100000", f"{ROOT_GROUP}/a/b:c/cpu.max": "50000 100000"}, 0.5),
+    ({**OF_OUR_OWN, f"{ROOT_GROUP}/a/cpu.max": "300000 100000", f"{ROOT_GROUP}/a/b:c/cpu.max": "900000 100000"}, 3.0),
+    ({"/proc/self/cgroup": "0::/\n", f"{ROOT_GROUP}/a/cpu.max": "1 1"}, float("inf")),
+    ({f"{OLD_GROUP}/cpu.cfs_quota_us": "150000\n", f"{OLD_GROUP}/cpu.cfs_period_us": "100000\n"}, 1.5),
+    ({f"{OLD_GROUP}/cpu.cfs_quota_us": "-1", f"{OLD_GROUP}/cpu.cfs_period_us": "100000"}, float("inf")),
+    ({f"{OLD_GROUP}/cpu.cfs_quota_us": "1", f"{OLD_GROUP}/cpu.cfs_period_us": "0"}, float("inf")),
+    (
+        {**OF_OUR_OWN, f"{OLD_GROUP}/c/cpu.cfs_quota_us": "1", f"{OLD_GROUP}/c/cpu.cfs_period_us": "2"},
+        0.5,
+    ),
+]
+
+
+def test_the_least_quota_of_all_groups_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for files, quota in QUOTAS:
+
+        def read(path: str, files: Any = files, **_how: str) -> io.StringIO:
+            if path not in files:
+                raise FileNotFoundError(path)
+            return io.StringIO(files[path])
+
+        monkeypatch.setattr(parallel, "open", read, raising=False)
+        assert parallel._quota() == quota, files

@@ -268,7 +268,7 @@ def _note(notes: Notes, subject: str, text: str) -> None:
         notes[text].append(subject)
 
 
-def _collect_phases(config: dict[str, Any], *, hidden: bool = False) -> list[_DatedPhase]:
+def _collect_phases(config: dict[str, Any], *, hidden: bool) -> list[_DatedPhase]:
     """With `hidden`, splits that participants may not see come as hidden columns."""
     return [_make_phase(config, phase, hidden=hidden) for phase in mappings_in(config, "challenge_phases")]
 

@@ -179,6 +179,7 @@ _SCORERS = {
     "it returns scores": _RETURN,
     "it refuses": "class SubmissionError(Exception): pass\n    raise SubmissionError('a frame is missing \\n')",
     "it fails": "print('said'); os.write(2, b'the truth'); raise KeyError('the truth')",
+    "it takes longer than its second": "print('said'); import time; time.sleep(20)",
     "it leaves": "raise SystemExit(0)",
     "it says too little": "return {'result': []}",
     "it says too much": _RETURN.replace("'even': {}", "'hard': {}"),
@@ -192,7 +193,8 @@ def _list_programs() -> Iterator[str]:
             written(folder, {"program/score.py": program, "in/res/metadata": "", "in/res/a.json": "{}", "out/.x": ""})
             if body:
                 written(folder, {"program/evaluation_script/__init__.py": _EVALUATE.format(body)})
-            written(folder, {"in/ref/x" if name == "there is no task" else "in/ref/task.json": json.dumps(_TASK)})
+            task = {**_TASK, "seconds": 1} if "second" in name else _TASK
+            written(folder, {"in/ref/x" if name == "there is no task" else "in/ref/task.json": json.dumps(task)})
             words = [sys.executable, "-E", "-s", "-S", "-B", "program/score.py", "in", "out"]
             for log in ("log", "") if name == "it fails" else ("log",):
                 run = subprocess.run(words, capture_output=True, check=False, text=True, env={"SEGJUDGE_LOG": log})

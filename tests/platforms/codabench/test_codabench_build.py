@@ -59,7 +59,7 @@ def config_with(phases: list[tuple[str, str, int]], visibility: int = 3) -> dict
 
 
 def codenames(config: dict[str, Any]) -> list[list[str]]:
-    return [[phase.codename for phase in chain] for chain in _chain_phases(_collect_phases(config), {})]
+    return [[phase.codename for phase in chain] for chain in _chain_phases(_collect_phases(config, hidden=False), {})]
 
 
 def test_phases_that_overlap_become_competitions_of_their_own() -> None:
@@ -77,20 +77,20 @@ def test_phases_of_two_leaderboards_never_share_a_competition() -> None:
 def test_phases_that_touch_are_moved_apart_by_a_second() -> None:
     config = config_with([("2026-01-01", "2026-02-01", 1), ("2026-02-01 00:00:00", "2026-04-01", 1)])
     notes: Notes = {}
-    (chain,) = _chain_phases(_collect_phases(config), notes)
+    (chain,) = _chain_phases(_collect_phases(config, hidden=False), notes)
     assert chain[1].start == datetime.datetime(2026, 2, 1, 0, 0, 1)
     assert list(notes.values()) == [["p1"]]
 
 
 def test_the_column_that_ranks_is_first_and_filled_in_every_phase() -> None:
-    (phase,) = _collect_phases(config_with([("2026-01-01", "2026-02-01", 1)]))
+    (phase,) = _collect_phases(config_with([("2026-01-01", "2026-02-01", 1)]), hidden=False)
     assert [column.key for column in phase.columns] == ["score", "loss", "hard: score", "hard: loss"]
     assert [column.ascending for column in phase.columns[:2]] == [False, True]
 
 
 def test_hidden_splits_are_left_out_unless_asked_for() -> None:
     config = config_with([("2026-01-01", "2026-02-01", 1)], visibility=1)
-    (phase,) = _collect_phases(config)
+    (phase,) = _collect_phases(config, hidden=False)
     assert [column.key for column in phase.columns] == ["score", "loss"]
     assert phase.left_out == ("hard",)
     (phase,) = _collect_phases(config, hidden=True)

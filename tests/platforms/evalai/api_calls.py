@@ -439,6 +439,8 @@ def _list_clients(server: Server) -> Iterator[str]:
         lambda urgent: noted.append(f"before {urgent}"),
         lambda urgent: noted.append(f"meanwhile {urgent}"),
     )
+    with mock.patch.object(time, "time", return_value=50.0):
+        yield f"before any answer: the server's clock says {client.now()} when ours says 50.0, answered at {client.answered_at}"
 
     def exchange(work: Callable[[Any], Any], watch: Callable[[], None]) -> Any:
         watch()

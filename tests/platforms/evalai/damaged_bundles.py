@@ -393,6 +393,13 @@ _UPDATES: dict[str, tuple[ServerState, Config]] = {
         ),
     ),
     "settings of a row that are no numbers": (_APPROVED, put(CONFIG, "challenge_phase_splits.0.visibility", "text")),
+    "a setting of a row that is no number to Python": (
+        _APPROVED,
+        _change(
+            ("challenge_phase_splits.0.leaderboard_decimal_precision", "2.0"),
+            ("challenge_phase_splits.0.is_leaderboard_order_descending", "maybe"),
+        ),
+    ),
     "all ids are others": (
         _APPROVED,
         _change(

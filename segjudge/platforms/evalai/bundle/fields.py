@@ -444,7 +444,7 @@ def _validate_integer(value: object, field: Field) -> _Messages:
 
 _DATE = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d{0,6})?)?"
-    r"(Z|[+-]\d{2}(?::?\d{2})?)?\n?"
+    r"(?:Z|([+-]\d{2}(?::?\d{2})?))?\n?"
 )
 
 
@@ -464,9 +464,7 @@ def _parse_date(text: str) -> datetime.datetime | None:
 
 def _time_zone(text: str | None) -> datetime.tzinfo | None:
     if text is None:
-        return None
-    if text == "Z":
-        return datetime.UTC
+        return None  # nor has what is in UTC
     minutes = 60 * int(text[1:3]) + (int(text[-2:]) if len(text) > 3 else 0)
     return datetime.timezone(datetime.timedelta(minutes=-minutes if text[0] == "-" else minutes))
 

@@ -14,7 +14,6 @@ from typing import Any
 from .fields import (
     CHALLENGE,
     FILES,
-    MAPPING,
     PRIZE,
     SLUG_MESSAGE,
     SPONSOR,
@@ -194,14 +193,13 @@ def _check_settings(entry: Entry, ids: list[Any], stored: list[Any]) -> BundlePr
     """Yield what differs from the approved row; the server compares `int` and `bool` of the values."""
     if None in stored:
         return
-    values = [entry.item[key] for key in SPLIT_SETTINGS]
-    try:
-        settings = [int(values[0]), int(values[1]), bool(values[2])]
-    except (TypeError, ValueError, OverflowError):
-        invalid = [key for key in SPLIT_SETTINGS[:2] if validate(key, entry.item[key], MAPPING[key])]
-        at = entry.below((invalid or [SPLIT_SETTINGS[0]])[0])
-        yield crash(at.path, f"is {at.value!r:.60}", "Write a number", 63)
-        return
+    settings: list[int] = []
+    for at, compared in zip(map(entry.below, SPLIT_SETTINGS), (int, int, bool), strict=True):
+        try:
+            settings.append(compared(at.value))
+        except (TypeError, ValueError, OverflowError):
+            yield crash(at.path, f"is {at.value!r:.60}", "Write a number", 63)
+            return
     if settings != stored:
         quote = f"ERROR: Challenge phase split {_ROW.format(*ids)} {_APPROVED} visibility / ordering fields {_SUPPORT}"
         yield _differs(entry.path, "leaderboard {}, phase {}, split {}".format(*ids), quote, 63)
