@@ -123,6 +123,7 @@ rank davis.json small.json --method none
 rank a=davis.json b=small.json --smaller --average-ties --missing last --adjustment none --draws 20 --json ranked.json --quiet
 rank davis.json davis.json
 rank results.yaml davis.json
+rank davis.json small.json --json - --quiet
 show --truth coco-truth.json --out shown-too --iou 2
 show --truth coco-truth.json --out shown-too --images lost
 show --truth coco-truth.json --out shown-too --split none

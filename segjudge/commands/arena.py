@@ -152,8 +152,9 @@ def _print_scores(result: list[dict[str, dict[str, float]]]) -> None:
     for entry in result:
         for split, metrics in entry.items():
             print(split)
+            width = max([10, *map(len, metrics)])
             for name, value in metrics.items():
-                print(f"  {name:<10} {value:.4f}")
+                print(f"  {name:<{width}} {value:.4f}")
 
 
 def _add_options(sub: argparse.ArgumentParser) -> None:

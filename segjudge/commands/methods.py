@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from segjudge.analysis import METHODS
 from segjudge.evaluation_script.families import PROTOCOLS
@@ -68,9 +69,10 @@ def _compare(args: argparse.Namespace) -> int:
     methods = saved or {name: score_openly(replace(request, results=path)) for name, path in paths.items()}
     comparison = compare(methods, metric=metric, split=args.split or "")
     page = comparison.make_page(make_page_options(args.images, args.budget)) if args.out else None
-    print(comparison.text(look()))
+    stream = _stream_beside(args.json, args.markdown, args.table)
+    print(comparison.text(look(stream)), file=stream)
     if args.kinds:
-        print(comparison.kinds_text(look()))
+        print(comparison.kinds_text(look(stream)), file=stream)
     if page:
         write_page(page, args.out)
     if args.markdown:
@@ -163,7 +165,8 @@ def _rank(args: argparse.Namespace) -> int:
     )
     for note in ranking.notes:
         say(note)
-    print(ranking.text(look()))
+    stream = _stream_beside(args.json)
+    print(ranking.text(look(stream)), file=stream)
     if args.plots:
         from segjudge.analysis.plots import write_plots
 
@@ -173,6 +176,11 @@ def _rank(args: argparse.Namespace) -> int:
         write_page(ranking.make_page(), args.out)
     _write_document(ranking.document(), args.json)
     return DONE
+
+
+def _stream_beside(*paths: str | None) -> TextIO:
+    """Where people read: stderr, where stdout is for what a program reads."""
+    return sys.stderr if "-" in paths else sys.stdout
 
 
 def _write_document(document: dict[str, Any], path: str | None) -> None:

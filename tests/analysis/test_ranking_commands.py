@@ -45,13 +45,22 @@ def test_scores_rank_as_the_commands_that_wrote_them(capsys: pytest.CaptureFixtu
     files = sorted(str(path) for path in tmp_path.glob("*.json"))
     capsys.readouterr()
     assert cli.main(["rank", *files, "--draws", "50", "--plots", str(tmp_path / "plots"), "--json", "-"]) == 0
-    printed = capsys.readouterr().out
-    document = json.loads(printed[printed.index("{") :])
-    task = document["tasks"][0]
+    task = json.loads(capsys.readouterr().out)["tasks"][0]
     assert dict(zip(task["algorithms"], task["ranks"], strict=True)) == {"strong": 1, "lagging": 2, "first-mask": 3}
     kinds = {"stability", "places", "significance", "methods"}
     names = {path.name for path in (tmp_path / "plots").iterdir()}
     assert names == {f"J&F-Mean-{kind}.{ending}" for kind in kinds for ending in ("svg", "png")}
+
+
+def test_what_a_program_reads_stands_alone_on_stdout(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    table = tmp_path / "scores.csv"
+    table.write_text("algorithm,case,value\na,1,0.5\na,2,0.25\nb,1,0.75\nb,2,0.5\n")
+    assert cli.main(["rank", str(table), "--draws", "5"]) == 0
+    said = capsys.readouterr()
+    assert cli.main(["rank", str(table), "--draws", "5", "--json", "-"]) == 0
+    alone = capsys.readouterr()
+    assert (alone.err, said.err) == (said.out, "")
+    assert json.loads(alone.out)["tasks"][0]["algorithms"] == ["a", "b"]
 
 
 def test_plots_show_names_as_they_are(tmp_path: Path) -> None:

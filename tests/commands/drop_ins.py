@@ -64,6 +64,9 @@ COCOeval(iouType="lines")
 COCOeval().evaluate()
 COCOeval().accumulate()
 COCOeval().summarize()
+curves = shape("boundary")
+curves.ious
+curves.evalImgs
 """
 
 
@@ -72,6 +75,7 @@ def write_drop_ins() -> str:
     return run_session(SESSION, {
         "np": np, "L": labels, "lay": _lay, "shown": _show, "DAVISEvaluation": DAVISEvaluation, "benchmark": benchmark,
         "read": lambda path: Path(path).read_text(), "coco": _evaluate, "COCOeval": COCOeval, "refused": _refuse,
+        "shape": _make_curves,
     })  # fmt: skip
 
 
@@ -95,6 +99,14 @@ def _refuse(call: Any) -> str:
         return str(call())
     except Exception as error:  # noqa: BLE001 - whatever is raised is what is looked for
         return f"{type(error).__name__}: {error}"
+
+
+def _make_curves(kind: str) -> COCOeval:
+    evaluation = COCOeval(*small(8, "both"), kind)
+    with contextlib.redirect_stdout(io.StringIO()):
+        evaluation.evaluate()
+        evaluation.accumulate()
+    return evaluation
 
 
 def _evaluate(kind: str, **changes: Any) -> str:

@@ -12,6 +12,7 @@ import contextlib
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,21 +22,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, NoReturn, Self
 from unittest.mock import patch
 
 import yaml
 
+from segjudge.code_upload import arena
 from segjudge.commands.shared import be_quiet
+from segjudge.evaluation_script import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.kernel import compiling
 from segjudge.platforms.codabench import trial as codabench_trial
 from segjudge.platforms.evalai import boards
 from segjudge.platforms.evalai.bundle import build, push, trial
+from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.problems import BundleProblem, warning
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import ApiError
 from segjudge.platforms.evalai.hosted_worker import interpreter
+from segjudge.system import bounds
 from tests.builders import written
 from tests.codabench_server import TOKEN, CodabenchServer, codabench_server
 from tests.platforms.damages import Config, put, write_yaml
@@ -83,7 +89,7 @@ check own --python PYTHON --json
 check odd --python PYTHON
 :this Python is EvalAI's
 check own --python PYTHON
-new mine --protocol davis2017 --truth truth.zip --title "Mine only"
+host davis2017 --truth truth.zip --out mine --title "Mine only" --build
 new mine --protocol davis2017 --truth truth.zip
 new other --protocol davis2017 --truth lost.zip
 new other --protocol davis2107 --truth truth.zip
@@ -162,6 +168,14 @@ worker --print service
 worker --print dockerfile
 worker --print compose
 worker --print nothing
+:the worker's process is played
+worker
+worker --bundle own --evaluate x.py --python p --check --once --jobs 3
+:EvalAI's worker is played
+run mine
+run mine.zip
+:its log has an incident
+run mine
 rehearse own --workers many
 rehearse lost
 completion bash
@@ -177,6 +191,21 @@ merge
 interactive serve --port 99999
 arena
 board
+:duels are played
+arena agent.py --env a/B-v0
+arena agent.py --truth truth.zip --frames mine --sequence a --episodes 2 --seed 3 --option x=1 --option y=2 --result duel.json --seconds 7 --memory 64 --processes 5
+arena --truth lost.zip --phase val --bundle mine -- agent.py --fast
+arena agent.py --memory 9
+arena agent.py --phase val --env a/B-v0
+arena agent.py --phase lost --bundle mine
+arena nobody
+arena loser x --result lost.json
+arena --static --data mine --phase val --bundle mine -- writes 'a b'
+arena --static --data mine --phase val --bundle mine --truth truth.zip --look-every 3 --result static.json -- writes early
+arena --static --data mine --phase val --bundle mine -- early
+arena --static --data mine --phase val --bundle mine --seconds 9.6 -- late
+arena --static --data mine --phase val --bundle mine -- odd 'a b'
+arena --static --data mine --phase val --bundle mine
 """
 _SCRIPTS = {
     "own": """
@@ -316,6 +345,37 @@ class _Run:
         return f"{self.phase} ← {self.sample}"
 
 
+class _HostedWorker:
+    """EvalAI's worker as it is seen by commands: a good sample is scored, the others fail."""
+
+    said = "a warning"
+
+    def __init__(self, bundle: str, python: interpreter.Interpreter, notice: Callable[[str], object]) -> None:
+        notice(f"{python.path} plays the worker.")
+        with Bundle(bundle) as opened:
+            self.config = opened.config
+        self._events = [self.said]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def load(self) -> None:
+        self._events.append("loaded")
+
+    def log(self) -> str:
+        return "\n".join(self._events) if self.said else ""
+
+    def evaluate(self, phase: dict[str, Any], path: str, number: int) -> trial.SubmissionOutcome:
+        labels = self.config["leaderboard"][0]["schema"]["labels"]
+        self._events.append(f"{number} {phase['codename']} {Path(path).name}")
+        if number > 1:
+            return trial.SubmissionOutcome("failed", "", "one line\nanother")
+        scores = dict.fromkeys(labels[:-1], 0.25)
+        return trial.SubmissionOutcome("finished", "", "", {"val": scores}, {"val": 3}, {"val": labels[1:3]})
+
+
 class _Trial:
     """Codabench's worker as it is seen by commands: each sample ends in its own way."""
 
@@ -340,6 +400,35 @@ class _Trial:
         paths = [(phase, os.path.basename(path)) for phase, listed in samples.items() for path in (*listed, *listed)]
         for (phase, name), number, outcome, problems in zip(paths, range(4), outcomes, found, strict=False):
             yield _Run(phase, f"{number}-{name}", outcome, problems)
+
+
+def _duel(agent: list[str], environment: list[str], limits: object, *, hidden: list[str]) -> SimpleNamespace:
+    print(agent, environment, limits, hidden)
+    scores = [{"val": {"J": 0.5, "a-longer-name": 1}}, {"test": {"J": 0.123456}}]
+    metadata = {"steps": 4, "seconds_per_step": {"median": 0.1236, "most": 1.2346}}
+    results = {
+        "nobody": None,
+        "loser": {"result": None, "message": "The agent lost.."},
+        "agent.py": {"result": scores, "metadata": metadata},
+    }
+    return SimpleNamespace(code=3, log="one\ntwo\n\n", result=results[agent[0]])
+
+
+def _run_static(
+    agent: list[str], data: str, limits: object, look_every: float, keep: Callable[[str], None], hidden: list[str]
+) -> SimpleNamespace:
+    print(agent, data, limits, look_every, hidden)
+    if agent[0] == "odd":
+        raise arena.SubmissionFileError("is a link")
+    for name in ("a.json", "b.json") if agent[0] == "writes" else ():
+        Path(name).write_text(name)
+        keep(name)
+    return SimpleNamespace(code=2, log=" \n", result={"early": agent[-1] == "early"})
+
+
+def _evaluate_phase(phase: Any, annotations: str, submission: str) -> dict[str, Any]:
+    scores = [{phase.codename: {"from " + Path(submission).read_text(): 0.25}}]
+    return {"result": scores, "annotations": annotations}
 
 
 def _try_requirements(root: str, bundle: str) -> Iterator[BundleProblem]:
@@ -389,6 +478,10 @@ class _World:
             "what is pushed cannot be noted": lambda: self._patch(ServerState, save=_refuse_to_save),
             "board/index.html is read": lambda: _read_page(Path("board/index.html")),
             "the token is gone": lambda: os.environ.pop("EVALAI_TOKEN"),
+            "the worker's process is played": lambda: self._patch(os, execve=_become),
+            "EvalAI's worker is played": lambda: self._patch(trial, open_hosted_worker=_HostedWorker),
+            "its log has an incident": lambda: self._patch(_HostedWorker, said="incident 12"),
+            "duels are played": self._play_duels,
             "Codabench runs": self._start_codabench,
             "competitions/val.zip is another": _add_comment,
             "Codabench refuses what it gets": lambda: setattr(self._codabench, "refusal", "It is odd"),
@@ -413,6 +506,13 @@ class _World:
         self._patch(push, ChallengePush=_EvalAI)
         self._patch(boards, fetch_boards=_fetch_boards)
 
+    def _play_duels(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self._stack.callback(signal.signal, number, signal.getsignal(number))
+        self._patch(arena, find_agent=lambda words: words, duel=_duel, run_static=_run_static)
+        self._patch(main, evaluate_phase=_evaluate_phase)
+        self._patch(bounds, missing_bounds=lambda _: ["CPU is free."])
+
     def _start_codabench(self) -> None:
         self._codabench = self._stack.enter_context(codabench_server())
         self._codabench.looks = 0
@@ -433,6 +533,11 @@ def _read_page(path: Path) -> str:
     return "\n".join(filter(None, map(str.strip, re.sub(r"<[^>]*>", "\n", text).splitlines())))
 
 
+def _become(program: str, words: list[str], environment: dict[str, str]) -> NoReturn:
+    print(program, *words, f"PYTHONPATH={environment['PYTHONPATH']}", len(environment) - len(os.environ))
+    raise SystemExit(7)
+
+
 def _add_comment() -> None:
     with zipfile.ZipFile("competitions/val.zip", "a") as archive:
         archive.comment = b"another"
@@ -449,7 +554,7 @@ def _refuse_to_save(*_: object) -> None:
 def own_environment(home: Path) -> Iterator[None]:
     """Leave out what the user's environment and home say of servers, and put it back."""
     before = dict(os.environ)
-    private = ("EVALAI_", "GITHUB_", "CODABENCH_", "XDG_", "SEGJUDGE_BUNDLE", "FORCE_COLOR")
+    private = ("PYTHONPATH", "EVALAI_", "GITHUB_", "CODABENCH_", "XDG_", "SEGJUDGE_BUNDLE", "FORCE_COLOR")
     for name in [name for name in before if name.startswith(private)]:
         del os.environ[name]
     os.environ.update(HOME=str(home), COLUMNS="100")
@@ -486,6 +591,7 @@ _OTHERWISE = {
     r"\bon Python 3\.\d+": "on Python 3.N",
     r"(?m)^ +[\d,]+(  \S+\.zip)$": r"           N\1",
     r"(?m)^(No sandbox|The kernel refuses no process|CPU is not limited|EvalAI has Python).*\n": "",
+    r"processes=(?!5\b)\d+": "processes=N",  # by the number of cores
     r"Scored here by: .*?\)\.": "Scored here by: ….",
     r'(?m)^  File "CHECKOUT.*\n(    .*\n)*': "",
     r'File ".*?/segjudge-worker-': 'File "segjudge-worker-',

@@ -7,10 +7,12 @@ writes it to `tests/scoring/score_calls.txt`, for changes that are meant: look a
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import re
 import sys
+import zipfile
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +26,7 @@ import segjudge
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.families.truths import TruthSource, pack
-from segjudge.scoring import document, figures, notebook, scores, sharing
+from segjudge.scoring import document, figures, notebook, parts, scores, sharing
 from segjudge.scoring.parts import merge_parts
 from segjudge.system.errors import UsageError
 from tests.builders import label_zip
@@ -128,6 +130,7 @@ film(one, columns=2, sequence="dog")
 film(one, sequence="dgo")
 film(two, split="val", columns=1)
 film(memory)
+without("matplotlib.figure", one.plot)
 saved(one.plot(), "plot.svg"), saved(one.plot(), "plot.png")
 
 # the cell of a notebook
@@ -136,6 +139,15 @@ notebook._sum_kinds(one, one.choose_report()), notebook._sum_kinds(memory, memor
 [[row["title"], [(frame, len(picture) > 200, picture.partition("/")[0]) for frame, picture in row["pictures"]]] for row in notebook.draw_worst({"mine": one, "theirs": one}, "val")]
 [row["title"] for row in notebook.draw_worst({"mine": one}, "", "cat")], notebook.draw_worst({"mine": memory}, ""), notebook.draw_worst({"mine": one}, "", "dgo")
 notebook.draw_worst({str(number): one for number in range(20)}, "val")
+
+# pages and files
+shown_page(one)
+one.save("one.saved"), manifest("one.saved", costs={}), read_costs("one.saved")
+manifest("one.saved", costs={"val": {"lost": 1, "late": 0.5}}), read_costs("one.saved")
+manifest("one.saved", costs={"val": {"lost": 1e999}}), read_costs("one.saved")
+manifest("one.saved", costs={"val": {"lost": "much"}}), read_costs("one.saved")
+manifest("one.saved", costs={"val": [1]}), read_costs("one.saved")
+[limited(name, number) for name, number in (("_MOST_MEMBERS", 0), ("_MOST_BYTES", 99), ("_MOST_MANIFEST", 9), ("_MOST_MEMORY", 9))]
 
 # executors
 shared(Pool())
@@ -309,6 +321,38 @@ def _connect(module: Any, answer: Any = None) -> str:
     return "\n".join(map(str, said))
 
 
+def _show_page(one: Any) -> tuple[int, bool]:
+    pages: list[str] = []
+    with mock.patch("segjudge.report.browser.show_html", pages.append):
+        one.show(title="A title of its own")
+    return len(pages), "A title of its own" in pages[0]
+
+
+def _change_manifest(path: str, **changes: object) -> None:
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members[parts.MANIFEST] = json.dumps({**json.loads(members[parts.MANIFEST]), **changes}).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def _limit(name: str, number: int) -> str:
+    with mock.patch.object(parts, name, number):
+        try:
+            return str(merge_parts(["one.saved"]))
+        except UsageError as error:
+            return f"{name}: {error}"
+
+
+def _do_without(module: str, call: Any) -> str:
+    with mock.patch.dict(sys.modules, {module: None}):
+        try:
+            return str(call())
+        except UsageError as error:
+            return str(error)
+
+
 def _make_absolute(results: str, *truth: str) -> Any:
     request = sharing._with_absolute_paths(
         scores.ScoreRequest(
@@ -339,6 +383,7 @@ def write_calls() -> str:
             "many": segjudge.score_arrays(*({f"v{number:02d}": np.roll(truth, step * number, 2) for number in range(42)} for step in (0, 1)), "davis2017"),
             "PHASE": Phase("dev", "both.zip", (PhaseSplit("val", "davis2017", ("J&F",)), PhaseSplit("test", "davis2017", ("J",)))),
             "ask": lambda results="sent.zip", truth=TRUTH, **options: scores.ScoreRequest(results, truth, PROTOCOLS["davis2017"], **options),
+            "shown_page": _show_page, "manifest": _change_manifest, "limited": _limit, "without": _do_without, "read_costs": parts.read_costs,
             "changed": CHANGED, "document": document, "strange": segjudge.score_arrays(sent, others, CHANGED),
             "images": segjudge.score_arrays([truth[1], truth[2]], [truth[1], truth[1]], "cellpose-ap"),
         })  # fmt: skip

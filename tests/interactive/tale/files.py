@@ -351,6 +351,16 @@ def datasets_and_what_is_wrong_with_them(tale: Tale) -> None:  # noqa: PLR0915 -
     tale.try_out("files", lambda: generic.check_files(["box"]))
     tale.try_out("no sequence", lambda: generic.dataset["nobody"])
     tale.say(np.array_equal(generic.load_annotations("duo"), opened.load_annotations("duo")))
+    for name, sizes, label in (("odd", (4, 5), 1), ("blank", (4, 4), 0)):
+        (tale.folder / "masks" / name).mkdir(parents=True)
+        for number, size in enumerate(sizes):
+            mask = Image.fromarray(np.full((4, size), label, np.uint8))
+            mask.save(tale.folder / "masks" / name / f"{number:05d}.png")
+        single = other_datasets.MaskDataset(str(tale.folder / "masks"))
+        tale.say(single.sequences(""))
+        tale.try_out(name, lambda name=name, single=single: single.dataset[name])
+    with mock.patch.object(dataset.Davis, "opened", None):
+        tale.try_out("a catalogue without a root", lambda: dataset.Davis.sets["nobody"])
     for draw in (0, 2):
         tale.say(type(other_datasets.open_dataset(str(tale.root), None, None, draw)).__name__)
     scenes = other_datasets.make_demo_scenes()

@@ -47,6 +47,7 @@ def the_robot_draws(tale: Tale) -> None:
                 image[path[0, 1], path[0, 0]], image[path[-1, 1], path[-1, 0]] = 3, 4
             tale.say(f"{name}, kernel {kernel}, at least {least}: {[len(path) for path in paths]}")
             tale.lines += show(image, ".#oAB") if paths else []
+    tale.say("nothing is left of a skeleton:", robot._find_longest_paths(SHAPES["none"], 1))
     y, x = np.mgrid[:90, :120]
     large = ((y - 45) / 40.0) ** 2 + ((x - 60) / 55.0) ** 2 < 1
     large[40:50, 30:34] = False
