@@ -277,6 +277,7 @@ def test_files_are_written_though_nobody_reads_the_tables(root: Path, results: P
     assert json.loads(target.read_text())["result"]
 
 
+@pytest.mark.long
 def test_a_mistake_in_phases_py_is_told_with_its_line(tmp_path: Path) -> None:
     import shutil
 
@@ -443,23 +444,6 @@ def test_what_evalai_takes_and_what_it_refuses_are_two_verdicts_with_two_exit_co
         out = capsys.readouterr().out
         assert verdict in out, out
         assert len(re.findall(r"EvalAI would (accept|take|refuse) ", out)) == 1
-
-
-def test_a_warning_fails_in_strict_mode_alone(tmp_path: Path, capsys: Any) -> None:
-    with zipfile.ZipFile(build(str(ROOT), str(tmp_path / "a.zip")).path) as archive:
-        content = {name: archive.read(name) for name in archive.namelist()}
-    content["challenge_config.yaml"] += b"worker_memory: 2048\n"
-    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
-        for name, data in content.items():
-            archive.writestr(name, data)
-    command = ["check", str(tmp_path / "b.zip"), "--quick"]
-    assert main(command) == 0
-    assert "warning: worker_memory: is ignored by EvalAI: CPU and memory are set by the API" in capsys.readouterr().out
-    assert main([*command, "--strict"]) == 4
-    assert main([*command, "--json"]) == 0
-    output = capsys.readouterr().out
-    (problem,) = json.loads(output[output.index("{") :])["findings"]
-    assert (problem["severity"], problem["file"], problem["column"]) == ("warning", "challenge_config.yaml", 1)
 
 
 def test_check_says_for_programs_whether_the_kernel_is_in_the_bundle(capsys: Any) -> None:
