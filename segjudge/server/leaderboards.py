@@ -77,12 +77,12 @@ def _teams_of_hosts(store: Store, challenge: int) -> set[int]:
 
 def _sort_key(row: BoardEntry, order: str, *, descending: bool) -> tuple[float, float]:
     """Return the sort key of a row: ties go to the smaller error bar, and a missing metric counts as 0."""
-    value = row.result.get(order, 0.0)
-    score = float(value) if isinstance(value, (int, float)) else 0.0
-    if not math.isfinite(score):
-        score = 0.0
-    bar = row.error_bar(order)
-    return -score if descending else score, float(bar) if isinstance(bar, (int, float)) else 0.0
+    score = _finite(row.result.get(order))
+    return -score if descending else score, _finite(row.error_bar(order))
+
+
+def _finite(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
 
 
 # ── scores over time ────────────────────────────────────────────────────────

@@ -37,10 +37,7 @@ def parse_moment(value: object) -> float:
     date = as_datetime(value.replace("Z", "+00:00") if isinstance(value, str) else value)
     if date is None:
         raise ValueError(f"{value!r} is not a date")
-    try:
-        return date.timestamp()
-    except OverflowError as error:
-        raise ValueError(str(error)) from None
+    return date.timestamp()
 
 
 def format_date(value: object) -> str:

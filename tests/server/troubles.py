@@ -12,6 +12,7 @@ import contextlib
 import errno
 import io
 import logging
+import math
 import re
 import sqlite3
 import tempfile
@@ -26,7 +27,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError, PendingRollbackErro
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from uvicorn.server import ServerState
 
-from segjudge.server import api, background, first_run, server, store
+from segjudge.server import api, background, first_run, leaderboards, server, store
 from segjudge.server.actions import hosting, submitting
 from segjudge.server.background import Background
 from segjudge.server.models import Setting, StoredFile, StoredMessage
@@ -46,11 +47,15 @@ def write_troubles(folder: Path) -> str:
     _play_faults(lines)
     _play_throttle(lines)
     _play_connections(lines)
-    (folder / "lakes.zip").write_bytes(bundle_of(config_of("Lakes")))
+    config = config_of("Lakes")
+    practice, final, *_ = config["challenge_phases"]
+    del practice["max_submissions_per_month"], final["max_submissions"]
+    (folder / "lakes.zip").write_bytes(bundle_of(config))
     with Stage(folder, folder / "lakes.zip", "dora") as stage:
         _play_outages(lines, stage)
         _play_loops(lines, stage)
         _play_requests(lines, stage)
+        _play_numbers(lines, stage)
         _play_files(lines, stage)
     _play_databases(lines, folder)
     _play_transactions(lines, folder)
@@ -226,7 +231,7 @@ def _play_connections(lines: list[str]) -> None:
     head = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     for title, parts in {
         "nothing": (), "a part of a head": (head[:9],), "a head in parts": (head[:9], head[9:]), "a request": (head,), "two requests": (head, None, head),
-        "an answer, and nothing more": (head, None), "no request": (b"\0\r\n\r\n",), "who leaves": (None,),
+        "an answer, and nothing more": (head, None), "no request": (b"\0\r\n\r\n",), "who leaves": (None, b""), "who leaves in the middle": (head[:9], b""),
     }.items():  # fmt: skip
         lines += [title, *(f"  {line}" for line in asyncio.run(_connect(parts)))]
 
@@ -273,6 +278,9 @@ async def _connect(parts: tuple[bytes | None, ...]) -> list[str]:
     protocol = server._PromptProtocol(config, ServerState(), {}, Loop())  # type: ignore[arg-type]
     protocol.connection_made(transport := Transport())
     for part in parts:
+        if part == b"":
+            protocol.connection_lost(None)
+            return lines
         if part is None:
             for _ in range(4):
                 await asyncio.sleep(0)
@@ -455,6 +463,25 @@ def _play_requests(lines: list[str], stage: Stage) -> None:
     with patch.object(stage.services.store, "exists", return_value=True):
         answer = stage.get("/api/challenges/1/request_approval", "host")
     lines.append(f"approval: {answer.status_code} {answer.text[:300]}")
+
+
+def _play_numbers(lines: list[str], stage: Stage) -> None:
+    lines.append("\n# Numbers that nobody gave\n")
+    for phase in stage.services.store.phases(1)[:3]:
+        limits = [phase.config.get(f"max_submissions{ending}") for ending in ("", "_per_month", "_per_day")]
+        lines.append(f"submissions of {phase.codename}: {limits}")
+    for value in (0.5, 3, True, math.nan, math.inf, -math.inf, "0.5", None):
+        for descending in (True, False):
+            entry = store.BoardEntry(1, {"a": value}, {"error_a": value}, 1, 1, "t", "m", False, 0.0)
+            lines.append(f"{value}: {[leaderboards._sort_key(entry, key, descending=descending) for key in 'ab']}")
+    for descending in (True, False):
+        board: Any = SimpleNamespace(descending=descending)
+        for dots in ([], [(1.0, 2.0)], [(1.0, 2.0), (3.0, 2.0), (4.0, 1.0), (5.0, 3.0)]):
+            lines.append(f"{dots}: {leaderboards._best_so_far(dots, board)!r}")  # noqa: PERF401
+    for error in (Refusal(400, {"detail": math.nan}), Refusal(409, {"detail": "\ud800ä"})):
+        lines += _ask_in_trouble(stage, "/api/challenges/challenge/1", error)
+    with patch.object(stage.services.store, "count", side_effect=ValueError("x")):
+        lines.append(f"health with a defect: {_outcome(lambda: _health(stage))}")
 
 
 async def _answer_in_parts(app: Any, request: Any) -> Any:

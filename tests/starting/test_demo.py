@@ -14,6 +14,14 @@ from tests.builders import ROOT
 
 
 def test_the_demo_is_made_as_it_is_kept_here(tmp_path: Path) -> None:
+    for path in (
+        "annotations/sequences-dev.zip",
+        "annotations/instances-dev.zip",
+        "examples/sequences-dev/strong.zip",
+        "examples/instances-dev/sharp.json",
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(b"what an earlier version left")
     paths = [Path(path) for path in make(str(tmp_path))]
     assert sorted(paths) == sorted(path for path in tmp_path.rglob("*") if path.is_file())
     for path in paths:
