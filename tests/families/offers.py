@@ -107,6 +107,8 @@ show(opened("cityscapes-instance", coco).splits["val"])
 
 # Samples and synthetic truths of forms that are seldom asked for
 files(tools_of("instances").make_sample([opened("coco", coco).splits["val"]], PROTOCOLS["coco-box"], 0.07))
+crowded = json.loads(Path(make("sa-co-veval")).read_text()); crowded["annotations"][0]["iscrowd"] = 1; opened("sa-co-veval", write("crowd.json", crowded)).splits.keys()
+files(tools_of("phrases").make_sample([*opened("sa-co-veval", "crowd.json").splits.values()], PROTOCOLS["sa-co-veval"], 0.07))
 for protocol in ("sav", "mosev2", "mevis", "revos", "ref-youtube-vos", "long-rvos", "kitti-mots", "mots", "burst", "motchallenge-step", "ovis", "sa-co-silver", "bdd100k-drivable", "reasonseg"): print(protocol, demo(protocol))
 printed()
 
@@ -221,7 +223,7 @@ def _refuse(call: Any) -> str:
 
 def _run_session() -> str:
     return run_session(SESSION, {
-        "np": np, "segjudge": segjudge, "L": labels, "png": png, "lay": _lay, "PROTOCOLS": PROTOCOLS, "open_truth": open_truth,
+        "np": np, "json": json, "Path": Path, "segjudge": segjudge, "L": labels, "png": png, "lay": _lay, "PROTOCOLS": PROTOCOLS, "open_truth": open_truth,
         "TruthSource": TruthSource, "pack": pack, "make": _make, "write": _write, "show": _show, "refused": _refuse, "move_runs": move_runs, "move_image": move_image, "shift_of": shift_of, "compress": compress, "FAMILIES": FAMILIES, "FamilyTools": FamilyTools, "ScoredMethod": ScoredMethod, "demo": _demo, "files": _list_files,
         "find_protocol": find_protocol, "tools_of": tools_of, "check_upload": check_upload, "B": _UPLOAD, "LAYOUTS": LAYOUTS, "engine_of": engine_of, "zipped": zipped,
         "notes": lambda protocol, path: pack_truth(TruthSource(path), PROTOCOLS[protocol], "n.zip", ignore_progress),

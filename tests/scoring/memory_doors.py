@@ -143,6 +143,7 @@ boxes = {"boxes": [[1, 1, 3, 3], [4, 2, 6, 4]], "labels": [3, 4]}
 score({**boxes, "scores": [0.5, 0.6]}, boxes, "coco-box")
 score({**boxes, "boxes": [[1, 1, 3.5, 3], [4, 2, 6, 5]], "scores": [0.5, 0.6]}, boxes, "coco-box")
 score({**boxes, "scores": [0.5, 0.6]}, {**boxes, "area": [2000, 20000]}, "coco-box")
+large = {"boxes": [[10, 10, 60, 50], [0, 0, 150, 90]], "labels": [3, 4]}; score({**large, "scores": [0.5, 0.6]}, large, "coco-box")
 square = [[1, 1, 3, 1, 3, 3, 1, 3]]
 score([[{"category_id": 3, "segmentation": square, "score": 0.5}]], [{"annotations": [{"category_id": 3, "segmentation": R(T == 1)}]}], "coco")
 score([[{"category_id": 3, "segmentation": square, "score": 0.5}]], [{"annotations": [{"category_id": 3, "segmentation": square}]}], "coco")
@@ -209,6 +210,9 @@ score([(T.astype(int) * 200, T * 0)], [(T, P)], "kitti-step")
 score([(T, T.astype(int) << 16)], [(T, P)], "kitti-step")
 score([(T * 20, T * 0)], [(T, P)], "kitti-step")
 score([(T, T.astype(int) << 15)], [(T, P)], "kitti-step")
+score([(T, (T > 0) * 65535)], [(T, P)], "kitti-step")
+score([(T, (T > 0) * 65536)], [(T, P)], "kitti-step")
+score([((T > 0) * 256, T)], [(T, P)], "kitti-step")
 score([(T, T[:1])], [(T, P)], "kitti-step")
 score([(T,)], [(T, P)], "kitti-step")
 

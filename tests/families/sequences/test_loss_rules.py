@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import zlib
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,10 +29,11 @@ from segjudge.evaluation_script.families.sequences.losses import (
     has_kinds,
     mean_shares,
     prepare_blocks,
+    read_losses,
     shares_of,
     view_sequence,
 )
-from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
+from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, SequenceReport
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences.truth import VOID, Block, ObjectFacts, Sequence
 from segjudge.evaluation_script.files import Problems
@@ -439,3 +442,49 @@ def test_one_far_pixel_takes_what_its_boundary_costs() -> None:
     window = _ObjectWindow(*(packed(mask[None]) for mask in (g, p, bg, bp, g & False, g & False)), 1)
     # Neither boundary is met: too little costs 1/4 and 1/2, too much 1/4, which has no far pixels.
     assert _share_tracked_loss(window)[0] == pytest.approx([0, (0.1 + 3 / 4) / 2, 0, (0.2 + 1 / 4) / 2])
+
+
+def left_of(folder: Path, name: str, room: int) -> dict[str, Any]:
+    """Return what a phase leaves of two videos, the streams as their headers and lengths."""
+    small, wide = np.zeros((4, 6, 8), np.uint8), np.zeros((4, 4, 1300), np.uint8)
+    small[:, 1:4, 1:5], wide[:, 1:3, 10:900], wide[2:, 3, 1000:] = 1, 1, 2
+    sent = {"a": list(np.roll(small, 1, 2)), "b": list(wide * (wide == 1))}
+    (folder / "truth.zip").write_bytes(label_zip({"a": list(small), "b": list(wide)}))
+    (folder / "sent.zip").write_bytes(label_zip(sent))
+    scores = score(folder / "sent.zip", folder / "truth.zip", find_protocol(name), layout="davis2017")
+    inputs, (report,) = scores.open_inputs(), scores.reports
+    assert isinstance(report, SequenceReport)
+    with closing(inputs.scorers[report.split].open(inputs.results)) as opened:
+        found = read_losses(opened.pairs, report, room, 1)
+    for row in found["sequences"]:
+        lines = [zlib.decompress(base64.b64decode(stream)).partition(b"\n") for stream in row["streams"]]
+        row["streams"] = [
+            (json.loads(head)["size"], json.loads(head)["runs"], len(rest) > 0) for head, _, rest in lines
+        ]
+    return found
+
+
+def test_a_phase_leaves_of_all_sequences_their_losses_and_of_the_worst_their_masks(tmp_path: Path) -> None:
+    found = left_of(tmp_path, "vos-benchmark", 10**6)
+    missed = [float(kind == "miss") for kind in FAILURES]
+    right, still = np.zeros(9).tolist(), {"category": "", "unseen": False, "absent": False}
+    # The first and the last frame do not count; what nobody predicted starts in the third one.
+    assert found == {
+        "metric": "J&F", "exact": True, "shares": pytest.approx([0, 0, 1 / 3, 0, 0, 0, 0, 0, 0.2 / 3]), "smaller": True,
+        "sequences": [
+            {"name": "b", "masks": True, "streams": [([3, 854], 14, True), ([3, 854], 12, True)], "objects": [
+                {"name": "1", "frames": 2, "area": pytest.approx(2 * 890 / 5200), "shares": right, **still},
+                {"name": "2", "frames": 1, "area": pytest.approx(300 / 5200), "shares": missed, **still},
+            ]},
+            {"name": "a", "masks": True, "streams": [([6, 8], 28, True), ([6, 8], 28, True)], "objects": [
+                {"name": "1", "frames": 2, "area": 0.25, "shares": pytest.approx([*right[1:], 0.2]), **still},
+            ]},
+        ],
+    }  # fmt: skip
+    assert left_of(tmp_path, "vost", 0) == {
+        **left_of(tmp_path, "vost", -1),
+        "metric": "J",
+        "smaller": True,
+        "sequences": [],
+    }
+    assert not left_of(tmp_path, "mosev2", 10**6)["exact"]
