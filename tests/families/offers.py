@@ -107,6 +107,9 @@ show(opened("cityscapes-instance", coco).splits["val"])
 
 # Samples and synthetic truths of forms that are seldom asked for
 files(tools_of("instances").make_sample([opened("coco", coco).splits["val"]], PROTOCOLS["coco-box"], 0.07))
+lay("thin", {"panoptic_val.json": {"images": [{"id": 1, "file_name": "1.jpg"}], "categories": [{"id": k, "name": f"c{k}", "isthing": 1} for k in (1, 2, 3)], "annotations": [{"image_id": 1, "file_name": "1.png", "segments_info": [{"id": k, "category_id": k, "iscrowd": 0, "area": 3} for k in (1, 2, 3)]}]}})
+ids = L("01020 01020 33020"); lay("thin", {"panoptic_val/1.png": png(np.dstack([ids, ids * 0, ids * 0]))})
+[data for name, data in tools_of("panoptic").make_sample([*opened("coco-panoptic", "thin").splits.values()], PROTOCOLS["coco-panoptic"], 0.07) if name.endswith("json")]
 crowded = json.loads(Path(make("sa-co-veval")).read_text()); crowded["annotations"][0]["iscrowd"] = 1; opened("sa-co-veval", write("crowd.json", crowded)).splits.keys()
 files(tools_of("phrases").make_sample([*opened("sa-co-veval", "crowd.json").splits.values()], PROTOCOLS["sa-co-veval"], 0.07))
 for protocol in ("sav", "mosev2", "mevis", "revos", "ref-youtube-vos", "long-rvos", "kitti-mots", "mots", "burst", "motchallenge-step", "ovis", "sa-co-silver", "bdd100k-drivable", "reasonseg"): print(protocol, demo(protocol))
