@@ -50,6 +50,8 @@ written("r/t/1.json", b'{"text": ["it"], "is_sentence": true, "imageHeight": 8, 
 written("r/a.jsonl", b'{"image": "1", "segmentation": {"size": [8, 9], "counts": [18, 5, 3, 5, 41]}}'); drawn(score("r/a.jsonl", "r/t", "reasonseg"))
 davis = scored("davis2017"); names = {row["sequence"]: [f"{k:05d}" for k in range(70)] for row in davis.tables["sequences"]}
 pictures("j0", [f"{name}/{frame}.jpg" for name in list(names)[:2] for frame in names[name]]); drawn(davis, "j0", budget=60_000); drawn(davis, budget=9_000)
+for scores, metric in ((davis, "J-Decay"), (davis, "J&F-Mean"), (tracks, "MOTSA")): say(metric, compared(scores, metric))
+said()
 """
 #: Of other families.
 _OTHERS = """
@@ -69,7 +71,7 @@ def write_pages(session: str = PICTURES + _OTHERS.lstrip()) -> str:
     """Return what a session says, in a folder of its own."""
     said = list[str]()
     space = {
-        "scored": _score, "score": segjudge.score, "frames": _list_frames, "pictures": _write_pictures, "drawn": _draw, "with_limits": _draw_limited,
+        "scored": _score, "score": segjudge.score, "compared": _compare, "frames": _list_frames, "pictures": _write_pictures, "drawn": _draw, "with_limits": _draw_limited,
         "written": _write, "film": _film, "say": lambda head, text: said.append(f"{head}\n{text}"),
         "said": lambda: ("\n".join(said), said.clear())[0],
     }  # fmt: skip
@@ -131,6 +133,15 @@ def _look(data: bytes) -> str:
     except zlib.error:
         with Image.open(io.BytesIO(data)) as image:
             return str(image.size)
+
+
+def _compare(scores: segjudge.Scores, metric: str) -> str:
+    """Say which sections compare a method with itself, or why none can."""
+    try:
+        page = segjudge.compare({"a": scores, "b": scores}, metric=metric).make_page(PageOptions("", 60_000))
+    except segjudge.UsageError as error:
+        return str(error)
+    return ", ".join(section.title for section in page.sections)
 
 
 def _draw_limited(limits: dict[str, int], scores: segjudge.Scores) -> str:
