@@ -314,6 +314,15 @@ def test_files_that_share_a_few_bytes_are_refused(overlap: int, tmp_path: Path) 
     assert "b.png: shares its bytes with another file of the zip" in refused(two_members(overlap), tmp_path)
 
 
+def test_of_files_that_share_the_length_of_a_name_the_checksum_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "z").write_bytes(two_members(len("a.png")))
+    files = open_files(str(tmp_path / "z"), LIMITS)
+    with pytest.raises(Flaw, match="its checksum is wrong"):
+        files.read("a.png")
+    assert files.read("b.png") == b"2" * 90
+    files.close()
+
+
 def test_files_beside_each_other_share_nothing(tmp_path: Path) -> None:
     assert opened(two_members(0), tmp_path) == {"a.png": b"1" * 200, "b.png": b"2" * 90}
 

@@ -170,6 +170,7 @@ def write_sessions(folder: Path) -> str:
     _play_faults(session)
     _play_settings(session)
     _play_certificates(session)
+    _play_pythons(session)
     _play_command(session)
     return "\n".join(session.lines)
 
@@ -364,6 +365,24 @@ def _play_certificates(session: _Session) -> None:
         with patch.object(ssl, "get_default_verify_paths", lambda paths=paths: paths):
             settings = environment._uv_settings({"timeout": " 9 ", "cert": " "}, {})
         session.lines.append(f"certificates in {paths[:2]}: {settings}\n")
+
+
+def _play_pythons(session: _Session) -> None:
+    """Look for a Python 3.9: in PATH, in the home's pyenv and in another one."""
+    failing = "#!/bin/sh\nexit 1\n"
+    kept = (session.folder / "programs/python3.9").read_text()
+    session.play("a Python 3.9 in PATH", environment._worker_python)
+    session.write("programs/python3.9", failing)
+    session.play("one that does not run", environment._worker_python)
+    for name in ("home/.pyenv/versions/3.9.7", "home/.pyenv/versions/3.11.2", "other/[pyenv]/versions/3.9.1"):
+        (session.folder / name / "bin").mkdir(parents=True)
+        session.write(f"{name}/bin/python", _PYTHON)
+    root = str(session.folder / "other/[pyenv]")
+    session.play("one of pyenv's", environment._worker_python, PYENV_ROOT=root)
+    session.write("home/.pyenv/versions/3.9.7/bin/python", "#!/bin/sh\necho /nowhere/python3.9\n")
+    session.play("one whose base is not there", environment._worker_python)
+    session.play("one of another pyenv's", environment._worker_python, PYENV_ROOT=root)
+    session.write("programs/python3.9", kept)
 
 
 def _play_command(session: _Session) -> None:
