@@ -173,7 +173,9 @@ _METHODS = {
         MINE["challenge_phase_splits"][0],
         *({**MINE["challenge_phase_splits"][0], "challenge_phase_id": 2, "dataset_split_id": number} for number in (1, 2)),
     ]),
+    "hidden splits alone": put(MINE, "challenge_phase_splits.0.visibility", 1),
 }  # fmt: skip
+_HIDDEN = TABLE.replace("(VAL,), seconds", '(PhaseSplit("val", "davis2017", LABELS, hidden=True),), seconds')
 
 
 def _list_methods() -> Iterator[str]:
@@ -187,6 +189,7 @@ def _list_methods() -> Iterator[str]:
         written(Path("mine"), {"text.html": HTML, "logo.png": FILES["logo.png"], "evaluation_script/phases.py": TABLE})
         for name, config in _METHODS.items():
             Path("mine/challenge_config.yaml").write_bytes(write_yaml(config))
+            Path("mine/evaluation_script/phases.py").write_text(_HIDDEN if "alone" in name else TABLE)
             yield name
             for folder in build.build(find_bundle("mine"), "out"):
                 Path(folder, "left").write_text("")
@@ -198,6 +201,8 @@ def _list_methods() -> Iterator[str]:
                         yield from (f"        {path.name}: {line}" for line in path.read_text().splitlines())
                 with tarfile.open(Path(folder, "ground_truth.tar.gz")) as archive:
                     yield from (f"        {member.name} {oct(member.mode)}" for member in archive)
+        both = write_yaml(_METHODS["two phases, and two splits"])
+        written(Path("mine"), {"challenge_config.yaml": both, "evaluation_script/phases.py": TABLE})
         yield "in the bundle's folder"
         yield from (f"    {os.path.relpath(folder)}" for folder in build.build(find_bundle("mine")))
         written(Path("other"), {"first/thesis.tex": "years"})
