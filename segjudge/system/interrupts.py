@@ -27,7 +27,6 @@ class Interrupted(KeyboardInterrupt):
     """Raised in the command when a signal arrives."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(number)
         self.number = number
 
 
