@@ -499,7 +499,7 @@ def test_a_stream_is_inflated_if_it_is_whole_and_of_the_length_that_is_said() ->
     ("data", "words"),
     [
         (b'{"a": 1, "b": {"c": 2}}', ""),
-        (b'{"a": 1, "b": 2, "a": 3}', "has the key a twice in one object. Write each key once"),
+        (b'{"b": 1, "a": 2, "a": 3}', "has the key a twice in one object. Write each key once"),
         (b'[{"a": 1}, {"a": 1, "a": 1}]', "has the key a twice in one object. Write each key once"),
         (b'["\xff"]', "is not UTF-8 text. Write the JSON in UTF-8"),
         (b"[" * 3000, "is nested too deeply. Write [1]"),

@@ -333,6 +333,8 @@ _SECOND: Config = {
 }
 _APPROVED = ServerState.after_push(CONFIG, source="a test", approved=True)
 _SECOND_APPROVED = ServerState.after_push(_SECOND, source="a test", approved=True, scoring={"first": "otherwise"})
+_SPLITS = put(CONFIG, "dataset_splits", [*CONFIG["dataset_splits"], {"id": 2, "name": "b", "codename": "b"}])
+_SPLITS_APPROVED = ServerState.after_push(_SPLITS, source="a test", approved=True)
 #: Updates: the state of the challenge, and what is pushed.
 _UPDATES: dict[str, tuple[ServerState, Config]] = {
     "the same": (_APPROVED, CONFIG),
@@ -375,6 +377,14 @@ _UPDATES: dict[str, tuple[ServerState, Config]] = {
             "leaderboard.0.schema.metadata",
             plain("{1: {sort_ascending: true}, score: {sort_ascending: false}}"),
         ),
+    ),
+    "another name of a split, before one whose codename is another's": (
+        _SPLITS_APPROVED,
+        _change(("dataset_splits.0.name", "Other"), ("dataset_splits.1.codename", "dev"), config=_SPLITS),
+    ),
+    "another name of a split, before one without a name and a codename": (
+        _SPLITS_APPROVED,
+        _change(("dataset_splits.0.name", "Other"), ("dataset_splits.1", {"id": 2}), config=_SPLITS),
     ),
     "another name of a split": (_APPROVED, put(CONFIG, "dataset_splits.0.name", "Other")),
     "other settings of a row": (
