@@ -243,7 +243,7 @@ def sessions_of_agents(tale: Tale) -> None:  # noqa: PLR0915 - a long day
     player.service.agent_ended()
     player.act(2)
     player.end()
-    for rows in (["0100007F:1F90 0 0A", "0100007F:1F90 0 01", "0000:1F90 0 01", "0100007F:1F91 0 01"], [], None):
+    for rows in (["0100007F:1F90 0 01", "0100007F:1F90 0 0A", "0000:1F90 0 01", "0100007F:1F91 0 01"], [], None):
         table = tale.folder / "tcp"
         if rows is None:
             table.unlink()

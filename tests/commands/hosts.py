@@ -94,6 +94,8 @@ new mine --protocol davis2017 --truth truth.zip
 new other --protocol davis2017 --truth lost.zip
 new other --protocol davis2107 --truth truth.zip
 new other
+new other --family mine --title Mine
+new other --demo --truth truth.zip
 :no kernel can be compiled
 build mine --no-kernel --out mine.zip
 build mine --kernel --out mine.zip
@@ -583,7 +585,8 @@ def play(commands: str, change: Callable[[str], str], names: dict[str, str]) -> 
 _ROOT = str(Path(__file__).resolve().parents[2])
 #: What other runs, machines and Pythons say otherwise, with what is shown instead.
 _OTHERWISE = {
-    r"\b[\d.,]+ (s|kB|MB)\b": r"N \1",
+    r"\b\d{1,3}\.\d\d s\b": "N s",
+    r"\b[\d.,]+ (kB|MB)\b": r"N \1",
     r"segjudge-[0-9a-z_]{8}\b": "segjudge-TEMPORARY",
     r"(\S-rehearsal-)[0-9a-f]{8}": r"\1ID",
     r"(?m)^ *[~^]+\n": "",
