@@ -32,6 +32,7 @@ from segjudge.code_upload import arena
 from segjudge.commands.shared import be_quiet
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.kernel import compiling
 from segjudge.platforms.codabench import trial as codabench_trial
 from segjudge.platforms.evalai import boards
@@ -96,6 +97,9 @@ new other --protocol davis2107 --truth truth.zip
 new other
 new other --family mine --title Mine
 new other --demo --truth truth.zip
+:mine names another Segjudge
+build mine --no-kernel --out mine.zip
+:mine names this Segjudge
 :no kernel can be compiled
 build mine --no-kernel --out mine.zip
 build mine --kernel --out mine.zip
@@ -462,6 +466,8 @@ class _World:
             "this Python is EvalAI's": lambda: self._patch(
                 interpreter, PINNED_PYTHON=interpreter.Interpreter.open(sys.executable).version
             ),
+            "mine names another Segjudge": lambda: _rename(VERSION, "0.0.1"),
+            "mine names this Segjudge": lambda: _rename("0.0.1", VERSION),
             "no kernel can be compiled": lambda: self._play_compiler(compiling.CompileError("no compiler")),
             "the kernel can be compiled": lambda: self._play_compiler(None),
             "Codabench's worker is played": lambda: (
@@ -538,6 +544,11 @@ def _read_page(path: Path) -> str:
 def _become(program: str, words: list[str], environment: dict[str, str]) -> NoReturn:
     print(program, *words, f"PYTHONPATH={environment['PYTHONPATH']}", len(environment) - len(os.environ))
     raise SystemExit(7)
+
+
+def _rename(before: str, after: str) -> None:
+    file = Path("mine/requirements.txt")
+    file.write_text(file.read_text().replace(before, after))
 
 
 def _add_comment() -> None:

@@ -23,9 +23,13 @@ def test_records_that_are_read_before_the_truth_score_the_same(tmp_path: Path, m
     monkeypatch.setattr(limits, "CHUNK_BYTES", 4000)
     monkeypatch.setattr(archive, "CHUNK_BYTES", 4000)
     paths[1].write_text(json.dumps(truth))
+    begun: list[object] = []
+    meanwhile = scores.Meanwhile
+    monkeypatch.setattr(scores, "Meanwhile", lambda read: (begun.append(read), meanwhile(read))[1])
     for sent in (found, found + strange, strange + found, found + broken + found, broken + found, []):
         paths[0].write_text(json.dumps(sent))
         answers: list[Any] = []
+        begun.clear()
         for jobs, large in ((1, 0), (2, 0), (2, 1 << 30)):
             monkeypatch.setattr(scores, "_LARGE", large)
             try:
@@ -33,6 +37,7 @@ def test_records_that_are_read_before_the_truth_score_the_same(tmp_path: Path, m
             except SubmissionError as error:
                 answers.append(str(error))
         assert answers[0] == answers[1] == answers[2]
+        assert len(begun) == 1, "with several jobs, where the truth is large"
 
 
 def test_a_truth_that_cannot_be_read_is_said_before_what_is_wrong_with_results(
