@@ -60,6 +60,7 @@ KINDS = 12
 WHOLE = re.compile(r"house/|/files/|golden")
 #: Tests with another number: fewer where a case takes seconds, all where it takes a thousandth and is a rule of its own.
 QUICK_CASES = {
+    "test_a_bad_submission_is_refused_with_a_sentence": 80,
     "test_a_boundary_is_what_lies_near_the_outside": 50,
     "test_a_box_is_four_numbers_near_its_image": 50,
     "test_a_broken_dataset_is_the_hosts_mistake": 50,
@@ -72,6 +73,8 @@ QUICK_CASES = {
     "test_a_header_holds_what_the_format_allows": 50,
     "test_a_header_that_lies_is_one_sentence": 30,
     "test_a_hostile_file_gets_a_sentence": 2,
+    "test_a_hostile_submission_gets_a_sentence": 80,
+    "test_a_hostile_submission_is_a_sentence": 80,
     "test_a_job_may_print_a_gigabyte": 1,
     "test_a_label_of_one_pixel_is_found_wherever_it_lies": 50,
     "test_a_large_submission_is_read_in_passes_with_the_same_bits": 2,
@@ -151,6 +154,7 @@ QUICK_CASES = {
     "test_what_is_no_whole_list_is_not_cut": 50,
     "test_what_is_shown_of_mistakes_is_what_was_noted": 40,
     "test_what_is_wrong_with_a_truth_is_said_to_the_host": 50,
+    "test_what_no_honest_tool_writes_is_a_sentence": 80,
     "test_whatever_evaluate_answers_is_taken_as_evalai_does": 2,
     "test_whatever_is_sent_costs_memory_and_cpu_in_proportion": 5,
     "test_where_a_list_stops_being_one_is_said": 50,

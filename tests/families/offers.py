@@ -112,7 +112,7 @@ ids = L("01020 01020 33020"); lay("thin", {"panoptic_val/1.png": png(np.dstack([
 [data for name, data in tools_of("panoptic").make_sample([*opened("coco-panoptic", "thin").splits.values()], PROTOCOLS["coco-panoptic"], 0.07) if name.endswith("json")]
 crowded = json.loads(Path(make("sa-co-veval")).read_text()); crowded["annotations"][0]["iscrowd"] = 1; opened("sa-co-veval", write("crowd.json", crowded)).splits.keys()
 files(tools_of("phrases").make_sample([*opened("sa-co-veval", "crowd.json").splits.values()], PROTOCOLS["sa-co-veval"], 0.07))
-for protocol in ("sav", "mosev2", "mevis", "revos", "ref-youtube-vos", "long-rvos", "kitti-mots", "mots", "burst", "motchallenge-step", "ovis", "sa-co-silver", "bdd100k-drivable", "reasonseg"): print(protocol, demo(protocol))
+for protocol in ("sav", "mosev2", "mevis", "revos", "ref-youtube-vos", "long-rvos", "kitti-mots", "mots", "burst", "motchallenge-step", "vipseg", "ovis", "sa-co-silver", "bdd100k-drivable", "reasonseg"): print(protocol, demo(protocol))
 printed()
 
 # A family that says nothing of its own

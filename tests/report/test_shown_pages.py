@@ -14,7 +14,7 @@ WHOLE = ("davis2017", "coco", "ovis", "coco-keypoints", "places2017", "vspw", "r
 #: Of the others so much is quick as has code of its own; methods are compared alike in all.
 OWN = {
     **dict.fromkeys(pages.FORMS, ("challenge", "report")), "cityscapes-instance": ("challenge",),
-    **dict.fromkeys(("davis2017-unsupervised", "mosev2", "youtube-vos", "long-rvos", "kitti-step"), ("report",)),
+    **dict.fromkeys(("davis2017-unsupervised", "mosev2", "youtube-vos", "long-rvos", "kitti-step", "vipseg"), ("report",)),
 }  # fmt: skip
 CASES = [
     *[pytest.param(name, pages.SHOWS, id=name, marks=[pytest.mark.long] * (name not in WHOLE)) for name in pages.FORMS],

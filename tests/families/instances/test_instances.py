@@ -259,7 +259,11 @@ BAD: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+#: What takes seconds.
+SLOW = ("gzip-bomb", "endless-record", "many-lists")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in SLOW)) for name in BAD])
 def test_a_bad_submission_is_refused_with_a_sentence(name: str, tmp_path: Path) -> None:
     data, words = BAD[name]
     with pytest.raises(SubmissionError, match=words):

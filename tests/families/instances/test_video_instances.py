@@ -257,7 +257,10 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (name in ("bad masks", "a million masks"))) for name in HOSTILE],
+)
 def test_a_hostile_submission_is_a_sentence(name: str, tmp_path: Path) -> None:
     data, expected = HOSTILE[name]
     known = instance_truth.read_document(json.dumps(truth([MASK] * FRAMES)).encode(), "truth")

@@ -401,6 +401,7 @@ def test_a_page_has_the_numbers_of_each_frame_in_thousandths() -> None:
     assert header["size"] == [1, 5]
     truth = header_of(view.truth_stream())
     assert (truth["frames"], truth["runs"] > 0) == (list("abcde"), True)
+    assert header_of(view.prediction_stream())["runs"] > 0
     assert header_of(view.truth_stream(bare=True))["runs"] == header_of(view.prediction_stream(bare=True))["runs"] == 0
 
 

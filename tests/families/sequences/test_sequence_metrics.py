@@ -43,6 +43,13 @@ def counts_of(*frames: tuple[int, ...]) -> Counts:
     return Counts(*np.array(frames).reshape(-1, 7).T)
 
 
+def test_spans_agree_in_frames_where_both_sides_have_a_pixel() -> None:
+    counts = counts_of(*((truth, sent, *[0] * 5) for truth, sent in ((1, 1), (1, 0), (0, 1), (3, 2), (0, 0))))
+    similarity = sequence_metrics._span_similarity
+    assert similarity(counts, np.array([0.5, 0.1, 0.1, 0.25, 1])) == {"tIoU-Mean": 2 / 4, "vIoU-Mean": 0.75 / 4}
+    assert similarity(counts.at(np.array([4])), np.ones(1)) == {"tIoU-Mean": 1, "vIoU-Mean": 1}
+
+
 def test_our_own_statistics_can_be_worked_out_by_hand() -> None:
     counts = counts_of((4, 2, 2, 4, 4, 2, 4), (6, 8, 4, 6, 4, 2, 0), (0, 3, 0, 0, 4, 0, 0), (0, 0, 0, 0, 0, 0, 0))
     precision, recall = 4 / 12, 4 / 10

@@ -355,6 +355,22 @@ def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(protocol: 
     assert sentence in sentence_of(make(), tmp_path, lambda path: score_units(path, truth, protocol))
 
 
+def test_what_is_wrong_with_a_submission_is_a_sentence(tmp_path: Path) -> None:
+    large = {"nested", "lists", "bomb", "long-line", "many-lines"}
+    for protocol, cases, truth in (
+        ("mots", HOSTILE_TEXTS, mots_truth(tmp_path)),
+        ("burst", HOSTILE_JSON, burst_truth(tmp_path)),
+    ):
+        for name in cases.keys() - large:
+            make, sentence = cases[name]
+            (tmp_path / "upload").write_bytes(make())
+            try:
+                said = str(score_units(tmp_path / "upload", truth, protocol) and "scored")
+            except SubmissionError as error:
+                said = str(error)
+            assert sentence in said, (protocol, name)
+
+
 def test_the_good_submission_of_the_hostile_ones_is_perfect(tmp_path: Path) -> None:
     (tmp_path / "upload").write_bytes(document())
     found = score_units(tmp_path / "upload", burst_truth(tmp_path), "burst")
