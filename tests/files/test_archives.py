@@ -22,6 +22,7 @@ from segjudge.evaluation_script.files.inflate import inflate_member, inflate_str
 from segjudge.evaluation_script.files.limits import (
     INSTANCE_LIMITS,
     PACK_AGAIN,
+    SEND_LESS,
     ArchiveLimits,
     MemberChecks,
     is_litter,
@@ -245,9 +246,15 @@ def test_the_limits_are_those_that_the_docs_name() -> None:
     ("limits", "name", "size", "packed", "words"),
     [
         ({"member_bytes": 10}, "a.png", 10, 10, None),
-        ({"member_bytes": 10}, "a.png", 11, 11, "has 11 bytes unpacked; 10 bytes is the limit"),
+        ({"member_bytes": 10}, "a.png", 11, 11, f"has 11 bytes unpacked; 10 bytes is the limit. {SEND_LESS}."),
         ({"member_bytes": 10, "json_bytes": 20}, "a.JSON", 20, 20, None),
-        ({"member_bytes": 30, "json_bytes": 20}, "a.json", 21, 21, "has 21 bytes unpacked; 20 bytes is the limit"),
+        (
+            {"member_bytes": 30, "json_bytes": 20},
+            "a.json",
+            21,
+            21,
+            f"has 21 bytes unpacked; 20 bytes is the limit. {LIMITS.smaller}.",
+        ),
         ({"ratio": 3, "ratio_from": 30}, "a.png", 31, 11, None),
         ({"ratio": 3, "ratio_from": 30}, "a.png", 30, 1, None),
         ({"ratio": 3, "ratio_from": 30}, "a.png", 33, 11, None),
