@@ -291,6 +291,17 @@ def _play_groups(text: _Text, folder: Path) -> None:
             text.note("pauses", pauses)
             pauses.clear()
     text.note("what is left", sorted(path.name for root in roots for path in root.iterdir()))
+    text.note("missing without a sandbox", bounds.missing_bounds(None))
+    for refused in (True, False):
+        for held in (True, False):
+            group: Any = SimpleNamespace(
+                holds_bound=lambda kind, held=held: held and kind == "pids", close=pauses.clear
+            )
+            with _patched(
+                (sandbox, "missing_limits", lambda _program: ["a limit"]), (sandbox, "are_processes_refused", lambda refused=refused: refused),
+                (bounds, "ResourceGroup", lambda group=group, **_asked: group),
+            ):  # fmt: skip
+                text.note(f"missing where processes are refused {refused}, held {held}", bounds.missing_bounds("bwrap"))
 
 
 # ── buckets ─────────────────────────────────────────────────────────────────
