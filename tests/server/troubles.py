@@ -505,6 +505,9 @@ def _play_files(lines: list[str], stage: Stage) -> None:
         queued = [message.body["submission_pk"] for message in services.store.find(StoredMessage)]
         kept = [each.name for each in services.store.find(StoredFile, StoredFile.kind == "submission_input_file")]
         lines.append(f"a product of what is {status}: {row.status} {bool(row.submission_input_file)} {queued} {kept}")
+    for name in ("n" * 201, "", "pod"):
+        hosting.start_scoring(services, {"submission": number, "submission_status": "RUNNING", "job_name": name})
+        lines.append(f"jobs: {[(job[:3], len(job)) for job in services.submissions.get(number).job_name]}")
 
 
 def _play_databases(lines: list[str], folder: Path) -> None:
