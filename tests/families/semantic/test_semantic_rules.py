@@ -17,7 +17,7 @@ from segjudge.evaluation_script.families.base.units import (
     UnitTruth,
 )
 from segjudge.evaluation_script.families.semantic import engine as semantic
-from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
+from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS, SemanticProtocol
 from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, Problems
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from tests.builders import png
@@ -156,3 +156,15 @@ def test_videos_are_folders_of_pictures_or_hold_a_folder_of_masks(tmp_path: Path
     (tmp_path / "val.txt").write_text("")
     with pytest.raises(HostError, match="has no frames of any video"):
         semantic.read_truth(str(tmp_path), "")
+
+
+def test_what_tells_ids_from_train_ids_is_said() -> None:
+    protocol = SEMANTIC_PROTOCOLS["cityscapes"]
+    truth = np.array([[7, 0]], np.uint8)
+    semantic.check_labels(np.array([[33, 255]], np.uint8), truth, protocol)
+    with pytest.raises(Flaw) as caught:
+        semantic.check_labels(np.array([[255, 255]], np.uint8), truth, protocol)
+    assert (caught.value.fault, caught.value.remedy) == (
+        "holds the label 255 where the truth is not void",
+        "Write labels from 0 to 33: 7 is road and 8 is sidewalk, not 0 and 1 as among train ids",
+    )
