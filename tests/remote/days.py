@@ -336,6 +336,11 @@ class _Client:
         raise AssertionError
 
 
+class _Refusing:
+    def __getattr__(self, name: str) -> Any:
+        raise ZeroDivisionError(name * 20)
+
+
 def _locked() -> Any:
     raise journal.JournalError("locked")
 
@@ -553,7 +558,7 @@ def a_day_with_a_queue_and_buckets_of_the_hosts_own(day: Day) -> None:
         day.at("8:04", day.stop)
         day.work(**terms)
         queue = services.OwnQueue(day.settings, monitoring.Log("pretty"), lambda: None)
-        message, forms = services.QueueMessage({}, "handle 5"), (aws, SimpleNamespace())
+        message, forms = services.QueueMessage({}, "handle 5"), (aws, _Refusing())
         for queue._sqs in forms:
             waits = iter((False, False, True))
             queue._send_heartbeats(message, SimpleNamespace(wait=lambda _, waits=waits: next(waits)))  # type: ignore[arg-type]
