@@ -261,6 +261,7 @@ def test_cases_are_dealt_evenly_and_always_alike() -> None:
 # ── rankings ────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("rule", "values", "ranks"),
     [

@@ -64,6 +64,7 @@ def test_the_last_line_counts_all_parts(texts: list[str], last: str, code: int, 
         assert f" Part {number} ═" in output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", [pytest.param(0, marks=pytest.mark.long), 2])
 def test_a_check_counts_as_one_test_and_is_shown_when_it_fails(code: int, tmp_path: Path, capfd: object) -> None:
     check = Check(

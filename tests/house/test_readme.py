@@ -18,6 +18,7 @@ from tests.builders import ROOT
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+@pytest.mark.long
 def test_the_first_screen_is_what_the_command_prints() -> None:
     block = re.search(r"    \$ \./run\.sh\n((?:    .*\n|\n)+)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert block

@@ -144,6 +144,7 @@ def test_the_page_steps_through_interactions(runs: dict[str, Path], tmp_path: Pa
         assert page.evaluate("document.documentElement.scrollWidth") == 320
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [

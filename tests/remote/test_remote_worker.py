@@ -443,6 +443,7 @@ def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal,
 # ── the end of a process ────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_killed_at_any_point_another_goes_on(server: Rehearsal, operator: Operator) -> None:
     numbers = [submitted(server) for _ in range(4)]
     for wait in (0.6, 0.9, 1.2, 1.5):

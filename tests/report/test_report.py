@@ -423,6 +423,7 @@ def test_only_the_truth_of_sequences_has_a_page_alone(tmp_path: Path, capsys: py
     assert "`show` draws" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_one_key_brings_the_worst_frame_of_the_worst_sequence_into_view(

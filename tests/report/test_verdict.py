@@ -40,6 +40,7 @@ def test_a_report_begins_with_a_verdict(truth: str, tmp_path: Path) -> None:
     assert text.index('class="verdict"') < text.index('id="summary"')
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("kinds", "sentence"),
     [

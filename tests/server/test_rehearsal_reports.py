@@ -99,6 +99,7 @@ def report(server: Rehearsal, reader: requests.Session, number: int) -> requests
 # ── who sees what ───────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_where_the_truth_is_public_its_team_sees_the_hosts_page(
     server: Rehearsal, people: dict[str, requests.Session]
 ) -> None:
@@ -115,6 +116,7 @@ def test_where_the_truth_is_public_its_team_sees_the_hosts_page(
         assert f'href="/submissions/{number}/report"' in people["host"].get(server.address + page, timeout=30).text
 
 
+@pytest.mark.long
 def test_another_team_is_refused_and_who_has_no_name_logs_in(
     server: Rehearsal, people: dict[str, requests.Session]
 ) -> None:
@@ -129,6 +131,7 @@ def test_another_team_is_refused_and_who_has_no_name_logs_in(
     assert report(server, people["host"], 10**6).status_code == 404
 
 
+@pytest.mark.long
 def test_where_the_truth_is_public_participants_open_the_reports_of_baselines_and_compare_them(
     server: Rehearsal, people: dict[str, requests.Session]
 ) -> None:
@@ -163,6 +166,7 @@ def test_where_the_truth_is_public_participants_open_the_reports_of_baselines_an
     assert report(server, people["borealis"], number).status_code == 403, "on no leaderboard"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("file", "phase"), [(SECRET, TEST), (COARSE, INSTANCES)])
 def test_where_the_truth_is_hidden_a_baseline_stays_its_teams(
     server: Rehearsal, people: dict[str, requests.Session], file: Path, phase: int
@@ -182,6 +186,7 @@ def mark(server: Rehearsal, number: int) -> None:
     assert server.call("PATCH", path, "host", json={"is_baseline": not is_baseline}).status_code == 200
 
 
+@pytest.mark.long
 def test_of_a_phase_with_a_hidden_split_the_team_sees_what_was_left_for_it(
     server: Rehearsal, people: dict[str, requests.Session]
 ) -> None:
@@ -231,6 +236,7 @@ def test_a_level_that_is_taken_back_holds_for_pages_that_are_there(
 # ── of which submissions there is none ──────────────────────────────────────
 
 
+@pytest.mark.long
 def test_a_submission_that_failed_has_none(server: Rehearsal, people: dict[str, requests.Session]) -> None:
     number = server.submit("aurora", b"no archive").json()["id"]
     assert server.settled(number)["status"] == "failed"
@@ -255,6 +261,7 @@ def code(config: Any) -> None:
         phase.update(environment_image="an/image")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "script", "file", "sentence"),
     [
@@ -312,6 +319,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_gets_a_sentence(server: Rehearsal, people: dict[str, requests.Session], name: str) -> None:
     number = server.submit("aurora", HOSTILE[name]).json()["id"]

@@ -65,6 +65,7 @@ def met(process: Any, look: Callable[[], Any]) -> bool:
     return False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_while_it_writes_it_leaves_the_file_of_before(

@@ -97,6 +97,7 @@ def submitted(output: str) -> str:
     return next(group for group in found.groups() if group)
 
 
+@pytest.mark.long
 def test_it_submits_polls_and_reads_result_and_leaderboard(aurora: Client) -> None:
     number = submitted(
         aurora("challenge", "1", "phase", "1", "submit", "--file", str(STRONG), "--public", answer="n\n")

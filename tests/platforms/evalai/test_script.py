@@ -88,6 +88,7 @@ def test_files_that_the_yaml_names_and_nobody_has_are_told_all_at_once(fork: Pat
     assert [problem.split(": ")[1] for problem in problems] == ["description", "image"]
 
 
+@pytest.mark.long
 def test_samples_score_and_one_that_does_not_is_reported(fork: Path) -> None:
     (fork / "examples/sequences-dev/broken.zip").write_bytes(b"PK\x03\x04")
     (problem,) = trial.try_samples(str(fork), build(str(fork)).path)
