@@ -60,6 +60,7 @@ def test_kinds_are_ranked_by_their_share(kinds: dict[str, float], sentence: str)
     assert rank_kinds(kinds) == sentence
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("costs", "sentence"),
     [
@@ -69,6 +70,8 @@ def test_kinds_are_ranked_by_their_share(kinds: dict[str, float], sentence: str)
         ([0.0, 0.0], ""),
         ([0.4], ""),
         ([0.4, 0.4], ""),
+        ([1.09, 1.0], ""),
+        ([1.1, 1.0], "1 of 2 frames costs 52 % of it."),
         ([], ""),
         ([-0.1, 0.2], "1 of 2 frames costs 100 % of it."),
     ],

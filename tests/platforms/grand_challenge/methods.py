@@ -204,7 +204,9 @@ def _list_methods() -> Iterator[str]:
         both = write_yaml(_METHODS["two phases, and two splits"])
         written(Path("mine"), {"challenge_config.yaml": both, "evaluation_script/phases.py": TABLE})
         yield "in the bundle's folder"
-        yield from (f"    {os.path.relpath(folder)}" for folder in build.build(find_bundle("mine")))
+        with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(printed):
+            main(["build", "mine", "--platform", "grand-challenge", "--quiet"])
+        yield from (f"    {line}" for line in printed.getvalue().splitlines())
         written(Path("other"), {"first/thesis.tex": "years"})
         written(Path("empty"), {"both/x": ""})
         os.remove("empty/both/x")
