@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -52,67 +51,163 @@ def pytest_unconfigure() -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-#: So many cases of a test are quick, spread over all, since the others walk the same path.
-CASES = 3
-#: Of what a hostile upload or a child that dies can do, each case is a kind of its own.
-KINDS = 12
-#: On this Python, since rules of the house, those of archives and official numbers are about all that their cases name.
-WHOLE = re.compile(r"house/|/files/|golden")
-#: Tests with another number: fewer where a case takes seconds.
+#: On this Python all cases of a test are quick but of those that take long together: of these so many, spread over all, since the
+#: others walk the same path.
 QUICK_CASES = {
+    "test_a_backslash_in_a_name_of_the_truth_is_a_letter_in_every_form": 3,
+    "test_a_broken_file_is_reported": 3,
+    "test_a_broken_rule_is_reported": 3,
+    "test_a_broken_truth_is_a_sentence_and_leaves_nothing": 3,
     "test_a_challenge_passes_the_step_that_it_names_next": 1,
+    "test_a_distractor_is_no_object_even_where_its_category_is_merged": 3,
     "test_a_family_of_ours_keeps_its_promises": 20,
+    "test_a_file_that_cannot_be_written_whole_stays_as_it_was": 3,
     "test_a_flood_of_words_fills_no_disk": 1,
     "test_a_generated_set_scores_by_each_of_its_protocols": 4,
+    "test_a_hostile_config_is_refused_at_once": 3,
     "test_a_job_may_print_a_gigabyte": 1,
     "test_a_large_submission_is_read_in_passes_with_the_same_bits": 2,
     "test_a_length_that_cannot_be_is_refused": 2,
+    "test_a_line_that_lies_costs_tries_and_no_byte": 3,
+    "test_a_line_that_lies_for_ever_is_left_with_one_error": 3,
     "test_a_long_text_is_read_as_a_short_one": 4,
+    "test_a_look_at_the_head_alone_is_answered": 3,
+    "test_a_mistake_is_found_and_told": 3,
+    "test_a_module_that_the_worker_cannot_import_is_reported": 3,
+    "test_a_name_from_a_file_makes_no_path": 3,
+    "test_a_name_in_another_unicode_form_is_the_same_name": 3,
+    "test_a_number_never_moves_within_a_revision": 3,
+    "test_a_packed_truth_reads_back_the_same": 3,
+    "test_a_part_reads_any_manifest_without_a_crash": 3,
+    "test_a_participant_reads_nothing_of_a_hidden_split": 3,
     "test_a_path_may_be_written_in_many_ways": 1,
+    "test_a_perfect_submission_scores_one": 3,
+    "test_a_phase_of_a_challenge_scores_them_guarded": 3,
+    "test_a_phase_scores_an_upload_of_the_published_form": 3,
     "test_a_program_runs_without_an_edit_where_that_is_asked_for": 1,
     "test_a_reader_that_goes_away_is_no_error": 2,
     "test_a_rehearsal_that_cannot_begin_says_why": 1,
+    "test_a_report_changes_no_score": 3,
+    "test_a_requirement_that_the_worker_cannot_take_is_reported": 3,
     "test_a_result_that_a_leaderboard_cannot_show_is_found_and_run_goes_on": 2,
+    "test_a_sample_is_as_good_as_its_masks_are_near": 3,
     "test_a_sample_method_finds_its_golden_numbers": 5,
+    "test_a_scorer_that_dies_is_an_incident": 3,
     "test_a_script_cannot_exhaust_the_machine": 2,
     "test_a_script_gets_no_environment_no_descriptor_and_no_folder_of_ours": 1,
     "test_a_script_that_takes_too_much_is_ended": 2,
     "test_a_session_on_the_frameworks_kind_of_root": 1,
     "test_a_split_may_be_called_what_yaml_reads_as_something_else": 2,
+    "test_a_splits_scores_are_for_those_whom_its_visibility_names": 3,
     "test_a_state_folder_that_cannot_be_one_is_said": 2,
+    "test_a_stray_file_is_reported": 3,
+    "test_a_subset_that_there_is_not_is_refused_in_every_family": 3,
     "test_a_table_that_is_wrong": 1,
+    "test_a_time_zone_in_one_date_alone_is_a_warning": 3,
     "test_a_truth_of_another_family_is_a_sentence": 2,
+    "test_a_truth_of_another_form_is_refused": 3,
+    "test_addresses_are_taken_as_django_takes_them": 3,
+    "test_an_agent_cannot_exhaust_the_machine": 3,
     "test_an_agents_log_fills_no_disk_and_its_end_is_kept": 1,
+    "test_an_empty_truth_is_told_to_a_host_and_not_to_a_participant": 3,
     "test_an_evaluate_that_cannot_be_loaded_ends_the_start": 1,
     "test_an_evaluate_that_never_answers_is_ended": 1,
     "test_an_executors_workers_give_the_same_scores": 2,
     "test_an_interpreter_that_does_not_run_is_said": 1,
+    "test_an_item_without_a_number_is_reported_and_never_kept": 3,
+    "test_an_update_may_not_take_the_codename_that_another_phase_still_has": 3,
+    "test_any_executor_gives_the_bits_of_one_process": 3,
+    "test_any_parameters_give_what_pycocotools_gives": 3,
+    "test_arrays_score_as_files_do": 3,
     "test_both_sides_end_with_the_arena": 1,
+    "test_children_end_with_whoever_shares_the_work": 3,
     "test_cocoeval_has_the_numbers_of_pycocotools_on_its_own_data": 1,
+    "test_cocoeval_has_the_verbs_and_numbers_of_pycocotools": 3,
+    "test_commands_print_and_write_what_was_noted": 3,
+    "test_compressed_results_score_to_the_same_bits": 3,
+    "test_counts_of_other_rules_or_strictness_are_not_merged": 3,
+    "test_curves_are_drawn_as_numpy_draws_them": 3,
+    "test_damaged_numbers_end_with_scores_or_in_a_sentence": 3,
     "test_davis_evaluation_returns_the_dictionary_of_davis2017": 1,
+    "test_every_answer_of_a_hosts_evaluate_has_a_sentence": 3,
     "test_every_byte_is_parsed_a_few_times_at_the_most": 5,
+    "test_every_form_of_results_is_the_same_submission": 3,
+    "test_every_object_has_the_metrics_of_its_protocol": 3,
+    "test_every_variant_is_accepted": 3,
+    "test_expressions_score_as_the_official_evaluator_and_the_safe_rule_say": 3,
+    "test_expressions_score_as_the_official_evaluator_says": 3,
     "test_faults_are_asked_for_in_words": 1,
+    "test_hostile_rounds_get_a_sentence_soon_and_in_little_memory": 3,
+    "test_hostile_submissions_get_a_sentence_soon_and_in_little_memory": 3,
     "test_in_the_arena": 1,
+    "test_instances_in_memory_score_as_files_do": 3,
+    "test_it_keeps_what_all_families_promise": 3,
     "test_it_opens_from_disk_and_fits": 1,
     "test_merged_parts_print_what_one_run_prints": 2,
     "test_modules_beside_and_in_the_repository_are_found": 1,
+    "test_no_message_is_lost_to_a_clock_that_jumps": 3,
+    "test_no_odd_value_is_a_defect": 3,
     "test_no_terminal_is_too_old": 1,
+    "test_nothing_is_loaded_that_is_not_needed": 3,
     "test_nothing_of_an_agent_outlives_its_evaluation": 1,
+    "test_nothing_of_it_is_left": 3,
+    "test_overlaps_are_those_of_pycocotools": 3,
+    "test_pages_have_the_masks_of_both_sides_and_what_is_wrong": 3,
+    "test_parts_of_images_have_the_same_bits": 3,
+    "test_problems_are_told_alike_by_any_number_of_processes": 3,
+    "test_published_truth_and_packed_truth_score_alike_by_command_and_in_python": 3,
+    "test_random_sets_have_the_bits_of_pycocotools": 3,
+    "test_records_are_read_as_python_reads_them": 3,
     "test_refusals_are_explained": 2,
+    "test_remedies_of_the_instance_track_never_speak_of_png_masks": 3,
+    "test_results_of_every_protocol_are_saved_and_have_tables": 3,
     "test_run_scores_a_foreign_bundles_solutions": 1,
     "test_samples_score_in_the_extracted_bundle_as_here": 1,
+    "test_scores_of_every_track_are_ranked": 3,
+    "test_scores_stay_whatever_happens_to_the_report": 3,
+    "test_scripts_that_the_worker_imports_have_no_errors": 3,
     "test_sequences_are_chosen_by_the_names_of_the_tables": 2,
+    "test_sequences_are_found_in_the_order_of_their_list": 3,
     "test_static_submissions_that_fail": 2,
+    "test_surplus_names_are_listed_in_order": 3,
+    "test_the_commands_of_a_page_run_on_its_example": 3,
+    "test_the_example_scores_as_the_page_says": 3,
+    "test_the_exit_code_is_the_commands": 3,
+    "test_the_family_keeps_its_promises": 3,
+    "test_the_form_is_read_from_the_first_name": 3,
+    "test_the_iou_of_tubes_is_that_of_all_their_pixels": 3,
+    "test_the_loops_of_its_users_run_unchanged": 3,
+    "test_the_order_of_annotators_and_of_records_changes_nothing": 3,
+    "test_the_report_says_what_costs_most": 3,
     "test_the_robots_regions_skeletons_and_lines": 5,
     "test_two_commands_lead_from_published_data_to_a_leaderboard": 2,
     "test_two_truths_give_the_same_bytes_where_the_split_is_hidden": 2,
+    "test_values_of_a_kind_that_nobody_expects_are_refused": 3,
+    "test_what_an_update_may_not_change_is_reported": 3,
+    "test_what_codabench_takes_and_is_harmful_is_a_warning": 3,
+    "test_what_does_not_fit_is_one_sentence": 3,
+    "test_what_evalai_takes_is_no_error": 3,
+    "test_what_failed_or_was_cancelled_uses_up_no_limit": 3,
     "test_what_is_missing_is_said_before_anything_is_touched": 2,
     "test_what_is_no_file_is_not_followed": 2,
+    "test_what_is_no_form_of_results_is_told_what_its_family_sends": 3,
     "test_what_is_shown_of_mistakes_is_what_was_noted": 40,
+    "test_what_is_written_scores_the_same_for_every_protocol": 3,
+    "test_what_is_wrong_is_an_exception_with_a_sentence": 3,
+    "test_what_mistakes_cost_never_moves_either": 3,
+    "test_what_scans_and_classes_cost_sums_to_the_loss": 3,
+    "test_what_the_demo_holds_can_be_missed": 3,
+    "test_what_the_server_takes_is_no_error": 3,
+    "test_what_the_worker_cannot_import_is_an_error": 3,
+    "test_what_the_yaml_hides_and_phases_py_shows_is_built_for_no_platform": 3,
     "test_whatever_evaluate_answers_is_taken_as_evalai_does": 2,
     "test_whatever_is_sent_costs_memory_and_cpu_in_proportion": 5,
+    "test_whatever_zlib_writes_is_read": 3,
+    "test_who_may_not_send_is_refused_before_the_body_is_read": 3,
     "test_without_a_sandbox_an_agent_that_takes_too_much_is_ended": 1,
 }
+#: On the worker's interpreter so many are, and more of what a hostile upload or a child that dies can do: each is a kind of its own.
+OLD_CASES, KINDS = 3, 12
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
@@ -125,9 +220,7 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
         tests.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
     for (path, name), cases in tests.items():
         quick = [] if path in elsewhere else [item for item in cases if not item.get_closest_marker("long")]
-        is_whole = WHOLE.search(cases[0].nodeid) or cases[0].get_closest_marker("whole")
-        whole = sys.version_info >= (3, 11) and is_whole
-        most = KINDS if path in hostile else len(cases) if whole else CASES
+        most = KINDS if path in hostile else len(cases) if sys.version_info >= (3, 11) else OLD_CASES
         quick = spread(quick, QUICK_CASES.get(name, most))
         for item in set(cases) - set(quick):
             item.add_marker(pytest.mark.long)

@@ -261,7 +261,6 @@ def test_cases_are_dealt_evenly_and_always_alike() -> None:
 # ── rankings ────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("rule", "values", "ranks"),
     [

@@ -156,7 +156,6 @@ def test_a_table_without_numbers_has_a_form_too(side: int) -> None:
     assert decode_unit(encoded({"tables": {"cells": ["<i8", 0, side]}})).tables["cells"].shape == (0, side)
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("header", "numbers", "words"),
     [

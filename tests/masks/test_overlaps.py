@@ -160,7 +160,6 @@ def test_halves_of_the_reach_are_rounded_to_even_numbers() -> None:
         assert reach_of(height, width, 0.02) == reach
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("seed", range(20))
 def test_a_boundary_is_what_lies_near_the_outside(seed: int) -> None:
     lot = np.random.default_rng(seed)

@@ -44,7 +44,6 @@ def test_a_mask_is_read() -> None:
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("colour", range(8))
 def test_a_header_holds_what_the_format_allows(colour: int) -> None:
     for depth in range(18):
@@ -75,7 +74,6 @@ def test_kinds_that_are_no_masks_are_named() -> None:
     assert flaw(header(3, 5, 8, 0, 0, 0, 0)) == "is 3×5 pixels but the frame is 5×3"
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("start", "words"),
     [
@@ -142,7 +140,6 @@ def test_a_mask_has_at_most_eight_bytes_a_pixel_and_a_megabyte() -> None:
         check_length((1 << 20) + 8 * 15 + 1, SIZE)
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("depth", "colour", "stride"), [(1, 0, 2), (2, 0, 3), (4, 3, 4), (8, 3, 6), (16, 0, 11), (8, 2, 16), (8, 6, 21)]
 )

@@ -101,7 +101,6 @@ def test_texts_are_read_as_they_are_defined(texts: list[str], more: int, charact
             assert isinstance(verdict(text, count), str)
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("characters", [7, 1 << 16])
 @pytest.mark.parametrize("beside", [0, 1, 3])
 @pytest.mark.parametrize("checks", BACKENDS)
@@ -163,7 +162,6 @@ def test_runs_that_fill_their_image_are_compressed(runs: list[int]) -> None:
     assert rle.compress_many([[12], runs], np.array([12, 12])) == [encoded([12]), encoded(runs)]
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("runs", "error"),
     [
@@ -182,7 +180,6 @@ def test_runs_that_do_not_fill_their_image_are_not_compressed(runs: list[Any], e
         rle.compress_many([[12], runs], np.array([12, 12]))
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
@@ -228,7 +225,6 @@ def test_what_is_no_mask_is_said(mask: Any) -> None:
         rle.flags(mask, (3, 4))
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("size", [[4, 3], [3], [3.0, 4], [3, 4, 1], (3, 4), "34", [True, 4]])
 def test_a_mask_has_the_size_of_its_frame(size: Any) -> None:
     with pytest.raises(Flaw, match=r"has the size .* but the frame is \[3, 4\] \(height, width\)"):
@@ -271,7 +267,6 @@ def test_outlines_are_allowed_by_the_bytes_of_their_file() -> None:
     assert [polygons.outline_limit(count) for count in (0, 1, 1000)] == [1 << 24, (1 << 24) + 4, (1 << 24) + 4000]
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("ring", [[], [0, 0, 5, 5], [0, 0, 5, 5, 9], [0, 0, 5, 5, 9, 9, 1], "012345", {"a": 1}])
 def test_a_ring_has_three_whole_corners(ring: Any) -> None:
     with pytest.raises(Flaw, match="without three corners"):
@@ -366,7 +361,6 @@ def test_a_problem_names_the_record_its_image_and_the_file(tmp_path: Path) -> No
         read(zipped({}), tmp_path)
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("box", "words"),
     [
@@ -399,7 +393,6 @@ def test_a_box_is_four_numbers_near_its_image(box: Any, words: str | None, tmp_p
         read([record], tmp_path, "coco-box")
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("change", "words"),
     [

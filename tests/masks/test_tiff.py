@@ -63,7 +63,6 @@ def test_pages_stand_below_each_other_and_bytes_may_be_swapped() -> None:
 PLAIN = bytes(24)
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("data", "words"),
     [

@@ -82,7 +82,6 @@ def judged(truth: str, prediction: str) -> tuple[str, str]:
     return named[0], named[1]
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("truth", "prediction", "kinds"),
     [

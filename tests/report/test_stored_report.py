@@ -64,7 +64,6 @@ def test_a_phase_that_shows_nothing_has_a_page_that_says_so() -> None:
     assert "J-Mean" not in text
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("key", "value"),
     [

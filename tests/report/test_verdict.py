@@ -40,7 +40,6 @@ def test_a_report_begins_with_a_verdict(truth: str, tmp_path: Path) -> None:
     assert text.index('class="verdict"') < text.index('id="summary"')
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("kinds", "sentence"),
     [
@@ -60,7 +59,6 @@ def test_kinds_are_ranked_by_their_share(kinds: dict[str, float], sentence: str)
     assert rank_kinds(kinds) == sentence
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("costs", "sentence"),
     [

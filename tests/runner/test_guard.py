@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import re
 import resource
@@ -434,6 +435,7 @@ def test_a_job_has_the_workers_descriptors_and_a_few_for_its_messages() -> None:
     def list_descriptors() -> list[str]:
         return os.listdir("/proc/self/fd")
 
+    gc.collect()  # what other tests left open would be closed meanwhile
     here = len(list_descriptors())
     more = run(lambda say: len(list_descriptors())) - here
     assert more == 3, "both ends of a pipe, and the worker's end of the socket"

@@ -74,7 +74,6 @@ def test_damaged_numbers_end_with_scores_or_in_a_sentence(protocol: str, tmp_pat
             assert len(str(error).splitlines()) == 1
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("protocol", [name for name in MASKS if name != "coco"])
 @pytest.mark.parametrize(
     "change",

@@ -55,7 +55,6 @@ def test_a_label_matches_a_cell_of_which_it_covers_more_than_half() -> None:
 STAYING, DIVIDED = [1, 0, 2, 0], [[2, 0, 1, 0], [3, 2, 2, 2], [4, 2, 2, 2]]
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("frames", "truth", "sent", "operations"),
     [
@@ -157,7 +156,6 @@ def late(frames: int) -> list[list[int]]:
     return [[1, 0, 1 + frames, 0], [5, 2 + frames, 5, 1], [6, 2 + frames, 5, 1]]
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("frames", "truth", "sent", "expected"),
     [
@@ -202,7 +200,6 @@ def family(*lengths: int) -> list[list[int]]:
     return tracks
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("truth", "sent", "expected"),
     [
@@ -228,7 +225,6 @@ MOTHER = [[1, 0, 1, 0], [2, 2, 3, 1], [3, 2, 3, 1]]
 FLAT = [[*row[:3], 0] for row in MOTHER]
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("frames", "sent", "expected"),
     [

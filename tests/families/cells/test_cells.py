@@ -101,7 +101,6 @@ def test_the_safe_rules_differ_where_the_script_has_a_defect_and_nowhere_else(ca
     assert values["OP_CTB"] == pytest.approx((expected["SEG"] + values["TRA"]) / 2, **EXACT)
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("case", "words"),
     [
@@ -244,7 +243,6 @@ def test_sequences_of_several_data_sets_are_named_by_both(tmp_path: Path) -> Non
     assert score_units(written(tmp_path / "sent", sent), read_truth(str(root)), "ctc")["OP_CTB"] == 1
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("change", "words"),
     [

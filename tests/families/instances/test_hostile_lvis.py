@@ -102,7 +102,6 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.whole
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("protocol", ["lvis", "lvis-boundary"])
 @pytest.mark.parametrize("name", HOSTILE)

@@ -65,7 +65,6 @@ def test_raw_parts_are_cut_between_records(size: int) -> None:
         assert len(raw) == 2 if size > 1000 else len(raw) > 5
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("data", [b"", b"{}", b"5", b"[{}", b'[{"a": 1}, {"a": 2}', b"x[]"])
 def test_what_is_no_whole_list_is_not_cut(data: bytes) -> None:
     assert submission._read_raw(parts(data, 4), lambda: True) == []
@@ -78,7 +77,6 @@ def test_a_record_of_more_than_two_chunks_is_not_cut(monkeypatch: pytest.MonkeyP
         assert bool(submission._read_raw(parts(data, 50), lambda: True)) == whole
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("size", [1, 5, 1 << 20])
 @pytest.mark.parametrize(
     ("text", "words"),

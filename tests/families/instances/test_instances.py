@@ -263,7 +263,6 @@ BAD: dict[str, tuple[Any, str]] = {
 SLOW = ("gzip-bomb", "endless-record", "many-lists")
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in SLOW)) for name in BAD])
 def test_a_bad_submission_is_refused_with_a_sentence(name: str, tmp_path: Path) -> None:
     data, words = BAD[name]
@@ -341,7 +340,6 @@ def test_two_caps_differ_where_an_image_has_many(tmp_path: Path) -> None:
     assert scores == {"places2017": 0.0, "places2017-official": ONE}
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -313,7 +313,6 @@ HOSTILE = {
 }  # fmt: skip
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_no_honest_tool_writes_is_a_sentence(name: str, tmp_path: Path) -> None:
     text, sentence = HOSTILE[name]

@@ -128,7 +128,6 @@ def test_without_a_list_images_are_numbered_and_the_host_is_told(tmp_path: Path,
     assert "b.png: instance 7 has the category 2, which is not in the list" in output
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -256,7 +256,6 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.whole
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(
     "name",
@@ -285,7 +284,6 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_is_wrong_with_a_truth_is_said_to_the_host(name: str) -> None:
     change, expected = CHANGES[name]

@@ -185,7 +185,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_no_map_of_the_image_is_a_sentence(name: str, tmp_path: Path) -> None:
     sent, words = REFUSED[name]

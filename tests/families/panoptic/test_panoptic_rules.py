@@ -85,7 +85,6 @@ def quality_of(maps: list[tuple[Any, Any]], *, boundary: bool = False) -> Any:
     return counts
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("seed", range(12))
 def test_segments_match_and_are_excused_as_the_official_rules_say(seed: int) -> None:
     ((real, sent),) = painted(seed, 1)

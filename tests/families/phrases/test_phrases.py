@@ -392,7 +392,6 @@ def small_truth(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_submission_gets_a_sentence(name: str, small_truth: str, tmp_path: Path) -> None:
     content, sentence = HOSTILE[name]

@@ -384,7 +384,6 @@ def test_a_split_is_chosen_and_answers_to_others_are_left(tmp_path: Path) -> Non
         assert split["testA"]["mIoU"] == 1.0
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -570,7 +569,6 @@ def small_truth(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_expressions(tmp_path_factory.mktemp("small") / "truth", {1: box(2, 2), 2: None})
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_submission_gets_a_sentence(name: str, small_truth: str, tmp_path: Path) -> None:
     content, sentence = HOSTILE[name]

@@ -226,7 +226,6 @@ def test_data_sets_are_folders_on_both_sides(tmp_path: Path) -> None:
         read_truth(str(tmp_path / "t"), "NC4K")
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("images", "words"),
     [

@@ -206,7 +206,6 @@ def test_splits_and_sequences_are_found(tmp_path: Path) -> None:
         read_truth(root, "12")
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("files", "words"),
     [

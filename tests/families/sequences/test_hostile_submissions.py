@@ -495,7 +495,6 @@ def memory_before() -> int:
 SLOW = {"bomb-overlapping", "gzip-bomb", "tar-gz-bomb", "many-homes", "json-many-keys"}
 
 
-@pytest.mark.whole
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in BAD])
 def test_a_bad_submission_is_refused_with_a_sentence(name: str, tmp_path: Path, memory_before: int) -> None:

@@ -53,7 +53,6 @@ def state(truth: str, prediction: str, **others: str) -> str:
     return found
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("truth", "prediction", "kind"),
     [
@@ -69,7 +68,6 @@ def test_the_state_of_a_lone_object(truth: str, prediction: str, kind: str) -> N
     assert state(truth, prediction) == kind
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("truth", "prediction", "other", "kind"),
     [
@@ -92,7 +90,6 @@ def test_void_is_no_object_to_be_on() -> None:
     assert state("##...", "...##", _7="...##") == "swap"
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("states", "visible", "kinds"),
     [
@@ -160,7 +157,6 @@ def defined_parts(masks: Any, radius: int, *, boundaries: bool) -> list[float]:
     return [parts[kind] for kind in SHARED]
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("radius", [0, 1, 2, 5, 9, 70])
 @pytest.mark.parametrize("boundaries", [True, False])
 def test_tracked_frames_are_shared_as_defined(radius: int, boundaries: bool) -> None:

@@ -239,7 +239,6 @@ def test_frames_without_a_mask_are_told() -> None:
     assert notes({"dog": masks}, pictures) == []
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize(
     ("content", "subset", "words"),
     [

@@ -18,7 +18,6 @@ from tests.families.unit_counts import close
 pytestmark = pytest.mark.usefixtures("without_kernel")
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 10, 11, 99, 256, 700])
 def test_decay_compares_the_first_and_the_last_of_four_parts(count: int) -> None:
     values = np.random.default_rng(count).random(count)

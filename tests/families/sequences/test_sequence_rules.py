@@ -117,7 +117,6 @@ def test_a_label_with_leading_zeros_is_a_name(label: str, number: bool) -> None:
     assert is_number(label) is number
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("label", ["", "100000", "1a", "-1", "+1", "1.0", "\u0661", "²", " 1"])
 def test_what_is_no_label_of_an_image_is_a_name(label: str) -> None:
     assert not is_number(label)
@@ -281,7 +280,6 @@ def test_run_lengths_of_a_sequence_are_believed_when_they_are_sound(
 # ── label images ────────────────────────────────────────────────────────────
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("label", [1, 24, 25, 200, 65_535])
 @pytest.mark.parametrize("place", [0, 5, -1])
 def test_a_label_of_one_pixel_is_found_wherever_it_lies(label: int, place: int) -> None:

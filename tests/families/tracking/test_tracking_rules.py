@@ -72,7 +72,6 @@ def hota_of(frames: list[ComparedFrame], alpha: float) -> list[float]:
     return [count, truths.sum() - count, sent.sum() - count, *shares, total]
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("seed", range(12))
 def test_hota_is_what_the_paper_says_at_each_alpha(seed: int) -> None:
     found = tracks_counting.count_hota(sampled(seed))
@@ -108,7 +107,6 @@ def clear_of(frames: list[ComparedFrame]) -> list[float]:
     return [matched, objects - matched, sent - matched, switches, total, identical]
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("seed", range(40))
 def test_clear_and_identity_are_what_the_papers_say(seed: int) -> None:
     frames = [
