@@ -61,6 +61,17 @@ def files(case: str, folder: Path) -> tuple[Path, Path]:
 
 
 @needs_shared
+@pytest.mark.parametrize(
+    ("annotation", "area"),
+    [
+        ({"areas": [4, None, 0, 8]}, 6.0), ({"areas": [None, 0]}, 0.0), ({"areas": []}, 0.0), ({"areas": None}, 0.0),
+        ({}, 3.0),
+    ],
+)  # fmt: skip
+def test_the_area_of_a_video_is_the_mean_of_what_is_written(annotation: Any, area: float) -> None:
+    assert instance_truth._area_of_video(annotation, 3.0) == area
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(("case", "evaluator"), cases())
 def test_each_number_of_the_official_evaluators(

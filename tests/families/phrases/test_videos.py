@@ -413,6 +413,7 @@ BELIEVED = {"areas": [36, 0, 36], "bboxes": [[0, 0, 6, 6], None, [0, 0, 6, 6]]}
         (changed(**{**BELIEVED, "bboxes": [["0", 0], None, None]}), "bboxes that are not"),
         (changed(**BELIEVED, video_id=9), "is of a video that the truth lacks, where"),
         (changed(**BELIEVED, category_id=10**400), "is of a video that the truth lacks, where"),
+        (changed(**BELIEVED, category_id=1 << 53), "is of a video that the truth lacks, where"),
     ],
 )
 def test_the_official_rules_refuse_what_would_stop_the_script(
