@@ -60,7 +60,6 @@ def files(case: str, folder: Path) -> tuple[Path, Path]:
     return DATA / "ordinary.json", folder / "truth.json"
 
 
-@needs_shared
 @pytest.mark.parametrize(
     ("annotation", "area"),
     [
@@ -72,6 +71,7 @@ def test_the_area_of_a_video_is_the_mean_of_what_is_written(annotation: Any, are
     assert instance_truth._area_of_video(annotation, 3.0) == area
 
 
+@needs_shared
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(("case", "evaluator"), cases())
 def test_each_number_of_the_official_evaluators(
