@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError, quantity
 from segjudge.masks import DEMO_SEED
@@ -126,6 +126,7 @@ def _run(args: argparse.Namespace) -> int:
     import traceback
 
     from segjudge.interactive.remote_session import NoServerError, UnknownSessionError
+    from segjudge.interactive.reports import TEMPORARY
     from segjudge.interactive.runs import ModelError, run
 
     model = _load_model(args.model)
@@ -138,7 +139,7 @@ def _run(args: argparse.Namespace) -> int:
             raise HostError(str(error)) from None
         except ModelError as error:
             if error.is_first:  # an empty report, with which nothing can be resumed
-                (session.report_save_dir / f"{session.report_name}.tmp.csv").unlink(missing_ok=True)
+                (session.report_save_dir / f"{session.report_name}{TEMPORARY}").unlink(missing_ok=True)
             traceback.print_exception(error.__cause__)
             fault = f"failed at {error.interaction} ({type(error.__cause__).__name__}: {error.__cause__})"
             remedy = "Fix it, and run it again" if error.is_first else "Fix it, and go on from here with --resume"
@@ -158,14 +159,11 @@ def _plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         show_as_python = warnings.showwarning
 
-        def show(
-            message: Warning | str, category: type[Warning], filename: str, lineno: int,
-            file: TextIO | None = None, line: str | None = None,
-        ) -> None:  # fmt: skip
+        def show(message: Warning | str, category: type[Warning], filename: str, *line: Any, **options: Any) -> None:
             if filename.startswith(ours):
                 say(f"warning: {message}")
             else:
-                show_as_python(message, category, filename, lineno, file, line)
+                show_as_python(message, category, filename, *line, **options)
 
         warnings.showwarning = show
         yield

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from segjudge.analysis import METHODS
 from segjudge.evaluation_script.families import PROTOCOLS
@@ -21,6 +20,7 @@ from .shared import (
     InputPath,
     add_jobs_option,
     add_page_options,
+    choose_stream,
     look,
     mention,
     names,
@@ -69,7 +69,7 @@ def _compare(args: argparse.Namespace) -> int:
     methods = saved or {name: score_openly(replace(request, results=path)) for name, path in paths.items()}
     comparison = compare(methods, metric=metric, split=args.split or "")
     page = comparison.make_page(make_page_options(args.images, args.budget)) if args.out else None
-    stream = _stream_beside(args.json, args.markdown, args.table)
+    stream = choose_stream(args.json, args.markdown, args.table)
     print(comparison.text(look(stream)), file=stream)
     if args.kinds:
         print(comparison.kinds_text(look(stream)), file=stream)
@@ -165,7 +165,7 @@ def _rank(args: argparse.Namespace) -> int:
     )
     for note in ranking.notes:
         say(note)
-    stream = _stream_beside(args.json)
+    stream = choose_stream(args.json)
     print(ranking.text(look(stream)), file=stream)
     if args.plots:
         from segjudge.analysis.plots import write_plots
@@ -176,11 +176,6 @@ def _rank(args: argparse.Namespace) -> int:
         write_page(ranking.make_page(), args.out)
     _write_document(ranking.document(), args.json)
     return DONE
-
-
-def _stream_beside(*paths: str | None) -> TextIO:
-    """Where people read: stderr, where stdout is for what a program reads."""
-    return sys.stderr if "-" in paths else sys.stdout
 
 
 def _write_document(document: dict[str, Any], path: str | None) -> None:

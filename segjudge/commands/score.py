@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import re
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +23,7 @@ from .shared import (
     ProgressBar,
     add_jobs_option,
     add_truth_options,
+    choose_stream,
     look,
     mention,
     names,
@@ -300,7 +300,7 @@ def _show(
     for report in reports:
         if report.split in output.hidden:
             say(f"{report.split} is hidden from participants, and left out of {output.results_yaml}")
-    stream = sys.stderr if output.json == "-" else sys.stdout
+    stream = choose_stream(output.json)
     shown_on = look(stream)
     for report in reports:
         mention(f"Protocol {report.protocol.name}: {report.protocol.about}")

@@ -86,6 +86,11 @@ def _has_colour(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def choose_stream(*paths: str | None) -> TextIO:
+    """Where people read: stderr, where stdout is for what a program reads."""
+    return sys.stderr if "-" in paths else sys.stdout
+
+
 def look(stream: TextIO | None = None) -> Look:
     """How text is shown on a stream (default: stdout): as wide as a terminal, and as coloured."""
     import shutil

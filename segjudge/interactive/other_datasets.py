@@ -55,8 +55,11 @@ class MaskDataset:
         if self._packed is not None and subset not in self._packed:
             raise SessionInputError(f"{self._path}: has no split {subset!r}, only {sorted(self._packed)}")
         if subset not in self._subsets:  # every session asks, and a published layout is read completely
-            published = self._packed or open_sequences(TruthSource(self._path, self._layout, subset)).splits
-            truth = published[subset] if self._packed else next(iter(published.values()))
+            if self._packed is not None:
+                truth = self._packed[subset]
+            else:
+                published = open_sequences(TruthSource(self._path, self._layout, subset))
+                truth = next(iter(published.splits.values()))
             by_name = {sequence.name: sequence for sequence in truth.sequences}
             self._sequences.update(by_name)
             self._subsets[subset] = list(by_name)

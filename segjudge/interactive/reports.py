@@ -254,6 +254,8 @@ def _check_values(jaccard: Sequence[float], contour: Sequence[float], indices: l
 
 
 _STATE = ".state.json"
+#: How the name of a report ends while its session runs.
+TEMPORARY = ".tmp.csv"
 
 
 class ReportFiles:
@@ -271,7 +273,7 @@ class ReportFiles:
     @property
     def temporary(self) -> Path:
         """The report while the session runs."""
-        return self.folder / f"{self.name}.tmp.csv"
+        return self.folder / f"{self.name}{TEMPORARY}"
 
     @property
     def _state(self) -> Path:

@@ -29,7 +29,7 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.system import files
 
 from .dataset import InteractiveDataset, SessionInputError, load_first_scribbles, shape_of
-from .reports import ReportFiles, Summary, read_report
+from .reports import TEMPORARY, ReportFiles, Summary, read_report
 from .session import MOST_INTERACTIONS, LocalConnector, Session, SessionTerms
 from .wire_format import MaskSubmission, ScribblesAnswer, are_equal
 
@@ -202,7 +202,7 @@ class SessionHost:
         if (session.folder / _SUMMARY).exists():
             # A temporary report remains where the end was interrupted.
             paths = session.folder.glob("result_*.csv")
-            return _means_of(read_report(max(paths, key=lambda path: not path.name.endswith(".tmp.csv"))))
+            return _means_of(read_report(max(paths, key=lambda path: not path.name.endswith(TEMPORARY))))
         return _means_of(session.report())
 
     def _open_session(self, name: str, user: str) -> HostedSession:

@@ -250,21 +250,21 @@ _CONFIG: Config = {
 # ── the bundles ─────────────────────────────────────────────────────────────
 
 
-def write_config(name: str, config: Config) -> None:
+def _write_config(name: str, config: Config) -> None:
     """Write the YAML as a host does."""
     text = yaml.safe_dump(yaml.safe_load(write_yaml(config)), sort_keys=False)
     Path(name, "challenge_config.yaml").write_text(text, encoding="utf-8")
 
 
 def add_sponsors() -> None:
-    write_config("own", put(_CONFIG, "sponsors", [_SPONSOR]))
+    _write_config("own", put(_CONFIG, "sponsors", [_SPONSOR]))
 
 
 def change_leaderboard() -> None:
-    write_config("own", put(_CONFIG, "leaderboard.0.id", 2))
+    _write_config("own", put(_CONFIG, "leaderboard.0.id", 2))
 
 
-def write_bundles(folder: Path) -> None:
+def _write_bundles(folder: Path) -> None:
     """Write the bundles of other scorers, and a truth for those of Segjudge."""
     configs = {
         **dict.fromkeys(("own", "failing", "unshown", "mixed", "empty"), _CONFIG),
@@ -283,7 +283,7 @@ def write_bundles(folder: Path) -> None:
         samples |= {"examples/closed/one.txt": b"0.5"} if name == "own" else {}
         samples |= {"examples/first/best.txt": b"0.9", "examples/first/last.txt": b"0.4"} if name == "mixed" else {}
         written(folder / name, {**texts, **scripts, **samples})
-        write_config(name, config)
+        _write_config(name, config)
     (folder / "damaged").mkdir()
     written(folder / "damaged", {"competition.yaml": "version: 2\ntitle: x\n"})
     (folder / "files").mkdir()
@@ -522,10 +522,7 @@ class _World:
         self._patch(bounds, missing_bounds=lambda _: ["CPU is free."])
 
     def _start_codabench(self) -> None:
-        self._codabench = self._stack.enter_context(codabench_server())
-        self._codabench.looks = 0
-        os.environ.update(CODABENCH_HOST=self._codabench.address, CODABENCH_TOKEN=TOKEN)
-        self.names[self._codabench.address] = "CODABENCH"
+        self._codabench = start_codabench(self._stack, self.names)
 
 
 def _make_checkout() -> None:
@@ -564,18 +561,27 @@ def _refuse_to_save(*_: object) -> None:
 
 
 @contextlib.contextmanager
-def own_environment(home: Path) -> Iterator[None]:
-    """Leave out what the user's environment and home say of servers, and put it back."""
-    before = dict(os.environ)
+def new_host() -> Iterator[Path]:
+    """Work in a new folder with the bundles, without what the user's environment and home say of servers."""
     private = ("PYTHONPATH", "EVALAI_", "GITHUB_", "CODABENCH_", "XDG_", "SEGJUDGE_BUNDLE", "FORCE_COLOR")
-    for name in [name for name in before if name.startswith(private)]:
-        del os.environ[name]
-    os.environ.update(HOME=str(home), COLUMNS="100")
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    with (
+        tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder),
+        tempfile.TemporaryDirectory(prefix="segjudge-") as home, patch.dict(os.environ),
+    ):  # fmt: skip
+        for name in [name for name in os.environ if name.startswith(private)]:
+            del os.environ[name]
+        os.environ.update(HOME=home, COLUMNS="100")
+        _write_bundles(Path(folder))
+        yield Path(folder)
+
+
+def start_codabench(stack: contextlib.ExitStack, names: dict[str, str]) -> CodabenchServer:
+    """Start Codabench until the stack ends, and have commands find it; `names` says what is shown instead of its address."""
+    server = stack.enter_context(codabench_server())
+    server.looks = 0
+    os.environ.update(CODABENCH_HOST=server.address, CODABENCH_TOKEN=TOKEN)
+    names[server.address] = "CODABENCH"
+    return server
 
 
 def play(commands: str, change: Callable[[str], str], names: dict[str, str]) -> str:
@@ -625,11 +631,7 @@ def _settle(text: str) -> str:
 def write_hosts() -> str:
     """Run the commands in a new folder; return all that they print and write."""
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="segjudge-")))
-        stack.enter_context(contextlib.chdir(folder))
-        home = stack.enter_context(tempfile.TemporaryDirectory(prefix="segjudge-"))
-        stack.enter_context(own_environment(Path(home)))
-        write_bundles(folder)
+        stack.enter_context(new_host())
         world = _World(stack)
         return play(COMMANDS, world.change, world.names)
 

@@ -12,14 +12,12 @@ import contextlib
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.codabench_server import TOKEN, codabench_server
 from tests.rehearsals import Rehearsal
 
-from .hosts import add_sponsors, change_leaderboard, own_environment, play, write_bundles
+from .hosts import add_sponsors, change_leaderboard, new_host, play, start_codabench
 
 FILE = Path(__file__).resolve().parents[1] / "golden/hosts_transcript.txt"
 #: What is typed, one after the other, in one folder; a line that begins with a colon says what happens between.
@@ -78,15 +76,16 @@ class _World:
 
     def change(self, event: str) -> str:
         """Have something happen; return what was said of it."""
-        actions: dict[str, Callable[[], str | None]] = {
+        actions: dict[str, Callable[[], object]] = {
             "EvalAI runs": self._start_evalai,
             "the YAML of own has sponsors": add_sponsors,
             "the YAML of own has another leaderboard": change_leaderboard,
             "the token is another": lambda: os.environ.update(EVALAI_TOKEN="0" * 40),
             "EvalAI has stopped": self.close,
-            "Codabench runs": self._start_codabench,
+            "Codabench runs": lambda: start_codabench(self._stack, self.names),
         }
-        return actions[event]() or ""
+        said = actions[event]()
+        return said if isinstance(said, str) else ""
 
     def _start_evalai(self) -> str:
         options = ("--requests-per-minute", "10000", "--workers", "1", "--seed-demo")
@@ -101,12 +100,6 @@ class _World:
             server.settled(number)
         return server.said
 
-    def _start_codabench(self) -> None:
-        server = self._stack.enter_context(codabench_server())
-        server.looks = 0
-        os.environ.update(CODABENCH_HOST=server.address, CODABENCH_TOKEN=TOKEN)
-        self.names[server.address] = "CODABENCH"
-
     def close(self) -> None:
         if self._evalai is not None:
             self._evalai.stop()
@@ -116,11 +109,7 @@ class _World:
 def write_transcript() -> str:
     """Run the commands in a new folder; return all that they print and write."""
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="segjudge-")))
-        stack.enter_context(contextlib.chdir(folder))
-        home = stack.enter_context(tempfile.TemporaryDirectory(prefix="segjudge-"))
-        stack.enter_context(own_environment(Path(home)))
-        write_bundles(folder)
+        folder = stack.enter_context(new_host())
         world = stack.enter_context(contextlib.closing(_World(folder, stack)))
         return re.sub(r"(?m)^There is no sandbox here.*\n", "", play(COMMANDS, world.change, world.names))
 

@@ -184,13 +184,14 @@ QUOTAS: Any = [
 ]
 
 
-def test_the_least_quota_of_all_groups_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for files, quota in QUOTAS:
+@pytest.mark.parametrize(("files", "quota"), QUOTAS)
+def test_the_least_quota_of_all_groups_counts(
+    files: dict[str, str], quota: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(path: str, **_how: str) -> io.StringIO:
+        if path not in files:
+            raise FileNotFoundError(path)
+        return io.StringIO(files[path])
 
-        def read(path: str, files: Any = files, **_how: str) -> io.StringIO:
-            if path not in files:
-                raise FileNotFoundError(path)
-            return io.StringIO(files[path])
-
-        monkeypatch.setattr(parallel, "open", read, raising=False)
-        assert parallel._quota() == quota, files
+    monkeypatch.setattr(parallel, "open", read, raising=False)
+    assert parallel._quota() == quota

@@ -262,13 +262,13 @@ TITLES = {
 }  # fmt: skip
 
 
-def test_every_title_becomes_one_that_evalai_takes() -> None:
-    for title, expected in TITLES.items():
-        short = _evalai_title(_plain_title(title) or "Challenge")
-        assert re.fullmatch(r"[-a-zA-Z0-9_]+", short.split(" ")[0]), short
-        assert len(short) <= 100
-        assert _evalai_title(short) == short
-        assert short == expected
+@pytest.mark.parametrize(("title", "expected"), TITLES.items())
+def test_every_title_becomes_one_that_evalai_takes(title: str, expected: str) -> None:
+    short = _evalai_title(_plain_title(title) or "Challenge")
+    assert re.fullmatch(r"[-a-zA-Z0-9_]+", short.split(" ")[0]), short
+    assert len(short) <= 100
+    assert _evalai_title(short) == short
+    assert short == expected
 
 
 @pytest.mark.parametrize("folder", ["-x", "挑战", "a.b", "it's", "two\nlines", "x" * 240])

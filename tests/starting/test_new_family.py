@@ -122,12 +122,12 @@ def test_a_name_that_no_module_has_is_a_sentence(name: str, tmp_path: Path, caps
     assert not (tmp_path / "plugin").exists()
 
 
-def test_a_name_that_is_taken_is_a_sentence(tmp_path: Path, capsys: Any) -> None:
-    for name in (*FOLDERS, "base", "plugins", "uploads", "unit", "family", "coco", "lvos"):
-        assert main(["new", str(tmp_path / "plugin"), "--family", name]) == 2
-        expected = f"--family {name}: is the name of something else in Segjudge or a plug-in; choose another"
-        assert expected in capsys.readouterr().err
-        assert not (tmp_path / "plugin").exists()
+@pytest.mark.parametrize("name", [*FOLDERS, "base", "plugins", "uploads", "unit", "family", "coco", "lvos"])
+def test_a_name_that_is_taken_is_a_sentence(name: str, tmp_path: Path, capsys: Any) -> None:
+    assert main(["new", str(tmp_path / "plugin"), "--family", name]) == 2
+    expected = f"--family {name}: is the name of something else in Segjudge or a plug-in; choose another"
+    assert expected in capsys.readouterr().err
+    assert not (tmp_path / "plugin").exists()
 
 
 def test_the_name_of_a_plug_in_is_taken_even_where_that_lacks_its_package(tmp_path: Path) -> None:

@@ -464,7 +464,7 @@ def _parse_date(text: str) -> datetime.datetime | None:
 
 def _time_zone(text: str | None) -> datetime.tzinfo | None:
     if text is None:
-        return None  # nor has what is in UTC
+        return None  # also of Z: `as_datetime` takes what has none as UTC
     minutes = 60 * int(text[1:3]) + (int(text[-2:]) if len(text) > 3 else 0)
     return datetime.timezone(datetime.timedelta(minutes=-minutes if text[0] == "-" else minutes))
 
