@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from PIL import Image
 
 from segjudge.masks import DEMO_SEED
+from segjudge.masks.demo import scene
 from segjudge.starting.demo import make
 from tests.builders import ROOT
 from tests.demo_challenge import CODENAMES, SAMPLES
@@ -55,3 +57,9 @@ def test_another_seed_makes_other_data(tmp_path: Path) -> None:
     make(str(tmp_path), DEMO_SEED + 1)
     name = "examples/sequences-dev/strong.zip"
     assert content(tmp_path / name) != content(ROOT / name)
+
+
+def test_pictures_of_a_scene_are_the_same_everywhere() -> None:
+    video = scene("sheet", DEMO_SEED, objects=3, frames=6, hard=True)
+
+    assert [zlib.crc32(video.picture(frame).tobytes()) for frame in (0, 5)] == [115630377, 128770512]
