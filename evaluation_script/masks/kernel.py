@@ -47,14 +47,13 @@ class Kernel:
 
     def compare(self, pairs: List[Tuple[Stack, Stack]], disk: Tuple[Tuple[int, int, int], ...]) -> Optional[Array]:
         """Return the seven counts of pairs of masks over the same frames: (pairs, 7, frames)."""
-        if not pairs:
-            return np.zeros((0, 7, 0), np.int64)
         stacks = {id(stack): stack for pair in pairs for stack in pair}
+        shapes = {(len(stack.words), stack.size) for stack in stacks.values()}
+        if len(shapes) != 1:
+            return None
+        ((frames, size),) = shapes
         index = {key: number for number, key in enumerate(stacks)}
         masks = [np.ascontiguousarray(stack.words, np.uint64) for stack in stacks.values()]
-        frames, size = len(masks[0]), pairs[0][0].size
-        if any(len(words) != frames for words in masks) or any(stack.size != size for stack in stacks.values()):
-            return None
         windows = np.array([(mask.top, mask.column, *mask.words.shape[1:]) for mask in stacks.values()], np.int64)
         indices = np.array([(index[id(truth)], index[id(prediction)]) for truth, prediction in pairs], np.int64)
         counts = np.zeros((len(pairs), 7, frames), np.int64)

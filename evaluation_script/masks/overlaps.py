@@ -46,11 +46,11 @@ def count_shared_pixels(first_mask: str, second_mask: str) -> int:
     background, covered, first_pairs = decode([first_mask, second_mask])
     second = int(first_pairs[1])
     ends = _borders(background[:second], covered[:second])
-    borders = np.append(0, _borders(background[second:], covered[second:]))
+    borders = _borders(background[second:], covered[second:])
     before = np.append(0, np.cumsum(covered[second:])).repeat(2)
     # Pixels of the second mask before each border of the first: those of whole runs, and a part of that it lies in.
-    runs = np.maximum(np.searchsorted(borders, ends, side="left") - 1, 0)
-    totals = before[runs] + np.where(runs % 2 == 1, ends - borders[runs], 0)
+    runs = np.searchsorted(borders, ends, side="left")
+    totals = before[runs] + np.where(runs % 2 == 1, ends - borders[runs - 1], 0)
     return int(totals[1::2].sum() - totals[0::2].sum())
 
 

@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, List
 
 import pytest
 
@@ -468,6 +468,57 @@ def test_a_zip_that_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path) -> N
     ]
 
 
+def test_a_zip_without_files_is_one(tmp_path: Path) -> None:
+    assert opened(zipped({}), tmp_path) == {}
+
+
+def test_what_changed_since_it_was_opened_is_said_where_it_is_read(tmp_path: Path) -> None:
+    """Nobody should read half a file, nor more than is allowed."""
+
+    def said(name: str, data: bytes, changed: Any, limits: ArchiveLimits = LIMITS) -> List[str]:
+        path = tmp_path / name
+        path.write_bytes(data)
+        files = open_files(str(path.parent if name.endswith(".png") else path), limits)
+        path.write_bytes(changed) if changed is not None else path.unlink()
+        texts = []
+        for read in (files.read, lambda member: b"".join(files.read_chunks(member))):
+            (member,) = files.sizes
+            try:
+                texts.append(str(read(member)))
+            except Flaw as flaw:
+                texts.append(str(flaw.at(member)))
+        files.close()
+        return texts
+
+    gone = "a.png: cannot be read (No such file or directory). Check it and its permissions."
+    (tmp_path / "f").mkdir()
+    assert said("f/a.png", b"abc", None) == [gone] * 2
+    assert said("f/a.png", b"abc", b"abcdef") == ["b'abcd'"] * 2, "one byte more tells it"
+    tar, json = tarred({"a.png": b"abc"}), f"{archive.JSON_NAME}: is JSON of"
+    assert (
+        said("t", tar, tar[:514])
+        == said("t", tar, tar[:512])
+        == [f"a.png: is cut off: the tar ends inside it. {PACK_AGAIN}."] * 2
+    )
+    zip_file = zipped({"a.png": b"abc"}, zipfile.ZIP_STORED)
+    for changed in (b"\xff" + zip_file[1:], zip_file[:30] + b"b" + zip_file[31:], zip_file[:20], zip_file[:37]):
+        assert (
+            said("z", zip_file, changed) == [f"a.png: is damaged in the zip: it cannot be unpacked. {PACK_AGAIN}."] * 2
+        )
+    few = replace(LIMITS, json_bytes=1500)
+    assert said("j", b"[1]", b"[" + b" " * 1499, few) == [str(b"[" + b" " * 1499)] * 2
+    assert (
+        said("j", b"[1]", b"[" + b" " * 1500, few)
+        == [f"{json} more than 2 kB; 2 kB is the limit. {LIMITS.smaller}."] * 2
+    )
+    with pytest.raises(SubmissionError) as caught:
+        said("j", b"[" + b" " * 2600, b"", few)
+    assert (
+        str(caught.value).splitlines()[-1].strip()
+        == f"your file: is JSON of 3 kB; 2 kB is the limit. {LIMITS.smaller}."
+    )
+
+
 def test_a_zip_that_understates_its_entries_is_counted(tmp_path: Path) -> None:
     data = bytearray(zipped({f"{k}.png": b"x" for k in range(5)}))
     data[-14:-10] = struct.pack("<HH", 2, 2)
@@ -556,7 +607,7 @@ def test_sizes_of_a_tar_are_octal_or_binary(tmp_path: Path) -> None:
     for size in (b"00000000003 ", b"         3 \0", b"\x80" + bytes(10) + b"\x03", b"3" + bytes(11)):
         data = bytearray(raw_tar(name="a.png", size=size))
         assert opened(bytes(data[:512]) + b"abc".ljust(512, b"\0") + bytes(1024), tmp_path) == {"a.png": b"abc"}
-    for size in (b"\x81" + bytes(10) + b"\x03", b"\x80\x01" + bytes(10), b"00000000009 ", b"0000000-001 "):
+    for size in (b"\x81" + bytes(10) + b"\x03", b"\x80\x01" + bytes(9) + b"\x03", b"00000000009 ", b"0000000-001 "):
         assert "a member has an impossible size" in refused(raw_tar(name="a.png", size=size), tmp_path)
 
 

@@ -649,7 +649,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
 
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_join_frames",
-        "sj_order", "sj_match", "sj_curves", "sj_label_pairs", "sj_boundaries",
+        "sj_order", "sj_match", "sj_curves", "sj_label_pairs", "sj_boundaries", "sj_survey",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(kernel.KernelError, match="self-test"):
@@ -671,6 +671,44 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_curves(None, None, None, None, 1, None, None, 1, 1, 1, None, 1, None, None) == -1
     assert LOADED.sj_records(None, 1, 1, None, None, None, None, 1, None, None) == -1
     assert LOADED.sj_join_frames(None, 1, None, 1, None, None, 1, None, 1, None, 1, None, None) == -1
+
+
+def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy(switch: Any) -> None:
+    bytes_, labels, flags = (np.array([[0, 3], [3, 3]], kind) for kind in (np.uint8, np.uint32, bool))
+    assert KERNEL.boundaries(labels, 1, 9) is not None
+    assert KERNEL.boundaries(bytes_, 1, 9) is None
+    assert KERNEL.boundaries(labels.astype(np.int64), 1, 9) is None
+    assert KERNEL.label_pairs(bytes_, labels) is not None
+    assert KERNEL.label_pairs(bytes_, labels[:1]) is KERNEL.label_pairs(bytes_[:, :1], labels) is None
+    assert (
+        KERNEL.label_pairs(bytes_.astype(np.int64), labels) is KERNEL.label_pairs(labels, bytes_.astype(">u2")) is None
+    )
+    assert KERNEL.measure_surroundings(flags, bytes_, 0, 4) is not None
+    for truth, values in ((bytes_, bytes_), (flags, labels), (flags, bytes_[:1]), (flags[:1], bytes_)):
+        assert KERNEL.measure_surroundings(truth, values, 0, 4) is None
+    mask, other = stack_of(bytes_ > 0), stack_of(np.ones((2, 3), bool))
+    assert KERNEL.compare([(mask, mask)], ((0, 0, 0),)) is not None
+    for pairs in ([(mask, other)], [(mask, mask), (other, other)], [(mask, stack_of(bytes_ > 0, bytes_ > 0))], []):
+        assert KERNEL.compare(pairs, ((0, 0, 0),)) is None
+    assert switch(lambda: backend().compare([], ())) == ([], [])
+    with pytest.raises(ValueError, match="^the kernel says -1$"):
+        KERNEL.overlaps(pack_texts(["1"]), pack_texts(["1"]), Pairs(np.array([0]), np.array([0]), np.array([0, 2])))
+
+
+def test_labels_stay_apart_in_a_frame_unless_they_are_merged() -> None:
+    labels = np.array([[0, 2, 3]], np.uint8)
+    data = png(labels)
+    frame = kernel.PackedFrames((1, 3), 1, KERNEL)
+    for add in (lambda **how: frame.add_png(0, data, **how), lambda **how: frame.add_labels(0, labels, **how)):
+        assert add()
+        assert {label: stack.words.tolist() for label, stack in frame.take(1).items()} == {"2": [[[2]]], "3": [[[4]]]}
+        assert np.flatnonzero(frame.seen).tolist() == [0, 2, 3]
+        assert add(merge=True)
+        assert {label: stack.words.tolist() for label, stack in frame.take(1).items()} == {"1": [[[6]]]}
+        assert not add(limit=1)
+        frame.take(1)
+        assert add(limit=2)
+        frame.take(1)
 
 
 HUGE = 1 << 62

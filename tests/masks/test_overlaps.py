@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -134,6 +135,21 @@ def test_boundaries_of_masks_that_lie_apart_share_nothing() -> None:
     real = masks_of([right, below, left])
     found = instance_overlaps.smaller_of_both(pairs, masks_of([left]), real, np.full(3, 0.9), np.ones(3, bool), 0.02)
     assert found.tolist() == [0, 0, 0.9]
+
+
+def test_the_best_assignment_is_scipys_which_alone_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    quality = np.array([[0.5, 0.9, 0.0], [0.4, 0.9, 0.1]])
+    for absent in ("scipy.optimize", ""):
+        instance_overlaps._solver.cache_clear()
+        with monkeypatch.context() as patch:
+            if absent:
+                patch.setitem(sys.modules, absent, None)
+            else:  # SciPy has its function elsewhere
+                patch.setattr(instance_overlaps, "PathFinder", SimpleNamespace(find_spec=lambda *_: None))
+            rows, columns = instance_overlaps.best_assignment(quality)
+            assert (rows.tolist(), columns.tolist()) == ([0, 1], [0, 1])
+            assert instance_overlaps.best_proposals(quality) == [0, 1, 0]
+    instance_overlaps._solver.cache_clear()
 
 
 # ── boundaries ──────────────────────────────────────────────────────────────

@@ -66,6 +66,48 @@ def test_a_stream_with_more_runs_than_its_limit_is_bare() -> None:
     assert unpacked(stream.pack({}, bare=True))[0] == {"size": [8, 8], "groups": [[]], "runs": 0}
 
 
+def test_objects_that_are_nowhere_or_not_asked_for_are_passed_over_and_those_that_meet_are_a_group() -> None:
+    masks = {name: np.zeros((2, 1, 70), bool) for name in "zabcd"}
+    for name, columns in (("z", slice(0, 70)), ("b", slice(0, 4)), ("c", slice(2, 66)), ("d", slice(66, 69))):
+        masks[name][0, 0, columns] = True
+    stacks = {name: stack_of(*block) for name, block in masks.items()}
+    stream = MaskStream(["a", "b", "c", "d"], (1, 70), 99, 6)
+    for _ in range(2):
+        stream.add(stacks, 2, (1, 70))
+    about, labels = unpacked(stream.pack({"first": "ä"}))
+    assert about == {"first": "ä", "size": [1, 70], "groups": [[]], "runs": 0}, "twice are more runs than the limit"
+    assert not len(labels)
+    stream = MaskStream(["a", "b", "c", "d"], (1, 70), 99, 6)
+    stream.add(stacks, 2, (1, 70))
+    about, labels = unpacked(stream.pack({}))
+    assert (about["groups"], about["runs"]) == ([[], [1], [2], [1, 2], [3]], 6)
+    assert labels.tolist() == [1, 1, 3, 3, *[2] * 62, 4, 4, 4, 0, *[0] * 70]
+
+
+@pytest.mark.parametrize("others", [250, 251])
+def test_labels_beyond_a_byte_are_kept(others: int) -> None:
+    """Six labels of pixels that two objects share, and those of all objects alone."""
+    mask = np.ones((1, 4), bool)
+    names = [f"{number}" for number in range(others)]
+    stream = MaskStream(names, (1, 4), 4)
+    for name in names:
+        stream.add({name: stack_of(mask), "0": stack_of(mask & (name > "0"))}, 1, (1, 4))
+    about, labels = unpacked(stream.pack({}))
+    assert [about["groups"][label] for label in labels[4::4]] == [[k, 0] for k in range(1, others)]
+
+
+def test_labels_and_lengths_are_as_many_bytes_as_they_need() -> None:
+    lengths = [127, 128, 16_383, 16_384, 2_097_152]
+    labels = [0, 1, 127, 128, 16_384]
+    stream = MaskStream([], (1, 1), 1)
+    stream.add_labels(np.repeat(np.array(labels, np.uint16), lengths).reshape(1, 1, -1), [(), (7,)])
+    data = stream.pack({})
+    about, pixels = unpacked(data)
+    assert (about["groups"], about["runs"]) == ([[], [7]], 5)
+    assert np.array_equal(pixels, np.repeat(labels, lengths))
+    assert len(zlib.decompress(data).partition(b"\n")[2]) == 1 + 1 + 1 + 2 + 3 + 1 + 2 + 2 + 3 + 4
+
+
 def test_masks_are_as_wide_as_a_page_has_room_for() -> None:
     assert [width_for(10, 1, budget, pictures=False) for budget in (0, 5000, 6500, 9000, 10**9)] == [
         WIDTHS[-1], WIDTHS[-1], WIDTHS[-2], WIDTHS[-3], WIDTHS[0],

@@ -76,6 +76,7 @@ PLAIN = bytes(24)
         (_tiff(0, 3, PLAIN), "is damaged: it says no size"),
         (_tiff(4, 3, PLAIN, {258: 32}), "holds numbers of 32 bits"),
         (_tiff(4, 3, PLAIN, {339: 2}), "holds signed numbers of 16 bits"),
+        (_tiff(4, 3, PLAIN, {254: 1, 300: 1, 339: 2, 340: 1}), "holds signed numbers of 16 bits"),
         (_tiff(4, 3, PLAIN, {339: 3, 258: 32}), "holds floating numbers of 32 bits"),
         (_tiff(4, 3, PLAIN, {277: 3}), "has 3 channels"),
         (_tiff(4, 3, PLAIN, {322: 16}), "is written in tiles"),

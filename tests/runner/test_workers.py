@@ -139,6 +139,36 @@ def test_what_another_process_does_meanwhile_is_done_here_where_it_fails() -> No
     assert calls == [ours]
 
 
+def test_one_process_works_meanwhile_until_it_is_done_or_nobody_waits_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    fork, forks = os.fork, list[int]()
+    monkeypatch.setattr(os, "fork", lambda: (forks.append(os.getpid()), fork())[1])
+    begins, ends = os.pipe(), os.pipe()
+
+    def work() -> bytes:
+        os.write(begins[1], b"%07d" % os.getpid())
+        return os.read(ends[0], 1)
+
+    awaited, closed = Meanwhile(work), Meanwhile(work)
+    children = [int(os.read(begins[0], 7)) for _ in range(2)]
+    assert awaited.is_awaited()
+    assert closed.is_awaited()
+    closed.close()
+    os.write(ends[1], b"x")
+    while awaited.is_awaited():
+        time.sleep(0.01)
+    assert awaited.result() == b"x"
+    awaited.close()
+    assert forks == [os.getpid()] * 2
+    assert all(is_gone(child, 0) for child in children)
+    monkeypatch.setattr(parallel, "_may_fork", lambda: False)
+    alone = Meanwhile(os.getpid)
+    assert not alone.is_awaited()
+    assert alone.result() == os.getpid()
+    alone.close()
+    for end in (*begins, *ends):
+        os.close(end)
+
+
 def test_more_items_than_tickets_are_all_done() -> None:
     started: list[int] = []
     results = list(results_of_processes(lambda number: b"%d" % number, [1] * 5000, 3, started.append))
@@ -156,7 +186,11 @@ def test_shares_cost_about_the_same() -> None:
 def test_the_quota_of_the_control_group_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     for quota, allowed in ((0.5, 1), (2.5, 2), (float("inf"), 8)):
         monkeypatch.setattr(parallel, "_quota", lambda quota=quota: quota)
-        monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+        monkeypatch.setattr(os, "sched_getaffinity", {0: set(range(8))}.__getitem__, raising=False)
+        assert cores() == allowed
+    monkeypatch.delattr(os, "sched_getaffinity")
+    for count, allowed in ((6, 6), (None, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
         assert cores() == allowed
 
 
