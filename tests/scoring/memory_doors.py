@@ -357,7 +357,7 @@ def _score(prediction: Any, truth: Any, *protocols: str, **options: Any) -> str:
     lines: dict[str, list[str]] = {}
     for protocol in protocols:
         try:
-            said = _describe(segjudge.score_arrays(prediction, truth, protocol, **options))
+            said = describe(segjudge.score_arrays(prediction, truth, protocol, **options))
         except Exception as error:  # noqa: BLE001 - whatever is raised is what is looked for
             said = f"{type(error).__name__}: {error}"
         lines.setdefault(said, []).append(protocol)
@@ -381,10 +381,10 @@ def _reload(protocol: str, prediction: Any, truth: Any) -> str:
 
 
 def _show(accumulator: FrameAccumulator) -> str:
-    return _describe(accumulator.compute())
+    return describe(accumulator.compute())
 
 
-def _describe(scores: Any) -> str:
+def describe(scores: Any) -> str:
     """Write the metrics, the warnings, and a digest of all rows that tables have."""
     (report,) = scores.reports
     values = ", ".join(f"{name} {value if value is None else f'{value:.5g}'}" for name, value in report.values.items())

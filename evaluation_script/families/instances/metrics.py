@@ -82,9 +82,6 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         categories = [[category.id, category.name, category.frequency] for category in self.categories]
         return {"images": self.images, "categories": categories, "notes": self.notes}
 
-    def __len__(self) -> int:
-        return int((self._part_of >= 0).sum())
-
     def update(self, counts: InstanceCounts) -> None:
         images = counts.images["image"]
         categories = len(self.categories) * self.protocol.aspects

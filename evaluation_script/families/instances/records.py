@@ -28,6 +28,7 @@ from ...values import dataclass
 from .keypoints import check_points, extents_of, read_points
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
+BOXES_EXAMPLE = '[{"image_id": 1, "category_id": 1, "bbox": [x, y, width, height], "score": 0.9}, …]'
 POINTS_EXAMPLE = '[{"image_id": 1, "category_id": 1, "keypoints": [x1, y1, 1, x2, y2, 1, …], "score": 0.9}, …]'
 VIDEO_EXAMPLE = (
     '[{"video_id": 1, "category_id": 1, "segmentations": [{"size": [h, w], "counts": "…"}, null, …], "score": 0.9}, …]'

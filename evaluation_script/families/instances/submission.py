@@ -35,6 +35,7 @@ from ...values import dataclass
 from ..base.family import ScoringRules
 from .protocols import PER_IMAGE, InstanceProtocol
 from .records import (
+    BOXES_EXAMPLE,
     EXAMPLE,
     LARGEST_ID,
     POINTS_EXAMPLE,
@@ -163,7 +164,9 @@ def _open_records(path: str, protocol: InstanceProtocol, limits: ArchiveLimits) 
 
 
 def _example_of(protocol: InstanceProtocol) -> str:
-    return VIDEO_EXAMPLE if protocol.tubes else POINTS_EXAMPLE if protocol.keypoints else EXAMPLE
+    if protocol.tubes:
+        return VIDEO_EXAMPLE
+    return POINTS_EXAMPLE if protocol.keypoints else BOXES_EXAMPLE if protocol.boxes else EXAMPLE
 
 
 def check_records(records: List[Any], images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:

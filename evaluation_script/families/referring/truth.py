@@ -29,6 +29,7 @@ from .protocols import GREFCOCO, REASONSEG, REFCOCO, ReferringProtocol
 #: The split that nobody is scored on, unless it is asked for.
 _TRAINING = "train"
 _INSTANCES = "instances.json"
+_NOTHING = "no sample: there is nothing to score"
 #: Sizes of pictures that are not beside their outlines, by name: [height, width].
 _SIZES = "sizes.json"
 _PICTURES = (".jpg", ".jpeg", ".png")
@@ -113,6 +114,8 @@ def _open_expressions(name: str, data: bytes, instances_data: bytes, subset: str
 
 def _choose_split(splits: "set[str]", subset: str) -> str:
     """Return the split to read: the one that is asked for, else the only one, or val."""
+    if not splits:
+        raise HostError(_NOTHING)
     tested = sorted(splits - {_TRAINING}) or sorted(splits)
     if subset in splits:
         return subset
@@ -252,15 +255,18 @@ def _read_sizes(path: str, files: Files) -> Dict[str, List[int]]:
 
 def _measure_picture(files: Files, member: str, document: Dict[str, Any]) -> Tuple[int, int]:
     """Return the height and width of the picture beside its outlines, as it is shown; else what these say."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     stem = os.path.splitext(member)[0]
     for ending in _PICTURES:
         if stem + ending in files.sizes:
-            with Image.open(io.BytesIO(files.read(stem + ending))) as picture:
-                width, height = picture.size
-                turned = picture.getexif().get(_ORIENTATION) in _ON_ITS_SIDE
-                return (width, height) if turned else (height, width)
+            try:
+                with Image.open(io.BytesIO(files.read(stem + ending))) as picture:
+                    width, height = picture.size
+                    turned = picture.getexif().get(_ORIENTATION) in _ON_ITS_SIDE
+                    return (width, height) if turned else (height, width)
+            except UnidentifiedImageError:
+                raise Flaw(f"{stem + ending}: is no picture", "Put the one of the dataset there") from None
     if "imageHeight" in document:
         return document["imageHeight"], document["imageWidth"]
     raise Flaw(f"{member}: has no picture beside it", f"Put {os.path.basename(stem)}.jpg there")
@@ -298,7 +304,7 @@ def _truth(
     form: str, groups: List[str], units: List[Unit], notes: List[str], elsewhere: "frozenset[str]" = frozenset()
 ) -> UnitTruth:
     if not units:
-        raise HostError("no sample: there is nothing to score")
+        raise HostError(_NOTHING)
     occurring = sorted({unit.facts["group"] for unit in units})
     facts = {"subsets": [[groups[group]] for group in occurring]}
     for unit in units:
