@@ -9,6 +9,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unicodedata import normalize
 
@@ -17,8 +18,10 @@ import pytest
 
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.base.truth import SplitTruth
+from segjudge.evaluation_script.families.base.units import PictureFiles
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS, UNIT_LIMITS
-from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
@@ -242,33 +245,47 @@ def test_one_mistake_in_all_files_of_a_folder_is_one_line(protocol: str, tmp_pat
         assert f" and {count - 3} more) is 5×4 pixels but the frame is 128×96. Save masks at the size" in line
 
 
-@pytest.mark.parametrize(
-    ("field", "words"),
-    [
-        (0, "its frame is x1, which is no whole number"),
-        (1, "its id is x2001, which is no whole number"),
-        (2, "its class is x2, which is no whole number"),
-        (3, "its height is x96, which"),
-        (4, "its width is x128, which"),
-    ],
-)
-def test_a_line_of_tracks_names_the_field_that_is_wrong(field: int, words: str, tmp_path: Path) -> None:
-    scored = Scored("mots", tmp_path)
-    files = uploaded("mots", scored.truth)
-    name, other = files
-    lines = files[name].decode().splitlines()
-    parts = lines[0].split(" ")
-    parts[field] = f"x{parts[field]}"
-    text = "\n".join([lines[1], " ".join(parts)]).encode()
-    with pytest.raises(SubmissionError, match="line 2 is not `frame id class height width run-lengths`: " + words):
-        scored.report(FORMS["tar.gz"]({name: text, other: files[other]}, tmp_path))
+def test_the_picture_of_a_name_is_found_in_its_folder() -> None:
+    paths = ("a/1.png", "b/1.PNG", "c/x/2.png", "c/xx/2.png", "n.txt/3.txt", "o\u0308.png", "4.PNG")
+    everywhere, in_b = (PictureFiles(SimpleNamespace(sizes=dict.fromkeys(paths, 1)), folder) for folder in ("", "b"))  # type: ignore[arg-type]
+    assert everywhere.stems() == {"1", "2", "ö", "4"}
+    assert everywhere.folders() == {"a", "b", "x", "xx", ""}
+    assert [everywhere.find("1.png", "a"), everywhere.find("2.png", "x"), everywhere.find("2.png", "c/xx")] == [
+        "a/1.png", "c/x/2.png", "c/xx/2.png",
+    ]  # fmt: skip
+    assert [everywhere.find("ö.png"), everywhere.find("4.png"), in_b.find("1.png")] == [
+        "o\u0308.png",
+        "4.PNG",
+        "b/1.PNG",
+    ]
+    for pictures, name, fault in (
+        (everywhere, ("1.png",), "there are 2 PNGs 1.png"),
+        (in_b, ("2.png",), "there are 2 PNGs 2.png"),
+        (everywhere, ("3.png",), "there is no PNG 3.png"),
+        (everywhere, ("1.png", "x"), "there is no PNG x/1.png"),
+        (everywhere, ("2.png", "a/x"), "there is no PNG a/x/2.png"),
+    ):
+        with pytest.raises(Flaw) as caught:
+            pictures.find(*name)
+        assert (caught.value.fault, caught.value.remedy) == (fault, "Send one PNG for each frame")
 
 
-def test_a_line_of_tracks_that_lacks_a_field_says_how_many_it_has(tmp_path: Path) -> None:
-    scored = Scored("mots", tmp_path)
-    files = dict.fromkeys(uploaded("mots", scored.truth), b"1 2001 2 96 128\n")
-    with pytest.raises(SubmissionError, match="line 1 is .*: it has 5 fields with a space between them, not 6"):
-        scored.report(FORMS["zip"](files, tmp_path))
+def test_a_truth_is_chosen_by_its_names() -> None:
+    class Whole(SplitTruth):
+        def read_through(self) -> str:
+            return ""
+
+    class Named(Whole):
+        @property
+        def item_names(self) -> list[str]:
+            return ["ö", "b"]
+
+    whole, named = Whole(), Named()
+    assert (whole.item_names, whole.select(["x"], None), whole.form, whole.find_fault(None)) == ([], whole, "", "")
+    assert named.spell(["b", "o\u0308"]) == ["b", "ö"]
+    with pytest.raises(KeyError) as caught:
+        named.spell(["x", "b", "o\u0308", "y"])
+    assert caught.value.args == ("x", "y")
 
 
 @pytest.mark.parametrize("protocol", ["davis2017", "vspw"])

@@ -17,6 +17,7 @@ from segjudge.evaluation_script.families.base.accumulator import decode_with
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
 from segjudge.evaluation_script.families.instances import metrics
 from segjudge.evaluation_script.families.instances.matching import decode_counts as decode_instances
+from segjudge.evaluation_script.families.sequences.counting import FIELDS, CountedObject, SequenceCounts
 from segjudge.evaluation_script.families.sequences.counting import decode_counts as decode_sequence
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
 from segjudge.testing.checks import describe_counts, empty_like
@@ -61,6 +62,36 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
     partial.update(counts)
     with pytest.raises(HostError, match="6 sequences not counted yet"):
         report_of("val", partial)
+
+
+def test_what_parts_say_of_a_sequence_is_joined() -> None:
+    """Unknown objects by their first frames, in the truth's order; problems are counted once where frames are."""
+
+    def part(*rows: int, **more: Any) -> SequenceCounts:
+        tables = np.zeros((1, 1, FIELDS, len(rows)), np.int64), np.zeros((1, 2, 0))
+        return SequenceCounts(
+            "v", ["b", "a", "c"], [CountedObject("1", [(0, 3)], False)], np.array(rows), *tables, **more
+        )
+
+    def joined(one: SequenceCounts, other: SequenceCounts) -> Any:
+        both = [one.union(other), other.union(one)]
+        assert both[0].encode() == both[1].encode() or both[0].problems != both[1].problems
+        return both[0]
+
+    assert part(1, unknown={"9": "a"}).union(part(1, unknown={"9": "a"})).rows.tolist() == [1]
+    whole = joined(part(0, unknown={"9": "b", "70": "b"}), part(1, 2, unknown={"9": "a", "8": "a", "6": "c"}))
+    assert list(whole.unknown.items()) == [("70", "b"), ("9", "b"), ("8", "a"), ("6", "c")]
+    assert whole.rows.tolist() == [0, 1, 2]
+    assert joined(part(1), part(1, unknown={"9": "a"})).unknown == {"9": "a"}
+    assert joined(part(0, proposals=["2", "1"]), part(0, proposals=["3", "1"])).proposals == ["1", "2", "3"]
+    assert joined(part(0, shaded=["2", "1"]), part(1, shaded=["3", "1"])).shaded == ["1", "2", "3"]
+    first, second, third = (Problem(name, "is empty", "Send it again") for name in "xyz")
+    mine = part(0, problems=[first, second], problem_count=5)
+    for rows, count in (((1, 2), 12), ((0, 1), 7), ((0,), 7)):
+        both = joined(mine, part(*rows, problems=[second, third], problem_count=7))
+        assert (both.problems, both.problem_count) == ([first, second, third], count)
+    twice = part(0, problems=[third], problem_count=1), part(0, problems=[first, second], problem_count=2)
+    assert joined(*twice).problem_count == 3
 
 
 def test_images_merge_in_any_order_and_with_repeats_and_contradictions_are_refused(tmp_path: Path) -> None:
@@ -135,6 +166,43 @@ def test_a_score_after_other_counts_came_is_of_these() -> None:
         accumulator.stack("table")
     sums = counted(5, 7).without_groups(lambda counts: {"sum": float(counts.stack("table").sum())})
     assert sorted(sums["sum"].tolist()) == [15.0, 21.0]
+
+
+SEQUENCE = SequenceCounts(
+    "v", list("abc"), [CountedObject("1", [(0, 2), (2, 3)], False)], np.array([1]), np.zeros((1, 1, FIELDS, 1), np.int64), np.zeros((1, 2, 0))
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, ""),
+        ({"rows": 4}, "impossible numbers of rows or labels"),
+        ({"rows": 3}, "has 64 bytes of numbers, not 192"),
+        ({"rows": -1}, "impossible numbers of rows or labels"),
+        ({"rows": "1"}, "impossible numbers of rows or labels"),
+        ({"labels": -1}, "impossible numbers of rows or labels"),
+        ({"labels": 0}, "has 64 bytes of numbers, not 8"),
+        ({"labels": 1.0}, "impossible numbers of rows or labels"),
+        ({"labels": 1 << 17}, "impossible numbers of rows or labels"),
+        ({"labels": (1 << 17) - 1}, "has 64 bytes of numbers, not 7339984"),
+        ({"objects": [["1", [[0, 4]], False]]}, "an object outside of its frames"),
+        ({"objects": [["1", [[-1, 3]], False]]}, "an object outside of its frames"),
+        ({"objects": [["1", [[2, 2]], False]]}, "an object outside of its frames"),
+        ({"objects": [["1", [[0, 1], [3, 2]], False]]}, "an object outside of its frames"),
+        ({"objects": [["1", [], False]]}, ""),
+    ],
+)
+def test_counts_of_a_sequence_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
+    data = SEQUENCE.encode()
+    (length,) = struct.unpack_from("<I", data)
+    text = json.dumps({**json.loads(data[4 : 4 + length]), **changes}).encode()
+    changed = struct.pack("<I", len(text)) + text + data[4 + length :]
+    if words:
+        with pytest.raises(ValueError, match=words):
+            decode_sequence(changed)
+    else:
+        assert decode_sequence(changed).frames == SEQUENCE.frames
 
 
 # ── what counts of a unit may say of themselves ─────────────────────────────

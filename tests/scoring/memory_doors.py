@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,11 @@ import numpy as np
 
 import segjudge
 from segjudge import FrameAccumulator
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
 from segjudge.masks.run_lengths import runs_of_mask
+from segjudge.testing.checks import empty_like
 from tests.calls import labels, run_calls
 from tests.pages import digest
 
@@ -223,6 +226,7 @@ score([T.astype(int) << 15], [T], "vspw")
 score([P], [T.astype(int) << 16], "vspw", "semantic")
 score([P[:2]], [T], "vspw", "ade20k")
 score([P + 200], [T], "bdd100k", "ade20k", "cityscapes", "vspw")
+score([np.array([[0, 0, 1, 13]])], [np.array([[7, 7, 8, 26]])], "cityscapes", "bdd100k")
 E = FrameAccumulator("vspw"); E.update("v", 3, P, T); E.update("v", 1, N, T); E.update("v", 2, N, N); E.update("u", 2, N, N)
 show(E)
 E.load_state_dict({"protocol": "vspw", "frames": {"v": {"0": b"1"}}})
@@ -333,6 +337,18 @@ score([{**cells, "tracks": [1.5, 0, 2, 0]}], [cells], "ctc")
 score([{**cells, "tracks": [[1, 0, 3, 0], [2, 0, 2, 5]]}], [cells], "ctc")
 score([{**cells, "tracks": [[1, 0, 2, 0]]}], [cells], "ctc")
 score([5], [cells], "ctc")
+
+# Tables that a part may bring of a unit: their sides, "n" where those may be longer, and "±" where numbers may be below zero
+forms([(P, {1: 5, 2: 6})], [(T, {1: 5, 2: 6})], "coco-panoptic", "coco-panoptic-boundary", "vipseg", categories=things)
+forms([(T % 2 * 13, T)] * 3, [(T % 2 * 13, P)] * 3, "kitti-step", "kitti-step-official")
+forms([P, N, T], [T, T, T], "vspw", "semantic", "cityscapes")
+forms([two, one, two], [one, one, one], "mots", "kitti-mots", "burst")
+forms([[P == 1, P == 2]], [[T == 1, T == 2]], "sa-co-gold")
+forms([P == 1, P == 2, None], [T == 1, T == 2, T == 2], "refcoco", "grefcoco")
+forms([other, own], [own, own], *all_of("scans"))
+forms([P * 100, T > 0, P > 9], [T > 0, (T > 0) * np.uint8(255), T > 0], "sod")
+forms([P, N], [T, T], "cellpose-ap")
+forms({"s": {"masks": np.stack([P, P, P]), "tracks": rows}}, {"s": {"masks": np.stack([T, T, T]), "tracks": rows, "cells": {1: T, 2: P}}}, *all_of("cells"))
 """
 
 
@@ -342,7 +358,7 @@ def write_doors() -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return run_calls(SESSION.lstrip(), {
-            "np": np, "L": labels, "R": _encode, "score": _score, "show": _show, "FrameAccumulator": FrameAccumulator,
+            "np": np, "L": labels, "R": _encode, "score": _score, "forms": _list_forms, "show": _show, "FrameAccumulator": FrameAccumulator,
             "all_of": lambda family: [name for name, rules in PROTOCOLS.items() if rules.family == family],
             "FrameAccumulator_state": _count_one, "reload": lambda *sides: reloaded.append(_reload(*sides)), "reloaded": lambda: "\n".join(reloaded),
         })  # fmt: skip
@@ -362,6 +378,35 @@ def _score(prediction: Any, truth: Any, *protocols: str, **options: Any) -> str:
             said = f"{type(error).__name__}: {error}"
         lines.setdefault(said, []).append(protocol)
     return "\n".join(f"{', '.join(names)}: {said}" for said, names in lines.items())
+
+
+def _list_forms(prediction: Any, truth: Any, *protocols: str, **options: Any) -> str:
+    lines: dict[str, list[str]] = {}
+    for protocol in protocols:
+        counts = segjudge.score_arrays(prediction, truth, protocol, **options).reports[0].counts
+        lines.setdefault("; ".join(_name_forms(counts)), []).append(protocol)
+    return "\n".join(f"{', '.join(names)}: {said}" for said, names in lines.items())
+
+
+def _name_forms(counts: Any) -> Iterator[str]:
+    """Say what each table of the first unit may be, by what is refused of others in its place."""
+    unit = counts.all_counts()[0]
+
+    def refuse(**tables: Any) -> str:
+        changed = empty_like(counts)
+        changed.update(replace(unit, tables=tables))
+        try:
+            return str(engine_of(counts.protocol.family).check(changed) or "")
+        except ValueError as error:
+            return str(error)
+
+    for key, table in unit.tables.items():
+        grown = [np.pad(table, [(0, int(side == axis)) for side in range(table.ndim)]) for axis in range(table.ndim)]
+        taken = [not refuse(**{**unit.tables, key: more}) for more in grown]
+        sides = ["n" if any_size else f"{size}" for size, any_size in zip(table.shape, taken, strict=True)]
+        below = -np.ones_like(grown[taken.index(True)] if any(taken) else table)
+        yield f"{key} {' × '.join(sides)}{'' if refuse(**{**unit.tables, key: below}) else ' ±'}"
+    yield refuse(**{**unit.tables, "more": np.zeros(1)})
 
 
 def _reload(protocol: str, prediction: Any, truth: Any) -> str:

@@ -236,10 +236,14 @@ def _shift(table: Array, total: int) -> Optional[int]:
 
 
 def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
-    """Return labels of the truth and what stands for each, the most frequent first, where that explains most pixels."""
+    """Return labels of the truth and what stands for each, the most frequent first, where that explains most pixels.
+
+    What stands for itself tells nothing.
+    """
     rows, columns = best_assignment(table)
     pixels = table[rows, columns]
-    order = [index for index in np.argsort(-pixels, kind="stable").tolist() if pixels[index] >= _LEAST * total]
+    tells = (rows != columns) & (pixels >= _LEAST * total)
+    order = [index for index in np.argsort(-pixels, kind="stable").tolist() if tells[index]]
     explained = pixels.sum() > _WOULD_BE_RIGHT * total and len(order) >= _FEWEST
     return [(int(rows[index]), int(columns[index])) for index in order] if explained else []
 

@@ -131,6 +131,9 @@ def test_an_image_without_background_keeps_all_its_cells(tmp_path: Path) -> None
     assert score_one(tmp_path / "3", full, full > 0, "cellpose-ap-official")["AP50"] == 0
     assert score_one(tmp_path / "4", full[:, :1], full[:, :1], "cellpose-ap-official")["AP50"] is None
     assert bounds_of("AP50", PROTOCOLS["cellpose-ap-official"]) == (0, math.inf)
+    sides = (folder(tmp_path / side, {"a": full, "b": TWO}) for side in "st")
+    lines = segjudge.score(*sides, "cellpose-ap-official").warnings
+    assert lines == ["val: 1 image is without background on one side, where the script counts a cell less: a"]
     # Beside background both count as they are.
     assert score_one(tmp_path / "5", TWO, TWO == 7, "cellpose-ap-official")["AP50"] == 0.5
 

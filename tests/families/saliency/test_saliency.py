@@ -222,6 +222,8 @@ def test_data_sets_are_folders_on_both_sides(tmp_path: Path) -> None:
     flat = score_units(folder(tmp_path / "s2", {"0": disk(7), "1": disk(7)}), alone, "sod")
     report = engine_of("saliency").report("val", count_units(tmp_path / "s", truth, "sod"))
     assert report.rows()["datasets"][0]["S"] == flat["S"] != values["S"]
+    folder(tmp_path / "bare", {"DUT/a": disk(5), "HKU/b": disk(5)})
+    assert read_truth(str(tmp_path / "bare"), "HKU").item_names == ["b"]
     with pytest.raises(HostError, match="has no PNG in a folder NC4K"):
         read_truth(str(tmp_path / "t"), "NC4K")
 

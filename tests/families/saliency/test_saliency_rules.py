@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from segjudge.evaluation_script.families.base.reports import bounds_of
 from segjudge.evaluation_script.families.saliency import engine
 from segjudge.evaluation_script.families.saliency.counting import E_CURVE, F_CURVE, S, count_map
 from segjudge.evaluation_script.families.saliency.protocols import SALIENCY_PROTOCOLS
@@ -141,6 +142,14 @@ def test_weighted_f_shares_errors_inside_and_weighs_those_outside_by_distance() 
     assert row["wF"] == close(2 * precision * recall / (precision + recall))
     assert counted([[0, 0]], [[0, 5]])[0]["wF"] == 0
     assert counted([[0, 1]], [[5, 5]])[0]["wF"] == close(2 / (2 + 2 - 0.5 ** (1 / 5)))
+
+
+def test_by_the_script_e_may_exceed_one() -> None:
+    own, official = (SALIENCY_PROTOCOLS[name] for name in ("sod", "sod-official"))
+    assert {bounds_of(metric, own) for metric in own.metrics} == {(0, 1)}
+    above = [metric for metric in official.metrics if bounds_of(metric, official) == (0, math.inf)]
+    assert above == ["E_adp", "E_max", "E_mean"]
+    assert {bounds_of(metric, official) for metric in official.metrics} == {(0, 1), (0, math.inf)}
 
 
 def test_means_are_over_images_and_the_largest_is_that_of_the_mean_curve() -> None:

@@ -107,6 +107,18 @@ def test_what_the_scripts_shift_leave_out_or_stop_at_is_a_sentence(case: str, pr
             score_units(DATA / case, read_truth(str(DATA / "truth")), protocol)
 
 
+@pytest.mark.parametrize(
+    ("sent", "held"),
+    [(b"", "0 points"), (bytes(4), "1 point"), (bytes(9), "9 bytes"), (bytes(1), "1 bytes"), (bytes(12), "3 points")],
+)
+def test_a_scan_has_a_label_for_every_point(sent: bytes, held: str, tmp_path: Path) -> None:
+    truth = read_truth(str(written(tmp_path / "truth", scans("labels", a=[40, 40]))))
+    name = "sequences/08/predictions/a.label"
+    with pytest.raises(SubmissionError) as caught:
+        score_units(written(tmp_path / "sent", {name: sent}), truth, "semantic-kitti")
+    assert str(caught.value) == f"{name}: holds {held}; the scan has 2 points of 4 bytes. Send a label for every point."
+
+
 @pytest.mark.skipif(not CASES, reason="needs the shared data")
 @pytest.mark.parametrize("case", ["perfect-raw", "perfect-mapped", "numbered-stuff"])
 def test_a_perfect_answer_is_one_however_it_is_written(case: str) -> None:

@@ -119,13 +119,47 @@ def test_the_truth_of_a_split_is_chosen_and_a_broken_one_is_told(tmp_path: Path)
     write(tmp_path / "a/stuff_train2017.json", document({2: [[92]]}))
     assert read_stuff(str(tmp_path / "a")).item_names == ["1"]
     assert read_stuff(str(tmp_path / "a"), "train").item_names == ["2"]
-    shared = document({1: [[92, 93]]})
-    shared["annotations"] += records(1, [[94, 0]])
-    with pytest.raises(HostError, match="image 1: cannot be read .has pixels with several labels"):
+    shared = document({1: [[92, 93, 0], [92, 93, 93]]})
+    shared["annotations"] += records(1, [[0, 0, 0], [0, 94, 94]])
+    with pytest.raises(HostError, match=r"image 1: cannot be read .has pixels with several labels, such as \(1, 1\)"):
         read_stuff(str(write(tmp_path / "b.json", shared))).read_through()
     for broken, sentence in (({"images": []}, "can be read .'categories'"), (document({}), "no images")):
         with pytest.raises(HostError, match=sentence):
             read_stuff(str(write(tmp_path / "c.json", broken)))
+
+
+def test_records_that_are_none_are_told_all_at_once(tmp_path: Path) -> None:
+    truth = read_stuff(str(write(tmp_path / "truth.json", document({1: [[92, 93]]}))))
+    (good,) = records(1, [[92, 92]])
+    odd: list[Any] = [
+        {**good, "image_id": "1"}, {**good, "category_id": 92.0}, {**good, "segmentation": None}, 5, good,
+        {**good, "category_id": 91}, {**good, "category_id": 184}, {**good, "category_id": 183},
+    ]  # fmt: skip
+    example = 'Write [{"image_id": 1, "category_id": 92, "segmentation": {"size": [h, w], "counts": "…"}}, …]'
+    with pytest.raises(SubmissionError) as caught:
+        score_units(write(tmp_path / "sent.json", odd), truth, "coco-stuff")
+    kinds = [f"record {number}: has no image_id, category_id and segmentation. {example}." for number in range(4)]
+    ends = [
+        f"record {number}: has the label {label}. Write labels from 92 to 183." for number, label in ((5, 91), (6, 184))
+    ]
+    assert str(caught.value).splitlines() == [
+        "6 problems found in your submission:",
+        *(f"  {k}. {one}" for k, one in enumerate(kinds + ends, 1)),
+    ]
+    wide = {**good, "segmentation": records(1, [[92, 92, 92]])[0]["segmentation"]}
+    with pytest.raises(SubmissionError, match=r"image 1: has a mask of size \[1, 3\] but the picture is \[1, 2\]"):
+        score_units(write(tmp_path / "sent.json", [wide]), truth, "coco-stuff")
+    with pytest.raises(SubmissionError, match="is not a list of records. Write .{3}image_id"):
+        score_units(write(tmp_path / "sent.json", {}), truth, "coco-stuff")
+    for label in (0, 256):
+        one = document({1: [[92, 93]]})
+        one["annotations"][0]["category_id"] = label
+        with pytest.raises(HostError, match="has labels that are not from 1 to 255"):
+            read_stuff(str(write(tmp_path / "truth.json", one)))
+    write(tmp_path / "two/a.json", document({1: [[92]]}))
+    write(tmp_path / "two/b.json", document({1: [[92]]}))
+    with pytest.raises(HostError, match="has 0 JSON files of this split"):
+        read_stuff(str(tmp_path / "two"))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -333,6 +334,36 @@ def test_a_stray_colour_has_at_most_eight_pixels(tmp_path: Path) -> None:
     void = ONE.copy()
     void[0, 0] = 255
     assert noted([void, ONE], tmp_path) == []
+
+
+META = "meta_expressions"
+
+
+@pytest.mark.parametrize(
+    ("paths", "subset", "chosen"),
+    [
+        (f"a/{META}.json", "", f"a/{META}.json"),
+        (f"a/{META}.json", "val", f"a/{META}.json"),
+        (f"a/{META}.json", "set", f"a/{META}.json"),
+        (f"a/{META}.json", "train", f"of 'train', only a/{META}.json"),
+        (f"a/{META}.txt a/meta.json", "", f"has no {META}.json"),
+        (f"train/{META}.json valid/{META}.json", "valid", f"valid/{META}.json"),
+        (f"{META}_test.json {META}_valid.json", "test", f"{META}_test.json"),
+        (f"{META}_test.json {META}_valid.json", "val", f"{META}_valid.json"),
+        (f"x/{META}_valid.json val/{META}_u.json", "val", f"val/{META}_u.json"),
+        (f"{META}_more.json {META}.json", "", f"{META}.json"),
+        (f"a/{META}_1.json b/{META}_2.json", "", f"has several files of expressions (a/{META}_1.json, b/{META}_2.json); choose"),
+        (f"a/{META}.json b/{META}.json {META}_2.json", "", f"(a/{META}.json, b/{META}.json, {META}_2.json)"),
+    ],
+)  # fmt: skip
+def test_the_file_of_expressions_is_that_of_the_subset(paths: str, subset: str, chosen: str, tmp_path: Path) -> None:
+    (tmp_path / "set.zip").write_bytes(zipped(dict.fromkeys(paths.split(), b"{}")))
+    files = open_files(str(tmp_path / "set.zip"), HOST_LIMITS)
+    if chosen.endswith(".json") and " " not in chosen:
+        assert dataset_reader._file_of_expressions(files, "data/set", subset) == chosen
+    else:
+        with pytest.raises(HostError, match=f"data/set: .*{re.escape(chosen)}"):
+            dataset_reader._file_of_expressions(files, "data/set", subset)
 
 
 def test_late_objects_and_those_that_vanish_are_told(tmp_path: Path) -> None:

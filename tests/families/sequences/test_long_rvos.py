@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,10 @@ def test_presence_is_compared_and_types_without_expressions_have_no_mean(tmp_pat
     meta = json.loads((truth / "meta_expressions.json").read_text())
     meta["videos"] = {"swan": meta["videos"]["swan"]}
     (truth / "meta_expressions.json").write_text(json.dumps(meta))
+    for path in (truth / "Annotations/swan/1").iterdir():  # whatever is not 0 is of the object
+        path.write_bytes(
+            published.png((published.labels("swan", int(path.stem) // 10) == 1) * np.uint8([3, 7])[np.arange(128) % 2])
+        )
     sent: dict[str, Any] = {
         f"swan/{one - 1}/{10 * k:05d}.png": published.png(
             (published.labels("swan", k) == one) * np.uint8(k % 4 == 3)
@@ -90,6 +96,23 @@ def test_presence_is_compared_and_types_without_expressions_have_no_mean(tmp_pat
     assert values["tIoU-static-Mean"] == pytest.approx(2 / 7, **EXACT)
     assert values["J-Mean"] == pytest.approx((3 / 8 + 4 / 8) / 2, **EXACT)
     assert values["J&F-hybrid-Mean"] is values["tIoU-hybrid-Mean"] is None
+
+
+def test_officially_an_expression_needs_its_first_frame_alone(tmp_path: Path) -> None:
+    truth, results = published.published("long-rvos", tmp_path), tmp_path / "sent.zip"
+    with zipfile.ZipFile(io.BytesIO(published.UPLOADS["long-rvos"][0](truth))) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    first, *_, last = sorted(name for name in files if name.startswith("swan/0/"))
+    for lacks, warning in (
+        (last, f"val: {last}: is missing (scored as empty)"),
+        (first, "val: swan: 1 of 2 expressions lacks masks: 0 (left out of the means)"),
+    ):
+        results.write_bytes(zipped({name: data for name, data in files.items() if name != lacks}))
+        scores = segjudge.score(results, truth, "long-rvos-official")
+        assert scores.warnings == [warning]
+        assert len(scores.tables["objects"]) == 3 + (lacks == last)
+        with pytest.raises(SubmissionError, match=f"{lacks}: is missing"):
+            segjudge.score(results, truth, "long-rvos")
 
 
 def test_expressions_have_to_say_their_type(tmp_path: Path) -> None:

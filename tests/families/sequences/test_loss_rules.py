@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import zlib
 from contextlib import closing
@@ -20,6 +21,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     ObjectLosses,
     ScoredSequence,
     SequenceLosses,
+    _Entries,
     _mark_late,
     _ObjectWindow,
     _SequenceView,
@@ -445,9 +447,9 @@ def test_one_far_pixel_takes_what_its_boundary_costs() -> None:
     assert _share_tracked_loss(window)[0] == pytest.approx([0, (0.1 + 3 / 4) / 2, 0, (0.2 + 1 / 4) / 2])
 
 
-def left_of(folder: Path, name: str, room: int) -> dict[str, Any]:
+def left_of(folder: Path, name: str, room: int, across: int = 1300) -> dict[str, Any]:
     """Return what a phase leaves of two videos, the streams as their headers and lengths."""
-    small, wide = np.zeros((4, 6, 8), np.uint8), np.zeros((4, 4, 1300), np.uint8)
+    small, wide = np.zeros((4, 6, 8), np.uint8), np.zeros((4, 4, across), np.uint8)
     small[:, 1:4, 1:5], wide[:, 1:3, 10:900], wide[2:, 3, 1000:] = 1, 1, 2
     sent = {"a": list(np.roll(small, 1, 2)), "b": list(wide * (wide == 1))}
     (folder / "truth.zip").write_bytes(label_zip({"a": list(small), "b": list(wide)}))
@@ -489,3 +491,40 @@ def test_a_phase_leaves_of_all_sequences_their_losses_and_of_the_worst_their_mas
         "sequences": [],
     }
     assert not left_of(tmp_path, "mosev2", 10**6)["exact"]
+    # Eight frames of two sides, 640 pixels wide, of 1.2 bytes each, may take nine tenths of the room.
+    fitting = left_of(tmp_path, "vost", 13_654)["sequences"][1]["streams"]
+    assert [size for size, *_ in fitting] == [[2, 640], [2, 640]]
+    assert not left_of(tmp_path, "vost", 1, 160)["smaller"]  # the narrowest that masks are drawn
+
+
+def test_the_worst_sequences_keep_their_masks_as_far_as_there_is_room() -> None:
+    """Upper case has masks; once one has lost them, so have those that lost less, though they would fit."""
+    lost = {"a": (0.5, 10, 2), "b": (0.3, 8, 2), "c": (0.3, 3, 1)}
+    rows = {21: "ABC", 20: "ABc", 19: "ABc", 18: "Abc", 13: "Abc", 12: "abc", 5: "abc"}
+    for room, order in itertools.product((*rows, 4), itertools.permutations("abc")):
+        entries = _Entries(room)
+        for name in order:
+            share, whole, bare = lost[name]
+            streams = {"streams": ["-" * (whole - 1), "-"], "bare": ["", "=" * bare]}
+            entries.add({"name": name, "lost": share, "objects": [name], "noise": False, **streams})
+        shown = [(row["name"], row["objects"], row["masks"], "".join(row["streams"])) for row in entries.rows()]
+        kept = rows.get(room, "abc")
+        assert entries.fit is (room in rows)
+        assert "".join(name.upper() if masks else name for name, _, masks, _ in shown) == kept
+        assert [entry[1] for entry in shown] == [["a"], ["b"], ["c"]]
+        assert [entry[3] for entry in shown] == [
+            "=" * lost[name][2] if name in kept else "-" * lost[name][1] for name in "abc"
+        ]
+
+
+def test_masks_of_too_many_runs_are_left_out(tmp_path: Path) -> None:
+    """Frames may have 40 runs for each pixel of their width: here 1,280, and each has eight in a row."""
+    for rows, is_noise in ((53, False), (54, True)):
+        stripes, path = (np.indices((rows, 8))[1] % 2).astype(np.uint8), tmp_path / f"{rows}.zip"
+        path.write_bytes(label_zip({"a": [stripes, stripes, stripes.repeat(2, axis=1)]}))
+        scores = score(path, path, find_protocol("vos-benchmark"), layout="davis2017")
+        inputs, (report,) = scores.open_inputs(), scores.reports
+        assert isinstance(report, SequenceReport)
+        with closing(inputs.scorers[report.split].open(inputs.results)) as opened:
+            (row,) = read_losses(opened.pairs, report, 10**6, 1)["sequences"]
+        assert row["masks"] is not is_noise

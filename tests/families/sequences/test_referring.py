@@ -293,7 +293,10 @@ def test_label_images_are_read_for_the_listed_frames_that_there_are(ids: Callabl
     (masks / "a" / "00000.png").write_bytes(png(LEFT * 7 + RIGHT * 8))
     (masks / "a" / "00005.png").write_bytes(png(LEFT * 7))
     named = {name: {"exp": "it", "obj_id": ids(numbers)} for name, numbers in NAMED.items() if numbers}
-    videos = {name: {"expressions": named, "frames": ["00000", "00005", "00010"]} for name in ("a", "of-the-test-set")}
+    (masks / "of-other-frames").mkdir()
+    (masks / "of-other-frames" / "00001.png").write_bytes(png(LEFT * 7))
+    names = ("of-other-frames", "a", "of-the-test-set")
+    videos = {name: {"expressions": named, "frames": ["00000", "00005", "00010"]} for name in names}
     (meta / "meta_expressions.json").write_text(json.dumps({"videos": videos}))
     beside = meta.parent / "train"
     beside.mkdir()
@@ -303,7 +306,7 @@ def test_label_images_are_read_for_the_listed_frames_that_there_are(ids: Callabl
     )
     scores = segjudge.score(tmp_path / "sent.zip", root, "ref-youtube-vos", subset="valid")
     assert scores.notes == [
-        "1 video of meta_expressions/valid/meta_expressions.json has no masks and is left out: of-the-test-set"
+        "2 videos of meta_expressions/valid/meta_expressions.json have no masks and are left out: of-other-frames, of-the-test-set"
     ]
     both = ids([7, 8]) == [7, 8]
     assert {row["object"]: row["J-Mean"] for row in scores.tables["objects"]} == {"0": 1, "1": 0.75 if both else 1}

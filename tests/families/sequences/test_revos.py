@@ -166,6 +166,27 @@ def test_where_objects_overlap_the_official_truth_is_two_and_wraps(tmp_path: Pat
         segjudge.score(results, truth, "revos")
 
 
+def test_officially_grey_values_are_numbers(tmp_path: Path) -> None:
+    """As ReVOS's script: they differ from 1, add up outside, and are said; beside a foreground that is named twice."""
+    truth = small_truth(tmp_path)
+    wide = runs(LEFT | np.roll(LEFT, 2, axis=1))
+    (truth / "mask_dict_foreground.json").write_text(json.dumps({"a": {"masks_rle": [[wide, wide]] * 2}}))
+    spot = np.zeros(SIZE, np.uint8)
+    spot[0, 5] = 1
+    masks = {"0": LEFT + spot, "1": LEFT, "2": spot * 2}
+    files = {f"a/{name}/{k:05d}.png": png(mask) for name, mask in masks.items() for k in range(2)}
+    scores = scored(files, truth, "revos-official", tmp_path)
+    # One pixel of 24 is wrong, and of 32 in the foreground one is outside, of which a millionth more is there.
+    assert values_of(scores, "0") == pytest.approx([0.8889, 0.9583, 0.9688], **EXACT)
+    assert values_of(scores, "2")[1:] == pytest.approx([0.9583, 0.9375], **EXACT)
+    said = "masks of 1 of 3 expressions hold other values than 0 and 1, which lowers A and R: 2. Save masks as 0 and 1"
+    assert scores.warnings == [f"val: a: {said}"]
+    files = {name: png(masks[name.split("/")[1]] * 2) for name in files}
+    assert values_of(scored(files, truth, "revos-official", tmp_path), "0")[1:] == pytest.approx(
+        [0.625, 0.9375], **EXACT
+    )
+
+
 def test_officially_a_mask_that_cannot_be_read_is_an_error_and_folders_have_to_be_of_expressions(
     tmp_path: Path,
 ) -> None:

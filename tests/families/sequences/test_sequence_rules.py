@@ -203,6 +203,40 @@ def test_json_may_name_the_sequences_of_other_splits(tmp_path: Path) -> None:
         score({"b": [ONE] * 3}, alone, "davis2017", tmp_path, elsewhere=frozenset({"other"}))
 
 
+def test_rounds_are_sequences_of_their_own(tmp_path: Path) -> None:
+    """In folders that lie anywhere above; those that are not asked for are known all the same."""
+    protocol, frames = SEQUENCE_PROTOCOLS["ref-davis17"], range(3)
+    split = split_of({f"{name}/{k:05d}.png": png(BOTH) for name in "ab" for k in frames}, tmp_path)
+    places = [f"{folder}/{below}" for folder in protocol.rounds for below in ("a", "deep/b")]
+    masks = {f"x/{place}/{k:05d}.png": png(BOTH) for place in places for k in frames}
+    scores, warnings = sent(masks, split, protocol.name, tmp_path)
+    assert sorted({one.sequence for one in scores}) == [f"anno_{number}/{name}" for number in range(4) for name in "ab"]
+    assert warnings == []
+    runs = {"size": list(BOTH.shape), "counts": compress([BOTH.size])}
+    document = {folder: {name: {"1": [runs] * 3} for name in "abc"} for folder in protocol.rounds}
+    strange = {**masks, "x/anno_0/c/00000.png": png(BOTH), "anno_1/d/00000.png": png(BOTH)}
+    elsewhere = replace(split.select(["anno_1/b"], protocol), elsewhere=frozenset("ac"))
+    for files, others in ((strange, "anno_1/d"), ({"one.json": json.dumps(document).encode()}, "")):
+        scores, warnings = sent(files, elsewhere, protocol.name, tmp_path)
+        assert {one.sequence for one in scores} == {"anno_1/b"}
+        known = [f"extra files: not part of any sequence of this phase, so not scored: {others}"] if others else []
+        assert [line for line in warnings if "extra" in line] == known
+    del masks["x/anno_3/a/00000.png"], masks["x/anno_3/a/00001.png"], masks["x/anno_3/a/00002.png"]
+    with pytest.raises(SubmissionError, match="1 of 8 sequences is missing: anno_3/a"):
+        sent(masks, split, protocol.name, tmp_path)
+
+
+def test_a_frame_and_a_sequence_are_sent_once(tmp_path: Path) -> None:
+    files = {f"b/{k:05d}.png": png(ONE) for k in range(3)}
+    for more, sentence in (
+        ({"b/00001.PNG": png(ONE)}, "b/00001.PNG: is the same frame as b/00001.png. Send each frame once."),
+        ({"x/b/00001.png": png(ONE)}, "b: is there more than once: b, x/b. Send one folder for each sequence."),
+    ):
+        with pytest.raises(SubmissionError) as caught:
+            score({"b": [ONE] * 3}, zipped({**files, **more}), "davis2017", tmp_path)
+        assert str(caught.value) == sentence
+
+
 def test_files_that_are_no_masks_are_named(tmp_path: Path) -> None:
     files = {f"b/{k:05d}.png": png(ONE) for k in range(3)}
     _, warnings = score({"b": [ONE] * 3}, zipped({**files, "b/x.txt": b"x", "y.csv": b"y"}), "davis2017", tmp_path)

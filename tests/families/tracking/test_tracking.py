@@ -174,14 +174,75 @@ def test_cars_and_pedestrians_of_kitti_are_averaged(tmp_path: Path) -> None:
     (tmp_path / "t" / "instances_txt").mkdir(parents=True)
     cars = PERFECT.replace(" 1 2 ", " 1 1 ")
     (tmp_path / "t" / "instances_txt" / "0002.txt").write_text(cars)
-    (tmp_path / "t" / "val.seqmap").write_text("0002 empty 000001 000004\n")
+    (tmp_path / "t" / "val.seqmap").write_text("\n0001 empty 000000\n0002 empty 000000 000005\n")
     truth = tracks_files.read_truth(str(tmp_path / "t"), "")
     (tmp_path / "upload").write_bytes(
         zipped({"0002.txt": "".join(part for part in cars.splitlines(keepends=True) if " 1 1 " in part)})
     )
     found = score_units(tmp_path / "upload", truth, "kitti-mots")
-    assert [unit.name for unit in truth.units] == ["0002"]
+    assert [(unit.name, [frame.name for frame in unit.load()]) for unit in truth.units] == [("0002", list("01234"))]
     assert (found["HOTA-car"], found["HOTA-pedestrian"], found["HOTA"]) == (pytest.approx(1), 0, pytest.approx(1 / 2))
+
+
+def test_a_text_without_a_list_has_the_frames_of_its_lines(tmp_path: Path) -> None:
+    for text, names in (("", ["0"]), (line(5, 1, 2, mask(1)) + line(3, 1, 2, mask(1)), ["3", "4", "5"])):
+        (tmp_path / "a.txt").write_text(text)
+        (unit,) = tracks_files.read_truth(str(tmp_path)).units
+        assert [frame.name for frame in unit.load()] == names
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("1 1 2 20 30 ab\rcd", "line 1 {}: its run-lengths hold a line feed"),
+        ("1 1 2 20 30 a\n\n1 1 2 20 30\n", "line 3 {}: it has 5 fields with a space between them, not 6"),
+        ("1 1 2 20 30 a b", "line 1 {}: it has 7 fields with a space between them, not 6"),
+        ("x 1 2 20 30 a", "line 1 {}: its frame is x, which is no whole number of 12 digits at the most"),
+        ("1 1 -2 20 30 a", "line 1 {}: its class is -2, which is no whole number of 12 digits at the most"),
+        ("1 1 2 2.0 30 a", "line 1 {}: its height is 2.0, which is no whole number of 12 digits at the most"),
+        ("1 x 2 20 30 a", "line 1 {}: its id is x, which is no whole number of 12 digits at the most"),
+        ("1  2 20 30 a", "line 1 {}: its id is empty, which is no whole number of 12 digits at the most"),
+        ("1 1 2 20 1234567890123 a", "line 1 {}: its width is 1234567890123, which is no whole number of 12 digits at the most"),
+        ("1 1 2 20 30 a\n1 1 2 21 30 a", "line 2 has the size 21 × 30, and the frames have 20 × 30"),
+        ("1 1 2 20 31 a", "line 1 has the size 20 × 31, and the frames have 20 × 30"),
+        ("\n\n\n\n", "has more than 3 lines"),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_none_is_named(text: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracks_files, "_MOST_LINES", 3)
+    with pytest.raises(Flaw) as caught:
+        tracks_files._read_lines(text, SIZE)
+    assert caught.value.fault == problem.format("is not `frame id class height width run-lengths`")
+    assert tracks_files._read_lines("1 1 2 20 30 a\r\n\n3 2 1 20 30 b\n", None) == (
+        {1: [[1, 2, "a"]], 3: [[2, 1, "b"]]},
+        SIZE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "said"),
+    [
+        ("_MOST_TRACKS", 2, "a.txt: has more than 1 tracks. Send fewer tracks"),
+        ("_MOST_MASKS", 6, "a.txt: has more than 5 masks. Send fewer masks"),
+        ("_MOST_IN_FRAME", 2, "a.txt: has 2 masks in frame 1. Send at most 1"),
+    ],
+)
+def test_a_prediction_has_tracks_and_masks_up_to_a_limit(
+    limit: str, most: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "upload").write_bytes(texts(PERFECT))
+    truth = mots_truth(tmp_path)
+    monkeypatch.setattr(tracks_files, limit, most)
+    assert score_units(tmp_path / "upload", truth, "mots")["IDSW"] == 0
+    monkeypatch.setattr(tracks_files, limit, most - 1)
+    with pytest.raises(SubmissionError, match=said):
+        score_units(tmp_path / "upload", truth, "mots")
+
+
+def test_the_track_that_is_twice_in_a_frame_is_named(tmp_path: Path) -> None:
+    (tmp_path / "upload").write_bytes(rows(line(1, 5, 2, mask(1)), line(1, 3, 2, mask(9)), line(1, 3, 2, mask(15))))
+    with pytest.raises(SubmissionError, match="a.txt: has the track 3 twice in frame 1"):
+        score_units(tmp_path / "upload", mots_truth(tmp_path), "mots")
 
 
 def rows(*lines: str) -> bytes:
