@@ -25,12 +25,12 @@ from .problems import (
     Problem,
     Problems,
     SubmissionError,
+    inflect,
     name_hint,
     name_list,
     nearest,
     printable,
     quantity,
-    verb,
 )
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "archive",
     "check_memory",
     "inflate",
+    "inflect",
     "kind_of",
     "limits",
     "name_hint",
@@ -61,5 +62,4 @@ __all__ = [
     "read_json",
     "size_text",
     "unique_keys",
-    "verb",
 ]

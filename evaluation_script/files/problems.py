@@ -57,7 +57,7 @@ def quantity(count: int, noun: str, of: int = 0) -> str:
     return f"{count:,} {f'of {of:,} ' if of else ''}{noun}{'' if (of or count) == 1 else 's'}"
 
 
-def verb(count: int, singular: str, plural: str) -> str:
+def inflect(count: int, singular: str, plural: str) -> str:
     """Return the form that agrees with a count."""
     return singular if count == 1 else plural
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from segjudge.evaluation_script.families import LAYOUTS, PROTOCOLS
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.files.problems import name_hint, quantity, verb
+from segjudge.evaluation_script.files.problems import inflect, name_hint, quantity
 from segjudge.masks import DEMO_SEED
 from segjudge.system.errors import UsageError
 from segjudge.system.files import (
@@ -116,7 +116,7 @@ def _show(args: argparse.Namespace) -> int:
     check_outputs([BuiltFile(os.path.join(args.out, name)) for name in ("index.html", "images/1.png")], pictures)
     with ProgressBar("image") as bar:
         drawn = draw_images(truth, records, args.out, View(args.images or "", args.iou, args.score), bar)
-    print(f"{os.path.join(args.out, 'index.html')}: {len(drawn)} {verb(len(drawn), 'image', 'images')}")
+    print(f"{os.path.join(args.out, 'index.html')}: {len(drawn)} {inflect(len(drawn), 'image', 'images')}")
     return DONE
 
 

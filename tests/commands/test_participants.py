@@ -18,7 +18,7 @@ from segjudge.cli import main
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.files.problems import SubmissionError, quantity, verb
+from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource, open_truth
 from segjudge.starting.new_challenge import write_demo_truth
@@ -440,18 +440,6 @@ def test_remedies_of_the_instance_track_never_speak_of_png_masks(data: bytes, tm
     assert "your file" in str(caught.value) or ": " in str(caught.value)
     assert "PNG masks" not in str(caught.value)
     assert "not your fault" not in str(caught.value)
-
-
-def test_counts_agree_with_their_verbs() -> None:
-    assert [quantity(count, "frame") for count in (0, 1, 2, 2000)] == [
-        "0 frames",
-        "1 frame",
-        "2 frames",
-        "2,000 frames",
-    ]
-    assert quantity(1, "sequence", 3) == "1 of 3 sequences"
-    assert quantity(1, "sequence", 1) == "1 of 1 sequence"
-    assert [verb(count, "is", "are") for count in (0, 1, 2)] == ["are", "is", "are"]
 
 
 @pytest.mark.parametrize(("protocol", "words"), [("mosev2", "(scored as 0)"), ("sav", "(left out of the means)")])

@@ -24,10 +24,10 @@ from segjudge.evaluation_script.files.problems import (
     Problem,
     Problems,
     SubmissionError,
+    inflect,
     name_list,
     printable,
     quantity,
-    verb,
 )
 from segjudge.evaluation_script.masks.overlaps import best_proposals
 from segjudge.evaluation_script.phases import PHASES
@@ -74,12 +74,18 @@ def test_a_name_is_shown_up_to_a_hundred_and_twenty_characters() -> None:
 def test_a_list_names_the_first_and_counts_the_rest() -> None:
     assert [name_list(list("abcd")[:count]) for count in range(5)] == ["", "a", "a, b", "a, b, c", "a, b, c and 1 more"]
     assert name_list(list("abcdefg"), 5) == "a, b, c, d, e and 2 more"
+    assert [quantity(count, "frame") for count in (0, 1, 2, 2000)] == [
+        "0 frames",
+        "1 frame",
+        "2 frames",
+        "2,000 frames",
+    ]
     assert [quantity(1, "frame", 3), quantity(3, "frame", 3), quantity(1, "frame", 1)] == [
         "1 of 3 frames",
         "3 of 3 frames",
         "1 of 1 frame",
     ]
-    assert [verb(count, "lacks", "lack") for count in (0, 1, 2)] == ["lack", "lacks", "lack"]
+    assert [inflect(count, "lacks", "lack") for count in (0, 1, 2)] == ["lack", "lacks", "lack"]
 
 
 def test_problems_are_listed_up_to_twenty() -> None:

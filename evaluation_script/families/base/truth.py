@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Any, Dict, Generic, Iterable, List, Mapping, TypeVar
 from unicodedata import normalize
 
-from ...files import LETTER, ArchiveLimits, name_list, quantity, verb
+from ...files import LETTER, ArchiveLimits, inflect, name_list, quantity
 from ...values import dataclass
 
 #: The split of a published dataset that names none.
@@ -88,9 +88,9 @@ class TruthNames:
         if not self.respelled:
             return []
         count = len(self.respelled)
-        respelled = f"{quantity(count, 'name')} {verb(count, 'is', 'are')} in another Unicode form than the truth's"
+        respelled = f"{quantity(count, 'name')} {inflect(count, 'is', 'are')} in another Unicode form than the truth's"
         return [
-            f"{respelled}, and {verb(count, 'was', 'were')} taken for the same: {name_list(sorted(self.respelled))}"
+            f"{respelled}, and {inflect(count, 'was', 'were')} taken for the same: {name_list(sorted(self.respelled))}"
         ]
 
 

@@ -45,10 +45,10 @@ from ...files import (
     Problem,
     Problems,
     SubmissionError,
+    inflect,
     name_list,
     printable,
     quantity,
-    verb,
 )
 from ...files.archive import UPLOAD, open_files, truth_error
 from ...files.inflate import inflate_member
@@ -125,7 +125,7 @@ class UnitTruth(SplitTruth):
     def read_through(self) -> str:
         """Read all pixels, and return in words how many frames there are."""
         frames = [frame.read().numbers.size for unit in self.units for frame in unit.load()]
-        units = verb(len(self.units), "image or sequence", "images or sequences")
+        units = inflect(len(self.units), "image or sequence", "images or sequences")
         return f"{len(self.units):,} {units} of {quantity(len(frames), 'frame')}"
 
 
@@ -615,14 +615,14 @@ def _note_surplus(submission: UnitSubmission, truth: UnitTruth, *, strict: bool)
     missing = [name for name in truth.item_names if name not in names]
     surplus = sorted(names - truth.elsewhere.union(truth.item_names))
     if missing:
-        lacking = f"{quantity(len(missing), noun, len(truth.units))} {verb(len(missing), 'is', 'are')} missing"
+        lacking = f"{quantity(len(missing), noun, len(truth.units))} {inflect(len(missing), 'is', 'are')} missing"
         fault = f"{lacking}: {name_list(missing, 5)}"
         if surplus:
-            fault += f"; {len(surplus):,} {verb(len(surplus), 'is', 'are')} not in the truth: {name_list(surplus)}"
+            fault += f"; {len(surplus):,} {inflect(len(surplus), 'is', 'are')} not in the truth: {name_list(surplus)}"
         raise SubmissionError.of(Problem(UPLOAD, fault, f"Send every {noun}"))
     if not surplus:
         return submission.notes
-    were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
+    were = inflect(len(surplus), "is not in the truth and was", "are not in the truth and were")
     ignored = f"{quantity(len(surplus), noun)} {were} ignored: {name_list(surplus)}"
     if strict:
         raise SubmissionError.of(Problem(UPLOAD, ignored, "Send only what is scored"))

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...files.archive import UPLOAD, open_files
 from ...files.limits import ArchiveLimits
-from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_list, printable, quantity, verb
+from ...files.problems import Flaw, Problem, Problems, SubmissionError, inflect, name_list, printable, quantity
 from ...masks import png
 from ...masks.backend import backend
 from ...masks.run_lengths import join_texts, pack_texts, texts_of
@@ -88,7 +88,7 @@ class StreetSubmission:
         surplus = sorted(self._texts.keys() - set(names))
         self.notes = []
         if surplus:
-            were = verb(len(surplus), "is of no image of the truth and was", "are of no image of the truth and were")
+            were = inflect(len(surplus), "is of no image of the truth and was", "are of no image of the truth and were")
             self.notes.append(f"{quantity(len(surplus), 'text')} {were} ignored: {name_list(surplus)}")
         missing = [name for name in names if name not in self._texts]
         if missing:
@@ -261,7 +261,7 @@ def gather(read_images: Iterable[ReadImage], files: StreetSubmission, limits: Ar
         notes.append("all labels are train ids, from 11 to 18, and none is an id: 24 is a person, not 11")
     if totals["repeated"]:
         count = totals["repeated"]
-        notes.append(f"{quantity(count, 'line')} {verb(count, 'names', 'name')} a mask that their text named before")
+        notes.append(f"{quantity(count, 'line')} {inflect(count, 'names', 'name')} a mask that their text named before")
     return notes
 
 

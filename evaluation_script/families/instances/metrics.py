@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Sequenc
 
 import numpy as np
 
-from ...files.problems import SubmissionError, quantity, verb
+from ...files.problems import SubmissionError, inflect, quantity
 from ...masks.backend import backend
 from ...masks.detections import CappedRange, RankedBits
 from ...masks.stack import Array
@@ -173,7 +173,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         if not total:
             return []
         cap, holders = self.protocol.detections[-1], quantity(images, "video" if self.protocol.tubes else "image")
-        return [f"{quantity(total, 'record')} beyond {cap} in {holders} {verb(total, 'was', 'were')} dropped"]
+        return [f"{quantity(total, 'record')} beyond {cap} in {holders} {inflect(total, 'was', 'were')} dropped"]
 
     def without_groups(self, metrics: Collection[str] = ()) -> Dict[str, Array]:
         """Return these metrics, or all if there are none, without each group of images; nothing of a single image."""

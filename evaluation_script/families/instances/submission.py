@@ -22,7 +22,7 @@ import numpy as np
 
 from ...files.archive import JSON_NAME, UPLOAD, open_files
 from ...files.limits import CHUNK_BYTES, ArchiveLimits, Files, check_memory, unique_keys
-from ...files.problems import Flaw, Problem, Problems, SubmissionError, name_list, printable, quantity, verb
+from ...files.problems import Flaw, Problem, Problems, SubmissionError, inflect, name_list, printable, quantity
 from ...masks import polygons
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
@@ -321,11 +321,11 @@ def describe_records(unknown: int, count: int, boxed: int = 0, shape: str = "mas
     """Return what a participant should know of so many records."""
     lines = []
     if unknown:
-        have, were = verb(unknown, "has", "have"), verb(unknown, "was", "were")
+        have, were = inflect(unknown, "has", "have"), inflect(unknown, "was", "were")
         records = quantity(unknown, "record", count)
         lines.append(f"{records} {have} a category that the truth lacks and {were} ignored")
     if boxed:
-        have = verb(boxed, "has", "have")
+        have = inflect(boxed, "has", "have")
         lines.append(
             f"{quantity(boxed, 'record')} {have} a bbox beside the {shape}, which was ignored; the official script "
             "would take areas from it"

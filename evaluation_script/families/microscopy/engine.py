@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from ...files.problems import Problems, name_list, quantity, verb
+from ...files.problems import Problems, inflect, name_list, quantity
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key
 from ...masks.stack import Array
@@ -113,7 +113,7 @@ def _oddities(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
     def note(flags: Array, lacking: str, fate: str) -> None:
         chosen = [unit for unit, flag in zip(accumulator.names, flags.tolist()) if flag]
         if chosen:
-            be = verb(len(chosen), "is", "are")
+            be = inflect(len(chosen), "is", "are")
             notes.append(f"{quantity(len(chosen), 'image')} {be} without {lacking}{fate}: {name_list(chosen)}")
 
     fate = ", which leaves AP undefined" if as_script else " and in no mean"

@@ -15,7 +15,7 @@ from typing import AbstractSet, Any, Dict, Iterable, List, Sequence, Tuple
 
 import numpy as np
 
-from ...files import ArchiveLimits, Flaw, HostError, Problem, Problems, SubmissionError, printable, quantity, verb
+from ...files import ArchiveLimits, Flaw, HostError, Problem, Problems, SubmissionError, inflect, printable, quantity
 from ...files.archive import open_files, truth_error
 from ...masks import polygons
 from ...masks import run_lengths as rle
@@ -225,7 +225,7 @@ class PhraseSubmission(UnitSubmission):
 
     @property
     def notes(self) -> List[str]:
-        empty = f"{quantity(self._empty, 'prediction')} without a pixel {verb(self._empty, 'was', 'were')} left out"
+        empty = f"{quantity(self._empty, 'prediction')} without a pixel {inflect(self._empty, 'was', 'were')} left out"
         return [*super().notes, *([empty] if self._empty else [])]
 
     def names(self) -> AbstractSet[str]:

@@ -11,7 +11,7 @@ from typing import AbstractSet, Any, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 
-from ...files import ArchiveLimits, Flaw, Problem, Problems, SubmissionError, printable, quantity, verb
+from ...files import ArchiveLimits, Flaw, Problem, Problems, SubmissionError, inflect, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.run_lengths import Masks, MaskTexts, pack_texts
@@ -183,7 +183,7 @@ class VideoPhraseSubmission(UnitSubmission):
 
     @property
     def notes(self) -> List[str]:
-        empty = f"{quantity(self._empty, 'track')} without a pixel {verb(self._empty, 'was', 'were')} left out"
+        empty = f"{quantity(self._empty, 'track')} without a pixel {inflect(self._empty, 'was', 'were')} left out"
         return [*super().notes, *([empty] if self._empty else [])]
 
     def names(self) -> AbstractSet[str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...files.archive import open_files, truth_error
 from ...files.limits import ArchiveLimits, Files
-from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list, quantity, verb
+from ...files.problems import Flaw, HostError, Problems, SubmissionError, inflect, name_list, quantity
 from ...masks import png
 from ...masks.backend import backend
 from ...masks.overlaps import SHIFT, LabelMap, sum_by_key
@@ -168,7 +168,7 @@ class _SemanticSubmission(UnitSubmission):
         if not self._missing:
             return super().notes
         lacking = quantity(len(self._missing), self.noun)
-        were = f"{lacking} {verb(len(self._missing), 'is', 'are')} missing: {name_list(self._missing, 5)}"
+        were = f"{lacking} {inflect(len(self._missing), 'is', 'are')} missing: {name_list(self._missing, 5)}"
         return [f"{were}. All of their pixels count as missed", *super().notes]
 
     def names(self) -> AbstractSet[str]:

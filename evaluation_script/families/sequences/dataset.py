@@ -13,7 +13,7 @@ import numpy as np
 
 from ...files.archive import open_files, truth_error
 from ...files.limits import Files
-from ...files.problems import Flaw, HostError, Problems, SubmissionError, name_list, quantity, verb
+from ...files.problems import Flaw, HostError, Problems, SubmissionError, inflect, name_list, quantity
 from ...masks import png
 from ...masks.files import LabelImages, MaskFiles, ObjectFolders, RunLengths
 from ...masks.stack import Array, FoldedStack, Size, Stack, Stacks, join_stacks, layers_of
@@ -177,7 +177,7 @@ class _Reader:
             self.notes.append(f"{name}: the size of its frames changes ({len(sizes)} sizes)")
         without = sorted(set(self._folder.pictures.get(name, frames)) - set(frames))
         if without and len(without) * 2 < len(frames):
-            lack = f"{quantity(len(without), 'frame')} {verb(len(without), 'has', 'have')}"
+            lack = f"{quantity(len(without), 'frame')} {inflect(len(without), 'has', 'have')}"
             self.notes.append(f"{name}: {lack} no mask: {name_list(without)}")
 
 
@@ -221,7 +221,7 @@ def _read_expressions(
     notes = []
     if len(masked_videos) < len(videos):
         without = [video.name for video in videos if video not in masked_videos]
-        are = verb(len(without), "has no masks and is", "have no masks and are")
+        are = inflect(len(without), "has no masks and is", "have no masks and are")
         notes.append(f"{quantity(len(without), 'video')} of {name} {are} left out: {name_list(without)}")
     if not masked_videos:
         raise HostError(f"{root}: no video of {name} has masks")

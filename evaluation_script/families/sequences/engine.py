@@ -17,10 +17,10 @@ from ...files import (
     Problem,
     Problems,
     SubmissionError,
+    inflect,
     name_list,
     quantity,
     read_json,
-    verb,
 )
 from ...files.archive import JSON_NAME, UPLOAD, open_files
 from ...masks.files import (
@@ -300,7 +300,7 @@ class OpenedSequences:
         missing = [sequence.name for sequence in truth if sequence.name not in names_sent]
         if not missing:
             return
-        are = verb(len(missing), "is", "are")
+        are = inflect(len(missing), "is", "are")
         fault = f"{quantity(len(missing), 'sequence', len(truth))} {are} missing: {name_list(missing, 5)}"
         if self._protocol.missing is MissingRule.ERROR:
             self._submission.problems.add(Problem(UPLOAD, fault, f"{_SEND_FOLDERS} of the phase"))
@@ -325,7 +325,7 @@ class OpenedSequences:
         missing = [label for label in required if label and label not in labels_sent]
         if not missing:
             return sequence
-        lacking = f"{quantity(len(missing), 'expression', len(required))} {verb(len(missing), 'lacks', 'lack')}"
+        lacking = f"{quantity(len(missing), 'expression', len(required))} {inflect(len(missing), 'lacks', 'lack')}"
         fault, remedy = f"{lacking} masks: {name_list(missing)}", "Send a folder of masks for each expression"
         if rule is MissingRule.ERROR or (rule is MissingRule.ZEROS and not isinstance(masks, ObjectMasks)):
             self._submission.problems.add(Problem(sequence.name, fault, remedy))
@@ -361,7 +361,7 @@ class OpenedSequences:
                 self._warnings.add("gaps", problem._replace(fault=f"{problem.fault} (scored as empty)"))
         surplus = sorted(masks.frames() - set(sequence.frames))
         if surplus:
-            were = verb(len(surplus), "is not in the truth and was", "are not in the truth and were")
+            were = inflect(len(surplus), "is not in the truth and was", "are not in the truth and were")
             fault = f"{quantity(len(surplus), 'frame')} {were} ignored: {name_list(surplus)}"
             self._warnings.add("frames", Problem(sequence.name, fault, "Name the frames as the truth does"))
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
-from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.files.problems import HostError, inflect
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.evaluation_script.masks.stream import bytes_in_page
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, RIGHT, SURPLUS, SWAPPED
@@ -147,11 +147,16 @@ def draw_units(  # noqa: PLR0913 - what is drawn, in which order and words, and 
 
 def _name_shown(count: int, noun: str, methods: Sequence[str], *, truth_alone: bool) -> str:
     """Say which units are drawn."""
+    units = _count_units(count, noun)
     if truth_alone:
-        return f"The first {count:,} {noun}"
+        return f"The first {units}"
     if len(methods) > 1:
-        return f"The {count:,} {noun} in which {methods[1]} loses most beside {methods[0]}"
-    return f"The {count:,} {noun} that cost most"
+        return f"The {units} in which {methods[1]} loses most beside {methods[0]}"
+    return f"The {units} that {inflect(count, 'costs', 'cost')} most"
+
+
+def _count_units(count: int, noun: str) -> str:
+    return inflect(count, noun.removesuffix("s"), f"{count:,} {noun}")
 
 
 def _paint_unit(
@@ -225,10 +230,11 @@ def make_class_confusion(painter: UnitPainter, pictures: UnitPictures, noun: str
     table = np.zeros((len(names) + 1, len(names) + 1), np.int64)
     for (truth, prediction), count in pictures.confusions.items():
         table[truth, prediction] += count
-    looked = (
-        "all" if pictures.looked_at == pictures.units else f"the {pictures.looked_at} {noun} that cost most, of all"
-    )
-    about = f"Segments of {looked} {pictures.units:,} {noun}, matched above an IoU of one half whatever their class."
+    count, units = pictures.looked_at, _count_units(pictures.units, noun)
+    looked = f"the {_count_units(count, noun)} that {inflect(count, 'costs', 'cost')} most, of all {units}"
+    if count == pictures.units:
+        looked = f"{inflect(count, 'the', 'all')} {units}"
+    about = f"Segments of {looked}, matched above an IoU of one half whatever their class."
     return [make_confusion([*names, "nothing"], table, "segments", about)]
 
 

@@ -7,7 +7,7 @@ import re
 from typing import Any, NamedTuple
 
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
-from segjudge.evaluation_script.files.problems import HostError, verb
+from segjudge.evaluation_script.files.problems import HostError, inflect
 from segjudge.system.files import make_folder
 
 
@@ -61,5 +61,5 @@ def pack_units(published: AnnotationFile[Any], out: str, split: str) -> PackedTr
     make_folder(os.path.dirname(out) or ".")
     write_units(out, {**(read_units(out) if split and os.path.exists(out) else {}), split or name: truth})
     units = len(truth.units)
-    about = f"{units:,} {verb(units, 'image or sequence', 'images or sequences')}"
+    about = f"{units:,} {inflect(units, 'image or sequence', 'images or sequences')}"
     return PackedTruth(split or name, about, truth.notes)

@@ -21,7 +21,7 @@ from segjudge.evaluation_script.families.instances.submission import InstanceRec
 from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.limits import ArchiveLimits
-from segjudge.evaluation_script.files.problems import HostError, name_list, quantity, verb
+from segjudge.evaluation_script.files.problems import HostError, inflect, name_list, quantity
 from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families.base.published import PackedTruth, TruthSource, check_subset
 from segjudge.system.addresses import RemoteFolder
@@ -89,7 +89,7 @@ def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ig
         splits = {**truth.documents(out), **splits}
     make_folder(os.path.dirname(out) or ".")
     truth.write(out, splits)
-    about = f"{images:,} {verb(images, 'image or video', 'images or videos')}, {quantity(instances, 'instance')}"
+    about = f"{images:,} {inflect(images, 'image or video', 'images or videos')}, {quantity(instances, 'instance')}"
     return PackedTruth(split or DEFAULT_SPLIT, about, notes)
 
 

@@ -81,7 +81,7 @@ def main() -> None:
         os._exit(1)  # whatever else runs ends with this process
 
     def stop(*_: object) -> NoReturn:
-        refuse(f"Your submission could not be scored: it takes longer than {task['seconds']} seconds.")
+        refuse(f"Your submission could not be scored: it takes longer than {task['seconds']} s.")
 
     try:
         task = _task(os.path.join(source, "ref", TASK))

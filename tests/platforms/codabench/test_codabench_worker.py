@@ -177,5 +177,5 @@ def test_a_submission_that_takes_too_long_ends_by_itself(
 ) -> None:
     script = "import os, signal\ndef evaluate(*_, **__):\n    os.kill(os.getpid(), signal.SIGALRM)\n"
     found = of_demo(competitions, worker, zipped(tmp_path / "s.zip", {"a.png": ""}), script)
-    assert found.stderr == "Your submission could not be scored: it takes longer than 480 seconds.\n"
+    assert found.stderr == "Your submission could not be scored: it takes longer than 480 s.\n"
     assert found.status == FAILED

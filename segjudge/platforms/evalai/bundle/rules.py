@@ -395,12 +395,12 @@ def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
         quote = UNSAVED.format(f"challenge phase{update} {entry.number} :{{errors}}")
         if not title_is_valid:
             fault = f"begins with {word!r}, and EvalAI makes the addresses of its phases of the first word"
-            remedy = "Begin it with a word of a-z, 0-9, - and _ alone, then a space"
+            remedy = "Begin it with a word of a-z, A-Z, 0-9, - and _ alone, then a space"
             yield BundleProblem("title", fault, remedy, quote, CREATION, error=_NO_SLUG)
             word, title_is_valid = "x", True  # reported once
         slug = phase_slug(word, codename)
         if not _is_slug(slug):
-            fault, remedy = f"is {codename!r}, of which EvalAI makes an address", "Use a-z, 0-9, - and _ alone"
+            fault, remedy = f"is {codename!r}, of which EvalAI makes an address", "Use a-z, A-Z, 0-9, - and _ alone"
             yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=_NO_SLUG)
         elif slug in slugs or codename.strip() in (*stored.values(), *added):
             error = _SLUG_IN_USE if slug in slugs else _CODENAME_IN_USE
@@ -476,7 +476,7 @@ _FORM_OF_PHASE = all_of(
         unless=lambda at: not at.item.get(_ASKED),
     ),
     RuleRow(0, "codename", _breaks_slug, "is {value!r}, of which the form makes an address",
-        "Use a-z, 0-9, - and _ alone, or push the bundle", ""),
+        "Use a-z, A-Z, 0-9, - and _ alone, or push the bundle", ""),
 )  # fmt: skip
 
 
