@@ -522,6 +522,17 @@ CHANGES: List[Callable[[str], str]] = [
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("video", [False, True])
 def test_records_are_read_as_python_reads_them(change: int, seed: int, video: bool) -> None:
+    compare_readings(change, seed, video=video)
+
+
+@pytest.mark.parametrize("video", [False, True])
+def test_records_of_the_usual_form_are_read_by_the_kernel(video: bool) -> None:
+    for seed in range(6):
+        compare_readings(0, seed, video=video)
+
+
+def compare_readings(change: int, seed: int, *, video: bool) -> None:
+    """Read records as a table and parsed; those that were not changed are read as a table."""
     generator, images = random.Random(seed), VIDEOS if video else IMAGES
     some = [(video_record if video else record)(generator) for _ in range(generator.randrange(1, 9))]
     text = CHANGES[change](json.dumps(some)[1:-1])
