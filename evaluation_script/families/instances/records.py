@@ -296,7 +296,7 @@ def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, coun
 
 
 def check_record(
-    record: Any, size: Optional[Tuple[int, int]], *, boxes: bool = False, frames: Optional[int] = None, points: int = 0
+    record: Any, size: Optional[Tuple[int, int]], *, boxes: bool, frames: Optional[int] = None, points: int = 0
 ) -> None:
     """Raise a Flaw for the first thing that is wrong with a record; an image that is not known has no size.
 
