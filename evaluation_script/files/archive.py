@@ -79,7 +79,7 @@ class _FolderFiles(Files):
             if name.count("/") < self._limits.depth:
                 self._walk(name, above | {identity})
             else:
-                self._checks.clean_name(name, 0, 0, folder=True)  # which says how deep it lies
+                self._checks.clean_name(name, 0, 0)  # which says how deep it lies
 
     def _is_folder(self, entry: os.DirEntry[str]) -> bool:
         try:

@@ -123,7 +123,7 @@ def _do_nothing(*_: object) -> None:
 
 def _set_option(option: int, value: int) -> None:
     if _prctl is not None:
-        _prctl(option, value, 0, 0, 0)
+        _prctl(option, value)
 
 
 def _start(job: _Job, leash: int) -> Tuple[int, int]:
@@ -278,7 +278,6 @@ def _end_as(status: Status) -> NoReturn:
 def main() -> None:
     """Keep the command of the arguments."""
     leash, command = int(sys.argv[1]), sys.argv[2:]
-    os.set_inheritable(leash, False)  # noqa: FBT003 - as the standard library has it
     _end_as(_keep(lambda ready: _become(command, ready), leash, os.getppid()))
 
 
