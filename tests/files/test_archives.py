@@ -29,7 +29,7 @@ from segjudge.evaluation_script.files.limits import (
     read_json,
     size_text,
 )
-from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
+from segjudge.evaluation_script.files.problems import Flaw, SubmissionError, name_hint
 from tests.builders import tarred, zipped
 from tests.families.sequences.test_hostile_submissions import raw_tar, raw_zip
 
@@ -233,6 +233,13 @@ def test_bytes_are_counted_in_the_largest_unit() -> None:
 
 
 # ── sizes ───────────────────────────────────────────────────────────────────
+
+
+def test_a_hint_names_all_that_there_is_up_to_99_and_what_is_near() -> None:
+    names = [f"name-{number}" for number in range(100)]
+    assert name_hint("nothing", names[:99]) == f", only {', '.join(names[:99])}"
+    assert name_hint("nothing", names) == f", only {', '.join(names[:99])} and 1 more"
+    assert name_hint("Name-7!", names[:9], 2) == ", only name-0, name-1 and 7 more; did you mean name-7?"
 
 
 def test_the_limits_are_those_that_the_docs_name() -> None:
