@@ -25,6 +25,7 @@ from segjudge.evaluation_script.files.limits import (
     SEND_LESS,
     ArchiveLimits,
     MemberChecks,
+    check_memory,
     is_litter,
     read_json,
     size_text,
@@ -558,6 +559,24 @@ def test_a_stream_is_inflated_if_it_is_whole_and_of_the_length_that_is_said() ->
         assert inflate_stream(stream, length) is None
     for stream, length in ((bare, 199), (bare, 201), (bare[:-1], 200), (whole, 200)):
         assert inflate_stream(stream, length, bare=True) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "estimate"),
+    [
+        ("", 0),
+        (b"abc", 2 * 3),
+        ("\u00fc", 8 * 2),
+        (b'{"a":[1,2]}', 2 * 11 + 240 + 80 + 40 + 2 * 30 + 60),
+        ('{"\u00fc":[[],[]]}', 8 * 14 + 240 + 3 * 80 + 40 + 2 * 30 + 60),
+    ],
+)
+def test_memory_is_estimated_by_punctuation_and_letters(text: Any, estimate: int) -> None:
+    check_memory(text, estimate, "Less.")
+    with pytest.raises(Flaw) as caught:
+        check_memory(text, estimate - 1, "Less")
+    said = "holds too many lists and numbers to be read. Write compressed run lengths. Less."
+    assert str(caught.value.at("x")) == f"x: {said}"
 
 
 @pytest.mark.parametrize(
