@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 
+from segjudge.evaluation_script.files.problems import name_list
 from segjudge.families import tools_of
 from segjudge.scoring import score
 from segjudge.system.errors import UsageError
@@ -68,7 +69,7 @@ def _find_videos(truth: str, masks: str, *, strict: bool) -> tuple[str, list[str
         truth = os.path.join(truth, "Annotations")
     annotated = _list_folders(truth)
     if strict and annotated != predicted:
-        lacking, surplus = ", ".join(sorted(annotated - predicted)[:5]), ", ".join(sorted(predicted - annotated)[:5])
+        lacking, surplus = name_list(sorted(annotated - predicted), 5), name_list(sorted(predicted - annotated), 5)
         faults = [*([f"lacks {lacking}"] if lacking else []), *([f"adds {surplus}"] if surplus else [])]
         raise UsageError(f"{masks} {' and '.join(faults)}; with strict=False the videos are scored that both have")
     return truth, sorted(annotated & predicted)

@@ -51,6 +51,7 @@ shown(benchmark, ["truth"], ["less"])
 shown(benchmark, ["truth"], ["less"], False); read("less/results.csv")
 shown(benchmark, ["truth"], ["more"])
 shown(benchmark, ["truth"], ["more"], strict=False); read("more/results.csv")
+lay("zoo", "", {animal: T for animal in ("ape", "bat", "cow", "dog", "elk", "fox", "gnu")}); shown(benchmark, ["truth"], ["zoo"]); lay("dogs", "", {"dog": P}); shown(benchmark, ["zoo"], ["dogs"])
 shown(benchmark, ["more"], ["deep"])
 shown(benchmark, ["truth"], ["less", "more"])
 

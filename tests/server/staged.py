@@ -138,7 +138,11 @@ async def _answer(app: Any, request: requests.PreparedRequest) -> requests.Respo
     async def send(message: dict[str, Any]) -> None:
         messages.append(message)
 
-    await app(scope, receive, send)
+    try:
+        await app(scope, receive, send)
+    except Exception:
+        if not messages:  # a defect is answered, and then raised for the log
+            raise
     answer = requests.Response()
     answer.status_code = messages[0]["status"]
     for name, value in messages[0]["headers"]:
