@@ -212,6 +212,8 @@ _PUSHES: dict[str, tuple[Callable[[ChallengePush], Any], list[Answer]]] = {
     "the challenge: no list": (lambda push: push.fetch_challenge(), [says({"results": 7})]),
     "the state": (lambda push: push.fetch_state(None), _WHOLE),
     "the state: no challenge": (lambda push: push.fetch_state(None), [says([])]),
+    "the state: of twenty rows": (lambda push: push.fetch_state(None), [*_WHOLE[:2], says([{"id": 31}] * 20), *[says(_SPLIT)] * 20, *_WHOLE[4:]]),
+    "the state: of more rows": (lambda push: push.fetch_state(None), [*_WHOLE[:2], says([{"id": 31}] * 21)]),
     "the state: less": (lambda push: push.fetch_state(None), [*_WHOLE[:3], says({"id": 31})]),
     "the state: less, after a push": (lambda push: push.fetch_state(replace(_LAST, source=push.source(5))), [*_WHOLE[:3], says({"error": "x"}, 403)]),
     "the state: less, after a push to another": (
@@ -320,7 +322,12 @@ _PLACES: list[list[Answer]] = [
         says({"title": "Small"}),
         says(
             [
-                {"id": 3, "leaderboard_schema": _SCHEMA, "challenge_phase_name": "P", "dataset_split_name": "D"},
+                {
+                    "id": 3,
+                    "leaderboard_schema": {**_SCHEMA, "labels": ["old"]},
+                    "challenge_phase_name": "P",
+                    "dataset_split_name": "D",
+                },
                 {"id": 4},
             ]
         ),
