@@ -11,6 +11,7 @@ import sys
 import traceback
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,31 @@ def test_it_works_with_streams_that_only_write_and_flush(monkeypatch: pytest.Mon
 
     assert "dev: solo (3 of 3)" in out.flushed == out.text
     assert err.text == ""
+
+
+def test_progress_is_told_in_twenty_lines_and_time_is_taken_of_each_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scores(total: int) -> Any:
+        def score(_: str, progress: Any) -> str:
+            for number in range(total):
+                progress(f"video {number}", number, total)
+            if total:
+                progress("", total, total)
+            return f"report of {total}"
+
+        return SimpleNamespace(score=score)
+
+    given: list[Any] = []
+    clock = iter([12.0, 20.0, 23.0, 30.0, 37.0, 40.0, 41.5])
+    monkeypatch.setattr(main, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(main, "phase_scorers", lambda *_: [scores(100), scores(3), scores(0)])
+    monkeypatch.setattr(main, "build_answer", lambda *what: given.append(what) or {})
+    phase = Phase("p", "", tuple(PhaseSplit(name, "davis2017", (), hidden=name == "b") for name in "abc"))
+    heard: list[str] = []
+    assert main.score_phase(phase, {}, "sent.zip", heard.append, 10.0) == {}
+    shown = [f"a: video {number} ({number + 1} of 100)" for number in range(0, 100, 5)]
+    assert heard == [*shown, "a: 100 of 100 scored", "b: scored", "c: scored"]
+    reports, timings = ["report of 100", "report of 3", "report of 0"], {"open": 2.0, "a": 3.0, "b": 7.0, "c": 1.5}
+    assert given == [(phase, reports, timings)]
 
 
 def test_an_unknown_phase_lists_the_known_ones() -> None:

@@ -215,7 +215,7 @@ def test_data_sets_are_folders_on_both_sides(tmp_path: Path) -> None:
     pictures = {f"{name}/Imgs/{k}": GREY for name, own in names.items() for k in own}
     truth = truth_of(tmp_path / "t", {**masks, **pictures})
     assert truth.item_names == ["CAMO/0", "CAMO/1", "COD10K/1", "COD10K/2"]
-    sent = {name.replace("/GT", "").replace("CAMO", "maps/CAMO/best"): disk(7) for name in masks}
+    sent = {name.replace("/GT", "").replace("CAMO", "COD10K/CAMO/best"): disk(7) for name in masks}
     values = score_units(folder(tmp_path / "s", sent), truth, "sod")
     alone = read_truth(str(tmp_path / "t"), "CAMO")
     assert alone.item_names == ["0", "1"]

@@ -110,8 +110,11 @@ def test_maps_in_memory_score_as_files(tmp_path: Path) -> None:
 def test_a_submission_without_one_json_is_told(files: dict[str, bytes], sentence: str, tmp_path: Path) -> None:
     truth = read_stuff(str(write(tmp_path / "truth.json", document({1: [[92, 93]]}))))
     (tmp_path / "sent.zip").write_bytes(zipped(files))
-    with pytest.raises(SubmissionError, match=sentence):
+    with pytest.raises(SubmissionError) as caught:
         score_units(tmp_path / "sent.zip", truth, "coco-stuff")
+    assert (
+        str(caught.value) == f"your file: {sentence}. Send one JSON with the run lengths of each label of each image."
+    )
 
 
 def test_the_truth_of_a_split_is_chosen_and_a_broken_one_is_told(tmp_path: Path) -> None:

@@ -224,6 +224,14 @@ def test_a_truth_needs_the_foreground_of_each_video(tmp_path: Path) -> None:
         segjudge.score(results, truth, "revos")
 
 
+def test_without_a_foreground_r_is_divided_by_what_expressions_mean(tmp_path: Path) -> None:
+    truth, packed, results = small_truth(tmp_path), str(tmp_path / "truth.zip"), tmp_path / "results.json"
+    assert main(["pack", "--layout", "mevis", "--root", str(truth), "--out", packed]) == 0
+    right = {"1": [runs(LEFT | MIDDLE), runs(LEFT)], "2": [None, None]}
+    results.write_text(json.dumps({"a": {"0": [runs(LEFT), runs(LEFT | MIDDLE)], **right}}))
+    assert values_of(segjudge.score(results, packed, "revos"), "0") == pytest.approx([5 / 6, 11 / 12, 3 / 4], **EXACT)
+
+
 def test_pictures_are_as_bright_as_opencv_reads_them() -> None:
     grid = np.arange(8, dtype=np.uint8).reshape(2, 4)
     assert read_greys(png(grid), (2, 4)).tolist() == grid.tolist()

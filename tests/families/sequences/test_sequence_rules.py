@@ -407,6 +407,15 @@ def test_consistency_is_the_root_of_a_variance_of_four_decimals() -> None:
     assert sequence_metrics.consistency(np.array([])) is None
 
 
+def test_consistency_is_summed_as_lvos_stores_the_frames() -> None:
+    """The first one last where a method segments without a first mask: which decides on the last of the four decimals."""
+    values = np.array([0.2, 0.88, 0.56, 0.35, 0.0, 0.95, 0.15, 0.83])
+    for protocol, order in (("lvos", values), ("lvos-unsupervised-single", np.roll(values, -1))):
+        counts = Counts(*np.ones((7, 8), np.int64))
+        found = sequence_metrics.summary(counts, values, values, SEQUENCE_PROTOCOLS[protocol])
+        assert found["V-Mean"] == sequence_metrics.consistency(order)
+
+
 def test_the_last_quarter_begins_after_three(tmp_path: Path) -> None:
     """Of the four or five scored frames only the last, or the last two, are right."""
     for count, right, late in ((6, [4], 1.0), (6, [3], 0.0), (7, [5], 0.5), (7, [4, 5], 1.0), (7, [3], 0.0)):
