@@ -148,10 +148,21 @@ def test_assignments_found_without_a_solver_are_the_solvers(seed: int) -> None:
     rng = np.random.default_rng(seed)
     quality = rng.random(rng.integers(1, 5, 2))
     quality *= rng.random(quality.shape) < rng.random()
+    assert_solved(quality)
+
+
+def assert_solved(quality: Any) -> None:
     rows, columns = tracks_counting._find_best_pairs(quality)
     expected = linear_sum_assignment(quality, maximize=True)
     chosen = [[(i, j) for i, j in zip(*pairs) if quality[i, j] > 0] for pairs in ((rows, columns), expected)]
     assert chosen[0] == chosen[1]
+
+
+def test_ties_fall_as_the_solver_has_them() -> None:
+    for table in ("000 111", "0100 0000 0000 1011", "1110 0001 0000 0110"):
+        quality = np.array([list(map(float, row)) for row in table.split()])
+        assert_solved(quality)
+        assert_solved(np.ascontiguousarray(quality.T))
 
 
 def test_hota_and_its_parts_follow_from_the_counts() -> None:
