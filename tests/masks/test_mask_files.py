@@ -11,7 +11,7 @@ import pytest
 from segjudge.evaluation_script.files.limits import Files
 from segjudge.evaluation_script.files.problems import Flaw, Problems
 from segjudge.evaluation_script.masks import png as reader
-from segjudge.evaluation_script.masks.backend import NumpyBackend
+from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.masks.files import (
     GreyFolders,
     LabelImages,
@@ -172,6 +172,38 @@ def test_grey_masks_are_read_as_bright_as_opencv_reads_them() -> None:
     held = np.zeros((len(frames), *SIZE), bool)
     held[:, stack.top :, : SIZE[1]] = unpack(stack.words, 128)[:, :, :70]
     assert held.tolist() == [(values != 0).tolist() for values in expected.values()]
+
+
+def test_codes_are_colours_of_eight_bits_and_labels_are_not() -> None:
+    colours = np.random.default_rng(2).integers(0, 256, (*SIZE, 4)).astype(np.uint8)
+    red, green, blue = colours[..., :3].astype(int).transpose(2, 0, 1)
+    greys, rows, wide = (
+        colours[..., 0],
+        b"".join(b"\0" + row.tobytes() for row in colours[..., 0]),
+        bytes(4 * (1 + 6 * 70)),
+    )
+    for channels in (3, 4):
+        codes = backend().read_codes(png(colours[..., :channels]), SIZE)
+        assert codes.tolist() == (red + 256 * green + 65_536 * blue).tolist()
+    assert backend().read_labels(png(greys), SIZE).tolist() == greys.tolist()
+    palette = chunk(b"PLTE", bytes(768))
+    for data in (
+        png(greys),
+        png(greys.astype(np.uint16)),
+        png(greys > 9),
+        raw_png(70, 4, 8, 3, rows, palette),
+        raw_png(70, 4, 16, 2, wide),
+    ):
+        with pytest.raises(Flaw, match="^is not an RGB picture of 8 bits a channel$"):
+            backend().read_codes(data, SIZE)
+    for data, words in (
+        (png(colours[..., :3]), "is a colour image whose pixel"),
+        (raw_png(70, 4, 16, 2, wide), "is a 16-bit colour image"),
+    ):
+        with pytest.raises(Flaw, match=words):
+            backend().read_labels(data, SIZE)
+    with pytest.raises(Flaw, match="is 70×4 pixels but the frame is 4×70"):
+        backend().read_codes(png(colours), (70, 4))
 
 
 def test_what_is_wrong_with_a_grey_mask_is_said_of_each_where_it_is_read() -> None:
