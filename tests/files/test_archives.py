@@ -476,6 +476,17 @@ def test_a_zip_that_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_members_with_much_beside_their_names_are_read(method: int, tmp_path: Path) -> None:
+    out, files = io.BytesIO(), {"a.png": b"first" * 9, "b.png": b"second" * 40}
+    with zipfile.ZipFile(out, "w") as packed:
+        for name, data in files.items():
+            info = zipfile.ZipInfo(name)
+            info.compress_type, info.extra = method, struct.pack("<HH", 0x7777, 300) + bytes(300)
+            packed.writestr(info, data)
+    assert opened(out.getvalue(), tmp_path) == files
+
+
 def test_a_zip_without_files_is_one(tmp_path: Path) -> None:
     assert opened(zipped({}), tmp_path) == {}
 

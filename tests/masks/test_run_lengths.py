@@ -22,6 +22,7 @@ from segjudge.evaluation_script.masks import polygons
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.masks.polygons import outlines, polygon_mask
+from segjudge.evaluation_script.masks.run_lengths import pack_texts
 from tests.builders import zipped
 from tests.drawing import examples
 from tests.masks.test_masks_in_files import encoded
@@ -150,6 +151,30 @@ def test_a_long_text_is_read_as_a_short_one(
     assert checked.fault.tolist() == [3] * len(masks)
 
 
+@pytest.mark.parametrize("checks", BACKENDS)
+def test_no_text_is_a_mask_of_no_pixels_alone(checks: NumpyBackend) -> None:
+    for texts, pixels, faults in (
+        (["", "", ""], [0, 1, 7], [0, 4, 4]),
+        (["", "", "1"], [1, 0, 1], [4, 0, 0]),
+        ([""], [0], [0]),
+    ):
+        checked = checks.check_masks(texts, np.array(pixels))
+        assert (checked.fault.tolist(), checked.area.tolist()) == (faults, [0] * len(texts))
+
+
+@pytest.mark.parametrize("checks", BACKENDS)
+@pytest.mark.parametrize("shown", [[False] * 3, [False, True, False]])
+def test_frames_that_are_not_shown_are_background(shown: list[bool], checks: NumpyBackend) -> None:
+    texts = pack_texts([rle.compress([1, 3])] * sum(shown))
+    wide, area = checks.join_frames(texts, np.array(shown), np.array([8, 4, 2]), np.array([2, 3]))
+    runs = [rle.runs_of(wide[index], pixels) for index, pixels in enumerate((12, 2))]
+    covered = 3 * sum(shown)
+    assert [np.repeat(np.arange(len(some)) % 2, some).tolist() for some in runs] == [
+        [*[0] * (12 - covered), *[1] * covered], [0, 0],
+    ]  # fmt: skip
+    assert area.tolist() == [0, covered, 0]
+
+
 def test_runs_are_compressed_as_they_are_defined() -> None:
     lists = [[0], [31], [32], [15, 16, 17], [1, 2, 3, 1000, 5, 6, 7], [1 << 28, 0, 5, 1 << 27, 2], [], [9, 9, 9, 9]]
     assert rle.compress_many(lists) == [encoded(one) for one in lists]
@@ -200,6 +225,7 @@ def test_runs_that_do_not_fill_their_image_are_not_compressed(runs: list[Any], e
         ([True, 11], "has counts that are not all whole numbers"),
         (None, "has counts that are neither text nor a list"),
         ("1\x2f", "has counts with characters that run lengths do not have"),
+        ("1\u00fc", "has counts with characters that run lengths do not have"),
         ("1p", "has counts with characters that run lengths do not have"),
         ("1o", "has counts that break off or are endless"),
     ],

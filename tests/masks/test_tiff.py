@@ -103,8 +103,12 @@ def test_what_is_no_label_map_is_a_sentence(data: bytes, words: str) -> None:
 def test_a_volume_with_too_few_slices_is_said() -> None:
     with pytest.raises(Flaw, match="has 2 slices; the frame has 3"):
         tiff.read_labels(encode_tiff(np.zeros((2, 3, 4))), (3, 4), 3)
-    with pytest.raises(Flaw, match="has 9,000,000 bytes, and labels of this size never take more than"):
-        tiff.check_length(9_000_000, (3, 4))
+    beside = 1 << 20
+    for pages, limit in (((), beside + beside // 16 + 36), ((3,), beside + 3 * (beside // 16 + 36))):
+        tiff.check_length(limit, (3, 4), *pages)
+        words = f"^has {limit + 1:,} bytes, and labels of this size never take more than {limit:,}$"
+        with pytest.raises(Flaw, match=words):
+            tiff.check_length(limit + 1, (3, 4), *pages)
 
 
 def test_lzw_that_grows_without_end_is_bounded() -> None:
