@@ -137,6 +137,11 @@ as_usual()
 at_most(records=2)
 veval(stray[:2]); veval(stray[:3])
 as_usual()
+A, B, D = L("11110000 11110000") > 0, L("01111000 01111000") > 0, L("00111100 00111100") > 0
+def plain(number, **more): return {**video(number, "xy"[number - 1]), "height": 2, **more}
+rivals = Door({"v.json": tubes(track(1, 1, 1, A, A), track(2, 1, 2, B, B), track(3, 2, 1, D, None), videos=(plain(1), plain(2)))}, "sa-co-veval", "sa-co-veval-official")
+for tracks in ([(1, B, A)], [(2, A, B)], [(1, B, A), (2, A, B)], [(2, B, A), (1, A, B)], [(1, B, A), (1, A, A), (2, B, None)], [(2, B, A), (2, D, B), (1, D, D)], [(1, D, A), (2, A, A), (1, B, B)], [(2, D, D), (1, B, B), (2, A, D)], [(2, A, A), (1, B, B)]): show(rivals([told(1, phrase, *masks) for phrase, *masks in tracks]))
+shown_all()
 same = Door({"v.json": {**shown, "videos": [video(1, "x/1"), video(2, "x/2")]}}, "sa-co-veval-official"); same.truth(); same(stray); same([told(2, 1, T == 1, O), told(1, 1, T == 1, T == 1)])
 Door({"v.json": {**shown, "video_np_pairs": ...}}, "sa-co-veval").truth(); Door({"v.json": tubes(pairs=((1, 1), (1, 1)))}, "sa-co-veval").truth(); Door({"v.json": shown, "w.json": shown}, "sa-co-veval").truth()
 Door({"v.json": tubes(track(8, 2, 2, None, None))}, "sa-co-veval").truth(); Door({"v.json": tubes(track(8, 2, 1, None))}, "sa-co-veval").truth()
@@ -333,7 +338,7 @@ def clips(*things, videos=(clip(2), clip(1, 3)), **more): return {"v.json": {"vi
 shots = Door(clips(seen(3, 1, T == 1, None, P == 1), seen(0, 1, None, T == 2, P == 2, category=4, occlusion=[None, "slight_occlusion", None]), seen(5, 2, T == 3, T == 3, iscrowd=1), seen(6, 2, T == 1, T == 1, areas=[2000, 3000]), seen(7, 2, O, O, occlusion=None)), "ovis", "youtube-vis-2019", at="v.json"); shots.truth()
 def told(video, *masks, category=1, score=0.9, **more): return {"video_id": video, "category_id": category, "score": score, "segmentations": [mask if mask is None else R(mask) for mask in masks], **more}
 takes = [told(1, T == 1, None, T == 1), told(1, None, T == 2, None, category=4, score=0.8), told(2, T == 3, None, score=0.7), told(2, P == 1, T == 1, score=0.6), told(2, P == 3, O, category=4, score=0.4), told(1, P == 3, O, None, category=9)]
-shots([]); shots(takes); shots([{**take, "bbox": [0, 0, 1, 1]} for take in takes]); shots([told(1, T == 1, None, T == 1, note={"x": 1}), *takes[1:]]); shots([told(2, T == 1, None, segmentations=[{"size": [4, 8], "counts": [5, 2, 2, 2, 21]}, None]), *takes])
+shots([]); shots(takes); shots([{**take, "bbox": [0, 0, 1, 1]} for take in takes]); shots([told(1, T == 1, None, T == 1, note={"x": 1}), *takes[1:]]); shots([told(2, T == 1, None, segmentations=[{"size": [4, 8], "counts": [5, 2, 2, 2, 21]}, None]), *takes]); shots([told(2, None), *takes[:2]]); shots([told(2, None, None, None), *takes[:2]]); shots([told(2, None, None)])
 shots([told(1, T == 1, None), told(2, T == 1, None, None), told(2, None, T[:2]), told(2, segmentations=5), told(2, segmentations=[None, 5]), told(2, segmentations=[None, [[1, 1, 3, 1, 3, 3]]]), told(2, segmentations=[None, {"size": [4, 8], "counts": "5"}]), told(2, segmentations=[{"size": [4, 8], "counts": [3, 3]}, None]), told(2, segmentations=[{"size": [8, 4], "counts": "P1"}, None]), told(5, None, None), told("1", None), {"video_id": 1}, told(2, segmentations=[None, {"size": [4, 8], "counts": "\\u00e9"}])])
 at_most("instances.submission", CHUNK_BYTES=300)
 shots(takes); shots([*takes, told(2, T == 1)])
@@ -494,7 +499,9 @@ def write_doors() -> str:
             else:
                 usual.enter_context(mock.patch("segjudge.scoring.scores.LOCAL_LIMITS", replace(LOCAL_LIMITS, **most)))
 
+        listed = list[str]()
         return run_calls(SESSION.lstrip(), {
+            "show": listed.append, "shown_all": lambda: ("\n".join(listed), listed.clear())[0],
             "np": np, "L": labels, "R": _encode, "Door": make_door, "at_most": at_most, "as_usual": usual.close,
             "C": _colour, "G": lambda ids: png(ids.astype(np.uint8)), "tif": lambda *pages: encode_tiff(np.stack(pages).astype(np.uint16)),
             "encode_ids": lambda numbers: png(numbers.astype(np.uint16)), "dumps": lambda value: json.dumps(_drop(value)), "picture": lambda *size: png(np.zeros((*size[::-1], 3), np.uint8)),

@@ -195,7 +195,7 @@ class VideoPhraseSubmission(UnitSubmission):
 
     def numbers(self, pair: str) -> Array:
         """Return the place of each track of a pair among all that were read."""
-        start, stop = self._tracks.track_bounds.get(pair, (0, 0))
+        start, stop = self._tracks.track_bounds[pair]
         return self._tracks.number[start:stop]
 
     def list_video(self, unit: Unit) -> Tuple[List[Unit], List[Tuple[str, int]]]:
@@ -219,8 +219,8 @@ class _SortedTracks:
     shown: Array
 
     def of(self, pair: str, size: Size) -> Tuple[Tracks, Array]:
-        start, stop = self.track_bounds.get(pair, (0, 0))
-        masks = slice(*self.mask_bounds.get(pair, (0, 0)))
+        start, stop = self.track_bounds[pair]
+        masks = slice(*self.mask_bounds[pair])
         area = self.area[masks]
         sizes = np.array([size] * len(area), np.int64).reshape(-1, 2)
         pair_masks = Masks(self.masks.take(masks), area, sizes)
