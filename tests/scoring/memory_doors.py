@@ -222,6 +222,8 @@ score([(T,)], [(T, P)], "kitti-step")
 # Label maps
 score([P, N, T], [T, T, T], *all_of("semantic"))
 score({"b": [P + 92, P + 92], "a": [T + 92]}, {"b": [T + 92, T + 92], "a": [T + 92]}, "coco-stuff", "vspw", categories=[{"id": k, "name": f"stuff {k}", "supercategory": f"group {k % 2}"} for k in range(92, 184)])
+still, changing = [T + 1] * 8, [T % 2 + 1, T % 2 + 2] * 4; score({"a": [P + 1] * 8, "b": changing}, {"a": still, "b": changing}, "vspw")
+score(changing, changing, "vspw")
 score([T.astype(int) << 15], [T], "vspw")
 score([P], [T.astype(int) << 16], "vspw", "semantic")
 score([P[:2]], [T], "vspw", "ade20k")

@@ -232,6 +232,16 @@ def test_without_a_foreground_r_is_divided_by_what_expressions_mean(tmp_path: Pa
     assert values_of(segjudge.score(results, packed, "revos"), "0") == pytest.approx([5 / 6, 11 / 12, 3 / 4], **EXACT)
 
 
+def test_a_foreground_may_be_empty(tmp_path: Path) -> None:
+    truth, results = small_truth(tmp_path), tmp_path / "results.json"
+    (truth / "mask_dict_foreground.json").write_text(json.dumps({"a": {"masks_rle": [None, None]}}))
+    right = {"1": [runs(LEFT | MIDDLE), runs(LEFT)], "2": [None, None]}
+    results.write_text(json.dumps({"a": {"0": [runs(LEFT), runs(LEFT | MIDDLE)], **right}}))
+    scores = segjudge.score(results, truth, "revos")
+    assert values_of(scores, "0") == pytest.approx([5 / 6, 11 / 12, 1 / 2], **EXACT)  # nothing outside is all, or none
+    assert scores.notes == []
+
+
 def test_pictures_are_as_bright_as_opencv_reads_them() -> None:
     grid = np.arange(8, dtype=np.uint8).reshape(2, 4)
     assert read_greys(png(grid), (2, 4)).tolist() == grid.tolist()

@@ -345,6 +345,13 @@ def test_a_frame_of_distractors_alone_has_no_annotation_and_does_not_count(proto
     assert (found["HOTA"], found["DetA"]) == (pytest.approx(1), 1)
 
 
+def test_of_too_many_masks_in_a_frame_the_best_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracks_files, "_BURST_MASKS", 2)
+    low, high, again = ([number, 5, mask(1), score] for number, score in ((1, 0.2), (2, 0.9), (3, 0.2)))
+    assert tracks_files.keep_best_rows([low, high]) == [low, high]
+    assert tracks_files.keep_best_rows([low, high, again]) == [high, low]
+
+
 def test_masks_of_distractors_take_no_places_in_exemplar_guided_frames(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,6 +176,10 @@ def test_hota_and_its_parts_follow_from_the_counts() -> None:
     assert found == {name: [pytest.approx(value)] * 19 for name, value in expected.items()}
     nothing = {name: set(one.tolist()) for name, one in tracks_counting.measure_hota(np.zeros((7, 19))).items()}
     assert nothing == {name: {1.0 if name == "LocA" else 0.0} for name in expected}
+    match = np.tile(np.array([[1, 0, 0, 1, 1, 1, 1]], float).T, 19)
+    assert {name for name, one in tracks_counting.measure_hota(match).items() if set(one.tolist()) == {1}} == set(
+        expected
+    )
 
 
 def test_clear_and_idf1_follow_from_the_counts() -> None:
@@ -184,6 +188,7 @@ def test_clear_and_idf1_follow_from_the_counts() -> None:
     one = tracks._clear_values(np.array([0, 0, 1, 0, 0, 0], float))
     assert found.keys() == one.keys()
     assert list(one.values()) == [-1, -1, 0, 0, 0]
+    assert list(tracks._clear_values(np.array([1, 0, 0, 0, 1, 1], float)).values()) == [1, 1, 1, 0, 1]
 
 
 def filled(category: list[int], hota: list[Any], clear: list[Any], **more: Any) -> Any:
