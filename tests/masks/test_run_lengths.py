@@ -215,6 +215,8 @@ def test_runs_that_do_not_fill_their_image_are_not_compressed(runs: list[Any], e
         ([5, 6], "add up to 11, not to the 12"),
         ([13, -1], "has counts below zero or beyond the frame"),
         ([13], "has counts below zero or beyond the frame"),
+        ([10**30], "has counts below zero or beyond the frame"),
+        ([-(10**30), 1], "has counts below zero or beyond the frame"),
         ([-1, 13], "has counts below zero or beyond the frame"),
         ([0] * 87 + [12], None),
         ([0] * 88 + [12], "has counts of length 89, more than 12 pixels can need"),
