@@ -605,6 +605,7 @@ def score(server: Rehearsal, challenge: int, phase: int) -> list[float]:
     return [float(value) for value in row["result"]]
 
 
+@pytest.mark.long
 def test_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path: Path) -> None:
     challenge = pushed(server, tmp_path, "code-upload")["id"]
     done = sent(server, challenge, "aurora/flow:1")

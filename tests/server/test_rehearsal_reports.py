@@ -467,6 +467,7 @@ def test_a_stop_ends_what_is_under_way(pages: ReportPages) -> None:
     assert time.monotonic() - begun < 30
 
 
+@pytest.mark.long
 def test_what_a_script_prints_is_no_page(pages: ReportPages) -> None:
     order = ordered(pages, levels("\nprint('<!doctype html>mine')\n"))
     assert waited(partial(pages.find_or_order, order, HOSTS)).startswith('{"sequences-dev"')
