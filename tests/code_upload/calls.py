@@ -501,6 +501,7 @@ def an_agent_plays(tale: Tale) -> None:
             np.zeros(2),
             np.zeros((2, 3)),
             np.full((2, 3), 256),
+            np.full((2, 3), 255),
             np.full((2, 3), -1),
             [[1], [1, 2]],
             np.zeros((3, 2), bool),

@@ -198,6 +198,16 @@ def test_one_of_a_confusion_is_not_several() -> None:
     assert "taken for <b>dog</b>: 1 segment," in text
 
 
+def test_classes_beyond_the_matrix_and_those_that_are_always_right_are_counted() -> None:
+    names = [*(f"c{number}" for number in range(17)), "nothing"]
+    table = np.diag([2] * 16 + [0, 0])
+    table[:15, -1] = 1  # wrong by what is missed, but c15; nobody has c16
+    assert make_confusion(names, table, "segments", "").values["left_out"] == 2
+    table = np.zeros((18, 18), int)
+    table[-1, :15] = 1  # wrong by what is too much
+    assert make_confusion(names, table, "segments", "").values["left_out"] == 1
+
+
 def test_where_both_sides_are_wrong_both_are_told() -> None:
     pictures = draw({"cat": [("aabb....", "AcccAAAA")]})
     assert "ms" in faults(pictures, "cat")[0].split() or "mi" in faults(pictures, "cat")[0].split()

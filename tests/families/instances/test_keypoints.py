@@ -418,12 +418,13 @@ def test_the_report_says_where_points_lie(tmp_path: Path) -> None:
 
     other = [(70, 80, 2)] * POINTS
     own = [(20 + point, 30, 2) for point in range(0, 34, 2)]
+    own[5] = (20, 60, 2)
     people = [
         {**TRUTH["annotations"][0], "id": number, "keypoints": np.array(points).reshape(-1).tolist()}
         for number, points in enumerate((own, other), 1)
     ]
     sent = [[*point] for point in own]
-    sent[0], sent[1], sent[2] = [*own[16]], [*other[1]], [99, 5, 1]
+    sent[0], sent[1], sent[2], sent[4] = [*own[16]], [*other[1]], [99, 5, 1], [*own[5]]
     record = {**RECORD, "keypoints": np.array(sent).reshape(-1).tolist()}
     results, truth = write(tmp_path, {**TRUTH, "annotations": people}, [record])
 
@@ -431,11 +432,11 @@ def test_the_report_says_where_points_lie(tmp_path: Path) -> None:
     job = prepare(ScoreRequest(str(results), TruthSource(str(truth)), find_protocol(SAFE)))
     diagnosis = diagnose(job, scores.reports[0])
     rows = {row["point"]: row for row in list_keypoints(diagnosis)}
-    kinds = {name: [rows[point][name] for point in "1234"] for name in ("exact", "near", "swapped", "foreign", "far")}
+    kinds = {name: [rows[point][name] for point in "12345"] for name in ("exact", "near", "swapped", "foreign", "far")}
     assert kinds == {
-        "exact": [0, 0, 0, 1], "near": [0] * 4, "swapped": [1, 0, 0, 0], "foreign": [0, 1, 0, 0], "far": [0, 0, 1, 0],
+        "exact": [0, 0, 0, 1, 0], "near": [0] * 5, "swapped": [1, 0, 0, 0, 1], "foreign": [0, 1, 0, 0, 0], "far": [0, 0, 1, 0, 0],
     }  # fmt: skip
-    assert sum(row["costs"] for row in rows.values()) == pytest.approx(3 / POINTS, abs=1e-3)
+    assert sum(row["costs"] for row in rows.values()) == pytest.approx(4 / POINTS, abs=1e-3)
     assert scores.metrics["val"]["AR50"] == 0.5
     page = tmp_path / "report.html"
     assert main(["report", str(results), "--truth", str(truth), "--protocol", SAFE, "--out", str(page)]) == 0

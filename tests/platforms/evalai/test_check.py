@@ -560,6 +560,11 @@ def test_the_servers_answer_joins_its_sentences(bundle: Path, tmp_path: Path) ->
     )
 
 
+@pytest.mark.parametrize(("rule", "answer"), [(7, "a\nb"), (8, "a"), (22, "a"), (23, "a\nb")])
+def test_the_serializer_speaks_only_where_what_comes_before_it_is_right(rule: int, answer: str) -> None:
+    assert refusal([BundleProblem("x", "f", "r", "a", rule), BundleProblem("x", "f", "r", "b", 24)]) == answer
+
+
 WEIRD = [None, [], {}, "", "x", 5, -1, 2.5, True, datetime.date(2026, 1, 1), [None], [[]], {"a": []}, [{"id": []}]]
 
 
