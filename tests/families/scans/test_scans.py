@@ -169,6 +169,10 @@ def test_small_segments_can_match_and_cost_nothing_else(tmp_path: Path) -> None:
 def test_nothing_that_moves_is_nothing_to_average(tmp_path: Path) -> None:
     assert scored(tmp_path, [9, 10, 40], [9, 251, 40], "semantic-kitti-moving") == {"IoU-moving": None}
     assert scored(tmp_path, [9, 252, 253, 0], [251, 251, 9, 251], "semantic-kitti-moving") == {"IoU-moving": 1 / 3}
+    truth = read_truth(str(written(tmp_path / "truth", scans("labels", a=[252, 40]))))
+    counts = count_units(written(tmp_path / "sent", scans("predictions", a=[252, 40])), truth, "semantic-kitti-moving")
+    rows = engine_of("scans").report("val", counts).rows()["categories"]
+    assert [(row["name"], row["IoU"]) for row in rows] == [("static", 1), ("moving", 1)]
     assert replace(SCAN_PROTOCOLS["semantic-kitti-moving"], reported=0).metrics == ("IoU-static",)
 
 
