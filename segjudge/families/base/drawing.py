@@ -152,11 +152,16 @@ def _name_shown(count: int, noun: str, methods: Sequence[str], *, truth_alone: b
         return f"The first {units}"
     if len(methods) > 1:
         return f"The {units} in which {methods[1]} loses most beside {methods[0]}"
-    return f"The {units} that {inflect(count, 'costs', 'cost')} most"
+    return f"The {_count_costly(count, noun)}"
 
 
 def _count_units(count: int, noun: str) -> str:
+    """Return `video` of one, else `3 videos`."""
     return inflect(count, noun.removesuffix("s"), f"{count:,} {noun}")
+
+
+def _count_costly(count: int, noun: str) -> str:
+    return f"{_count_units(count, noun)} that {inflect(count, 'costs', 'cost')} most"
 
 
 def _paint_unit(
@@ -230,10 +235,11 @@ def make_class_confusion(painter: UnitPainter, pictures: UnitPictures, noun: str
     table = np.zeros((len(names) + 1, len(names) + 1), np.int64)
     for (truth, prediction), count in pictures.confusions.items():
         table[truth, prediction] += count
-    count, units = pictures.looked_at, _count_units(pictures.units, noun)
-    looked = f"the {_count_units(count, noun)} that {inflect(count, 'costs', 'cost')} most, of all {units}"
-    if count == pictures.units:
-        looked = f"{inflect(count, 'the', 'all')} {units}"
+    units = _count_units(pictures.units, noun)
+    if pictures.looked_at == pictures.units:
+        looked = f"{inflect(pictures.units, 'the', 'all')} {units}"
+    else:
+        looked = f"the {_count_costly(pictures.looked_at, noun)}, of all {units}"
     about = f"Segments of {looked}, matched above an IoU of one half whatever their class."
     return [make_confusion([*names, "nothing"], table, "segments", about)]
 
