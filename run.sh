@@ -2,42 +2,49 @@
 # Sets up the environments, then runs the challenge, the tests, or any `segjudge` command.
 #
 #   ./run.sh            build the bundle, check it, score the sample submissions, show the leaderboards
-#   ./run.sh test       run the checks and tests; with --all, those that take long too; with a file, that one
-#   ./run.sh format     format the sources, and mend what ruff can mend
-#   ./run.sh site       build the site of the documentation: dist/site
-#   ./run.sh worker     the remote worker; its settings are in docs/operators.md
-#   ./run.sh COMMAND …  pass on to the command line, e.g. ./run.sh score --help
+#   ./run.sh test       run the checks and the quick tests; --all adds the long ones; FILE runs one file
+#   ./run.sh format     format the sources and apply ruff's fixes
+#   ./run.sh site       build the documentation site in dist/site
+#   ./run.sh worker     run the remote worker; docs/operators.md lists its settings
+#   ./run.sh COMMAND …  run a command of segjudge, such as ./run.sh score --help
+#   ./run.sh help       list the commands
 #
-# The environments are made by segjudge/set_up/.
+# segjudge/set_up/ creates the environments.
 set -euo pipefail
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 export SEGJUDGE_BUNDLE="$HERE"
-[ "$(ulimit -f)" = unlimited ] || export PYTHONDONTWRITEBYTECODE=1  # it would be cut off, and broken from then on
+unset PYTHONPATH PYTHONHOME PYTHONPLATLIBDIR  # clusters' modules set them for another Python
+[ "$(ulimit -f)" = unlimited ] || export PYTHONDONTWRITEBYTECODE=1  # a truncated file would stay broken
 
-# Use the first that runs and is new enough; the environment's own comes first, so that it keeps its Python.
+# Use the first that runs and is new enough. The environment's own comes first, so that it stays in use.
 for python in "$HERE/.venv/bin/python" python3 python3.14 python3.13 python3.12 python3.11 python ""; do
-    [ -n "$python" ] || { echo "run.sh: Python 3.11 or newer is needed and was not found" >&2; exit 3; }
+    [ -n "$python" ] || { echo "run.sh: found no Python 3.11 or newer; install one" >&2; exit 3; }
     if "$python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then break; fi
 done
 
-# call MODULE ARGUMENT… runs the main function of a module that needs nothing installed.
+# call MODULE ARGUMENT… runs the main function of a module that needs no packages.
 call() {
     local code='import sys; sys.path.append(sys.argv.pop(1)); from importlib import import_module; sys.exit(import_module(sys.argv.pop(1)).main(sys.argv[1:]))'
     exec "$python" -I -S -B -c "$code" "$HERE" "$@"
 }
-# enter ENVIRONMENT… -- ARGUMENT… runs the toolkit's Python with these arguments in place of this shell.
+# enter ENVIRONMENT… -- ARGUMENT… replaces this shell by the toolkit's Python with these arguments.
 enter() { call segjudge.set_up.main "$@"; }
+# help ARGUMENT… prints the help of a command, which needs no environment.
+help() {
+    exec "$python" -I -B -c 'import sys; sys.path.append(sys.argv.pop(1)); from segjudge.cli import main; sys.exit(main())' "$HERE" "$@"
+}
 
+[ "${1:-}" != help ] || help "$@"
 for word in "$@"; do
     case "$word" in
         --) break ;;
         -h | --help)
             case "$1" in
                 test | format) break ;;
-                site) exec echo "usage: ./run.sh site [FOLDER]   build the site of the documentation: dist/site" ;;
+                site) echo "usage: ./run.sh site [--out FOLDER]   build the documentation site (default: dist/site)" 2>/dev/null || true; exit ;;
             esac
-            enter help -- -P -m segjudge "$@"
+            help "$@"
             ;;
     esac
 done
@@ -50,7 +57,7 @@ case "${1:-run}" in
         shift
         enter 'toolkit[test]' -- "$HERE/docs/site/build.py" "$@"
         ;;
-    worker)  # in this folder, unless one stands in a bundle of one's own
+    worker)  # in this folder, unless the current folder is a bundle
         [ -f challenge_config.yaml ] || [ -f challenge_config.yml ] || cd "$HERE"
         ;;
 esac

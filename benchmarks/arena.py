@@ -15,15 +15,16 @@ from pathlib import Path
 from benchmarks.measuring import Table, Task, cost_rows, options, show, take_turns
 from segjudge.code_upload.environments import VIDEO
 from segjudge.families.truths import TruthSource, pack
-from segjudge.interactive.other_datasets import make_demo_scenes, write_demo_root
+from segjudge.interactive.mask_datasets import make_demo_scenes, write_demo_root
 from tests.data import ROOT, SEQUENCES
 from tests.interactive.test_interactive_commands import real_root
 
-AGENT = ROOT / "code_upload_challenge_evaluation/agent/optical_flow.py"
+AGENT = ROOT / "examples/agents/optical_flow.py"
 
 ONE_PROCESS = """
 import json, sys
-from code_upload_challenge_evaluation.agent.optical_flow import OpticalFlow
+sys.path.insert(0, "examples/agents")
+from optical_flow import OpticalFlow
 from segjudge.code_upload.environments.tasks import make_task, read_picture
 from segjudge.masks.run_lengths import decode_labels
 
@@ -51,8 +52,8 @@ print(json.dumps(ended.result["result"], sort_keys=True))
 """
 
 
-def main(words: Sequence[str] | None = None) -> Table:
-    repeat = options(__doc__).parse_args(words).repeat
+def main(arguments: Sequence[str] | None = None) -> Table:
+    repeat = options(__doc__).parse_args(arguments).repeat
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if SEQUENCES.is_dir():

@@ -74,16 +74,16 @@ def write_set(folder: Path, images: int) -> None:
             (folder / side / f"{number:03d}_masks.png").write_bytes(grey_png(labels, _EFFORT))
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--images", type=int, default=68)
     add_peers(parser)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary).resolve()
         write_set(folder, args.images)
         truth, answers, scores, theirs = (folder / name for name in ("truth", "answers", "scores.json", "peer.json"))
-        ours = f"`{_PROTOCOL}`: {args.images} images"
+        ours = f"segjudge: {args.images} images"
         peer = f"{_PEER}: the same"
         score = segjudge("score", answers, "--truth", truth, "--protocol", _PROTOCOL, "--json", scores)
         code = [args.peer_python, "-c", _CODE, str(truth), str(answers), str(theirs)]

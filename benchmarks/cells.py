@@ -87,12 +87,12 @@ def write_set(folder: Path, frames: int) -> None:
                 archive.writestr(name.removeprefix("answers/"), data)
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--frames", type=int, default=92)
     parser.add_argument("--folder", help="keep the set here and use it again")
     add_peers(parser)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(args.folder or temporary).resolve()
         if not (folder / "answers.zip").exists():
@@ -101,7 +101,7 @@ def main(words: Sequence[str] | None = None) -> Table:
         pack = segjudge("pack", "--layout", "ctc", "--root", truth, "--out", packed)
         take_turns({"pack": Task(pack)}, 1)
         score = ["--protocol", "ctc-official", "--json", scores]
-        ours, script = "`ctc-official`: zip, packed truth", "py-ctcmetrics, one thread"
+        ours, script = "segjudge: zip, packed truth", "py-ctcmetrics, one thread"
         code = [args.peer_python, "-m", "ctc_metrics.scripts.evaluate", "-n", "1"]
         code += ["--res", str(folder / "answers/01_RES"), "--gt", str(truth / "01_GT")]
         tasks = {

@@ -69,11 +69,11 @@ MAKERS = {"davis2017": davis, "places2017-official": places} | {
 HEAD = ["protocol", "one process", "of two: its own", "its children", "two quiet cores", "Dask beside `--jobs 2`"]
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="of the sets' sizes")
     parser.add_argument("--dask", action="store_true", help="compare with Dask, too")
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     rows = []
     for protocol, make in MAKERS.items():
         with tempfile.TemporaryDirectory() as name:

@@ -38,7 +38,11 @@ FIGURES: dict[str, tuple[str, str]] = {
     "instances": ("instances --images 1000", "instances --images 4 --repeat 1"),
     "keypoints": ("keypoints", "keypoints --images 20 --repeat 1"),
     "scans": ("scans", "scans --scans 2 --repeat 1"),
+    "scans-of-points": ("scans --wrong points", "scans --scans 2 --wrong points --repeat 1"),
+    "noise": ("noise", "noise ade20k sod --scale 0.02 --repeat 1"),
     "saliency": ("saliency", "saliency --images 1 --large 1 --repeat 1"),
+    "volumes": ("volumes", "volumes --scale 0.1 --repeat 1"),
+    "volume-sets": ("volume_sets", "volume_sets --cases 2 --scale 0.1 --repeat 1"),
     "cells": ("cells --frames 12 --repeat 1", "cells --frames 2 --repeat 1"),
     "phrases": ("phrases", "phrases --pairs 14 --expressions 4 --repeat 1"),
     "cellpose": ("cellpose", "cellpose --images 2 --repeat 1"),
@@ -68,6 +72,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "dask": ("cores --dask --scale 0.6 --repeat 1", "cores --scale 0.001 --repeat 1 --dask"),
     "scale": ("scale --sequences 100 --parts 2", "scale --sequences 10 --parts 2 --repeat 1"),
     "interactive": ("interactive", "interactive --repeat 1 --frames 4"),
+    "installing": ("installing --repeat 1", "installing Segjudge --repeat 1"),
     "arena": ("arena", "arena --repeat 1"),
     "rehearsal": (
         "rehearsal --submissions 40 --rows 200 --requests 50",
@@ -79,7 +84,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
 }
 #: Options that are said once for all benchmarks with peers.
-WITH_PEERS = ("sequences", "instances", "tracks", "scans", "saliency", "cells", "cellpose")
+WITH_PEERS = ("sequences", "instances", "tracks", "scans", "saliency", "volumes", "cells", "cellpose")
 
 
 def machine() -> str:

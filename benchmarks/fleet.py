@@ -33,9 +33,10 @@ STRONG = ROOT / "examples/sequences-dev/strong.zip"
 
 
 @contextmanager
-def started(folder: Path, *options: str) -> Iterator[Rehearsal]:
+def started(folder: Path, *options: str, faults: str = "") -> Iterator[Rehearsal]:
     """A rehearsal that remote workers score, without workers."""
-    server = Rehearsal(folder / "data", ("--workers", "0", *options, str(remote_bundle(folder)))).start()
+    words = ("--workers", "0", *options, str(remote_bundle(folder)))
+    server = Rehearsal(folder / "data", words, faults=faults).start()
     try:
         yield server
     finally:
@@ -67,9 +68,9 @@ def is_held(day: Day) -> bool:
 def survives_faults(folder: Path, args: Namespace) -> bool:
     """Part 1."""
     print("faults:")
-    options = ("--visibility", "5", "--requests-per-minute", "6000", "--faults", "11:0.05")
+    options = ("--visibility", "5", "--requests-per-minute", "6000")
     machines = {"shared": 4, "alone": 1, "apart": 1}
-    with started(folder, *options) as server, fleet_of(server, folder, machines, **QUICK) as fleet:
+    with started(folder, *options, faults="11:0.05") as server, fleet_of(server, folder, machines, **QUICK) as fleet:
         return is_held(bad_day(server, fleet, args.submissions, args.kill_every, limit=1800))
 
 
@@ -129,7 +130,7 @@ def _megabytes(pid: int) -> float:
     return int(text.split("VmRSS:")[1].split()[0]) / 1024
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--submissions", type=int, default=500)
     parser.add_argument("--kill-every", type=float, default=2.0)
@@ -137,7 +138,7 @@ def main(words: Sequence[str] | None = None) -> Table:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--throttled", type=int, default=20)
     parser.add_argument("--idle", type=float, default=60.0)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     parts = {"submissions": survives_faults, "hostile": survives_network, "throttled": survives_throttling}
     with tempfile.TemporaryDirectory(prefix="segjudge-fleet-", ignore_cleanup_errors=True) as name:
         folder = Path(name)

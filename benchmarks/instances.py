@@ -164,14 +164,14 @@ def compare_with_peers(
     peers: dict[str, str],
     write: Callable[[Path, int], tuple[int, int]],
     images: int,
-    words: Sequence[str] | None,
+    arguments: Sequence[str] | None,
 ) -> Table:
     """Score a set beside other tools on the same files; `write` makes it of so many images, and counts it."""
     parser = options(about)
     parser.add_argument("--images", type=int, default=images)
     parser.add_argument("--folder", help="keep the set here and use it again")
     add_peers(parser)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(args.folder or temporary)
         truth, records, scores = (folder / name for name in ("truth.json", "records.json", "scores.json"))
@@ -192,8 +192,8 @@ def compare_with_peers(
     return show(Table(["scored by", "CPU seconds", "MB", "times ours"], cost_rows(runs, "segjudge score")))
 
 
-def main(words: Sequence[str] | None = None) -> Table:
-    return compare_with_peers(__doc__, "places2017-official", PEERS, write_set, 1000, words)
+def main(arguments: Sequence[str] | None = None) -> Table:
+    return compare_with_peers(__doc__, "places2017-official", PEERS, write_set, 1000, arguments)
 
 
 if __name__ == "__main__":

@@ -128,10 +128,10 @@ def scoring_rows(repeat: int, frames: int) -> list[list[str]]:
     ]
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--frames", type=int, default=100)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     rows = robot_rows(args.repeat) + scoring_rows(args.repeat, args.frames)
     return show(Table(["an interaction", "CPU"], rows))

@@ -74,8 +74,8 @@ def write_set(folder: Path, images: int, seed: int = 2017) -> tuple[int, int]:
     return len(truth["annotations"]), len(records)
 
 
-def main(words: Sequence[str] | None = None) -> Table:
-    return compare_with_peers(__doc__, "coco-keypoints-official", {"pycocotools": PEER}, write_set, _IMAGES, words)
+def main(arguments: Sequence[str] | None = None) -> Table:
+    return compare_with_peers(__doc__, "coco-keypoints-official", {"pycocotools": PEER}, write_set, _IMAGES, arguments)
 
 
 if __name__ == "__main__":

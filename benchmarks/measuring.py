@@ -74,9 +74,9 @@ def run(command: Sequence[str], folder: Path = ROOT, *, cores: int = 1, env: Map
     return Run(cpu, time.perf_counter() - begun, usage.ru_maxrss / 1024, printed, min(own, cpu))
 
 
-def segjudge(*words: str | Path, python: str = sys.executable) -> list[str]:
+def segjudge(*arguments: str | Path, python: str = sys.executable) -> list[str]:
     """The command that a user types."""
-    return [python, "-m", "segjudge", *map(str, words)]
+    return [python, "-m", "segjudge", *map(str, arguments)]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def take_turns(tasks: Mapping[str, Task], repeat: int) -> dict[str, list[Run]]:
 
 def least(runs: Sequence[Run]) -> Run:
     """The run that took the least CPU."""
-    return min(runs, key=lambda one: one.cpu)
+    return min(runs, key=lambda run: run.cpu)
 
 
 @dataclass(frozen=True)

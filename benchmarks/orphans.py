@@ -276,12 +276,12 @@ def _zip(folder: Path, out: Path) -> None:
             archive.write(path, path.relative_to(folder / "results"))
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("protocols", nargs="*", metavar="PROTOCOL", help=", ".join(ORPHANS))
     parser.add_argument("--scale", type=float, default=1.0, help="a share of the images")
     parser.add_argument("--folder", type=Path, help="keep the sets here and use them again")
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     head = ["protocol", "submission", "images or videos", "MB sent", "CPU seconds", "MB of memory", "seconds on EvalAI",
             "within 480 s", "score"]  # fmt: skip
     with tempfile.TemporaryDirectory() as temporary:

@@ -129,12 +129,12 @@ def write_expressions(folder: Path, expressions: int) -> None:
     (folder / "answers.jsonl").write_text("\n".join(lines))
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--pairs", type=int, default=170_000)
     parser.add_argument("--expressions", type=int, default=15_000)
     add_peers(parser)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     rows = []
     for protocol, layout, write, number, noun, results in (
         ("sa-co-gold", "sa-co", write_phrases, args.pairs, "pairs × 3 annotators", "results.zip"),

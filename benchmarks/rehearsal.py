@@ -87,7 +87,7 @@ def rows_of_latency(folder: Path, args: Namespace) -> list[list[str]]:
     return [[what, f"{cuts[49]:.0f} ms"], ["99 of 100 within", f"{cuts[98]:.0f} ms"]]
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--submissions", type=int, default=200)
     parser.add_argument("--teams", type=int, default=20)
@@ -95,7 +95,7 @@ def main(words: Sequence[str] | None = None) -> Table:
     parser.add_argument("--kill-every", type=float, default=3.0)
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--requests", type=int, default=500)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="segjudge-rehearsal-", ignore_cleanup_errors=True) as name:
         rows = rows_of_rush(Path(name), args) + rows_of_latency(Path(name), args)
     return show(Table(["the rehearsal", "takes"], rows))

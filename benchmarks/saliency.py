@@ -71,12 +71,12 @@ def write_set(folder: Path, images: int, size: tuple[int, int], noise: int) -> N
             (folder / side / f"{number:04d}.png").write_bytes(grey_png(values, _EFFORT))
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--images", type=int, default=150)
     parser.add_argument("--large", type=int, default=2)
     add_peers(parser)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         for number, (images, size, noise) in enumerate(
@@ -86,7 +86,7 @@ def main(words: Sequence[str] | None = None) -> Table:
             about = f"{images} images of {size[1]}×{size[0]}" + (", nowhere black" if noise > 1 else "")
             write_set(folder, images, size, noise)
             truth, maps, scores = folder / "masks", folder / "maps", folder / "scores.json"
-            ours, peer = f"`{_PROTOCOL}`: {about}", f"{_PEER}: the same"
+            ours, peer = f"segjudge: {about}", f"{_PEER}: the same"
             score = segjudge("score", maps, "--truth", truth, "--protocol", _PROTOCOL, "--json", scores)
             code = [args.peer_python, "-c", _CODE, str(truth), str(maps), str(folder / "peer.json")]
             tasks = {ours: Task(score), peer: Task(code, args.peers / _PEER, is_peer=True)}

@@ -66,17 +66,17 @@ def write_set(folder: Path, count: int) -> tuple[str, str]:
     return paths
 
 
-def scored(paths: tuple[str, str], *words: str, repeat: int = 1) -> Run:
+def scored(paths: tuple[str, str], *arguments: str, repeat: int = 1) -> Run:
     """Score a set; the least of several runs."""
-    command = segjudge("score", paths[0], "--truth", paths[1], "--protocol", "davis2017", *words)
+    command = segjudge("score", paths[0], "--truth", paths[1], "--protocol", "davis2017", *arguments)
     return least([run(command) for _ in range(repeat)])
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--sequences", type=int, default=10_000)
     parser.add_argument("--parts", type=int, default=64)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_videos(folder)

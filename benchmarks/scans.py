@@ -1,9 +1,11 @@
 """Scoring LiDAR scans as large as SemanticKITTI's, beside semantic-kitti-api on the same files.
 
-    python -m benchmarks.scans [--scans 200] [--repeat N] [--peers FOLDER] [--peer-python PYTHON] [--folder FOLDER]
+    python -m benchmarks.scans [--scans 200] [--wrong stretches|points] [--repeat N] [--peers FOLDER]
+        [--peer-python PYTHON] [--folder FOLDER]
 
 The set is made by a seeded generator: 120,000 points in 64 rings, along which labels change every few points as objects
-and ground do, and answers that are wrong in stretches.  Everything runs on one core; metrics are compared.
+and ground do.  Answers are wrong in stretches, which is pleasant to count, or, as those of networks that look at each point
+by itself, at every seventh point.  Everything runs on one core; metrics are compared.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from segjudge.evaluation_script.masks.stack import Array
 _POINTS = 120_000
 #: Labels change every so many points, and answers are wrong for longer.
 _RUN, _WRONG_RUN, _WRONG = 12, 40, 0.15
+#: Of answers that are wrong at single points, so many points have one that is.
+_EACH_WRONG = 7
 #: So many objects are in a scan.
 _OBJECTS = 40
 #: The script of each protocol, its option for a folder of scores, and the metric that is compared, by both names.
@@ -33,8 +37,8 @@ _SCRIPTS = {
 }
 
 
-def draw_scan(generator: np.random.Generator) -> tuple[Array, Array]:
-    """Draw the points of a scan, and an answer."""
+def draw_scan(generator: np.random.Generator, kind: str) -> tuple[Array, Array]:
+    """Draw the points of a scan, and an answer that is wrong in stretches or at points."""
     classes = SCAN_PROTOCOLS["semantic-kitti"]
     kinds = [labels[0] for labels in classes.class_labels]
     things = generator.choice(kinds[: classes.things], _OBJECTS) | np.arange(1, _OBJECTS + 1) << 16
@@ -45,16 +49,20 @@ def draw_scan(generator: np.random.Generator) -> tuple[Array, Array]:
         return np.repeat(generator.choice(chosen, len(lengths)), lengths)[:_POINTS].astype("<u4")
 
     truth = draw(_RUN, values)
+    if kind == "points":
+        answer = truth.copy()
+        answer[::_EACH_WRONG] = generator.choice(values, len(answer[::_EACH_WRONG]))
+        return truth, answer
     wrong = draw(_WRONG_RUN, np.arange(100)) < 100 * _WRONG
     return truth, np.where(wrong, draw(_WRONG_RUN, values), truth).astype("<u4")
 
 
-def write_set(folder: Path, scans: int) -> None:
+def write_set(folder: Path, scans: int, wrong: str) -> None:
     """Write the truth, the answers, and these as a zip."""
     generator = np.random.default_rng(8)
     with zipfile.ZipFile(folder / "answers.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for number in range(scans):
-            for side, points in zip(("dataset", "answers"), draw_scan(generator), strict=True):
+            for side, points in zip(("dataset", "answers"), draw_scan(generator, wrong), strict=True):
                 kind = "labels" if side == "dataset" else "predictions"
                 path = folder / side / f"sequences/08/{kind}/{number:06d}.label"
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,17 +71,18 @@ def write_set(folder: Path, scans: int) -> None:
                     archive.write(path, path.relative_to(folder / side))
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--scans", type=int, default=200)
+    parser.add_argument("--wrong", choices=("stretches", "points"), default="stretches", help="where answers are wrong")
     parser.add_argument("--folder", help="keep the set here and use it again")
     add_peers(parser)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(args.folder or temporary).resolve()
         if not (folder / "answers.zip").exists():
-            write_set(folder, args.scans)
+            write_set(folder, args.scans, args.wrong)
         truth, packed, scores = folder / "dataset", folder / "val.zip", folder / "scores.json"
         pack = segjudge("pack", "--layout", "semantic-kitti", "--root", truth, "--out", packed)
         take_turns({"pack": Task(pack)}, 1)

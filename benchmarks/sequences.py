@@ -109,12 +109,12 @@ def peers(folder: Path, checkouts: Path, python: str) -> dict[str, Task]:
     }
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--set", choices=SETS, default="B", help="what is scored")
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the worker")
     add_peers(parser)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         frames = write_dataset(folder, SETS[args.set]())

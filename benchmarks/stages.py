@@ -44,12 +44,12 @@ def room_of(path: str) -> str:
     return "Python"
 
 
-def main(words: Sequence[str] | None = None) -> Table:
+def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--set", choices=SETS, default="B", help="a zip of sequences, against a packed truth")
     parser.add_argument("--images", type=int, help="instances of so many images instead")
     parser.add_argument("--functions", type=int, default=12)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     rows = [
         [f"start: {name}", f"{least([run(command) for _ in range(args.repeat)]).cpu:.3f}"]
         for name, command in STARTS.items()

@@ -63,9 +63,9 @@ def segments(ids: Array, categories: dict[int, int], crowds: frozenset[int]) -> 
     """What the JSON lists of a picture."""
     found, areas = np.unique(ids, return_counts=True)
     return [
-        {"id": one, "category_id": categories[one], "area": area, "iscrowd": int(one in crowds)}
-        for one, area in zip(found.tolist(), areas.tolist(), strict=True)
-        if one
+        {"id": record, "category_id": categories[record], "area": area, "iscrowd": int(record in crowds)}
+        for record, area in zip(found.tolist(), areas.tolist(), strict=True)
+        if record
     ]
 
 
@@ -78,15 +78,15 @@ class PanopticVideo:
         of_truth = lot.integers(0, classes, count)
         sent = np.where(lot.random(count) < 0.85, of_truth, lot.integers(0, classes, count))
         self.categories = [
-            dict(zip(ids.tolist(), list(one.tolist()), strict=False))
-            for ids, one in zip(self._ids, (of_truth, sent), strict=True)
+            dict(zip(ids.tolist(), list(record.tolist()), strict=False))
+            for ids, record in zip(self._ids, (of_truth, sent), strict=True)
         ]
         self.crowds = frozenset(self._ids[0][:count][lot.random(count) < 0.04].tolist())
 
-    def frame(self, at: int) -> tuple[Array, Array]:
+    def frame(self, index: int) -> tuple[Array, Array]:
         """The ids of truth and results, each with some pixels that are void or left out."""
-        truth = self._regions.labels(at)
-        sent = self._regions.labels(at, self._lot.normal(0, 1.5, (self._count, 2)))
+        truth = self._regions.labels(index)
+        sent = self._regions.labels(index, self._lot.normal(0, 1.5, (self._count, 2)))
         truth[: truth.shape[0] // 18, : truth.shape[1] // 10] = self._count
         sent[-sent.shape[0] // 18 :, : sent.shape[1] // 20] = self._count
         return self._ids[0][truth], self._ids[1][sent]
@@ -117,17 +117,17 @@ def vipseg(folder: Path, lot: Lot, scale: float, size: Size) -> None:
     for number in range(scaled(343, scale)):
         name, video = f"v{number}", PanopticVideo(lot, size, 22, 124)
         frames: list[list[Any]] = [[], []]
-        for at in range(int(lot.integers(18, 31))):
-            for side, ids in enumerate(video.frame(at)):
-                file = f"{at:08d}.png"
+        for index in range(int(lot.integers(18, 31))):
+            for side, ids in enumerate(video.frame(index)):
+                file = f"{index:08d}.png"
                 save(folder / ("truth", "results/pan_pred")[side] / name / file, coloured(ids))
                 listed = segments(ids, video.categories[side], frozenset())
-                frames[side].append({"image_id": f"{at:08d}", "file_name": file, "segments_info": listed})
+                frames[side].append({"image_id": f"{index:08d}", "file_name": file, "segments_info": listed})
         for side in (0, 1):
             lists[side].append({"video_id": name, "annotations": frames[side]})
         pictures = [
-            {"id": one["image_id"], "file_name": one["file_name"], "height": size[0], "width": size[1]}
-            for one in frames[0]
+            {"id": record["image_id"], "file_name": record["file_name"], "height": size[0], "width": size[1]}
+            for record in frames[0]
         ]
         videos.append({"video_id": name, "images": pictures})
     write(folder / "truth.json", {"videos": videos, "annotations": lists[0], "categories": things(124)})
@@ -143,10 +143,13 @@ def kitti_step(folder: Path, lot: Lot, scale: float, size: Size) -> None:
         truth = classes | np.where(np.isin(classes, [11, 13]), np.arange(32) % 20, 0) << 16
         switched = np.where(lot.random(32) < 0.2, truth + (40 << 16), truth)
         sent = np.where(truth == VOID, 0, switched)
-        for at in range(scaled(331, scale)):
+        for index in range(scaled(331, scale)):
             off = lot.normal(0, 1.5, (32, 2))
-            for side, pixels in (("truth", truth[regions.labels(at)]), ("results", sent[regions.labels(at, off)])):
-                save(folder / side / f"{number:04d}" / f"{at:06d}.png", coloured(pixels))
+            for side, pixels in (
+                ("truth", truth[regions.labels(index)]),
+                ("results", sent[regions.labels(index, off)]),
+            ):
+                save(folder / side / f"{number:04d}" / f"{index:06d}.png", coloured(pixels))
 
 
 def vspw(folder: Path, lot: Lot, scale: float, size: Size) -> None:
@@ -155,12 +158,12 @@ def vspw(folder: Path, lot: Lot, scale: float, size: Size) -> None:
     for name in names:
         regions, classes = Regions(lot, size, 20), lot.integers(0, 124, 20)
         wrong = np.where(lot.random(20) < 0.8, classes, lot.integers(0, 124, 20))
-        for at in range(int(lot.integers(5, 138))):
-            truth = classes[regions.labels(at)]
+        for index in range(int(lot.integers(5, 138))):
+            truth = classes[regions.labels(index)]
             truth[: size[0] // 18] = VOID
-            save(folder / "truth/data" / name / "mask" / f"{at:08d}.png", truth)
-            sent = wrong[regions.labels(at, lot.normal(0, 1, (20, 2)))]
-            save(folder / "results" / name / f"{at:08d}.png", sent)
+            save(folder / "truth/data" / name / "mask" / f"{index:08d}.png", truth)
+            sent = wrong[regions.labels(index, lot.normal(0, 1, (20, 2)))]
+            save(folder / "results" / name / f"{index:08d}.png", sent)
     write(folder / "truth/val.txt", "".join(f"{name}\n" for name in names))
 
 
@@ -297,8 +300,8 @@ def tube(lot: Lot, shape: Blob, size: Size, frames: int, seen: float) -> list[An
     """The masks of something that moves, null where it is not to be seen."""
     speed, off = int(lot.integers(-4, 5)), int(lot.integers(-3, 4))
     return [
-        segmentation(shifted(lot, shape, size, speed * at + off), size) if lot.random() < seen else None
-        for at in range(frames)
+        segmentation(shifted(lot, shape, size, speed * index + off), size) if lot.random() < seen else None
+        for index in range(frames)
     ]
 
 
@@ -328,14 +331,14 @@ def video_instances(videos: int, frames: int, *, labels: bool) -> Callable[[Path
                 shape, category = blob(lot, size), int(lot.integers(1, 41))
                 masks = tube(lot, shape, size, count, 0.85)
                 number = len(truth["annotations"]) + 1
-                one = {"id": number, "video_id": video, "category_id": category, "segmentations": masks}
-                one |= {"iscrowd": int(lot.random() < 0.03), "areas": [area(mask) for mask in masks]}
+                record = {"id": number, "video_id": video, "category_id": category, "segmentations": masks}
+                record |= {"iscrowd": int(lot.random() < 0.03), "areas": [area(mask) for mask in masks]}
                 if labels:
                     kinds = np.array(["no_occlusion", "slight_occlusion", "severe_occlusion"])
                     drawn = lot.choice(kinds, count).tolist()
-                    one["occlusion"] = [label if mask else None for label, mask in zip(drawn, masks, strict=True)]
-                    one["occlusion"][0] = one["occlusion"][0] or "no_occlusion"
-                truth["annotations"].append(one)
+                    record["occlusion"] = [label if mask else None for label, mask in zip(drawn, masks, strict=True)]
+                    record["occlusion"][0] = record["occlusion"][0] or "no_occlusion"
+                truth["annotations"].append(record)
                 for _ in range(int(lot.integers(0, 9))):
                     kind = category if lot.random() < 0.8 else int(lot.integers(1, 41))
                     sent = near(lot, masks, shape, size)
@@ -359,13 +362,13 @@ def image_instances(images: int, *, federated: bool) -> Callable[[Path, Lot, flo
         for category in truth["categories"]:
             category["frequency"] = "rcf"[int(lot.integers(3))]
         present: dict[int, set[int]] = {}
-        for one in truth["annotations"]:
-            present.setdefault(one["image_id"], set()).add(one["category_id"])
+        for record in truth["annotations"]:
+            present.setdefault(record["image_id"], set()).add(record["category_id"])
         for image in truth["images"]:
             there = present.get(image["id"], set())
             others = [number for number in numbers if number not in there]
             image["neg_category_ids"] = lot.choice(others, 20, replace=False).tolist()
-            image["not_exhaustive_category_ids"] = [one for one in sorted(there) if lot.random() < 0.1]
+            image["not_exhaustive_category_ids"] = [record for record in sorted(there) if lot.random() < 0.1]
         write(folder / "truth.json", truth)
 
     return make
@@ -378,7 +381,7 @@ def burst(folder: Path, lot: Lot, scale: float, size: Size) -> None:
     for number in range(scaled(993, scale)):
         frames = int(lot.integers(18, 55))
         facts = {"dataset": "D", "seq_name": f"s{number}", "width": size[1], "height": size[0], "id": number + 1}
-        facts |= {"annotated_image_paths": [f"{at:05d}.jpg" for at in range(frames)], "fps": 30}
+        facts |= {"annotated_image_paths": [f"{index:05d}.jpg" for index in range(frames)], "fps": 30}
         masks: tuple[list[Any], list[Any]] = ([{} for _ in range(frames)], [{} for _ in range(frames)])
         kinds: tuple[dict[str, int], dict[str, int]] = ({}, {})
         for _ in range(int(lot.integers(2, 9))):
@@ -386,22 +389,22 @@ def burst(folder: Path, lot: Lot, scale: float, size: Size) -> None:
             real = tube(lot, shape, size, frames, 0.8)
             kinds[0][str(track)] = int(lot.choice(categories))
             real[0] = real[0] or segmentation(shape, size)
-            for at, mask in enumerate(real):
+            for index, mask in enumerate(real):
                 if mask and area(mask):
-                    masks[0][at][str(track)] = {"rle": mask["counts"]}
+                    masks[0][index][str(track)] = {"rle": mask["counts"]}
             for _ in range(int(lot.integers(0, 4))):
                 sent = len(kinds[1]) + 1
                 kinds[1][str(sent)] = kinds[0][str(track)] if lot.random() < 0.8 else int(lot.choice(categories))
-                for at, mask in enumerate(near(lot, real, shape, size)):
+                for index, mask in enumerate(near(lot, real, shape, size)):
                     if mask and area(mask):
-                        masks[1][at][str(sent)] = {"rle": mask["counts"], "score": score(lot)}
+                        masks[1][index][str(sent)] = {"rle": mask["counts"], "score": score(lot)}
         there = set(kinds[0].values())
-        negative = [int(one) for one in categories if int(one) not in there and lot.random() < 0.3]
-        loose = [one for one in sorted(there) if lot.random() < 0.15]
+        negative = [int(record) for record in categories if int(record) not in there and lot.random() < 0.3]
+        loose = [record for record in sorted(there) if lot.random() < 0.15]
         facts |= {"neg_category_ids": negative, "not_exhaustive_category_ids": loose}
         for side in (0, 1):
             sequences[side].append({**facts, "segmentations": masks[side], "track_category_ids": kinds[side]})
-    named = [{"id": int(one), "name": f"c{one}"} for one in sorted(categories)]
+    named = [{"id": int(record), "name": f"c{record}"} for record in sorted(categories)]
     write(folder / "truth/all_classes.json", {"split": "val", "categories": named, "sequences": sequences[0]})
     write(folder / "trackers/results/data/results.json", {"split": "val", "sequences": sequences[1]})
 
@@ -412,21 +415,21 @@ def mevis(folder: Path, lot: Lot, scale: float, size: Size) -> None:
     masks: dict[str, Any] = {}
     for number in range(scaled(50, scale)):
         frames = int(lot.integers(40, 121))
-        names = [f"{at:05d}" for at in range(frames)]
+        names = [f"{index:05d}" for index in range(frames)]
         shapes = [blob(lot, size) for _ in range(4)]
         first = len(masks)
         for shape in shapes:
             masks[str(len(masks))] = tube(lot, shape, size, frames, 0.9)
         expressions: dict[str, Any] = {}
-        for one in range(16):
+        for record in range(16):
             chosen = sorted(int(k) for k in lot.choice(4, int(lot.integers(0, 4)), replace=False))
-            expressions[str(one)] = {"exp": "moving", "obj_id": chosen, "anno_id": [first + k for k in chosen]}
+            expressions[str(record)] = {"exp": "moving", "obj_id": chosen, "anno_id": [first + k for k in chosen]}
             shown = chosen if lot.random() < 0.8 else [int(lot.integers(4))]
-            for at, name in enumerate(names):
+            for index, name in enumerate(names):
                 union = np.zeros(size, bool)
                 for k in shown:
-                    union |= pixels(masks[str(first + k)][max(0, at - 1)], size)
-                save(folder / "results" / f"video{number}" / str(one) / f"{name}.png", union * np.uint8(255))
+                    union |= pixels(masks[str(first + k)][max(0, index - 1)], size)
+                save(folder / "results" / f"video{number}" / str(record) / f"{name}.png", union * np.uint8(255))
         videos[f"video{number}"] = {"frames": names, "expressions": expressions}
     write(folder / "truth/meta_expressions.json", {"videos": videos})
     write(folder / "truth/mask_dict.json", masks)

@@ -141,18 +141,18 @@ def _cost(run: Run) -> tuple[str, str]:
 HEAD = ["protocol", "scale", "CPU seconds", "MB", "official", "CPU seconds", "MB", "times ours", "numbers equal"]
 
 
-def parsed(words: Sequence[str] | None = None) -> Namespace:
+def parsed(arguments: Sequence[str] | None = None) -> Namespace:
     parser = options(__doc__)
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"of {', '.join(SETS)} (default: all)")
     parser.add_argument("--scale", type=float, default=0.05)
     parser.add_argument("--size", help="HEIGHTxWIDTH instead of the benchmark's")
     parser.add_argument("--seeds", type=int, default=1, help="so many sets of each")
     add_peers(parser)
-    return parser.parse_args(words)
+    return parser.parse_args(arguments)
 
 
-def main(words: Sequence[str] | None = None) -> Table:
-    args = parsed(words)
+def main(arguments: Sequence[str] | None = None) -> Table:
+    args = parsed(arguments)
     rows, odd = [], []
     for name in args.sets or SETS:
         for seed in range(args.seeds):

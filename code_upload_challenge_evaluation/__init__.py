@@ -1,7 +1,6 @@
-"""Code upload, as deployed: the environment in the host's container, agents and static submissions in participants'.
+"""Code upload deployables: the host's environment container, and participants' containers.
 
-`environment` is a program of its own, started as a module.  Agents build on one another: `agent.agent` plays an episode
-with any method.
+`environment` is a program of its own, started as a module.  Agents to begin with are in `examples/agents/`.
 """
 
 __all__: list[str] = []

@@ -132,8 +132,8 @@ def photograph_pages(docs: Path) -> None:
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, sync_playwright() as tool:
-        words = ["--seed-demo", "--port", "0", "--data", folder, "--requests-per-minute", "100000"]
-        command = [sys.executable, "-P", "-m", "segjudge", "rehearse", *words]
+        arguments = ["--seed-demo", "--port", "0", "--data", folder, "--requests-per-minute", "100000"]
+        command = [sys.executable, "-P", "-m", "segjudge", "rehearse", *arguments]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
             try:
                 address, password = _read_start(server.stdout or io.StringIO())

@@ -12,7 +12,7 @@ from .families import PROTOCOLS, engine_of
 from .families.base.family import Progress
 from .families.base.reports import Report
 from .families.base.truth import SplitTruth
-from .files import HostError, SubmissionError
+from .files import HostError, SubmissionError, ascii_text
 from .masks.backend import backend
 from .phases import PHASES
 from .runner.guard import CrashError, Say, run_guarded
@@ -30,7 +30,7 @@ _PROGRESS_LINES = 20
 def evaluate(
     test_annotation_file: str, user_annotation_file: str, phase_codename: str, **kwargs: Any
 ) -> Dict[str, Any]:
-    """Score a submission; called by EvalAI's worker, which reads what this returns or raises.
+    """Score a submission for EvalAI's worker, which reads the return value or the exception.
 
     A SubmissionError's text is for the participant.  Everything else becomes a
     HostError with an incident number, and the worker's own log holds the rest:
@@ -41,7 +41,7 @@ def evaluate(
 
 
 def load_scorers() -> None:
-    """Import all that scores this challenge's phases, since EvalAI's worker may lose the challenge's folder.
+    """Import all scorers of this challenge's phases, since EvalAI's worker may lose its folder.
 
     Another worker that starts on its temporary folder removes it (`../docs/operators.md`).
     """
@@ -55,7 +55,7 @@ def load_scorers() -> None:
 
 
 def evaluate_phase(phase: Phase, annotations: str, submission: str, metadata: object = None) -> Dict[str, Any]:
-    """Score a submission as one of this phase's."""
+    """Score a submission by the rules of a phase."""
     outcome = _outcome(phase, annotations, submission, metadata)
     if isinstance(outcome, Exception):
         raise outcome
@@ -65,7 +65,7 @@ def evaluate_phase(phase: Phase, annotations: str, submission: str, metadata: ob
 def _outcome(
     phase: Phase, annotations: str, submission: str, metadata: object
 ) -> Union[Dict[str, Any], SubmissionError, HostError]:
-    """Return the answer or what to raise: made here, so that it is raised without a cause."""
+    """Return the answer or the exception to raise, made here so that it has no cause."""
     try:
         started = time.monotonic()
         splits, digest = open_truth(annotations, phase), _TRUTHS.digest(annotations)
@@ -76,7 +76,7 @@ def _outcome(
             say=_say,
         )
     except SubmissionError as error:
-        return SubmissionError(str(error))
+        return SubmissionError(ascii_text(str(error)))
     except Exception as error:  # noqa: BLE001 - nothing else may reach a participant
         return HostError(_incident(error))
     for line in answer["submission_result"]["warnings"]:
@@ -88,7 +88,7 @@ def _outcome(
 def _score_in_child(
     phase: Phase, truths: Mapping[str, SplitTruth], submission: str, say: Say, opened: Tuple[float, str]
 ) -> Dict[str, Any]:
-    """Score, and say in both files where the scores come from; `opened` is when the truth was, and its digest."""
+    """Score in the child process, and log the provenance; `opened` is the truth's opening time and digest."""
     reuse_memory()
     started, truth = opened
     answer = score_phase(phase, truths, submission, say, started)
@@ -108,7 +108,7 @@ def phase_named(codename: str) -> Phase:
         if phase.codename == codename:
             return phase
     codenames = ", ".join(phase.codename for phase in PHASES)
-    raise SubmissionError(f"There is no phase {codename!r} in this challenge; its phases are: {codenames}.")
+    raise SubmissionError(f"There is no phase {codename!a} in this challenge; its phases are: {codenames}.")
 
 
 def open_truth(path: str, phase: Phase) -> Mapping[str, SplitTruth]:
@@ -119,7 +119,7 @@ def open_truth(path: str, phase: Phase) -> Mapping[str, SplitTruth]:
 def score_phase(
     phase: Phase, truths: Mapping[str, SplitTruth], submission: str, say: Say, started: float
 ) -> Dict[str, Any]:
-    """Score every split of a phase; `started` is when the annotation file began to be opened."""
+    """Score every split of a phase; `started` is the time when opening the annotation file began."""
     timings = {"open": time.monotonic() - started}
     scorers = phase_scorers(phase, truths)
     reports: List[Report] = []
@@ -139,7 +139,7 @@ def score_phase(
 
 
 def _progress(split: PhaseSplit, say: Say, totals: Dict[str, int]) -> Progress:
-    """Return what tells how far a split is, unless it is hidden, and notes how many items it has."""
+    """Return the progress callback of a split, silent if hidden, which also counts its items."""
 
     def report(name: str, done: int, total: int) -> None:
         totals[split.codename] = total
@@ -151,17 +151,15 @@ def _progress(split: PhaseSplit, say: Say, totals: Dict[str, int]) -> Progress:
 
 
 def _say(text: str) -> None:
-    """Print a line for the participant: EvalAI's stream has `write` and `flush` and nothing else."""
+    """Print a line for the participant; EvalAI's stream has only `write` and `flush`."""
     try:
-        print(text, flush=True)
-    except UnicodeEncodeError:
-        print(text.encode("ascii", "replace").decode(), flush=True)
+        print(ascii_text(text), flush=True)
     except (OSError, ValueError):
         return  # a closed or broken stream is no reason to lose a score
 
 
 def _log(text: str) -> None:
-    """Print a line for the worker's own log, which no participant sees."""
+    """Print a line to the worker's own log, which participants never see."""
     if text and sys.__stderr__ is not None:
         print(text, file=sys.__stderr__, flush=True)
 
@@ -171,7 +169,7 @@ _TRUTHS = TruthCache(_log)
 
 
 def _incident(error: Exception) -> str:
-    """Log an error under a new number; return the sentence that gives the participant this number."""
+    """Log an error with a new incident number; return the sentence for the participant."""
     number = os.urandom(4).hex()
     if isinstance(error, (CrashError, HostError)):
         details = str(error)

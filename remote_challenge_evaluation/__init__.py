@@ -1,4 +1,4 @@
-"""The remote worker: takes submissions from EvalAI's queue, scores them on this machine, and reports.
+"""The remote worker: it takes submissions from EvalAI's queue, scores them here, and reports.
 
 Nothing else of Segjudge imports it: its contract is `python -m segjudge.remote_challenge_evaluation` (`__main__`), and
 `evaluate`, which EvalAI's starter worker calls, and ours.  From there inwards:
@@ -14,4 +14,8 @@ an operator reads what is logged where it happens, lost servers and pauses in `w
 grave it is.
 """
 
+from segjudge.system.extras import require_extra
+
 __all__ = ["evaluate"]
+
+require_extra("host", __name__)

@@ -10,8 +10,9 @@ import argparse
 import os
 import sys
 
-from segjudge.commands.worker import add_worker_options, file_of
+from segjudge.platforms.evalai.remote_worker import add_worker_options, render_file
 from segjudge.system.network import StoppedError
+from segjudge.system.streams import open_closed_streams
 
 from .services import TokenRefusedError
 from .settings import SettingsError, StartError, WorkerSettings
@@ -22,11 +23,12 @@ _CODES = {SettingsError: 2, StartError: 3, TokenRefusedError: 4}
 
 
 def main(arguments: list[str] | None = None) -> int:
+    open_closed_streams()
     parser = argparse.ArgumentParser(prog="remote_challenge_evaluation", description=__doc__)
     add_worker_options(parser)
     args = parser.parse_args(arguments)
     if args.print:
-        sys.stdout.write(file_of(args.print))
+        sys.stdout.write(render_file(args.print))
         return STOPPED
     options = {"BUNDLE": args.bundle, "EVALUATE": args.evaluate, "SCORER_PYTHON": args.python}
     os.environ.update({name: value for name, value in options.items() if value})  # for --jobs too

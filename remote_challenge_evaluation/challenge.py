@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle.agreement import splits_of
-from segjudge.platforms.evalai.bundle.build import read_config
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES, SCRIPT_FOLDER, BundleSource, find_bundle
-from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.evalai.bundle.phase_splits import splits_of
 from segjudge.platforms.evalai.bundle.problems import mappings_in
+from segjudge.platforms.evalai.bundle.secrecy import find_hidden
 from segjudge.system.errors import UsageError
 
 from .scorer_process import read_form
@@ -32,7 +31,7 @@ _REMOTE_FILE = os.path.join("remote_challenge_evaluation", "evaluate.py")
 
 
 def main() -> None:
-    """Print what is asked for."""
+    """Print the requested description of the challenge."""
     describe = {"describe": _describe_phases, "annotations": _read_annotations}[sys.argv[1]]
     try:
         answer = describe(json.loads(sys.argv[2]))
@@ -58,7 +57,7 @@ def _describe_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
 
 
 def _phases_of(bundle: str) -> tuple[Phase, ...]:
-    """The bundle's, or without a bundle the installed ones."""
+    """Return the phases of the bundle, or the installed ones."""
     if bundle:
         return find_bundle(bundle).phases()
     from segjudge.evaluation_script.phases import PHASES
@@ -67,7 +66,7 @@ def _phases_of(bundle: str) -> tuple[Phase, ...]:
 
 
 def _read_annotations(choice: ScorerChoice) -> dict[str, list[str]]:
-    """What the annotation file of each phase holds, or its problem; every mask is read."""
+    """Return the content or problem of each phase's annotation file, reading every mask."""
     facts, problems = list[str](), list[str]()
     for phase in sorted(_phases_of(choice["bundle"]), key=lambda phase: phase.codename):
         path = os.path.join(choice["annotations"], os.path.basename(phase.annotations))
@@ -93,9 +92,9 @@ def _annotation_facts(phase: Phase, path: str) -> str:
 
 
 def _describe_host_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
-    """Raises `HostError` where the host's `evaluate()` cannot be used."""
+    """Return the phases of the host's `evaluate()`; raises `HostError` if it is unusable."""
     source = _bundle_of(choice)
-    config = _config_of(source)
+    config = source.config()
     python = choice["scorer_python"] or sys.executable
     if choice["evaluate"]:
         script: HostScript = {"python": python, "file": os.path.abspath(choice["evaluate"]), "root": source.root}
@@ -112,31 +111,24 @@ def _describe_host_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
             "labels": {split.codename: [str(label) for label in split.schema["labels"]] for split in splits},
             "seconds": choice["scoring_seconds"],
             "script": script,
-            "hidden": [split.codename for split in splits if str(split.row.get("visibility")) == "1"],  # hosts alone
+            "hidden": sorted(find_hidden(config, codename)),
             "needs_annotation": form == "hosted",
         }
     return phases
 
 
 def _bundle_of(choice: ScorerChoice) -> BundleSource:
-    """The named bundle, else the one around the file with `evaluate()`."""
+    """Return the named bundle, else the one around the file with `evaluate()`."""
     if choice["bundle"]:
         return find_bundle(choice["bundle"])
     for folder in Path(choice["evaluate"]).resolve().parents:
         if any((folder / name).is_file() for name in CONFIG_NAMES):
             return find_bundle(str(folder))
-    raise HostError(f"{choice['evaluate']}: no bundle is around it; name its folder with --bundle")
-
-
-def _config_of(source: BundleSource) -> dict[str, Any]:
-    if not source.archive:
-        return read_config(source.root)
-    with Bundle(source.archive, for_evalai=False) as bundle:
-        return bundle.config
+    raise HostError(f"{choice['evaluate']}: is in no bundle's folder; name the bundle with --bundle")
 
 
 def _evaluate_in(source: BundleSource, config: dict[str, Any]) -> tuple[str, str]:
-    """The file or package with `evaluate()`, or the name of its zip, and the repository or bundle it is in."""
+    """Return the file, package or zip with `evaluate()`, and its repository or bundle."""
     remote, script = (os.path.join(source.root, name) for name in (_REMOTE_FILE, SCRIPT_FOLDER))
     if os.path.isfile(remote):
         return remote, source.root

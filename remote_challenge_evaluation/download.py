@@ -38,15 +38,15 @@ _S3, _ENCRYPTION = "x-amz-request-id", "x-amz-server-side-encryption"
 
 
 class TooLargeError(Exception):
-    """Raised when the file is larger than this challenge takes."""
+    """Raised if the file exceeds this challenge's limit."""
 
 
 class DiskError(Exception):
-    """Raised when this machine's disk cannot be written; the text says why."""
+    """Raised if this machine's disk cannot be written; the text says why."""
 
 
 class GoneError(Exception):
-    """Raised when the file cannot be fetched; `lasting` is whether its server refuses it."""
+    """Raised if the file cannot be fetched; `lasting` says whether its server rejects it."""
 
     def __init__(self, why: str, *, lasting: bool) -> None:
         super().__init__(f"the submission's file could not be fetched ({why})")
@@ -54,7 +54,7 @@ class GoneError(Exception):
 
 
 class _RefusedError(WireError):
-    """Raised when the file's server refuses it, or the API gives no address of it."""
+    """Raised if the file's server rejects it, or the API gives no address."""
 
 
 class _OversizedError(WireError):
@@ -64,7 +64,7 @@ class _OversizedError(WireError):
 def download(
     address: Callable[[], str], path: str, limit: int, sleep: Callable[[float], object], watch: Watch = lambda: None
 ) -> None:
-    """Write the file; `address` is called for each try, since links expire.
+    """Download the file; `address` is called for each try, since links expire.
 
     The token is for the API alone: files are fetched without it.
     """
@@ -87,7 +87,7 @@ def download(
 
 
 def fetch_head(url: str, size: int, watch: Watch = lambda: None) -> bytes:
-    """The first bytes of a file; raises WireError if it cannot be fetched."""
+    """Return the first bytes of a file; raises WireError if it cannot be fetched."""
 
     def work(session: requests.Session) -> bytes:
         data = b""
@@ -102,7 +102,7 @@ def fetch_head(url: str, size: int, watch: Watch = lambda: None) -> bytes:
 
 
 class _Transfer:
-    """A file being downloaded: the bytes so far, and the headers of the answer that they began with."""
+    """A file being downloaded: its bytes so far, and the headers of its first answer."""
 
     def __init__(self, path: str, limit: int, watch: Watch) -> None:
         self._path, self._limit, self._watch = path, limit, watch
@@ -115,17 +115,17 @@ class _Transfer:
         self._size = int(length) if _LENGTH.fullmatch(length) else None
 
     def is_late(self) -> bool:
-        """A slow server does not keep a worker."""
+        """Return whether the transfer is too slow to continue."""
         return time.monotonic() - self._began > _SECONDS + self._received / _BYTES_PER_SECOND
 
     def _check_time(self) -> None:
         self._watch()
         if self.is_late():
             seconds = time.monotonic() - self._began
-            raise WireError(f"it comes too slowly: {self._received:,} bytes in {seconds:.0f} s")
+            raise WireError(f"the download is too slow: {self._received:,} bytes in {seconds:.0f} s")
 
     def fetch(self, url: str) -> None:
-        """Write what is missing; raise WireError if the file is not complete then."""
+        """Fetch the missing bytes; raises WireError if the file is still incomplete."""
         exchange(lambda session: self._continue(session, url), self._check_time)
         call_watched(self._check_complete, self._check_time)  # a checksum takes seconds
 
@@ -140,7 +140,7 @@ class _Transfer:
                 self._restart(response.headers)
             elif not (resumes and response.status_code == 206 and self._is_continued_by(response.headers)):
                 self._restart({})
-                raise WireError("the server continued another file")
+                raise WireError("the server resumed with a different file")
             self._check_size(self._size or 0)
             # Else what came before it broke off would be thrown away; whether all came is checked afterwards.
             response.raw.enforce_content_length = False
@@ -170,14 +170,14 @@ class _Transfer:
     def _check_size(self, size: int) -> None:
         if size > self._limit:
             self._restart({})
-            raise _OversizedError("it is larger than this challenge takes")
+            raise _OversizedError("it is larger than this challenge accepts")
 
     def _check_complete(self) -> None:
         headers = self._headers
         if self._size is None and headers.get("Transfer-Encoding", "").lower() != "chunked":
-            raise WireError("the server does not say how long it is")
+            raise WireError("the server does not give its size")
         if self._size is not None and self._received < self._size:
-            raise WireError(f"it broke off after {self._received:,} bytes")
+            raise WireError(f"the download ended after {self._received:,} bytes")
         is_wrong = self._size is not None and self._received > self._size
         tag = _MD5.fullmatch(headers.get("ETag", ""))
         is_encrypted = any(
@@ -188,12 +188,12 @@ class _Transfer:
                 is_wrong |= hashlib.file_digest(file, "md5").hexdigest() != tag[1]
         if is_wrong:
             self._restart({})
-            raise WireError("its bytes are not those that the server announced")
+            raise WireError("its bytes do not match the size or checksum that the server gave")
 
 
 @contextmanager
 def _disk_errors(path: str) -> Iterator[None]:
-    """Turn an error of the disk into DiskError."""
+    """Convert disk errors into DiskError."""
     try:
         yield
     except OSError as error:
@@ -204,13 +204,13 @@ def _disk_errors(path: str) -> Iterator[None]:
 def _open_url(
     session: requests.Session, url: str, headers: dict[str, str], *statuses: int
 ) -> Iterator[requests.Response]:
-    """Yield the response if it has one of the statuses, after the redirects of storage, whose bodies are not read."""
+    """Yield the response with an accepted status, after following storage redirects."""
     if not _is_http(url):
-        raise _RefusedError("the server gives no address for it")
+        raise _RefusedError("the server gives no URL for it")
     headers = {"Accept-Encoding": "identity", **headers}
     for _ in range(_REDIRECTS):
         if not _is_http(url):
-            raise WireError("its address leads to something that is not http")
+            raise WireError("its URL redirects to one that is neither http nor https")
         with session.get(url, headers=headers, stream=True, timeout=_TIMEOUT, allow_redirects=False) as response:
             status = response.status_code
             if status in statuses:
@@ -223,7 +223,7 @@ def _open_url(
                 url = urljoin(url, response.headers.get("Location", ""))
             except ValueError:
                 url = ""
-    raise WireError("its address redirects without end")
+    raise WireError("its URL redirects endlessly")
 
 
 def _is_http(url: str) -> bool:

@@ -1,4 +1,4 @@
-"""`evaluate()` in the form that EvalAI's starter worker for remote challenges calls; ours calls it, too.
+"""`evaluate()` in the form of EvalAI's starter for remote challenges, which this worker also calls.
 
 A host of that worker installs this package and puts this file in the place of the worker's own `evaluate.py`.
 """
@@ -47,7 +47,7 @@ def _show_to_operator(
     file: TextIO | None = None,  # noqa: ARG001
     line: str | None = None,
 ) -> None:
-    """Keep the warnings of libraries from participants, who read what is on stderr."""
+    """Redirect libraries' warnings from stderr, which participants read."""
     (sys.__stderr__ or sys.stderr).write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
@@ -62,10 +62,10 @@ def _phase_named(codename: str, bundle: str) -> Phase:
 
 
 def _annotation(phase: Phase, folder: str) -> str:
-    """The truth of a phase, by the name that `phases.py` gives it."""
+    """Return the path of a phase's truth, by its name in `phases.py`."""
     path = os.path.join(folder, os.path.basename(phase.annotations))
     if not os.path.exists(path):
         # Starter workers send the text of an exception to the participant, who is not to see our paths.
         (sys.__stderr__ or sys.stderr).write(f"{path}: does not exist\n")
-        raise HostError(f"There is no annotation file for {phase.codename}. The organisers have to set ANNOTATIONS.")
+        raise HostError(f"There is no annotation file for {phase.codename}. The organisers must set ANNOTATIONS.")
     return path

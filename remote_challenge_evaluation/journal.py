@@ -1,4 +1,4 @@
-"""The worker's memory: one SQLite file on each machine, shared by its processes, and which of these are alive.
+"""The journal: one SQLite file per machine, shared by its worker processes, with their liveness.
 
 A job is a submission together with the time of its last resumption, so that a
 resumed submission is new work.  The file is readable by its owner alone, and set
@@ -52,7 +52,7 @@ class _Owners:
             os.close(lock)
 
     def is_alive(self, owner: str) -> bool:
-        """Test whether a worker, or an evaluation of its, still runs."""
+        """Return whether a worker or its evaluation still runs."""
         if owner == self.name:
             return True
         if not _OWNER_NAME.fullmatch(owner):
@@ -120,19 +120,19 @@ _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class JournalError(Exception):
-    """Raised when the journal cannot be used now; the text says why.  Nothing in it is lost."""
+    """Raised if the journal is temporarily unusable; the text says why.  Nothing in it is lost."""
 
 
 class DamagedError(JournalError):
-    """Raised when the content is not a journal's; the file is set aside."""
+    """Raised if the file is not a journal; it is set aside."""
 
 
 class UnusableError(JournalError):
-    """Raised when no worker of this version can use the journal, now or later."""
+    """Raised if no worker of this version can ever use the journal."""
 
 
 class _JournalFile:
-    """A connection to the journal of a state folder, which is made if there is none."""
+    """A connection to the journal of a state folder, created if missing."""
 
     def __init__(self, folder: str, watch: Callable[[], None], say: Callable[[str], None]) -> None:
         self._folder, self._watch, self._say = folder, watch, say
@@ -145,7 +145,7 @@ class _JournalFile:
                 self._db = _open_database(self._folder)
             except DamagedError as error:
                 new_path = _set_aside(self._folder)
-                self._say(f"{error}; it is kept as {new_path}. The sweep brings home what was in hand")
+                self._say(f"{error}; it was renamed to {new_path}. The sweep recovers unfinished submissions")
                 self._db = _open_database(self._folder)
         self._inode = self._current_inode()
 
@@ -153,15 +153,15 @@ class _JournalFile:
         self._db.close()
 
     def reopen(self) -> None:
-        """Open the file again: it is damaged, or another one took its place."""
+        """Reopen the file, since it is damaged or replaced."""
         with self._thread_lock:
             self._db.close()
             self._open()
 
     def follow_replacement(self) -> None:
-        """Open the file again if it was replaced: set aside by another worker, or restored by a person."""
+        """Reopen the file if another worker or a person replaced it."""
         if self._current_inode() != self._inode:
-            self._say(f"{os.path.join(self._folder, NAME)} was replaced; the new one is used")
+            self._say(f"{os.path.join(self._folder, NAME)} was replaced; the worker now uses the new one")
             self.reopen()
 
     def _current_inode(self) -> int:
@@ -171,13 +171,13 @@ class _JournalFile:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection, to read; raise JournalError for what goes wrong."""
+        """Yield the connection for reading; raises JournalError for failures."""
         with self._thread_lock, _journal_errors(self._folder):
             yield self._db
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection in a transaction; raise JournalError for what goes wrong."""
+        """Yield the connection in a transaction; raises JournalError for failures."""
         with self._thread_lock, _journal_errors(self._folder):
             _retry_while_busy(lambda: self._db.execute("BEGIN IMMEDIATE"), _LONG_BUSY_SECONDS, self._watch)
             with self._db:
@@ -186,7 +186,7 @@ class _JournalFile:
 
 @contextmanager
 def _journal_errors(folder: str) -> Iterator[None]:
-    """Turn SQLite's errors into JournalError, with a sentence."""
+    """Convert SQLite's errors into JournalError."""
     path = os.path.join(folder, NAME)
     try:
         yield
@@ -201,7 +201,7 @@ def _journal_errors(folder: str) -> Iterator[None]:
 
 @contextmanager
 def _lock_opening(folder: str) -> Iterator[None]:
-    """Keep other workers of this folder from opening the journal meanwhile."""
+    """Lock the journal against opening by other workers."""
     os.makedirs(os.path.join(folder, "locks"), mode=0o700, exist_ok=True)
     lock = os.open(os.path.join(folder, "locks", "opening"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -234,13 +234,13 @@ def _open_database(folder: str) -> sqlite3.Connection:
 
 
 def _check(db: sqlite3.Connection, folder: str) -> None:
-    """Raise if the file is damaged, or of another version."""
+    """Raise if the file is damaged or has another version."""
     version = _retry_while_busy(lambda: db.execute("PRAGMA user_version").fetchone()[0])
     if version not in (0, VERSION):  # 0: just made
         path = os.path.join(folder, NAME)
         raise UnusableError(
-            f"{path} was written by another version of this worker (journal {version}, this one knows {VERSION}). "
-            "Run that version until nothing waits, or name another SAVE_DIR"
+            f"{path} was written by another version of this worker (journal {version}, this one reads {VERSION}). "
+            "Run that version until no submission waits, or set another SAVE_DIR"
         )
     result = _retry_while_busy(lambda: db.execute("PRAGMA quick_check(1)").fetchone()[0])
     if result != "ok":
@@ -263,7 +263,7 @@ def _make_tables(db: sqlite3.Connection) -> None:
 def _retry_while_busy(
     work: Callable[[], Result], seconds: float = _OPENING_SECONDS, watch: Callable[[], None] = lambda: None
 ) -> Result:
-    """Repeat while another process has the file locked, for so many seconds; the watch is called in between."""
+    """Retry while another process locks the file, up to a time, calling the watch between tries."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -276,7 +276,7 @@ def _retry_while_busy(
 
 
 def _set_aside(folder: str) -> str:
-    """Rename the damaged journal and what belongs to it; return its new path."""
+    """Rename the damaged journal and its side files; return the new path."""
     new_path = os.path.join(folder, f"{NAME}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
     for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
@@ -298,7 +298,7 @@ _THIS_JOB = "submission = ? AND resumed = ?"
 
 
 class JobReport(TypedDict, total=False):
-    """What is reported of a submission: accuracies, or why it was refused."""
+    """The report of a submission: accuracies, or the reason of its rejection."""
 
     accuracies: list[SplitAccuracies]
     #: What `evaluate()` left beside them.
@@ -311,7 +311,7 @@ class JobReport(TypedDict, total=False):
 
 
 class JobGoneError(Exception):
-    """Raised when a job's row is not there any more: the journal was replaced under the worker."""
+    """Raised if a job's row is gone because the journal was replaced."""
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ class Job:
     phase: int
     state: str
     failures: int
-    #: How many workers died with it.
+    #: How many workers died while scoring it.
     attempts: int
     #: How often it was put off for reasons outside this machine.
     delays: int
@@ -350,7 +350,7 @@ class Journal:
     # ── jobs ────────────────────────────────────────────────────────────────
 
     def claim(self, submission: int, resumed: str, phase: int, *, again: bool = False) -> Job | None:
-        """Take a submission durably; return None if a worker here has it in hand, or had it done and not `again`."""
+        """Claim a submission durably; return None if a worker has it, or finished it and not `again`."""
         with self._write() as db:
             row = _row(db, submission, resumed)
             if row and (self._is_held(row) or (row["state"] == DONE and not (again and _may_repeat(row)))):
@@ -369,7 +369,7 @@ class Journal:
         return self.job(submission, resumed)
 
     def state_of(self, submission: int, resumed: str) -> str:
-        """Empty where this machine never had the job."""
+        """Return the state of a job; "" if this machine never had it."""
         with self._read() as db:
             row = _row(db, submission, resumed)
         return row["state"] if row else ""
@@ -385,7 +385,7 @@ class Journal:
         return Job(submission, resumed, row["phase"], state, row["failures"], row["lives"], row["delays"], report)
 
     def take_due(self) -> Job | None:
-        """Take a job that is not done and that no living worker has in hand; return None if there is none."""
+        """Claim an unfinished job that no living worker has; None without one."""
         # A job that was put off by a clock that has been set back since is due too.
         moment = time.time()
         due, values = "state != ? AND (next_at <= ? OR changed_at > ?)", (DONE, moment, moment + _CLOCK_SECONDS)
@@ -407,14 +407,14 @@ class Journal:
         return self._take(free["submission"], free["resumed"])
 
     def seconds_until_due(self) -> float | None:
-        """Seconds until the next job that no worker has in hand; None if there is none."""
+        """Return the seconds until the next free job; None without one."""
         with self._read() as db:
             rows = db.execute("SELECT * FROM jobs WHERE state != ?", (DONE,)).fetchall()
         waits = [row["next_at"] - time.time() for row in rows if not self._is_held(row)]
         return max(0.0, min(waits)) if waits else None
 
     def change(self, job: Job, *counted: str, **values: object) -> Job:
-        """Count columns of a job up by one, set values of others, and return the job as it is now."""
+        """Increment columns of a job, set others, and return the updated job."""
         columns = [*(f"{name} = {name} + 1" for name in counted), *(f"{name} = ?" for name in values), "changed_at = ?"]
         stored = [json.dumps(value) if name == "report" else value for name, value in values.items()]
         with self._write() as db:
@@ -432,11 +432,11 @@ class Journal:
         self.change(job, owner=None, next_at=time.time() + wait)
 
     def drop(self, job: Job) -> None:
-        """Note in memory that this process works on a job no more, whether or not that could be written down."""
+        """Record in memory that this process has left a job, even if it could not be written."""
         self._in_hand.discard((job.submission, job.resumed))
 
     def _is_held(self, row: sqlite3.Row) -> bool:
-        """Test whether a living worker works on a job."""
+        """Return whether a living worker has a job."""
         if row["owner"] == self.worker:
             return (row["submission"], row["resumed"]) in self._in_hand
         return row["owner"] is not None and self.owners.is_alive(row["owner"])
@@ -444,7 +444,7 @@ class Journal:
     # ── the limit of requests, and numbers that workers share ───────────────
 
     def take_request(self, limit: int, *, urgent: bool) -> float:
-        """Take one of the machine's requests of this minute; return the seconds to wait if none is left."""
+        """Use one of the machine's requests of this minute; return the seconds to wait if none is left."""
         moment, allowed = time.time(), limit if urgent else max(1, int(limit * _POLLING_SHARE))
         with self._write() as db:
             # Requests of the future are of a clock that has been set back since.
@@ -457,7 +457,7 @@ class Journal:
         return 0.0
 
     def take_turn(self, key: str, seconds: float) -> bool:
-        """Tell whether something that one process of the machine does every so many seconds is due, and take it."""
+        """Return whether a periodic task of the machine is due, and claim it."""
         moment = time.time()
         if moment < self.number(key) <= moment + seconds + _CLOCK_SECONDS:
             return False  # without taking the lock
@@ -484,20 +484,20 @@ class Journal:
             return {row["key"]: row["value"] for row in db.execute("SELECT * FROM numbers ORDER BY key")}
 
     def progress(self) -> int:
-        """A number that rises when a job is taken up, evaluated for the first times, or done."""
+        """Return a number that rises when a job is claimed, first evaluated, or finished."""
         query = "SELECT count(*) + coalesce(sum(min(evaluations, 2) + (state = ?)), 0) AS n FROM jobs"
         with self._read() as db:
             return int(db.execute(query, (DONE,)).fetchone()["n"])
 
     def counts(self) -> dict[str, int]:
-        """How many jobs have each outcome, or each state while they have none."""
+        """Return the number of jobs by outcome, or by state for unfinished ones."""
         query = "SELECT coalesce(outcome, state) AS what, count(*) AS n FROM jobs GROUP BY what"
         with self._read() as db:
             return {row["what"]: row["n"] for row in db.execute(query)}
 
     @staticmethod
     def problem_in(folder: str) -> str:
-        """What is wrong with a journal, which is not changed; nothing if it can be used."""
+        """Return the problem of a journal, without changing it; "" if it is usable."""
         if not os.path.exists(os.path.join(folder, NAME)):
             return ""
         try:
@@ -524,7 +524,7 @@ def _add(db: sqlite3.Connection, key: str, value: float) -> None:
 
 
 def _may_repeat(row: sqlite3.Row) -> bool:
-    """A job that is done may be done again, one whose result no server took may not."""
+    """Return whether a finished job may be repeated; unaccepted results may not."""
     return bool(row["outcome"] != "given up" and row["lives"] < _REPEATED_ATTEMPTS)
 
 

@@ -1,4 +1,4 @@
-"""What an operator reads of a worker: its log, the webhook, and pages with its health and numbers on loopback."""
+"""Monitoring of a worker: log, webhook, and health and metrics pages on loopback."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _WEBHOOK_SECONDS = 5.0
 
 
 class Log:
-    """Writes lines for people or as JSON; the fixed facts are in each of them."""
+    """A log of lines for people or as JSON, each with the fixed facts."""
 
     def __init__(self, form: str, **fixed: object) -> None:
         self._form, self._fixed = form, fixed
 
     def __call__(self, event: str, **facts: object) -> None:
-        """Write one event and its facts, without what addresses may keep secret."""
+        """Write one event and its facts, without secrets in URLs."""
         facts = {key: redact(value) if isinstance(value, str) else value for key, value in facts.items()}
         time_text = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
         if self._form == "json":
@@ -55,7 +55,7 @@ class Log:
 
 
 def _line(value: object) -> str:
-    """One line, without control characters."""
+    """Return text as one line without control characters."""
     return "".join(character if character.isprintable() else " " for character in str(value)[:_FACT_LENGTH])
 
 
@@ -77,24 +77,24 @@ _STALE_SECONDS = 300.0
 _REQUEST_SECONDS = 10.0
 #: The metrics: their kind, the journal's number, and what they are.
 _METRICS = {
-    "waiting": ("gauge", "waiting", "Submissions that wait on the server, at the last sweep."),
-    "oldest_waiting_seconds": ("gauge", "oldest_waiting_seconds", "How long the oldest of them waits."),
-    "download_seconds_total": ("counter", "seconds_download", "Seconds spent in fetching submissions."),
-    "scoring_seconds_total": ("counter", "seconds_scoring", "Seconds spent in scoring."),
-    "reporting_seconds_total": ("counter", "seconds_reporting", "Seconds spent in reporting results."),
+    "waiting": ("gauge", "waiting", "Submissions waiting on the server at the last sweep."),
+    "oldest_waiting_seconds": ("gauge", "oldest_waiting_seconds", "Age of the oldest waiting submission."),
+    "download_seconds_total": ("counter", "seconds_download", "Seconds spent downloading submissions."),
+    "scoring_seconds_total": ("counter", "seconds_scoring", "Seconds spent scoring."),
+    "reporting_seconds_total": ("counter", "seconds_reporting", "Seconds spent reporting results."),
     "requests_total": ("counter", "requests", "Calls of the API."),
-    "faults_total": ("counter", "faults", "Faults of ours that were reported."),
+    "faults_total": ("counter", "faults", "Alerts that the worker raised."),
 }
 
 
 def serve_health(
     port: int, journal: Callable[[], Journal], last_look: Callable[[], float], answered_at: Callable[[], float]
 ) -> ThreadingHTTPServer:
-    """Answer in a thread; `last_look` returns when the worker was last alive, `answered_at` when EvalAI answered."""
+    """Serve health in a thread; `last_look` gives the worker's last sign of life, `answered_at` EvalAI's."""
     started = time.time()
 
     class Handler(BaseHTTPRequestHandler):
-        """Answers two pages."""
+        """The handler of the health and metrics pages."""
 
         timeout = _REQUEST_SECONDS
 
@@ -128,10 +128,10 @@ def serve_health(
 
 def _health(started: float, idle: float, answered_at: float) -> str:
     last_turn = f"{_moment(time.time() - idle)}, {idle:.0f} s ago"
-    state = f"runs since {_moment(started)}; its last turn was at {last_turn}"
+    state = f"running since {_moment(started)}; last turn at {last_turn}"
     if idle >= _STALE_SECONDS:
-        state = f"stands still since {last_turn}; it was started at {_moment(started)}"
-    return f"{state}\nEvalAI answered last at {_moment(answered_at)}, {time.time() - answered_at:.0f} s ago\n"
+        state = f"stalled since {last_turn}; started at {_moment(started)}"
+    return f"{state}\nEvalAI last answered at {_moment(answered_at)}, {time.time() - answered_at:.0f} s ago\n"
 
 
 def _moment(seconds: float) -> str:
@@ -139,7 +139,7 @@ def _moment(seconds: float) -> str:
 
 
 def _metrics(journal: Journal) -> str:
-    """The numbers in Prometheus' text format."""
+    """Return the numbers in Prometheus' text format."""
     lines = []
     numbers = journal.numbers()
     for metric, (kind, key, about) in _METRICS.items():

@@ -1,4 +1,4 @@
-"""The scorers, each in a process of its own: without our token, within limits, watched until nothing of it is left."""
+"""Scorer processes: without the worker's token, within limits, ended with all descendants."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ScoringRequest:
 
 @dataclass(frozen=True)
 class ScoringOutcome:
-    """A result, or a sentence for the participant, or a fault of ours, with what the scorer wrote."""
+    """The outcome of scoring: a result, a sentence for the participant, or an internal fault, with output."""
 
     accuracies: object = None
     #: What `evaluate()` left beside the scores, which hosts read.
@@ -76,7 +76,7 @@ class ScoringOutcome:
 
 
 def forbid_inspection() -> None:
-    """Keep other processes from reading our memory and environment."""
+    """Prevent other processes from reading this one's memory and environment."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)
 
@@ -85,12 +85,12 @@ def forbid_inspection() -> None:
 
 
 def read_phases(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> dict[str, ScoredPhase]:
-    """The phases that this machine can score; raises StartError if the scorers cannot be loaded."""
+    """Return the phases that this machine can score; raises StartError if scorers cannot load."""
     return cast("dict[str, ScoredPhase]", _describe("describe", folder, choice, watch))
 
 
 def read_annotations(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> list[str]:
-    """A line for the annotation file of each phase; raises StartError if one cannot be used."""
+    """Return a line per phase's annotation file; raises StartError for an unusable one."""
     report = cast("dict[str, list[str]]", _describe("annotations", folder, choice, watch))
     if report["problems"]:
         raise StartError("\n".join(report["problems"]))
@@ -98,10 +98,17 @@ def read_annotations(folder: str, choice: ScorerChoice, watch: Watch = lambda: N
 
 
 def _describe(subject: str, folder: str, choice: ScorerChoice, watch: Watch) -> dict[str, object]:
-    """What `challenge.py` prints."""
-    words = [sys.executable, "-P", "-m", "segjudge.remote_challenge_evaluation.challenge", subject, json.dumps(choice)]
+    """Return the output of `challenge.py`."""
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "segjudge.remote_challenge_evaluation.challenge",
+        subject,
+        json.dumps(choice),
+    ]
     streams = Streams(output=subprocess.PIPE, errors=subprocess.PIPE)
-    child = Child(words, streams, environment=_environment(folder), folder=folder)
+    child = Child(command, streams, environment=_environment(folder), folder=folder)
     output, errors = Tail(child.output, _DESCRIPTION_BYTES), Tail(child.errors, _LOG_BYTES, beginning=True)
     try:
         code = child.watch(watch)
@@ -116,7 +123,7 @@ def _describe(subject: str, folder: str, choice: ScorerChoice, watch: Watch) -> 
 
 
 def read_form(script: HostScript) -> str:
-    """`hosted` or `remote`: the form of a host's own `evaluate()`; raises `HostError` if it cannot be loaded."""
+    """Return the form of a host's `evaluate()`, `hosted` or `remote`; raises `HostError` if unloadable."""
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         try:
             process = _open_scorer(script, 0, ProcessTerms(dict(os.environ), folder))
@@ -136,7 +143,7 @@ def read_form(script: HostScript) -> str:
 def run_scorer(
     request: ScoringRequest, folder: str, seconds: float, lock: int, is_over: Callable[[], bool]
 ) -> ScoringOutcome:
-    """Score a submission within so many seconds; it is handed back once `is_over` returns True.
+    """Score a submission within a time limit; hand it back once `is_over` returns True.
 
     The process has the lock: as long as any process of the evaluation lives, no other worker takes this submission.
     """
@@ -177,7 +184,7 @@ def _open_scorer(script: HostScript | None, memory: int, terms: ProcessTerms) ->
 
 
 def _environment(folder: str, **values: str) -> dict[str, str]:
-    """Without our token and keys; it imports our own code first."""
+    """Return the scorer's environment, without tokens and keys, with this package first."""
     names = ("HOME", "TZ", "SEGJUDGE_SLACK", "SEGJUDGE_WEBHOOK")
     temporary = os.environ.get("TMPDIR", folder)
     return clean_environment(*names, TMPDIR=temporary, PYTHONPATH=IMPORT_ROOT, PYTHONDONTWRITEBYTECODE="1", **values)

@@ -1,4 +1,4 @@
-"""A job from its beginning to its end: fetch the file, score it, judge what the scorer answers, and report that once.
+"""The scoring of a job: fetch the file, score it, interpret the answer, and report once.
 
 What is reported is noted in the journal first.
 """
@@ -37,10 +37,10 @@ from .settings import ScoredPhase
 # ── what a team reads ───────────────────────────────────────────────────────
 
 _OUR_FAULT = "Scoring failed, and it is not your fault. Tell the organisers the incident number {}."
-_BROKEN_OFF = "Your upload broke off, so that its file never came. Send it again."
-_TOO_LONG = "Scoring took longer than this challenge allows and was ended. Send a smaller submission."
-_TOO_LARGE = "Your file is larger than the {:,} bytes that this challenge takes. Send a smaller one."
-_NOT_TAKEN = "EvalAI did not take the result of your submission: {}\nTell the organisers."
+_BROKEN_OFF = "Your upload was interrupted and its file never arrived. Send it again."
+_TOO_LONG = "Scoring took longer than this challenge allows and was stopped. Send a smaller submission."
+_TOO_LARGE = "Your file is larger than the {:,} bytes that this challenge accepts. Send a smaller one."
+_NOT_TAKEN = "EvalAI rejected the result of your submission: {}\nTell the organisers."
 
 # ── how often, and after which pause, something is tried again ───────────────
 
@@ -61,14 +61,14 @@ _CONFIRMATIONS, _PAUSE = 2, 1.0
 
 
 class SubmissionReporting:
-    """Ends jobs."""
+    """The reporting of finished jobs."""
 
     def __init__(self, services: WorkerServices) -> None:
         self._services = services
         self._journal, self._jobs, self._log = services.journal, services.jobs, services.log
 
     def is_over(self, job: Job, row: SubmissionRow) -> bool:
-        """Finish a job that the server has settled, cancelled, or resumed since as new work; return whether it is."""
+        """Finish a job that the server has settled, cancelled or resumed; return whether it did."""
         status = row["status"]
         if status not in SETTLED and (row.get("rerun_resumed_at", job.resumed) or "") == job.resumed:
             return False
@@ -77,7 +77,7 @@ class SubmissionReporting:
         return True
 
     def fault(self, job: Job, why: str) -> None:
-        """Record a fault of ours: once is an accident, twice gives the submission back with a sentence."""
+        """Record an internal fault; the second one returns the submission with a sentence."""
         incident = secrets.token_hex(4)
         job = self._journal.change(job, "failures")
         self._log("fault of ours", submission=job.submission, incident=incident, failure=job.failures, why=why)
@@ -88,18 +88,20 @@ class SubmissionReporting:
         self.settle(job, {"refused": _OUR_FAULT.format(incident), "ours": True})
 
     def settle(self, job: Job, report: JobReport) -> None:
-        """Note a result and report it; once it is noted, an outage costs no second evaluation."""
+        """Record a result and report it, so that an outage costs no second evaluation."""
         self.report(self._journal.change(job, state=SCORED, report=report))
 
     def report(self, job: Job) -> None:
-        """Report what was noted, unless the server knows it already."""
+        """Report the recorded result, unless the server already has it."""
         row = self._jobs.fetch_submission(job.submission)
         if self.is_over(job, row):
             return
         if row["challenge_phase"] != job.phase:
             # One of the two answers was wrong; a score goes to a phase that was named twice.
             self._journal.change(job, state=BEGUN, phase=row["challenge_phase"], report=None)
-            raise JobBlockedError(f"it is of phase {row['challenge_phase']} now, and was of {job.phase}")
+            raise JobBlockedError(
+                f"it now belongs to phase {row['challenge_phase']}; before, it belonged to {job.phase}"
+            )
         report = job.report or {}
         job = self._journal.change(job, "reports")
         started = time.monotonic()
@@ -116,7 +118,7 @@ class SubmissionReporting:
         upload_report(self._services.settings.artifacts, job.submission, report, self._log)
 
     def _send_until_believed(self, job: Job, report: JobReport) -> ApiError | None:
-        """Send a report; return the server's refusal if it refuses again and again."""
+        """Send a report; return the server's rejection if it persists."""
         for remaining in reversed(range(_REFUSALS)):
             try:
                 self._send(job, report)
@@ -132,9 +134,9 @@ class SubmissionReporting:
         return None
 
     def _report_refusal(self, job: Job, error: ApiError) -> None:
-        """Fail a submission whose result was refused, which the server leaves running."""
+        """Fail a submission whose result the server rejected, since the server leaves it running."""
         self._log("result refused", submission=job.submission, why=str(error))
-        self._services.alert(f"submission {job.submission}: EvalAI did not take its result: {error}")
+        self._services.alert(f"submission {job.submission}: EvalAI rejected its result: {error}")
         text = _NOT_TAKEN.format(error)
         with_retries(lambda: self._jobs.fail(job.submission, job.phase, stderr=text), self._services.stop.wait)
         self._journal.finish(job, "refused")
@@ -151,7 +153,7 @@ class SubmissionReporting:
 
 
 class SubmissionScoring:
-    """Scores the submissions of the phases that this machine knows."""
+    """The scoring of submissions to the phases that this machine knows."""
 
     def __init__(
         self, services: WorkerServices, reporting: SubmissionReporting, phases: dict[str, ScoredPhase]
@@ -167,7 +169,7 @@ class SubmissionScoring:
         return self._scored_phases[self._phase(phase)["codename"]]["seconds"]
 
     def problem_of(self, phase: int) -> str:
-        """Why this machine cannot score submissions to a phase; nothing if it can."""
+        """Return why this machine cannot score a phase; "" if it can."""
         try:
             codename = self._phase(phase)["codename"]
         except JobBlockedError as error:
@@ -214,7 +216,7 @@ class SubmissionScoring:
         self._settle(job, outcome, scored_phase, is_silent=bool(phase.get("disable_logs")))
 
     def _has_file(self, job: Job, row: SubmissionRow, path: str) -> bool:
-        """Fetch a submission's file; return False if the job is settled because there is none."""
+        """Fetch a submission's file; return False if the job ends without one."""
         try:
             with self._time_stage("download"):
                 self.files.fetch(row, path)
@@ -241,7 +243,7 @@ class SubmissionScoring:
             self._journal.add(f"seconds_{stage}", time.monotonic() - started)
 
     def _settle(self, job: Job, outcome: ScoringOutcome, phase: ScoredPhase, *, is_silent: bool) -> None:
-        """Report what came of the scoring, or free the job for another worker."""
+        """Report the outcome of scoring, or release the job to another worker."""
         for line in outcome.log.strip().splitlines():
             self._log("scorer says", submission=job.submission, text=line)
         if outcome.is_handed_back:
@@ -275,7 +277,7 @@ class SubmissionScoring:
 
 
 class _SubmissionFiles:
-    """The files of submissions, as the server's rows name them."""
+    """The files of submissions, as the server names them."""
 
     def __init__(self, services: WorkerServices) -> None:
         self._services = services
@@ -288,21 +290,21 @@ class _SubmissionFiles:
         download(lambda: self._address_of(next(rows)), path, limit, stop.wait, stop.check)
 
     def confirm(self, row: SubmissionRow, path: str) -> None:
-        """Fetch a file again before its team hears of a mistake; raise JobBlockedError if it is not the same."""
+        """Fetch a file again before reporting a mistake; raises JobBlockedError if it differs."""
         copy, current_row = f"{path}-again", self._services.jobs.fetch_submission(row["id"])
         for _ in range(_CONFIRMATIONS):
             self._services.stop.wait(_PAUSE)
             try:
                 self.fetch(current_row, copy)
             except (GoneError, TooLargeError) as error:
-                raise JobBlockedError(f"the file that was scored did not come a second time: {error}") from None
+                raise JobBlockedError(f"the scored file could not be fetched again: {error}") from None
             is_same = filecmp.cmp(path, copy, shallow=False)
             os.remove(copy)
             if not is_same:
-                raise JobBlockedError("the file that was scored was different when it was fetched again")
+                raise JobBlockedError("the scored file had changed when it was fetched again")
 
     def is_awaited(self, row: SubmissionRow) -> bool:
-        """Test whether the file of a large upload is not there yet."""
+        """Return whether the file of a large upload is still missing."""
         if row.get("submission_input_file"):
             return False
         try:
@@ -318,6 +320,6 @@ class _SubmissionFiles:
 
 
 def _is_placeholder(path: str) -> bool:
-    """Recognise what the server keeps in the place of an incomplete upload."""
+    """Return whether a file is the server's placeholder of an incomplete upload."""
     with open(path, "rb") as file:
         return file.read(len(PLACEHOLDER) + 1) == PLACEHOLDER

@@ -1,4 +1,4 @@
-"""What a worker works with: the request to stop, its queue of messages, the host's buckets, and the record of them all.
+"""A worker's services: stop request, message queue, host's buckets, and journal.
 
 Messages come from EvalAI's queue through its API, or from the host's own; annotations may lie in the host's bucket.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from segjudge.platforms.evalai.client import ApiError, Jobs, QueueMessage
+from segjudge.system.extras import make_error
 from segjudge.system.network import StoppedError, Watch, call_watched, with_deadline
 
 from .journal import FETCHED, JobReport, Journal
@@ -26,11 +27,11 @@ from .settings import StartError, WorkerSettings
 
 
 class JobBlockedError(Exception):
-    """Raised when a job cannot go on now, for reasons outside its team and this machine."""
+    """Raised if a job is blocked for reasons outside its team and this machine."""
 
 
 class TokenRefusedError(Exception):
-    """Raised when the server no longer accepts the token: only a person can change that."""
+    """Raised if the server no longer accepts the token, which only a person can change."""
 
 
 #: Signals that ask for the end, unless they are ignored, as a hangup is under nohup.
@@ -49,7 +50,7 @@ class Stop:
         os.set_blocking(self._write, False)
 
     def listen(self) -> None:
-        """Have signals ask for the end; a second one allows no more time."""
+        """Install signal handlers that request the stop; a second signal makes it urgent."""
         for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, lambda *_: self.ask())
@@ -62,35 +63,35 @@ class Stop:
             os.write(self._write, b".")
 
     def is_set(self) -> bool:
-        """Nothing is to be begun any more."""
+        """Return whether no new work should begin."""
         self.last_look = time.monotonic()
         return self._requests > 0
 
     def is_over(self) -> bool:
-        """What is in hand has to be left."""
+        """Return whether running work must be abandoned."""
         self.last_look = time.monotonic()
         return self._requests > 1 or (self._requests == 1 and time.monotonic() >= self._deadline)
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until the end is asked for; return whether it is."""
+        """Wait for a time or the stop request; return whether it came."""
         if not self._requests:
             select.select([self._read], [], [], seconds)
         return self.is_set()
 
     def wait_over(self, seconds: float) -> bool:
-        """Wait so long, or until what is in hand has to be left; return whether it has."""
+        """Wait for a time or the urgent stop; return whether it came."""
         deadline = time.monotonic() + seconds
         while not self.is_over() and time.monotonic() < deadline:
             time.sleep(0.1)
         return self.is_over()
 
     def check(self) -> None:
-        """Raise StoppedError once the end is asked for: during what is easily begun again."""
+        """Raise StoppedError after a stop request, during work that is easily repeated."""
         if self.is_set():
             raise StoppedError("asked to stop")
 
     def check_over(self) -> None:
-        """Raise StoppedError once what is in hand has to be left."""
+        """Raise StoppedError after an urgent stop request."""
         if self.is_over():
             raise StoppedError("asked to stop")
 
@@ -104,7 +105,7 @@ _HEARTBEAT = 20.0
 
 
 class WorkQueue:
-    """A queue of messages that name submissions; what a kind of queue has no need of does nothing."""
+    """A queue of messages that name submissions; unneeded methods do nothing."""
 
     def is_due(self) -> bool:
         return True
@@ -113,22 +114,22 @@ class WorkQueue:
         raise NotImplementedError
 
     def expect_more(self) -> None:
-        """Have the next poll follow at once."""
+        """Make the next poll follow immediately."""
 
     @contextmanager
     def keep_hidden(self, message: QueueMessage) -> Iterator[None]:  # noqa: ARG002
-        """Keep other workers from receiving the message in the block."""
+        """Hide the message from other workers during the block."""
         yield
 
     def acknowledge_claim(self, message: QueueMessage) -> None:
-        """Note that the journal has the message's work, or that there is none."""
+        """Record that the journal has the message's work, or that there is none."""
 
     def acknowledge_end(self, message: QueueMessage) -> None:
-        """Note that the message's work is done."""
+        """Record that the message's work is done."""
 
 
 class ApiQueue(WorkQueue):
-    """EvalAI's own: 30 s of visibility that cannot be extended, so a message is deleted once the journal has it."""
+    """EvalAI's own queue: visibility is fixed at 30 s, so messages are deleted once journaled."""
 
     def __init__(self, jobs: Jobs, journal: Journal, poll_seconds: float) -> None:
         self._jobs, self._journal, self._poll_seconds = jobs, journal, poll_seconds
@@ -148,8 +149,8 @@ class ApiQueue(WorkQueue):
             self._jobs.delete(message)
 
 
-class OwnQueue(WorkQueue):
-    """A queue of the host's own, whose poll itself waits.
+class HostQueue(WorkQueue):
+    """The host's own queue, with long polling.
 
     A heartbeat keeps a message hidden; it is deleted when its work is done, since until then the queue remembers, too.
     """
@@ -211,9 +212,12 @@ _AWS_SECONDS = 60.0
 
 
 def _aws_client(service: str) -> Any:
-    """A client that does not wait for ever."""
-    import boto3
-    from botocore.config import Config
+    """Return an AWS client with timeouts."""
+    try:
+        import boto3
+        from botocore.config import Config
+    except ModuleNotFoundError as error:
+        raise StartError(str(make_error("aws", "AWS", error.name or ""))) from None
 
     config = Config(connect_timeout=10, read_timeout=60, retries={"max_attempts": 3})
     return boto3.client(service, config=config)  # type: ignore[call-overload]
@@ -225,7 +229,7 @@ def _bucket_and_prefix(address: str) -> tuple[str, str]:
 
 
 def upload_report(address: str, submission: int, report: JobReport, log: Log) -> None:
-    """Write a report into the bucket of this address; nothing where none is set."""
+    """Upload a report to the bucket of this address, if one is set."""
     if not address:
         return
     bucket, prefix = _bucket_and_prefix(address)
@@ -240,7 +244,7 @@ def upload_report(address: str, submission: int, report: JobReport, log: Log) ->
 
 
 def fetch_annotations(address: str, folder: str, names: list[str], owner: str, watch: Watch) -> str:
-    """The folder with the annotations; from a bucket they are fetched into ours, if they have changed."""
+    """Return the folder of annotations; a bucket's are fetched if they have changed."""
     if not address.startswith("s3://"):
         return os.path.abspath(address)
     try:

@@ -1,4 +1,4 @@
-"""The settings of a worker, and what is said of a challenge that this machine can score.
+"""The settings of a worker, and the description of a challenge that it can score.
 
 Settings come from the environment, by the names of EvalAI's documentation and a few of ours.
 """
@@ -52,7 +52,7 @@ class ScoredPhase(TypedDict):
 
 
 class SettingsError(Exception):
-    """Raised when the worker cannot start with its settings; the text says what to fix."""
+    """Raised if the worker cannot start with its settings; the text says what to fix."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class WorkerSettings:
     webhook: str = field(default="", repr=False)
 
     def with_absolute_paths(self) -> Self:
-        """Scorers run in folders of their own."""
+        """Return the settings with absolute paths, since scorers run in other folders."""
         is_bundle = any(os.path.isfile(name) for name in CONFIG_NAMES) and not self.evaluate
         bundle = os.path.abspath(self.bundle) if self.bundle or is_bundle else ""
         annotations, python = self.annotations, self.scorer_python
@@ -121,16 +121,16 @@ class WorkerSettings:
 
     @property
     def scorer_choice(self) -> ScorerChoice:
-        """What decides whose `evaluate()` scores."""
+        """Return the settings that decide whose `evaluate()` scores."""
         return cast("ScorerChoice", {name: getattr(self, name) for name in ScorerChoice.__annotations__})
 
     def annotation_path(self, phase: ScoredPhase) -> str:
-        """Empty where a phase's scorer finds its own annotation file."""
+        """Return the path of an annotation file; "" if the scorer finds its own."""
         return os.path.join(self.annotations, phase["annotation"]) if phase["annotation"] else ""
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> WorkerSettings:
-        """Raises SettingsError with everything that is missing or wrong."""
+        """Read the settings; raises SettingsError with every missing or wrong one."""
         values: dict[str, str | int | float] = {}
         problems = []
         for setting in fields(WorkerSettings):
@@ -164,7 +164,7 @@ _REQUIRED = {
     "auth_token": "copy it from your profile page on EvalAI",
     "api_server": "https://eval.ai, or http://127.0.0.1:8899 for a rehearsal",
     "queue_name": "`segjudge push` prints it, and so does the Manage tab",
-    "challenge_pk": "the number in the address of the challenge",
+    "challenge_pk": "the number in the challenge's URL",
 }
 _ABOVE_ZERO = (
     *("scoring_seconds", "requests_per_minute", "poll_seconds", "sweep_seconds"),
@@ -180,19 +180,19 @@ def _value_problems(values: dict[str, Any]) -> list[str]:
     problems = []
     server = values.get("api_server", "https://eval.ai")
     if not is_safe_for_token(server):
-        problems.append(f"API_SERVER is {server}: a token goes over https only, or to this machine")
+        problems.append(f"API_SERVER is {server}: tokens are sent only over https or to this machine")
     if any("<" in str(values.get(key, "")) for key in _REQUIRED):
         problems.append("a setting is still a placeholder in angle brackets")
     problems += [f"{key.upper()} must be above 0" for key in _ABOVE_ZERO if values.get(key, 1) <= 0]
     problems += [f"{key.upper()} cannot be below 0" for key in _NOT_BELOW_ZERO if values.get(key, 0) < 0]
     if values.get("health_port", 0) > 65535:
-        problems.append("HEALTH_PORT is a port, up to 65535")
+        problems.append("HEALTH_PORT must be a port, at most 65535")
     if not is_plain_token(values.get("auth_token", "")):
-        problems.append("AUTH_TOKEN is not a token: it holds spaces or other characters; copy it again")
+        problems.append("AUTH_TOKEN is not a token: it contains spaces or other foreign characters; copy it again")
     if values.get("log_format", "pretty") not in ("pretty", "json"):
-        problems.append("LOG_FORMAT is pretty or json")
+        problems.append("LOG_FORMAT must be pretty or json")
     return problems
 
 
 class StartError(Exception):
-    """Raised when the challenge cannot be scored here; the text says what to fix."""
+    """Raised if the challenge cannot be scored here; the text says what to fix."""

@@ -1,4 +1,4 @@
-"""One worker: take up what is in the journal, then what the queue has; each job to its end.
+"""The worker: it takes jobs from the journal, then from the queue, each to its end.
 
 The order of steps is the design: claim durably, report RUNNING, delete the
 message, score, note the result, ask the server again, report.  Wherever a
@@ -38,7 +38,7 @@ _REMEMBERED = 10_000
 
 
 class Worker:
-    """Works on one submission at a time."""
+    """A worker that handles one submission at a time."""
 
     def __init__(self, services: WorkerServices, phases: dict[str, ScoredPhase]) -> None:
         self._services = services
@@ -55,7 +55,7 @@ class Worker:
         self._lacking: set[int] = set()
 
     def take_turn(self) -> bool:
-        """Work on one job, wherever it comes from; return whether there was one."""
+        """Process one job from journal, queue or sweep; return whether there was one."""
         job = self._journal.take_due()
         if job is not None:
             self._continue(job)
@@ -86,7 +86,7 @@ class Worker:
     # ── a message ───────────────────────────────────────────────────────────
 
     def _drop_or_leave(self, message: QueueMessage) -> None:
-        """Drop a message without a submission that comes again; a single one may have been damaged on its way."""
+        """Drop a repeated message without a submission; the first may be damaged in transit."""
         text, why = str(message.body)[:200], "it names no submission"
         if text not in self._left_messages and not self._services.once:
             self._left_messages.append(text)
@@ -96,7 +96,7 @@ class Worker:
         self._acknowledge(message)
 
     def _handle(self, message: QueueMessage) -> None:
-        """Work on the submission that a message names, if it is ours and waits."""
+        """Process the submission of a message, if it is this worker's and waiting."""
         looks, looked_at = self._others.get(message.submission, (0, 0.0))
         if looks >= _LOOKS and time.monotonic() < looked_at + _LOOK_SECONDS:
             return
@@ -123,7 +123,7 @@ class Worker:
         self._services.queue.acknowledge_end(message)
 
     def _is_of_others(self, row: SubmissionRow, looks: int) -> bool:
-        """Leave the message of a submission that this machine cannot score to others that can."""
+        """Leave the message to others if this machine cannot score its submission."""
         phase = row["challenge_phase"]
         problem = self.scoring.problem_of(phase)
         if not problem:
@@ -134,12 +134,12 @@ class Worker:
         self._log("message left", submission=row["id"], why=problem)
         if phase not in self._lacking and (looks or self._services.once):  # a single answer may have been wrong
             self._lacking.add(phase)
-            remedy = "its submissions wait for a worker that has it. Update the bundle, and start the worker again"
+            remedy = "its submissions wait for a worker that has it. Update the bundle and restart the worker"
             self._services.alert(f"phase {phase} appeared after the start of this worker: {problem}; {remedy}")
         return True
 
     def _look_up(self, message: QueueMessage) -> SubmissionRow | None:
-        """The submission of a message; None if the server says again and again that it is not ours."""
+        """Return the submission of a message; None if the server repeatedly denies it."""
         for remaining in reversed(range(_LOOKUPS)):
             try:
                 return self._jobs.fetch_submission(message.submission)
@@ -164,7 +164,7 @@ class Worker:
     # ── a job ───────────────────────────────────────────────────────────────
 
     def take_lost(self, row: SubmissionRow) -> None:
-        """Work on a submission that the sweep found; its list may be old, so the server is asked again."""
+        """Process a submission found by the sweep, after asking the server again."""
         row = self._jobs.fetch_submission(row["id"])
         if row["status"] not in (RUNNING, *WAITING) or self.scoring.problem_of(row["challenge_phase"]):
             return
@@ -176,7 +176,7 @@ class Worker:
     def _continue(self, job: Job) -> None:
         self._log("continues", submission=job.submission, state=job.state)
         if job.attempts > _ATTEMPTS and job.state != SCORED:
-            why = f"{job.attempts} workers died with it"
+            why = f"{job.attempts} workers died while scoring it"
             self._guard(job, lambda: self._give_up(job, why))
         elif job.state == SCORED:
             self._guard(job, lambda: self._reporting.report(job))
@@ -199,7 +199,7 @@ class Worker:
     # ── what goes wrong ─────────────────────────────────────────────────────
 
     def _guard(self, job: Job, work: Callable[[], None]) -> None:
-        """Do the work on a job; whatever goes wrong, the job is free for a later attempt."""
+        """Process a job; on any failure the job becomes free for a later attempt."""
         try:
             self._attempt(job, work)
         except JobGoneError as error:
@@ -247,12 +247,12 @@ class Worker:
         self._journal.release(job, wait)
 
     def _delay(self, job: Job, why: str) -> None:
-        """Put a job off, longer each time; in the end it is given up."""
+        """Postpone a job, longer each time, and finally give up."""
         job = self._journal.change(job, "delays")
         if job.delays == _DELAYS and job.state != SCORED:
             self._give_up(job, why)
         elif job.delays > 2 * _DELAYS:
-            given_up = "its result could not be reported and is given up"
+            given_up = "the worker gave up reporting its result"
             self._services.alert(f"submission {job.submission}: {given_up}: {why}")
             self._journal.finish(job, "given up")
         else:
@@ -270,7 +270,7 @@ _EMPTY_ANSWERS = 3
 
 
 class Sweep:
-    """Searches now and then, in one process of the machine at a time."""
+    """The periodic search for lost submissions, in one process of the machine at a time."""
 
     def __init__(self, services: WorkerServices, worker: Worker) -> None:
         self._services, self._worker = services, worker

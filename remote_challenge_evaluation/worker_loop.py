@@ -1,4 +1,4 @@
-"""A worker process from its settings to its end, whatever a server or a disk does; and several of them at once."""
+"""The loop of a worker process through all failures of server and disk; several at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .monitoring import Log, send_to_webhook, serve_health
 from .scorer_process import forbid_inspection, read_annotations, read_phases
 from .services import (
     ApiQueue,
-    OwnQueue,
+    HostQueue,
     Stop,
     TokenRefusedError,
     WorkerServices,
@@ -37,7 +37,7 @@ from .worker import Sweep, Worker
 _IDLE = 1.0
 #: A token, or a challenge, is refused if the server says so as often.
 _REFUSALS, _REFUSAL_PAUSE = 4, 2.0
-#: `--once` waits at most so many seconds for a submission that was put off.
+#: `--once` waits at most so many seconds for a postponed submission.
 _ONCE_PATIENCE = 60.0
 #: `--once` ends after so many seconds in which nothing came forward.
 _ONCE_STALLED = 120.0
@@ -48,7 +48,7 @@ _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, e
 
 
 class WorkerLoop:
-    """Runs a worker until it is asked to stop."""
+    """The loop that runs a worker until it is asked to stop."""
 
     _journal: Journal
 
@@ -63,7 +63,7 @@ class WorkerLoop:
         self._jobs = Jobs(self._client, settings.challenge_pk, settings.queue_name, self._stop.wait)
 
     def check(self) -> list[str]:
-        """Check that a start would succeed, without changing anything; return lines about what was found."""
+        """Check that a start would succeed, without changes; return the findings as lines."""
         problem = _folder_problem(self._settings.save_dir) or Journal.problem_in(self._settings.save_dir)
         if problem:
             raise StartError(problem)
@@ -85,7 +85,7 @@ class WorkerLoop:
         with suppress(StoppedError):
             self._open_journal()
             try:
-                phases = self._start()
+                phases = self._wait_for_phases()
                 services = self._services()
                 worker = Worker(services, phases)
                 if self._settings.health_port:
@@ -118,7 +118,7 @@ class WorkerLoop:
         self._log = Log(self._settings.log_format, worker=self._journal.worker)
 
     def _read_challenge(self, folder: str) -> dict[str, ScoredPhase]:
-        """The phases that this machine can score; where their annotations are is settled, too."""
+        """Return the phases that this machine can score, and locate their annotations."""
         phases = read_phases(folder, self._settings.scorer_choice, self._stop.check)
         names = [phase["annotation"] for phase in phases.values() if phase["annotation"]]
         address, owner = self._settings.annotations, self._journal.worker
@@ -126,8 +126,8 @@ class WorkerLoop:
         self._settings = replace(self._settings, annotations=annotations)
         return phases
 
-    def _start(self) -> dict[str, ScoredPhase]:
-        """The phases, once everything is in place; a server that does not answer is waited for."""
+    def _wait_for_phases(self) -> dict[str, ScoredPhase]:
+        """Return the phases once everything is ready, waiting for an unresponsive server."""
         removed = self._journal.owners.remove_abandoned()
         if removed:
             self._log("removed", text="what dead workers left", paths=", ".join(removed))
@@ -164,7 +164,7 @@ class WorkerLoop:
         queue: WorkQueue
         if settings.sqs_queue_url:
             try:
-                queue = OwnQueue(settings, self._log, self._stop.check, *([_ONCE_POLL] if self._once else []))
+                queue = HostQueue(settings, self._log, self._stop.check, *([_ONCE_POLL] if self._once else []))
             except Exception as error:  # noqa: BLE001 - botocore's errors have no family
                 raise StartError(f"SQS_QUEUE_URL: {error}") from None
         else:
@@ -192,7 +192,7 @@ class WorkerLoop:
     def _loop(self, worker: Worker, sweep: Sweep) -> None:
         pauses = growing_pauses()
         if not _has_process_limit():
-            text = "nothing bounds the processes and the CPU time of scorers; set a limit in the unit or the container"
+            text = "the processes and CPU time of scorers are unlimited; set a limit in the unit or the container"
             self._log("not limited", text=text)
         must_poll = self._once
         self._progress, self._progress_at = -1, 0.0
@@ -215,7 +215,7 @@ class WorkerLoop:
                 self._stop.wait(_IDLE)
 
     def _recover(self, error: Exception, pause: float) -> None:
-        """Say what went wrong, and pause; raise what only a person can change."""
+        """Log a failure and pause; raise failures that only a person can fix."""
         if isinstance(error, StoppedError):
             return
         if isinstance(error, UnusableError):
@@ -239,11 +239,11 @@ class WorkerLoop:
             self._pause("defect", f"{type(error).__name__}: {error}", pause)
 
     def _is_token_refused(self) -> bool:
-        """Ask again and again whether the server accepts the token."""
+        """Return whether the server persistently rejects the token."""
         return all(not (self._stop.wait(_REFUSAL_PAUSE) or self._jobs.accepts_token()) for _ in range(_REFUSALS))
 
     def _is_done(self, *, is_busy: bool) -> bool:
-        """Tell whether `--once` has nothing left to wait for."""
+        """Return whether `--once` has no more work."""
         progress, moment = self._journal.progress(), time.monotonic()
         if progress > self._progress:
             self._progress, self._progress_at = progress, moment
@@ -251,22 +251,22 @@ class WorkerLoop:
         if seconds is None or (is_busy and not is_stalled):
             return not is_busy
         if is_stalled or seconds > _ONCE_PATIENCE:
-            text = f"submissions that were put off, the next one for {seconds:.0f} s more; start the worker again"
+            text = f"some submissions are postponed, the next for {seconds:.0f} s; start the worker again"
             self._log("unfinished", text=text)
             return True
         if seconds > _IDLE:
-            self._log("waits", text=f"{seconds:.0f} s for a submission that was put off")
+            self._log("waits", text=f"{seconds:.0f} s for a postponed submission")
             self._stop.wait(seconds)
         return False
 
     # ── called by others ────────────────────────────────────────────────────
 
     def _watch(self, urgent: bool) -> None:  # noqa: FBT001 - what the client calls
-        """End a call when the process has to stop; an urgent one reports a result and has the time of grace."""
+        """End a call when the process must stop; reports get the grace period."""
         (self._stop.check_over if urgent else self._stop.check)()
 
     def _wait_for_request(self, urgent: bool) -> None:  # noqa: FBT001 - what the client calls
-        """Wait until one of the machine's requests of this minute is free."""
+        """Wait until the machine's request limit allows another request."""
         limit, is_said = self._settings.requests_per_minute, False
         # A single run keeps one request for its last poll, so that it ends soon after its last report.
         allowed = max(1, limit - 1) if self._once and urgent else limit
@@ -297,7 +297,7 @@ class WorkerLoop:
 
 
 def _folder_problem(folder: str) -> str:
-    """Why a state folder cannot be made or written; nothing if it can."""
+    """Return why a state folder cannot be created or written; "" if it can."""
     existing = folder
     while not os.path.lexists(existing):
         existing = os.path.dirname(existing)
@@ -307,12 +307,12 @@ def _folder_problem(folder: str) -> str:
 
 
 def _check_challenge(jobs: Jobs, settings: WorkerSettings, phases: dict[str, ScoredPhase]) -> list[str]:
-    """Lines about what is in place; raises StartError if something is not, ApiError if no server answers."""
+    """Return lines about the setup; raises StartError for faults, ApiError without a server."""
     challenge = _challenge(jobs, settings)
     lines = [
         f"token: accepted by {settings.api_server}",
-        f"queue: {settings.queue_name} is of challenge {settings.challenge_pk}",
-        f"challenge: {challenge.get('title', '')}, remote evaluation, and the token is a host's",
+        f"queue: {settings.queue_name} belongs to challenge {settings.challenge_pk}",
+        f"challenge: {challenge.get('title', '')}, remote evaluation; the token belongs to a host",
     ]
     rows = {row["codename"]: row for row in jobs.phases()}
     table = "challenge_config.yaml" if any("script" in phase for phase in phases.values()) else "phases.py"
@@ -333,7 +333,7 @@ def _check_challenge(jobs: Jobs, settings: WorkerSettings, phases: dict[str, Sco
 
 
 def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[str, list[str]], table: str) -> list[str]:
-    """The splits and labels of a phase that the server does not have as we do."""
+    """Return the splits and labels of a phase that differ from the server's."""
     if len(splits) != len(scored):
         return [f"{phase}: EvalAI shows {len(splits)} splits, {table} has {len(scored)}; push the challenge again"]
     boards = [labels for labels in map(board_labels, splits) if labels is not None]
@@ -348,32 +348,36 @@ def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[st
         labels_of_boards = "; ".join(", ".join(board) for board in boards)
         problems.append(
             f"{phase}: {table} scores {split} as {', '.join(labels)}, but EvalAI's leaderboard has {labels_of_boards}. "
-            f"Labels cannot change once a challenge is there: change {table}"
+            f"Labels of an existing challenge cannot change: change {table}"
         )
     return problems
 
 
 def _challenge(jobs: Jobs, settings: WorkerSettings) -> ChallengeRow:
     try:
-        challenge = jobs.challenge()
+        challenge = jobs.fetch_challenge()
     except ApiError as error:
         if error.status == 400:
             raise StartError(f"QUEUE_NAME: {error}") from None
         raise
     if challenge["id"] != settings.challenge_pk:
-        raise StartError(f"CHALLENGE_PK is {settings.challenge_pk}, but the queue is of challenge {challenge['id']}")
+        raise StartError(
+            f"CHALLENGE_PK is {settings.challenge_pk}, but the queue belongs to challenge {challenge['id']}"
+        )
     if challenge.get("is_docker_based"):
-        raise StartError("This challenge runs code that participants upload: another worker scores it, not this one.")
+        raise StartError(
+            "This challenge runs code that participants upload, so another worker scores it, not this one."
+        )
     if not challenge.get("remote_evaluation"):
         raise StartError(
-            "This challenge has remote_evaluation: False, so EvalAI's own worker scores it, and both would report. "
+            "This challenge has remote_evaluation: False, so EvalAI's own worker scores it too, and both would report. "
             "Push it with --variant remote."
         )
     return challenge
 
 
 def _has_process_limit() -> bool:
-    """Test whether a cgroup bounds how many processes we may have."""
+    """Return whether a cgroup limits the number of processes."""
     with suppress(OSError), open("/proc/self/cgroup", encoding="ascii") as file:
         for line in file.read().splitlines():
             _, kind, path = line.split(":", 2)
@@ -393,7 +397,7 @@ _MARGIN = 5.0
 
 
 def run_workers(count: int, arguments: list[str], final: tuple[int, ...], grace: float) -> int:
-    """Run so many workers, start one that dies again, and return the exit code; a final exit code of one ends all."""
+    """Run several workers, restart dead ones, and return the exit code; a final one ends all."""
     stop = Stop(grace)
     stop.listen()
     command = [sys.executable, "-P", "-m", "segjudge.remote_challenge_evaluation", *arguments]

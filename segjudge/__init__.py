@@ -1,9 +1,10 @@
-"""The toolkit of hosts and participants: score, pack, build, check and run a challenge."""
+"""The toolkit of hosts and participants: score, pack, build, check and run a challenge.
+
+Importing it defines names, and lets Python find the families that plug-ins bring by the names of ours.
+"""
 
 from __future__ import annotations
 
-import os
-import resource
 import sys
 from importlib import import_module
 
@@ -23,12 +24,6 @@ __all__ = [
     "Comparison", "FrameAccumulator", "HostError", "Ranking", "Scores", "SubmissionError", "UsageError", "compare",
     "load", "rank", "score", "score_arrays",
 ]  # fmt: skip
-
-# Python writes a module's bytecode without a look at how much was written: where files are limited (`ulimit -f`) or
-# the disk is full, it would leave a part, and could never import the module again.
-_DISK = os.statvfs(__path__[0])
-if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY or _DISK.f_bavail * _DISK.f_frsize < 1 << 20:
-    sys.dont_write_bytecode = True
 
 #: Where each public name is defined; imported on first use, since EvalAI's worker has an older Python.
 _MODULES = {
@@ -58,7 +53,7 @@ def __dir__() -> list[str]:
 
 
 class _PluginFinder:
-    """Finds the halves of families that other distributions bring, where nothing of ours has the name."""
+    """A finder of plug-in families' modules, used where Segjudge has no module of the name."""
 
     @staticmethod
     def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:

@@ -1,4 +1,4 @@
-"""The participant's side: an environment over gRPC, as if it were in this process.
+"""The participant's side of code upload: a remote environment over gRPC that behaves like a local one.
 
     from segjudge.agent import Environment
 
@@ -7,7 +7,7 @@
         while not environment.done:
             observation = environment.act(my_mask(observation))
 
-Needs grpc, numpy and Pillow alone; in the checkout: `pip install -e ".[agent]"`.
+Needs numpy, Pillow and the extra `agents`, of which grpcio and protobuf suffice.
 """
 
 from __future__ import annotations
@@ -22,13 +22,19 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
-import grpc
 import numpy as np
 from PIL import Image
 
 from segjudge.code_upload import ADDRESS_VARIABLE, LOCAL_VARIABLE, PORT
-from segjudge.code_upload.messages import SERVICE, Action, Labels, Picture, Reply
 from segjudge.masks.run_lengths import decode_labels, encode_labels
+from segjudge.system.extras import make_error
+
+try:
+    import grpc
+
+    from segjudge.code_upload.messages import SERVICE, Action, Labels, Picture, Reply
+except ModuleNotFoundError as error:
+    raise make_error("agents", __name__, error.name or "") from None
 
 #: Seconds: how long an environment may take to start, or to come back.
 _PATIENCE = 600.0
@@ -41,11 +47,11 @@ _AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 
 class ActionRefusedError(Exception):
-    """Raised when the environment refuses a call; nothing has changed there."""
+    """Raised if the environment rejects a call; its state is unchanged."""
 
 
-class _UnfitError(ActionRefusedError):
-    """Raised when an action cannot be sent; the environment does not know of it."""
+class _UnsendableActionError(ActionRefusedError):
+    """Raised if an action cannot be sent; the environment does not learn of it."""
 
 
 class Environment:
@@ -83,7 +89,7 @@ class Environment:
             raise ActionRefusedError("there is nothing left to act on")
         try:
             reply = self._call("act_on_environment", self._package(action))
-        except _UnfitError as error:
+        except _UnsendableActionError as error:
             self._refuse(str(error))
         self._step, self.done, self.reward, self.message = reply.step, reply.done, reply.reward, reply.message
         self._progress(f"{self._step} steps" + (": " + reply.message if reply.done else ""), reply.done)
@@ -91,25 +97,25 @@ class Environment:
 
     @property
     def action_space(self) -> dict[str, Any]:
-        """The description of an action; empty before `reset` was called."""
+        """Return the description of an action; empty before `reset`."""
         return self._space
 
     def _package(self, action: Any) -> bytes:
-        """Return the bytes of an action; raises _UnfitError where it cannot be sent."""
+        """Return the bytes of an action; raises _UnsendableActionError if it cannot be sent."""
         try:
             return Action(self._session, self._step, _pack(action, self._space)).pack()
         except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
-            raise _UnfitError(f"the action cannot be sent ({error})") from None
+            raise _UnsendableActionError(f"the action cannot be sent ({error})") from None
 
-    def _refuse(self, words: str) -> NoReturn:
-        """Report to the environment why no action came, for the submission's log, and raise ActionRefusedError."""
-        words = words.encode("utf-8", "replace").decode()
+    def _refuse(self, message: str) -> NoReturn:
+        """Report to the environment why no action came, for its log, and raise ActionRefusedError."""
+        message = message.encode("utf-8", "replace").decode()
         with contextlib.suppress(ConnectionError):
-            self._call("act_on_environment", Action(self._session, self._step, problem=words).pack())
-        raise ActionRefusedError(words)
+            self._call("act_on_environment", Action(self._session, self._step, problem=message).pack())
+        raise ActionRefusedError(message)
 
     def _call(self, name: str, package: bytes) -> Reply:
-        """Return the reply of a call; a call that fails on the way is repeated, which the environment recognises."""
+        """Return the reply of a call, repeating failed calls, which the environment recognises."""
         call: Any = self._channel.unary_unary(f"/{SERVICE}/{name}")
         until = time.monotonic() + self._patience
         wait = 0.1
@@ -119,7 +125,7 @@ class Environment:
             except grpc.RpcError as error:
                 code, details = error.code(), error.details() or ""
                 if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
-                    raise _UnfitError(f"the message is too large ({details})") from None
+                    raise _UnsendableActionError(f"the message is too large ({details})") from None
                 if code not in _AGAIN:
                     raise ActionRefusedError(details) from None
                 if time.monotonic() > until:
@@ -155,7 +161,7 @@ def _pack(action: Any, space: dict[str, Any]) -> Any:
         if mask.ndim != 2 or mask.dtype.kind not in "iub" or (mask.size and (mask.min() < 0 or mask.max() > 255)):
             id_range = f" with {mask.min()} to {mask.max()}" if mask.size and mask.dtype.kind in "iubf" else ""
             description = f"not {mask.dtype} {mask.shape}{id_range}"
-            raise _UnfitError(f"a mask has two dimensions and whole ids from 0 to 255, {description}")
+            raise _UnsendableActionError(f"a mask has two dimensions and whole ids from 0 to 255, {description}")
         return Labels((mask.shape[0], mask.shape[1]), encode_labels(mask.astype(np.uint8, copy=False)))
     if kind == "mapping" and isinstance(action, dict):
         return {name: _pack(item, space["values"].get(name, {})) for name, item in action.items()}
@@ -165,7 +171,7 @@ def _pack(action: Any, space: dict[str, Any]) -> Any:
 
 
 class _Progress:
-    """Prints progress: one changing line on a terminal, a line every 30 seconds elsewhere."""
+    """A printer of progress: one changing line on a terminal, a line every 30 seconds elsewhere."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()

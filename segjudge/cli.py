@@ -1,7 +1,4 @@
-"""The command line: the parser of commands, and the exit codes of errors.
-
-Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, a full disk, or a
-defect of Segjudge, 4 of `check` a bundle that is taken and does not work, 130 stopped with Ctrl-C.
+"""The command line: the parser of commands and the exit codes of errors (`commands.EXIT_CODES`).
 
 Start-up counts: only the module of the command that runs is imported, and an error's words only where there is one.
 """
@@ -18,32 +15,63 @@ from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
-from segjudge.commands import COMMANDS, EVALAI, GROUPS, PLATFORMS
-from segjudge.commands.shared import DONE, OURS, PROGRAM, THEIRS, USAGE, add_quiet_option, be_quiet, check_files, say
-from segjudge.system.interrupts import STOPPED, end_by, interruptible, leave_at_once
+from segjudge.commands import COMMANDS, EARLIER, EVALAI, EXIT_CODES, GROUPS, PLATFORMS, RARE, UNIX
+from segjudge.commands.shared import (
+    DONE,
+    GENERAL,
+    OURS,
+    PROGRAM,
+    THEIRS,
+    USAGE,
+    add_help_option,
+    add_quiet_option,
+    be_quiet,
+    check_files,
+    mention,
+    options_of,
+    program,
+    say,
+)
+from segjudge.system.interrupts import STOPPED, end_by_signal, interruptible, leave_at_once
+from segjudge.system.streams import open_closed_streams
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
     from segjudge.commands.shared import Command
 
 
-_ABOUT = "The toolkit of hosts and participants: score, pack, build, check and run a challenge."
+_ABOUT = "Score segmentation masks, and host challenges that score them."
+#: The words that ask for all commands, rare ones too.
+_ALL = "--all"
+#: What the help of each command says of exit codes; `help --all` says more.
+_CODES = (
+    "Exit codes: 0 success, 1 faulty results, 2 wrong usage or missing file, 3 faulty truth or challenge. "
+    f"All codes: {PROGRAM} help --all"
+)
+#: What the help of the whole program begins with.
+_EXAMPLE = f"{PROGRAM} score masks.zip --truth DAVIS --subset val"
+#: What a command that scores says where no process can be forked, as on Windows.
+_ALONE = "This system cannot fork processes: one process scores with numpy, without limits on memory and time."
 #: What is printed for characters that a terminal's encoding lacks.
 _PLAIN = {"–": "-", "−": "-", "×": "x", "…": "...", "·": "|", "←": "<-", "→": "->", "’": "'", "“": '"', "”": '"'}
 
 
 def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
-        _open_streams()
+        open_closed_streams()
+        _print_other_characters()
         leave_at_once()
-    words, writes_stdout = sys.argv[1:] if arguments is None else arguments, False
+    command_line, writes_stdout = _read_help(sys.argv[1:] if arguments is None else arguments), False
     try:
         try:
-            args = _parser(words).parse_args(words)
+            args = make_parser(command_line).parse_args(command_line)
         finally:
             sys.stdout.flush()  # the help is written while the parser exits
         be_quiet(args.quiet)
+        if "jobs" in args and not hasattr(os, "fork"):
+            mention(_ALONE)
         values = list(vars(args).values())
         writes_stdout = "-" in values
         with interruptible() if arguments is None else nullcontext():
@@ -54,23 +82,25 @@ def main(arguments: list[str] | None = None) -> int:
             gc.freeze()  # Python ends without a search for cycles in all that was imported
     except KeyboardInterrupt as error:
         say(STOPPED)
-        return end_by(getattr(error, "number", signal.SIGINT))
+        return end_by_signal(getattr(error, "number", signal.SIGINT))
     except Exception as error:  # noqa: BLE001 - what is nobody else's mistake is reported as a defect
         return _explain(error, writes_stdout=writes_stdout)
     return code
 
 
-def _open_streams() -> None:
-    """Open those of stdin, stdout and stderr that are closed, so that no file of ours takes their descriptors.
+def _read_help(arguments: list[str]) -> list[str]:
+    """Return the words for argparse: `help COMMAND` becomes `COMMAND --help`; no words ask for help."""
+    if arguments[:1] in (["help"], [_ALL]):
+        names = [word for word in arguments[1:] if word not in (_ALL, "-h", "--help")]
+        return [*names, "--help"] if names else [_ALL, "--help"][_ALL not in arguments :]
+    return arguments or ["--help"]
 
-    What an encoding lacks is printed in other characters.
-    """
+
+def _print_other_characters() -> None:
+    """Make stdout and stderr replace characters that their encoding lacks."""
     import codecs
     import io
 
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
     codecs.register_error("plain", _replace_unprintable)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -78,7 +108,7 @@ def _open_streams() -> None:
 
 
 def _replace_unprintable(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What is printed for the characters of an error, and where printing goes on."""
+    """Return the replacement of unprintable characters, and the position to continue at."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
@@ -90,10 +120,12 @@ def _replace_unprintable(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def _explain(error: Exception, *, writes_stdout: bool) -> int:
-    """Say what went wrong, and return whose mistake it was as an exit code."""
+    """Print an error and return the exit code that says whose mistake it is."""
     from segjudge.evaluation_script.files.problems import HostError, SubmissionError
     from segjudge.system.errors import OptionError, UsageError
 
+    if isinstance(error, SubmissionError | HostError) and isinstance(error.__cause__, FileNotFoundError):
+        return _fail(f"{PROGRAM}: {error}", USAGE)  # an address, as a path that does not exist
     if isinstance(error, SubmissionError):
         return _fail(str(error), THEIRS)
     if isinstance(error, UsageError):
@@ -105,7 +137,7 @@ def _explain(error: Exception, *, writes_stdout: bool) -> int:
         return _fail(f"{PROGRAM}: memory ran out, or the system ended a process{reason}; try fewer --jobs", OURS)
     if isinstance(error, OSError):
         return _explain_system_error(error, writes_stdout=writes_stdout)
-    return _explain_mistake_in_phases(error) or _report_defect(error)
+    return _explain_plugin_fault(error) or _explain_mistake_in_phases(error) or _report_defect(error)
 
 
 def _explain_system_error(error: OSError, *, writes_stdout: bool) -> int:
@@ -128,16 +160,18 @@ def _explain_system_error(error: OSError, *, writes_stdout: bool) -> int:
 
 
 def _is_stdout_closed() -> bool:
-    """Whether stdout is a pipe whose other end is closed."""
+    """Return whether stdout is a pipe whose reader has closed it."""
     import select
 
+    if not hasattr(select, "poll"):
+        return True
     poll = select.poll()
     poll.register(1, 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _explain_mistake_in_phases(error: Exception) -> int:
-    """Explain a mistake in the file that hosts edit, which many commands import; 0 for other errors."""
+    """Print a mistake in `phases.py` and return its exit code; 0 for other errors."""
     import traceback
 
     last = traceback.extract_tb(error.__traceback__)[-1]
@@ -149,11 +183,37 @@ def _explain_mistake_in_phases(error: Exception) -> int:
     return _fail(f"{os.path.relpath(file)}, line {line}: {fault}. Fix phases.py and try again.", THEIRS)
 
 
+def _explain_plugin_fault(error: Exception) -> int:
+    """Print an error raised in a plug-in and return its exit code; 0 for other errors."""
+    if "segjudge.system.plugins" not in sys.modules:  # none was looked for
+        return 0
+    import re
+    import traceback
+
+    from segjudge.evaluation_script.files.problems import printable, printable_lines
+    from segjudge.system.plugins import find_owner
+
+    trace = "".join(traceback.format_exception(error))  # with that of a child process
+    for path, line in reversed(re.findall(r'File "([^"\n]+)", line (\d+)', trace)):
+        if owner := find_owner(path):
+            plugin, file = owner
+            say(printable_lines(trace.rstrip()))
+            reason = trace.rstrip().splitlines()[-1]
+            fault = f"raised {printable(reason)} ({printable(file)}, line {line})"
+            remedy = (
+                f"Tell the maintainers of {printable(plugin.distribution)}; neither Segjudge nor your files caused it"
+            )
+            return _fail(f"{PROGRAM}: the plug-in {printable(plugin.origin)} {fault}. {remedy}.", OURS)
+    return 0
+
+
 def _report_defect(error: Exception) -> int:
     import traceback
 
-    say("".join(traceback.format_exception(error)).rstrip())
-    return _fail("segjudge: this is a defect of segjudge, not of your files", OURS)
+    from segjudge.evaluation_script.files.problems import printable_lines
+
+    say(printable_lines("".join(traceback.format_exception(error)).rstrip()))
+    return _fail("segjudge: this is a defect in Segjudge, not in your files", OURS)
 
 
 def _fail(text: str, code: int) -> int:
@@ -165,7 +225,7 @@ def _fail(text: str, code: int) -> int:
 
 
 class _Version(argparse.Action):
-    """Print the version, and whether the kernel or numpy scores, which is determined only on request."""
+    """The action of `--version`: print the version and the backend."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from segjudge.evaluation_script.masks.backend import backend
@@ -175,6 +235,15 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Formatter(argparse.HelpFormatter):
+    """A formatter that breaks no name at its hyphens."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        import textwrap
+
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
 #: How argparse begins to say that there is no such option.
 _UNKNOWN = "unrecognized arguments: "
 #: How many names a sentence about another one lists: all commands, but not all protocols.
@@ -182,66 +251,126 @@ _MOST_CHOICES = 24
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are a sentence, which names what was probably meant."""
+    """A parser whose errors are sentences that suggest the nearest name."""
 
     #: The options of the command whose words these are.
     options: Sequence[str] = ()
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"formatter_class": _Formatter, **options})
+        self.color = False  # Python 3.14 would colour the help, and others not
+
+    def format_help(self) -> str:
+        """Return the help: an example, the usage without optional options, then the groups of options."""
+        self.usage = self.usage or f"%(prog)s [options]{''.join(map(_describe_needed, self._actions))}"
+        return f"example:\n  {self.get_default('example')}\n\n{super().format_help()}"
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             from segjudge.evaluation_script.files.problems import name_list, nearest
 
             names = [*map(str, action.choices)]
+            if {"score", "report"} <= {*names}:
+                self._refuse_command(str(value))
             near, listing = nearest(value, names), name_list(names, _MOST_CHOICES)
-            hint = f"; did you mean {near}? There are {listing}" if near else f", only {listing}"
+            hint = f"; did you mean {near}? Choose from {listing}" if near else f"; choose from {listing}"
             faults = "".join(f"\n{fault}" for fault in getattr(action.choices, "faults", ()))
-            raise argparse.ArgumentError(action, f"there is no {value!r}{hint}{faults}")
+            raise argparse.ArgumentError(action, f"{value!r} does not exist{hint}{faults}")
+
+    def _refuse_command(self, name: str) -> NoReturn:
+        """Reject an unknown command, and name the most similar one."""
+        from segjudge.commands.other_names import suggest_commands
+        from segjudge.evaluation_script.files.problems import name_list, nearest
+
+        fault, shown = f"there is no command {name!r}", [each for names in GROUPS.values() for each in names]
+        if lines := suggest_commands(name, program()):
+            self.error("\n".join([f"{fault}; you may mean", *lines]))
+        near = nearest(name, [*shown, *(each for names in RARE.values() for each in names)])
+        self.error(f"{fault}; did you mean {near}?" if near else f"{fault}; choose from {name_list(shown, len(shown))}")
 
     def error(self, message: str) -> NoReturn:
         from segjudge.evaluation_script.files.problems import nearest
         from segjudge.system.files import redact
 
         if message.startswith(_UNKNOWN):
-            words = [word.partition("=")[0] for word in message.removeprefix(_UNKNOWN).split() if word.startswith("--")]
-            near = next(filter(None, (nearest(word, self.options) for word in words)), "")
+            unknown = message.removeprefix(_UNKNOWN).split()
+            options = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+            near = next(filter(None, (nearest(option, self.options) for option in options)), "")
             message += f"; did you mean {near}?" if near else ""
         self.exit(USAGE, redact(f"{self.prog}: {message}\nSee {self.prog} --help.\n"))
 
 
-def _parser(words: list[str]) -> argparse.ArgumentParser:
-    """Make a parser that knows the command among the words; where there is none, it lists them all."""
-    name = words[0] if words and words[0] in COMMANDS else ""
-    listing = "" if name else _list_commands()
+def _describe_needed(action: argparse.Action) -> str:
+    """Return the words of an argument in the usage; empty for an optional one."""
+    name = str(action.metavar or action.dest.upper())
+    if action.option_strings:
+        return f" {action.option_strings[-1]} {name}" if action.required else ""
+    forms = {"?": f" [{name}]", "*": f" [{name} ...]", "+": f" {name} ...", argparse.PARSER: f" {name} ..."}
+    return forms.get(str(action.nargs), f" {name}")
+
+
+def make_parser(arguments: list[str]) -> argparse.ArgumentParser:
+    """Return the parser of the command among the words, or of the list of commands."""
+    rows = {**COMMANDS, **EARLIER}
+    name = arguments[0] if arguments and arguments[0] in rows else ""
+    listing = "" if name else _list_commands(all_of_them=_ALL in arguments)
     parser = _Parser(
         prog=PROGRAM,
-        usage=f"{PROGRAM} [-h] [--version] COMMAND ...",
+        usage=f"{PROGRAM} COMMAND ...   (or --help, --version)",
         description=_wrap(_ABOUT) if listing else _ABOUT,
         epilog=listing,
-        formatter_class=argparse.RawDescriptionHelpFormatter if listing else argparse.HelpFormatter,
+        formatter_class=argparse.RawDescriptionHelpFormatter if listing else _Formatter,
+        add_help=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version, and whether the kernel is used")
+    parser.set_defaults(example=_EXAMPLE)
+    parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
+    parser.add_argument("--version", action=_Version, nargs=0, help=argparse.SUPPRESS)
+    parser.add_argument(_ALL, action="store_true", help=argparse.SUPPRESS)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", prog=PROGRAM, help=argparse.SUPPRESS)
     if not name:
         for each in COMMANDS:
             commands.add_parser(each)
         return parser
-    platforms = {EVALAI: COMMANDS[name], **{key: table[name] for key, table in PLATFORMS.items() if name in table}}
-    platform = _platform(words) if len(platforms) > 1 else EVALAI
-    row = platforms.get(platform, COMMANDS[name])
-    sub = commands.add_parser(name, help=row.about, description=row.about)
+    platforms = {EVALAI: rows[name], **{key: table[name] for key, table in PLATFORMS.items() if name in table}}
+    platform = _platform(arguments) if len(platforms) > 1 else EVALAI
+    row = platforms.get(platform, rows[name])
+    sub = commands.add_parser(name, help=row.about, description=row.about, epilog=_CODES, add_help=False)
+    if name in UNIX and not hasattr(os, "fork"):
+        from segjudge.system.errors import UsageError
+
+        raise UsageError(f"{name} needs Linux or macOS; on Windows, run it in WSL")
     command: Command = import_module(f"segjudge.commands.{row.module}").COMMANDS[name]
-    sub.set_defaults(run=command.run)
+    run = _with_extra(command.run, arguments, rows[name].extra) if rows[name].extra else command.run
+    sub.set_defaults(run=run, example=command.example)
     command.add_options(sub)
     if len(platforms) > 1:
-        sub.add_argument("--platform", choices=list(platforms), default=EVALAI, help="whose bundle it is (evalai)")
+        about = "%(choices)s (default: evalai)"
+        options_of(sub, GENERAL)("--platform", metavar="NAME", choices=list(platforms), default=EVALAI, help=about)
     add_quiet_option(sub)
+    add_help_option(sub)
     parser.prog = sub.prog  # an option that is not known is told by this parser, and listed by that one
     parser.options = sub.options = _list_options(sub)
     return parser
 
 
+def _with_extra(
+    run: Callable[[argparse.Namespace], int], arguments: list[str], extra: str
+) -> Callable[[argparse.Namespace], int]:
+    """Return a command's run function that raises UsageError if the extra is not installed."""
+
+    def run_with_extra(args: argparse.Namespace) -> int:
+        import shlex
+
+        from segjudge.system.extras import require_extra
+
+        require_extra(extra, arguments[0], shlex.join(arguments))
+        return run(args)
+
+    return run_with_extra
+
+
 def _list_options(parser: argparse.ArgumentParser) -> list[str]:
-    """The options of a command and of the actions within it, as far as they are shown."""
+    """Return the shown options of a command and of its actions."""
     shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 - there is no other list
     within = [each for action in shown if isinstance(action.choices, dict) for each in action.choices.values()]
     parsers = [each for each in within if isinstance(each, argparse.ArgumentParser)]
@@ -249,28 +378,32 @@ def _list_options(parser: argparse.ArgumentParser) -> list[str]:
     return [*options, *(option for each in parsers for option in _list_options(each))]
 
 
-def _list_commands() -> str:
-    """The commands by what they are for, as wide as the terminal."""
-    column = 4 + max(map(len, COMMANDS)) + 2
+def _list_commands(*, all_of_them: bool) -> str:
+    """Return the list of commands by group; with all of them, also the exit codes."""
+    column = 2 + max(map(len, COMMANDS)) + 2
     lines = []
-    for title, names in GROUPS.items():
+    for title, names in {**GROUPS, **(RARE if all_of_them else {})}.items():
         lines.append(f"\n{title}:")
-        lines += [_wrap(COMMANDS[name].about, f"    {name:{column - 4}}") for name in names]
-    return "\n".join([*lines, f"\n{PROGRAM} COMMAND --help says more of each."])
+        lines += [_wrap(COMMANDS[name].about, f"  {name:{column - 2}}") for name in names]
+    if all_of_them:
+        lines += ["\nexit codes:", *(_wrap(meaning, f"  {code:<{column - 2}}") for code, meaning in EXIT_CODES.items())]
+    hint = "" if all_of_them else f" {PROGRAM} help --all lists rare commands and exit codes."
+    ending = f"{PROGRAM} COMMAND --help shows an example and the options.{hint}"
+    return "\n".join([*lines, "", _wrap(ending)])
 
 
 def _wrap(text: str, start: str = "") -> str:
-    """Wrap what begins with a start, below which its lines go on, to the terminal."""
+    """Return text wrapped to the terminal, indented under its start."""
     import textwrap
 
     width = max(40, shutil.get_terminal_size().columns - 2)
     return textwrap.fill(text, width, initial_indent=start, subsequent_indent=" " * len(start))
 
 
-def _platform(words: list[str]) -> str:
-    """Find the platform among the words, which decides about the options."""
+def _platform(arguments: list[str]) -> str:
+    """Return the platform among the words, which decides the options."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--platform", default=EVALAI)
     with suppress(argparse.ArgumentError):
-        return str(parser.parse_known_args(words)[0].platform)
+        return str(parser.parse_known_args(arguments)[0].platform)
     return EVALAI

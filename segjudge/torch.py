@@ -1,4 +1,4 @@
-"""A metric for torch's training loops, with `torchmetrics`: gathered over processes, exact, unharmed by repeats."""
+"""A torchmetrics metric for training loops: synchronised, exact, robust against repeated frames."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,16 +6,21 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
-from torchmetrics import Metric
-from torchmetrics.utilities import dim_zero_cat
 
 from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.scoring.arrays import FrameAccumulator
+from segjudge.system.extras import make_error
+
+try:
+    import torch
+    from torchmetrics import Metric
+    from torchmetrics.utilities import dim_zero_cat
+except ModuleNotFoundError as error:
+    raise make_error("torch", __name__, error.name or "") from None
 
 
 class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed everywhere
-    """The metrics of a protocol, as a dictionary of numbers; NaN where there is nothing to average.
+    """The metrics of a protocol as a dictionary of numbers; NaN for empty means.
 
     Its state is what was counted of each frame, as one vector of bytes, so that ranks may have more or fewer frames,
     or none.  A frame that several ranks had counts once.
@@ -42,7 +47,7 @@ class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything; one empty vector stays, so that a rank without frames gathers bytes too."""
+        """Reset the metric; one empty vector remains, so that ranks without frames can gather."""
         super().reset()
         self.frames.append(torch.zeros(0, dtype=torch.uint8, device=self.device))
 
@@ -85,7 +90,7 @@ def _on_cpu(masks: object) -> object:
 
 
 def _entries(state: Mapping[str, Any]) -> Iterator[bytes]:
-    """Return each frame as bytes: the lengths of a header and of what was counted, and both."""
+    """Yield each frame as bytes: lengths, header and counts."""
     for name, frames in state["frames"].items():
         for frame, data in frames.items():
             head = json.dumps([state["protocol"], name, frame]).encode()
@@ -93,7 +98,7 @@ def _entries(state: Mapping[str, Any]) -> Iterator[bytes]:
 
 
 def _states(data: bytes) -> Iterator[dict[str, Any]]:
-    """Return the state of each frame that `_entries` wrote."""
+    """Yield the state of each frame that `_entries` wrote."""
     start = 0
     while start < len(data):
         head, body = (int.from_bytes(data[start + at : start + at + 4], "little") for at in (0, 4))

@@ -81,5 +81,5 @@ def fresh_page(browser: Any, size: dict[str, int]) -> Iterator[tuple[Any, list[s
 
 def faint_texts(page: Any, least: float = 4.5) -> list[str]:
     """The texts of a page whose contrast is below a ratio; 21 is that of black on white."""
-    found: list[str] = page.evaluate(_CONTRAST.replace("LEAST", str(least)))
-    return found
+    faults: list[str] = page.evaluate(_CONTRAST.replace("LEAST", str(least)))
+    return faults

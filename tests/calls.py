@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import difflib
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,12 +20,16 @@ def run_calls(session: str, names: Mapping[str, Any]) -> str:
     space, lines, source = dict(names), list[str](), session.splitlines()
     for node in ast.parse(session).body:
         text = source[node.lineno - 1].encode()[node.col_offset : node.end_col_offset].decode()  # no call has two lines
-        lines.append(text)
-        if isinstance(node, ast.Expr):
-            lines += [f"    {line}" for line in _say(text, space).splitlines()]
-        else:
-            exec(compile(ast.Module([node], []), "session", "exec"), space)
+        lines += [text, *answer_call(text, space)]
     return "\n".join(lines) + "\n"
+
+
+def answer_call(call: str, space: dict[str, Any]) -> list[str]:
+    """Run a call; return the indented lines of what it returns or raises. Other statements answer nothing."""
+    if isinstance(ast.parse(call).body[0], ast.Expr):
+        return [f"    {line}" for line in _say(call, space).splitlines()]
+    exec(compile(call, "session", "exec"), space)
+    return []
 
 
 def run_session(session: str, names: Mapping[str, Any]) -> str:
@@ -40,15 +45,22 @@ def run_session(session: str, names: Mapping[str, Any]) -> str:
 
 def _say(text: str, space: dict[str, Any]) -> str:
     try:
-        said = eval(text, space)
+        output = eval(text, space)
     except Exception as error:  # noqa: BLE001 - whatever is raised is what is looked for
         return f"{type(error).__name__}: {error}"
-    return "" if said is None else round_numbers(said if isinstance(said, str) else repr(said))
+    return "" if output is None else round_numbers(output if isinstance(output, str) else repr(output))
 
 
 def hold(text: str, file: Path) -> None:
-    """Hold a text to what was noted, line by line."""
-    assert text.splitlines() == file.read_text().splitlines()
+    """Hold a text to what was noted, line by line; show where they differ."""
+    hold_lines(file.read_text(encoding="utf-8"), text, file.name)
+
+
+def hold_lines(noted: str, text: str, name: str) -> None:
+    """Fail with the lines in which a text differs from what was noted."""
+    lines = difflib.unified_diff(noted.splitlines(), text.splitlines(), name, "now", lineterm="", n=1)
+    changes = "\n".join([*lines][:60])
+    assert not changes, changes
 
 
 def labels(rows: str) -> Any:

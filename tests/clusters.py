@@ -33,10 +33,10 @@ class Cluster:
         self.processes.append(self._start("worker", self.address, *options, **environment))
         return self.processes[-1]
 
-    def _start(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
-        with open(self.folder / f"{words[0]}.log", "ab") as log:
+    def _start(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+        with open(self.folder / f"{arguments[0]}.log", "ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "dask", *words],
+                [sys.executable, "-m", "dask", *arguments],
                 stdout=log, stderr=log, cwd=self.folder,
                 env={**os.environ, "PYTHONPATH": str(ROOT), **self._environment, **environment},
             )  # fmt: skip

@@ -34,20 +34,22 @@ class CodabenchServer:
         if path.startswith("/storage/"):
             self.data_sets[path.split("/")[2]]["bytes"] = body
             return self.storage_status, None
-        words = token.split()
-        if words and words[0].lower() == "token":  # looked at before the view, whether that asks for a user or not
-            if len(words) == 1:
+        arguments = token.split()
+        if (
+            arguments and arguments[0].lower() == "token"
+        ):  # looked at before the view, whether that asks for a user or not
+            if len(arguments) == 1:
                 return 401, {"detail": "Invalid token header. No credentials provided."}
-            if len(words) > 2:
+            if len(arguments) > 2:
                 return 401, {"detail": "Invalid token header. Token string should not contain spaces."}
-            if words[1] != TOKEN:
+            if arguments[1] != TOKEN:
                 return 401, {"detail": "Invalid token."}
         document = json.loads(body) if body else {}
         if path == "/api/api-token-auth/":
             right = document == {"username": "host", "password": "secret"}
             wrong = {"non_field_errors": ["Unable to log in with provided credentials."]}
             return (200, {"token": TOKEN}) if right else (400, wrong)
-        if not words:
+        if not arguments:
             return 401, {"detail": "Authentication credentials were not provided."}
         return self._of_user(method, path, document)
 

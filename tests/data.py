@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,3 +16,11 @@ INTERACTIVE = SHARED / "data" / "interactive"
 TRACKS_DATA = SHARED / "data" / "tracks"
 REPORTS = SHARED / "data" / "reports"
 FAMILIES_DATA = SHARED / "data" / "families"
+
+
+def copy_files(source: Path, target: Path) -> None:
+    """Copy a folder without its permissions: the golden data may be read-only."""
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            (target / path.relative_to(source)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target / path.relative_to(source))

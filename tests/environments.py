@@ -15,7 +15,7 @@ import grpc
 from segjudge.code_upload.environments import VIDEO
 from segjudge.code_upload.messages import SERVICE, Action, Reply
 from segjudge.families.truths import TruthSource, pack
-from segjudge.interactive.other_datasets import write_demo_root
+from segjudge.interactive.mask_datasets import write_demo_root
 from segjudge.masks.demo import scene
 
 #: The brief's: no agent may make an environment larger.
@@ -36,7 +36,7 @@ class Served:
     """A running environment."""
 
     def __init__(
-        self, folder: Path, *words: str, python: list[str] | None = None, cwd: Path | None = None, **variables: str
+        self, folder: Path, *arguments: str, python: list[str] | None = None, cwd: Path | None = None, **variables: str
     ) -> None:
         self.file = folder / f"result-{os.urandom(4).hex()}.json"
         entry = python or [sys.executable, "-m", "segjudge.code_upload_challenge_evaluation.environment"]
@@ -44,7 +44,7 @@ class Served:
         environment = {**os.environ, "LOCAL_EVALUATION": "1", **variables}
         self.log = open(folder / "environment.log", "ab")  # noqa: SIM115 - closed by end()
         self.process = subprocess.Popen(
-            [*command, "--result", str(self.file), *words],
+            [*command, "--result", str(self.file), *arguments],
             stdout=subprocess.PIPE,
             stderr=self.log,
             text=True,
@@ -63,8 +63,8 @@ class Served:
             text = Path(f"/proc/{self.process.pid}/status").read_text()
         except OSError:
             return self.most
-        found = [int(line.split()[1]) << 10 for line in text.splitlines() if line.startswith("VmHWM")]
-        self.most = max(self.most, *found) if found else self.most
+        results = [int(line.split()[1]) << 10 for line in text.splitlines() if line.startswith("VmHWM")]
+        self.most = max(self.most, *results) if results else self.most
         return self.most
 
     def outcome(self, seconds: float = 120) -> dict[str, Any]:
@@ -97,8 +97,8 @@ class Caller:
 
     def raw(self, name: str, data: bytes, **more: Any) -> bytes:
         call: Any = self.channel.unary_unary(f"/{SERVICE}/{name}")
-        found: bytes = call(data, timeout=more.pop("timeout", 120), **more)
-        return found
+        results: bytes = call(data, timeout=more.pop("timeout", 120), **more)
+        return results
 
     def begin(self, nonce: str = "me") -> Reply:
         reply = Reply.read(self.raw("reset", Action(session_id=nonce).pack()))

@@ -219,9 +219,9 @@ def environments_for(arguments: list[str]) -> list[str]:
     return ["toolkit[test]", *["client"] * ("client" in needed), *[f"{optional}worker"] * ("worker" in needed)]
 
 
-def main(words: list[str]) -> int:
+def main(command_line: list[str]) -> int:
     """Run `test` or `format`, the first word: 0 when everything passed."""
-    command, *arguments = words
+    command, *arguments = command_line
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda number, _: sys.exit(128 + number))
@@ -232,19 +232,24 @@ def main(words: list[str]) -> int:
     if missing:
         say(f"run.sh test: {missing}")
         return 2
-    from segjudge.set_up.main import SetUpError, prepare
+    from segjudge.set_up.main import SetUpError, prepare_environments
 
     needed = environments_for(arguments) if command == "test" else ["toolkit[test]"]
     try:
-        python, variables = prepare(needed)
+        python, variables = prepare_environments(needed)
     except SetUpError as error:
         say(f"run.sh: {error}")
         return 3
     except KeyboardInterrupt:
         say("stopped")
         return 130
+    for number in (0, 1, 2):
+        os.set_inheritable(number, True)  # linters and pytest want streams, also where ours are closed
     if command == "format":
-        codes = [subprocess.run([python, "-m", "ruff", *words], cwd=ROOT, check=False).returncode for words in MENDING]
+        codes = [
+            subprocess.run([python, "-m", "ruff", *arguments], cwd=ROOT, check=False).returncode
+            for arguments in MENDING
+        ]
         return max(codes)
     os.environ.update(variables)
     if is_whole(arguments):
@@ -354,11 +359,11 @@ def report(parts: list[Part]) -> int:
 
 def wait(running: list[Part]) -> list[Part]:
     """Wait until a part has ended, and meanwhile for those who lost their parent, so that a test sees that they did."""
-    own = {part.process.pid: part for part in running}
+    parts_by_process = {part.process.pid: part for part in running}
     while True:
         ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-        if ended is not None and ended.si_pid in own:
-            part = own[ended.si_pid]
+        if ended is not None and ended.si_pid in parts_by_process:
+            part = parts_by_process[ended.si_pid]
             part.process.wait()
             part.seconds = time.monotonic() - part.started
             return [part]

@@ -78,16 +78,16 @@ def picture(generator: random.Random, height: int, width: int, depth: int, colou
             break
     stream += packer.flush()
     for _ in range(generator.choice([0, 0, 1, 3])):
-        at = generator.randrange(len(stream))
-        stream[at : at + generator.randrange(3)] = generator.randbytes(generator.randrange(3))
+        position = generator.randrange(len(stream))
+        stream[position : position + generator.randrange(3)] = generator.randbytes(generator.randrange(3))
     size = generator.choice([3, 99, 1 << 20])
     pixels = [bytes(stream[start : start + size]) for start in range(0, len(stream), size)]
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
     file = bytearray(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + b"".join(chunk(b"IDAT", part) for part in pixels))
     file += chunk(b"IEND", b"")
     if generator.random() < 0.1:
-        at = generator.randrange(len(file))
-        file[at : at + generator.randrange(9)] = generator.randbytes(generator.randrange(9))
+        position = generator.randrange(len(file))
+        file[position : position + generator.randrange(9)] = generator.randbytes(generator.randrange(9))
     return bytes(file[: generator.choice([len(file)] * 9 + [generator.randrange(len(file))])])
 
 
@@ -143,10 +143,19 @@ def labels(generator: random.Random, kernel: Kernel) -> None:
     kernel.label_pairs(*maps)
     room = generator.choice([0, 1, 2, 3, 40, -1, 1 << 40])
     pairs = np.zeros(2 * max(0, min(room, 99)), np.uint32), np.zeros(max(0, min(room, 99)), np.int64)
-    sides = [argument for one in maps for argument in (one.ctypes.data, generator.choice([one.itemsize] * 9 + [1, 3]))]
-    found = ctypes.c_int64(0)
+    sides = [
+        argument for item in maps for argument in (item.ctypes.data, generator.choice([item.itemsize] * 9 + [1, 3]))
+    ]
+    begun, results = (ctypes.c_int64(generator.choice([0] * 9 + [1, -1, 1 << 40])) for _ in range(2))
     kernel.library.sj_label_pairs(
-        *sides, height * width, *(one.ctypes.data for one in pairs), room, ctypes.byref(found)
+        *sides, height * width, *(pair.ctypes.data for pair in pairs), room, ctypes.byref(begun), ctypes.byref(results)
+    )
+    shape = tuple(generator.choice([1, 2, 17, 256]) for _ in range(2))
+    labels = generator.choice([shape[0], 1, 256])
+    places = generator.choice([None, np.frombuffer(some_bytes(generator, 2 * labels), np.uint16) % (shape[0] + 1)])
+    table = np.zeros(shape, np.int64)
+    kernel.library.sj_label_table(
+        *sides, height * width, generator.choice([1, 255, (1 << 32) - 1]), places, labels, *shape, table
     )
 
 
@@ -168,6 +177,28 @@ def maps(generator: random.Random, kernel: Kernel) -> None:
     )
 
 
+def volumes(generator: random.Random, kernel: Kernel) -> None:
+    """Volumes of few places or many, with sides that are said to be others, and any spacing."""
+    shape = generator.choice([(1, 1, 1), (3, 40, 2), (2, 3, 90), tuple(generator.randrange(1, 12) for _ in range(3))])
+    size = shape[0] * shape[1] * shape[2]
+    one, two = (np.frombuffer(some_bytes(generator, size), np.uint8).reshape(shape) for _ in range(2))
+    spacing = tuple(generator.choice([1, 0.3, 5, 1e-9, 1e9, 0, -1, float("nan"), float("inf")]) for _ in range(3))
+    kernel.find_distances(one, two, tuple(generator.choice([1, 0.7, 3]) for _ in range(3)))
+    kernel.find_distances(one, two, spacing)
+    kernel.find_corners(one > 0)
+    kernel.find_components(one > 0, generator.choice([6, 18, 26, 0, 7]))
+    kernel.find_boxes(one.astype(generator.choice(["<u1", "<u2", "<u4"])), generator.choice([1, 2, 255, 256, 70_000]))
+    sides = [*shape]
+    sides[generator.randrange(3)] = generator.choice([0, -1, 1, 1 << 15, 1 << 40])
+    if min(sides) > 0 and sides[0] * sides[1] * sides[2] > size:
+        sides = [1 << 40, 1 << 40, 1 << 40]
+    count, out = generator.choice([0, 1, size, -1, 1 << 40]), np.zeros(size)
+    kernel.library.sj_squares(one, two, *sides, np.ones(3), out, count)
+    kernel.library.sj_corners(one, *sides, np.zeros(8 * size, np.uint8))
+    kernel.library.sj_components(one, *sides, 26, np.zeros(size, np.int32), ctypes.byref(ctypes.c_int64(0)))
+    kernel.library.sj_boxes(one, generator.choice([1, 0, 3]), *sides, 256, np.zeros(256), np.zeros(6 * 256))
+
+
 def boundaries(generator: random.Random, kernel: Kernel) -> None:
     """Two stacks anywhere in a frame, or beyond it, and disks that are none."""
     size = (generator.randrange(1, 40), generator.choice([1, 63, 64, 65, 130, 300]))
@@ -176,12 +207,14 @@ def boundaries(generator: random.Random, kernel: Kernel) -> None:
     for _ in range(generator.choice([2, 2, 5])):
         top, left = generator.randrange(size[0] + 1), generator.randrange(words_across(size[1]) + 1)
         shape = (frames, generator.randrange(size[0] - top + 2), generator.randrange(words_across(size[1]) - left + 2))
-        words = np.frombuffer(generator.randbytes(8 * int(np.prod(shape))), np.uint64).reshape(shape).copy()
-        words[np.frombuffer(generator.randbytes(words.size), np.uint8).reshape(shape) > generator.randrange(256)] = 0
+        message = np.frombuffer(generator.randbytes(8 * int(np.prod(shape))), np.uint64).reshape(shape).copy()
+        message[
+            np.frombuffer(generator.randbytes(message.size), np.uint8).reshape(shape) > generator.randrange(256)
+        ] = 0
         last = size[1] % 64
         if last and shape[2] and left + shape[2] == words_across(size[1]):
-            words[:, :, -1] &= np.uint64((1 << last) - 1)
-        stacks.append(Stack(words, top, left, size))
+            message[:, :, -1] &= np.uint64((1 << last) - 1)
+        stacks.append(Stack(message, top, left, size))
     radius = generator.choice([0, 1, 3, 8, 70])
     disk = tuple(
         (dx, -generator.randrange(radius + 1), generator.randrange(radius + 1)) for dx in range(-radius, radius + 1)
@@ -189,13 +222,13 @@ def boundaries(generator: random.Random, kernel: Kernel) -> None:
     stacks.append(Stack(stacks[0].words.copy(), stacks[0].top, stacks[0].column, size))
     pairs = [(generator.choice(stacks), generator.choice(stacks)) for _ in range(generator.randrange(1, 6))]
     kernel.compare(pairs, disk)
-    words, windows = np.array([stacks[0].words.ctypes.data] * 2, np.uint64), np.zeros((2, 4), np.int64)
+    message, windows = np.array([stacks[0].words.ctypes.data] * 2, np.uint64), np.zeros((2, 4), np.int64)
     windows[:] = stacks[0].top, stacks[0].column, *stacks[0].words.shape[1:]
     indices, counts = np.array([[0, 1]]), np.zeros((1, 7, frames), np.int64)
     damaged(generator, indices.reshape(-1))
     number = generator.choice([1, 1, 0, -1, 1 << 40])
     kernel.library.sj_compare(
-        words,
+        message,
         windows,
         2,
         indices,
@@ -230,7 +263,7 @@ def runs(generator: random.Random, kernel: Kernel) -> None:
     for _ in range(2):
         some = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(6)]
         text = np.frombuffer("".join(some).encode(), np.uint8).copy()  # bytes would end with one more
-        stops = np.cumsum([len(one) for one in some])
+        stops = np.cumsum([len(item) for item in some])
         starts = np.append(0, stops[:-1])
         damaged(generator, starts)
         damaged(generator, stops)
@@ -299,9 +332,9 @@ def matches(generator: random.Random, kernel: Kernel) -> None:
     with suppress(ValueError):
         kernel.match(OverlappingPairs(*columns, iou), kinds, np.linspace(0.5, 1, levels), areas, outside)
     count, thresholds = generator.randrange(30), generator.choice([1, 10, 63, 64])
-    words = [np.frombuffer(generator.randbytes(8 * count), np.uint64) for _ in range(2)]
+    arguments = [np.frombuffer(generator.randbytes(8 * count), np.uint64) for _ in range(2)]
     group = np.array([generator.randrange(3) for _ in range(count)], np.uint8)
-    ranked = RankedBits(*words, np.frombuffer(generator.randbytes(count), np.uint8), group)
+    ranked = RankedBits(*arguments, np.frombuffer(generator.randbytes(count), np.uint8), group)
     needed = np.array(sorted(generator.randrange(1, 30) for _ in range(generator.randrange(9))), np.int64)
     damaged(generator, needed)
     shift = generator.choice([0, 0, 30, 64 - thresholds, -1, 64])
@@ -310,46 +343,104 @@ def matches(generator: random.Random, kernel: Kernel) -> None:
         least = np.stack([[needed] * groups] * len(caps)) if caps else np.zeros((0, groups, len(needed)))
         with suppress(ValueError):
             kernel.curves(ranked, group, [shift] * len(caps), caps, thresholds, least)
-    kernel.order(np.frombuffer(generator.randbytes(8 * count), float), words[0].astype(np.int64))
+    kernel.order(np.frombuffer(generator.randbytes(8 * count), float), arguments[0].astype(np.int64))
 
 
 def records(generator: random.Random, kernel: Kernel) -> None:
-    """Records of images or videos of the usual form, with a few characters changed, left out or cut off."""
-    one, video = {"category_id": 1, "score": generator.random()}, generator.random() < 0.5
+    """Records of every shape of the usual form, with a few characters changed, left out or cut off."""
+    shape = generator.randrange(5)
+    item, video = {"category_id": 1, "score": generator.random()}, shape == 1
 
-    def mask() -> dict[str, object]:
-        return {"size": [9, 11], "counts": sound(generator, 99)}
+    def number() -> float:
+        return generator.choice([0, generator.random(), generator.uniform(-9, 99), 1e-30, 123456789012345678901234, 7])
+
+    def mask() -> object:
+        if generator.random() < 0.3 and not video:
+            rings = [[number() for _ in range(generator.randrange(9))] for _ in range(generator.randrange(1, 4))]
+            return rings if generator.random() < 0.8 else rings[0]
+        cut = generator.randrange(100)
+        return {"size": [9, 11], "counts": generator.choice([sound(generator, 99), [cut, 99 - cut], [0, 0, 0, 99]])}
+
+    def others() -> dict[str, object]:
+        box = generator.choice(
+            [None, [], [number() for _ in range(generator.choice([4, 4, 4, 3, 5]))], "é", {"a": [{}]}]
+        )
+        some = {
+            "bbox": box,
+            "area": number(),
+            "id": generator.choice([1, -7, 1 << 40, 0.5, "1"]),
+            "iscrowd": generator.choice([0, 1, 1, True, 1 << 62]),
+            "note": generator.choice(["\n\u1234é", [[], {}, [1, {"b": None}]], True]),
+        }
+        return some if generator.random() < 0.7 else {f"key {index}": index for index in range(generator.randrange(40))}
 
     def frames() -> list[object]:
         return [generator.choice([None, mask()]) for _ in range(generator.randrange(4))]
 
     some = [
-        {"video_id": 1, **one, "segmentations": frames()}
+        {"video_id": 1, **item, "segmentations": frames(), **others()}
         if video
-        else {"image_id": generator.randrange(-9, 99), **one, "segmentation": mask()}
+        else {
+            "image_id": generator.randrange(-9, 99),
+            **item,
+            "segmentation": mask(),
+            **({} if shape == 4 else {"keypoints": [number() for _ in range(6)]}),
+            **others(),
+        }
         for _ in range(generator.randrange(1, 4))
     ]
-    text = list(json.dumps(some)[1:-1])
+    text = list(json.dumps(some, ensure_ascii=generator.random() < 0.5)[1:-1])
     for _ in range(generator.choice([0, 1, 1, 3, 20])):
-        at = generator.randrange(len(text))
-        text[at : at + generator.randrange(2)] = generator.choice(
+        position = generator.randrange(len(text))
+        text[position : position + generator.randrange(2)] = generator.choice(
             ['"', "\\", "{", "}", "[", ",", "9" * 30, "e", "", "\0", "-", "."]
         )
     changed = "".join(text)[: generator.choice([None, generator.randrange(1, 300)])]
-    changed += generator.choice(["", ",", ", "])
-    kernel.records(changed)
+    changed += generator.choice(["", ",", ", ", "]", " ], 7"])
+    table = kernel.records(changed, shape)
+    if table is not None and table.rings is not None:
+        kernel.draw(table.rings, np.array([(9, 11)] * len(table.rings)))
     data = np.frombuffer(changed.encode(), np.uint8).copy()  # bytes would end with one more
-    most, room = generator.randrange(5), generator.randrange(9)
-    rows, frames = np.zeros((most, _RECORD_COLUMNS), np.int64), np.zeros((room, 3), np.int64)
-    masks, counts = np.zeros(len(data), np.uint8), np.zeros(3, np.int64)
+    most, rooms = generator.randrange(5), np.array([generator.choice([0, 1, 3, 9, 90]) for _ in range(5)])
+    letters, frame_room, number_room, ring_room, odd_room = rooms.tolist()
     kernel.library.sj_records(
-        data.ctypes.data, len(data), most, rows.ctypes.data, masks.ctypes.data, counts[:1].ctypes.data,
-        frames.ctypes.data if video else None, room, counts[1:].ctypes.data, counts[2:].ctypes.data,
+        data.ctypes.data,
+        len(data),
+        shape,
+        most,
+        np.zeros((most, _RECORD_COLUMNS), np.int64),
+        np.zeros(letters, np.uint8),
+        np.zeros((frame_room, 3), np.int64),
+        np.zeros(number_room),
+        np.zeros(ring_room, np.int64),
+        np.zeros((odd_room, 3), np.int64),
+        rooms,
+        np.zeros(7, np.int64),
+    )
+
+
+def polygons(generator: random.Random, kernel: Kernel) -> None:
+    """Rings of corners that may be anything, in images of any size, whose text may have no room."""
+    lengths = [generator.randrange(14) for _ in range(generator.randrange(1, 6))]
+    reach = generator.choice([1, 30, 400, 1e9, 1e300])
+    numbers = np.array([generator.uniform(-reach, reach) for _ in range(sum(lengths))])
+    for at in generator.sample(range(len(numbers)), len(numbers) // 5):
+        numbers[at] = generator.choice([generator.randrange(40), generator.randrange(40), float("nan")])
+    rings = np.cumsum([0, *lengths])
+    cuts = sorted(generator.randrange(len(lengths) + 1) for _ in range(generator.randrange(3)))
+    masks = np.array([0, *cuts, len(lengths)], np.int64)
+    sizes = np.array([[generator.choice([1, 9, 70, 70, 0, 1 << 20]) for _ in range(2)] for _ in masks[1:]], np.int64)
+    damaged(generator, rings)
+    damaged(generator, masks)
+    count, room = len(masks) - 1, generator.choice([0, 5, 100, 5000])
+    kernel.library.sj_draw(
+        numbers, len(numbers), rings, len(lengths), masks, count, sizes, np.zeros(room, np.uint8), room,
+        np.zeros(count, np.int64), np.zeros(count, np.int64),
     )  # fmt: skip
 
 
 TARGETS: tuple[Callable[[random.Random, Kernel], None], ...] = (
-    frames, colours, labels, maps, boundaries, runs, videos, records, matches,
+    frames, colours, labels, maps, volumes, boundaries, runs, videos, records, polygons, matches,
 )  # fmt: skip
 
 

@@ -85,253 +85,259 @@ def without_length(head: bytes) -> list[bytes]:
     return [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
 
 
-def _reset_before(one: Exchange) -> None:
-    one.reset()
+def _reset_before(exchange: Exchange) -> None:
+    exchange.reset()
 
 
-def _reset_after(one: Exchange) -> None:
-    one.forward()
-    one.reset()
+def _reset_after(exchange: Exchange) -> None:
+    exchange.forward()
+    exchange.reset()
 
 
-def _reset_in_head(one: Exchange) -> None:
-    one.send(one.forward()[: one.chosen.randrange(1, 40)])
-    one.reset()
+def _reset_in_head(exchange: Exchange) -> None:
+    exchange.send(exchange.forward()[: exchange.chosen.randrange(1, 40)])
+    exchange.reset()
 
 
-def _reset_in_body(one: Exchange) -> None:
-    answer = one.forward()
+def _reset_in_body(exchange: Exchange) -> None:
+    answer = exchange.forward()
     head, body = split(answer)
-    one.send(head + b"\r\n\r\n" + body[: one.chosen.randrange(len(body) + 1)])
-    one.reset()
+    exchange.send(head + b"\r\n\r\n" + body[: exchange.chosen.randrange(len(body) + 1)])
+    exchange.reset()
 
 
-def _cut(one: Exchange) -> None:
-    answer = one.forward()
-    one.send(answer[: one.chosen.randrange(len(answer))])
+def _cut(exchange: Exchange) -> None:
+    answer = exchange.forward()
+    exchange.send(answer[: exchange.chosen.randrange(len(answer))])
 
 
-def _stall(one: Exchange) -> None:
-    answer = one.forward()
-    one.send(answer[: one.chosen.randrange(len(answer))])
-    one.over.wait(one.patience)
+def _stall(exchange: Exchange) -> None:
+    answer = exchange.forward()
+    exchange.send(answer[: exchange.chosen.randrange(len(answer))])
+    exchange.over.wait(exchange.patience)
 
 
-def _silence(one: Exchange) -> None:
-    one.over.wait(one.patience)
+def _silence(exchange: Exchange) -> None:
+    exchange.over.wait(exchange.patience)
 
 
-def _drip(one: Exchange) -> None:
-    one.drip(one.forward())
+def _drip(exchange: Exchange) -> None:
+    exchange.drip(exchange.forward())
 
 
-def _continue_for_ever(one: Exchange) -> None:
-    one.drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000)
+def _continue_for_ever(exchange: Exchange) -> None:
+    exchange.drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000)
 
 
-def _broken_chunks(one: Exchange) -> None:
-    head, body = split(one.forward())
+def _broken_chunks(exchange: Exchange) -> None:
+    head, body = split(exchange.forward())
     kept = without_length(head)
-    size = one.chosen.choice([b"zz", b"-5", b"%x" % (len(body) + 99), b"f" * 40, b""])
-    one.send(b"\r\n".join([*kept, b"Transfer-Encoding: chunked", b"", size]) + b"\r\n" + body)
+    size = exchange.chosen.choice([b"zz", b"-5", b"%x" % (len(body) + 99), b"f" * 40, b""])
+    exchange.send(b"\r\n".join([*kept, b"Transfer-Encoding: chunked", b"", size]) + b"\r\n" + body)
 
 
-def _truncated_gzip(one: Exchange) -> None:
-    head, body = split(one.forward())
+def _truncated_gzip(exchange: Exchange) -> None:
+    head, body = split(exchange.forward())
     kept = without_length(head)
-    packed = gzip.compress(body)[: -one.chosen.randrange(1, 12)]
+    packed = gzip.compress(body)[: -exchange.chosen.randrange(1, 12)]
     encoding = [b"Content-Encoding: gzip", b"Content-Length: %d" % len(packed)]
-    one.send(b"\r\n".join([*kept, *encoding, b"", b""]) + packed)
+    exchange.send(b"\r\n".join([*kept, *encoding, b"", b""]) + packed)
 
 
-def _bomb(one: Exchange) -> None:
-    packed = gzip.compress(b" " * one.large)
-    one.answer("200 OK", packed, "Content-Type: application/json", "Content-Encoding: gzip")
+def _bomb(exchange: Exchange) -> None:
+    packed = gzip.compress(b" " * exchange.large)
+    exchange.answer("200 OK", packed, "Content-Type: application/json", "Content-Encoding: gzip")
 
 
-def _wrong_length(one: Exchange) -> None:
-    head, body = split(one.forward())
+def _wrong_length(exchange: Exchange) -> None:
+    head, body = split(exchange.forward())
     kept = without_length(head)
-    length = one.chosen.choice([0, len(body) // 2, len(body) + 7, 10**15, -1])
-    one.send(b"\r\n".join([*kept, b"Content-Length: %d" % length, b"", b""]) + body)
+    length = exchange.chosen.choice([0, len(body) // 2, len(body) + 7, 10**15, -1])
+    exchange.send(b"\r\n".join([*kept, b"Content-Length: %d" % length, b"", b""]) + body)
 
 
-def _redirect(one: Exchange) -> None:
-    line = one.request.split(b" ", 2)[1].decode("latin-1")
-    where = one.chosen.choice(
+def _redirect(exchange: Exchange) -> None:
+    line = exchange.request.split(b" ", 2)[1].decode("latin-1")
+    where = exchange.chosen.choice(
         [line, "file:///etc/passwd", "ftp://x/", "http://[::1/x", "//", "", "http://127.0.0.1:1/"]
     )
-    one.answer(one.chosen.choice(["301 X", "302 X", "307 X"]), b"x" * 100, f"Location: {where}")
+    exchange.answer(exchange.chosen.choice(["301 X", "302 X", "307 X"]), b"x" * 100, f"Location: {where}")
 
 
-def _html(one: Exchange) -> None:
-    one.answer("200 OK", HTML, "Content-Type: text/html")
+def _html(exchange: Exchange) -> None:
+    exchange.answer("200 OK", HTML, "Content-Type: text/html")
 
 
-def _garbage(one: Exchange) -> None:
-    one.answer("200 OK", one.chosen.choice(GARBAGE), "Content-Type: application/json")
+def _garbage(exchange: Exchange) -> None:
+    exchange.answer("200 OK", exchange.chosen.choice(GARBAGE), "Content-Type: application/json")
 
 
-def _refusal(one: Exchange) -> None:
-    status = one.chosen.choice(
+def _refusal(exchange: Exchange) -> None:
+    status = exchange.chosen.choice(
         ["400", "401", "403", "404", "408", "413", "429", "500", "502", "503", "504", "599", "700"]
     )
-    body = one.chosen.choice([HTML, b"", b"x" * one.large])
-    one.answer(f"{status} No", body, "Content-Type: text/html", "Retry-After: 1")
+    body = exchange.chosen.choice([HTML, b"", b"x" * exchange.large])
+    exchange.answer(f"{status} No", body, "Content-Type: text/html", "Retry-After: 1")
 
 
-def _unauthorised(one: Exchange) -> None:
+def _unauthorised(exchange: Exchange) -> None:
     body = json.dumps({"error": "Sorry, you are not authorized to access this resource"}).encode()
-    one.answer("401 Unauthorized", body, "Content-Type: application/json")
+    exchange.answer("401 Unauthorized", body, "Content-Type: application/json")
 
 
-def _header_bomb(one: Exchange) -> None:
-    one.send(b"HTTP/1.1 200 OK\r\n")
-    if one.chosen.random() < 0.5:
-        one.send(b"X: " + b"x" * 300_000 + b"\r\n\r\n")
+def _header_bomb(exchange: Exchange) -> None:
+    exchange.send(b"HTTP/1.1 200 OK\r\n")
+    if exchange.chosen.random() < 0.5:
+        exchange.send(b"X: " + b"x" * 300_000 + b"\r\n\r\n")
     else:
-        one.send(b"".join(b"X-%d: y\r\n" % number for number in range(5000)) + b"\r\n")
+        exchange.send(b"".join(b"X-%d: y\r\n" % number for number in range(5000)) + b"\r\n")
 
 
-def _not_http(one: Exchange) -> None:
-    one.send(
-        one.chosen.choice([b"SSH-2.0-x\r\n", b"\0" * 1000, b"HTTP/1.1\r\n\r\n", b"HTTP/9.9 abc def\r\n\r\n", b"\n"])
+def _not_http(exchange: Exchange) -> None:
+    exchange.send(
+        exchange.chosen.choice(
+            [b"SSH-2.0-x\r\n", b"\0" * 1000, b"HTTP/1.1\r\n\r\n", b"HTTP/9.9 abc def\r\n\r\n", b"\n"]
+        )
     )
 
 
-def _mutated(one: Exchange) -> None:
+def _mutated(exchange: Exchange) -> None:
     """The true answer with one value that is missing or of another kind."""
-    head, body = split(one.forward())
+    head, body = split(exchange.forward())
     kept = without_length(head)
     try:
         answer = json.loads(body)
     except ValueError:
         answer = None
     rows = answer if isinstance(answer, list) else [answer]
-    for row in one.chosen.sample(rows, min(2, len(rows))):
+    for row in exchange.chosen.sample(rows, min(2, len(rows))):
         if isinstance(row, dict) and row:
-            key = one.chosen.choice(sorted(row))
-            value = one.chosen.choice((*WEIRD, KeyError))
+            key = exchange.chosen.choice(sorted(row))
+            value = exchange.chosen.choice((*WEIRD, KeyError))
             if value is KeyError:
                 del row[key]
             else:
                 row[key] = value
     body = body if answer is None else json.dumps(answer).encode()
-    one.send(b"\r\n".join([*kept, b"Content-Length: %d" % len(body), b"", b""]) + body)
+    exchange.send(b"\r\n".join([*kept, b"Content-Length: %d" % len(body), b"", b""]) + body)
 
 
-def _empty(one: Exchange) -> None:
+def _empty(exchange: Exchange) -> None:
     """Nothing, and well formed."""
-    one.forward()
-    one.answer("200 OK", b"", "Content-Type: application/zip")
+    exchange.forward()
+    exchange.answer("200 OK", b"", "Content-Type: application/zip")
 
 
-def _whole_half(one: Exchange) -> None:
+def _whole_half(exchange: Exchange) -> None:
     """A beginning that is said to be all."""
-    _, body = split(one.forward())
-    one.answer("200 OK", body[: len(body) // 2], "Content-Type: application/json")
+    _, body = split(exchange.forward())
+    exchange.answer("200 OK", body[: len(body) // 2], "Content-Type: application/json")
 
 
-def _headless(one: Exchange) -> None:
+def _headless(exchange: Exchange) -> None:
     """The end comes before the head has ended."""
-    head, _ = split(one.forward())
-    one.send(head.split(b"\r\n")[0] + b"\r\n")
+    head, _ = split(exchange.forward())
+    exchange.send(head.split(b"\r\n")[0] + b"\r\n")
 
 
-def _flipped(one: Exchange) -> None:
+def _flipped(exchange: Exchange) -> None:
     """As many bytes, one of them another."""
-    head, body = split(one.forward())
-    place = one.chosen.randrange(len(body)) if body else 0
-    one.send(
+    head, body = split(exchange.forward())
+    place = exchange.chosen.randrange(len(body)) if body else 0
+    exchange.send(
         head + b"\r\n\r\n" + body[:place] + bytes(255 - byte for byte in body[place : place + 1]) + body[place + 1 :]
     )
 
 
-def _replayed(one: Exchange) -> None:
+def _replayed(exchange: Exchange) -> None:
     """What was answered once, of another submission or another moment; the server hears nothing."""
-    one.send(one.chosen.choice(one.past) if one.past else one.forward())
+    exchange.send(exchange.chosen.choice(exchange.past) if exchange.past else exchange.forward())
 
 
-def _answered_and_not_done(one: Exchange) -> None:
+def _answered_and_not_done(exchange: Exchange) -> None:
     """A report or a delete that is answered and not carried out."""
-    if one.request.startswith(b"GET"):
-        one.send(one.forward())
+    if exchange.request.startswith(b"GET"):
+        exchange.send(exchange.forward())
     else:
-        one.answer("200 OK", b'{"success": "Submission result has been successfully updated"}')
+        exchange.answer("200 OK", b'{"success": "Submission result has been successfully updated"}')
 
 
-def _done_twice(one: Exchange) -> None:
-    one.forward()
-    one.send(one.again())
+def _done_twice(exchange: Exchange) -> None:
+    exchange.forward()
+    exchange.send(exchange.again())
 
 
-def _late(one: Exchange) -> None:
+def _late(exchange: Exchange) -> None:
     """The true answer, later than anybody expects it."""
-    answer = one.forward()
-    one.over.wait(one.patience)
-    one.send(answer)
+    answer = exchange.forward()
+    exchange.over.wait(exchange.patience)
+    exchange.send(answer)
 
 
-def _throttled(one: Exchange) -> None:
+def _throttled(exchange: Exchange) -> None:
     """As EvalAI's limit of requests, with a wait that is none."""
-    wait = one.chosen.choice(["0", "-1", "1e9", "1", "soon", "9" * 400, "Sun, 06 Nov 1994 08:49:37 GMT"])
+    wait = exchange.chosen.choice(["0", "-1", "1e9", "1", "soon", "9" * 400, "Sun, 06 Nov 1994 08:49:37 GMT"])
     body = b'{"detail": "Request was throttled. Expected available in 12 seconds."}'
-    one.answer("429 Too Many Requests", body, "Content-Type: application/json", f"Retry-After: {wait}")
+    exchange.answer("429 Too Many Requests", body, "Content-Type: application/json", f"Retry-After: {wait}")
 
 
-def _no_content(one: Exchange) -> None:
-    one.forward()
-    one.send(one.chosen.choice([b"HTTP/1.1 204 No Content\r\n\r\n", b"HTTP/1.1 304 Not Modified\r\n\r\n"]))
+def _no_content(exchange: Exchange) -> None:
+    exchange.forward()
+    exchange.send(exchange.chosen.choice([b"HTTP/1.1 204 No Content\r\n\r\n", b"HTTP/1.1 304 Not Modified\r\n\r\n"]))
 
 
-def _switched(one: Exchange) -> None:
+def _switched(exchange: Exchange) -> None:
     """Another protocol, which nobody asked for."""
-    one.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n" + b"\0" * 64)
+    exchange.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n" + b"\0" * 64)
 
 
-def _two_lengths(one: Exchange) -> None:
+def _two_lengths(exchange: Exchange) -> None:
     """Two lengths that contradict each other, or one beside chunks."""
-    head, body = split(one.forward())
-    other = one.chosen.choice([b"Content-Length: %d" % (len(body) // 2), b"Transfer-Encoding: chunked"])
-    one.send(head + b"\r\n" + other + b"\r\n\r\n" + body)
+    head, body = split(exchange.forward())
+    second = exchange.chosen.choice([b"Content-Length: %d" % (len(body) // 2), b"Transfer-Encoding: chunked"])
+    exchange.send(head + b"\r\n" + second + b"\r\n\r\n" + body)
 
 
-def _more_than_all(one: Exchange) -> None:
+def _more_than_all(exchange: Exchange) -> None:
     """Another answer behind the true one."""
-    one.send(one.forward() + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+    exchange.send(exchange.forward() + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 
 
-def _unasked_range(one: Exchange) -> None:
+def _unasked_range(exchange: Exchange) -> None:
     """A part that nobody asked for, or of another file."""
-    _, body = split(one.forward())
-    start = one.chosen.choice([0, 1, len(body) // 2, 10**15])
-    size = one.chosen.choice([f"{len(body)}", f"{len(body) + 5}", "*", "x"])
+    _, body = split(exchange.forward())
+    start = exchange.chosen.choice([0, 1, len(body) // 2, 10**15])
+    size = exchange.chosen.choice([f"{len(body)}", f"{len(body) + 5}", "*", "x"])
     last = start + max(len(body) - 1, 0)
-    one.answer("206 Partial Content", body[start % (len(body) + 1) :], f"Content-Range: bytes {start}-{last}/{size}")
+    exchange.answer(
+        "206 Partial Content", body[start % (len(body) + 1) :], f"Content-Range: bytes {start}-{last}/{size}"
+    )
 
 
-def _other_clock(one: Exchange) -> None:
+def _other_clock(exchange: Exchange) -> None:
     """A date of another century, or none."""
-    head, body = split(one.forward())
+    head, body = split(exchange.forward())
     lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"date:")]
-    date = one.chosen.choice([b"Thu, 01 Jan 1970 00:00:00 GMT", b"Fri, 31 Dec 9999 23:59:59 -2359", b"now", b""])
-    one.send(b"\r\n".join([*lines, b"Date: " + date, b"", b""]) + body)
+    date = exchange.chosen.choice([b"Thu, 01 Jan 1970 00:00:00 GMT", b"Fri, 31 Dec 9999 23:59:59 -2359", b"now", b""])
+    exchange.send(b"\r\n".join([*lines, b"Date: " + date, b"", b""]) + body)
 
 
-def _other_encoding(one: Exchange) -> None:
+def _other_encoding(exchange: Exchange) -> None:
     """Bytes that are not what their head says: a mark of order, another alphabet, a compression that does not exist."""
-    head, body = split(one.forward())
+    head, body = split(exchange.forward())
     kept = without_length(head)
-    if one.chosen.random() < 0.5:
+    if exchange.chosen.random() < 0.5:
         body = b"\xef\xbb\xbf" + body
-    encoding = one.chosen.choice([b"Content-Encoding: br", b"Content-Encoding: gzip", b"Content-Type: x; charset=\xff"])
-    one.send(b"\r\n".join([*kept, encoding, b"Content-Length: %d" % len(body), b"", b""]) + body)
+    encoding = exchange.chosen.choice(
+        [b"Content-Encoding: br", b"Content-Encoding: gzip", b"Content-Type: x; charset=\xff"]
+    )
+    exchange.send(b"\r\n".join([*kept, encoding, b"Content-Length: %d" % len(body), b"", b""]) + body)
 
 
 FAULTS: dict[str, Callable[[Exchange], None]] = {
     name.strip("_"): fault
     for name, fault in list(globals().items())
-    if name.startswith("_") and callable(fault) and getattr(fault, "__annotations__", {}).get("one") == "Exchange"
+    if name.startswith("_") and callable(fault) and "Exchange" in getattr(fault, "__annotations__", {}).values()
 }
 
 

@@ -26,17 +26,17 @@ def hostile(rows: Dict[str, Tuple[Make, str]]) -> Callable[[Any], Any]:
 
 def sentence_of(data: bytes, folder: Path, score: Callable[[Path], Any]) -> str:
     """`scored`, or what the participant reads, within the time and memory that a submission may take."""
-    path, said = folder / "upload", folder / "said"
+    path, output = folder / "upload", folder / "said"
     path.write_bytes(data)
 
     def work() -> None:
         try:
             score(path)
-            said.write_text("scored", encoding="utf-8")
+            output.write_text("scored", encoding="utf-8")
         except SubmissionError as error:
-            said.write_text(str(error), encoding="utf-8")
+            output.write_text(str(error), encoding="utf-8")
 
-    seconds, held = in_child(work)
+    seconds, memory = in_child(work)
     assert seconds < SECONDS
-    assert held < MEMORY
-    return said.read_text(encoding="utf-8")
+    assert memory < MEMORY
+    return output.read_text(encoding="utf-8")

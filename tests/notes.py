@@ -1,33 +1,80 @@
 """Every text that tests compare with what is shown, printed, answered and written now.
 
     python -m tests.notes [WORD…]
+    python -m tests.notes --count
 
-writes anew those whose modules' names hold a word, or all of them: for changes that are meant to be seen; `git diff` shows
-what moved.
+writes anew those whose modules' names or, in `tests/families/`, paths hold a word, or all of them: for changes that are meant
+to be seen; `git diff` shows what moved. `--count` lists the lines of the texts and of their writers.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+#: How a module writes its text, or one for each family.
+WRITES = re.compile(r"FILE\.write_text\(|golden_path\(folder, FILE\)|^ +write_answers\(", re.MULTILINE)
+#: So many lines the noted texts and their writers may have together. Whoever makes them fewer lowers it.
+CEILING = 36_725
+#: Names of files with lines of texts, and of those that are not noted but written by hand.
+_TEXTS, _BY_HAND = ("*.txt", "pages.json"), ("*requirements.txt", "*-pinned.txt")
 
 
 def list_writers() -> list[str]:
     """Return the modules of tests that write such a text when they are run."""
     files = [path for path in sorted((ROOT / "tests").rglob("*.py")) if path != Path(__file__)]
-    paths = [path.relative_to(ROOT).with_suffix("") for path in files if "FILE.write_text(" in path.read_text("utf-8")]
+    paths = [path.relative_to(ROOT).with_suffix("") for path in files if WRITES.search(path.read_text("utf-8"))]
     return [".".join(path.parts).removesuffix(".__main__") for path in paths]
 
 
-def main(words: list[str]) -> int:
-    writers = [name for name in list_writers() if not words or any(word in name for word in words)]
+def list_case_texts() -> list[str]:
+    """Return the texts of families that are their own scripts."""
+    return [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests/families").glob("*/golden/*.txt"))]
+
+
+def count_lines() -> dict[str, int]:
+    """Return the lines of each noted text and of each of their writers, by path."""
+    tests = ROOT / "tests"
+    by_hand = {path for name in _BY_HAND for path in tests.rglob(name)}
+    paths = {path for name in _TEXTS for path in tests.rglob(name)} - by_hand
+    for name in list_writers():
+        path = ROOT.joinpath(*name.split("."))
+        paths |= {*path.glob("*.py")} if path.is_dir() else {path.with_suffix(".py")}
+    return {str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines()) for path in sorted(paths)}
+
+
+def show_count() -> str:
+    """Return the counted lines as a table, the longest files first."""
+    lines = sorted(count_lines().items(), key=lambda item: -item[1])
+    return "\n".join(
+        f"{count:6} {name}"
+        for name, count in [*lines, (f"together, of at most {CEILING}", sum(count_lines().values()))]
+    )
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--count"]:
+        print(show_count())
+        return 0
+
+    def choose(names: list[str]) -> list[str]:
+        return [name for name in names if not arguments or any(word in name for word in arguments)]
+
+    writers, texts = choose(list_writers()), choose(list_case_texts())
     for name in writers:
         print(name, flush=True)
-        subprocess.run([sys.executable, "-m", name], cwd=ROOT, check=True, stdin=subprocess.DEVNULL)
-    return 0 if writers else 2
+        _run(name)
+    if texts:
+        print(*texts, sep="\n", flush=True)
+        _run("tests.families.cases", *texts)
+    return 0 if writers or texts else 2
+
+
+def _run(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT, check=True, stdin=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

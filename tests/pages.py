@@ -1,8 +1,8 @@
 """What pages and terminals show of results with many mistakes, and new challenges hold, in every form that families have.
 
-    python -m tests.pages
+    python -m tests.pages [FAMILY…]
 
-notes what is shown now, as a digest of each part: for changes that are meant to be seen.
+notes what is shown now, as a digest of each part, of all families or of some: for changes that are meant to be seen.
 
     python -m tests.pages FOLDER
 
@@ -28,7 +28,7 @@ from pathlib import Path
 from PIL import Image
 
 import segjudge
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS, folder_of
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource
 from segjudge.report.page import PageOptions, make_page_options, render_page
@@ -38,19 +38,14 @@ from segjudge.starting.new_challenge import NewChallenge, create, write_demo_tru
 from segjudge.system.errors import UsageError
 
 from .builders import zipped
+from .families.contract import examples, examples_of, golden_path, value_of
+from .golden.rows import read_rows, write_rows
 from .scoring.mistakes import write_mistakes
 
-#: Protocol → show → part → digest of its text.
-FILE = Path(__file__).parent / "golden/pages.json"
+#: In the golden folder of each family's tests: protocol → show → part → digest of its text.
+FILE = "pages.json"
 #: A protocol of each form of report.
-FORMS = (
-    "davis2017", "davis2017-unsupervised", "mosev2", "youtube-vos", "long-rvos", "coco", "lvis", "ovis", "coco-keypoints",
-    "cityscapes-instance", "places2017", "coco-panoptic", "vipseg", "kitti-step", "vspw", "cityscapes", "coco-stuff",
-    "mots", "burst", "sa-co-gold", "sa-co-veval", "refcoco", "grefcoco", "reasonseg", "semantic-kitti",
-    "semantic-kitti-panoptic", "ctc", "cellpose-ap", "sod",
-)  # fmt: skip
-
-
+FORMS = examples("pages")
 SHOWS = ("challenge", "report", "truth", "compare", "rank", "text")
 
 
@@ -59,6 +54,7 @@ def show(protocol: str, folder: Path, shows: Collection[str] = SHOWS) -> dict[st
     made = {"challenge": _write_challenge(protocol, folder)} if "challenge" in shows else {}
     if set(shows) - {"challenge"}:
         files, options = write_mistakes(protocol, folder), make_page_options("", 6)
+        value_of(protocol, "spoil_pages", Path)(files.results)
         scores = segjudge.score(files.results, files.truth, protocol)
         made["report"] = _read(render_page(make_report(scores, "mistakes", options)))
     if set(shows) - {"challenge", "report"}:
@@ -172,17 +168,35 @@ def run(protocol: str, shows: Collection[str] = SHOWS) -> dict[str, dict[str, st
         return show(protocol, Path(folder), shows)
 
 
-def main(words: list[str]) -> None:
-    shows = {protocol: run(protocol) for protocol in FORMS}
-    if not words:
-        FILE.write_text(json.dumps({name: digest_all(parts) for name, parts in shows.items()}, indent=1) + "\n")
-        return
-    for protocol, parts in shows.items():
-        for name, texts in parts.items():
+def read_digests(protocol: str) -> dict[str, dict[str, str]]:
+    """Return what was noted of a protocol: show → part → digest."""
+    path = golden_path(folder_of(PROTOCOLS[protocol].family), FILE)
+    digests: dict[str, dict[str, str]] = read_rows(path).get(protocol, {})
+    return digests
+
+
+def note_digests(folder: str) -> None:
+    """Note what is shown of a family's examples."""
+    protocols = examples_of(folder, "pages")
+    write_rows(golden_path(folder, FILE), {protocol: digest_all(run(protocol)) for protocol in protocols}, depth=2)
+
+
+def write_texts(out: Path) -> None:
+    for protocol in FORMS:
+        for name, texts in run(protocol).items():
             for part, text in texts.items():
-                path = Path(words[0], protocol, name, f"{part}.txt")
+                path = Path(out, protocol, name, f"{part}.txt")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
+
+
+def main(arguments: list[str]) -> None:
+    families = [word for word in arguments if word in FOLDERS]
+    if arguments and not families:
+        write_texts(Path(arguments[0]))
+    else:
+        for folder in families or FOLDERS:
+            note_digests(folder)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 import shutil
 import subprocess
@@ -21,14 +20,13 @@ USER = "postgres"
 
 def binaries() -> str:
     """The folder of `initdb` and `pg_ctl`; without it the test is skipped, but in CI it fails."""
-    folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-    found = shutil.which("pg_ctl")
-    if found or folders:
-        return os.path.dirname(found) if found else folders[-1]
-    words = "PostgreSQL is not installed, so nothing is known of the rehearsal on it: apt-get install postgresql"
+    control = shutil.which("pg_ctl")
+    if control:
+        return os.path.dirname(control)
+    text = "POSTGRESQL ABSENT: install it, and put its folder of pg_ctl, such as /usr/lib/postgresql/15/bin, into PATH"
     if os.environ.get("CI") == "true":
-        pytest.fail(words)
-    pytest.skip(words)
+        pytest.fail(text)
+    pytest.skip(text)
 
 
 def _as_user(folder: str) -> dict[str, Any]:
@@ -41,8 +39,8 @@ def _start(folder: str, connections: int = 200) -> None:
     options = (
         f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -c max_connections={connections}"
     )
-    words = [f"{binaries()}/pg_ctl", "-D", f"{folder}/data", "-l", f"{folder}/log", "-o", options, "-w", "start"]
-    subprocess.run(words, check=True, **_as_user(folder))
+    arguments = [f"{binaries()}/pg_ctl", "-D", f"{folder}/data", "-l", f"{folder}/log", "-o", options, "-w", "start"]
+    subprocess.run(arguments, check=True, **_as_user(folder))
 
 
 def _stop(folder: str, mode: str) -> None:
@@ -59,8 +57,8 @@ def running(connections: int = 200) -> Iterator[str]:
     if os.geteuid() == 0:
         shutil.chown(folder, USER, USER)
     try:
-        words = [f"{tools}/initdb", "-D", f"{folder}/data", "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C"]
-        subprocess.run([*words, "--no-sync"], check=True, **_as_user(folder))
+        arguments = [f"{tools}/initdb", "-D", f"{folder}/data", "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C"]
+        subprocess.run([*arguments, "--no-sync"], check=True, **_as_user(folder))
         _start(folder, connections)
         try:
             yield f"postgresql://{USER}@/?host={folder}"

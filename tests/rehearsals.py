@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import io
 import os
 import random
 import re
@@ -21,15 +23,19 @@ import requests
 import yaml
 
 from segjudge.platforms.evalai.bundle.build import build
+from segjudge.server.services import Services
 from segjudge.server.store import Store
 
 from . import postgres
-from .builders import ROOT
+from .builders import ROOT, zipped
 
 FINAL = ("finished", "failed", "cancelled")
 
+#: The servers that nobody has stopped yet.
+running: set[Rehearsal] = set()
 
-@dataclass
+
+@dataclass(eq=False)
 class Rehearsal:
     """A running server and who can log in."""
 
@@ -44,11 +50,14 @@ class Rehearsal:
     #: As a terminal starts it: Ctrl-C reaches everything in its process group.
     grouped: bool = False
     environment: dict[str, str] = field(default_factory=dict)
+    #: SEED:RATE of the faults that calls of the API and the queue meet; "" for none.
+    faults: str = ""
     #: PostgreSQL's URL; without one SQLite is embedded, unless these tests are run on PostgreSQL.
     database: str = ""
 
     def start(self, *more: str) -> Rehearsal:
-        command = [sys.executable, "-m", "segjudge", "rehearse", "--port", "0", "--data", str(self.data)]
+        program = ["tests.faulty_rehearsal", self.faults] if self.faults else ["segjudge"]
+        command = [sys.executable, "-m", *program, "rehearse", "--port", "0", "--data", str(self.data)]
         self.log = open(self.data.parent / f"{self.data.name}.log", "ab")  # noqa: SIM115 - closed by stop()
         if self.bundle is not None or self.root != ROOT:
             command.append(str(self.bundle or self.root))
@@ -67,17 +76,18 @@ class Rehearsal:
             env=environment,
             start_new_session=self.grouped,
         )
+        running.add(self)
         lines = []
         for line in self.process.stdout:
             lines.append(line)
             if "The rehearsal runs at" in line:
                 break
         self.said = "".join(lines)
-        found = re.search(r"runs at (http://\S+)", self.said)
-        if not found:
+        match = re.search(r"runs at (http://\S+)", self.said)
+        if not match:
             self.stop()
             raise AssertionError(self.said + self.errors())
-        self.address = found.group(1)
+        self.address = match.group(1)
         for name, password, team, token in re.findall(
             r"^  (\w+) +password (\S+)  team [^(]+\((\d+)\)  token (\S+)$", self.said, re.MULTILINE
         ):
@@ -85,11 +95,17 @@ class Rehearsal:
         return self
 
     def stop(self, number: int = signal.SIGTERM) -> None:
+        self.end(number)
+        if "services" in vars(self):
+            vars(self).pop("services").store.close()
+        assert "SAWarning" not in self.errors(), "a query joins what does not belong together"
+
+    def end(self, number: int) -> None:
         self.process.send_signal(number)
         self.process.wait(120)
+        running.discard(self)
         self.process.stdout.close()
         self.log.close()
-        assert "SAWarning" not in self.errors(), "a query joins what does not belong together"
 
     def __enter__(self) -> Self:
         return self
@@ -97,6 +113,11 @@ class Rehearsal:
     def __exit__(self, *_: object) -> None:
         self.stop()
         assert "Traceback" not in self.errors()
+
+    @functools.cached_property
+    def services(self) -> Services:
+        """What the server does, done beside it until it stops."""
+        return Services(str(self.data))
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
@@ -141,8 +162,8 @@ class Rehearsal:
 
     def settled(self, number: int, who: str = "host", seconds: float = 60) -> dict[str, Any]:
         def final() -> Any:
-            found = self.get(f"/api/jobs/submission/{number}", who).json()
-            return found if found["status"] in FINAL else None
+            results = self.get(f"/api/jobs/submission/{number}", who).json()
+            return results if results["status"] in FINAL else None
 
         return waited(final, seconds)
 
@@ -185,16 +206,18 @@ def waited(look: Callable[[], Any], seconds: float = 30) -> Any:
     """What a look finds, as soon as it finds anything; a machine that is busy gets four times as long."""
     until = time.monotonic() + 4 * seconds
     while time.monotonic() < until:
-        found = look()
-        if found:
-            return found
+        results = look()
+        if results:
+            return results
         time.sleep(0.05)
     raise AssertionError("waited in vain")
 
 
 def leave_photographs_out(config: Any) -> None:
     """Leave the demo's small phases, with ids from 1."""
-    config["challenge_phases"] = [one for one in config["challenge_phases"] if not one["codename"].startswith("photo-")]
+    config["challenge_phases"] = [
+        item for item in config["challenge_phases"] if not item["codename"].startswith("photo-")
+    ]
     ids = {phase["id"]: number for number, phase in enumerate(config["challenge_phases"], 1)}
     rows = [row for row in config["challenge_phase_splits"] if row["challenge_phase_id"] in ids]
     config["challenge_phase_splits"] = rows
@@ -225,6 +248,21 @@ def bundle_with(
         for name, data in content.items():
             files.writestr(name, data)
     return path
+
+
+def edit_phases(bundle: Path, *changes: tuple[str, str]) -> None:
+    """Replace texts in the `phases.py` of a built bundle, each of which is there."""
+    with zipfile.ZipFile(bundle) as files:
+        content = {name: files.read(name) for name in files.namelist()}
+    with zipfile.ZipFile(io.BytesIO(content["evaluation_script.zip"])) as files:
+        script = {name: files.read(name) for name in files.namelist()}
+    text = script["phases.py"].decode()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    script["phases.py"] = text.encode()
+    content["evaluation_script.zip"] = zipped(script)
+    bundle.write_bytes(zipped(content))
 
 
 #: Runs what a submission says, and tells what came of it: the worst script that a host could push.

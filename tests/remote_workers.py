@@ -8,11 +8,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from segjudge.server.models import StoredMessage
-from segjudge.server.services import Services
 
 from .builders import ROOT
 from .journeys.fleet import remote_bundle
@@ -72,23 +72,23 @@ class Operator:
         )
 
     def jobs(self) -> list[dict[str, Any]]:
-        with sqlite3.connect(self.folder / "machine/journal.sqlite3") as db:
+        with closing(sqlite3.connect(self.folder / "machine/journal.sqlite3")) as db, db:
             db.row_factory = sqlite3.Row
             return [dict(row) for row in db.execute("SELECT * FROM jobs ORDER BY submission")]
 
     def worker_number(self, key: str) -> float:
-        with sqlite3.connect(self.folder / "machine/journal.sqlite3") as db:
+        with closing(sqlite3.connect(self.folder / "machine/journal.sqlite3")) as db, db:
             row = db.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
         return float(row[0]) if row else 0.0
 
     def journal(self, sql: str, *values: Any) -> None:
-        with sqlite3.connect(self.folder / "machine/journal.sqlite3") as db:
+        with closing(sqlite3.connect(self.folder / "machine/journal.sqlite3")) as db, db:
             db.execute(sql, values)
 
 
 def operator_of(server: Rehearsal, folder: Path) -> Operator:
     """An operator whose queue is empty."""
-    Services(str(server.data)).store.remove(StoredMessage)
+    server.services.store.remove(StoredMessage)
     return Operator(server, folder)
 
 
@@ -100,7 +100,7 @@ def submitted(server: Rehearsal, file: Any = STRONG, **data: Any) -> int:
     return int(server.submit("aurora", file, **data).json()["id"])
 
 
-def lines_until(process: subprocess.Popen[str], words: str, seconds: float = 60) -> list[str]:
+def lines_until(process: subprocess.Popen[str], message: str, seconds: float = 60) -> list[str]:
     """The lines of a worker until one of them has these words; one that says nothing is ended."""
     lines: list[str] = []
     assert process.stderr is not None
@@ -109,7 +109,7 @@ def lines_until(process: subprocess.Popen[str], words: str, seconds: float = 60)
     try:
         for line in process.stderr:
             lines.append(line)
-            if words in line:
+            if message in line:
                 return lines
     finally:
         patience.cancel()

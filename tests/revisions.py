@@ -9,7 +9,6 @@ adds what protocols give that are new or have a new revision; what stands there 
 
 from __future__ import annotations
 
-import json
 import tempfile
 import zipfile
 from hashlib import sha256
@@ -18,16 +17,19 @@ from typing import Any
 
 import segjudge
 from segjudge.cli import main
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS, folder_of
 from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.scoring.parts import rules_as_json
 
-FOLDER = Path(__file__).parent / "golden"
-#: Truths and samples by what they hold, and the numbers: protocol → revision → rules, files, and metrics of each sample.
-FILES, NUMBERS = FOLDER / "revisions.zip", FOLDER / "revisions.json"
+from .families.contract import golden_path
+from .golden.rows import read_rows, write_rows
+
+#: In the golden folder of each family's tests: truths and samples by what they hold, and the numbers: protocol →
+#: revision → rules, truth, and files and metrics of each sample.
+FILES, NUMBERS = "revisions.zip", "revisions.json"
 SAMPLES = ("good", "poor")
-#: The numbers of results with many mistakes, whose files are written anew each time: protocol → revision → metrics.
-MISTAKES = FOLDER / "mistakes.json"
+#: The sample whose files are written anew each time.
+MISTAKES = "mistakes"
 
 
 def rules(protocol: FamilyProtocol) -> dict[str, Any]:
@@ -35,12 +37,24 @@ def rules(protocol: FamilyProtocol) -> dict[str, Any]:
     return {name: value for name, value in rules_as_json(protocol).items() if name not in ("name", "about", "metrics")}
 
 
-def known() -> dict[str, dict[str, Any]]:
-    return json.loads(NUMBERS.read_text()) if NUMBERS.exists() else {}
+def known(protocol: FamilyProtocol) -> dict[str, Any]:
+    """Return what a protocol gives at its revision, or nothing."""
+    rows = read_rows(golden_path(folder_of(protocol.family), NUMBERS))
+    entry: dict[str, Any] = rows.get(protocol.name, {}).get(str(protocol.revision), {})
+    return entry
 
 
-def known_mistakes() -> dict[str, dict[str, Any]]:
-    return json.loads(MISTAKES.read_text()) if MISTAKES.exists() else {}
+def read_all() -> dict[str, dict[str, Any]]:
+    """Return what every protocol gives, by revision."""
+    return {name: rows for folder in FOLDERS for name, rows in read_rows(golden_path(folder, NUMBERS)).items()}
+
+
+def extract(folder: Path) -> Path:
+    """Write the truths and samples of all families into a folder."""
+    for family in FOLDERS:
+        with zipfile.ZipFile(golden_path(family, FILES)) as archive:
+            archive.extractall(folder)
+    return folder
 
 
 def values_of_mistakes(protocol: str, folder: Path) -> dict[str, float | None]:
@@ -51,43 +65,43 @@ def values_of_mistakes(protocol: str, folder: Path) -> dict[str, float | None]:
 
 
 def values(protocol: str, truth: Path, sample: Path) -> dict[str, float | None]:
-    (found,) = segjudge.score(sample, truth, protocol).metrics.values()
-    return found
+    (metric,) = segjudge.score(sample, truth, protocol).metrics.values()
+    return metric
 
 
 def add() -> None:
+    for folder in FOLDERS:
+        path = golden_path(folder, NUMBERS)
+        numbers = read_rows(path)
+        path.parent.mkdir(exist_ok=True)
+        with zipfile.ZipFile(golden_path(folder, FILES), "a") as archive:
+            for name, protocol in PROTOCOLS.items():
+                if folder_of(protocol.family) == folder and not known(protocol):
+                    numbers.setdefault(name, {})[str(protocol.revision)] = _note(protocol, archive)
+        write_rows(path, numbers)
+
+
+def _note(protocol: FamilyProtocol, archive: zipfile.ZipFile) -> dict[str, Any]:
+    """Score what a new challenge holds; add its files to an archive, and return what a revision's row has."""
     from .published import published
 
-    numbers = known()
-    with zipfile.ZipFile(FILES, "a") as archive, tempfile.TemporaryDirectory() as folder:
-        for name, protocol in PROTOCOLS.items():
-            if str(protocol.revision) in numbers.setdefault(name, {}):
-                continue
-            challenge = Path(folder) / name / "challenge"
-            challenge.parent.mkdir()
-            truth = published(name, challenge.parent)
-            assert main(["host", name, "--truth", str(truth), "--out", str(challenge)]) == 0
-            entry: dict[str, Any] = {"rules": rules(protocol), "truth": "", "samples": {}}
-            for path in (
-                challenge / "annotations/val.zip",
-                *(challenge / f"examples/val/{one}.zip" for one in SAMPLES),
-            ):
-                member = f"{sha256(path.read_bytes()).hexdigest()[:16]}.zip"
-                if member not in archive.namelist():
-                    archive.writestr(zipfile.ZipInfo(member), path.read_bytes())
-                if path.stem in SAMPLES:
-                    found = values(name, challenge / "annotations/val.zip", path)
-                    entry["samples"][path.stem] = {"file": member, "values": found}
-                else:
-                    entry["truth"] = member
-            numbers[name][str(protocol.revision)] = entry
-    NUMBERS.write_text(json.dumps(numbers, indent=1, sort_keys=True) + "\n")
-    mistakes = known_mistakes()
-    for name, protocol in PROTOCOLS.items():
-        if str(protocol.revision) not in mistakes.setdefault(name, {}):
-            with tempfile.TemporaryDirectory() as folder:
-                mistakes[name][str(protocol.revision)] = values_of_mistakes(name, Path(folder))
-    MISTAKES.write_text(json.dumps(mistakes, indent=1, sort_keys=True) + "\n")
+    entry: dict[str, Any] = {"rules": rules(protocol), "truth": "", "samples": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        challenge = Path(folder) / "challenge"
+        truth = published(protocol.name, Path(folder))
+        assert main(["host", protocol.name, "--truth", str(truth), "--out", str(challenge)]) == 0
+        packed = challenge / "annotations/val.zip"
+        for path in (packed, *(challenge / f"examples/val/{name}.zip" for name in SAMPLES)):
+            member = f"{sha256(path.read_bytes()).hexdigest()[:16]}.zip"
+            if member not in archive.namelist():
+                archive.writestr(zipfile.ZipInfo(member), path.read_bytes())
+            if path == packed:
+                entry["truth"] = member
+            else:
+                entry["samples"][path.stem] = {"file": member, "values": values(protocol.name, packed, path)}
+    with tempfile.TemporaryDirectory() as folder:
+        entry["samples"][MISTAKES] = {"values": values_of_mistakes(protocol.name, Path(folder))}
+    return entry
 
 
 if __name__ == "__main__":

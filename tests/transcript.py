@@ -1,9 +1,9 @@
-"""What commands print and write on small results, as one text.
+"""What commands print and write on small results, case by case.
 
     python -m tests.transcript
 
-writes it to `tests/golden/transcript.txt`, for changes that are meant to be seen: look at the difference. With a path it
-writes it there.
+writes it to `tests/commands/results/`, a text for each command, for changes that are meant to be seen: look at the difference.
+With a folder it writes it there.
 """
 
 from __future__ import annotations
@@ -16,19 +16,24 @@ import shlex
 import sys
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 from segjudge.cli import main
 from segjudge.evaluation_script.scoring import VERSION
+from segjudge.system import bounds, sandbox
 
+from .answers import Book, join_json, write_answers
 from .pages import digest, round_numbers
 from .scoring.mistakes import write_mistakes
 
-FILE = Path(__file__).parent / "golden/transcript.txt"
+FOLDER = Path(__file__).parent / "commands/results"
 #: So many lines are kept of what a command prints and writes; of the others a digest.
 _LINES = 40
 #: Protocol → what its truth and results with mistakes are called.
 NAMES = {"davis2017": "davis", "coco": "coco", "vspw": "vspw", "burst": "burst", "places2017": "places"}
-#: What is typed, one after the other, in one folder.
+#: The program that a command finds while it runs, if any; what a real one lacks differs between machines.
+_SANDBOXES = {"there is no sandbox": None, "there is a sandbox that lacks nothing": "bwrap"}
+#: What is typed, one after the other, in one folder; a line that begins with a colon says what the machine has.
 COMMANDS = """
 score davis-results.zip --truth davis-truth.zip --protocol davis2017
 score davis-results.zip --truth davis-truth.zip --protocol davis2017 --sequences a,c --json - --quiet
@@ -60,6 +65,9 @@ rank davis.json small.json --metric F-Mean --method rank-then-mean
 rank davis.json sixteen.json
 score coco-results.json --truth coco-truth.json --protocol coco --csv coco-tables --json coco.json
 score coco-results.json --truth coco-truth.json --protocol coco --cap image --id-zero-quirk on
+score coco-results.json nothing.json --truth coco-truth.json --protocol coco
+score davis-results.zip vspw-results.zip coco-truth.json small.zip --truth davis-truth.zip --protocol davis2017 --all-metrics
+score davis-results.zip small.zip --truth davis-truth.zip --protocol davis2017 --csv tables
 score places-results.json --truth places-truth.json --protocol places2017 --style official
 pack --layout coco --root coco-truth.json --out packed.zip
 score coco-results.json --truth packed.zip --protocol coco-box
@@ -74,7 +82,7 @@ score davis-results.zip --phase val
 score davis-results.zip --truth davis-truth.zip --protocol davis2017 --phase val
 score davis-results.zip --truth davis-truth.zip --protocol davis2017 --cap image
 score davis-results.zip --truth davis-truth.zip --protocol davis2017 --style official
-score davis-results.zip --truth davis-truth.zip --protocol davis2017 --annotations x.zip
+score davis-results.zip --truth davis-truth.zip --protocol davis2017 --annotations davis-truth.zip
 score davis-results.zip --truth davis-truth.zip --protocol davis2017 --part 1/2
 score davis-results.zip --truth davis-truth.zip --protocol davis2017 --part 1/2 --out x.part --save x.saved
 score davis-results.zip --truth davis-truth.zip --protocol davis2017 --scheduler tcp://x --part 1/2 --out x.part
@@ -98,7 +106,7 @@ pack --layout none --root davis-truth.zip --out none.zip
 pack --layout davis2017 --root davis-truth.zip --out none.zip
 pack --layout coco --root coco-truth.json --out packed.zip --split test --quiet
 convert places
-convert places lost.zip out
+convert places davis out
 compress lost.zip --out none.zip
 compress davis-results.zip --out davis-results.zip
 compress coco-truth.json --out none.zip
@@ -139,11 +147,15 @@ report davis-results.zip
 report davis-results.zip --truth davis-truth.zip
 report davis-results.zip --truth davis-truth.zip --protocol davis2017 --split none
 report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --budget 0
-report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --images lost
+report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --images coco-tables
 report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --title Mine
 report davis.saved --out page.html
 report davis.saved --protocol davis2017
+:there is no sandbox
 arena agent.py --seconds 0
+arena agent.py --env none
+arena --static
+:there is a sandbox that lacks nothing
 arena agent.py --env none
 arena --static
 interactive
@@ -152,18 +164,35 @@ interactive curve lost.csv
 """
 
 
-def write_transcript() -> str:
+def write_transcript() -> dict[str, str]:
     """Run the commands in a new folder; return all that they print and write."""
-    here = os.getcwd()
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder):
+    start_folder = os.getcwd()
+    with (
+        tempfile.TemporaryDirectory(prefix="segjudge-") as folder,
+        contextlib.chdir(folder),
+        contextlib.ExitStack() as stack,
+    ):
         for protocol, name in NAMES.items():
             (Path(folder) / name).mkdir()
             files = write_mistakes(protocol, Path(folder) / name)
             for path, kind in ((Path(files.results), "results"), (Path(files.truth), "truth")):
                 path.rename(f"{name}-{kind}{path.suffix}")  # a folder keeps none
-        lines = [line for line in COMMANDS.splitlines() if line]
-        texts = [(line, settle(run(line).replace(folder, "FOLDER").replace(here, "CHECKOUT"))) for line in lines]
-    return "".join(f"$ segjudge {line}\n{shorten(text)}\n" for line, text in texts)
+        book = Book()
+        for line in filter(None, COMMANDS.splitlines()):
+            if line.startswith(":"):
+                _place_sandbox(stack, _SANDBOXES[line[1:]])
+                book.happen(line[1:])
+            else:
+                text = settle(run(line).replace(folder, "FOLDER").replace(start_folder, "CHECKOUT"))
+                book.add(line.split()[0], f"segjudge {line}", shorten(join_json(text)))
+    return book.texts()
+
+
+def _place_sandbox(stack: contextlib.ExitStack, program: str | None) -> None:
+    """Have commands find this sandbox until the stack ends."""
+    sentences = bounds.missing_bounds(None) if program is None else []
+    stack.enter_context(patch.object(sandbox, "find_sandbox", lambda *, required=False: program))
+    stack.enter_context(patch.object(bounds, "missing_bounds", lambda _program: sentences))
 
 
 def run(line: str) -> str:
@@ -189,7 +218,9 @@ def shorten(text: str) -> str:
 
 def _list_files() -> dict[Path, tuple[int, int]]:
     return {
-        path: (path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(Path().rglob("*")) if path.is_file()
+        path: (path.stat().st_size, path.stat().st_mtime_ns)
+        for path in sorted(Path().rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
     }
 
 
@@ -211,7 +242,4 @@ def settle(text: str) -> str:
 if __name__ == "__main__":
     os.environ.pop("FORCE_COLOR", None)
     os.environ["COLUMNS"] = "100"  # as wide as the test's terminal
-    if sys.argv[1:]:
-        Path(sys.argv[1]).write_text(write_transcript())
-    else:
-        FILE.write_text(write_transcript())
+    write_answers(Path(sys.argv[1]).resolve() if sys.argv[1:] else FOLDER, write_transcript())

@@ -1,6 +1,6 @@
-# The environment as an image; build it from the root of the repository:
+# The environment as an image. Build it from the repository's root:
 #   docker build -f code_upload_challenge_evaluation/docker/environment.Dockerfile -t segjudge-environment .
-# The truth belongs into a folder `truth` below the root: a packed annotation file for each phase.
+# Put the packed annotation file of each phase into the folder `truth` in the root.
 FROM python:3.11.14-slim-bookworm
 
 RUN useradd --create-home --uid 10001 segjudge
@@ -18,6 +18,6 @@ COPY truth /truth
 USER segjudge
 WORKDIR /tmp
 EXPOSE 8085
-# Time-outs, more options and other environments: docs/code-upload.md.
+# docs/code-upload.md describes time limits, more options and other environments.
 ENTRYPOINT ["python", "-m", "segjudge.code_upload_challenge_evaluation.environment"]
 CMD ["--env", "segjudge/VideoObjectSegmentation-v0", "--option", "truth=/truth/sequences-dev.zip", "--option", "frames=/dataset", "--option", "phase=sequences-dev"]

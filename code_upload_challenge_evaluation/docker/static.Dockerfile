@@ -1,4 +1,4 @@
-# A static submission as an image; build it from the root of the repository:
+# A static submission as an image. Build it from the repository's root:
 #   docker build -f code_upload_challenge_evaluation/docker/static.Dockerfile -t my-submission .
 FROM python:3.11.14-slim-bookworm
 
@@ -15,5 +15,5 @@ RUN pip install --no-cache-dir --no-deps .
 
 USER agent
 WORKDIR /tmp
-# SUBMISSION_PATH and /dataset are the platform's.
+# The platform sets SUBMISSION_PATH and mounts /dataset.
 ENTRYPOINT ["python", "-m", "segjudge.code_upload_challenge_evaluation.static.main"]

@@ -1,1 +1,1 @@
-"""The host's container: an environment that agents reach over gRPC."""
+"""The host's container: an environment served to agents over gRPC."""

@@ -56,7 +56,7 @@ _TOKEN, _SERVER, _BODY = "AUTH_TOKEN", "EVALAI_API_SERVER", "BODY"
 
 @dataclass(frozen=True)
 class _Target:
-    """The submission that is evaluated, on a server."""
+    """The evaluated submission and its server."""
 
     server: str
     challenge: int
@@ -66,10 +66,13 @@ class _Target:
 
 
 def _read_target(environment: Mapping[str, str]) -> _Target:
-    """The submission that EvalAI's variables name; raises HostError."""
+    """Return the submission in EvalAI's variables; raises HostError."""
     missing = [name for name in (_TOKEN, _BODY) if not environment.get(name)]
     if missing:
-        raise HostError(f"{' and '.join(missing)} not set: EvalAI sets them; {LOCAL_VARIABLE}=1 evaluates without it")
+        raise HostError(
+            f"{' and '.join(missing)} not set. EvalAI sets these variables; "
+            f"to evaluate without EvalAI, set {LOCAL_VARIABLE}=1"
+        )
     try:
         body = json.loads(environment[_BODY])
         numbers = [int(body[name]) for name in ("challenge_pk", "phase_pk", "submission_pk")]
@@ -77,7 +80,7 @@ def _read_target(environment: Mapping[str, str]) -> _Target:
         raise HostError(f"{_BODY} is not a message of EvalAI's queue ({type(error).__name__}: {error})") from None
     server = (environment.get(_SERVER) or DEFAULT_HOST).rstrip("/")
     if not is_safe_for_token(server):
-        raise HostError(f"{_SERVER} is {server}: a token goes over https only, or to this machine")
+        raise HostError(f"{_SERVER} is {server}: tokens are sent only over https or to this machine")
     return _Target(server, numbers[0], numbers[1], numbers[2], environment[_TOKEN])
 
 
@@ -98,9 +101,9 @@ class _EnvironmentSettings:
     limits: TimeLimits
 
 
-def read_settings(words: list[str], environment: Mapping[str, str]) -> _EnvironmentSettings:
-    """Read the command line and EvalAI's variables; raises HostError with what is missing."""
-    args = _parser().parse_args(words)
+def read_settings(arguments: list[str], environment: Mapping[str, str]) -> _EnvironmentSettings:
+    """Return the settings from command line and EvalAI's variables; raises HostError if any is missing."""
+    args = _parser().parse_args(arguments)
     local = bool(environment.get(LOCAL_VARIABLE))
     limit = _seconds(environment)
     return _EnvironmentSettings(
@@ -126,21 +129,41 @@ def read_settings(words: list[str], environment: Mapping[str, str]) -> _Environm
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="environment", description="Serve an environment to one agent over gRPC.")
     parser.add_argument("--env", required=True, help="a registered Gymnasium environment")
-    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
-    parser.add_argument("--episodes", type=int, default=1, help="of an environment that only knows rewards")
-    parser.add_argument("--seed", type=int, default=0, help="of the first episode")
-    parser.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes any")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the environment; may be repeated",
+    )
+    parser.add_argument("--episodes", type=int, default=1, help="episodes to play, if the environment has only rewards")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first episode")
+    parser.add_argument(
+        "--port", type=int, default=PORT, help=f"port to serve at, default {PORT}; 0 chooses a free one"
+    )
     parser.add_argument("--result", default="result.json", help=f"file for the result, with {LOCAL_VARIABLE}")
-    parser.add_argument("--max-message", type=int, default=_MESSAGE_BYTES >> 20, metavar="MB", help="of one call")
-    parser.add_argument("--step-seconds", type=float, default=TimeLimits.step, help="for one action")
-    parser.add_argument("--begin-seconds", type=float, default=TimeLimits.begin, help="until the first reset")
-    parser.add_argument("--idle-seconds", type=float, default=TimeLimits.idle, help="until a reset may take over")
-    parser.add_argument("--gone-seconds", type=float, default=TimeLimits.gone, help="without a connection")
+    parser.add_argument(
+        "--max-message", type=int, default=_MESSAGE_BYTES >> 20, metavar="MB", help="largest message of a call"
+    )
+    parser.add_argument("--step-seconds", type=float, default=TimeLimits.step, help="time for one action")
+    parser.add_argument("--begin-seconds", type=float, default=TimeLimits.begin, help="time until the first reset")
+    parser.add_argument(
+        "--idle-seconds",
+        type=float,
+        default=TimeLimits.idle,
+        help="time without a call after which a reset may take over",
+    )
+    parser.add_argument(
+        "--gone-seconds",
+        type=float,
+        default=TimeLimits.gone,
+        help="time without a connection after which the agent has ended",
+    )
     return parser
 
 
 def _options(pairs: list[str]) -> dict[str, Any]:
-    """Values are read as JSON where they are, otherwise as text."""
+    """Return the options, with values read as JSON if possible, else as text."""
     options: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -160,12 +183,12 @@ def _seconds(environment: Mapping[str, str]) -> float:
     except ValueError:
         raise HostError(f"{_SECONDS} is {text!r}, which is not a number of seconds") from None
     if not 0 < seconds < 1 << 31:
-        raise HostError(f"{_SECONDS} is {text}, which is not a time")
+        raise HostError(f"{_SECONDS} is {text}, which is not between 0 and 2^31 seconds")
     return seconds
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code is 0 when a result was reported, 1 for a failure, 3 when the environment cannot be served."""
+    """Serve and report; return 0 for a reported result, 1 for a failure, 3 if serving is impossible."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
         settings = read_settings(arguments, os.environ)
@@ -174,13 +197,13 @@ def main(arguments: list[str]) -> int:
         server, port = _start_server(service, settings)
     except Exception as error:  # noqa: BLE001 - whatever it is, the submission must not stay `running`
         is_clear = isinstance(error, (HostError, SubmissionError, ValueError, OSError))
-        log.error("%s", error) if is_clear else log.exception("the environment cannot be made")  # noqa: TRY400
+        log.error("%s", error) if is_clear else log.exception("the environment cannot be created")  # noqa: TRY400
         _cannot_serve(os.environ, _reason_of(error) if is_clear else type(error).__name__)
         return 3
-    signal.signal(signal.SIGTERM, lambda *_: service.fail("The environment was stopped before the agent was done."))
+    signal.signal(signal.SIGTERM, lambda *_: service.fail("The environment was stopped before the agent had finished."))
     signal.signal(signal.SIGUSR1, lambda *_: service.agent_ended())
     address = settings.bind if settings.bind.startswith("unix:") else f"{settings.bind}:{port}"
-    log.info("serves %s at %s", settings.environment, address)
+    log.info("serving %s at %s", settings.environment, address)
     if settings.port == 0:
         sys.stdout.write(f"{settings.bind if address == settings.bind else port}\n")
         sys.stdout.flush()
@@ -199,12 +222,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _reason_of(error: Exception) -> str:
-    """The text for participants: what the system says names paths of the host's machine."""
+    """Return a reason for participants, without paths of the host's machine."""
     return error.strerror or type(error).__name__ if isinstance(error, OSError) else str(error)
 
 
 def _report(service: Service, settings: _EnvironmentSettings) -> EvaluationOutcome:
-    """Report the outcome until it is accepted; an agent that ends before loses its result."""
+    """Report the outcome until it is accepted, before the agent may end."""
     if settings.target is None:
         outcome = service.current()
         sys.stdout.write(_write_report(settings.result, outcome) + "\n")
@@ -214,7 +237,7 @@ def _report(service: Service, settings: _EnvironmentSettings) -> EvaluationOutco
 
 
 def _cannot_serve(environment: Mapping[str, str], reason: str) -> None:
-    """Report the failure of an environment that cannot start, where EvalAI's variables say whose it is."""
+    """Report an environment's failure to start, if EvalAI's variables name its submission."""
     try:
         target = _read_target(environment)
     except HostError:
@@ -224,7 +247,7 @@ def _cannot_serve(environment: Mapping[str, str], reason: str) -> None:
 
 
 def _start_server(service: Service, settings: _EnvironmentSettings) -> tuple[grpc.Server, int]:
-    """Start to serve, and return the server with its port; raises HostError where the port is taken."""
+    """Start the server and return it with its port; raises HostError if the port is taken."""
     options = [
         ("grpc.max_receive_message_length", settings.message),
         ("grpc.max_send_message_length", -1),
@@ -251,7 +274,9 @@ def _start_server(service: Service, settings: _EnvironmentSettings) -> tuple[grp
         address = settings.bind if settings.bind.startswith("unix:") else f"{settings.bind}:{settings.port}"
         port = server.add_insecure_port(address)
     except RuntimeError:
-        raise HostError(f"port {settings.port} of {settings.bind} cannot be taken") from None
+        raise HostError(
+            f"port {settings.port} of {settings.bind} is in use or not available; choose another with --port"
+        ) from None
     server.start()
     threading.current_thread().name = "environment"
     return server, port
@@ -263,7 +288,7 @@ def _start_server(service: Service, settings: _EnvironmentSettings) -> tuple[grp
 def _report_to_evalai(
     target: _Target, outcome: Callable[[], EvaluationOutcome], sleep: Callable[[float], object]
 ) -> EvaluationOutcome:
-    """Report until the server has accepted it, and return the outcome that was reported.
+    """Report until the server accepts, and return the reported outcome.
 
     The outcome is asked for again before each try: an agent that ends meanwhile loses its result.
     """
@@ -277,9 +302,9 @@ def _report_to_evalai(
         try:
             _put(jobs, target, report)
         except ApiError as error:
-            log.warning("EvalAI did not take the report: %s", error.message)
+            log.warning("EvalAI rejected the report: %s", error.message)
             if report.result is not None and error.status in (400, 422) and error.body is not None:
-                refused = f"The result was not accepted by EvalAI ({error.message}). Tell the organisers."
+                refused = f"EvalAI rejected the result ({error.message}). Tell the organisers."
                 continue
             if report.result is not None and error.transient and _is_finished(client, target):
                 return report  # the answer was lost, not the result
@@ -293,7 +318,7 @@ def _report_to_evalai(
 
 
 def _is_finished(client: Client, target: _Target) -> bool:
-    """Ask, once, whether the server already has the result."""
+    """Return whether the server already has the result, asking once."""
     try:
         row = client.call("GET", routes.SUBMISSION, {"submission": target.submission})
     except ApiError:
@@ -313,7 +338,7 @@ def _put(jobs: Jobs, target: _Target, outcome: EvaluationOutcome) -> None:
 
 
 def _write_report(path: str, outcome: EvaluationOutcome) -> str:
-    """Write the outcome to a file in one step, and return its text."""
+    """Write the outcome to a file atomically, and return its text."""
     status = "finished" if outcome.result is not None else "failed"
     document = {"status": status, "result": outcome.result, "message": outcome.failure, "metadata": outcome.metadata()}
     text = json.dumps(document, indent=2)

@@ -1,4 +1,4 @@
-"""One session of one agent: the answer to each call, and the end of the session.
+"""The gRPC service of one agent's session: answers to calls, and its end.
 
 Every session ends with an outcome: a result, or a sentence about what went wrong.  Actions that come too late, a
 lost connection and calls that never come are found by `watch`, not by a call.
@@ -56,7 +56,7 @@ class TimeLimits:
 
 @dataclass
 class EvaluationOutcome:
-    """The end of a session."""
+    """The outcome of a session."""
 
     result: Result | None = None
     #: Splits of the result that participants are not shown.
@@ -116,7 +116,7 @@ class Service:
         return reply
 
     def _answer_call(self, context: grpc.ServicerContext, answer: Callable[[], bytes]) -> bytes:
-        """Run one call at a time; every error becomes a refusal or the session's failure, and the service goes on."""
+        """Run one call at a time, turning errors into rejections or the session's failure."""
         try:
             with self._lock:
                 self._busy = True
@@ -136,11 +136,11 @@ class Service:
             self.fail(f"The environment failed, and it is not your fault. Tell the organisers the number {number}.")
             return context.abort(grpc.StatusCode.INTERNAL, self.outcome.failure)
 
-    def _note_mistake(self, words: str) -> None:
+    def _note_mistake(self, message: str) -> None:
         self._mistakes += 1
-        self._refused = words
+        self._refused = message
         if self._mistakes > _MISTAKES:
-            self._blame(f"The agent made more than {_MISTAKES} calls that had to be refused.")
+            self._blame(f"More than {_MISTAKES} calls of the agent were rejected.")
 
     def _read(self, package: bytes) -> Action:
         try:
@@ -149,7 +149,7 @@ class Service:
             raise _CallRefusedError(str(error), grpc.StatusCode.INVALID_ARGUMENT) from None
         is_ours = self.outcome.result is not None and action.session_id == self._session
         if self.ended.is_set() and not (is_ours and action.step == self._step - 1):
-            raise _CallRefusedError(self.outcome.failure or "The episode is over; there is nothing left to do.")
+            raise _CallRefusedError(self.outcome.failure or "The episode is over; no more calls are needed.")
         return action
 
     def _begin(self, request_action: Action) -> bytes:
@@ -158,7 +158,7 @@ class Service:
             return self._reply
         if self._session and time_now - max(self._called_at, self._due_since) < self._limits.idle:
             raise _CallRefusedError(
-                f"A session is running; it can be taken over after {self._limits.idle:.0f} seconds without a call."
+                f"A session is running; a reset can take over after {self._limits.idle:.0f} seconds without a call."
             )
         if self._observation is None:
             self._observation, self._step = self._task.begin(), 0
@@ -175,14 +175,16 @@ class Service:
         if not self._session:
             raise _CallRefusedError("There is no session: call reset first.")
         if not secrets.compare_digest(action.session_id.encode(), self._session.encode()):
-            raise _CallRefusedError("That is not the session that is running.", grpc.StatusCode.PERMISSION_DENIED)
+            raise _CallRefusedError(
+                "This is not the session that is running: call reset again.", grpc.StatusCode.PERMISSION_DENIED
+            )
         self._called_at = self._clock()
         if action.step == self._step - 1 and not self._fresh:
             if self.ended.is_set():
                 self._waiting.add(context)
             return self._reply
         if action.step != self._step:
-            raise _CallRefusedError(f"Step {action.step} is not due; {self._step} is.")
+            raise _CallRefusedError(f"Step {action.step} is not due; step {self._step} is.")
         observation = self._observation
         assert observation is not None  # noqa: S101 - a session has begun
         seconds = max(0.0, arrived - self._due_since)
@@ -192,8 +194,8 @@ class Service:
             _check_sizes(action.value, observation.sizes)
             following = self._task.act(action.value)
         except ActionError as error:
-            words = f"{observation.position}: {_clean_sentence(str(error))}"
-            raise _CallRefusedError(words, grpc.StatusCode.INVALID_ARGUMENT) from None
+            message = f"{observation.position}: {_clean_sentence(str(error))}"
+            raise _CallRefusedError(message, grpc.StatusCode.INVALID_ARGUMENT) from None
         self._refused = ""
         self.outcome.timings.append(seconds)
         self._observation, self._step, self._fresh = following, self._step + 1, False
@@ -209,20 +211,26 @@ class Service:
         if self.ended.is_set():  # the time was over meanwhile
             raise _CallRefusedError(self.outcome.failure)
         if not all(math.isfinite(value) for entry in result for scores in entry.values() for value in scores.values()):
-            self.fail("The result is not a finite number: the actions led the environment beyond what it can measure.")
+            self.fail("The result is not a finite number: the actions led the environment beyond its range.")
             raise _CallRefusedError(self.outcome.failure)
         self.outcome.hidden = getattr(self._task, "hidden", frozenset())  # a host's own task may have none
         self.outcome.result = result
         self._waiting.add(context)
-        words = "The evaluation is complete."
+        sentence = "The evaluation is complete."
         reply = Reply(
-            self._session, self._step, following.values, following.reward, done=True, all_complete=True, message=words
+            self._session,
+            self._step,
+            following.values,
+            following.reward,
+            done=True,
+            all_complete=True,
+            message=sentence,
         )
         self._reply = reply.pack()
         self.ended.set()
 
     def _hold(self, context: grpc.ServicerContext) -> None:
-        """Hold the last call until the result is reported: the platform fails a run whose container exits before."""
+        """Hold the last call until the result is reported, since the platform fails runs that exit earlier."""
         while not self.reported.wait(0.05):
             if not context.is_active():
                 self._left_at = self._clock()
@@ -231,22 +239,22 @@ class Service:
 
     # ── what no call shows ──────────────────────────────────────────────────
 
-    def fail(self, words: str) -> None:
+    def fail(self, message: str) -> None:
         """End the session without a result; the first end counts."""
         if not self.ended.is_set():
-            self.outcome.failure = words
+            self.outcome.failure = message
             self.ended.set()
 
-    def _blame(self, words: str) -> None:
-        """End the session because of the agent, and name the last refusal, which may be the cause."""
-        self.fail(words + (f" Its last call was refused: {self._refused}" if self._refused else ""))
+    def _blame(self, message: str) -> None:
+        """End the session because of the agent, naming the last rejection as a possible cause."""
+        self.fail(message + (f" Its last call was rejected: {self._refused}" if self._refused else ""))
 
     def agent_ended(self) -> None:
         """End the session of an agent whose process is known to have ended."""
         self._blame(self._early_end)
 
     def current(self) -> EvaluationOutcome:
-        """The outcome as it stands, before it is reported.
+        """Return the current outcome, before it is reported.
 
         A result for which no call waits is lost: the platform has seen the container exit.  A call that broke may be
         repeated, so it is given `TimeLimits.gone` seconds.
@@ -273,14 +281,14 @@ class Service:
         return f"The agent ended before the evaluation did, at {self._position}."
 
     def watch(self, connections: int | None) -> None:
-        """Check the time limits and the number of connections, None where that is not known."""
+        """Check time limits and the number of connections (None if unknown)."""
         time_now, limits = self._clock(), self._limits
         if self.ended.is_set():
             return
         if time_now - self._started > limits.episode:
-            self._blame(f"The time limit of {limits.episode:.0f} seconds was over at {self._position}.")
+            self._blame(f"The time limit of {limits.episode:.0f} seconds ended at {self._position}.")
         elif connections is not None and connections > _CONNECTIONS:
-            self._blame(f"The agent held more than {_CONNECTIONS} connections at once.")
+            self._blame(f"The agent opened more than {_CONNECTIONS} connections at once.")
         elif not self._busy:
             self._watch_agent(time_now, connections)
 
@@ -302,16 +310,16 @@ class Service:
 
 
 class _CallRefusedError(Exception):
-    """Raised to refuse a call with a sentence and a status."""
+    """Raised to reject a call with a sentence and a status."""
 
-    def __init__(self, words: str, code: grpc.StatusCode = grpc.StatusCode.FAILED_PRECONDITION) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, code: grpc.StatusCode = grpc.StatusCode.FAILED_PRECONDITION) -> None:
+        super().__init__(message)
         self.code = code
 
 
-def _clean_sentence(words: str) -> str:
-    """Make untrusted text one printable sentence of bounded length."""
-    text = "".join(character if character.isprintable() else " " for character in words[:_LONGEST_REFUSAL])
+def _clean_sentence(message: str) -> str:
+    """Return untrusted text as one printable sentence of limited length."""
+    text = "".join(character if character.isprintable() else " " for character in message[:_LONGEST_REFUSAL])
     return text.rstrip(" .") + "."
 
 
@@ -326,12 +334,12 @@ def _check_sizes(value: object, sizes: list[tuple[int, int]]) -> None:
         elif isinstance(value, Labels):
             size = next(due, None)
             if value.size != size:
-                expectation = f"the frame {size[0]} × {size[1]}" if size else "no more masks are due"
-                raise ActionError(f"the mask is {value.size[0]} × {value.size[1]}, and {expectation} (height × width)")
+                expectation = f"the frame {size[0]} x {size[1]}" if size else "no more masks are due"
+                raise ActionError(f"the mask is {value.size[0]} x {value.size[1]}, and {expectation} (height x width)")
 
 
 def count_connections(port: int) -> int | None:
-    """Count the connections of a local port; None on systems without these tables."""
+    """Return the number of connections of a local port; None if the system has no table."""
     count, has_table = 0, False
     for table in _TABLES:
         try:

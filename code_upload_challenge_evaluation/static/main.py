@@ -1,4 +1,4 @@
-"""A static submission to begin with: put your method into `segment`, and leave the rest as it is.
+"""A template of a static submission: write your method in `segment` and keep the rest.
 
 The data has a folder of pictures and a first mask for each sequence: `SEQUENCE/00000.jpg …` and `SEQUENCE/first.png`.
 """
@@ -13,13 +13,13 @@ from segjudge.static import dataset, sequence_of, write_submission
 
 
 def segment(frame: NDArray[np.uint8], mask: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Answer a frame (height, width, 3), given the mask of the frame before."""
+    """Return the mask of a frame (height, width, 3), given the previous mask."""
     del frame
     return mask
 
 
 def masks_of(folder: str) -> list[NDArray[np.uint8]]:
-    """Those of all frames of a sequence."""
+    """Return the masks of all frames of a sequence."""
     mask = np.asarray(Image.open(os.path.join(folder, "first.png")))
     masks = []
     for name in sorted(name for name in os.listdir(folder) if name.endswith(".jpg")):

@@ -1,4 +1,4 @@
-"""Build the site of the documentation: `./run.sh site [FOLDER]` (default: `dist/site`).
+"""Build the site of the documentation: `./run.sh site [--out FOLDER]` (default: `dist/site`).
 
 The pages are README.md, docs/ and the project's other Markdown, with links that lead from one to another; files of the
 code that they link to come along.  Zensical makes HTML of them; then every link of the HTML is followed.
@@ -6,6 +6,7 @@ code that they link to come along.  Zensical makes HTML of them; then every link
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -185,9 +186,22 @@ def leads(path: Path, link: str, pages: dict[Path, Page]) -> bool:
     return target.exists() and (not place or target not in pages or place in pages[target].places)
 
 
+def is_replaceable(out: Path) -> bool:
+    """Return whether a folder is empty, or a site that an earlier build wrote."""
+    return out.is_dir() and (not any(out.iterdir()) or (out / "reference/commands.html").is_file())
+
+
 def main(arguments: list[str]) -> int:
-    """0 when the site is whole."""
-    out = Path(arguments[0]) if arguments else ROOT / "dist/site"
+    """Return 0 where the site is whole; 2 where the folder cannot be what is meant."""
+    parser = argparse.ArgumentParser(prog="./run.sh site", description="Build the site of the documentation.")
+    parser.add_argument("folder", nargs="?", metavar="FOLDER", help="the same as --out")
+    parser.add_argument("--out", metavar="FOLDER", help="the folder to write (default: dist/site)")
+    options = parser.parse_args(arguments)
+    if options.folder and options.out:
+        parser.error("FOLDER and --out are two folders; name one")
+    out = Path(options.out or options.folder or ROOT / "dist/site")
+    if out.exists() and not is_replaceable(out):
+        parser.error(f"{out} is not a site that this command wrote, and would be deleted; name a new folder")
     problems = build(out)
     print("\n".join(problems) or f"Built {os.path.relpath(out)}/index.html.")
     return 1 if problems else 0

@@ -50,16 +50,16 @@ class Drawing:
             f'<polyline fill="none" stroke="{colour}" stroke-width="{width:g}"{dashed} points="{path}"/>'
         )
 
-    def text(self, words: str, x: float, y: float, *, size: int = 13, colour: str = INK, anchor: str = "start") -> None:
+    def text(self, text: str, x: float, y: float, *, size: int = 13, colour: str = INK, anchor: str = "start") -> None:
         """Write a line of words."""
         style = f'font-size="{size}" fill="{colour}" text-anchor="{anchor}"'
-        self._elements.append(f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(words)}</text>')
+        self._elements.append(f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(text)}</text>')
 
     def legend(self, entries: dict[str, str], x: float, y: float) -> None:
         """Say what colours mean, one below the other."""
-        for place, (words, colour) in enumerate(entries.items()):
+        for place, (text, colour) in enumerate(entries.items()):
             self.box((x, y + 20 * place - 10), (12, 12), colour)
-            self.text(words, x + 18, y + 20 * place)
+            self.text(text, x + 18, y + 20 * place)
 
     def svg(self) -> str:
         """Return the whole picture."""

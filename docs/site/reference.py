@@ -11,7 +11,7 @@ from typing import Any
 
 import segjudge
 from segjudge import cli
-from segjudge.commands import COMMANDS, GROUPS, PLATFORMS
+from segjudge.commands import COMMANDS, EXIT_CODES, GROUPS, PLATFORMS, RARE
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What is described beside `segjudge.__all__`.
@@ -23,6 +23,7 @@ DESCRIBED = (
     "segjudge.agent.Environment",
     "segjudge.static.write_submission",
     "segjudge.torch.SegmentationMetric",
+    "segjudge.drop_in.coco.COCO",
     "segjudge.drop_in.cocoeval.COCOeval",
     "segjudge.drop_in.cocoeval.Params",
     "segjudge.drop_in.davis2017.DAVISEvaluation",
@@ -49,20 +50,24 @@ def write_reference(folder: Path) -> None:
 def describe_commands() -> Iterator[str]:
     """Yield the lines of the page of commands: all at a glance, then each with its options, on every platform."""
     yield "# Commands\n\nWhat `segjudge COMMAND --help` says. In a checkout, `./run.sh COMMAND` does the same.\n"
-    for title, names in GROUPS.items():
+    groups = {**GROUPS, **RARE}
+    for title, names in groups.items():
         yield f"{title.capitalize()}:\n\n| command | what it does |\n| --- | --- |"
         yield from (f"| [`{name}`](#{name}) | {plain(COMMANDS[name].about)} |" for name in names)
         yield ""
-    for names in GROUPS.values():
+    yield "Exit codes of all commands:\n\n| code | meaning |\n| --- | --- |"
+    yield from (f"| {code} | {plain(meaning)} |" for code, meaning in EXIT_CODES.items())
+    yield ""
+    for names in groups.values():
         for name in names:
             platforms = [platform for platform, table in PLATFORMS.items() if name in table]
-            for words in ([name], *([name, "--platform", platform] for platform in platforms)):
-                yield from describe_parser(" ".join(words), parser_of(words))
+            for arguments in ([name], *([name, "--platform", platform] for platform in platforms)):
+                yield from describe_parser(" ".join(arguments), parser_of(arguments))
 
 
-def parser_of(words: list[str]) -> argparse.ArgumentParser:
+def parser_of(arguments: list[str]) -> argparse.ArgumentParser:
     """The parser of one command, of which the whole parser has no other then."""
-    return next(iter(inner_parsers(cli._parser(words)).values()))  # noqa: SLF001 - what `--help` prints
+    return next(iter(inner_parsers(cli.make_parser(arguments)).values()))  # what `--help` prints
 
 
 def inner_parsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

@@ -1,4 +1,4 @@
-"""The ways to read and score: one folder each, and `base` with what they are made of.
+"""The families, one folder each: how to read and score truths and submissions; `base` holds what they share.
 
 A family's `__init__` has its row `FAMILY`, its module `engine` the `ENGINE` that scores; `docs/adding-a-family.md` says
 what both need.  The engine is imported when it is first used.
@@ -10,7 +10,8 @@ when all are listed.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import sys
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,7 +19,7 @@ from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, TypeVar
 
-from ..files.problems import HostError, name_hint, name_list
+from ..files.problems import HostError, name_hint, name_list, printable_lines
 from .base.family import Family, FamilyProtocol
 
 if TYPE_CHECKING:
@@ -54,11 +55,12 @@ FOLDERS = (
     "saliency",
     "cells",
     "microscopy",
+    "volumes",
 )
 
 
 class _Registry(Mapping[str, _Item]):
-    """What families bring, by name: first ours, which need no look at plug-ins."""
+    """A mapping of families' contents by name; Segjudge's own are found without looking at plug-ins."""
 
     def __init__(self) -> None:
         self.loaded: Dict[str, _Item] = {}
@@ -78,7 +80,7 @@ class _Registry(Mapping[str, _Item]):
 
     @property
     def faults(self) -> List[str]:
-        """A sentence on each plug-in that cannot be used."""
+        """Sentences about the plug-ins that cannot be used, one each."""
         _load_plugins()
         return list(_FAULTS)
 
@@ -94,6 +96,8 @@ _FOLDER_OF: Dict[str, str] = {}
 _BRINGS: Dict[str, str] = {}
 _ORIGINS: Dict[str, str] = {}
 _FAULTS: List[str] = []
+#: Characters of what a plug-in raises that a sentence quotes.
+_LONGEST_FAULT = 400
 #: The module that lists plug-ins, until they were loaded.
 _PENDING = [f"{__name__}.plugins"]
 _LOCK = RLock()
@@ -116,18 +120,19 @@ def folder_of(family: str) -> str:
 
 
 def import_from(family: str, package: str, module: str, name: str) -> Any:
-    """Import what a module of a family's folder in a package has; raises HostError where a plug-in's cannot be."""
+    """Return a name from a module of a family's folder; raises HostError if a plug-in's module cannot be imported."""
     folder = _FOLDER_OF[family]
-    try:
+    if folder in FOLDERS:
         return getattr(import_module(f"{package}.{folder}{module}"), name)
-    except Exception as error:
-        if folder in FOLDERS:
-            raise
+    try:
+        with redirect_stdout(sys.stderr):
+            return getattr(import_module(f"{package}.{folder}{module}"), name)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it may do anything
         raise HostError(_describe_fault(_ORIGINS[folder], error)) from None
 
 
 def describe_unknown(protocol: str) -> str:
-    """Say that there is no protocol of this name, and of plug-ins that cannot be used why."""
+    """Return the sentence about an unknown protocol, with the reasons for unusable plug-ins."""
     fault = f"there is no protocol {protocol!r}{name_hint(protocol, PROTOCOLS, 8)} (`segjudge benchmarks` lists all)"
     return "\n".join([fault, *PROTOCOLS.faults])
 
@@ -141,7 +146,7 @@ def engine_of(family: str) -> Engine[Any, Any, Any]:
 
 
 def report_of(split: str, counts: Accumulator[Any, Any]) -> Report:
-    """Return the scores of a split of which all was counted; raises SubmissionError with every problem."""
+    """Return the report of a fully counted split; raises SubmissionError with every problem."""
     return engine_of(counts.protocol.family).report(split, counts)
 
 
@@ -149,7 +154,7 @@ def report_of(split: str, counts: Accumulator[Any, Any]) -> Report:
 
 
 def plugins_of(protocols: Iterable[str]) -> Dict[str, str]:
-    """Return the folders of the plug-ins that these protocols need, with where each comes from."""
+    """Return the folders of the plug-ins that these protocols need, each with its origin."""
     folders = set()
     for name in protocols:
         if name in PROTOCOLS:
@@ -158,15 +163,16 @@ def plugins_of(protocols: Iterable[str]) -> Dict[str, str]:
 
 
 def _load_plugins() -> None:
-    """Import what plug-ins bring, once; those that cannot be used are left out, and `faults` says why."""
+    """Import all plug-ins once; skip the unusable ones, which `faults` describes."""
     with _LOCK:
         if not _PENDING:
             return
         listing, rooms = _PENDING.pop(), []
-        for folder, origin in import_module(listing).FOLDERS if find_spec(listing) else ():
+        for folder, listed_origin in import_module(listing).FOLDERS if find_spec(listing) else ():
+            origin = " ".join(printable_lines(listed_origin).split())
             with _note_faults(origin):
                 if folder in (*FOLDERS, *_ORIGINS, "base", "plugins") or not folder.isidentifier():
-                    raise ValueError(f"{folder} is the name of another family, or none that a module can have")
+                    raise ValueError(f"{folder} cannot name a family: the name is taken, or no module can have it")
                 rooms.append((folder, import_module(f".{folder}", __name__)))
                 _ORIGINS[folder] = origin
         # Those that only add protocols come last: to families of plug-ins too.
@@ -177,15 +183,19 @@ def _load_plugins() -> None:
 
 @contextmanager
 def _note_faults(origin: str) -> Iterator[None]:
-    """Leave out a plug-in that cannot be used: it may do anything, and hurts nobody else."""
+    """Record an unusable plug-in as a fault and continue without it, after any exception.
+
+    What it prints goes to stderr: stdout may be a program's input.
+    """
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     except (Exception, SystemExit) as error:  # noqa: BLE001 - as said
         _FAULTS.append(_describe_fault(origin, error))
 
 
 def _add_plugin(folder: str, room: ModuleType) -> None:
-    """Add a room's family, or its protocols to families that there are; raises ValueError where that cannot be."""
+    """Add a plug-in's family, or its protocols to an existing family; raises ValueError if that is impossible."""
     family: Optional[Family] = getattr(room, "FAMILY", None)
     if family is None and not hasattr(room, "PROTOCOLS"):
         raise ValueError("it has neither FAMILY nor PROTOCOLS")
@@ -197,12 +207,12 @@ def _add_plugin(folder: str, room: ModuleType) -> None:
         clashes += [f"a family {family.name}"] * (family.name in FAMILIES.loaded)
         clashes += [f"a layout {layout}" for layout in family.layouts if layout in LAYOUTS.loaded]
     if clashes:
-        raise ValueError(f"there is {name_list(clashes)} already")
+        raise ValueError(f"these names exist already: {name_list(clashes)}")
     families = FAMILIES.loaded if family is None else {family.name: family}
     for row in rows:
         if row.family not in families:
             raise ValueError(
-                f"its protocol {row.name} is of the family {row.family}, and may be of {', '.join(families)}"
+                f"its protocol {row.name} belongs to the family {row.family}, but must belong to {', '.join(families)}"
             )
     if family is not None:
         _add(folder, family)
@@ -214,4 +224,5 @@ def _add_plugin(folder: str, room: ModuleType) -> None:
 
 def _describe_fault(origin: str, error: BaseException) -> str:
     why = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-    return f"the plug-in {origin} cannot be used: {why}"
+    line = " ".join(why.splitlines())
+    return printable_lines(f"the plug-in {origin} cannot be used: {line[:_LONGEST_FAULT]}")

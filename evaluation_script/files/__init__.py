@@ -1,4 +1,4 @@
-"""The files of a submission: read from where they lie, never unpacked, within limits checked before anything inflates.
+"""Submission files: read in place, never unpacked, within limits checked before anything inflates.
 
 The contract: the limits and checks of what may be sent (`limits`), and what is wrong with a file, in sentences for the
 participant (`problems`), are imported from here; what opens files is imported by its module, since few commands do:
@@ -7,9 +7,9 @@ participant (`problems`), are imported from here; what opens files is imported b
 
 from .limits import (
     CHUNK_BYTES,
+    HOST_LIMITS,
     INSTANCE_LIMITS,
     LETTER,
-    LONE_SEPARATOR,
     UNIT_LIMITS,
     ArchiveLimits,
     Files,
@@ -25,6 +25,7 @@ from .problems import (
     Problem,
     Problems,
     SubmissionError,
+    ascii_text,
     inflect,
     name_hint,
     name_list,
@@ -35,9 +36,9 @@ from .problems import (
 
 __all__ = [
     "CHUNK_BYTES",
+    "HOST_LIMITS",
     "INSTANCE_LIMITS",
     "LETTER",
-    "LONE_SEPARATOR",
     "UNIT_LIMITS",
     "ArchiveLimits",
     "Files",
@@ -47,6 +48,7 @@ __all__ = [
     "Problems",
     "SubmissionError",
     "archive",
+    "ascii_text",
     "check_memory",
     "inflate",
     "inflect",

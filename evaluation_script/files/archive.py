@@ -11,16 +11,22 @@ an endless loop (CVE-2025-8194), and that takes 25 µs a member, where this take
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 import struct
 import zipfile
 import zlib
-from typing import BinaryIO, Callable, FrozenSet, Iterator, NamedTuple, NoReturn, Optional, Tuple, Union
+from collections import Counter
+from dataclasses import replace
+from typing import BinaryIO, Callable, Dict, FrozenSet, Iterator, NamedTuple, NoReturn, Optional, Tuple, Union
 
 from .inflate import MAGIC, STEP, InflatedStream, PositionedFile, inflate_member
 from .limits import (
     CHUNK_BYTES,
+    FOLDER_MEMBERS,
+    FOLDER_PROBLEMS,
+    FOLDER_WAYS,
     PACK_AGAIN,
     SEND_LESS,
     ArchiveLimits,
@@ -36,19 +42,50 @@ from .problems import Flaw, HostError, Problem, Problems, SubmissionError, print
 _Identity = Tuple[int, int]
 
 _CHECK = "Check it and its permissions"
+_NAME_FOLDER = "Name the folder that holds the files"
+#: How a file is opened; Windows would change the ends of lines.
+_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+#: Where Linux lists its file systems.
+_MOUNTS = "/proc/self/mountinfo"
+#: File systems that the kernel makes up; those of memory (tmpfs) hold files of people.
+_SYSTEM_KINDS = frozenset(
+    {"proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "bpf", "mqueue"}
+)
+
+
+@functools.lru_cache(maxsize=1)
+def _find_system_devices() -> Dict[int, str]:
+    """Return the virtual file systems of the kernel by device; empty if the system does not list them."""
+    devices = {}
+    try:
+        with open(_MOUNTS, encoding="utf-8", errors="replace") as mounts:
+            for line in mounts:
+                before, _, after = line.partition(" - ")
+                kind, (major, minor) = after.split()[0], map(int, before.split()[2].split(":"))
+                if kind in _SYSTEM_KINDS:
+                    devices[os.makedev(major, minor)] = kind
+    except (OSError, ValueError, IndexError):
+        return {}
+    return devices
 
 
 class _FolderFiles(Files):
     def __init__(self, root: str, limits: ArchiveLimits) -> None:
         super().__init__()
         self._root, self._limits = root, limits
-        self._checks = MemberChecks(limits, self.hidden_folders)
+        members = min(limits.members, FOLDER_MEMBERS)
+        self._checks = MemberChecks(replace(limits, members=members), self.hidden_folders)
+        #: How often each folder was met, and the devices of file systems that hold no files of anybody's.
+        self._visits: Counter[_Identity] = Counter()
+        self._system_devices = _find_system_devices()
         #: The paths of files below the root, by the names that they are read by.
         self._paths: dict[str, str] = {}
         try:
+            if os.path.dirname(os.path.realpath(root)) == os.path.realpath(root):
+                raise Flaw("is the root of this machine", _NAME_FOLDER)
             self._walk("", frozenset())
         except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(root)) from None
+            raise SubmissionError.from_problem(flaw.as_problem(root)) from None
         self._checks.problems.raise_if_any()
 
     def _walk(self, folder: str, above: FrozenSet[_Identity]) -> None:
@@ -64,13 +101,17 @@ class _FolderFiles(Files):
         identity = (status.st_dev, status.st_ino)
         if identity in above:
             return
+        self._check_folder(folder, identity)
         hidden_entries = [entry for entry in entries if entry.name.startswith(".")]
         self.hidden_folders.update(entry.name for entry in hidden_entries if self._is_folder(entry))
         entries = [entry for entry in entries if not is_litter([entry.name])]
         folders = []
         for entry in entries:
             self._checks.count()
-            name = os.path.join(folder, entry.name)
+            if self._checks.problems.count >= FOLDER_PROBLEMS:
+                self._checks.problems.stop()
+                self._checks.problems.raise_if_any()
+            name = f"{folder}/{entry.name}" if folder else entry.name
             if self._is_folder(entry):
                 folders.append(name)
             else:
@@ -80,6 +121,17 @@ class _FolderFiles(Files):
                 self._walk(name, above | {identity})
             else:
                 self._checks.clean_name(name, 0, 0)  # which says how deep it lies
+
+    def _check_folder(self, folder: str, identity: _Identity) -> None:
+        """Raise a Flaw for a folder of the kernel, and for one that links reach in too many ways."""
+        self._visits[identity] += 1
+        kind = self._system_devices.get(identity[0])
+        if kind is not None:
+            subject = f"holds {printable(folder)}, which" if folder else "is a folder that"
+            raise Flaw(f"{subject} the system makes ({kind})", _NAME_FOLDER)
+        if self._visits[identity] > FOLDER_WAYS:
+            fault = f"holds links that lead to {printable(folder)} in more than {FOLDER_WAYS:,} ways"
+            raise Flaw(fault, "Remove the links between folders")
 
     def _is_folder(self, entry: os.DirEntry[str]) -> bool:
         try:
@@ -92,9 +144,7 @@ class _FolderFiles(Files):
             status = entry.stat(follow_symlinks=self._limits.links)
         except OSError as error:
             if entry.is_symlink():
-                self._report(
-                    name, f"is a link that leads nowhere ({error.strerror})", "Put the file there, or remove it"
-                )
+                self._report(name, f"is a broken link ({error.strerror})", "Put the file there, or remove it")
             else:
                 self._report(name, f"cannot be read ({error.strerror})", _CHECK)
             return
@@ -111,7 +161,7 @@ class _FolderFiles(Files):
     def read(self, name: str) -> bytes:
         size = self.sizes[name]
         try:
-            file = os.open(f"{self._root}/{self._paths[name]}", os.O_RDONLY)
+            file = os.open(f"{self._root}/{self._paths[name]}", _READ)
             try:
                 data = os.read(file, size + 1) if size < CHUNK_BYTES else b""
             finally:
@@ -172,7 +222,7 @@ class _ZipFiles(Files):
     def _add(self, info: zipfile.ZipInfo, checks: MemberChecks, size: int) -> None:
         flaw = _flaw(info, size)
         if flaw is not None:
-            checks.problems.add(flaw.at(info.filename))
+            checks.problems.add(flaw.as_problem(info.filename))
             return
         raw = checks.with_slashes(info.filename)
         name = checks.clean_name(raw, info.file_size, info.compress_size, folder=raw.endswith("/"))
@@ -208,26 +258,26 @@ class _ZipFiles(Files):
 
 
 def _check_table(file: BinaryIO, limits: ArchiveLimits) -> int:
-    """Refuse a huge table of contents before zipfile makes an object of every entry; return the file's size."""
+    """Raise a Flaw for a huge table of contents before zipfile reads it; return the file's size."""
     length = file.seek(0, os.SEEK_END)
     start = max(0, length - _LONGEST_COMMENT - _END_SIZE - _LOCATOR_SIZE - _END64_SIZE)
     file.seek(start)
     tail = file.read()
-    at = tail.rfind(_END)
-    if at < 0 or at + _END_SIZE > len(tail):
+    position = tail.rfind(_END)
+    if position < 0 or position + _END_SIZE > len(tail):
         raise Flaw("is a zip that was cut off: its table of contents is missing", PACK_AGAIN)
-    count, size = struct.unpack_from("<HI", tail, at + 10)
-    if tail[: max(0, at - _LOCATOR_SIZE) + 4].endswith(_LOCATOR):  # zipfile follows it whatever the numbers say
-        at -= _LOCATOR_SIZE + _END64_SIZE
-        if at < 0 or not tail.startswith(_END64, at):
+    count, size = struct.unpack_from("<HI", tail, position + 10)
+    if tail[: max(0, position - _LOCATOR_SIZE) + 4].endswith(_LOCATOR):  # zipfile follows it whatever the numbers say
+        position -= _LOCATOR_SIZE + _END64_SIZE
+        if position < 0 or not tail.startswith(_END64, position):
             raise Flaw("is a damaged zip: its table of contents cannot be found", PACK_AGAIN)
-        count, size = struct.unpack_from("<QQ", tail, at + 32)
-    if size > start + at:
+        count, size = struct.unpack_from("<QQ", tail, position + 32)
+    if size > start + position:
         raise Flaw("is a damaged zip: its table of contents is larger than the file", PACK_AGAIN)
     too_many = Flaw(f"holds more than {limits.members:,} files", SEND_LESS)
     if count > limits.members or size > _LONGEST_ENTRY * limits.members:
         raise too_many
-    file.seek(start + at - size)
+    file.seek(start + position - size)
     if file.read(size).count(b"PK\x01\x02") > limits.members:  # more entries than the record admits
         raise too_many
     return length
@@ -237,13 +287,13 @@ def _flaw(info: zipfile.ZipInfo, size: int) -> Flaw | None:
     if info.flag_bits & _ENCRYPTED:
         return Flaw("is encrypted", "Make the zip without a password")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        return Flaw(f"is packed by a method that is not read here ({info.compress_type})", "Use the ordinary deflate")
+        return Flaw(f"uses an unsupported compression method ({info.compress_type})", "Use deflate compression")
     if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
         return Flaw("is a link or a device, not a file", "Put the files themselves into the archive")
     if info.header_offset + _LOCAL_SIZE + info.compress_size > size:
         return Flaw("is cut off: it would reach beyond the end of the zip", PACK_AGAIN)
     if "\0" in info.orig_filename:
-        return Flaw("has characters in its name that no file should have", "Rename it, in UTF-8")
+        return Flaw("has forbidden characters in its name", "Rename it, in UTF-8")
     if not info.flag_bits & _UTF_8 and not info.orig_filename.isascii():
         try:
             info.filename = info.filename.encode("cp437").decode("utf-8")
@@ -253,12 +303,12 @@ def _flaw(info: zipfile.ZipInfo, size: int) -> Flaw | None:
 
 
 def _check_overlaps(infos: list[zipfile.ZipInfo], problems: Problems) -> None:
-    """Report members that share bytes: they unpack to far more than the zip's size."""
+    """Report members that share bytes, which unpack to far more than the zip's size."""
     infos.sort(key=lambda info: info.header_offset)
     for info, following in zip(infos, infos[1:]):
         if info.header_offset + _LOCAL_SIZE + info.compress_size > following.header_offset:
             flaw = Flaw("shares its bytes with another file of the zip, as a zip bomb does", PACK_AGAIN)
-            problems.add(flaw.at(following.filename))
+            problems.add(flaw.as_problem(following.filename))
 
 
 _BLOCK = 512
@@ -276,7 +326,7 @@ def _begins_tar(start: bytes) -> bool:
 
 
 class _TarFiles(Files):
-    """The files of a plain tar, found by their position."""
+    """The files of a plain tar, read by position."""
 
     def __init__(self, path: str, limits: ArchiveLimits) -> None:
         super().__init__()
@@ -314,7 +364,7 @@ class _TarFiles(Files):
 
 
 class _CompressedTarFiles(Files):
-    """The files of a compressed tar, kept in memory: it can only be read from its beginning."""
+    """The files of a compressed tar, kept in memory, since it can be read only from its beginning."""
 
     def __init__(self, stream: InflatedStream, limits: ArchiveLimits) -> None:
         super().__init__()
@@ -338,13 +388,13 @@ class _CompressedTarFiles(Files):
 
 def _clean_name(member: _Member, checks: MemberChecks) -> Optional[str]:
     if member.flaw is not None:
-        checks.problems.add(member.flaw.at(member.name))
+        checks.problems.add(member.flaw.as_problem(member.name))
         return None
     return checks.clean_name(member.name, member.size, member.size, folder=member.folder)
 
 
 class _Member(NamedTuple):
-    """The header of a member, whose bytes follow it."""
+    """The header of a tar member."""
 
     name: str
     size: int
@@ -389,7 +439,7 @@ def _members(stream: _Stream, count: Callable[[], None]) -> Iterator[_Member]:
 
 
 def _content(stream: _Stream, member: _Member) -> bytes:
-    """Return the bytes of the member whose header was just read."""
+    """Return the bytes of the most recently opened member."""
     data = stream.read(member.size)
     if len(data) < member.size:
         raise _cut_off(member)
@@ -398,7 +448,7 @@ def _content(stream: _Stream, member: _Member) -> bytes:
 
 
 def _size_in_blocks(member: _Member) -> int:
-    """Return the bytes that a member takes, in whole blocks."""
+    """Return the size of a member in whole blocks."""
     return member.size + -member.size % _BLOCK
 
 
@@ -465,7 +515,7 @@ JSON_NAME = "submission.json"
 
 
 class FolderElsewhere(str):
-    """The address of a folder that is not on this machine; the toolkit reads some."""
+    """The address of a remote folder; the toolkit reads some."""
 
     __slots__ = ()
 
@@ -474,7 +524,7 @@ class FolderElsewhere(str):
 
 
 def truth_error(path: str, error: Exception, fault: str = "") -> HostError:
-    """Return the error of a host's file that cannot be read, in words of its own and without a participant's."""
+    """Return the host's error about an unreadable truth, in words without advice to participants."""
     text = str(error).replace(f"{UPLOAD}: ", "").replace("found in your submission:", "found in the truth:")
     if fault:
         return HostError(f"{path}: {fault} ({text[len(path) + 2 :] if text.startswith(f'{path}: ') else text})")
@@ -482,32 +532,34 @@ def truth_error(path: str, error: Exception, fault: str = "") -> HostError:
 
 
 def open_files(path: str, limits: ArchiveLimits) -> Files:
-    """Open a submission; raise SubmissionError when it is of no kind that is read here."""
+    """Open a submission; raises SubmissionError if its kind is not supported."""
     if isinstance(path, FolderElsewhere):
         return path.open_files(limits)
     if os.path.isdir(path):
         return _FolderFiles(path, limits)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise SubmissionError.of(Problem(path, "is a device, not a file", "Check the path"))
+            raise SubmissionError.from_problem(Problem(path, "is a device, not a file", "Check the path"))
         with open(path, "rb") as file:
             start = file.read(_BLOCK)
     except OSError as error:
-        raise SubmissionError.of(Problem(path, f"cannot be opened ({error.strerror})", "Check the path")) from None
+        raise SubmissionError.from_problem(
+            Problem(path, f"cannot be opened ({error.strerror})", "Check the path")
+        ) from None
     try:
         return _by_content(path, start, limits)
     except Flaw as flaw:
-        raise SubmissionError.of(flaw.at(UPLOAD)) from None
+        raise SubmissionError.from_problem(flaw.as_problem(UPLOAD)) from None
 
 
 def _by_content(path: str, start: bytes, limits: ArchiveLimits) -> Files:
     if start.strip() == _PLACEHOLDER:
         raise Flaw(
-            "did not arrive: EvalAI holds a placeholder of 12 bytes in its place, because the upload broke",
+            "did not arrive: EvalAI holds a placeholder of 12 bytes instead, because the upload failed",
             "Submit it again",
         )
     if not start.strip(b"\0 \r\n\t"):
-        raise Flaw("is empty" if os.path.getsize(path) == len(start) else "begins with blanks alone", limits.send)
+        raise Flaw("is empty" if os.path.getsize(path) == len(start) else "begins with nothing but blanks", limits.send)
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _ZipFiles(path, limits)
     if start.startswith(MAGIC):

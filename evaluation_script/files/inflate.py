@@ -1,4 +1,4 @@
-"""Bytes of a file → inflated bytes: whole streams by the fastest inflater that is installed, gzip within limits.
+"""Bytes of a file → inflated bytes, with the fastest installed inflater; gzip within limits.
 
 libdeflate (the package `deflate`) takes a fifth of zlib's time.  It says no more than that a stream is damaged, and
 takes less than zlib does; whatever it refuses is read again with zlib, which decides, and has the words.
@@ -13,6 +13,7 @@ import os
 import struct
 import zipfile
 import zlib
+from threading import Lock
 from typing import Iterator, Optional, Union
 
 from .limits import PACK_AGAIN, ArchiveLimits, size_text
@@ -26,6 +27,8 @@ else:
     LIBDEFLATE = True
 
 Inflated = Union[bytes, bytearray]
+#: Held while a file's position is another one, where reading at a position is no call of the system's.
+_POSITION = Lock()
 
 crc32 = deflate.crc32 if LIBDEFLATE else zlib.crc32
 
@@ -37,7 +40,7 @@ _USUAL_EXTRA = 28
 
 
 def inflate_stream(data: bytes, length: int, *, bare: bool = False) -> Optional[Inflated]:
-    """Return a zlib stream of exactly this length, or None when it is not quite that; bare it has no checksum."""
+    """Inflate a zlib stream to exactly this length; None if that fails. A bare stream has no checksum."""
     if LIBDEFLATE:
         try:
             inflated: Inflated = (deflate.deflate_decompress if bare else deflate.zlib_decompress)(data, length)
@@ -54,25 +57,38 @@ def inflate_stream(data: bytes, length: int, *, bare: bool = False) -> Optional[
 
 
 def repack_stored(data: bytes, length: int) -> bytes:
-    """Return a zlib stream of the same bytes that zlib inflates in no time, where libdeflate is installed."""
+    """Return a zlib stream of the same bytes, stored, so that zlib reads it at once; needs libdeflate."""
     inflated = inflate_stream(data, length) if LIBDEFLATE else None
     return data if inflated is None else bytes(deflate.zlib_compress(inflated, 0))
 
 
+def read_at(file: int, count: int, start: int) -> bytes:
+    """Return bytes of an open file from a position, without moving the file's own."""
+    if hasattr(os, "pread"):
+        return os.pread(file, count, start)
+    with _POSITION:
+        before = os.lseek(file, 0, os.SEEK_CUR)
+        try:
+            os.lseek(file, start, os.SEEK_SET)
+            return os.read(file, count)
+        finally:
+            os.lseek(file, before, os.SEEK_SET)
+
+
 def inflate_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[Inflated]:
-    """Return a member of a zip, or None when it is large or not quite as declared: zipfile reads those."""
+    """Return a member of a zip; None if it is large or differs from its header, which zipfile handles."""
     if not 0 < info.file_size <= _LARGEST_MEMBER:
         return None
     try:
         file, length = archive.fp.fileno() if archive.fp else -1, len(info.orig_filename)
-        data = os.pread(file, _LOCAL.size + length + _USUAL_EXTRA + info.compress_size, info.header_offset)
+        data = read_at(file, _LOCAL.size + length + _USUAL_EXTRA + info.compress_size, info.header_offset)
         signature, name, extra = _LOCAL.unpack_from(data)
         start = _LOCAL.size + name + extra
         if signature != b"PK\x03\x04" or data[_LOCAL.size : start - extra].decode("ascii") != info.orig_filename:
             return None
         packed = data[start : start + info.compress_size]
         if len(packed) < info.compress_size:
-            packed = os.pread(file, info.compress_size, info.header_offset + start)
+            packed = read_at(file, info.compress_size, info.header_offset + start)
     except (OSError, ValueError, struct.error):
         return None
     if info.compress_type == zipfile.ZIP_DEFLATED:
@@ -92,7 +108,7 @@ STEP = 1 << 16
 
 
 class InflatedStream:
-    """The inflated bytes of a gzip file; a Flaw where they exceed the limits or are damaged."""
+    """The inflated bytes of a gzip file; reading raises a Flaw beyond the limits or on damage."""
 
     def __init__(self, path: str, limits: ArchiveLimits, limit: int) -> None:
         self._chunks = _inflate(path, limits, limit)
@@ -106,7 +122,7 @@ class InflatedStream:
         return data
 
     def skip(self, count: int) -> int:
-        """Pass over so many bytes; return how many there were."""
+        """Skip this many bytes; return the number skipped."""
         passed = 0
         while passed < count:
             data = self.read(min(count - passed, STEP))
@@ -149,7 +165,7 @@ def _inflate(path: str, limits: ArchiveLimits, limit: int) -> Iterator[bytes]:
 
 
 class PositionedFile(io.FileIO):
-    """A file that is read at positions of its own; forked processes share nothing but the open file."""
+    """A file read at its own position, so that forked processes share only the open file."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -169,7 +185,7 @@ class PositionedFile(io.FileIO):
         remaining_bytes = max(0, self._length - self._position)
         chunks, missing_bytes = [], remaining_bytes if size is None or size < 0 else min(size, remaining_bytes)
         while missing_bytes > 0:
-            chunk = os.pread(self.fileno(), missing_bytes, self._position)
+            chunk = read_at(self.fileno(), missing_bytes, self._position)
             if not chunk:
                 break
             chunks.append(chunk)

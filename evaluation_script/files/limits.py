@@ -1,4 +1,4 @@
-"""What a submission may hold: the limits, checks of the members of an archive, and JSON within its limits."""
+"""The limits of a submission: sizes, checks of archive members, and bounded JSON."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .problems import Flaw, Problems, printable, quantity
 #: What operating systems leave in archives.
 _LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "$RECYCLE.BIN"})
 
-_ARCHIVE_ENDINGS = (".zip", ".tar", ".gz", ".tgz", ".rar", ".7z", ".bz2", ".xz")
+ARCHIVE_ENDINGS = (".zip", ".tar", ".gz", ".tgz", ".rar", ".7z", ".bz2", ".xz")
 _SEND_ZIP = "Send one zip with a folder of PNG masks for each sequence, or one JSON file"
 _SEND_SMALLER = "Send a zip of PNG masks"
-SEND_LESS = "Leave out what is not part of the results"
-PACK_AGAIN = "Make the archive again and repeat the upload"
+SEND_LESS = "Remove files that are not part of the results"
+PACK_AGAIN = "Create the archive again and upload it"
 
 #: The first bytes of files that people send in place of archives and masks.
 _KINDS = (
@@ -40,7 +40,7 @@ SEPARATOR, LONE_SEPARATOR, LETTER = "separator", "lone separator", "letter"
 
 @dataclass(frozen=True)
 class ArchiveLimits:
-    """How much a submission may hold."""
+    """The limits of a submission."""
 
     #: Files and folders in an archive.
     members: int = 200_000
@@ -65,6 +65,8 @@ class ArchiveLimits:
     links: bool = False
     #: What a backslash in a name is.
     backslash: str = SEPARATOR
+    #: Endings of files whose own format is compressed, though they look like archives.
+    compressed: Tuple[str, ...] = ()
     #: Remedies in the words of the family: what it reads, and what takes less room than JSON does.
     send: str = _SEND_ZIP
     smaller: str = _SEND_SMALLER
@@ -75,7 +77,7 @@ INSTANCE_LIMITS = ArchiveLimits(json_bytes=512 << 20)
 
 #: The JSON of panoptic segments and of tracks is held in memory.
 UNIT_LIMITS = ArchiveLimits(
-    json_bytes=192 << 20, memory_bytes=448 << 20, send="Send one zip, or one JSON file", smaller="Send less in it"
+    json_bytes=192 << 20, memory_bytes=448 << 20, send="Send one zip, or one JSON file", smaller="Make it smaller"
 )
 
 #: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
@@ -88,12 +90,34 @@ LOCAL_LIMITS = ArchiveLimits(
     links=True,
 )
 
+#: A host's own dataset is trusted more than a participant's file.
+HOST_LIMITS = ArchiveLimits(
+    members=10_000_000,
+    member_bytes=1 << 30,
+    total_bytes=1 << 42,
+    memory_bytes=1 << 36,
+    json_bytes=1 << 32,
+    ratio=100_000,
+    objects=65_535,
+    links=True,
+    backslash=LONE_SEPARATOR,
+    send="Name the folder or the zip of a dataset",
+    smaller="Leave it out",
+)
+
+#: Files and folders below one folder, whatever the limits of archives: who names `/` learns it early.
+FOLDER_MEMBERS = 5_000_000
+#: Problems of the members of a folder, after which the others are not looked at.
+FOLDER_PROBLEMS = 1_000
+#: Ways in which links may lead to one folder.
+FOLDER_WAYS = 1_000
+
 #: Bytes read at a time.
 CHUNK_BYTES = 1 << 20
 
 
 class Files:
-    """The files of a submission by name; litter is left out, names are checked."""
+    """The files of a submission by checked name, without litter."""
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
@@ -104,7 +128,7 @@ class Files:
         return b"".join(self.read_chunks(name))
 
     def read_chunks(self, name: str) -> Iterator[bytes]:
-        """Yield the bytes of a file, some at a time."""
+        """Yield the bytes of a file in chunks."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -112,7 +136,7 @@ class Files:
 
 
 class MemberChecks:
-    """Checks the members of an archive one by one, and adds up their sizes."""
+    """A checker of archive members that adds up their sizes."""
 
     def __init__(self, limits: ArchiveLimits, hidden_folders: set[str] | None = None) -> None:
         self.limits = limits
@@ -123,19 +147,19 @@ class MemberChecks:
         self._names: set[str] = set()
 
     def count(self) -> None:
-        """Count one more header; a Flaw when there are too many."""
+        """Count one more header; raises a Flaw if there are too many."""
         self._members += 1
         if self._members > self.limits.members:
             raise Flaw(f"holds more than {self.limits.members:,} files", SEND_LESS)
 
     def with_slashes(self, raw: str) -> str:
-        """Return a name with slashes between its folders."""
+        """Return a name with forward slashes between its folders."""
         rule = self.limits.backslash
         separates = rule == SEPARATOR or (rule == LONE_SEPARATOR and "/" not in raw)
         return raw.replace("\\", "/") if separates else raw
 
     def clean_name(self, raw: str, size: int, packed: int, *, folder: bool = False) -> str | None:
-        """Return the name to read a member by; None for folders, litter and what is refused."""
+        """Return the checked name of a member; None for folders, litter and rejected members."""
         raw = self.with_slashes(raw)
         segments = [segment for segment in raw.split("/") if segment not in ("", ".")]
         flaw = _name_flaw(raw, segments, self.limits.depth)
@@ -145,7 +169,7 @@ class MemberChecks:
         name = "/".join(segments)
         flaw = flaw or self._size_flaw(name, size, packed)
         if flaw is not None:
-            self.problems.add(flaw.at(raw or "a file"))
+            self.problems.add(flaw.as_problem(raw or "a file"))
             return None
         self._names.add(name)
         return name
@@ -164,8 +188,8 @@ class MemberChecks:
             return Flaw(f"unpacks to more than {limits.ratio} times its size, as a zip bomb does", PACK_AGAIN)
         if name in self._names:
             return Flaw("is in the archive twice", PACK_AGAIN)
-        if name.lower().endswith(_ARCHIVE_ENDINGS):
-            return Flaw("is an archive among the files", "Unpack it, and send what it holds")
+        if name.lower().endswith(ARCHIVE_ENDINGS) and not name.lower().endswith(limits.compressed):
+            return Flaw("is an archive inside the submission", "Unpack it, and send its files")
         return None
 
 
@@ -173,7 +197,7 @@ def _name_flaw(raw: str, segments: list[str], depth: int) -> Flaw | None:
     if len(raw) > _LONGEST_NAME:
         return Flaw(f"has a name of more than {_LONGEST_NAME:,} characters", "Rename it")
     if not (raw.isascii() and raw.isprintable()) and re.search(_UNFIT, raw):
-        return Flaw("has characters in its name that no file should have", "Rename it, in UTF-8")
+        return Flaw("has forbidden characters in its name", "Rename it, in UTF-8")
     if not segments:
         return None if raw in (".", "./") else Flaw("has no name", PACK_AGAIN)
     if raw.startswith("/") or re.match(r"[A-Za-z]:/", raw):
@@ -186,17 +210,17 @@ def _name_flaw(raw: str, segments: list[str], depth: int) -> Flaw | None:
 
 
 def is_litter(segments: list[str]) -> bool:
-    """Return whether a path holds what operating systems and editors leave behind."""
+    """Return whether a path is litter of operating systems or editors."""
     return not segments or any(name in _LITTER or name.startswith(".") for name in segments)
 
 
 def kind_of(start: bytes) -> str:
-    """Return what a file is by its first bytes; "" where these say nothing."""
+    """Return the kind of a file by its first bytes; "" if unknown."""
     return next((kind for signature, kind in _KINDS if start.startswith(signature)), "")
 
 
 def size_text(count: int) -> str:
-    """Return a number of bytes for people."""
+    """Return a number of bytes in a readable unit."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:,.0f} {unit}"
@@ -213,7 +237,7 @@ _MEMORY_COSTS = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
 
 
 def check_memory(text: Union[str, bytes], limit: int, smaller: str) -> None:
-    """Refuse JSON that would take more than so many bytes of memory, estimated by its punctuation."""
+    """Raise a Flaw for JSON whose punctuation shows that it would exceed a memory limit."""
     data = text.encode() if isinstance(text, str) else text
     estimate = len(data) * (2 if data.isascii() else 8)
     estimate += sum(cost * data.count(mark) for mark, cost in _MEMORY_COSTS.items())
@@ -222,7 +246,7 @@ def check_memory(text: Union[str, bytes], limit: int, smaller: str) -> None:
 
 
 def unique_keys(pairs: List[Tuple[str, _Value]]) -> Dict[str, _Value]:
-    """Return the object of these pairs; a Flaw when a key stands in it twice."""
+    """Return the object of these pairs; raises a Flaw for a repeated key."""
     values = dict(pairs)
     if len(values) < len(pairs):
         seen: Set[str] = set()
@@ -233,8 +257,17 @@ def unique_keys(pairs: List[Tuple[str, _Value]]) -> Dict[str, _Value]:
     return values
 
 
-def read_json(data: bytes, limits: ArchiveLimits, example: str) -> object:
-    """Parse untrusted JSON of a form like the example, which may hold each key once and no NaN."""
+def read_json(data: bytes, limits: ArchiveLimits, example: str, digits: int = _LONGEST_NUMBER) -> object:
+    """Parse untrusted JSON, rejecting repeated keys and NaN; the example shows the expected form.
+
+    Whole numbers may have this many digits.
+    """
+
+    def parse_int(text: str) -> int:
+        if len(text) > digits:
+            raise Flaw(f"holds a number of {len(text)} digits", f"Write numbers of at most {digits} digits")
+        return int(text)
+
     if len(data) > limits.json_bytes:
         raise Flaw(f"is larger than {size_text(limits.json_bytes)}", limits.smaller)
     check_memory(data, limits.memory_bytes, limits.smaller)
@@ -243,17 +276,11 @@ def read_json(data: bytes, limits: ArchiveLimits, example: str) -> object:
     except UnicodeDecodeError:
         raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
     try:
-        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant, parse_int=_whole_number)
+        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant, parse_int=parse_int)
     except RecursionError:
         raise Flaw("is nested too deeply", f"Write {example}") from None
     except ValueError as error:
         raise Flaw(f"is not valid JSON ({printable(error)})", "Write it with a JSON library") from None
-
-
-def _whole_number(digits: str) -> int:
-    if len(digits) > _LONGEST_NUMBER:
-        raise Flaw(f"holds a number of {len(digits)} digits", f"Write numbers of at most {_LONGEST_NUMBER} digits")
-    return int(digits)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -6,7 +6,9 @@ import errno
 import json
 import os
 import shutil
+import struct
 import zipfile
+import zlib
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Dict, Iterator, List, Tuple, Union
 
@@ -22,12 +24,21 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 #: The errors of a disk that takes no more.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
+#: The errors of a zip that is damaged, or of a manifest that is none.
+DAMAGED = (
+    *(OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError),
+    *(KeyError, ValueError, TypeError, AttributeError),
+)
+
+#: The manifest's key of the family, which every annotation file has had since the first.
+FAMILY_KEY = "track"
+
 #: A path, or an open file.
 Source = Union[str, BinaryIO]
 
 
 class NotWritten(OSError):
-    """Raised when a file could not be written completely; an older file of that name is kept."""
+    """Raised if a file could not be written completely; an older file of that name is kept."""
 
     def __str__(self) -> str:
         return f"{self.filename}: cannot be written ({self.strerror})"
@@ -62,16 +73,22 @@ def replace_file(path: str) -> Iterator[str]:
 
 
 def add_member(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    """Add a file to a zip without anything that differs from run to run."""
-    info = zipfile.ZipInfo(name, EPOCH)
+    """Add a file to a zip with reproducible metadata."""
+    info = make_entry(name)
     info.compress_type = zipfile.ZIP_DEFLATED
     info.external_attr = 0o644 << 16
-    info.create_system = 3
     archive.writestr(info, data)
 
 
+def make_entry(name: str) -> zipfile.ZipInfo:
+    """Return a zip entry with the same bytes on every system and day."""
+    info = zipfile.ZipInfo(name, EPOCH)
+    info.create_system = 3
+    return info
+
+
 def table_of(path: str) -> bytes:
-    """Return a zip's table of contents as it is written, names, sizes and checksums; nothing for other files."""
+    """Return a zip's table of contents: names, sizes and checksums; empty for other files."""
     with open(path, "rb") as file:
         end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001 - as zipfile finds it
         if not end:
@@ -88,35 +105,40 @@ def _read_manifest(source: Source) -> Dict[str, Any]:
     try:
         with zipfile.ZipFile(source) as archive:
             return dict(json.loads(archive.read(MANIFEST))) if MANIFEST in archive.namelist() else {}
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
+    except DAMAGED as error:
         raise annotations_error(source, error) from None
 
 
 def open_packed(source: Source, family: str = "") -> Tuple[zipfile.ZipFile, Dict[str, Any]]:
-    """Open a packed file, and return its manifest too; raises HostError where it is of another family than is named."""
+    """Open a packed file and return it with its manifest; raises HostError for another family."""
     try:
         archive = zipfile.ZipFile(PositionedFile(source) if isinstance(source, str) else source)
         manifest = dict(json.loads(archive.read(MANIFEST)))
-        content, form, splits = manifest["track"], manifest["format"], dict(manifest["splits"])
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
+        content, form, splits = manifest[FAMILY_KEY], manifest["format"], dict(manifest["splits"])
+    except DAMAGED as error:
         raise annotations_error(source, error) from None
     if family not in ("", content):
         raise HostError(f"{source}: holds {content}, not {family}; choose another file or protocol")
     if form != FORMAT:
-        raise HostError(f"{source}: has the format {form!r}; this version reads {FORMAT!r}. Pack it anew")
+        raise HostError(f"{source}: has the format {form!r}; this version reads {FORMAT!r}. Pack it again")
     if not splits:
-        raise HostError(f"{source}: holds no splits, so nothing can be scored. Pack it anew")
+        raise HostError(f"{source}: holds no splits, so nothing can be scored. Pack it again")
     return archive, manifest
 
 
 def annotations_error(source: Source, error: Exception) -> HostError:
     """Return the error to raise for an annotation file that is damaged."""
-    return HostError(f"{source}: is not an annotation file that can be read ({error!r}). Pack it anew")
+    return HostError(f"{source}: is not a readable annotation file ({error!r}). Pack it again")
+
+
+def make_manifest(family: str, splits: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the manifest of an annotation file: format, family, and the entry of each split."""
+    return {"format": FORMAT, FAMILY_KEY: family, "splits": splits}
 
 
 def family_of(source: Source) -> str:
     """Return the family of a packed file; "" for other files."""
-    return str(_read_manifest(source).get("track", ""))
+    return str(_read_manifest(source).get(FAMILY_KEY, ""))
 
 
 def splits_of(source: Source) -> List[str]:

@@ -1,4 +1,4 @@
-"""Errors that people read, and whose mistake they are.
+"""Errors for people: whose mistake they are, what is wrong and what to do.
 
 Exception
 ├── Flaw             what is wrong, raised where the file's name is not known
@@ -8,6 +8,7 @@ Exception
 
 from __future__ import annotations
 
+import re
 from typing import Iterable, Iterator, NamedTuple
 
 #: More problems than this are counted, not shown.
@@ -21,14 +22,29 @@ _NAME_LENGTH = 120
 
 
 def printable(name: object) -> str:
-    """Return an untrusted name, safe for a terminal and short enough for a sentence."""
+    """Return an untrusted name, safe for terminals and short enough for a sentence."""
     text = _printable(str(name)[: _NAME_LENGTH + 1])
-    return text if len(text) <= _NAME_LENGTH else text[:_NAME_LENGTH] + "…"
+    return text if len(text) <= _NAME_LENGTH else text[:_NAME_LENGTH] + "..."
 
 
 def _printable(text: str) -> str:
-    """Return a text without what could move a terminal's cursor or forge a line."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    """Return a text with escapes for characters that could move a cursor or forge a line."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else escape(c) for c in text)
+
+
+def escape(text: str) -> str:
+    r"""Return a text with `\n`, `\x1b` or `\u202e` for each control and each character beyond ASCII."""
+    return text.encode("unicode_escape").decode("ascii")
+
+
+def ascii_text(text: str) -> str:
+    """Return a text in ASCII, because EvalAI serves worker output without a charset."""
+    return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def printable_lines(text: str) -> str:
+    """Return an untrusted text line by line, without characters that move a cursor or forge a line."""
+    return "\n".join(map(_printable, text.splitlines()))
 
 
 def name_list(names: list[str], limit: int = _MOST_NAMES) -> str:
@@ -38,14 +54,14 @@ def name_list(names: list[str], limit: int = _MOST_NAMES) -> str:
 
 
 def name_hint(name: object, names: Iterable[str], limit: int = 99) -> str:
-    """Return how a sentence goes on after a name that there is not: `, only a, b and c; did you mean b?`."""
+    """Return the end of a sentence about an unknown name: `, only a, b and c; did you mean b?`."""
     known_names = list(names)
     near = nearest(name, known_names)
     return f", only {name_list(known_names, limit)}" + (f"; did you mean {printable(near)}?" if near else "")
 
 
 def nearest(name: object, names: Iterable[str]) -> str:
-    """Return the name that somebody probably meant; nothing where none is like it."""
+    """Return the most similar name; "" if none is similar."""
     from difflib import get_close_matches
 
     alike = {candidate.lower(): candidate for candidate in reversed(list(names))}
@@ -63,7 +79,7 @@ def inflect(count: int, singular: str, plural: str) -> str:
 
 
 class Problem(NamedTuple):
-    """One thing to fix: what it is in, what is wrong with it, what to do."""
+    """One problem: where it is, what is wrong, what to do."""
 
     subject: str
     fault: str
@@ -74,7 +90,7 @@ class Problem(NamedTuple):
 
 
 class Flaw(Exception):
-    """Raised where it is known what is wrong but not in which file."""
+    """Raised for a fault whose file is not known here."""
 
     def __init__(self, fault: str, remedy: str) -> None:
         super().__init__(fault, remedy)
@@ -84,61 +100,88 @@ class Flaw(Exception):
     def __str__(self) -> str:
         return self.fault
 
-    def at(self, subject: str) -> Problem:
-        """Return the problem in the file or place of this name."""
+    def as_problem(self, subject: str) -> Problem:
+        """Return the problem at a file or place."""
         return Problem(subject, self.fault, self.remedy)
 
 
 #: How the place of a problem ends that may occur in many places, after what these are of; and what they are called.
 _PLACES = (("/", "files"), (", frame ", "frames"), (", mask ", "masks"))
+#: A row of a file, and what it belongs to, as in `results.json, record 7 (image 3)`.
+_ROW = re.compile(r"(|.*, )(record|line) ([\d,]+(?: \(.*\))?)", re.DOTALL)
+
+
+def _divide_place(subject: str) -> tuple[str, str, str]:
+    """Return the holder, noun and name of a place; empty texts for anything else."""
+    row = _ROW.fullmatch(subject)
+    if row:
+        return row[1], f"{row[2]}s", row[3]
+    splits = ((*subject.rpartition(mark), noun) for mark, noun in _PLACES)
+    return next(((whole, noun, name) for whole, _, name, noun in splits if whole), ("", "", ""))
 
 
 class _Repeated:
-    """One problem in several places: the first of them, and how many there are."""
+    """One problem in several places: the first names, and the number of places."""
 
-    def __init__(self, index: int, problem: Problem, name: str) -> None:
+    def __init__(self, index: int, problem: Problem, whole: str, noun: str, name: str) -> None:
         self._index, self._problem, self._names, self._count = index, problem, printable(name), 1
+        self._whole, self._noun = whole, noun
 
-    def add_place(self, problems: list[Problem], whole: str, noun: str, name: str) -> None:
-        """Add a place, and put one problem for all of them in the list."""
+    def add_place(self, problems: list[Problem], name: str) -> None:
+        """Add a place, and update the shared problem in the list."""
         self._count += 1
         if self._count <= _MOST_NAMES:
             self._names += f", {printable(name)}"
-        more = f" and {self._count - _MOST_NAMES} more" if self._count > _MOST_NAMES else ""
-        fault = f"each of {self._count} {noun} ({self._names}{more}) {self._problem.fault}"
-        problems[self._index] = Problem(whole, fault, self._problem.remedy)
+        self.put(problems, "")
+
+    def put(self, problems: list[Problem], least: str) -> None:
+        """Add one problem for all places; `least` precedes the number of unnamed places."""
+        if self._count == 1:
+            return
+        problem, more = self._problem, self._count - _MOST_NAMES
+        names = f"{self._names} and {least}{more:,} more" if more > 0 else self._names
+        if self._noun in ("records", "lines"):
+            subject, fault = f"{self._whole}{self._noun} {names}", f"each {problem.fault}"
+        else:
+            subject, fault = self._whole, f"each of {self._count} {self._noun} ({names}) {problem.fault}"
+        problems[self._index] = Problem(subject, fault, problem.remedy)
 
 
 class Problems:
-    """Problems gathered on the way, so that a participant reads all of them at once; one mistake is one of them."""
+    """A collection of problems, which joins repeated mistakes, so that participants read all at once."""
 
     def __init__(self) -> None:
         self.first: list[Problem] = []
         self.count = 0
+        #: How many were added, with each place of one mistake.
+        self.places = 0
         self._stopped = False
         self._repeated: dict[tuple[str, ...], _Repeated] = {}
 
     def add(self, problem: Problem) -> None:
-        """Keep the first ones, count the rest; the same mistake in other files of a folder is a part of the first."""
-        splits = ((*problem.subject.rpartition(mark), noun) for mark, noun in _PLACES)
-        whole, _, name, noun = next((split for split in splits if split[0]), ("", "", "", ""))
+        """Add a problem: the first ones are kept, the rest counted, repeated mistakes joined."""
+        whole, noun, name = _divide_place(problem.subject)
         key = (whole, noun, problem.fault, problem.remedy)
-        if whole and key in self._repeated:
-            self._repeated[key].add_place(self.first, whole, noun, name)
+        self.places += 1
+        if noun and key in self._repeated:
+            self._repeated[key].add_place(self.first, name)
             return
         self.count += 1
         if len(self.first) < _MOST_SHOWN:
-            self._repeated[key] = _Repeated(len(self.first), problem, name)
+            self._repeated[key] = _Repeated(len(self.first), problem, whole, noun, name)
             self.first.append(problem)
 
     def extend(self, problems: list[Problem], count: int) -> None:
-        """Take the first of so many problems that were gathered elsewhere."""
+        """Add the first problems of another collection, and the number of its problems."""
         self.first += problems[: max(0, _MOST_SHOWN - len(self.first))]
         self.count += count
+        self.places += count
 
     def stop(self) -> None:
-        """Note that what follows was not looked at, since there are enough problems."""
+        """Record that checking stopped because there are enough problems."""
         self._stopped = True
+        for repeated in self._repeated.values():
+            repeated.put(self.first, "at least ")
 
     def __iter__(self) -> Iterator[Problem]:
         return iter(self.first)
@@ -151,24 +194,24 @@ class Problems:
             raise SubmissionError(self.text())
 
     def text(self, holder: str = "your submission") -> str:
-        """Return one sentence for one problem, a numbered list for several, which `holder` has."""
+        """Return one problem as a sentence, several as a numbered list about `holder`."""
         if self.count == 1:
             return str(self.first[0])
         many = f"{self.count} or more" if self._stopped else f"{self.count}"
         lines = [f"{many} problems found in {holder}:"]
         lines += [f"  {number}. {problem}" for number, problem in enumerate(self.first, 1)]
         if self.count > len(self.first):
-            lines.append(f"  … and {self.count - len(self.first)} more like these.")
+            lines.append(f"  ... and {self.count - len(self.first)} more like these.")
         return "\n".join(lines)
 
 
 class SubmissionError(Exception):
-    """Raised when the submission cannot be scored; the text says why, for the participant."""
+    """Raised if a submission cannot be scored; the text tells the participant why."""
 
     @classmethod
-    def of(cls, problem: Problem) -> SubmissionError:
+    def from_problem(cls, problem: Problem) -> SubmissionError:
         return cls(str(problem))
 
 
 class HostError(Exception):
-    """Raised for what is not the participant's fault: a broken annotation file, or a defect of ours."""
+    """Raised for errors that are not the participant's: a broken annotation file, or a defect."""

@@ -1,4 +1,4 @@
-"""Masks in memory: packed bits, PNG, run lengths, polygons, and how similar two masks are.
+"""Masks in memory: packed bits, PNG, run lengths, polygons, and the similarity of two masks.
 
 What is counted most often has two implementations, numpy and the compiled kernel, which give the same bits: `backend`
 chooses once, and whoever counts calls `backend()`.  The contract is the modules, each imported by its name: numpy is

@@ -1,4 +1,4 @@
-"""What is counted most often, by numpy or by the compiled kernel: two implementations of one interface, chosen once.
+"""The backend: the most frequent operations, by numpy or by the compiled kernel, chosen once.
 
 Whoever counts calls `backend()`, and never asks which it is: both give the same bits.  `NumpyBackend` is the interface;
 what the kernel leaves, such as labels of two bytes, `CompiledBackend` hands on to it.
@@ -15,10 +15,19 @@ import numpy as np
 from ..files import Files, Flaw, Problem
 from . import detections, png
 from . import run_lengths as rle
-from .detections import Candidates, CappedRange, RankedBits, RecordTable
+from .detections import Candidates, CappedRange, RankedBits, RecordTable, Rings
 from .distances import Surroundings, measure_surroundings
 from .kernel import LABELS, SETTING, SYSTEM, Kernel, KernelError, PackedFrames, load
-from .overlaps import LabelMap, LabelPairs, Pairs, count_shared_pixels, sum_label_pairs, whole_windows
+from .overlaps import (
+    LabelMap,
+    LabelPairs,
+    Pairs,
+    count_shared_pixels,
+    count_table,
+    sum_by_key,
+    sum_label_pairs,
+    whole_windows,
+)
 from .run_lengths import CheckedMasks, Masks, MaskTexts, encode_masks, pack_texts
 from .similarity import Counts, Disk, Region, count_shared
 from .stack import Array, Size, Stack, Stacks, crop, empty_labels, empty_stack, labels_in, pack, stacks_of
@@ -32,7 +41,7 @@ _TWO_MASKS = Pairs(np.array([0]), np.array([1]), np.array([0, 1]))
 
 
 class MergingRule(NamedTuple):
-    """How the labels of a file become the mask of one object; both raise a Flaw for labels that cannot."""
+    """The rule that turns the labels of a file into one object's mask; raises a Flaw for impossible labels."""
 
     #: Returns the object's pixels.
     flags: Callable[[Array], Array]
@@ -41,11 +50,13 @@ class MergingRule(NamedTuple):
 
 
 class NumpyBackend:
-    """Numpy, with Pillow and pycocotools for what it does not do."""
+    """The numpy backend, with Pillow and pycocotools where numpy has no function."""
 
     name = "numpy"
     #: Whether other threads run while its functions do.
     lets_threads_run = False
+    #: The kernel, for families that have numpy code of their own beside its functions.
+    kernel: Optional[Kernel] = None
 
     def __init__(self, reason: str = "") -> None:
         #: In a few words what does the work, and why.
@@ -54,12 +65,19 @@ class NumpyBackend:
     # ── frames ──
 
     def read_labels(self, data: bytes, size: Size) -> Array:
-        """Return the labels of a PNG of this (height, width); raises a Flaw where they cannot be read."""
+        """Return the labels of a PNG of this (height, width); raises a Flaw if it is unreadable."""
         return png.read_labels(data, size)
 
     def read_codes(self, data: bytes, size: Size) -> Array:
         """Return red + 256 × green + 65,536 × blue for every pixel of a PNG; raises a Flaw as `read_labels` does."""
         return png.read_codes(data, size)
+
+    def read_channel(self, data: bytes, size: Size, remedy: str) -> Array:
+        """Return the labels of a PNG without palette colours: channels, if it has several, must be equal."""
+        if not png.is_coloured(data):
+            return self.read_labels(data, size)
+        png.refuse_deep_colours(data, remedy)
+        return png.merge_channels(self.read_codes(data, size), remedy)
 
     def read_member(self, files: Files, name: str, size: Size) -> Array:
         """Return the labels of one of the files."""
@@ -67,7 +85,7 @@ class NumpyBackend:
         return self.read_labels(files.read(name), size)
 
     def read_objects(self, files: Files, names: List[str], size: Size, limit: int) -> Tuple[Stacks, List[Problem]]:
-        """Return the masks of each label in a block of files, and what is wrong with any; at most so many labels."""
+        """Return the masks of each label in a block of files, up to a number of labels, and their problems."""
         problems: List[Problem] = []
         frames = [self._try_member(files, name, size, problems) for name in names]
         images = [labels for labels in frames if labels is not None]
@@ -84,7 +102,7 @@ class NumpyBackend:
         return stacks_of(block, numbers, size), []
 
     def read_object(self, files: Files, names: Names, size: Size, rule: MergingRule) -> Tuple[Stack, List[Problem]]:
-        """Return the masks of one object in a block of files, and what is wrong with any of them."""
+        """Return the masks of one object in a block of files, and their problems."""
         block, problems = empty_labels(len(names), size, bool), []  # type: Array, List[Problem]
         for frame, name in zip(block, names):
             flags = None if name is None else self._try_member(files, name, size, problems, rule)
@@ -95,12 +113,12 @@ class NumpyBackend:
     def _try_member(
         self, files: Files, name: str, size: Size, problems: List[Problem], rule: Optional[MergingRule] = None
     ) -> Optional[Array]:
-        """Return labels, or by a rule the object's pixels; None where there is a problem with them, which is added."""
+        """Return the labels, or by a rule the object's pixels; None if there is a problem, which is added."""
         try:
             labels = self.read_member(files, name, size)
             return labels if rule is None else rule.flags(labels)
         except Flaw as flaw:
-            problems.append(flaw.at(name))
+            problems.append(flaw.as_problem(name))
             return None
 
     def pack_labels(self, labels: Array) -> Stacks:
@@ -111,7 +129,7 @@ class NumpyBackend:
         return stacks_of(block, labels_in(block), size)
 
     def compare(self, pairs: Iterable[Tuple[Region, Region]], match: Disk) -> List[Counts]:
-        """Return the counts of pairs of a truth and a prediction, all over the same frames."""
+        """Return the counts of pairs of truth and prediction over the same frames."""
         return [
             Counts(
                 truth.area,
@@ -128,18 +146,40 @@ class NumpyBackend:
     # ── maps of labels ──
 
     def count_label_pairs(self, truth: LabelMap, prediction: LabelMap) -> LabelPairs:
-        """Return the pairs of labels of two maps, and in how many pixels each lies."""
+        """Return the pairs of labels in two maps and their numbers of pixels."""
         truth_numbers, prediction_numbers = truth.numbers.reshape(-1), prediction.numbers.reshape(-1)
+        table = count_table(truth_numbers, prediction_numbers)
+        if table is not None:
+            rows, columns = np.nonzero(table)
+            return sum_label_pairs(truth.labels_of(rows), prediction.labels_of(columns), table[rows, columns])
         starts = np.flatnonzero(
             np.append(
                 True, (truth_numbers[1:] != truth_numbers[:-1]) | (prediction_numbers[1:] != prediction_numbers[:-1])
             )
         )
         lengths = np.diff(np.append(starts, truth_numbers.size))
-        return sum_label_pairs(truth.at(starts), prediction.at(starts), lengths)
+        return sum_label_pairs(truth.labels_at(starts), prediction.labels_at(starts), lengths)
+
+    def pair_values(self, truth: Array, prediction: Array) -> Tuple[Array, Array, Array]:
+        """Return each pair of values of 32 bits that points have, in any order, and how many have it."""
+        keys, points = sum_by_key(
+            truth.reshape(-1).astype(np.uint64) << np.uint64(32) | prediction.reshape(-1), np.ones(truth.size)
+        )
+        return (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64((1 << 32) - 1)).astype(np.int64), points
+
+    def count_labels(self, truth: Array, prediction: Array, mask: int, places: Array, shape: Size) -> Optional[Array]:
+        """Return how many points have each place of the truth's label (rows) and each label of the prediction.
+
+        Of labels the bits of a mask count; None where one is beyond the places, or beyond the columns of this shape.
+        """
+        true, predicted = (side.reshape(-1) & np.uint32(mask) for side in (truth, prediction))
+        if true.max() >= len(places) or predicted.max() >= shape[1]:
+            return None
+        counts: Array = np.bincount(places[true] * np.int64(shape[1]) + predicted, minlength=shape[0] * shape[1])
+        return counts.reshape(shape)
 
     def keep_boundaries(self, labels: Array, reach: int, inner: int) -> Array:
-        """Return a map with one label for the pixels of segments that have nothing but their own label within reach."""
+        """Return a map in which pixels surrounded by their own label share one label."""
         if min(labels.shape) <= 2 * reach:
             return labels
         down = whole_windows(labels[1:] == labels[:-1], 2 * reach, 2 * reach + 1)
@@ -152,17 +192,24 @@ class NumpyBackend:
     # ── grey maps ──
 
     def measure_surroundings(self, truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
-        """Return how far from an object what is brighter than a value lies, and what is nearest where it is near."""
+        """Return the distances of bright pixels from an object, and the nearest values close to it."""
         return measure_surroundings(truth, values, least, near_square)
 
     # ── run lengths ──
 
     def check_masks(self, texts: List[str], pixels: Array) -> CheckedMasks:
-        """Return the fault and the area of each of many masks, in images of so many pixels."""
+        """Return the fault and the area of each mask, in images of these sizes."""
         return rle.check_in_batches(texts, pixels, rle.check_batch)
 
+    def draw_polygons(self, rings: Rings, sizes: Array) -> Tuple[MaskTexts, Array]:
+        """Return the masks of polygons that were checked, in images of these sizes, and the pixels of each."""
+        from .rings import masks_of  # masks of videos have no outlines
+
+        texts = masks_of(rings, sizes)
+        return pack_texts(texts), rle.check_in_batches(texts, sizes.prod(axis=1), rle.check_batch).area
+
     def join_frames(self, texts: MaskTexts, shown: Array, pixels: Array, ends: Array) -> Tuple[MaskTexts, Array]:
-        """Return masks of frames as wide masks, side by side, and the area of each frame.
+        """Return the masks of frames joined side by side, and the area of each frame.
 
         Of each frame it is known whether it has a text, and how many pixels it has; `ends` are the frames where the
         wide masks end.  Raises ValueError where a mask is not sound.
@@ -181,7 +228,7 @@ class NumpyBackend:
         return pack_texts(rle.texts_of(runs.reshape(-1), 2 * np.append(0, np.cumsum(parts))[ends])), area
 
     def mask_overlaps(self, pairs: Pairs, predictions: Masks, truths: Masks, crowd: Array) -> Array:
-        """Return the IoU of each pair of masks; of a crowd, the share of the prediction that lies in it."""
+        """Return the IoU of each pair of masks; for a crowd, the share of the prediction inside it."""
         from pycocotools.mask import iou
 
         ious = np.zeros(len(pairs.prediction))
@@ -195,14 +242,17 @@ class NumpyBackend:
         return ious
 
     def count_shared_pixels(self, first_mask: str, second_mask: str) -> int:
-        """Return how many pixels two masks of one size share, both of them checked and not empty."""
+        """Return the number of pixels that two checked, non-empty masks of one size share."""
         return count_shared_pixels(first_mask, second_mask)
 
     # ── detections ──
 
-    def read_records(self, text: Union[str, bytes]) -> Optional[RecordTable]:
-        """Return the first records of a text, each with a comma behind it; None where the JSON parser has to."""
-        del text
+    def read_records(self, text: Union[str, bytes], shape: int) -> Optional[RecordTable]:
+        """Return the first records of a text, each followed by a comma; None if the JSON parser is needed.
+
+        Of each its shape is read, one of `detections.SHAPES`.
+        """
+        del text, shape
         return None
 
     def order_by_score(self, score: Array, group: Array) -> Array:
@@ -210,7 +260,7 @@ class NumpyBackend:
         return detections.order_by_score(score, group)
 
     def match(self, candidates: Candidates) -> Tuple[Array, Array]:
-        """Return words of bits for each detection: where it was matched, and where it counts neither for nor against.
+        """Return words of bits per detection: where it is matched, and where it is ignored.
 
         The words have a bit for each threshold, of each range of areas.
         """
@@ -232,7 +282,7 @@ class NumpyBackend:
     def read_precision_without_each(
         self, ranked: RankedBits, group: Array, ranges: List[CappedRange], thresholds: int, needed: Array
     ) -> Tuple[Array, Array]:
-        """Return precision (ranges, groups, thresholds, recalls) without each group, and how many are true.
+        """Return precision (ranges, groups, thresholds, recalls) leaving out each group, and the numbers found.
 
         `needed` (ranges, groups, recalls) says how many true detections each recall takes without a group.
         """
@@ -246,13 +296,13 @@ class NumpyBackend:
 
 
 class _Spare(threading.local):
-    """The memory of the block before, which the next one of the same size uses again."""
+    """The memory of the previous block, reused by the next one of the same size."""
 
     frames: Optional[PackedFrames] = None
 
 
 class CompiledBackend(NumpyBackend):
-    """The kernel; fractions are computed here from the whole numbers that it returns."""
+    """The kernel backend; fractions are computed here from the kernel's whole numbers."""
 
     name = "kernel"
     lets_threads_run = True
@@ -260,14 +310,15 @@ class CompiledBackend(NumpyBackend):
     def __init__(self, kernel: Kernel) -> None:
         super().__init__()
         self.about = f"kernel for {SYSTEM} (numpy: {SETTING}=off)"
-        self._kernel, self._spare = kernel, _Spare()
+        self.kernel: Kernel = kernel
+        self._spare = _Spare()
 
     def read_labels(self, data: bytes, size: Size) -> Array:
-        labels = self._kernel.read_png(data, size, colours=False)
+        labels = self.kernel.read_png(data, size, colours=False)
         return super().read_labels(data, size) if labels is None else labels
 
     def read_codes(self, data: bytes, size: Size) -> Array:
-        codes = self._kernel.read_png(data, size, colours=True)
+        codes = self.kernel.read_png(data, size, colours=True)
         return super().read_codes(data, size) if codes is None else codes
 
     def read_objects(self, files: Files, names: List[str], size: Size, limit: int) -> Tuple[Stacks, List[Problem]]:
@@ -284,7 +335,7 @@ class CompiledBackend(NumpyBackend):
     def _pack_files(
         self, files: Files, names: Names, size: Size, limit: int, rule: Optional[MergingRule]
     ) -> Optional[Tuple[Stacks, List[Problem]]]:
-        """Return masks by label, with a rule all of one object; None for labels of two bytes, or too many."""
+        """Return masks by label, or of one object by a rule; None for 2-byte labels or too many."""
         frames = self._take_memory(size, len(names))
         problems: List[Problem] = []
         complete = True
@@ -292,7 +343,7 @@ class CompiledBackend(NumpyBackend):
             try:
                 complete = name is None or self._add(frames, index, files, name, limit, rule)
             except Flaw as flaw:
-                problems.append(flaw.at(str(name)))
+                problems.append(flaw.as_problem(str(name)))
             if not complete:
                 break
         stacks = self._take_stacks(frames, len(names))
@@ -320,7 +371,7 @@ class CompiledBackend(NumpyBackend):
     def _take_memory(self, size: Size, count: int) -> PackedFrames:
         frames, self._spare.frames = self._spare.frames, None  # not kept where something is raised meanwhile
         if frames is None or frames.size != size or frames.frames < count:
-            frames = PackedFrames(size, count, self._kernel)
+            frames = PackedFrames(size, count, self.kernel)
         return frames
 
     def _take_stacks(self, frames: PackedFrames, count: int) -> Stacks:
@@ -330,57 +381,70 @@ class CompiledBackend(NumpyBackend):
 
     def compare(self, pairs: Iterable[Tuple[Region, Region]], match: Disk) -> List[Counts]:
         pairs = list(pairs)
-        counts = self._kernel.compare([(truth.stack, prediction.stack) for truth, prediction in pairs], match)
+        counts = self.kernel.compare([(truth.stack, prediction.stack) for truth, prediction in pairs], match)
         return super().compare(pairs, match) if counts is None else [Counts(*of_pair) for of_pair in counts]
 
     def count_label_pairs(self, truth: LabelMap, prediction: LabelMap) -> LabelPairs:
-        pairs = self._kernel.label_pairs(truth.numbers, prediction.numbers)
+        pairs = self.kernel.label_pairs(truth.numbers, prediction.numbers)
         if pairs is None:
             return super().count_label_pairs(truth, prediction)
         numbers, pixels = pairs
         return sum_label_pairs(truth.labels_of(numbers[:, 0]), prediction.labels_of(numbers[:, 1]), pixels)
 
+    def pair_values(self, truth: Array, prediction: Array) -> Tuple[Array, Array, Array]:
+        pairs = self.kernel.label_pairs(truth.reshape(-1), prediction.reshape(-1))
+        if pairs is None:
+            return super().pair_values(truth, prediction)
+        true, predicted = pairs[0].T.astype(np.int64)
+        return true, predicted, pairs[1]
+
+    def count_labels(self, truth: Array, prediction: Array, mask: int, places: Array, shape: Size) -> Optional[Array]:
+        return self.kernel.label_table(truth, prediction, shape, places, mask)
+
     def keep_boundaries(self, labels: Array, reach: int, inner: int) -> Array:
-        boundaries = self._kernel.boundaries(labels, reach, inner)
+        boundaries = self.kernel.boundaries(labels, reach, inner)
         return super().keep_boundaries(labels, reach, inner) if boundaries is None else boundaries
 
     def measure_surroundings(self, truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
-        surroundings = self._kernel.measure_surroundings(truth, values, least, near_square)
+        surroundings = self.kernel.measure_surroundings(truth, values, least, near_square)
         return super().measure_surroundings(truth, values, least, near_square) if surroundings is None else surroundings
 
     def check_masks(self, texts: List[str], pixels: Array) -> CheckedMasks:
-        return rle.check_in_batches(texts, pixels, self._kernel.check_runs)
+        return rle.check_in_batches(texts, pixels, self.kernel.check_runs)
+
+    def draw_polygons(self, rings: Rings, sizes: Array) -> Tuple[MaskTexts, Array]:
+        return self.kernel.draw(rings, sizes) or super().draw_polygons(rings, sizes)
 
     def join_frames(self, texts: MaskTexts, shown: Array, pixels: Array, ends: Array) -> Tuple[MaskTexts, Array]:
-        wide = self._kernel.join_frames(texts, shown, pixels, np.append(0, ends))
+        wide = self.kernel.join_frames(texts, shown, pixels, np.append(0, ends))
         if wide is None:
             raise ValueError
         return wide
 
     def mask_overlaps(self, pairs: Pairs, predictions: Masks, truths: Masks, crowd: Array) -> Array:
-        shared = self._kernel.overlaps(predictions.texts, truths.texts, pairs)
+        shared = self.kernel.overlaps(predictions.texts, truths.texts, pairs)
         area = predictions.area[pairs.prediction]
         joint = np.where(crowd[pairs.truth], area, area + truths.area[pairs.truth] - shared)
         return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
 
     def count_shared_pixels(self, first_mask: str, second_mask: str) -> int:
         masks = pack_texts([first_mask, second_mask])
-        return int(self._kernel.overlaps(masks, masks, _TWO_MASKS)[0])
+        return int(self.kernel.overlaps(masks, masks, _TWO_MASKS)[0])
 
-    def read_records(self, text: Union[str, bytes]) -> Optional[RecordTable]:
-        return self._kernel.records(text)
+    def read_records(self, text: Union[str, bytes], shape: int) -> Optional[RecordTable]:
+        return self.kernel.records(text, shape)
 
     def order_by_score(self, score: Array, group: Array) -> Array:
-        return self._kernel.order(score, group)
+        return self.kernel.order(score, group)
 
     def match(self, candidates: Candidates) -> Tuple[Array, Array]:
         kinds = np.zeros(len(candidates.crowd), np.uint8)
         for bit, flags in enumerate((*candidates.ignored, candidates.crowd, candidates.unmatchable)):
             kinds |= flags.astype(np.uint8) << np.uint8(bit)
         areas, thresholds = len(candidates.outside), len(candidates.thresholds)
-        words = np.array([((1 << thresholds) - 1) << thresholds * area for area in range(areas)], np.uint64)
-        ignored = np.bitwise_or.reduce(np.where(candidates.outside, words[:, None], np.uint64(0)))
-        return self._kernel.match(candidates.pairs, kinds, candidates.thresholds, areas, ignored)
+        all_bits = np.array([((1 << thresholds) - 1) << thresholds * area for area in range(areas)], np.uint64)
+        ignored = np.bitwise_or.reduce(np.where(candidates.outside, all_bits[:, None], np.uint64(0)))
+        return self.kernel.match(candidates.pairs, kinds, candidates.thresholds, areas, ignored)
 
     def read_precision(
         self, ranked: RankedBits, ranges: List[CappedRange], thresholds: int, needed: Array
@@ -393,12 +457,12 @@ class CompiledBackend(NumpyBackend):
         self, ranked: RankedBits, group: Array, ranges: List[CappedRange], thresholds: int, needed: Array
     ) -> Tuple[Array, Array]:
         shifts, caps = [area * thresholds for area, _ in ranges], [cap for _, cap in ranges]
-        precision, true_counts = self._kernel.curves(ranked, group, shifts, caps, thresholds, needed)
+        precision, true_counts = self.kernel.curves(ranked, group, shifts, caps, thresholds, needed)
         return precision, true_counts.transpose(0, 2, 1)
 
 
 def backend() -> NumpyBackend:
-    """Return what counts in this process."""
+    """Return the backend of this process."""
     return _choose_backend()
 
 
@@ -411,5 +475,5 @@ def _choose_backend() -> NumpyBackend:
 
 
 def too_many_objects(name: str, count: int, limit: int) -> Problem:
-    """Return the problem of more objects than a phase allows."""
+    """Return the problem of exceeding a phase's limit of objects."""
     return Problem(name, f"has {count} objects; this phase allows {limit} in a sequence", "Send fewer objects")

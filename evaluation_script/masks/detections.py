@@ -1,4 +1,4 @@
-"""Detections: the table of their records, how they are matched with instances, and the precision read off then.
+"""Detections: their record table, their matching with instances, and the resulting precision.
 
 The kernel runs the greedy loop of the COCO API.  Without it: a detection rarely overlaps more than one instance by
 half, so almost all of the matching is that the first detection that reaches a threshold gets the instance; only where
@@ -32,13 +32,13 @@ class OverlappingPairs(NamedTuple):
     truth: Array
     iou: Array
 
-    def of(self, flags: Array) -> OverlappingPairs:
+    def select(self, flags: Array) -> OverlappingPairs:
         """Return some of the pairs."""
         return OverlappingPairs(self.prediction[flags], self.truth[flags], self.iou[flags])
 
 
 class Candidates(NamedTuple):
-    """What decides which detections are matched with which instances: at each threshold, in each range of areas."""
+    """The input of matching: detections and instances by threshold and range of areas."""
 
     pairs: OverlappingPairs
     thresholds: Array
@@ -54,7 +54,7 @@ class Candidates(NamedTuple):
 
 
 def match(candidates: Candidates) -> Tuple[Array, Array]:
-    """Return words of bits for each detection: where it was matched, and where it counts neither for nor against.
+    """Return words of bits per detection: where it is matched, and where it is ignored.
 
     The words have a bit for each threshold, of each range of areas.
     """
@@ -65,13 +65,13 @@ def match(candidates: Candidates) -> Tuple[Array, Array]:
     has_choice = np.zeros(int(group.max(initial=0)) + 1, bool)
     has_choice[group[pairs.prediction[(choices[pairs.prediction] > 1) | candidates.crowd[pairs.truth]]]] = True
     in_order = has_choice[group[pairs.prediction]]
-    _match_without_choice(pairs.of(~in_order), candidates, matched, ignored)
-    _match_in_order(pairs.of(in_order), candidates, matched, ignored)
+    _match_without_choice(pairs.select(~in_order), candidates, matched, ignored)
+    _match_in_order(pairs.select(in_order), candidates, matched, ignored)
     return _pack_bits(matched), _pack_bits(ignored)
 
 
 def _match_without_choice(pairs: OverlappingPairs, candidates: Candidates, matched: Array, ignored: Array) -> None:
-    """Give each instance, at each threshold, to the first detection that reaches it."""
+    """Match each instance, at each threshold, with the first detection that reaches it."""
     for row, threshold in enumerate(candidates.thresholds):
         reached = pairs.iou >= threshold
         instances, positions = np.unique(pairs.truth[reached], return_index=True)
@@ -84,7 +84,7 @@ def _match_without_choice(pairs: OverlappingPairs, candidates: Candidates, match
 
 
 def _match_in_order(pairs: OverlappingPairs, candidates: Candidates, matched: Array, ignored: Array) -> None:
-    """Run the original's loop: each detection takes the best free instance, of those that count before the others."""
+    """Match as the original does: each detection takes the best free instance, counted ones first."""
     overlapping: Dict[int, List[Tuple[int, float]]] = {}
     for detection, instance, iou in zip(pairs.prediction.tolist(), pairs.truth.tolist(), pairs.iou.tolist()):
         overlapping.setdefault(detection, []).append((instance, iou))
@@ -105,7 +105,7 @@ def _match_in_order(pairs: OverlappingPairs, candidates: Candidates, matched: Ar
 
 
 def _find_best(pairs: List[Tuple[int, float]], least: float) -> int:
-    """Return the last of the instances that overlap most, or -1."""
+    """Return the last of the best-overlapping instances, or -1."""
     best = -1
     for instance, iou in pairs:
         if iou >= least:
@@ -124,7 +124,7 @@ def _pack_bits(flags: Array) -> Array:
 
 
 class RankedBits(NamedTuple):
-    """The detections of one category by falling score: words of bits, the places in their images, and these."""
+    """The detections of one category by falling score: bit words, ranks within images, and images."""
 
     true: Array
     counted: Array
@@ -137,9 +137,9 @@ class RankedBits(NamedTuple):
         return RankedBits(self.true[flags], self.counted[flags], self.rank[flags], self.image[flags])
 
     def flags(self, area: int, thresholds: int) -> Tuple[Array, Array]:
-        """Return the flags (thresholds, detections) of one range of areas: which are true, and which are counted."""
+        """Return the flags (thresholds, detections) of one range: which are correct, and which count."""
         shifts = np.arange(area * thresholds, (area + 1) * thresholds, dtype=np.uint64)[:, None]
-        true, counted = ((words >> shifts) & np.uint64(1) != 0 for words in (self.true, self.counted))
+        true, counted = ((bits >> shifts) & np.uint64(1) != 0 for bits in (self.true, self.counted))
         return true, counted
 
 
@@ -148,7 +148,7 @@ CappedRange = Tuple[int, int]
 
 
 def read_precision(ranked: RankedBits, area: int, thresholds: int, needed: Array) -> Tuple[Array, Array]:
-    """Return precision (thresholds, recalls) of one category in a range of areas, and how many are true.
+    """Return precision (thresholds, recalls) of one category in a range of areas, and the number correct.
 
     `needed` says how many true detections each recall takes.
     """
@@ -169,7 +169,7 @@ def read_precision(ranked: RankedBits, area: int, thresholds: int, needed: Array
 def read_precision_without_each(
     ranked: RankedBits, group: Array, area: int, thresholds: int, needed: Array
 ) -> Tuple[Array, Array]:
-    """Return precision (groups, thresholds, recalls) of one category without each group, and how many are true.
+    """Return precision (groups, thresholds, recalls) of one category leaving out each group, and the numbers correct.
 
     `needed` says for each group how many true detections each recall takes without it.
     """
@@ -179,7 +179,7 @@ def read_precision_without_each(
     position = np.cumsum(true, axis=1) - true
 
     def count_without(flags: Array) -> Array:
-        """Return how many are flagged up to each place (thresholds, places, groups), those of a group left out."""
+        """Return the cumulated flags (thresholds, ranks, groups), leaving out each group."""
         rows, columns = np.nonzero(flags)
         index = (rows * width + position[rows, columns]) * groups + group[columns]
         inside = np.bincount(index, minlength=thresholds * width * groups).reshape(thresholds, width, groups)
@@ -204,9 +204,31 @@ def read_precision_without_each(
     return np.take_along_axis(best, np.minimum(needed, width - 1)[:, None], axis=2), true_without[:, -1].T
 
 
+#: What the `bbox` of a record is: absent, null or an empty list, four numbers, or anything else.
+BOXES = NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX = range(4)
+#: What is read of each record: a mask, the masks of a video's frames, a box, or keypoints.
+SHAPES = MASK, FRAMES, BOX, POINTS, ANNOTATION = range(5)
+#: Bits of the keys that an annotation has, beside those that all have.
+HAS_AREA, HAS_CROWD = 1 << 2, 1 << 6
+
+
+@dataclass(frozen=True)
+class Rings:
+    """The rings of polygon masks, one after the other."""
+
+    #: x and y in turn.
+    numbers: Array
+    #: Where the numbers of each ring begin, and at last end; of each mask the same of its rings.
+    ends: Array
+    masks: Array
+
+    def __len__(self) -> int:
+        return len(self.masks) - 1
+
+
 @dataclass(frozen=True)
 class RecordTable:
-    """Records of the usual form, read without the JSON parser: a row for each.
+    """Records of the usual form, read without the JSON parser, one row each.
 
     They stand at the start of a text, up to where the next one begins.
     """
@@ -226,8 +248,17 @@ class RecordTable:
     fault: Array
     area: Array
     masks: bytes
-    #: In videos the rows of all frames: height, width (-1: no mask) and where the frame's text ends.
+    #: Whether there is a `bbox`: a key of BOXES; and its sides, which are numbers where it is whole.
+    boxed: Array
+    boxes: Array
+    #: In videos the rows of all frames: height, width (-1: no mask) and where the frame's text ends; of annotations,
+    #: whose areas stand in place of scores, the id, whether it is a crowd, and bits of the keys that it has.
     frames: Optional[Array] = None
+    #: The rows with polygons, which have no text, and these.
+    outlined: Optional[Array] = None
+    rings: Optional[Rings] = None
+    #: The numbers of keypoints: x, y and flag of each.
+    points: Optional[Array] = None
 
     def __len__(self) -> int:
         return len(self.image)

@@ -1,4 +1,4 @@
-"""A grey map beside the mask of an object: how far off what is bright outside lies, and what the nearest pixel has.
+"""Distances in a grey map from an object's mask: the brightness around it, and the nearest values.
 
 Distances are exact up to `REACH` pixels, and what is further is as far as that.  Of pixels of the object as near that
 in the leftmost column is taken, and of these the upper one: SciPy's choice.
@@ -24,7 +24,7 @@ _EVERY = 8
 
 
 class Surroundings(NamedTuple):
-    """What lies around an object."""
+    """The surroundings of an object in a grey map."""
 
     #: For each square of a distance, by how much pixels outside are brighter than a value, summed.
     excess: Array
@@ -49,7 +49,7 @@ def measure_surroundings(truth: Array, values: Array, least: int, near_square: i
 
 
 def _crop(pixels: Array, margin: int) -> Tuple[slice, slice]:
-    """Return rows and columns that hold these pixels and their neighbours."""
+    """Return the rows and columns of these pixels and their neighbours."""
     sides = []
     for axis in (1, 0):
         filled = np.flatnonzero(pixels.any(axis=axis))
@@ -58,19 +58,19 @@ def _crop(pixels: Array, margin: int) -> Tuple[slice, slice]:
 
 
 def _blocks(shape: Tuple[int, ...]) -> Iterator[slice]:
-    """Yield rows that are worked on at once."""
+    """Yield blocks of rows that are processed at once."""
     step = max(1, _BLOCK // shape[1])
     return (slice(top, top + step) for top in range(0, shape[0], step))
 
 
 def square_distances(truth: Array, wrong: Array) -> Array:
-    """Return squared distances to the truth where something is wrong or within `_EVERY`.
+    """Return squared distances to the truth for wrong pixels and those within `_EVERY`.
 
     First along rows, then down columns: a step from the pixel k - 1 steps away adds 2 k - 1 to a square.
     """
     squares = np.empty(truth.shape, np.uint16)
     for rows in _blocks(truth.shape):
-        squares[rows] = _measure_rows(truth[rows]) ** 2
+        squares[rows] = np.square(_measure_rows(truth[rows]))
     for columns in _blocks(truth.shape[::-1]):
         block, needed = np.ascontiguousarray(squares[:, columns]), wrong[:, columns].view(np.uint8)
         if block.min() == REACH * REACH:
@@ -87,7 +87,7 @@ def square_distances(truth: Array, wrong: Array) -> Array:
 
 
 def _measure_rows(truth: Array) -> Array:
-    """Return how far the nearest pixel of the truth in the same row is, `REACH` at the most."""
+    """Return the distance to the nearest true pixel in the same row, at most `REACH`."""
     width = truth.shape[1]
     places = np.arange(width, dtype=np.int32)
     before = np.maximum.accumulate(np.where(truth, places, np.int32(-REACH)), axis=1)
@@ -98,19 +98,19 @@ def _measure_rows(truth: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def _directions(near_square: int) -> List[Tuple[int, List[Tuple[int, int]]]]:
-    """Return, by squared distance, the steps to pixels as far away: rows and columns, in the order of the choice."""
+    """Return the steps to pixels at each squared distance, in the order of preference."""
     reach = range(-isqrt(near_square), isqrt(near_square) + 1)
     steps = [(down, across) for across in reach for down in reach]
     squares = sorted({down * down + across * across for down, across in steps} - {0})
     return [
-        (square, [step for step in steps if step[0] ** 2 + step[1] ** 2 == square])
+        (square, [step for step in steps if step[0] * step[0] + step[1] * step[1] == square])
         for square in squares
         if square <= near_square
     ]
 
 
 def _copy_near(truth: Array, squares: Array, near_square: int, spread: Array) -> None:
-    """Give to pixels that are near the value of the nearest pixel of the object."""
+    """Copy the value of the object's nearest pixel to nearby pixels."""
     margin = isqrt(near_square)
     width = truth.shape[1] + 2 * margin
     inside, sources = np.pad(truth, margin).reshape(-1), np.pad(spread, margin).reshape(-1)

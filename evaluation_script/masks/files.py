@@ -1,4 +1,4 @@
-"""The masks of one sequence, wherever they come from, as stacks of frames.
+"""The masks of one sequence, from any kind of file, as stacks of frames.
 
 Truth and predictions are read by the same code: label images (one PNG a frame),
 object folders (one PNG for each object and frame), or run lengths in JSON.
@@ -6,7 +6,8 @@ object folders (one PNG for each object and frame), or run lengths in JSON.
 
 from __future__ import annotations
 
-from typing import Collection, Dict, FrozenSet, Iterable, List, Mapping, Optional, Set
+from contextlib import suppress
+from typing import Callable, Collection, Dict, FrozenSet, Iterable, List, Mapping, Optional, Set
 
 import numpy as np
 
@@ -25,6 +26,37 @@ _ADD_FRAMES = "Add a PNG for each frame, black where no object is visible"
 _MOST_LABELS = 65_535
 
 
+#: So many files are looked at for a note, and pictures of more pixels are not decoded for it.
+_MOST_NOTED, _MOST_PIXELS = 8, 1 << 24
+
+
+def note_channels(files: Files, names: Iterable[str], is_merged: Callable[[Files, str], bool]) -> List[str]:
+    """Return a note if pictures hold the label in each of several channels, given how to tell; looks at a few."""
+    members = sorted(names)
+    chosen = [members[index * len(members) // _MOST_NOTED] for index in range(_MOST_NOTED)] if members else []
+    for name in dict.fromkeys(chosen):
+        with suppress(Flaw):  # which is told where the picture is read
+            if is_merged(files, name):
+                picture = f"{name} is a colour picture with equal channels, which were read as one"
+                return [f"{picture}. Save labels in grey: OpenCV's imwrite of (height, width), or PIL's mode L"]
+    return []
+
+
+def is_coloured(files: Files, name: str) -> bool:
+    """Return whether a PNG has colour channels."""
+    return png.is_coloured(next(iter(files.read_chunks(name)), b""))
+
+
+def holds_equal_channels(files: Files, name: str) -> bool:
+    """Return whether a PNG has colour channels that are all taken for the label, and not for the DAVIS palette."""
+    head = next(iter(files.read_chunks(name)), b"")
+    size = png.size_of(head) if png.is_coloured(head) else (0, 0)
+    if not 0 < size[0] * size[1] <= _MOST_PIXELS:
+        return False
+    png.check_length(files.sizes[name], size)
+    return png.holds_equal_channels(files.read(name), size)
+
+
 class MaskFiles:
     """The masks of one sequence."""
 
@@ -38,7 +70,7 @@ class MaskFiles:
         raise NotImplementedError
 
     def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
-        """Return every object that occurs in these frames; None where there are problems with any, which are added."""
+        """Return every object in these frames; None if any has problems, which are added."""
         raise NotImplementedError
 
 
@@ -62,7 +94,7 @@ class LabelImages(MaskFiles):
 
 
 class ObjectMasks(MaskFiles):
-    """Masks that are sent object by object."""
+    """Masks that are submitted object by object."""
 
     #: The sequence, where each of its pixels may belong to one object alone; "" where objects may overlap.
     _disjoint_in: str
@@ -71,7 +103,7 @@ class ObjectMasks(MaskFiles):
     faulty: FrozenSet[str] = frozenset()
 
     def leave_out(self, labels: Iterable[str]) -> None:
-        """Read no masks of these objects."""
+        """Skip the masks of these objects."""
         self._unread = frozenset(labels)
 
     def labels(self) -> Iterable[str]:
@@ -79,7 +111,7 @@ class ObjectMasks(MaskFiles):
         raise NotImplementedError
 
     def stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
-        """Return one object in these frames; None where there are problems with a mask, which are added."""
+        """Return one object in these frames; None if a mask has problems, which are added."""
         raise NotImplementedError
 
     def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
@@ -99,7 +131,7 @@ class ObjectMasks(MaskFiles):
 
 
 class ObjectFolders(ObjectMasks):
-    """`sequence/object/00000.png`: each folder holds one object, and every pixel that is not 0 belongs to it."""
+    """`sequence/object/00000.png`: one folder per object; every non-zero pixel belongs to it."""
 
     def __init__(
         self,
@@ -138,10 +170,10 @@ class ObjectFolders(ObjectMasks):
 
 
 class GreyFolders(ObjectFolders):
-    """`sequence/object/00000.png`: each folder holds one object, and it matters how bright its pixels are."""
+    """`sequence/object/00000.png`: one folder per object, whose pixel values matter."""
 
     def fits(self, label: str, sizes: Mapping[str, Size]) -> bool:
-        """Return whether an object has a mask in each of these frames, and of its size."""
+        """Return whether an object has a mask of the right size in each of these frames."""
         members = self.members.get(label, {})
         return all(frame in members and self._has_size(members[frame], size) for frame, size in sizes.items())
 
@@ -158,12 +190,12 @@ class GreyFolders(ObjectFolders):
             try:
                 flags[:, : size[1]] = self._read_greys(name, size) != 0
             except Flaw as flaw:
-                problems.add(flaw.at(name))
+                problems.add(flaw.as_problem(name))
                 complete = False
         return crop(pack(block), size) if complete else None
 
     def read_greys(self, label: str, frame: str, size: Size) -> Array:
-        """Return how bright the pixels of a mask are that `stack` could read."""
+        """Return the grey values of a mask that `stack` could read."""
         return self._read_greys(self.members[label][frame], size)
 
     def _read_greys(self, name: str, size: Size) -> Array:
@@ -179,7 +211,7 @@ def _report(faults: List[Problem], problems: Problems) -> None:
 
 
 def _is_one_object(values: Collection[int]) -> bool:
-    """Return True; raises Flaw where a mask of one object holds more than two values."""
+    """Return True; raises a Flaw if a one-object mask holds more than two values."""
     if len(values) > 2:
         raise Flaw("holds more than two values", "Save the mask of one object as 0 and 255")
     return True
@@ -195,7 +227,7 @@ _ANY_VALUES = MergingRule(lambda labels: labels != 0, lambda _: True)
 
 
 def _are_disjoint(stacks: Stacks, sequence: str, frames: List[str], size: Size, problems: Problems) -> bool:
-    """Return whether each pixel belongs to one object alone; report the first frame where one does not."""
+    """Return whether the objects are disjoint; report the first frame where they are not."""
     occupied = np.zeros((len(frames), size[0], words_across(size[1])), np.uint64)
     for label, stack in stacks.items():
         _, rows, across = stack.words.shape
@@ -212,7 +244,7 @@ def _are_disjoint(stacks: Stacks, sequence: str, frames: List[str], size: Size, 
 
 
 class SalientImages(LabelImages):
-    """One mask without numbers, written as 0 and 1, as 0 and 255, or as grey levels cut at one half."""
+    """One unnumbered mask, written as 0 and 1, 0 and 255, or grey levels cut at one half."""
 
     NAME = "salient"
     #: Grey levels from here on are foreground.
@@ -226,7 +258,7 @@ class SalientImages(LabelImages):
 
 
 def _is_salient(values: Collection[int]) -> bool:
-    """Return whether a mask holds no other values than 0 and 1, or 0 and 255."""
+    """Return whether a mask holds only 0 and 1, or only 0 and 255."""
     return {*values} <= {0, 1} or {*values} <= {0, 255}
 
 
@@ -241,7 +273,7 @@ _SALIENT = MergingRule(_foreground, _is_salient)
 
 
 def _list_missing(members: Dict[str, str], frames: List[str]) -> List[Problem]:
-    """Return one problem for the frames that are missing, if any."""
+    """Return one problem for all missing frames, if any."""
     missing = [frame for frame in frames if frame not in members]
     folder = next(iter(members.values()), "").rpartition("/")[0]
     if not missing:
@@ -263,7 +295,7 @@ class RunLengths(ObjectMasks):
         self._index = {frame: index for index, frame in enumerate(frames)}
         self._objects: Dict[str, List[object]] = {}
         if not isinstance(objects, dict):
-            remedy = 'Write {"sequence": {"object": [rle or null, …]}}'
+            remedy = 'Write {"sequence": {"object": [rle or null, ...]}}'
             problems.add(Problem(sequence, "is not an object of objects", remedy))
         elif len(objects) > limit:
             problems.add(too_many_objects(sequence, len(objects), limit))
@@ -296,6 +328,6 @@ class RunLengths(ObjectMasks):
                 if mask is not None:
                     flags[:] = rle.flags(mask, size)[0]
             except Flaw as flaw:
-                problems.add(flaw.at(f"{self._sequence}, object {label}, mask {index}"))
+                problems.add(flaw.as_problem(f"{self._sequence}, object {label}, mask {index}"))
                 complete = False
         return crop(pack(block), size) if complete else None

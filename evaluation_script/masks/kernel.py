@@ -1,4 +1,4 @@
-"""The compiled kernel: loaded once, tested with known answers, else left alone; its functions on arrays.
+"""The compiled kernel: loaded once, self-tested, and unused if a test fails; its functions on arrays.
 
 `backend` has numpy code beside each of them, which gives the same results.
 """
@@ -19,9 +19,9 @@ import numpy as np
 
 from ..files.inflate import crc32
 from . import png
-from .detections import OverlappingPairs, RankedBits, RecordTable
+from .detections import ANNOTATION, BOX, FRAMES, MASK, POINTS, OverlappingPairs, RankedBits, RecordTable, Rings
 from .distances import SQUARES, Surroundings
-from .overlaps import Pairs
+from .overlaps import Pairs, shape_of_table
 from .run_lengths import MaskTexts, pack_texts
 from .stack import Array, Size, Stack, Stacks, words_across
 
@@ -31,16 +31,16 @@ _FINE, _FULL = 0, 2
 LABELS = 256
 #: What the numbers of a map of labels may be.
 _MAPS = ("|u1", "<u2", "<u4")
-#: More pairs than this are left to numpy; a few hundred are usual.
-_MOST_PAIRS = 4096
+#: There is room for so many pairs of labels at first, then for four times as many, and at most for so many.
+_FIRST_PAIRS, _MOST_PAIRS = 4096, 1 << 26
 #: How many columns a table of records has.
-_RECORD_COLUMNS = 12
+_RECORD_COLUMNS = 16
 #: No record of the usual form is shorter, in characters, and none of its frames.
 _SHORTEST_RECORD, _SHORTEST_FRAME = 60, 5
 
 
 class Kernel:
-    """The functions of the library on arrays; None where it cannot say."""
+    """The library's functions on arrays, which return None for unsupported input."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
@@ -64,25 +64,54 @@ class Kernel:
         return counts if status == _FINE else None
 
     def read_png(self, data: bytes, size: Size, *, colours: bool) -> Optional[Array]:
-        """Return the byte of each pixel of a PNG, or red + 256 × green + 65,536 × blue; None where it is unusual."""
+        """Return each pixel's byte, or red + 256 × green + 65,536 × blue, of a PNG; None for unusual ones."""
         numbers = np.empty(size, np.uint32 if colours else np.uint8)
         status = self.library.sj_read_png(data, len(data), *size, colours, numbers)
         return numbers if status == _FINE else None
 
     def label_pairs(self, truth: Array, prediction: Array) -> Optional[Tuple[Array, Array]]:
-        """Return the pairs of labels (rows) at the same pixels, and in how many."""
+        """Return the pairs of labels (rows) at the same pixels, and their numbers of pixels."""
         if truth.shape != prediction.shape or not all(side.dtype.str in _MAPS for side in (truth, prediction)):
             return None
-        labels, pixels = np.empty((_MOST_PAIRS, 2), np.uint32), np.empty(_MOST_PAIRS, np.int64)
-        count = ctypes.c_int64(0)
-        status = self.library.sj_label_pairs(
-            truth, truth.itemsize, prediction, prediction.itemsize, truth.size, labels, pixels, _MOST_PAIRS,
-            ctypes.byref(count),
-        )  # fmt: skip
+        if not truth.size:
+            return None
+        shape = shape_of_table(truth, prediction)
+        table = shape and self.label_table(truth, prediction, shape)
+        if table is not None:
+            numbers = np.argwhere(table)
+            return numbers, table[numbers[:, 0], numbers[:, 1]]
+        labels, pixels = np.empty((_FIRST_PAIRS, 2), np.uint32), np.empty(_FIRST_PAIRS, np.int64)
+        sides = (truth, truth.itemsize, prediction, prediction.itemsize, truth.size)
+        begun, count = ctypes.c_int64(0), ctypes.c_int64(0)
+        count_on = self.library.sj_label_pairs
+        status = count_on(*sides, labels, pixels, len(pixels), ctypes.byref(begun), ctypes.byref(count))
+        while status == _FULL and 4 * len(pixels) <= _MOST_PAIRS:
+            labels, pixels = np.resize(labels, (4 * len(labels), 2)), np.resize(pixels, 4 * len(pixels))
+            status = count_on(*sides, labels, pixels, len(pixels), ctypes.byref(begun), ctypes.byref(count))
         return (labels[: count.value], pixels[: count.value]) if status == _FINE else None
 
+    def label_table(
+        self,
+        truth: Array,
+        prediction: Array,
+        shape: Tuple[int, int],
+        places: Optional[Array] = None,
+        mask: int = (1 << 32) - 1,
+    ) -> Optional[Array]:
+        """Return how many pixels have each label of the truth (rows) and of the prediction; None where one is beyond.
+
+        Of labels the bits of a mask count.  Of the truth's a place may be said, which is its row.
+        """
+        if truth.size != prediction.size or not all(side.dtype.str in _MAPS for side in (truth, prediction)):
+            raise ValueError("two maps of one size are compared, of 8, 16 or 32 bits")
+        table, ends = np.zeros(shape, np.int64), shape[0] if places is None else len(places)
+        status = self.library.sj_label_table(
+            truth, truth.itemsize, prediction, prediction.itemsize, truth.size, mask, places, ends, *shape, table
+        )
+        return table if status == _FINE else None
+
     def boundaries(self, labels: Array, reach: int, inner: int) -> Optional[Array]:
-        """Return a map with one label for what has nothing but its own within reach."""
+        """Return a map in which pixels surrounded by their own label share one."""
         if labels.dtype != np.uint32:
             return None
         out = np.empty(labels.shape, np.uint32)
@@ -90,7 +119,7 @@ class Kernel:
         return out if status == _FINE else None
 
     def measure_surroundings(self, truth: Array, values: Array, least: int, near_square: int) -> Optional[Surroundings]:
-        """Return what lies around an object: sums by distance, and the map with what is nearest."""
+        """Return an object's surroundings: sums by distance, and the map of nearest values."""
         if truth.shape != values.shape or truth.dtype != bool or values.dtype != np.uint8:
             return None
         excess, spread = np.zeros(SQUARES, np.int64), np.empty(values.shape, np.uint8)
@@ -98,6 +127,39 @@ class Kernel:
             truth.view(np.uint8), values, *values.shape, least, near_square, excess, SQUARES, spread
         )
         return Surroundings(excess, spread) if status == _FINE else None
+
+    def find_boxes(self, labels: Array, end: int) -> Optional[Tuple[Array, Array]]:
+        """Return the voxels of each label below an end, of a volume, and its box: from and to along z, y and x."""
+        if labels.dtype.str not in _MAPS:
+            return None
+        voxels, boxes = np.zeros(end, np.int64), np.zeros((end, 6), np.int64)
+        status = self.library.sj_boxes(labels, labels.itemsize, *labels.shape, end, voxels, boxes)
+        return (voxels, boxes) if status == _FINE else None
+
+    def find_corners(self, mask: Array) -> Optional[Array]:
+        """Return a code of the set voxels around each corner of a volume."""
+        if mask.dtype != bool:
+            return None
+        codes = np.zeros([side + 1 for side in mask.shape], np.uint8)
+        status = self.library.sj_corners(mask.view(np.uint8), *mask.shape, codes)
+        return codes if status == _FINE else None
+
+    def find_distances(self, queries: Array, places: Array, spacing: Tuple[float, float, float]) -> Optional[Array]:
+        """Return the distance of each query to the nearest place of a volume; both are bytes but 0 and 255."""
+        if queries.shape != places.shape or queries.dtype != np.uint8 or places.dtype != np.uint8:
+            return None
+        count = np.count_nonzero(queries) - np.count_nonzero(queries == LABELS - 1)
+        distances = np.zeros(count)
+        status = self.library.sj_squares(queries, places, *queries.shape, np.array(spacing), distances, count)
+        return np.sqrt(distances, out=distances) if status == _FINE else None
+
+    def find_components(self, mask: Array, neighbours: int) -> Optional[Tuple[Array, int]]:
+        """Return the component of each voxel of a volume, from 1, and how many there are."""
+        if mask.dtype != bool:
+            return None
+        numbers, total = np.zeros(mask.shape, np.int32), ctypes.c_int64(0)
+        status = self.library.sj_components(mask.view(np.uint8), *mask.shape, neighbours, numbers, ctypes.byref(total))
+        return (numbers, total.value) if status == _FINE else None
 
     def check_runs(self, texts: List[str], pixels: Array) -> Tuple[Array, Array]:
         """Return the fault (a key of `run_lengths.FAULTS`, or 0) and the area of each mask."""
@@ -108,7 +170,7 @@ class Kernel:
         return fault, area
 
     def overlaps(self, predictions: MaskTexts, truths: MaskTexts, pairs: Pairs) -> Array:
-        """Return how many pixels the masks of each pair share."""
+        """Return the number of shared pixels of each pair of masks."""
         shared = np.zeros(len(pairs.prediction), np.int64)
         sides = [(side.text, len(side.text), side.starts, side.stops, len(side)) for side in (predictions, truths)]
         columns = (pairs.prediction, pairs.truth, len(shared), pairs.bounds)
@@ -118,7 +180,7 @@ class Kernel:
     def join_frames(
         self, texts: MaskTexts, shown: Array, pixels: Array, frames: Array
     ) -> Optional[Tuple[MaskTexts, Array]]:
-        """Return the masks of frames as one wide mask for each instance, and the area of each frame.
+        """Return the masks of frames as one wide mask per instance, and the area of each frame.
 
         `frames` are the bounds of the instances; the texts stand one after the other.  None where a mask is not sound.
         """
@@ -136,25 +198,57 @@ class Kernel:
                 break
         return None
 
-    def records(self, text: Union[str, bytes]) -> Optional[RecordTable]:
-        """Return the records of the usual form that begin a text, each with a comma behind it; None without any."""
-        if isinstance(text, str) and not text.isascii():
-            return None
-        data = text.encode("ascii") if isinstance(text, str) else text
-        rows = np.empty((len(data) // _SHORTEST_RECORD + 1, _RECORD_COLUMNS), np.int64)
-        masks, frames = np.empty(len(data) + 1, np.uint8), np.empty((len(data) // _SHORTEST_FRAME + 1, 3), np.int64)
-        count, used, end = (ctypes.c_int64(0) for _ in range(3))
-        numbers = [ctypes.byref(number) for number in (used, end)]
-        for frame_table in (None, frames):  # of images, of videos
+    def records(self, text: Union[str, bytes], shape: Optional[int] = None) -> Optional[RecordTable]:
+        """Return the usual-form records at the start of a text, each followed by a comma; None without any.
+
+        Of each its shape is read, one of `SHAPES`; without one, its mask or the masks of its frames.
+        """
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        length = len(data)
+        rows = np.empty((length // _SHORTEST_RECORD + 1, _RECORD_COLUMNS), np.int64)
+        masks = np.empty(length + length // 4 + 64, np.uint8)
+        for each in (MASK, FRAMES) if shape is None else (shape,):
+            frame_room = {FRAMES: length // _SHORTEST_FRAME + 1, ANNOTATION: len(rows)}.get(each, 1)
+            frames = np.empty((frame_room, 3), np.int64)
+            numbers, rings = np.empty(length // 2 + 1), np.empty(length // 12 + 2, np.int64)
+            odd, used = np.empty((length // 64 + 8, 3), np.int64), np.zeros(7, np.int64)
+            rooms = np.array([len(masks), len(frames), len(numbers), len(rings) - 1, len(odd)], np.int64)
+            rings[0] = 0
             status = self.library.sj_records(
-                data, len(data), len(rows), rows, masks, ctypes.byref(count), frame_table, len(frames), *numbers
+                data, length, each, len(rows), rows, masks, frames, numbers, rings[1:], odd, rooms, used
             )
+            if status != _FINE:
+                continue
+            count, end, frame_count, number_count, ring_count, odd_count, points = used.tolist()
+            # Copies, since the room for all that there might have been would stay with the rows.
+            rows, numbers = rows[:count].copy(), numbers[:number_count].copy()
+            _read_odd(data, odd[:odd_count], rows.view(float).reshape(-1), numbers)
+            table = _record_table(rows, masks, each, numbers, rings[: ring_count + 1].copy(), points)
+            if each in (FRAMES, ANNOTATION):
+                table = replace(table, frames=frames[:frame_count].copy())
+            if each == FRAMES:
+                table = replace(table, masks=_text(masks, frames[frame_count - 1, 2]))
+            if isinstance(text, bytes):
+                return replace(table, end=end)
+            return replace(table, text=text, end=end if end == length or text.isascii() else len(data[:end].decode()))
+        return None
+
+    def draw(self, rings: Rings, sizes: Array) -> Optional[Tuple[MaskTexts, Array]]:
+        """Return the masks of polygons in images of these sizes, and their areas; None where one is unusual."""
+        count = len(rings)
+        stops, area = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        room = 64 * count + 4096
+        for _ in range(12):
+            out = np.empty(room, np.uint8)
+            status = self.library.sj_draw(
+                rings.numbers, len(rings.numbers), rings.ends, len(rings.ends) - 1, rings.masks, count, sizes, out,
+                room, stops, area,
+            )  # fmt: skip
             if status == _FINE:
-                frames = frames[: used.value].copy()
-                shown = None if frame_table is None else frames
-                # A copy, since the room for all that there might have been would stay with the rows.
-                table = _record_table(data, end.value, rows[: count.value].copy(), masks, shown)
-                return table if isinstance(text, bytes) else replace(table, text=text)
+                return MaskTexts(_text(out, stops[-1] if count else 0), np.append(0, stops)[:-1], stops), area
+            if status != _FULL:
+                break
+            room *= 4
         return None
 
     def order(self, score: Array, group: Array) -> Array:
@@ -166,7 +260,7 @@ class Kernel:
     def match(
         self, pairs: OverlappingPairs, kinds: Array, thresholds: Array, areas: int, outside: Array
     ) -> Tuple[Array, Array]:
-        """Return words of bits for each detection: where it was matched, and where it counts neither for nor against.
+        """Return words of bits per detection: where it is matched, and where it is ignored.
 
         `kinds` has a bit for each range of areas in which an instance does not count, one for crowds and one for what
         cannot be matched; `outside` the bits in which a detection's own area does not count.
@@ -183,8 +277,8 @@ class Kernel:
     def curves(
         self, ranked: RankedBits, group: Array, shifts: List[int], caps: List[int], thresholds: int, needed: Array
     ) -> Tuple[Array, Array]:
-        """Return precision (ranges, groups, thresholds, recalls) without each group of detections, and how many are
-        true (ranges, thresholds, groups).
+        """Return precision (ranges, groups, thresholds, recalls) leaving out each group of detections, and the number
+        correct (ranges, thresholds, groups).
 
         A range is one of areas, whose bits begin at its shift, up to a cap; `needed` (ranges, groups, recalls) says how
         many true detections each recall takes.
@@ -200,15 +294,29 @@ class Kernel:
         return precision, true_counts
 
 
-def _record_table(data: bytes, end: int, rows: Array, masks: Array, frames: Optional[Array]) -> RecordTable:
-    image, category, digits, decimals = rows.T[:4]
-    # Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so their quotient is what Python would read.
-    score = digits / 10.0 ** np.maximum(decimals, 0)
-    unusual = np.flatnonzero(decimals < 0)
-    score[unusual] = [float(data[start:stop]) for start, stop in rows[unusual, 4:6].tolist()]
-    length = int(rows[-1, 9] if frames is None else frames[-1, -1])
-    columns = (image, category, score, rows[:, 6:8], rows[:, 8:10], rows[:, 10], rows[:, 11])
-    return RecordTable("", end, *columns, masks[:length].tobytes(), frames)
+def _text(characters: Array, length: int) -> bytes:
+    return characters[:length].tobytes()
+
+
+def _read_odd(data: bytes, odd: Array, rows: Array, numbers: Array) -> None:
+    """Read numbers of many digits with Python, each at its place: in the rows, or from -1 down in the others."""
+    for index, start, stop in odd.tolist():
+        if index >= 0:
+            rows[index] = float(data[start:stop])
+        else:
+            numbers[-1 - index] = float(data[start:stop])
+
+
+def _record_table(rows: Array, masks: Array, shape: int, numbers: Array, rings: Array, points: int) -> RecordTable:
+    """Return rows that the kernel read as a table."""
+    outlined, polygons, reals = None, None, rows.view(float)
+    if shape in (MASK, ANNOTATION) and len(rings) > 1:
+        outlined = np.flatnonzero(rows[:, 3] < 0)
+        polygons = Rings(numbers, rings, np.append(rows[outlined, 14], rows[outlined[-1], 15]))
+    text = _text(masks, int(rows[-1, 6])) if shape in (MASK, ANNOTATION) else b""
+    columns = (rows[:, 0], rows[:, 1], reals[:, 2].copy(), rows[:, 3:5], rows[:, 5:7], rows[:, 7], rows[:, 8])
+    table = RecordTable("", 0, *columns, text, rows[:, 9], reals[:, 10:14].copy(), None, outlined, polygons)
+    return replace(table, points=numbers.reshape(len(rows), points)) if points >= 0 else table
 
 
 @lru_cache(maxsize=64)
@@ -217,13 +325,13 @@ def _columns(disk: Tuple[Tuple[int, int, int], ...]) -> ctypes.Array[ctypes.c_in
 
 
 def _require_fine(status: int) -> None:
-    """Raise ValueError for a call that the kernel refused."""
+    """Raise ValueError if the kernel rejected a call."""
     if status != _FINE:
         raise ValueError(f"the kernel says {status}")
 
 
 class _Block(ctypes.Structure):
-    """What the kernel knows of the frames that it packs; frames.c has the same fields."""
+    """The kernel's state of the frames being packed; frames.c has the same fields."""
 
     _fields_ = (
         ("words", ctypes.c_void_p),
@@ -241,7 +349,7 @@ class _Block(ctypes.Structure):
 
 
 class PackedFrames:
-    """Packs the frames of one block after the other; its memory serves every block of a sequence."""
+    """A packer of frames, block by block, that reuses its memory for a whole sequence."""
 
     def __init__(self, size: Size, frames: int, kernel: Kernel) -> None:
         #: The size of a frame, and how many a block may have.
@@ -257,11 +365,11 @@ class PackedFrames:
 
     @property
     def objects(self) -> int:
-        """For how many objects there is space."""
+        """Return the number of objects that fit."""
         return len(self._words)
 
     def add_png(self, frame: int, data: bytes, limit: int = LABELS, *, merge: bool = False) -> bool:
-        """Pack a PNG as a frame, and return whether it could be, which takes at most so many labels in a block.
+        """Pack a PNG as a frame, given a limit of labels per block; return whether that worked.
 
         Where labels are merged, all but 0 become label 1.
         """
@@ -288,7 +396,7 @@ class PackedFrames:
         self._block.words, self._block.room, self._block.slots = words.ctypes.data, words.size, len(words)
 
     def take(self, frames: int) -> Stacks:
-        """Return the masks of each label in the first frames, cut to the words that hold any pixel, and forget them."""
+        """Return and clear the masks of each label in the first frames, cut to their non-zero words."""
         stacks = {}
         for label in np.flatnonzero(self._slot_of >= 0).tolist():
             slot = self._slot_of[label]
@@ -302,11 +410,11 @@ class PackedFrames:
 
 
 #: What a library must answer to `sj_abi`.
-_ABI = 9
+_ABI = 13
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library, in this folder; beside it a file with its checksum.
-SYSTEM = f"{os.uname().sysname.lower()}-{os.uname().machine}"
+SYSTEM = f"{os.uname().sysname.lower()}-{os.uname().machine}" if hasattr(os, "uname") else sys.platform
 NAME = f"segjudge_kernel.{SYSTEM}.so"
 CHECKSUM = ".sha256"
 
@@ -315,13 +423,13 @@ _Answers = Iterator[Tuple[object, object]]
 
 
 class _Array:
-    """An argument of numbers of one kind, or of any: an array, made contiguous and of that kind, or an address."""
+    """A ctypes argument type: an array, made contiguous and of one kind, or an address."""
 
     def __init__(self, kind: Optional[str]) -> None:
         self._kind = kind and np.dtype(kind)
 
     def from_param(self, value: object) -> object:
-        """Return what is passed, which keeps alive what was made for the call."""
+        """Return the value to pass, which keeps temporary arrays alive during the call."""
         if not isinstance(value, np.ndarray):
             return ctypes.c_void_p.from_param(value)
         array = np.ascontiguousarray(value, self._kind)
@@ -337,7 +445,7 @@ _KINDS = {
     "i4": ctypes.c_int32,
     "u4": ctypes.c_uint32,
     "i8": ctypes.c_int64,
-} | {f"{kind}[]": _Array(kind) for kind in ("i1", "u1", "u4", "i8", "u8", "f8")}
+} | {f"{kind}[]": _Array(kind) for kind in ("i1", "i4", "u1", "u2", "u4", "i8", "u8", "f8")}
 #: The arguments of each function: addresses, numbers and arrays, by numpy's names of their kinds; all return a status.
 _SIGNATURES = {
     "sj_abi": "",
@@ -345,12 +453,18 @@ _SIGNATURES = {
     "sj_pack_labels": "* i8 * i8",
     "sj_compare": "u8[] i8[] i8 i8[] i8 i8 i8 i8 * i8 i8[]",
     "sj_read_png": "* i8 i8 i8 i4 []",
-    "sj_label_pairs": "[] i4 [] i4 i8 u4[] i8[] i8 *",
+    "sj_label_pairs": "[] i4 [] i4 i8 u4[] i8[] i8 * *",
+    "sj_label_table": "[] i4 [] i4 i8 u4 u2[] i8 i8 i8 i8[]",
     "sj_boundaries": "u4[] i8 i8 i8 u4 u4[]",
     "sj_survey": "u1[] u1[] i8 i8 u4 i4 i8[] i8 u1[]",
+    "sj_boxes": "[] i4 i8 i8 i8 i8 i8[] i8[]",
+    "sj_corners": "u1[] i8 i8 i8 u1[]",
+    "sj_squares": "u1[] u1[] i8 i8 i8 f8[] f8[] i8",
+    "sj_components": "u1[] i8 i8 i8 i4 i4[] *",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8 i8[] i8 i8[]",
-    "sj_records": "* i8 i8 i8[] u1[] * i8[] i8 * *",
+    "sj_records": "* i8 i4 i8 i8[] u1[] i8[] f8[] i8[] i8[] i8[] i8[]",
+    "sj_draw": "f8[] i8 i8[] i8 i8[] i8 i8[] u1[] i8 i8[] i8[]",
     "sj_join_frames": "* i8 i8[] i8 u1[] i8[] i8 i8[] i8 u1[] i8 i8[] i8[]",
     "sj_order": "f8[] i8[] i8 i8[]",
     "sj_match": "i8[] i8[] f8[] i8 u1[] i8 f8[] i4 i4 i8 u8[] u8[]",
@@ -359,7 +473,7 @@ _SIGNATURES = {
 
 
 class KernelError(Exception):
-    """Raised when there is no library that can be used; the text says why."""
+    """Raised if no library can be used; the text says why."""
 
 
 def load(path: str = "") -> Kernel:
@@ -371,7 +485,7 @@ def load(path: str = "") -> Kernel:
 
 
 def _path() -> str:
-    """Return where the library is, if it is what it was when it was built."""
+    """Return the path of the library, if the file is unchanged since it was built."""
     setting = os.environ.get(SETTING, "")
     if setting == "off":
         raise KernelError(f"{SETTING} is off")
@@ -405,21 +519,21 @@ def _load(path: str) -> ctypes.CDLL:
 
 
 def _answers_are_right(kernel: Kernel) -> bool:
-    """Return whether known questions get their known answers."""
+    """Return whether the kernel passes its self-test."""
     try:
-        tests = (_frames, _labels, _maps, _runs, _matches)
+        tests = (_frames, _labels, _maps, _volumes, _runs, _matches)
         return all(_as_lists(reply) == answer for answers in tests for reply, answer in answers(kernel))
     except Exception:  # noqa: BLE001 - whatever a library does that is not ours
         return False
 
 
 def _as_lists(reply: object) -> object:
-    """Return a reply with lists in place of arrays and tuples."""
+    """Return a reply with arrays and tuples turned into lists."""
     return [_as_lists(item) for item in reply] if isinstance(reply, (list, tuple, np.ndarray)) else reply
 
 
 def _png(size: Size, colour: int, rows: bytes) -> bytes:
-    """Return a PNG of 8 bits with these rows, each behind the number of its filter."""
+    """Return an 8-bit PNG with these rows, each preceded by its filter number."""
     header = struct.pack(">IIBBBBB", size[1], size[0], 8, colour, 0, 0, 0)
     chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     return png.SIGNATURE + b"".join(
@@ -451,6 +565,8 @@ def _labels(kernel: Kernel) -> _Answers:
     square = np.full((4, 4), 7, np.uint32)
     square[0] = square[:, 0] = 0
     yield kernel.label_pairs(square.astype(np.uint8), square), [[[0, 0], [7, 7]], [7, 9]]
+    yield kernel.label_pairs(square + np.uint32(9000), square), [[[9000, 0], [9007, 7]], [7, 9]]
+    yield kernel.label_table(square, square[::-1], (2, 8), np.arange(8) // 7, 7), [[4, *[0] * 6, 3], [3, *[0] * 6, 6]]
     yield kernel.boundaries(square, 1, 9), [[0, 0, 0, 0], [0, 7, 7, 7], [0, 7, 9, 7], [0, 7, 7, 7]]
 
 
@@ -461,6 +577,21 @@ def _maps(kernel: Kernel) -> _Answers:
     excess, spread = kernel.measure_surroundings(truth, values, 3, 4) or (np.zeros(0), [])
     yield (np.flatnonzero(excess), excess[excess > 0]), [[1, 2, 4, 5], [18, 24, 4, 18]]
     yield spread, [[1, 1, 1, 5, 5, 5, 5], [1, 1, 255, 5, 5, 5, 255]]
+
+
+def _volumes(kernel: Kernel) -> _Answers:
+    # Of eight voxels two, which touch at a corner; their surface, and how far it is from its mirror image.
+    mask = np.zeros((2, 2, 2), bool)
+    mask[0, 0, 0] = mask[1, 1, 1] = True
+    yield kernel.find_boxes(mask * np.uint8(2), 3), [[0, 0, 2], [[0] * 6, [0] * 6, [0, 2] * 3]]
+    yield kernel.find_components(mask, 18), [[[[1, 0], [0, 0]], [[0, 0], [0, 2]]], 2]
+    yield kernel.find_components(mask, 26), [[[[1, 0], [0, 0]], [[0, 0], [0, 1]]], 1]
+    codes = kernel.find_corners(mask)
+    outer, middle = [[128, 8, 0], [32, 2, 0], [0, 0, 0]], [[64, 4, 0], [16, 129, 8], [0, 32, 2]]
+    yield codes, [outer, middle, [[0, 0, 0], [0, 64, 4], [0, 16, 1]]]
+    if codes is not None:
+        far = [3.0016662039607267, 3.0, 0.1]
+        yield kernel.find_distances(codes, codes[::-1], (0.1, 3.0, 5.0)), [*far, *[0.0] * 9, *far[::-1]]
 
 
 def _runs(kernel: Kernel) -> _Answers:
@@ -477,7 +608,18 @@ def _runs(kernel: Kernel) -> _Answers:
     text = '{"image_id": 7, "category_id":-2,"score":0.125,"segmentation":{"counts":"08","size":[2,4]}}'
     table = kernel.records(f"{text}, {text.replace('0.125', '125e-3')}, {text}")
     expected = [[7, 7], [-2, -2], [0.125, 0.125], [[2, 4], [2, 4]], [[0, 2], [2, 4]], [0, 0], [8, 8], b"0808"]
-    yield table and list(vars(table).values())[2:-1], expected
+    yield table and list(vars(table).values())[2:10], expected
+    boxed = text.replace('"08"', "[0,8]").replace("}}", '},"bbox":[1,0.30000000000000004,12e-1,-0],"x":[{"y":null}]}')
+    table = kernel.records(f"{boxed},")
+    yield table and (table.masks, table.boxed, table.boxes), [b"08", [2], [[1, 0.1 + 0.2, 1.2, 0]]]
+    table = kernel.records(f"{boxed},", BOX)
+    yield table and table.boxes, [[1, 0.1 + 0.2, 1.2, 0]]
+    table = kernel.records(f"{boxed.replace('bbox', 'keypoints')},", POINTS)
+    yield table and table.points, [[1, 0.1 + 0.2, 1.2, 0]]
+    outlined = text[: text.index('"seg')] + '"segmentation":[[0,0,2,0,2,2,0,2]]}'
+    table = kernel.records(f"{outlined},")
+    drawn = kernel.draw(table.rings, np.array([[3, 4]])) if table is not None and table.rings is not None else None
+    yield drawn and (drawn[0].text, drawn[1]), [b"02106", [4]]
     text = text.replace("image", "video").replace('tion":', 'tions":[null,')
     table = kernel.records(f"{text[:-1]}]}},")
     yield table and table.frames, [[-1, -1, 0], [2, 4, 2]]

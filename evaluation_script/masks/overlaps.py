@@ -1,4 +1,4 @@
-"""How much masks, boxes and label maps overlap, and the best assignment by that.
+"""Overlaps of masks, boxes and label maps, and the best assignment by them.
 
 Masks and boxes: the IoU of pairs; with a crowd, the share of the detection that lies in it.  Or that of the boundaries
 of masks, which says how well outlines agree where masks are large.  Label maps: the pixels that pairs of labels share.
@@ -20,7 +20,7 @@ from .stack import Array
 
 
 class Pairs(NamedTuple):
-    """Pairs of a prediction and a truth, by index; those between two bounds are of one image and category."""
+    """Pairs of a prediction and a truth, by index, grouped by image and category."""
 
     prediction: Array
     truth: Array
@@ -42,26 +42,26 @@ def box_overlaps(pairs: Pairs, predictions: Array, truths: Array, crowd: Array) 
 
 
 def count_shared_pixels(first_mask: str, second_mask: str) -> int:
-    """Return how many pixels two masks of one size share, both of them checked and not empty."""
+    """Return the number of pixels that two checked, non-empty masks of one size share."""
     background, covered, first_pairs = decode([first_mask, second_mask])
     second = int(first_pairs[1])
-    ends = _borders(background[:second], covered[:second])
+    run_ends = _borders(background[:second], covered[:second])
     borders = _borders(background[second:], covered[second:])
     before = np.append(0, np.cumsum(covered[second:])).repeat(2)
     # Pixels of the second mask before each border of the first: those of whole runs, and a part of that it lies in.
-    runs = np.searchsorted(borders, ends, side="left")
-    totals = before[runs] + np.where(runs % 2 == 1, ends - borders[runs - 1], 0)
+    runs = np.searchsorted(borders, run_ends, side="left")
+    totals = before[runs] + np.where(runs % 2 == 1, run_ends - borders[runs - 1], 0)
     return int(totals[1::2].sum() - totals[0::2].sum())
 
 
 def _borders(background: Array, covered: Array) -> Array:
-    """Return where runs end, of background and object in turn."""
+    """Return the ends of the runs, alternating background and object."""
     borders: Array = np.cumsum(np.stack([background, covered], axis=1).reshape(-1))
     return borders
 
 
 class _Boundary(NamedTuple):
-    """The boundary of a mask: booleans (columns, rows) of the box around it, and where that begins."""
+    """The boundary of a mask: booleans (columns, rows) of its box, and the box's origin."""
 
     flags: Array
     column: int
@@ -70,7 +70,7 @@ class _Boundary(NamedTuple):
 
 
 def smaller_of_both(pairs: Pairs, predictions: Masks, truths: Masks, ious: Array, wanted: Array, share: float) -> Array:
-    """Return the IoU of each pair, that of the boundaries where it is wanted and smaller.
+    """Return the IoU of each pair, or the smaller of mask and boundary IoU if requested.
 
     Boundaries are as wide as this share of the image's diagonal.
     """
@@ -90,12 +90,12 @@ def smaller_of_both(pairs: Pairs, predictions: Masks, truths: Masks, ious: Array
 
 
 def reach_of(height: int, width: int, share: float) -> int:
-    """Return how wide boundaries are; halves are rounded to even numbers, as in the original."""
-    return max(1, round(share * math.sqrt(height**2 + width**2)))
+    """Return the width of boundaries; halves round to even, as in the original."""
+    return max(1, round(share * math.sqrt(height * height + width * width)))
 
 
 def _keep_boundary(flags: Array, reach: int) -> Array:
-    """Return the pixels of a mask that are at most so far from one outside it, or from the array's border."""
+    """Return the pixels of a mask within a distance of the outside or the array's border."""
     inside, boundary = whole_windows(flags, 2 * reach + 1, 2 * reach + 1), flags.copy()
     if inside.size:
         boundary[reach:-reach, reach:-reach] &= ~inside
@@ -103,7 +103,7 @@ def _keep_boundary(flags: Array, reach: int) -> Array:
 
 
 def whole_windows(flags: Array, *sides: int) -> Array:
-    """Return which windows with these sides are flagged all over."""
+    """Return the windows of these sides that are flagged entirely."""
     for side in sides:  # along the first axis, then, turned, along the other
         span = 1
         while span < side:
@@ -148,7 +148,7 @@ SHIFT = 25
 
 
 class LabelMap(NamedTuple):
-    """A number for each pixel, and the labels that they are indices of; without those they are the labels."""
+    """A label map: a number per pixel, which is a label or an index of `labels`."""
 
     numbers: Array
     labels: Optional[Array] = None
@@ -158,17 +158,17 @@ class LabelMap(NamedTuple):
         """The label of each pixel."""
         return self.numbers if self.labels is None else self.labels[self.numbers]
 
-    def at(self, pixels: Array) -> Array:
+    def labels_at(self, pixels: Array) -> Array:
         """Return the labels of some pixels, counted row by row."""
         return self.labels_of(self.numbers.reshape(-1)[pixels])
 
     def labels_of(self, numbers: Array) -> Array:
-        """Return the labels that these numbers stand for."""
+        """Return the labels of these numbers."""
         return numbers.astype(np.int64) if self.labels is None else self.labels[numbers]
 
 
 class LabelPairs(NamedTuple):
-    """Ids of the truth and of the prediction that lie over each other, and in how many pixels."""
+    """Pairs of true and predicted ids that overlap, and their shared pixels."""
 
     truth: Array
     prediction: Array
@@ -176,26 +176,62 @@ class LabelPairs(NamedTuple):
 
     @property
     def keys(self) -> Array:
-        """Both ids as one number."""
+        """Both ids combined into one number."""
         keys: Array = (self.truth << SHIFT) | self.prediction
         return keys
 
 
+#: Labels with so few pairs, or a quarter as many as pixels, are counted in a table of at most so many cells.
+_SMALL_TABLE, _MOST_CELLS = 1024, 1 << 20
+#: So many pixels are counted at once.
+_BLOCK = 1 << 20
+
+
+def shape_of_table(truth: Array, prediction: Array) -> Optional[Tuple[int, int]]:
+    """Return the shape of a table of all pairs of labels, by the greatest ones; None where it would be too large."""
+    rows, columns = int(truth.max()) + 1, int(prediction.max()) + 1
+    return (rows, columns) if rows * columns <= min(max(_SMALL_TABLE, truth.size // 4), _MOST_CELLS) else None
+
+
+def count_table(truth: Array, prediction: Array) -> Optional[Array]:
+    """Return how many pixels have each label of the truth (rows) and of the prediction; None where most have none."""
+    if not truth.size or truth.min() < 0 or prediction.min() < 0:
+        return None
+    shape = shape_of_table(truth, prediction)
+    if shape is None:
+        return None
+    counts = np.zeros(shape[0] * shape[1], np.int64)
+    for start in range(0, truth.size, _BLOCK):
+        keys = truth[start : start + _BLOCK].astype(np.int64)  # numpy 1 multiplies bytes by a number as bytes
+        keys *= shape[1]
+        keys += prediction[start : start + _BLOCK]
+        counts += np.bincount(keys, minlength=len(counts))
+    return counts.reshape(shape)
+
+
 def sum_by_key(keys: Array, weights: Array) -> Tuple[Array, Array]:
-    """Return the keys once each, and the sums of their weights."""
+    """Return the distinct keys and the sums of their weights."""
+    if (keys[1:] > keys[:-1]).all():  # what a table gave
+        return keys, np.asarray(weights).astype(np.int64)
     unique, index = np.unique(keys, return_inverse=True)
     return unique, np.bincount(index, weights, len(unique)).astype(np.int64)
 
 
+def tabulate(rows: Array, columns: Array, weights: Array, end: int) -> Array:
+    """Return the sums of whole weights by row and column, numbers below an end; exact up to 2^53 in a cell."""
+    table: Array = np.bincount(rows * end + columns, weights, end * end).astype(np.int64).reshape(end, end)
+    return table
+
+
 def sum_label_pairs(truth: Array, prediction: Array, pixels: Array) -> LabelPairs:
-    """Return pairs of labels once each, and the sums of their pixels."""
+    """Return the distinct pairs of labels and the sums of their pixels."""
     keys, sums = sum_by_key((truth << SHIFT) | prediction, pixels)
     return LabelPairs(keys >> SHIFT, keys & ((1 << SHIFT) - 1), sums)
 
 
 @lru_cache(maxsize=1)
 def _solver() -> Callable[[Array], Tuple[Array, Array]]:
-    """Return SciPy's function alone: to import all of `scipy.optimize` takes up to 0.3 s."""
+    """Import only SciPy's function, because importing `scipy.optimize` takes up to 0.3 s."""
     package = find_spec("scipy")
     folder = os.path.join(os.path.dirname(package.origin or ""), "optimize") if package else ""
     spec = PathFinder.find_spec("_lsap", [folder])
@@ -210,7 +246,7 @@ def _solver() -> Callable[[Array], Tuple[Array, Array]]:
 
 
 def best_assignment(quality: Array) -> Tuple[Array, Array]:
-    """Return rows and columns so that the sum of quality is largest.
+    """Return the assignment (rows, columns) with the largest sum of quality.
 
     Ties fall as they do in the official evaluators, which call the same function.
     """
@@ -218,7 +254,7 @@ def best_assignment(quality: Array) -> Tuple[Array, Array]:
 
 
 def best_proposals(quality: Array) -> List[int]:
-    """Return for each object (column) its proposal (row), so that the sum of quality is largest."""
+    """Return each object's (column's) proposal (row) in the assignment with the largest sum of quality."""
     chosen = [0] * quality.shape[1]
     for row, column in zip(*best_assignment(quality)):
         chosen[int(column)] = int(row)

@@ -37,7 +37,7 @@ _UPLOAD_AGAIN = "Write the file again and repeat the upload"
 
 
 class Header(NamedTuple):
-    """The size of a picture, and how it is written."""
+    """The header of a PNG: its size and format."""
 
     width: int
     height: int
@@ -47,15 +47,15 @@ class Header(NamedTuple):
 
     @property
     def channels(self) -> int:
-        """How many numbers each pixel has; grey with alpha counts as one."""
+        """Return the number of values per pixel; grey with alpha counts as one."""
         return _CHANNELS.get(self.colour, 1)
 
     def row_bytes(self, width: int) -> int:
-        """Return the bytes of so many pixels of a row, and of its filter."""
+        """Return the number of bytes of a row: its filter and pixels."""
         return 1 + (width * self.depth * self.channels + 7) // 8
 
     def pixel_bytes(self) -> int:
-        """Return the bytes of all pixels once inflated."""
+        """Return the number of bytes of all inflated rows."""
         if not self.interlaced:
             return self.height * self.row_bytes(self.width)
         sizes = [(-(-(self.width - x) // dx), -(-(self.height - y) // dy)) for x, y, dx, dy in _ADAM7]
@@ -69,7 +69,7 @@ def read_labels(data: bytes, size: Size) -> Array:
 
 
 def read_greys(data: bytes, size: Size) -> Array:
-    """Return how bright every pixel of a picture of this (height, width) is, in 8 bits, as OpenCV reads it in grey."""
+    """Return the grey of every pixel of a picture of this (height, width), in 8 bits, as OpenCV reads it."""
     header, numbers = _read_numbers(data, size)
     if header.colour == GREY:
         greys = numbers >> 8 if header.depth == 16 else numbers * (255 // ((1 << header.depth) - 1))
@@ -79,7 +79,7 @@ def read_greys(data: bytes, size: Size) -> Array:
 
 
 def palette_of(data: bytes) -> Array:
-    """Return the 256 colours of a sound picture; black where it has fewer."""
+    """Return the 256 palette colours of a valid picture, padded with black."""
     colours, position, kind = np.zeros((256, 3), np.uint8), len(SIGNATURE), b""
     while kind not in (b"PLTE", b"IEND"):
         length, kind = struct.unpack_from(">I4s", data, position)
@@ -91,12 +91,11 @@ def palette_of(data: bytes) -> Array:
 
 
 def _read_numbers(data: bytes, size: Size) -> Tuple[Header, Array]:
-    """Return the header of a picture of this (height, width), and its pixels: numbers, or colours."""
+    """Return the header and pixels (numbers or colours) of a picture of this (height, width)."""
     header, pixels = _chunks_of_size(data, size)
     if header.colour == _GREY_ALPHA:
         raise Flaw("is grey with an alpha channel", _SAVE_AGAIN)
-    if header.colour in (RGB, _RGBA) and header.depth == 16:
-        raise Flaw("is a 16-bit colour image", _SAVE_AGAIN)
+    refuse_deep_colours(data, _SAVE_AGAIN)
     return header, _read_by_pillow(header, pixels)
 
 
@@ -109,30 +108,36 @@ def read_codes(data: bytes, size: Size) -> Array:
 
 
 def sample_kind_of(data: bytes) -> Tuple[int, int]:
-    """Return the bits of a sample, and what a sample is, as a header states them unchecked; none for what is no PNG."""
+    """Return bit depth and colour type from an unchecked header; 0 and -1 if it is not a PNG."""
     return (data[24], data[25]) if data[:8] == SIGNATURE and len(data) > 25 else (0, -1)
 
 
 def is_coloured(data: bytes) -> bool:
-    """Return whether a picture has channels of colours; False for what is no PNG."""
+    """Return whether a picture has colour channels; False if it is not a PNG."""
     return sample_kind_of(data)[1] in (RGB, _RGBA)
 
 
 def refuse_colours(data: bytes, remedy: str) -> None:
-    """Raise Flaw for a picture in colours, which is read as labels elsewhere."""
+    """Raise a Flaw for a colour picture where label images are expected."""
     if is_coloured(data):
         raise Flaw("is a picture in colours", remedy)
 
 
+def refuse_deep_colours(data: bytes, remedy: str) -> None:
+    """Raise a Flaw for a 16-bit colour picture, which is not supported."""
+    if is_coloured(data) and sample_kind_of(data)[0] > 8:
+        raise Flaw("is a 16-bit colour image", remedy)
+
+
 def check_length(length: int, size: Size) -> None:
-    """Refuse a file that is far larger than any mask of this (height, width), before it is read."""
+    """Raise a Flaw for a file far larger than any mask of this (height, width), before reading it."""
     limit = _BYTES_BESIDE + _BYTES_PER_PIXEL * size[0] * size[1]
     if length > limit:
-        raise Flaw(f"has {length:,} bytes, and a mask of this size never takes more than {limit:,}", _SAVE_AGAIN)
+        raise Flaw(f"has {length:,} bytes; a mask of this size takes at most {limit:,}", _SAVE_AGAIN)
 
 
 def size_of(data: bytes) -> Size:
-    """Return the (height, width) in the header, which is all that is looked at where it is sound."""
+    """Return the (height, width) in the header; the rest is read only if the header is damaged."""
     start = data[:_HEADER_END]
     sound = len(start) == _HEADER_END and start.startswith(SIGNATURE + b"\0\0\0\rIHDR")
     sound = sound and crc32(start[12:29]) == int.from_bytes(start[29:], "big")
@@ -141,18 +146,18 @@ def size_of(data: bytes) -> Size:
 
 
 def _chunks_of_size(data: bytes, size: Size) -> Tuple[Header, bytes]:
-    """Return the same as `_chunks` for a picture of this (height, width)."""
+    """Return the result of `_chunks` for a picture of this (height, width)."""
     header, pixels = _chunks(data)
     if (header.height, header.width) != size:
         raise Flaw(
-            f"is {header.width}×{header.height} pixels but the frame is {size[1]}×{size[0]}",
+            f"is {header.width}x{header.height} pixels but the frame is {size[1]}x{size[0]}",
             "Save masks at the size of the frames, without resizing",
         )
     return header, pixels
 
 
 def _chunks(data: bytes) -> tuple[Header, bytes]:
-    """Return the header and the compressed pixels; everything else in the file is left out."""
+    """Return the header and the compressed pixels, skipping all other chunks."""
     if not data.startswith(SIGNATURE):
         kind = kind_of(data)
         fault = f"is {kind}, not a PNG" if kind else "is not a PNG" if data else "is empty"
@@ -194,12 +199,12 @@ def _header(body: bytes) -> Header:
         raise Flaw("is damaged: its header has the wrong length", _UPLOAD_AGAIN)
     width, height, depth, colour, compression, filtering, interlaced = struct.unpack(">IIBBBBB", body)
     if depth not in _DEPTHS.get(colour, ()) or compression or filtering or interlaced > 1 or not width or not height:
-        raise Flaw("is damaged: its header holds values that no PNG may have", _UPLOAD_AGAIN)
+        raise Flaw("is damaged: its header holds invalid values", _UPLOAD_AGAIN)
     return Header(width, height, depth, colour, interlaced)
 
 
 def _read_by_pillow(header: Header, pixels: bytes) -> Array:
-    """Return the pixels, by Pillow's decoder alone, which takes half the time of opening a file with Pillow.
+    """Return the pixels by Pillow's decoder, which takes half the time of opening a file.
 
     Grey of up to 8 bits is decoded as if it had a palette: Pillow would stretch
     2 and 4 bits to 255, and a palette index is the raw value.  Pillow accepts
@@ -222,7 +227,7 @@ def _read_by_pillow(header: Header, pixels: bytes) -> Array:
 
 
 def _modes(header: Header) -> Tuple[str, str]:
-    """Return what Pillow calls this kind of image, and its pixels in the file."""
+    """Return Pillow's modes of this kind of image and of its raw pixels."""
     if header.colour in _CHANNELS:
         return ("RGB",) * 2 if header.colour == RGB else ("RGBA",) * 2
     if header.depth == 16:
@@ -231,7 +236,7 @@ def _modes(header: Header) -> Tuple[str, str]:
 
 
 def _decoding_flaw(header: Header, pixels: bytes) -> Flaw:
-    """Return what is wrong with pixels that could not be decoded."""
+    """Return the fault of pixels that could not be decoded."""
     try:
         raw = _inflate(header, pixels)
     except zlib.error:
@@ -247,7 +252,7 @@ def _inflate(header: Header, pixels: bytes) -> bytes:
 
 
 def davis_palette(bright: int = 192) -> Array:
-    """Return the colours that DAVIS gives to the labels 0 to 255 (PASCAL VOC's order of bits)."""
+    """Return the DAVIS colours of the labels 0 to 255 (PASCAL VOC's bit order)."""
     labels = np.arange(256)[:, None]
     channels = np.arange(3)[None, :]
     levels = np.zeros((256, 3), np.int64)
@@ -268,11 +273,40 @@ def _colour_table() -> tuple[Array, Array]:
     return codes, labels[indices].astype(np.uint8)
 
 
+#: The greys of the DAVIS palette: pictures of these alone are painted in it.
+_PALETTE_GREYS = np.array([0, 64, 128, 191, 192, 255])
+
+
+def merge_channels(codes: Array, remedy: str) -> Array:
+    """Return the label that all channels hold, given colours as `read_codes` does; raises a Flaw where they differ."""
+    labels = codes & 0xFF
+    if (codes != labels * 0x010101).any():
+        raise Flaw("is a picture in colours", remedy)
+    return labels.astype(np.uint8)
+
+
+def holds_equal_channels(data: bytes, size: Size) -> bool:
+    """Return whether `read_labels` takes one channel of a colour PNG of this (height, width) for all."""
+    _, image = _read_numbers(data, size)
+    return _channel_of(image) is not None
+
+
+def _channel_of(image: Array) -> Optional[Array]:
+    """Return one channel, if all are equal and hold a grey that the DAVIS palette lacks."""
+    red, green, blue = (image[..., channel] for channel in range(3))
+    if not (np.array_equal(red, green) and np.array_equal(red, blue)):
+        return None
+    present = np.flatnonzero(np.bincount(red.reshape(-1), minlength=256))
+    return None if np.isin(present, _PALETTE_GREYS).all() else red
+
+
 def _labels_of_colours(image: Array) -> Array:
-    """Return the labels of an RGB(A) picture painted in the DAVIS palette."""
+    """Return the labels of an RGB(A) picture painted in the DAVIS palette, or with the label in each channel."""
     if image.shape[2] == 4 and image[:, :, 3].min() < 255:
         y, x = np.argwhere(image[:, :, 3] < 255)[0]
         raise Flaw(f"is transparent at pixel ({x}, {y})", _SAVE_AGAIN)
+    if (channel := _channel_of(image)) is not None:
+        return channel
     colours, labels = _colour_table()
     code = _code(image)
     index = np.searchsorted(colours, code)  # always within: white is the highest code
@@ -280,7 +314,7 @@ def _labels_of_colours(image: Array) -> Array:
         y, x = np.argwhere(unknown)[0]
         raise Flaw(
             f"is a colour image whose pixel ({x}, {y}) has the colour {tuple(int(c) for c in image[y, x, :3])}, "
-            "which is not in the DAVIS palette",
+            "which stands for no label",
             _SAVE_AGAIN,
         )
     return labels[index]

@@ -1,25 +1,21 @@
-"""Polygons → compressed run lengths by pycocotools, whose work is measured before it begins.
+"""Polygons → compressed run lengths, within a limit of work.
 
-It walks every outline in steps of a fifth of a pixel and keeps all of them in
+Drawing walks every outline in steps of a fifth of a pixel and keeps all of them in
 memory: a few characters that jump across the image cost 80 kB.
 """
 
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, List, NamedTuple, TypeVar
+from typing import Any, List, NamedTuple
 
 import numpy as np
 
 from ..files.problems import Flaw
+from .detections import Rings
 from .stack import Array
 
-if TYPE_CHECKING:
-    from pycocotools import _EncodedRLE
-
-Item = TypeVar("Item")
-
-_EXAMPLE = "[[x1, y1, x2, y2, x3, y3, …]]"
+_EXAMPLE = "[[x1, y1, x2, y2, x3, y3, ...]]"
 
 #: A corner may lie this many image sizes outside.
 _FAR = 4
@@ -27,8 +23,6 @@ _FAR = 4
 LONGEST_OUTLINE = 250_000
 #: What a ring costs beside its outline, in pixels.
 _RING_COST = 100
-#: Masks are joined in groups of this size: joined singly, each would be compared with all before it.
-_JOINED_AT_ONCE = 16
 #: Masks whose corners are checked at once, as arrays.
 _CHECKED_AT_ONCE = 1024
 
@@ -40,46 +34,60 @@ _OUTLINES_PER_BYTE = 4
 class _Outlines(NamedTuple):
     """The checked rings of some polygon masks."""
 
-    #: For each mask its rings, each x and y in turn.
-    rings: List[List[List[float]]]
+    rings: Rings
     #: What drawing all of them costs, in pixels walked.
     cost: int
 
 
 def polygon_mask(polygons: object, height: int, width: int) -> str:
-    """Return the compressed runs of what any of these polygons covers."""
+    """Return the compressed runs of the union of these polygons."""
     return polygon_masks([polygons], np.array([(height, width)]))[0]
 
 
 def polygon_masks(masks: List[Any], sizes: Array) -> List[str]:
-    """Return the compressed runs of what the polygons of each mask cover, in images of these sizes."""
+    """Return the compressed runs of each mask's polygons, in images of these sizes."""
+    from .backend import backend
+
     texts: List[str] = []
     for start in range(0, len(masks), _CHECKED_AT_ONCE):
         batch = slice(start, start + _CHECKED_AT_ONCE)
-        rings = outlines(masks[batch], sizes[batch].max(axis=1)).rings
-        texts += [mask_of(own, height, width) for own, (height, width) in zip(rings, sizes[batch].tolist())]
+        drawn = backend().draw_polygons(outlines(masks[batch], sizes[batch].max(axis=1)).rings, sizes[batch])[0]
+        texts += [drawn[index] for index in range(len(drawn))]
     return texts
 
 
 def outlines(masks: List[Any], sides: Array) -> _Outlines:
-    """Return the rings of masks in images with these longer sides; a Flaw when one is no polygon near its image."""
+    """Return the rings of masks, given the images' longer sides; raises a Flaw for invalid polygons."""
     rings: List[List[Any]] = [mask if mask and isinstance(mask[0], list) else [mask] for mask in masks]
     all_rings = list(chain.from_iterable(rings))
     lengths = np.array([len(ring) if type(ring) is list else 0 for ring in all_rings], np.int64)
-    if (lengths < 6).any() or (lengths % 2).any():
-        raise Flaw("has a polygon without three corners (x, y)", f"Write {_EXAMPLE}")
-    corners = _numbers(list(chain.from_iterable(all_rings))).reshape(-1, 2)
-    far = _FAR * np.maximum(np.repeat(np.repeat(sides, list(map(len, rings))), lengths // 2), 1)
+    _check_lengths(lengths)
+    numbers = _numbers(list(chain.from_iterable(all_rings)))
+    joined = Rings(numbers, np.append(0, np.cumsum(lengths)), np.cumsum([0, *map(len, rings)]))
+    return _Outlines(joined, measure(joined, sides))
+
+
+def measure(rings: Rings, sides: Array) -> int:
+    """Return the cost of drawing masks in images with these longer sides; a Flaw if one is far from its image."""
+    lengths = np.diff(rings.ends)
+    _check_lengths(lengths)
+    corners = rings.numbers.reshape(-1, 2)
+    far = _FAR * np.maximum(np.repeat(np.repeat(sides, np.diff(rings.masks)), lengths // 2), 1)
     if not (np.abs(corners) <= far[:, None]).all():
         raise _FAR_OUTSIDE
     cost = _outline_lengths(corners, lengths // 2)
     if (longest := cost.max(initial=0)) > LONGEST_OUTLINE:
         fault = f"has a polygon whose outline is {longest:,} pixels long; {LONGEST_OUTLINE:,} is the limit"
         raise Flaw(fault, "Write masks as run lengths")
-    return _Outlines(rings, int(cost.sum()) + _RING_COST * len(all_rings))
+    return int(cost.sum()) + _RING_COST * len(lengths)
 
 
-_FAR_OUTSIDE = Flaw("has a polygon with corners that are not numbers or far outside", "Keep it within the image")
+def _check_lengths(lengths: Array) -> None:
+    if (lengths < 6).any() or (lengths % 2).any():
+        raise Flaw("has a polygon without three corners (x, y)", f"Write {_EXAMPLE}")
+
+
+_FAR_OUTSIDE = Flaw("has a polygon with corners that are not numbers or lie far outside", "Keep it within the image")
 
 
 def _numbers(values: List[Any]) -> Array:
@@ -92,38 +100,15 @@ def _numbers(values: List[Any]) -> Array:
 
 
 def _outline_lengths(corners: Array, counts: Array) -> Array:
-    """Return the pixels along each ring of so many corners, and one for each corner."""
+    """Return the pixels along each ring, plus one per corner."""
     ends = np.cumsum(counts)
     before = np.arange(-1, len(corners) - 1)
     before[ends - counts] = ends - 1
-    steps = np.abs(corners - corners[before]).max(axis=1)
+    x, y = corners.T
+    steps = np.maximum(np.abs(x - x[before]), np.abs(y - y[before]))
     return np.ceil(np.add.reduceat(steps, ends - counts)).astype(np.int64) + counts
 
 
-def _groups(items: List[Item]) -> List[List[Item]]:
-    return [items[start : start + _JOINED_AT_ONCE] for start in range(0, len(items), _JOINED_AT_ONCE)]
-
-
 def outline_limit(count: int) -> int:
-    """Return what all polygons of a file of so many bytes may cost."""
+    """Return the limit of outline pixels for the polygons of a file of this size."""
     return _OUTLINES_ANYWAY + _OUTLINES_PER_BYTE * count
-
-
-def mask_of(rings: List[Any], height: int, width: int) -> str:
-    """Return the compressed runs of what any of these rings covers."""
-    import pycocotools.mask as coco
-
-    if not height or not width:
-        return ""
-    parts = [_unite(coco.frPyObjects(group, height, width)) for group in _groups(rings)]
-    while len(parts) > 1:
-        parts = [_unite(group) for group in _groups(parts)]
-    counts = parts[0]["counts"]
-    return counts if isinstance(counts, str) else counts.decode("ascii")
-
-
-def _unite(parts: List[_EncodedRLE]) -> _EncodedRLE:
-    """Return what any of these masks covers; most have one ring, which is its own union."""
-    import pycocotools.mask as coco
-
-    return coco.merge(parts) if len(parts) > 1 else parts[0]

@@ -1,4 +1,4 @@
-"""COCO run lengths → packed masks, checked before they are believed.
+"""COCO run lengths → packed masks, validated first.
 
 Runs go down the columns, beginning with background; compressed ones are
 written as text, five bits a character, as differences to the run before last.
@@ -44,17 +44,17 @@ _CHARACTERS = 1 << 16
 WRITE_AGAIN = "Write it as pycocotools' encode does"
 
 FAULTS = {
-    1: "has counts with characters that run lengths do not have",
-    2: "has counts that break off or are endless",
+    1: "has counts with invalid characters",
+    2: "has counts that end too early or never",
     3: "has counts below zero",
     4: "has counts that do not add up to the pixels of its image",
-    5: "has counts that are longer than its image can need",
+    5: "has more counts than its image can need",
 }
 
 
 @dataclass(frozen=True)
 class MaskTexts:
-    """Masks by index; a hundred thousand take no more than their characters and two numbers each."""
+    """Masks by index, stored as one text and two numbers each."""
 
     text: bytes
     starts: Array
@@ -71,12 +71,12 @@ class MaskTexts:
         return MaskTexts(self.text, self.starts[indices], self.stops[indices])
 
     def compact(self) -> MaskTexts:
-        """Return the same masks with a text that holds them alone."""
+        """Return the same masks with a text of only their characters."""
         return pack_texts([self[index] for index in range(len(self))])
 
 
 def pack_texts(texts: Sequence[str]) -> MaskTexts:
-    """Return masks of which each has its own text, ASCII as every sound one is."""
+    """Return masks from separate texts, which are ASCII if valid."""
     stops = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
     return MaskTexts("".join(texts).encode("ascii", "replace"), np.append(0, stops)[:-1], stops)
 
@@ -93,7 +93,7 @@ def join_texts(parts: List[MaskTexts]) -> MaskTexts:
 
 
 class Masks(NamedTuple):
-    """Masks whose runs were all checked, the pixels of each, and the sizes of their images."""
+    """Checked masks, their areas and the sizes of their images."""
 
     texts: MaskTexts
     area: Array
@@ -103,7 +103,7 @@ class Masks(NamedTuple):
 
 
 def encode_masks(masks: Masks, indices: Array) -> List[_EncodedRLE]:
-    """Return some of the masks as pycocotools takes them."""
+    """Return some of the masks in pycocotools' form."""
     texts = [masks.texts[index] for index in indices.tolist()]
     sizes = masks.sizes[indices].tolist()
     if masks.empty_runs:  # which pycocotools does not take
@@ -112,7 +112,7 @@ def encode_masks(masks: Masks, indices: Array) -> List[_EncodedRLE]:
 
 
 def _drop_empty_runs(runs: Array) -> Array:
-    """Return the same mask in runs of which the first alone may be empty."""
+    """Return the same mask without empty runs after the first."""
     ends = np.cumsum(runs)
     borders, times = np.unique(ends[:-1], return_counts=True)
     return np.diff(borders[(times % 2 == 1) & (borders < ends[-1])], prepend=0, append=ends[-1])
@@ -121,7 +121,7 @@ def _drop_empty_runs(runs: Array) -> Array:
 def flags(rle: object, size: Size) -> Array:
     """Return booleans (1, height, whole words) of run lengths that must fill a frame of this size."""
     if not isinstance(rle, dict) or not {"size", "counts"} <= rle.keys():
-        raise Flaw('is not {"size": [height, width], "counts": …}', WRITE_AGAIN)
+        raise Flaw('is not {"size": [height, width], "counts": ...}', WRITE_AGAIN)
     if rle["size"] != list(size) or any(type(side) is not int for side in rle["size"]):
         raise Flaw(
             f"has the size {str(rle['size'])[:40]} but the frame is [{size[0]}, {size[1]}] (height, width)",
@@ -136,7 +136,7 @@ def flags(rle: object, size: Size) -> Array:
 
 
 def read_encoding(mask: object, example: str) -> Tuple[Size, object]:
-    """Return the size and the counts of a mask in JSON, of which the counts are not checked yet."""
+    """Return the size and the unchecked counts of a mask in JSON."""
     if not isinstance(mask, dict) or not {"size", "counts"} <= mask.keys():
         raise Flaw("has no segmentation of run lengths", f"Write {example}")
     size = mask["size"]
@@ -146,13 +146,13 @@ def read_encoding(mask: object, example: str) -> Tuple[Size, object]:
 
 
 def other_size(size: Size, picture: Size) -> Flaw:
-    """Return what is wrong with a mask that has not the size of its picture."""
+    """Return the fault of a mask whose size differs from its picture's."""
     problem = f"has a mask of size {printable(list(size))} but the picture is {list(picture)} (height, width)"
     return Flaw(problem, "Encode the mask at the size of the picture")
 
 
 def text_of(counts: object, pixels: int) -> str:
-    """Return counts in either form as text, whose runs are not checked yet; those of a list are."""
+    """Return counts of either form as text; runs of a text stay unchecked."""
     if isinstance(counts, list):
         return compress(runs_of(counts, pixels).tolist())
     if not isinstance(counts, str):
@@ -161,7 +161,7 @@ def text_of(counts: object, pixels: int) -> str:
 
 
 def length_limit(pixels: _Pixels) -> _Pixels:
-    """Return how many characters or numbers the run lengths of so many pixels can need."""
+    """Return the most characters or numbers that run lengths of so many pixels can need."""
     limit: _Pixels = 2 * pixels + _LEAST_LENGTH
     return limit
 
@@ -191,7 +191,7 @@ def runs_of(counts: object, pixels: int) -> Array:
 
 
 class _FaultyError(Exception):
-    """Raised where the text of a mask cannot be decoded, with a key of FAULTS."""
+    """Raised for a mask text that cannot be decoded, with a key of FAULTS."""
 
     def __init__(self, fault: int) -> None:
         super().__init__(fault)
@@ -199,7 +199,7 @@ class _FaultyError(Exception):
 
 
 def _windows(text: str) -> Iterator[Array]:
-    """Yield the run lengths of one mask, some at a time, so that a long text takes no more memory than a short one."""
+    """Yield the run lengths of one mask in batches, so that long texts need no more memory."""
     if not text.isascii():
         raise _FaultyError(1)
     codes = np.frombuffer(text.encode("ascii"), np.uint8) - np.uint8(48)
@@ -236,7 +236,7 @@ _BatchCheck = Callable[[List[str], Array], Tuple[Array, Array]]
 
 
 def check_in_batches(texts: List[str], pixels: Array, check_batch: _BatchCheck) -> CheckedMasks:
-    """Decode compressed masks far enough to know that every run is sound, and their areas.
+    """Check that every run of compressed masks is valid, and compute their areas.
 
     Nothing else keeps a C library from an endless loop: pycocotools
     never returns from runs that do not fill the image.  It reads the UTF-8 bytes
@@ -279,7 +279,7 @@ def _check_long(text: str, pixels: int) -> Tuple[int, int]:
 
 
 def check_batch(texts: List[str], pixels: Array) -> Tuple[Array, Array]:
-    """Return the fault and the area of each mask; characters beyond ASCII are no fault of it."""
+    """Return the fault and the area of each mask, ignoring characters beyond ASCII."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
     codes = np.frombuffer("".join(texts).encode("ascii", "replace"), np.uint8) - np.uint8(48)
@@ -307,7 +307,7 @@ def check_batch(texts: List[str], pixels: Array) -> Tuple[Array, Array]:
 
 
 def decode(texts: List[str]) -> Tuple[Array, Array, Array]:
-    """Return the runs of background and of object of masks that were checked and have pixels, and where each begins."""
+    """Return the background and object runs of checked, non-empty masks, and each mask's start."""
     if not texts:
         return (np.zeros(0, np.int64),) * 3
     codes = np.frombuffer("".join(texts).encode("ascii"), np.uint8) - np.uint8(48)
@@ -317,7 +317,7 @@ def decode(texts: List[str]) -> Tuple[Array, Array, Array]:
 
 
 def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:
-    """Return the numbers written between these characters, and how many characters each has."""
+    """Return the numbers encoded between these characters, and their lengths."""
     sizes = ends - starts + 1
     values = (codes[starts] & np.uint8(0x1F)).astype(np.int64)
     more = np.flatnonzero(sizes > 1)  # one in five
@@ -330,7 +330,7 @@ def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:
 
 
 def _runs(values: Array, heads: Array) -> Tuple[Array, Array, Array]:
-    """Return the runs of background and of object of masks whose values begin at `heads`, and where each mask begins.
+    """Return the background and object runs of masks whose values begin at `heads`, and each mask's start.
 
     From the fourth on, a value is the difference to the run before last.  Each mask gets whole pairs of runs, so that
     both chains of sums are plain strides.
@@ -349,6 +349,21 @@ def _runs(values: Array, heads: Array) -> Tuple[Array, Array, Array]:
     background[first_pairs] = opening
     covered[(first_pairs + pairs - 1)[counts % 2 == 1]] = 0  # the empty half of a last pair
     return background, covered, first_pairs
+
+
+def invert(text: str, pixels: int) -> str:
+    """Return the complement of a mask of so many pixels."""
+    runs = runs_of(text, pixels).tolist()
+    return compress(runs[1:] if runs[:1] == [0] else [0, *runs])
+
+
+def turn(text: str, size: Size) -> str:
+    """Return the mask of row-wise runs in COCO's column-wise order."""
+    runs = runs_of(text, size[0] * size[1])
+    down = np.repeat(np.arange(len(runs)) % 2, runs).reshape(size).T.reshape(-1)
+    borders = np.flatnonzero(down[1:] != down[:-1]) + 1
+    lengths = np.diff(np.concatenate(([0], borders, [down.size]))).tolist()
+    return compress([0, *lengths] if down[:1].any() else lengths)
 
 
 def compress(runs: Iterable[int]) -> str:
@@ -378,7 +393,7 @@ def compress_many(masks: List[List[int]], pixels: Optional[Array] = None) -> Lis
 
 
 def texts_of(runs: Array, ends: Array) -> List[str]:
-    """Return COCO's text form of masks whose run lengths stand one after the other and end at `ends`."""
+    """Return COCO's text form of masks stored consecutively, which end at `ends`."""
     lengths = np.diff(ends, prepend=0)
     first_runs, values = np.repeat(ends - lengths, lengths), runs.copy()
     values[3:] -= np.where(np.arange(3, len(runs)) - first_runs[3:] > 2, runs[1:-2], 0)

@@ -1,4 +1,4 @@
-"""J and F of masks: region overlap and boundary agreement, counted in pixels.
+"""J and F of masks: region overlap and boundary agreement in pixels.
 
 Everything here works on stacks of one object over some frames and returns one
 number for each frame.  What comes out are counts; two functions at the end
@@ -33,19 +33,19 @@ def diagonal_tolerance(size: Size) -> float:
 
 @lru_cache(maxsize=None)
 def reach(size: Size) -> int:
-    """Return how many pixels apart two boundary pixels may be and still match."""
+    """Return the distance in pixels within which boundary pixels match."""
     return math.ceil(diagonal_tolerance(size))
 
 
 @lru_cache(maxsize=None)
 def disk(radius: int) -> Disk:
-    """All offsets within this distance, column by column."""
+    """Return all offsets within this distance, column by column."""
     heights = [(dx, math.isqrt(radius * radius - dx * dx)) for dx in range(-radius, radius + 1)]
     return tuple((dx, -height, height) for dx, height in heights)
 
 
 def fractional_disk(radius: float) -> Disk:
-    """Return the disk that scikit-image and OpenCV make of a radius that is not whole: a little off-centre."""
+    """Return the slightly off-centre disk of scikit-image and OpenCV for a fractional radius."""
     grid = np.arange(-radius, radius + 1)
     centre = len(grid) // 2
     columns = []
@@ -58,7 +58,7 @@ def fractional_disk(radius: float) -> Disk:
 
 
 class Counts(NamedTuple):
-    """Pixels that two masks have, share and match; one entry for each frame."""
+    """Areas, shared pixels and matched boundary pixels of two masks, one entry per frame."""
 
     truth: Array
     prediction: Array
@@ -74,7 +74,7 @@ class Counts(NamedTuple):
         union: Array = self.truth + self.prediction - self.shared
         return union
 
-    def at(self, frames: Array) -> Counts:
+    def select(self, frames: Array) -> Counts:
         """Return the counts of some frames."""
         return Counts(*(field[frames] for field in self))
 
@@ -116,7 +116,7 @@ class Region:
         return Region(self.stack.frames(np.array([index])))
 
     def count_matches(self, region: Region, match: Disk) -> Array:
-        """Return how many boundary pixels have one of the region's within reach, in each frame."""
+        """Return per frame the number of boundary pixels with a boundary pixel of the region within reach."""
         frames = len(self.area)
         if not (self.boundary_size.any() and region.boundary_size.any()):
             return np.zeros(frames, np.int64)
@@ -128,7 +128,7 @@ class Region:
 
 
 def count_shared(a: Stack, b: Stack) -> Array:
-    """Return how many pixels two masks share in each frame."""
+    """Return the number of shared pixels of two masks in each frame."""
     parts = overlap(a, b)
     if parts is None:
         return np.zeros(len(a.words), np.int64)
@@ -137,7 +137,7 @@ def count_shared(a: Stack, b: Stack) -> Array:
 
 
 def _boundary(stack: Stack) -> Stack:
-    """Return the pixels that differ from the one to their right, below, or diagonal."""
+    """Return the pixels that differ from their right, lower or diagonal neighbour."""
     if not stack.words.size:
         return stack
     height, width = stack.size
@@ -160,7 +160,7 @@ def _boundary(stack: Stack) -> Stack:
 
 
 class _Pixels:
-    """The words of a boundary that are not zero, and where they are."""
+    """The non-zero words of a boundary and their positions."""
 
     def __init__(self, boundary: Stack) -> None:
         _, rows, across = boundary.words.shape
@@ -173,7 +173,7 @@ class _Pixels:
 
 
 class _Grown:
-    """A boundary, grown by a disk, computed only where the other boundary has pixels.
+    """A boundary dilated by a disk, computed only near the other boundary's pixels.
 
     Down the columns the whole window is grown, once for each height that the
     disk has; along the rows only the words of the other boundary are put together.  On
@@ -197,7 +197,7 @@ class _Grown:
         self._columns = [(spans.index((low, high)), dx) for dx, low, high in match]
 
     def _grow(self, edge: Array, number: int, span: Tuple[int, int], inner: Optional[Tuple[int, int]]) -> None:
-        """Join the rows of a span, starting from the one before if that lies inside."""
+        """Compute the union of a span of rows, extending the previous span if it lies inside."""
         low, high = span
         rows, grown = self._grown.shape[2], self._grown[number]
 
@@ -214,7 +214,7 @@ class _Grown:
             grown |= shift(dy)
 
     def count(self, pixels: _Pixels, frames: int) -> Array:
-        """Return how many of these pixels lie in the grown boundary, for each frame."""
+        """Return per frame the number of these pixels in the dilated boundary."""
         _, _, rows, across = self._grown.shape
         row, column = pixels.row - self._top, pixels.column - self._first_column
         near = (row >= 0) & (row < rows) & (column >= self._words) & (column < across - self._words)
@@ -235,13 +235,13 @@ class _Grown:
 
 
 def region_similarity(counts: Counts) -> Array:
-    """J: intersection over union; two empty masks agree."""
+    """Return J, the intersection over union; two empty masks score 1."""
     union = counts.union
     return np.where(union == 0, 1.0, counts.shared / np.maximum(union, 1))
 
 
 def boundary_similarity(counts: Counts) -> Array:
-    """F: the harmonic mean of boundary precision and recall; no boundary on both sides agrees."""
+    """Return F, the harmonic mean of boundary precision and recall; two empty boundaries score 1."""
     precision = counts.prediction_matched / np.maximum(counts.prediction_boundary, 1)
     recall = counts.truth_matched / np.maximum(counts.truth_boundary, 1)
     total = precision + recall

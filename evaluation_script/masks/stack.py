@@ -1,4 +1,4 @@
-"""Packed masks: one bit a pixel, rows of 64-bit words, the lowest bit leftmost.
+"""Packed masks: one bit per pixel, rows of 64-bit words, the lowest bit leftmost.
 
 A stack holds one object in the frames of a block and is cropped to the words
 that hold any of it.  Bits to the right of the frame are always zero.
@@ -27,7 +27,7 @@ _FEW_LABELS = 24
 
 
 def words_across(width: int) -> int:
-    """Return how many words hold a row of this many pixels."""
+    """Return the number of words in a row of this many pixels."""
     return -(-width // WORD)
 
 
@@ -56,14 +56,14 @@ def ones(words: Array) -> Array:
 
 @functools.cache
 def _ones_of_numbers() -> Array:
-    """The set bits of every 16-bit number, for numpy before 2.0."""
+    """Return the number of set bits of every 16-bit number, for numpy before 2.0."""
     numbers = np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2)
     counts: Array = np.unpackbits(numbers, axis=1).sum(axis=1, dtype=np.uint8)
     return counts
 
 
 class Stack(NamedTuple):
-    """One object in consecutive frames: words (frames, rows, words) from a row and a column of words on."""
+    """One object in consecutive frames: words (frames, rows, words) from a row and a word column on."""
 
     words: Array
     top: int
@@ -90,7 +90,7 @@ class Stack(NamedTuple):
         return flags
 
     def without(self, stack: Stack) -> Stack:
-        """Return the pixels that another stack does not have."""
+        """Return the pixels that another stack lacks."""
         windows = overlap(self, stack)
         if windows is None:
             return self
@@ -104,7 +104,7 @@ Stacks = Dict[str, Stack]
 
 
 class FoldedStack:
-    """A stack that waits in a fraction of its memory: the words that differ from the row above, and where they are."""
+    """A stack in compact form: the words that differ from the row above, and their positions."""
 
     def __init__(self, stack: Stack) -> None:
         self._top, self._column, self._size, self._shape = stack.top, stack.column, stack.size, stack.words.shape
@@ -123,7 +123,7 @@ class FoldedStack:
 
 
 def overlap(a: Stack, b: Stack) -> Optional[Tuple[Window, Window]]:
-    """Return the windows in which two stacks lie over each other, in the words of each; None where they do not."""
+    """Return the windows where two stacks overlap, in each one's words; None without overlap."""
     top, column = max(a.top, b.top), max(a.column, b.column)
     bottom = min(a.top + a.words.shape[1], b.top + b.words.shape[1])
     end = min(a.column + a.words.shape[2], b.column + b.words.shape[2])
@@ -143,7 +143,7 @@ def overlaps(a: Stack, b: Stack) -> bool:
 
 
 def pad(words: Array, above: int, below: int, before: int, after: int) -> Array:
-    """Return words (frames, rows, words) with so many empty rows and words around them."""
+    """Return words (frames, rows, words) padded with empty rows and words."""
     frames, rows, across = words.shape
     wide = np.zeros((frames, above + rows + below, before + across + after), np.uint64)
     wide[:, above : above + rows, before : before + across] = words
@@ -151,7 +151,7 @@ def pad(words: Array, above: int, below: int, before: int, after: int) -> Array:
 
 
 def crop(words: Array, size: Size, top: int = 0, column: int = 0) -> Stack:
-    """Return words that begin at this row and column of words as a stack, cut to those that hold any pixel."""
+    """Return words from this row and column on as a stack, cut to its non-zero words."""
     seen = np.bitwise_or.reduce(words, axis=0)
     rows = np.flatnonzero(np.bitwise_or.reduce(seen, axis=1))
     if not len(rows):
@@ -162,7 +162,7 @@ def crop(words: Array, size: Size, top: int = 0, column: int = 0) -> Stack:
 
 
 def join_stacks(stacks: list[Stack], frames: int, size: Size) -> Stack:
-    """Return the pixels that any of the stacks has."""
+    """Return the union of the stacks."""
     visible = [stack for stack in stacks if stack.words.size]
     if len(visible) < 2:
         return visible[0] if visible else empty_stack(frames, size)
@@ -173,7 +173,7 @@ def join_stacks(stacks: list[Stack], frames: int, size: Size) -> Stack:
 
 
 def layers_of(stacks: Iterable[Stack], frames: int, size: Size) -> List[Stack]:
-    """Return the pixels that any of the stacks has, those that two of them have at least, and so on."""
+    """Return the pixels that at least one, two, three... of the stacks have."""
     layers: List[Stack] = []
     for stack in stacks:
         surplus = stack
@@ -187,7 +187,7 @@ def layers_of(stacks: Iterable[Stack], frames: int, size: Size) -> List[Stack]:
 
 
 def add_stacks(window: Stack, stacks: Iterable[Stack]) -> Stack:
-    """Return a window, which is overwritten, with what the stacks have in it."""
+    """Add the stacks' pixels to a window in place, and return it."""
     for stack in stacks:
         parts = overlap(window, stack)
         if parts is not None:
@@ -196,12 +196,12 @@ def add_stacks(window: Stack, stacks: Iterable[Stack]) -> Stack:
 
 
 def empty_stack(frames: int, size: Size) -> Stack:
-    """Return the stack of an object that is in none of the frames."""
+    """Return the stack of an object that is absent from all frames."""
     return Stack(np.zeros((frames, 0, 0), np.uint64), 0, 0, size)
 
 
 def stacks_of(block: Array, numbers: List[int], size: Size) -> Stacks:
-    """Return those of these labels that occur in images (frames, height, whole words of pixels)."""
+    """Return the stacks of these labels, where they occur, in images (frames, height, whole words of pixels)."""
     seen = np.bitwise_or.reduce(block.view(np.uint64), axis=0)
     rows = np.flatnonzero(np.bitwise_or.reduce(seen, axis=1))
     if not len(rows):
@@ -214,7 +214,7 @@ def stacks_of(block: Array, numbers: List[int], size: Size) -> Stacks:
 
 
 def labels_in(block: Array) -> List[int]:
-    """Return the labels that may occur in these images, without 0: few candidates, or exactly those that do."""
+    """Return candidate labels of these images without 0, exact if there are many."""
     highest = int(block.max(initial=0))
     if highest <= _FEW_LABELS:
         return list(range(1, highest + 1))
@@ -224,7 +224,7 @@ def labels_in(block: Array) -> List[int]:
 
 
 def places_of(numbers: Array, wanted: Array) -> Array:
-    """Return where each wanted number stands among those that are known, which rise; -1 where it does not."""
+    """Return the index of each number in a sorted array; -1 if absent."""
     if not len(numbers):
         return np.full(len(wanted), -1)
     places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)

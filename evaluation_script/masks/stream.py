@@ -1,4 +1,4 @@
-"""The masks of a sequence for a page: small label images, as runs along the rows."""
+"""The masks of a sequence for a page: small label images as row-wise runs."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _ALONE, _BESIDE_PICTURES = 0.9, 0.7
 
 
 def width_for(frames: int, methods: int, budget: int, *, pictures: bool) -> int:
-    """Return how wide masks may be in a page of so many bytes."""
+    """Return the width of masks for a page of this many bytes."""
     room = budget * (_BESIDE_PICTURES if pictures else _ALONE)
     fitting = [width for width in WIDTHS if frames * (1 + methods) * width * _BYTES <= room]
     return fitting[0] if fitting else WIDTHS[-1]
 
 
 def bytes_in_page(streams: Iterable[bytes]) -> int:
-    """Return how many bytes streams take in a page."""
+    """Return the size of streams in a page, in bytes."""
     return sum(-(-len(stream) // 3) * 4 for stream in streams)
 
 
 class MaskStream:
-    """Collects the masks of some objects, block by block; pixels of several objects have labels of their own.
+    """A collector of some objects' masks, block by block; overlaps have labels of their own.
 
     Masks of more runs than the limit are left out.
     """
@@ -56,7 +56,7 @@ class MaskStream:
         self._runs, self._limit = 0, limit
 
     def pack(self, header: Dict[str, object], *, bare: bool = False) -> bytes:
-        """Return a zlib stream: a line of JSON, which says what follows, then runs: labels, and their lengths.
+        """Return a zlib stream: a line of JSON that describes the rest, then labels and run lengths.
 
         Bare it has no runs.
         """
@@ -71,11 +71,11 @@ class MaskStream:
 
     @property
     def is_full(self) -> bool:
-        """Whether there were more runs or labels than a stream may have."""
+        """Return whether a stream's limit of runs or labels is exceeded."""
         return self._runs > self._limit or len(self._groups) > MOST_LABELS
 
     def add(self, stacks: Stacks, frames: int, size: Size) -> None:
-        """Take the masks of some frames, at the size that they have in the page."""
+        """Add the masks of some frames, at the page's size."""
         if self.is_full:
             return
         rows, columns = (
@@ -105,12 +105,12 @@ class MaskStream:
         self._take(image.reshape(frames, -1))
 
     def add_labels(self, images: Array, groups: List[Tuple[int, ...]]) -> None:
-        """Take label images that have the size of the page; each label is the index of its group of objects."""
+        """Add label images at the page's size; each label is the index of its group of objects."""
         self._groups = groups
         self._take(images.reshape(len(images), -1))
 
     def _paint_over(self, image: Array, window: Window, flags: Array, name: str) -> Array:
-        """Return images with an object added; where another one is, the label becomes that of both."""
+        """Return images with an object added; overlaps get the label of both."""
         index, below = self._indices[name], image[window][flags]
         labels_below, numbers = np.unique(below, return_inverse=True)
         labels = [self._label((*self._groups[label], index)) for label in labels_below.tolist()]
@@ -120,7 +120,7 @@ class MaskStream:
         return image
 
     def _label_kind(self) -> Type[np.generic]:
-        """Return the kind of numbers that holds all labels, and those that objects may yet have alone."""
+        """Return the number type that holds all labels, including future single-object ones."""
         return np.uint8 if len(self._groups) + len(self._indices) <= 1 << 8 else np.uint16
 
     def _label(self, group: Tuple[int, ...]) -> int:
@@ -130,7 +130,7 @@ class MaskStream:
         return self._known[group]
 
     def _take(self, images: Array) -> None:
-        """Take the runs of label images; none goes on into the next image."""
+        """Add the runs of label images; none continues into the next image."""
         changes = np.ones(images.shape, bool)
         np.not_equal(images[:, 1:], images[:, :-1], out=changes[:, 1:])
         starts: Array = np.flatnonzero(changes)
@@ -140,7 +140,7 @@ class MaskStream:
 
 
 def _in_groups(numbers: NDArray[np.int64]) -> bytes:
-    """Return numbers as bytes of seven bits each, the lowest first; all but a number's last have the eighth bit."""
+    """Return numbers in bytes of seven bits, lowest first; the eighth bit marks continuation."""
     counts = np.ones(len(numbers), int)
     for group in range(1, _GROUPS):
         counts += numbers >= 1 << 7 * group

@@ -1,7 +1,7 @@
-"""Score in a forked child with limits, so that the worker survives whatever it is sent.
+"""Scoring in a forked child with limits, so that the worker survives any submission.
 
 EvalAI calls `evaluate()` inside its own long-lived process.  A child that is
-killed, hangs, exits or runs out of memory becomes a sentence.  A keeper stands
+killed, hangs, exits or runs out of memory becomes a sentence.  A supervisor stands
 between both (`supervisor.py`), so that nothing that the child started outlives it,
 wherever it went, and nothing outlives the worker.
 
@@ -26,7 +26,7 @@ import warnings
 from contextlib import suppress
 from typing import Any, Callable, Iterator, List, NoReturn, Optional, Tuple
 
-from ..files.problems import HostError, SubmissionError
+from ..files.problems import HostError, SubmissionError, escape
 from . import supervisor
 
 #: Characters that a job may print; the participant's log keeps no more.
@@ -40,14 +40,14 @@ _UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\
 
 
 class _MessageSender:
-    """Writes messages to the parent, from any thread and any process that was forked meanwhile."""
+    """A sender of messages to the parent, from any thread and any forked process."""
 
     def __init__(self, writer: int) -> None:
         self._writer, self._process = writer, os.getpid()
         self._lock = threading.RLock()
 
     def say(self, text: str) -> None:
-        """Send a line, in parts that are each written at once."""
+        """Send a line in parts, each written atomically."""
         size = (_LONGEST - _HEADER) // 4  # characters, of which none has more bytes
         text = text[: _LOG_CHARACTERS + 1]
         with self._lock:
@@ -56,7 +56,7 @@ class _MessageSender:
                 self._write(kind, text[start : start + size].encode("utf-8", "surrogatepass"))
 
     def answer(self, data: bytes) -> None:
-        """Send the answer, unless this process was forked by the one whose answer is awaited."""
+        """Send the answer, unless this process is a fork of the answering one."""
         size = _LONGEST - _HEADER
         for start in range(0, len(data) if os.getpid() == self._process else 0, size):
             self._write(_ANSWER_END if start + size >= len(data) else _ANSWER_PART, data[start : start + size])
@@ -66,7 +66,7 @@ class _MessageSender:
 
 
 class _OutputRelay:
-    """The child's streams: each line that is printed is sent to the parent."""
+    """The child's output streams, which send each printed line to the parent."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._room = say, _LOG_CHARACTERS + 1
@@ -88,14 +88,14 @@ class _OutputRelay:
         """Do nothing: a line is sent when it is complete."""
 
     def finish(self) -> None:
-        """Send the line that was begun."""
+        """Send the unfinished line."""
         with self._lock:
             line, self._line = "".join(self._line), []
             self._say(line)
 
 
 class _MessageReader:
-    """Passes on the child's lines, and no more than fits into a log."""
+    """A reader that passes on the child's lines up to the limit of a log."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._room = say, _LOG_CHARACTERS
@@ -109,15 +109,15 @@ class _MessageReader:
         self._room -= len(text) + (kind == _LINE_END)
         self._line.append(text)
         if self._room < 0:
-            self._line = [f"… what is printed beyond {_LOG_CHARACTERS:,} characters is left out …"]
+            self._line = [f"... output beyond {_LOG_CHARACTERS:,} characters is omitted ..."]
         if kind == _LINE_END or self._room < 0:
             line, self._line = "".join(self._line), []
-            self._say(_replace_controls(line.replace("\r\n", "\n").replace("\r", "\n")))
+            self._say(_escape_controls(line.replace("\r\n", "\n").replace("\r", "\n")))
 
 
-def _replace_controls(text: str) -> str:
-    """Return a text without what could move a terminal's cursor or not be encoded."""
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+def _escape_controls(text: str) -> str:
+    """Return a text with escapes for characters that move a cursor or cannot be encoded."""
+    return _UNPRINTABLE.sub(lambda match: escape(match[0]), text)
 
 
 def _take_messages(data: bytearray) -> Iterator[Tuple[bytes, bytes]]:
@@ -144,20 +144,31 @@ _reported: List[str] = []
 
 
 class CrashError(Exception):
-    """Raised for a defect of ours in the child; the text is its traceback, for the operator."""
+    """Raised for a defect of Segjudge in the child; the text is its traceback, for operators."""
+
+
+class UnfinishedError(SubmissionError):
+    """Raised for a job that ended without an answer: by a limit, a signal or its own exit."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(
+            f"Your submission could not be scored: {cause}. Check it with a local run, then tell the organisers."
+        )
+        #: How it ended, in words: "it takes longer than 60 seconds".
+        self.cause = cause
 
 
 def run_guarded(job: _Job, *, memory: int, seconds: float, say: Say) -> Any:
-    """Run a job in a child and return what it returns, which JSON must be able to hold.
+    """Run a job in a child and return its result, which must fit into JSON.
 
-    Raises SubmissionError, also for a child that ended without an answer, and CrashError for a defect of ours.
+    Raises SubmissionError, as UnfinishedError for a child without an answer, and CrashError for a defect of ours.
     """
     try:
         child = _Child(lambda writer: _work(job, writer, memory))
     except (AttributeError, OSError) as error:
         if not _reported:
-            _reported.append(str(error))
-            say(f"Scoring runs without limits here: no process can be forked ({error}).")
+            _reported.append(str(error) if hasattr(os, "fork") else "this system has no fork")
+            say(f"Memory and time are not limited here: no process can be forked ({_reported[0]}).")
         return job(say)
     try:
         return _outcome(child, _MessageReader(say), memory, seconds)
@@ -166,47 +177,47 @@ def run_guarded(job: _Job, *, memory: int, seconds: float, say: Say) -> Any:
 
 
 class _Child:
-    """A job in a forked child, with a keeper; OSError is raised where none can be forked."""
+    """A job in a forked child with a supervisor; raises OSError if forking fails."""
 
     def __init__(self, work: Callable[[int], object]) -> None:
         self.reader, writer = os.pipe()
-        self._leash, keepers_end = socket.socketpair()
-        parent, self._keeper = os.getpid(), -1
+        self._leash, supervisor_end = socket.socketpair()
+        parent, self._supervisor = os.getpid(), -1
         try:
             with warnings.catch_warnings():  # numpy's idle threads; none of them holds a lock here
                 warnings.simplefilter("ignore", DeprecationWarning)
-                self._keeper = os.fork()
-            if self._keeper == 0:
-                supervisor.keep_forked(lambda: work(writer), keepers_end.fileno(), parent)
+                self._supervisor = os.fork()
+            if self._supervisor == 0:
+                supervisor.keep_forked(lambda: work(writer), supervisor_end.fileno(), parent)
         finally:
             os.close(writer)
-            keepers_end.close()
-            if self._keeper < 0:
+            supervisor_end.close()
+            if self._supervisor < 0:
                 self._close()
         _, _, error = self._line().partition(" ")
-        if error not in ("", "0"):  # without a line its keeper was ended, and the job began
+        if error not in ("", "0"):  # without a line its supervisor was ended, and the job began
             self.end()
             raise OSError(int(error), os.strerror(int(error)))
 
     def fileno(self) -> int:
-        """Return what `poll` finds readable when the job has ended, and all that it started."""
+        """Return the descriptor that becomes readable when the job and all its processes have ended."""
         return self._leash.fileno()
 
     def status(self) -> Optional[supervisor.Status]:
-        """Return how the job ended, once it has; None when the keeper was ended first."""
+        """Wait for the job and return its status; None if the supervisor was ended first."""
         line = self._line()
         return int(line) if line else None
 
     def end(self) -> None:
-        """End the job and all that it started."""
+        """End the job and all its processes."""
         if not self._is_over(_GRACE):
             with suppress(OSError):
                 self._leash.shutdown(socket.SHUT_WR)
             if not self._is_over(supervisor.GIVEN_UP):
-                os.kill(self._keeper, signal.SIGKILL)
+                os.kill(self._supervisor, signal.SIGKILL)
         self._close()
         with suppress(ChildProcessError):
-            os.waitpid(self._keeper, 0)
+            os.waitpid(self._supervisor, 0)
 
     def _is_over(self, seconds: float) -> bool:
         waiting = select.poll()
@@ -232,7 +243,7 @@ class _Child:
 
 
 def _work(job: _Job, writer: int, memory: int) -> NoReturn:
-    """Answer and end, in the child."""
+    """Run the job in the child, answer and exit."""
     try:
         _limit_memory(memory)
         sender = _MessageSender(writer)
@@ -255,19 +266,19 @@ def _answer(job: _Job, sender: _MessageSender) -> bytes:
         return json.dumps(["crash", traceback.format_exc()]).encode()
     if len(answer) > _ANSWER_BYTES:
         return json.dumps(
-            ["crash", f"the answer has {len(answer) >> 20} MB, the most is {_ANSWER_BYTES >> 20}"]
+            ["crash", f"the answer has {len(answer) >> 20} MB; the limit is {_ANSWER_BYTES >> 20}"]
         ).encode()
     return answer
 
 
 def _log(line: str) -> None:
-    """Write a line to the worker's own log: what a library warns of is not for the participant."""
+    """Write a line to the worker's own log, such as warnings of libraries."""
     with suppress(OSError):
-        os.write(2, f"{_replace_controls(line)}\n".encode("utf-8", "replace") if line else b"")
+        os.write(2, f"{_escape_controls(line)}\n".encode("utf-8", "replace") if line else b"")
 
 
 def _ending(job: _Job, say: Say) -> Tuple[str, object]:
-    """Run the job; return how it ended, and what it returned or said at the end."""
+    """Run the job; return its ending, and its result or message."""
     try:
         return "done", job(say)
     except SubmissionError as error:
@@ -283,7 +294,7 @@ def _ending(job: _Job, say: Say) -> Tuple[str, object]:
 
 
 def _limit_memory(memory: int) -> None:
-    """Limit what this process may add to the memory it began with."""
+    """Limit the memory that this process may add."""
     try:
         import resource
 
@@ -301,7 +312,7 @@ def _limit_memory(memory: int) -> None:
 
 
 def _messages(child: _Child, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
-    """Yield what the child writes, until it has ended; raises TimeoutError when its time is over."""
+    """Yield the child's messages until it ends; raises TimeoutError at the time limit."""
     data = bytearray()
     waiting = select.poll()  # select itself ends at 1024 open files
     for source in (child.reader, child.fileno()):
@@ -310,7 +321,7 @@ def _messages(child: _Child, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
         ready = [source for source, _ in waiting.poll(1000 * max(0.0, deadline - time.monotonic()))]
         if child.reader in ready:
             chunk = os.read(child.reader, 1 << 20)
-            if not chunk:  # it closed its end; whether it is still running the keeper knows
+            if not chunk:  # it closed its end; whether it is still running the supervisor knows
                 waiting.unregister(child.reader)
             data += chunk
             yield from _take_messages(data)
@@ -331,18 +342,18 @@ def _outcome(child: _Child, reader: _MessageReader, memory: int, seconds: float)
             parts.append(data)
             size += len(data)
             if kind not in (_ANSWER_PART, _ANSWER_END) or size > _ANSWER_BYTES:
-                raise CrashError("something else than messages came from the scoring process")
+                raise CrashError("the scoring process sent something other than messages")
             if kind == _ANSWER_END:
                 return _result_of(b"".join(parts), memory)
     except TimeoutError:
-        raise SubmissionError(_sentence(f"it takes longer than {seconds:g} seconds")) from None
+        raise UnfinishedError(f"it takes longer than {seconds:g} seconds") from None
     except UnicodeDecodeError:
-        raise CrashError("something else than text came from the scoring process") from None
+        raise CrashError("the scoring process sent something other than text") from None
     raise _death(child.status())
 
 
 def _result_of(answer: bytes, memory: int) -> Any:
-    """Return what the job returned, or raise what it ended with."""
+    """Return the job's result, or raise its error."""
     try:
         kind, value = json.loads(answer)
     except (ValueError, TypeError, RecursionError):
@@ -350,26 +361,22 @@ def _result_of(answer: bytes, memory: int) -> Any:
     if kind == "done":
         return value
     if kind == "refused":
-        raise SubmissionError(_replace_controls(str(value)))
+        raise SubmissionError(_escape_controls(str(value)))
     if kind == "memory":
-        raise SubmissionError(_sentence(f"it needs more than {memory >> 20} MB of memory"))
+        raise UnfinishedError(f"it needs more than {memory >> 20} MB of memory")
     if kind == "exit":
-        raise SubmissionError(_sentence(f"the scoring process ended itself with {_replace_controls(str(value))}"))
+        raise UnfinishedError(f"the scoring process ended itself with {_escape_controls(str(value))}")
     raise CrashError(str(value))
 
 
 def _death(status: Optional[supervisor.Status]) -> Exception:
     """Return the error for a child that ended without an answer."""
     if status is None:
-        return CrashError("the keeper of the scoring process was ended")
+        return CrashError("the supervisor of the scoring process was ended")
     if os.WIFSIGNALED(status):
         names = {number.value: number.name for number in signal.Signals}
         name = names.get(os.WTERMSIG(status), f"signal {os.WTERMSIG(status)}")
         reason = ", as happens when memory runs out" if name == "SIGKILL" else ""
-        return SubmissionError(_sentence(f"the scoring process was ended by {name}{reason}"))
+        return UnfinishedError(f"the scoring process was ended by {name}{reason}")
     code = os.WEXITSTATUS(status)
-    return SubmissionError(_sentence(f"the scoring process ended without an answer (exit {code})"))
-
-
-def _sentence(cause: str) -> str:
-    return f"Your submission could not be scored: {cause}. Check it with a local run, then tell the organisers."
+    return UnfinishedError(f"the scoring process ended without an answer (exit {code})")

@@ -1,4 +1,4 @@
-"""Several processes for one job, where a machine has cores to spare (EvalAI's worker has half a one)."""
+"""Several processes for one job, if the machine has free cores (EvalAI's worker has half a core)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Part:
     number: int
     count: int
 
-    def of(self, costs: Sequence[int]) -> List[int]:
-        """Return which items are this part's, in order; all parts cost about the same."""
+    def select(self, costs: Sequence[int]) -> List[int]:
+        """Return the items of this part, in order; all parts cost about the same."""
         return shares(costs, self.count)[self.number - 1]
 
 
@@ -43,7 +43,7 @@ WHOLE = Part(1, 1)
 
 
 def shares(costs: Sequence[int], count: int) -> List[List[int]]:
-    """Deal items out, the most expensive first and each to whom has least to do; every share is in order."""
+    """Distribute items, the most expensive first, each to the least loaded share; shares stay in order."""
     dealt: List[List[int]] = [[] for _ in range(count)]
     least = [(0, share) for share in range(count)]
     for number in sorted(range(len(costs)), key=lambda number: -costs[number]):
@@ -54,13 +54,13 @@ def shares(costs: Sequence[int], count: int) -> List[List[int]]:
 
 
 def cores() -> int:
-    """Return how many cores this process may really use: its affinity, and the quota of its control group."""
+    """Return the number of usable cores, by affinity and control group quota."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, int(min(allowed, _quota())))
 
 
 def _quota() -> float:
-    """Return the cores that control groups grant; infinity where they set no limit."""
+    """Return the cores that control groups allow; infinity without a limit."""
     least, folders = math.inf, ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"]
     with suppress(OSError):
         with open("/proc/self/cgroup", encoding="ascii", errors="replace") as file:
@@ -85,7 +85,7 @@ def _quota() -> float:
 def results_of_processes(
     work: Callable[[int], _Result], costs: Sequence[int], jobs: int, started: Callable[[int], None]
 ) -> Iterator[_Result]:
-    """Yield the results for all items as they come, the most expensive begun first, from so many processes.
+    """Yield the results of all items as they arrive, from several processes, most expensive first.
 
     `started` is called in this process with each item: before it is done where there is one process, else
     when its result is there.  Where no process can be forked this one does the work.
@@ -106,7 +106,7 @@ def results_of_processes(
 
 
 def results_of_threads(work: Callable[[int], _Result], count: int, jobs: int) -> List[_Result]:
-    """Return the results for so many items, from so many threads: for work that is mostly the kernel's."""
+    """Return the results of items from several threads, for work that is mostly the kernel's."""
     results: Dict[int, _Result] = {}
     errors: List[BaseException] = []
     numbers = iter(range(count))
@@ -135,14 +135,14 @@ def results_of_threads(work: Callable[[int], _Result], count: int, jobs: int) ->
 
 
 class Meanwhile(Generic[_Result]):
-    """Something that another process does meanwhile, or this one when it is asked for, where that cannot."""
+    """A task that another process performs meanwhile, or this one on request if it cannot fork."""
 
     def __init__(self, work: Callable[[], _Result]) -> None:
         self._work = work
         self._pool = _Pool(lambda _: work(), [1], 1) if _may_fork() else None
 
     def is_awaited(self) -> bool:
-        """Return whether the process still works."""
+        """Return whether the process is still working."""
         return self._pool is not None and any(not reader.poll() for reader in self._pool.readers)
 
     def result(self) -> _Result:
@@ -153,19 +153,21 @@ class Meanwhile(Generic[_Result]):
         return self._work()
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process at once."""
         if self._pool is not None:
             self._pool.end()
 
 
 def _may_fork() -> bool:
+    if not hasattr(os, "fork"):
+        return False
     import multiprocessing  # it takes a while, and one process does without it
 
     return "fork" in multiprocessing.get_all_start_methods() and not multiprocessing.current_process().daemon
 
 
 class _Pool(Generic[_Result]):
-    """Forked processes that take items, one after the other, until there are none."""
+    """A pool of forked processes that take items until none are left."""
 
     def __init__(self, work: Callable[[int], _Result], costs: Sequence[int], jobs: int) -> None:
         import multiprocessing
@@ -192,7 +194,7 @@ class _Pool(Generic[_Result]):
             self._children.append(child)
 
     def results(self) -> Iterator[Tuple[int, _Result]]:
-        """Yield items and their results; raises what a child raised, and MemoryError where one was ended."""
+        """Yield items and results; raises a child's error, or MemoryError if a child was killed."""
         from multiprocessing import connection
 
         waiting = list(self.readers)
@@ -211,7 +213,7 @@ class _Pool(Generic[_Result]):
                     yield message
 
     def end(self) -> None:
-        """End all processes, whatever they are doing."""
+        """End all processes at once."""
         for child, reader in zip(self._children, self.readers):
             child.kill()  # before its reader goes: writing to a closed pipe is an error
             child.join()
@@ -219,9 +221,12 @@ class _Pool(Generic[_Result]):
         os.close(self._tickets)
 
     def _take_items(self, writer: Connection, parent: int) -> None:
-        """Do the work of a child."""
+        """Take items and send results, in a child."""
         die_with_parent(parent)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this process
+        for number in (signal.SIGTERM, signal.SIGHUP):  # the parent's handlers would go on, or print a traceback
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         for reader in self.readers:  # else a pipe would stay open after its reader has ended
             reader.close()
         with suppress(BrokenPipeError):  # the parent was ended

@@ -1,16 +1,16 @@
-"""A keeper: a process between its parent and a job, which ends the job and everything that the job started.
+"""A supervisor: a process between its parent and a job, which ends the job and everything that the job started.
 
 On Linux it adopts the job's orphans, so that what leaves the process group or the
 session is found as well; elsewhere only the process group is ended.  It ends all
 of them when the job has ended, when its parent asks for it, and when its parent is
 gone.
 
-`guard.py` forks a keeper for the jobs that score.  As a program it runs a command
+`guard.py` forks a supervisor for the jobs that score.  As a program it runs a command
 and ends with the command's exit code (the toolkit starts its children so):
 
 usage: supervisor.py DESCRIPTOR COMMAND…
 
-Over its socket the keeper reports the job's process number with the error number
+Over its socket the supervisor reports the job's process number with the error number
 of `fork` or `exec` (or 0), and at the end the job's status; a byte that it reads is
 a signal for the job, and the socket's end ends everything.
 """
@@ -39,24 +39,24 @@ _POLL_SECONDS = 1.0
 #: Seconds after which a process that cannot be killed (another user's, or waiting for a disk) is given up.
 GIVEN_UP = 60.0
 _PAUSE = 0.01
-#: Signals that end a keeper in order.
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+#: Signals that end a supervisor in order.
+_ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
 _HAS_PROC = os.path.exists("/proc/self/stat")
 # Loaded now: in a forked child the loader's lock, held by another thread, would stay locked.
 _prctl: Optional[Callable[..., int]] = None
-with suppress(OSError, AttributeError):  # elsewhere than on Linux
+with suppress(OSError, AttributeError, TypeError):  # macOS has no prctl; Windows refuses to load nothing
     _prctl = ctypes.CDLL(None).prctl
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent, of this number, ends (on Linux)."""
+    """Ask Linux to kill this process when its parent with this id ends."""
     _set_option(_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)  # it ended before the kernel was asked
 
 
 def descendants(process: int) -> Dict[int, int]:
-    """Return the living processes below a process and the group of each; nothing where there is no /proc."""
+    """Return the living descendants of a process with their groups; empty without /proc."""
     children: Dict[int, List[Tuple[int, int]]] = {}
     for name in os.listdir("/proc") if _HAS_PROC else []:
         if name.isdecimal():
@@ -75,7 +75,7 @@ def descendants(process: int) -> Dict[int, int]:
 
 
 def keep_forked(job: Callable[[], object], leash: int, parent: int) -> NoReturn:
-    """Keep a job, in a child that was forked for that."""
+    """Supervise a job, in a child that was forked for it."""
     try:
         collecting = gc.isenabled()
         gc.disable()  # what it would collect is the parent's, whose descriptors are closed here
@@ -86,7 +86,7 @@ def keep_forked(job: Callable[[], object], leash: int, parent: int) -> NoReturn:
         def begin(ready: int) -> None:
             os.close(ready)
             os.close(allowing)
-            os.read(allowed, 1)  # a job that began earlier could stop the keeper before it has reported anything
+            os.read(allowed, 1)  # a job that began earlier could stop the supervisor before it has reported anything
             os.close(allowed)
             if collecting:
                 gc.enable()
@@ -98,7 +98,7 @@ def keep_forked(job: Callable[[], object], leash: int, parent: int) -> NoReturn:
 
 
 def _keep(job: _Job, leash: int, parent: int) -> Status:
-    """Run a job in a child of this process, which does nothing else; return how it ended."""
+    """Run a job in a child and only supervise it; return how it ended."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     for number in _ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -127,9 +127,9 @@ def _set_option(option: int, value: int) -> None:
 
 
 def _start(job: _Job, leash: int) -> Tuple[int, int]:
-    """Return the number of the job's process (0: there is none), and the error number of `fork` or `exec` or 0."""
+    """Start the job; return its process id (0 for none), and the error number of `fork` or `exec`."""
     reader, writer = os.pipe()
-    keeper = os.getpid()
+    supervisor = os.getpid()
     try:
         child = os.fork()
     except OSError as error:
@@ -137,7 +137,7 @@ def _start(job: _Job, leash: int) -> Tuple[int, int]:
     if child == 0:
         try:
             os.setsid()
-            die_with_parent(keeper)
+            die_with_parent(supervisor)
             for number in (*_ENDING, signal.SIGCHLD):
                 if signal.getsignal(number) is _do_nothing:
                     signal.signal(number, signal.SIG_DFL)
@@ -153,7 +153,7 @@ def _start(job: _Job, leash: int) -> Tuple[int, int]:
 
 
 def _become(command: List[str], ready: int) -> None:
-    """Replace this process by a command; `exec` closes `ready`."""
+    """Replace this process with a command; `exec` closes `ready`."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and `exec` would keep that
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -175,7 +175,7 @@ def _let_go(leash: int) -> None:
 
 
 def _watch(child: int, leash: int, parent: int) -> Optional[Status]:
-    """Wait until the child has ended, or is to be ended; return its status in the first case."""
+    """Wait until the child ends, or should be ended; return its status in the first case."""
     woken, waking = os.pipe()
     os.set_blocking(waking, False)
     signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
@@ -195,7 +195,7 @@ def _watch(child: int, leash: int, parent: int) -> Optional[Status]:
 
 
 def _obey(leash: int, child: int) -> bool:
-    """Send the job the signals that the parent asks for; return False when the leash is gone."""
+    """Forward the parent's signals to the job; return False when the parent is gone."""
     orders = b""
     with suppress(OSError):
         orders = os.read(leash, 256)
@@ -206,7 +206,7 @@ def _obey(leash: int, child: int) -> bool:
 
 
 def _end(child: int, status: Optional[Status]) -> Status:
-    """End what is left of the job; return the child's status."""
+    """End the job's remaining processes; return the child's status."""
     statuses = _end_all()
     if not _HAS_PROC:  # only the group can be found
         with suppress(ProcessLookupError, PermissionError):
@@ -249,7 +249,7 @@ def _signal(processes: Dict[int, int], number: int) -> None:
 
 
 def _reap() -> Tuple[Dict[int, Status], bool]:
-    """Collect the children that have ended; return their statuses, and whether others are left."""
+    """Reap ended children; return their statuses, and whether others remain."""
     statuses: Dict[int, Status] = {}
     while True:
         try:
@@ -262,7 +262,7 @@ def _reap() -> Tuple[Dict[int, Status], bool]:
 
 
 def _end_as(status: Status) -> NoReturn:
-    """End this process as the command ended."""
+    """End this process with the command's status or signal."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         with suppress(ImportError, OSError, ValueError):
@@ -276,7 +276,7 @@ def _end_as(status: Status) -> NoReturn:
 
 
 def main() -> None:
-    """Keep the command of the arguments."""
+    """Run and supervise the command in the arguments."""
     leash, command = int(sys.argv[1]), sys.argv[2:]
     _end_as(_keep(lambda ready: _become(command, ready), leash, os.getppid()))
 

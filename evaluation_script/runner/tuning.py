@@ -1,4 +1,4 @@
-"""How a process that does nothing but score is set up: one thread, and memory that is used again.
+"""The setup of a scoring process: one thread, and reuse of memory.
 
 OpenBLAS starts a thread for each core while numpy is loaded, which takes half of numpy's start; scoring has no linear
 algebra.  That is for programs that begin with this package: in others numpy may be loaded, or need those threads.
@@ -25,13 +25,13 @@ if "numpy" not in sys.modules and not __name__.startswith("segjudge."):
 
 
 def reuse_memory() -> None:
-    """Keep freed blocks of some megabytes for the next ones, and look for cycles of garbage rarely: scoring makes none.
+    """Keep freed blocks of megabytes for reuse, and collect garbage rarely, since scoring makes no cycles.
 
     Otherwise the C library fetches each from the system and the system clears it page by page, which took a sixth of
     the time in which numpy scores sequences.
     """
     gc.set_threshold(_GARBAGE)
-    with suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError, TypeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT)
         mallopt(_TRIM_THRESHOLD, _KEPT)
@@ -40,7 +40,7 @@ def reuse_memory() -> None:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Keep Python from looking for cycles where a million small objects are made, none of them a cycle."""
+    """Disable garbage collection while a million acyclic objects are created."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Scoring by the phases of a challenge: what a phase is, the Scorer, the answer for EvalAI, what scores come from.
+"""Scoring of a challenge's phases: Phase, Scorer, EvalAI's answer, and provenance.
 
 The words of a phase are here, for `phases.py`, and the version of the scorers.  The rest is in modules that other rooms
 import by name, since a command that asks for the version needs no scorer: `scorer` opens truths, counts and reports a
@@ -11,4 +11,4 @@ from .phase import Notify, Phase, PhaseSplit
 __all__ = ["VERSION", "Notify", "Phase", "PhaseSplit", "answer", "notify", "phase", "provenance", "scorer"]
 
 #: The version of this bundle; reports and the package carry it.
-VERSION = "0.1.0"
+VERSION = "1.0.0"

@@ -1,4 +1,4 @@
-"""Scores → what EvalAI stores: plain finite floats, tables, error bars, timings."""
+"""Scores → EvalAI's answer: finite floats, tables, error bars, timings."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _FIRST_FRAME = r" \(first in frame [^()]*\)(?= is not in the truth)"
 
 
 def public_warnings(lines: List[str]) -> List[str]:
-    """Return at most twenty lines, the last of which counts those left out."""
+    """Return at most twenty lines; the last one counts the omitted ones."""
     if len(lines) <= _WARNING_LINES:
         return lines
-    return [*lines[: _WARNING_LINES - 1], f"… and {len(lines) - _WARNING_LINES + 1} more warnings"]
+    return [*lines[: _WARNING_LINES - 1], f"... and {len(lines) - _WARNING_LINES + 1} more warnings"]
 
 
 def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float]) -> Dict[str, Any]:
@@ -60,26 +60,30 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
     if all(error_bars):
         answer["error"] = error_bars
     shown = [{split.codename: _round_intervals(phase, split, report)} for split, report in scored]
-    answer["interval"] = [ends for ends in shown if any(ends.values())]
+    answer["interval"] = [split_intervals for split_intervals in shown if any(split_intervals.values())]
     return answer
 
 
 def _intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, Tuple[float, float]]:
-    """Return the intervals of the leaderboard's metrics that are of enough cases where participants see them."""
+    """Return the intervals of leaderboard metrics with enough cases that participants may see."""
     intervals, least = report.intervals(metrics=split.metrics), _fewest_cases(phase)
     return {
-        metric: intervals[metric] for metric in split.metrics if metric in intervals and report.cases(metric) >= least
+        metric: intervals[metric]
+        for metric in split.metrics
+        if metric in intervals and report.count_cases(metric) >= least
     }
 
 
 def _round_intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[float]]:
-    """Return the intervals of the leaderboard's labels as a page may show them, rounded."""
+    """Return the rounded intervals of the leaderboard's labels, for a page."""
     decimals, intervals = DECIMALS - 2 * phase.percent, _intervals(phase, split, report)
-    return {metric: [round(_number(phase, end), decimals) for end in ends] for metric, ends in intervals.items()}
+    return {
+        metric: [round(_number(phase, bound), decimals) for bound in bounds] for metric, bounds in intervals.items()
+    }
 
 
 def _limit_intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, Tuple[float, float]]:
-    """Return the intervals that a participant may read beside the leaderboard's metrics, as fractions."""
+    """Return the leaderboard metrics' intervals that participants may read, as fractions."""
     intervals = _intervals(phase, split, report)
     if phase.detail == DETAILS[2]:
         return intervals
@@ -87,21 +91,21 @@ def _limit_intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[st
 
 
 def _sums(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[List[float]]]:
-    """Return sums and counts of the leaderboard's metrics that may be compared where participants see it."""
+    """Return sums and counts of comparable leaderboard metrics that participants may see."""
     return {
         metric: [sums.tolist(), counts.tolist()]
         for metric, (sums, counts) in report.sums(split.metrics).items()
-        if report.cases(metric) >= _fewest_cases(phase)
+        if report.count_cases(metric) >= _fewest_cases(phase)
     }
 
 
 def _fewest_cases(phase: Phase) -> int:
-    """Return how many cases an interval or a place is known from where participants see it."""
+    """Return the least number of cases for an interval or rank that participants may see."""
     return FEWEST_CASES if phase.detail == DETAILS[2] else FEWEST_SHOWN
 
 
 def public_result(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
-    """Return what a participant may read: rounded means of what the leaderboard shows, and nothing of hidden splits.
+    """Return the result for participants: rounded leaderboard means, without hidden splits.
 
     Whoever knows each mask that was sent learns the truth from any number that depends on few frames; so more than
     that is there only where the phase says so.
@@ -124,7 +128,7 @@ def public_result(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
 
 
 def _coarse_rows(visible: List[Tuple[PhaseSplit, Report]]) -> Dict[str, List[Row]]:
-    """Return the leaderboard's metrics of each sequence or category, too coarse to tell of single frames."""
+    """Return leaderboard metrics per sequence or category, too coarse to reveal single frames."""
     tables: Dict[str, List[Row]] = {}
     for split, report in visible:
         name, rows = next(iter(report.rows().items()))
@@ -155,7 +159,7 @@ def tables(reports: List[Report]) -> Dict[str, Any]:
 
 
 def join_rows(reports: List[Report]) -> Dict[str, List[Row]]:
-    """Return the tables of several splits as one each."""
+    """Return the tables of several splits joined by name."""
     joined: Dict[str, List[Row]] = {}
     for report in reports:
         for name, rows in report.rows().items():
@@ -164,7 +168,7 @@ def join_rows(reports: List[Report]) -> Dict[str, List[Row]]:
 
 
 def versions() -> Dict[str, str]:
-    """Return the versions of what scored."""
+    """Return the versions of Segjudge and of the libraries that scored."""
     return {
         "segjudge": VERSION,
         "python": platform.python_version(),
@@ -183,13 +187,13 @@ def _leaderboard(phase: Phase, split: PhaseSplit, values: Values) -> Dict[str, f
 
 
 def _number(phase: Phase, value: Optional[float]) -> float:
-    """Return a finite float: EvalAI knows no null, so nothing to average is 0."""
+    """Return a finite float; empty means become 0, since EvalAI knows no null."""
     number = float(value) if value is not None and np.isfinite(value) else 0.0
     return number * 100 if phase.percent else number
 
 
 def _error_bars(phase: Phase, split: PhaseSplit, report: Report) -> Optional[Dict[str, Dict[str, float]]]:
-    """Return a standard error for every label, or None: EvalAI's page breaks on a partial one."""
+    """Return a standard error for every label, or None, because EvalAI's page breaks on partial ones."""
     errors = report.errors(split.metrics)
     if not set(split.metrics) <= set(errors):
         return None
@@ -207,7 +211,7 @@ _TIME = 0.8
 def add_page_data(
     answer: Dict[str, Any], phase: Phase, splits: List[_ScoredSplit], submission: str, deadline: float
 ) -> str:
-    """Add to an answer what a page of the submission needs; return what went wrong, for the log.
+    """Add the data of a submission's page to an answer; return an error for the log.
 
     Where all may see it that is also what was lost.  It is read from the submission once more, by a process of its own
     within the phase's limits: whatever happens there, the scores stay.
@@ -231,12 +235,12 @@ def add_page_data(
             say=lambda _: None,
         )
     except Exception as error:  # noqa: BLE001 - the scores stay, whatever a page lacks
-        return f"{phase.codename}: the page of a submission lacks what was lost ({type(error).__name__}: {error})"
+        return f"{phase.codename}: the page of a submission lacks the causes of loss ({type(error).__name__}: {error})"
     return ""
 
 
 def _losses(splits: List[_ScoredSplit], submission: str, *, whole: bool) -> Dict[str, Any]:
-    """Return what was lost in each split whose family shows it; not whole, what each kind takes of all, rounded."""
+    """Return the losses of each split, if its family shows them; rounded shares if incomplete."""
     readers = [
         (split.codename, engine.load_losses(), scorer, report)
         for split, scorer, report in splits

@@ -1,4 +1,4 @@
-"""Notify a host's Slack channel or webhook of a score; a failure never affects the score.
+"""Notifications of scores to a host's Slack channel or webhook; a failure never affects the score.
 
 Addresses come from the environment (`SEGJUDGE_SLACK`, `SEGJUDGE_WEBHOOK`) or
 from a file outside the repository (`~/.config/segjudge/notify.json`, keys
@@ -25,7 +25,7 @@ _SENT_KEYS = ("id", "participant_team_name", "method_name", "challenge_phase", "
 
 
 def notify(phase: Phase, answer: Dict[str, Any], submission: object) -> str:
-    """Send what the phase asks for; return a line for the operator's log, or nothing."""
+    """Send the phase's notifications; return a line for the operator's log, or ""."""
     try:
         targets = addresses()
         if not targets or not is_asked_for(phase, answer):
@@ -48,7 +48,7 @@ def notify(phase: Phase, answer: Dict[str, Any], submission: object) -> str:
 
 
 def addresses() -> Dict[str, str]:
-    """Return where to send, by kind."""
+    """Return the addresses by kind."""
     stored: Dict[str, object] = {}
     try:
         with open(os.path.expanduser(_FILE), encoding="utf-8") as file:
@@ -60,7 +60,7 @@ def addresses() -> Dict[str, str]:
 
 
 def is_asked_for(phase: Phase, answer: Dict[str, Any]) -> bool:
-    """Return whether the phase's rule asks for this notification."""
+    """Return whether the phase's rule requires this notification."""
     rule = phase.notify
     if rule is None or rule.threshold is None:
         return rule is not None
@@ -70,7 +70,7 @@ def is_asked_for(phase: Phase, answer: Dict[str, Any]) -> bool:
 
 
 def message(phase: Phase, answer: Dict[str, Any], submission: Dict[str, Any]) -> Dict[str, Any]:
-    """Return what is sent: a line for people, and the numbers."""
+    """Return the message: a line for people, and the numbers."""
     result = _public(phase, answer)
     team = submission.get("participant_team_name") or "a team"
     scores = "; ".join(
@@ -88,7 +88,7 @@ def message(phase: Phase, answer: Dict[str, Any], submission: Dict[str, Any]) ->
 
 
 def _public(phase: Phase, answer: Dict[str, Any]) -> List[Dict[str, Dict[str, float]]]:
-    """Return the result without hidden splits: who reads a channel is not known here."""
+    """Return the result without hidden splits, since a channel's readers are unknown."""
     return [entry for entry in answer["result"] if not phase.hidden & entry.keys()]
 
 
@@ -105,4 +105,6 @@ def _post(kind: str, address: str, body: Dict[str, Any], failures: List[str]) ->
         with urllib.request.urlopen(request, timeout=SECONDS):
             pass
     except Exception as error:  # noqa: BLE001 - its text may hold the address, which is a secret
+        if hasattr(error, "close"):  # an answer that says no holds a connection
+            error.close()
         failures.append(f"{kind} notification failed: {type(error).__name__}")

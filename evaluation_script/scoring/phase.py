@@ -1,4 +1,4 @@
-"""What a phase is; the phases themselves are the table in `phases.py`."""
+"""The Phase class; `phases.py` holds the table of phases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DETAILS = ("means", "sequences", "all")
 
 @dataclass(frozen=True)
 class PhaseSplit:
-    """One split of a phase: which truth it reads, by which rules, and what its leaderboard shows."""
+    """One split of a phase: its truth, its protocol, and its leaderboard."""
 
     #: The dataset split's codename, here and in the annotation file.
     codename: str
@@ -28,7 +28,7 @@ class PhaseSplit:
 
 @dataclass(frozen=True)
 class Notify:
-    """When to notify the host's webhook: always, or when a metric reaches a value."""
+    """The rule of notifications: always, or when a metric reaches a value."""
 
     split: str = ""
     metric: str = ""
@@ -37,7 +37,7 @@ class Notify:
 
 @dataclass(frozen=True)
 class Phase:
-    """How the submissions of one phase are scored."""
+    """A phase: how its submissions are scored."""
 
     codename: str
     #: The annotation file, as `challenge_config.yaml` names it.
@@ -65,5 +65,5 @@ class Phase:
 
     @property
     def hidden(self) -> FrozenSet[str]:
-        """The codenames of the splits whose scores participants are not shown."""
+        """The codenames of the splits whose scores are hidden from participants."""
         return frozenset(split.codename for split in self.splits if split.hidden)

@@ -1,4 +1,4 @@
-"""What scores come from: the version, the protocol of each split, what counted, and digests of truth and submission."""
+"""The provenance of scores: version, protocols, counted files, and digests of truth and submission."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 1 << 20
 
 
 def digest_of(path: str) -> str:
-    """Return what tells files or folders apart.
+    """Return a digest that identifies a file or folder.
 
     Of a zip its table of contents counts (names, sizes, checksums, dates), of a folder names and sizes, of any
     other file its bytes: that takes little time beside scoring.
@@ -38,7 +38,7 @@ def digest_of(path: str) -> str:
 
 
 def _sizes(root: str) -> Iterator[Tuple[str, int]]:
-    """Yield name and size of each file of a folder, links followed; a link back to a folder above is not entered."""
+    """Yield the name and size of each file in a folder, following links except cycles."""
     nothing: FrozenSet[Tuple[int, int]] = frozenset()
     waiting = [("", nothing)]
     while waiting:
@@ -52,7 +52,7 @@ def _sizes(root: str) -> Iterator[Tuple[str, int]]:
         if identity in above:
             continue
         for name in names:
-            entry = os.path.join(inside, name)
+            entry = f"{inside}/{name}" if inside else name
             if os.path.isdir(os.path.join(root, entry)):
                 waiting.append((entry, above | {identity}))
             else:
@@ -68,14 +68,14 @@ def _size(path: str) -> int:
 
 
 def numbers_of(limits: ArchiveLimits) -> Dict[str, int]:
-    """Return limits without their sentences."""
+    """Return the numbers of limits, without their sentences."""
     return {name: value for name, value in asdict(limits).items() if isinstance(value, int)}
 
 
 def provenance(
     protocols: Mapping[str, FamilyProtocol], truth: str, submission: str, counted_by: str, limits: Mapping[str, int]
 ) -> Dict[str, Any]:
-    """Return what scores come from: the protocol of each split, two digests, what counted, and within which limits."""
+    """Return the provenance of scores: protocols, two digests, counted files, and limits."""
     return {
         "version": VERSION,
         "protocols": {

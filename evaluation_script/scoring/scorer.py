@@ -1,4 +1,4 @@
-"""The Scorer: what every door counts and scores with, be it a worker, a command, a part, a cluster or an episode.
+"""The Scorer, with which every entry point counts and scores.
 
 Truths are opened here too: packed, or as the dataset of a benchmark was published.
 """
@@ -26,7 +26,7 @@ from .provenance import digest_of
 
 @dataclass(frozen=True)
 class Scorer:
-    """Scores results on one split; raises HostError unless its truth is what the rules' protocol scores."""
+    """A scorer of results on one split; raises HostError if the truth does not fit the protocol."""
 
     split: str
     truth: SplitTruth
@@ -43,13 +43,13 @@ class Scorer:
             raise HostError(f"the truth of {self.split} {fault}")
 
     def open(self, results: str) -> OpenedSubmission:
-        """Open results beside the truth, to count any number of parts; raises SubmissionError for unreadable ones."""
+        """Open results with the truth, to count any number of parts; raises SubmissionError if unreadable."""
         return engine_of(self.truth.family).open_submission(results, self.truth, self.rules.protocol, self.rules)
 
     def count(
         self, results: Union[str, OpenedSubmission], share: Part = WHOLE, progress: Progress = ignore_progress
     ) -> Accumulator[Any, Any]:
-        """Count a part of results, by the processes that the rules allow."""
+        """Count a part of results, with the processes that the rules allow."""
         with closing(self.open(results)) if isinstance(results, str) else nullcontext(results) as opened:
             job = opened.plan(share, progress)
             done, total = 0, len(job.names) or 1
@@ -65,12 +65,12 @@ class Scorer:
             return job.accumulator
 
     def score(self, results: str, progress: Progress = ignore_progress) -> Report:
-        """Count all of the results, and return their scores; raises SubmissionError with every problem."""
+        """Count all results and return their scores; raises SubmissionError with every problem."""
         return report_of(self.split, self.count(results, WHOLE, progress))
 
 
 def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str = "") -> List[Scorer]:
-    """Return what scores each split of a phase, or the one of this codename.
+    """Return the scorer of each split of a phase, or of the one with this codename.
 
     Where phase and annotation file have one split each, the truth's name does not matter.
     """
@@ -115,10 +115,10 @@ def is_packed(path: str) -> bool:
 
 
 class TruthCache:
-    """Annotation files, each opened once for a path, size and time; one that has gone since stays what it was."""
+    """A cache of annotation files, opened once per path, size and time; deleted files stay usable."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
-        """Open files when they are asked for; `log` gets what the host should know of each."""
+        """Open files on request; `log` gets the remarks for the host."""
         self._log = log
         #: The versions in which files were opened last.
         self._versions: Dict[str, Tuple[str, int, int]] = {}
@@ -130,11 +130,11 @@ class TruthCache:
         return self._open_version(protocol, *self._version_of(path))
 
     def digest(self, path: str) -> str:
-        """Return what tells an annotation file from others."""
+        """Return the digest of an annotation file."""
         return self._digest_version(*self._version_of(path))
 
     def _version_of(self, path: str) -> Tuple[str, int, int]:
-        """Return what changes with a file."""
+        """Return a value that changes with the file."""
         try:
             status = os.stat(path)
         except OSError as error:

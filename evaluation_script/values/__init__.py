@@ -1,7 +1,10 @@
-"""Values of several fields: `dataclasses.dataclass(frozen=True)`, whose methods are not compiled for each class.
+"""Frozen dataclasses whose methods are not compiled for each class.
 
-What dataclasses compile is half of what a start takes beside numpy, 4 million instructions for a class; here it is a
-tenth.  What `fields`, `replace` and `asdict` say of such a value is the same.
+The standard decorator compiles six methods of each class.  For the 33 classes of a short score that takes 25 of 185 ms
+of CPU on Python 3.11, and 39 of 470 ms on the worker's 3.9.  Here all classes share the methods of `_Value`; `fields`,
+`replace` and `asdict` return the same.
+
+`arithmetic` has the sums, means and exponentials that scores are made of; numpy is loaded with it.
 """
 
 from __future__ import annotations
@@ -9,42 +12,39 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple, Type, TypeVar
 
-__all__ = ["dataclass"]
+__all__ = ["arithmetic", "dataclass"]
 
 _Class = TypeVar("_Class", bound=Type[Any])
-
-
-def _dataclass(*, frozen: bool) -> Callable[[_Class], _Class]:
-    def make(cls: _Class) -> _Class:
-        if any(map(dataclasses.is_dataclass, cls.__bases__)):
-            dataclasses.dataclass(frozen=frozen)(cls)
-            return cls
-        dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
-        cls.__dataclass_params__.frozen = frozen
-        cls.__value_names__ = tuple(field.name for field in dataclasses.fields(cls))
-        for name in _METHODS:
-            if getattr(cls, name, None) is getattr(object, name, None):
-                setattr(cls, name, vars(_Value)[name])
-        return cls
-
-    return make
 
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
-    dataclass = _dataclass
+
+    def dataclass(*, frozen: bool) -> Callable[[_Class], _Class]:
+        def add_methods(cls: _Class) -> _Class:
+            if any(map(dataclasses.is_dataclass, cls.__bases__)):
+                return dataclasses.dataclass(frozen=frozen)(cls)
+            dataclasses.dataclass(init=False, repr=False, eq=False)(cls)  # which notes the fields and compiles nothing
+            cls.__dataclass_params__.frozen = frozen
+            cls.__value_fields__ = {field.name: field for field in dataclasses.fields(cls)}
+            for name, method in vars(_Value).items():
+                if callable(method) and getattr(cls, name, None) is getattr(object, name, None):
+                    setattr(cls, name, method)
+            return cls
+
+        return add_methods
 
 
 class _Value:
-    """What every such class has."""
+    """The methods that every class gets unless it defines its own."""
 
-    __value_names__: Tuple[str, ...]
+    __value_fields__: Dict[str, dataclasses.Field[Any]]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        values = dict(zip(self.__value_names__, arguments))
-        if options or len(arguments) != len(self.__value_names__):
-            values = _complete(type(self), values, arguments, options)
+        values = dict(zip(self.__value_fields__, arguments))
+        if options or len(arguments) != len(self.__value_fields__):
+            values = _complete(type(self), arguments, options)
         self.__dict__.update(values)
         self.__post_init__()
 
@@ -52,14 +52,14 @@ class _Value:
         """Check the values."""
 
     def __repr__(self) -> str:
-        shown = [field.name for field in dataclasses.fields(self) if field.repr]  # type: ignore[arg-type]
+        shown = [name for name, field in self.__value_fields__.items() if field.repr]
         return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     def __eq__(self, value: object) -> bool:
-        return _values_of(self) == _values_of(value) if type(value) is type(self) else NotImplemented
+        return _list_values(self) == _list_values(value) if type(value) is type(self) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(_values_of(self))
+        return hash(_list_values(self))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
@@ -68,33 +68,21 @@ class _Value:
         raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-_METHODS = ("__init__", "__post_init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__")
+def _list_values(value: Any) -> Tuple[object, ...]:
+    return tuple([getattr(value, name) for name in value.__value_fields__])
 
 
-def _values_of(value: Any) -> Tuple[object, ...]:
-    return tuple([getattr(value, name) for name in value.__value_names__])
-
-
-def _complete(
-    cls: Any, values: Dict[str, object], arguments: Tuple[object, ...], options: Dict[str, object]
-) -> Dict[str, object]:
-    """Return a value for each field; raises what dataclasses do where that cannot be."""
-    fields = dataclasses.fields(cls)
-    values.update(options)
-    if len(values) == len(arguments) + len(options):  # none twice
-        for field in fields:
-            if field.name not in values:
-                if field.default_factory is not dataclasses.MISSING:
-                    values[field.name] = field.default_factory()
-                elif field.default is not dataclasses.MISSING:
-                    values[field.name] = field.default
-        if values.keys() == set(cls.__value_names__):
-            return values
-    rows = [
-        (field.name, object, dataclasses.field(default=field.default))
-        if field.default_factory is dataclasses.MISSING
-        else (field.name, object, dataclasses.field(default_factory=field.default_factory))
-        for field in fields
-    ]
-    dataclasses.make_dataclass(cls.__qualname__, rows)(*arguments, **options)
-    raise TypeError
+def _complete(cls: Any, arguments: Tuple[object, ...], options: Dict[str, object]) -> Dict[str, object]:
+    """Return a value for each field; raises a dataclass's error if that is impossible."""
+    fields, missing = cls.__value_fields__, dataclasses.MISSING
+    arguments_by_name = {**dict(zip(fields, arguments)), **options}
+    values = {name: field.default for name, field in fields.items() if field.default is not missing}
+    values.update(arguments_by_name)
+    for name, field in fields.items():
+        if name not in values and field.default_factory is not missing:
+            values[name] = field.default_factory()
+    if len(arguments_by_name) < len(arguments) + len(options) or values.keys() != fields.keys():
+        defaults = [dataclasses.field(default=x.default, default_factory=x.default_factory) for x in fields.values()]
+        rows = [(name, object, default) for name, default in zip(fields, defaults)]
+        dataclasses.make_dataclass(cls.__qualname__, rows)(*arguments, **options)
+    return {name: values[name] for name in fields}

@@ -1,4 +1,4 @@
-"""What scores of several methods say: comparisons, rankings, and their statistics, which `docs/ranking.md` defines.
+"""The analysis of several methods' scores: comparisons, rankings and statistics (`docs/ranking.md`).
 
 `comparison` is of methods on one truth; `rankings` are of algorithms in many cases, and `standings` shows them.  Both
 have tables, words, `plots` and a page.  `statistics` has the ranks, tests and differences of both, `score_tables` reads
@@ -7,8 +7,12 @@ files of scores.  Everything here is above the families: what is one's own it as
 
 from typing import Literal, get_args
 
-__all__ = ["METHODS", "comparison", "plots", "standings", "statistics"]
+__all__ = ["CHALLENGE", "METHODS", "MOST_DRAWS", "comparison", "plots", "standings", "statistics"]
 
 #: How values of cases become a ranking.
 Method = Literal["mean-then-rank", "median-then-rank", "rank-then-mean", "rank-then-median", "test-then-rank"]
 METHODS: tuple[Method, ...] = get_args(Method)
+#: The method that the protocol states, as its challenge ranks.
+CHALLENGE: Literal["challenge"] = "challenge"
+#: Redrawings of the cases at most.
+MOST_DRAWS = 100_000

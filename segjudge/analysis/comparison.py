@@ -1,4 +1,4 @@
-"""Methods on the same truth: how they differ, which can be told apart, what failures cost each, and how that is shown.
+"""Comparisons of methods on the same truth: differences, significance, causes, and their presentation.
 
 `segjudge.compare` returns it: with tables, words and a page, as Markdown for pull requests, as LaTeX for papers.
 """
@@ -20,10 +20,12 @@ from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.evaluation_script.families.base.reports import Report, bounds_of
 from segjudge.evaluation_script.files.problems import name_hint, name_list, printable, quantity
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.families import FamilyTools, prefers_smaller, tools_of
+from segjudge.families import FamilyTools, describe_unknown_metric, prefers_smaller, tools_of
 from segjudge.families.base.tools import MethodCosts, ScoredMethod
 from segjudge.report.browser import ShownPage
 from segjudge.report.page import (
+    BY_CHANGE,
+    PageOptions,
     ReportPage,
     Section,
     describe_digests,
@@ -33,6 +35,7 @@ from segjudge.report.page import (
     render_page,
 )
 from segjudge.report.tables import (
+    LOOK,
     PLAIN,
     SAME,
     Look,
@@ -43,10 +46,11 @@ from segjudge.report.tables import (
     key_of_rows,
     to_frame,
 )
-from segjudge.scoring.document import cases_of
+from segjudge.scoring.document import HIDDEN, cases_of
 from segjudge.scoring.figures import write_film
 from segjudge.scoring.notebook import draw_worst, is_quick, render_shown
 from segjudge.scoring.scores import Scores
+from segjudge.system.arguments import FLAG, SEVERAL, TEXT, Kind, check_arguments, check_options
 from segjudge.system.errors import OptionError, UsageError
 
 from .plots import plot_means
@@ -65,8 +69,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from segjudge.report.page import PageOptions
-
 
 #: A case whose value crosses it has flipped.
 _HALF = 0.5
@@ -84,7 +86,7 @@ _LATEX = {
 
 
 class CaseChange(NamedTuple):
-    """What the first and the last method have in a sequence, category or unit."""
+    """A case (sequence, category or unit) with the values of the first and the last method."""
 
     case: str
     before: float
@@ -96,13 +98,13 @@ class CaseChange(NamedTuple):
 
     @property
     def has_flipped(self) -> bool:
-        """Whether one half lies between them."""
+        """Return whether the values lie on different sides of one half."""
         return (self.before >= _HALF) != (self.after >= _HALF)
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(ShownPage):
-    """Methods, the first of which the others are compared with, what can be told of them, and how that is shown."""
+    """A comparison of methods with the first one: statistics, causes and presentation."""
 
     metric: str
     sums: Sums
@@ -117,56 +119,69 @@ class Comparison(ShownPage):
 
     @cached_property
     def pairs(self) -> list[Difference]:
-        """How each two differ."""
+        """Return the difference of each pair of methods."""
         return compare_pairs(self.sums)
 
     @cached_property
     def means(self) -> list[Mean]:
-        """The mean of each, the best first."""
+        """Return the mean of each method, the best first."""
         means = estimate_means(self.sums, self.pairs, bounds=self.bounds)
         return sorted(means, key=lambda mean: mean.value, reverse=not self.sums.smaller)
 
     @property
     def about(self) -> str:
-        """What is compared."""
+        """Return the description of the comparison."""
         counts = self.sums.counts
+        about = f"{self.metric} over {len(counts)} {GROUPS}, left out one by one"
         if self.sequences:
-            return f"{self.metric} over {quantity(len(counts), 'sequence')} ({quantity(int(counts.sum()), 'object')})"
-        return f"{self.metric} over {len(counts)} {GROUPS}, left out one by one"
+            about = f"{self.metric} over {quantity(len(counts), 'sequence')} ({quantity(int(counts.sum()), 'object')})"
+        return "; ".join([about, *self.notes])
+
+    @property
+    def notes(self) -> list[str]:
+        """Return a note if the scores of this split are hidden from participants."""
+        is_hidden = any(self.split in scores.hidden for scores in self.methods.values())
+        return [f"{self.split} {HIDDEN}"] if is_hidden else []
 
     def verdicts(self) -> list[str]:
         return [describe_pair(pair, self.sums, SEQUENCES if self.sequences else GROUPS) for pair in self.pairs]
 
     @property
     def verdict(self) -> str:
-        """A sentence on each pair: its difference, and whether that can be told from chance."""
+        """Return a sentence per pair: its difference, and whether it is significant."""
         return "\n".join(self.verdicts())
 
     def describe_best(self) -> str:
-        """Say which method is better than all others, or which ones cannot be told apart from the best."""
+        """Return the sentence that names the best method, or the methods tied with it."""
         best, *rivals = self.means
-        ties = [mean.name for mean in rivals if self.sign(best.name, mean.name) == "="]
-        numbers = [format_number(mean.value) for mean in self.means[:2]]
-        values = f"{self.metric} is {numbers[0]}, beside {numbers[1]} of {rivals[0].name}"
+        ties = [mean for mean in rivals if self.sign(best.name, mean.name) == "="]
+        nearest = (ties or rivals)[0]
+        values = (
+            f"{self.metric} is {format_number(best.value)}, beside {format_number(nearest.value)} of {nearest.name}"
+        )
         if ties:
-            return f"{best.name} cannot be told apart from {name_list(ties)}: {values}."
+            return f"{best.name} cannot be told apart from {name_list([mean.name for mean in ties])}: {values}."
         return f"{best.name} is better than {rivals[0].name if len(rivals) == 1 else 'all others'}: {values}."
 
     def sign(self, row: str, column: str) -> str:
-        """Whether a method is better (+) or worse (−) than another, or cannot be told apart (=)."""
+        """Return whether a method is significantly better (+) or worse (−) than another, or neither (=)."""
+        for argument, name in (("row", row), ("column", column)):
+            check_arguments(TEXT, **{argument: name})
+            if name not in self.sums.algorithms:
+                raise UsageError(f"there is no method {name!r:.60}{name_hint(name, self.sums.algorithms)}")
         better = self.sums.better_pairs(self.pairs)
         return "+" if (row, column) in better else "−" if (column, row) in better else "="
 
     @property
     def gain(self) -> float:
-        """By how much the last method is better than the first: below zero if it is worse."""
+        """Return the gain of the last method over the first; negative if it is worse."""
         means = {mean.name: mean.value for mean in self.means}
         names = self.sums.algorithms
         difference = means[names[-1]] - means[names[0]]
         return -difference if self.sums.smaller else difference
 
     def for_metric(self, metric: str) -> Comparison:
-        """Compare the same methods by another metric."""
+        """Return the comparison of the same methods by another metric."""
         return compare(self.methods, metric=metric, split=self.split)
 
     # ── kinds of failure, and cases ──
@@ -185,7 +200,7 @@ class Comparison(ShownPage):
 
     @cached_property
     def costs(self) -> Mapping[str, Mapping[str, float]]:
-        """What each kind of failure costs each method; the files are read again, unless that was saved."""
+        """Return the cost of each kind of failure per method, reading the files again unless costs were saved."""
         check_kinds(self.protocol, self.metric)
         saved = {name: self.methods[name].costs.get(report.split) for name, report in self.reports.items()}
         saved_costs = {name: costs for name, costs in saved.items() if costs}
@@ -195,14 +210,14 @@ class Comparison(ShownPage):
 
     @property
     def known_costs(self) -> Mapping[str, Mapping[str, float]]:
-        """The same; nothing where failures of this metric have no kinds, or files are not at hand."""
+        """Return `costs`, or nothing if the metric has no kinds or files are missing."""
         try:
             return self.costs
         except UsageError:
             return {}
 
     def describe_kinds(self) -> list[str]:
-        """A sentence on each method but the first: which kinds cost it more or less than that one, if any."""
+        """Return a sentence per method after the first: the kinds that cost it more or less."""
         names, lines = list(self.costs), []
         base = self.costs[names[0]] if names else {}
         for name in names[1:] if base else ():
@@ -222,8 +237,8 @@ class Comparison(ShownPage):
         return lines
 
     @cached_property
-    def cases(self) -> dict[str, dict[str, float | None]]:
-        """What each method has in each sequence, category or unit: by case, then by method."""
+    def scores_by_case(self) -> dict[str, dict[str, float | None]]:
+        """Return the score of each method in each sequence, category or unit: by case, then by method."""
         cases: dict[str, dict[str, float | None]] = {}
         for name, report in self.reports.items():
             kind, rows = next(iter(report.rows().items()))
@@ -234,21 +249,21 @@ class Comparison(ShownPage):
 
     @property
     def noun(self) -> str:
-        """What the cases are called: sequences, categories."""
+        """Return the noun of the cases: sequences, categories."""
         return next(iter(next(iter(self.reports.values())).rows()))
 
     def changes(self) -> list[CaseChange]:
-        """The cases in which both the first and the last method have a value, those that lost most first."""
+        """Return the cases where the first and last method have values, largest loss first."""
         names = list(self.methods)
         changes = []
-        for case, values in self.cases.items():
+        for case, values in self.scores_by_case.items():
             before, after = values.get(names[0]), values.get(names[-1])
             if before is not None and after is not None:
                 changes.append(CaseChange(case, before, after))
         return sorted(changes, key=lambda change: -change.change if self.sums.smaller else change.change)
 
     def places(self) -> list[tuple[str, str, float, str]]:
-        """The places that each method may have, its name, its mean, and the interval of that."""
+        """Return per method its range of ranks, name, mean and interval."""
         return [
             (
                 mean.places,
@@ -260,7 +275,7 @@ class Comparison(ShownPage):
         ]
 
     def open_methods(self) -> list[ScoredMethod]:
-        """Open again what was scored."""
+        """Open the scored files again."""
         return [
             ScoredMethod(name, scores.open_inputs(), scores.choose_report(self.split), scores.provenance)
             for name, scores in self.methods.items()
@@ -272,14 +287,14 @@ class Comparison(ShownPage):
     def _repr_html_(self) -> str:
         quick = all(is_quick(scores, self.split) for scores in self.methods.values())
         costs = self.known_costs if quick else {}
-        bars = {name: self.tools.make_bar(kinds) for name, kinds in costs.items() if kinds}
+        bars = {name: bar for name, kinds in costs.items() if (bar := self.tools.make_bar(kinds))}
         changes = self.changes()
         return render_shown(
             "segjudge.analysis/comparison.html",
             self.reports.values(),
             compared=self,
             bars=bars,
-            sentences=self.describe_kinds() if bars else [],
+            sentences=self.describe_kinds() if costs else [],
             film=draw_worst(self.methods, self.split, changes[0].case if changes else ""),
         )
 
@@ -287,23 +302,24 @@ class Comparison(ShownPage):
 
     @property
     def kinds(self) -> DataFrame:
-        """What each kind of failure costs: a row for each method, a column for each kind."""
+        """Return the cost of each kind of failure: a row per method, a column per kind."""
         return to_frame([{"method": name, **costs} for name, costs in self.costs.items()])
 
     @property
     def table(self) -> DataFrame:
-        """The place, mean and interval of each method, the best first."""
+        """Return rank, mean and interval of each method, the best first."""
         return to_frame([{**asdict(mean), "places": mean.places} for mean in self.means])
 
     @property
     def differences(self) -> DataFrame:
-        """How each two methods differ: their interval, p, and p adjusted for all pairs."""
+        """Return per pair of methods the difference, its interval, p, and adjusted p."""
         return to_frame([{**asdict(pair), "apart": pair.apart} for pair in self.pairs])
 
     # ── what is shown ──
 
     def text(self, look: Look = PLAIN) -> str:
-        """What is compared, the places and the verdicts as a terminal shows them."""
+        """Return the comparison, ranks and verdicts as text for a terminal."""
+        check_arguments(LOOK, look=look)
         body = [[rank, name, format_number(value), reach] for rank, name, value, reach in self.places()]
         places = format_table(["place", "method", self.metric, "95 %"], body, look)
         return "\n".join([f"{self.about}\n\n{places}\n", *self._paint_verdicts(look)])
@@ -315,34 +331,38 @@ class Comparison(ShownPage):
         ]
 
     def kinds_text(self, look: Look = PLAIN) -> str:
-        """What each kind of failure takes, and in which kinds the methods differ; they sum to the total, if any."""
+        """Return the cost of each kind of failure and the differences between methods as text."""
+        check_arguments(LOOK, look=look)
         kinds = list(next(iter(self.costs.values())))
         total = f"1 − {self.metric.removesuffix('-Mean')}" if self.tools.shares_loss else ""
         rows = [
             [name, *([format_number(sum(costs.values()))] if total else []), *map(format_number, costs.values())]
             for name, costs in self.costs.items()
         ]
-        title = "Where the loss comes from" if total else "What each kind costs"
+        title = "Where the loss comes from" if total else "Loss by kind of error"
         table = format_table(["method", *([total] if total else []), *kinds], rows, look)
         return "\n".join([f"\n{title} (docs/ranking.md):", table, *self.describe_kinds()])
 
     def document(self, *, kinds: bool = False) -> dict[str, Any]:
-        """Everything, as `compare --json` writes it."""
+        """Return everything as the document of `compare --json`."""
+        check_arguments(FLAG, kinds=kinds)
         sequences = {"sequences": self.sequences} if self.sequences else {}
         pairs = [pair.document() for pair in self.pairs]
         costs = {"kinds": self.costs} if kinds else {}
         return {"metric": self.metric, **sequences, "means": list(map(asdict, self.means)), "pairs": pairs, **costs}
 
     def markdown(self, *, kinds: bool = True) -> str:
-        """Write what a pull request shows: places, what grew and shrank by kind, and which cases flipped."""
+        """Return Markdown for a pull request: ranks, changes by kind, and flipped cases."""
+        check_arguments(FLAG, kinds=kinds)
         return _write_markdown(self, kinds=kinds)
 
     def latex(self, metrics: Sequence[str] = ()) -> str:
-        """Write the table of a paper, for booktabs: intervals, and bold where a method is better than every other."""
-        return _write_latex(self, metrics)
+        """Return the table of a paper in LaTeX (booktabs): intervals, and significantly best methods in bold."""
+        check_arguments(SEVERAL, metrics=metrics)
+        return _write_latex(self, [metrics] if isinstance(metrics, str) else metrics)
 
     def film(self, path: str | os.PathLike[str], **choice: Any) -> None:
-        """Write frames of a sequence beside each other, a row for the truth and for each method.
+        """Write frames of a sequence as a figure with one row for the truth and each method.
 
         Where none is named, it is the sequence in which the last method loses most beside the first; the options are
         those of `Scores.film`.
@@ -367,12 +387,11 @@ class Comparison(ShownPage):
         return render_page(self.make_page(make_page_options(images, budget), title))
 
     def _explain(self, options: PageOptions) -> MethodCosts:
-        """Explain by their masks where methods differ; where files are not at hand, by the cases that changed."""
+        """Return the explanation of differences by masks, or by changed cases if files are missing."""
         if not all(scores.is_on_files for scores in self.methods.values()):
-            values = {name: {case: row.get(name) for case, row in self.cases.items()} for name in self.methods}
-            about = "Those first in which the second lost most."
+            values = {name: {case: row.get(name) for case, row in self.scores_by_case.items()} for name in self.methods}
             cells = {name: list(costs.values()) for name, costs in self.known_costs.items()}
-            sections = [make_changes(self.noun.capitalize(), values, about)]
+            sections = [make_changes(self.noun.capitalize(), values, BY_CHANGE)]
             kinds = list(next(iter(self.known_costs.values()), ()))
             return MethodCosts(self.known_costs, kinds, cells, sections=sections)
         if self.tools.shares_loss:
@@ -380,11 +399,13 @@ class Comparison(ShownPage):
         return self.tools.compare_failures(self.open_methods(), options)
 
     def make_page(self, options: PageOptions, title: str = "") -> ReportPage:
-        """Make the page: places, verdicts and costs, and what their family shows of the methods."""
+        """Return the page: ranks, verdicts, costs, and the family's sections."""
+        check_arguments(Kind((PageOptions,), "what make_page_options returns"), options=options)
+        check_options(TEXT, title=title)
         details = self._explain(options)
         vars(self)["costs"] = details.costs  # they are not read twice
         provenances = {name: scores.provenance for name, scores in self.methods.items()}
-        sections = [_make_methods(self, details), *details.sections, make_origins([], provenances)]
+        sections = [_make_methods(self, details), *details.sections, make_origins(self.notes, provenances)]
         return ReportPage(title or " · ".join(self.methods), sections, describe_digests(*provenances.values()))
 
 
@@ -400,9 +421,10 @@ def compare(*methods: Scores | Mapping[str, Scores], metric: str = "", split: st
         UsageError: the scores cannot be compared.
 
     """
+    check_options(TEXT, metric=metric, split=split)
     scores_by_name = name_scores(methods)
     if len(scores_by_name) < 2:
-        raise UsageError("compare needs two results at least")
+        raise UsageError("compare needs at least two results")
     reports: dict[str, Report] = {}
     for name, scores in scores_by_name.items():
         by_split = {report.split: report for report in scores.reports}
@@ -432,15 +454,15 @@ def _truth_of(scores: Scores) -> dict[str, object]:
 
 
 def choose_metric(protocol: FamilyProtocol, metric: str = "") -> str:
-    """Choose what is compared; refuses a metric that the protocol lacks, before anything is scored."""
+    """Return the metric to compare; raises UsageError for an unknown one before scoring."""
     metrics = [*protocol.metrics, *FAMILIES[protocol.family].own_metrics]
     if metric and metric not in metrics:
-        raise UsageError(f"{protocol.name} has no metric {metric}{name_hint(metric, metrics)}")
+        raise UsageError(describe_unknown_metric(protocol.name, metric, metrics))
     return choose_ranking_metric(protocol.metrics, metric)
 
 
 def check_kinds(protocol: FamilyProtocol, metric: str, option: str = "kinds") -> None:
-    """Refuse to tell kinds of failure where there are none, or none of this metric."""
+    """Raise UsageError if the protocol or metric has no kinds of failure."""
     tools, ranked = tools_of(protocol.family), choose_ranking_metric(protocol.metrics)
     if tools.shares_loss and metric != ranked:
         raise OptionError(f"{option} has no meaning for {metric}, only for {ranked}")
@@ -479,7 +501,7 @@ def _make_methods(compared: Comparison, details: MethodCosts) -> Section:
 
 
 def _draw_whiskers(means: Sequence[Mean]) -> list[Markup]:
-    """Draw the interval of each mean as a small picture, all on one scale."""
+    """Return each mean's interval as a small picture, all on one scale."""
     values = [end for mean in means for end in (mean.low, mean.value, mean.high) if end is not None]
     lowest, across = min(values), (max(values) - min(values)) or 1.0
     pictures = []
@@ -500,7 +522,7 @@ def _draw_whiskers(means: Sequence[Mean]) -> list[Markup]:
 
 
 def _write_markdown(compared: Comparison, *, kinds: bool = True) -> str:
-    """Write what a pull request shows of the first and the last method: gain, kinds, cases that flipped."""
+    """Return the Markdown about the first and last method: gain, kinds, flipped cases."""
     names = list(compared.sums.algorithms)
     before, after = names[0], names[-1]
     values = {mean.name: mean.value for mean in compared.means}
@@ -525,7 +547,7 @@ def _write_markdown(compared: Comparison, *, kinds: bool = True) -> str:
 
 
 def _tabulate_kinds(compared: Comparison, before: str, after: str) -> str:
-    """Show what each kind of failure costs both, those that changed most first; nothing where that is not known."""
+    """Return the table of costs by kind for two methods, largest change first."""
     costs = compared.known_costs
     if not costs.get(before):
         return ""
@@ -543,7 +565,7 @@ def _tabulate_kinds(compared: Comparison, before: str, after: str) -> str:
 
 
 def _list_flips(compared: Comparison, before: str, after: str) -> list[str]:
-    """Say which cases crossed one half, and list those that changed most."""
+    """Return the flipped cases and a list of the largest changes."""
     changes = compared.changes()
     if not changes:
         return []
@@ -559,7 +581,7 @@ def _list_flips(compared: Comparison, before: str, after: str) -> list[str]:
         blocks.append(_tabulate_cases(header, flips))
     moved = sorted(changes, key=lambda change: -abs(change.change))[:_MOST_CASES]
     table = _tabulate_cases(header, moved)
-    blocks.append(f"<details><summary>Those that changed most</summary>\n\n{table}\n\n</details>")
+    blocks.append(f"<details><summary>Largest changes</summary>\n\n{table}\n\n</details>")
     return blocks
 
 
@@ -573,18 +595,18 @@ def _tabulate_cases(header: list[str], changes: Sequence[CaseChange]) -> str:
 
 
 def _tabulate(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a table of Markdown: names to the left, numbers to the right."""
+    """Return a Markdown table: names left-aligned, numbers right-aligned."""
     ruler = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, ruler, *rows))
 
 
 def _name(name: str) -> str:
-    """Write a name of somebody else's so that it is nothing but text: no link, no mention, no cell."""
+    """Return an untrusted name escaped for Markdown: no link, mention or cell."""
     return f"`{printable(name).replace('`', chr(39)).replace('|', chr(92) + '|')}`"
 
 
 def _text(text: str) -> str:
-    """Write a sentence with names of somebody else's as text."""
+    """Return a sentence with untrusted names, escaped as plain text."""
     plain = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
     return re.sub(r"([\\`*_\[\]<>|#@])", r"\\\1", plain)
 
@@ -593,7 +615,7 @@ def _text(text: str) -> str:
 
 
 class _Column(NamedTuple):
-    """A metric of a table."""
+    """A metric column of a table."""
 
     metric: str
     #: None where the metric is no mean over cases, and has no interval that a difference could be tested by.
@@ -608,7 +630,7 @@ class _Column(NamedTuple):
         return f"{100 * value:.1f}".replace("-0.0", "0.0") if self.is_share else f"{value:.3f}".rstrip("0").rstrip(".")
 
     def cell(self, name: str) -> tuple[str, str, bool]:
-        """The value of a method, its interval, and whether the method is better than every other."""
+        """Return a method's value, its interval, and whether it is significantly best."""
         mean = self.means[name] if self.means else None
         if mean is None:
             return self.number(self.values[name]), "", False
@@ -617,7 +639,7 @@ class _Column(NamedTuple):
 
 
 def _write_latex(compared: Comparison, metrics: Sequence[str] = ()) -> str:
-    """Write a table for LaTeX with booktabs: a row for each method, intervals below the values."""
+    """Return a booktabs table: a row per method, intervals below the values."""
     columns = _list_columns(compared, metrics)
     heads = [rf"{_escape(column.metric)} ${_arrow(column.metric, compared, 'latex')}$" for column in columns]
     lines = [
@@ -640,7 +662,7 @@ def _write_latex(compared: Comparison, metrics: Sequence[str] = ()) -> str:
 
 
 def _write_paper_markdown(compared: Comparison, metrics: Sequence[str] = ()) -> str:
-    """Write the same table as Markdown."""
+    """Return the paper's table as Markdown."""
     columns = _list_columns(compared, metrics)
     rows = []
     for name in compared.sums.algorithms:
@@ -654,7 +676,7 @@ def _write_paper_markdown(compared: Comparison, metrics: Sequence[str] = ()) -> 
 
 
 def write_table(compared: Comparison, path: str, metrics: Sequence[str] = ()) -> str:
-    """Write the table in the form that a path's ending names."""
+    """Return the table in the format of the path's ending."""
     check_table(path)
     return _write_latex(compared, metrics) if path.endswith(".tex") else _write_paper_markdown(compared, metrics)
 
@@ -669,11 +691,13 @@ def _list_columns(compared: Comparison, metrics: Sequence[str]) -> list[_Column]
     names = list(metrics) or [*dict.fromkeys([compared.metric, *compared.protocol.metrics])][:_MOST_METRICS]
     columns = []
     for metric in names:
+        if not isinstance(metric, str) or any(metric not in report.values for report in reports.values()):
+            raise UsageError(
+                describe_unknown_metric(compared.protocol.name, metric, next(iter(reports.values())).values)
+            )
         try:
             means = {mean.name: mean for mean in compared.for_metric(metric).means}
         except UsageError:
-            if any(metric not in report.values for report in reports.values()):
-                raise
             means = None  # it is no mean over cases
         values = {name: report.values[metric] for name, report in reports.items()}
         is_share = max(map(abs, bounds_of(metric, compared.protocol))) <= 1
@@ -687,7 +711,7 @@ def _arrow(metric: str, compared: Comparison, form: str) -> str:
 
 
 def _write_signs(number: str) -> str:
-    """Write the signs of numbers as such, and the dash of one that is absent."""
+    """Return numbers with minus signs, and a dash for missing ones."""
     return number.replace("-", "$-$").replace("–", "--")
 
 

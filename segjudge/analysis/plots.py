@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from segjudge.evaluation_script.files.problems import name_hint
-from segjudge.scoring.figures import BLUE, GREY, ORANGE, draw_figure, format_label, save_figure
+from segjudge.report.colours import line_of_method
+from segjudge.report.labels import shorten_name, spread_labels
+from segjudge.scoring.figures import BLUE, GREY, ORANGE, draw_figure, save_figure
 from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name, make_folder
 
@@ -32,7 +34,7 @@ def plot_means(metric: str, means: Sequence[Mean]) -> Figure:
             low, high = (mean.value, mean.value) if mean.low is None or mean.high is None else (mean.low, mean.high)
             axes.plot([low, high], [row, row], color=GREY, linewidth=1.5)
             axes.plot([mean.value], [row], "o", color=BLUE if mean.is_alone_best else GREY)
-        axes.set_yticks(range(len(means)), [format_label(mean.name) for mean in means])
+        axes.set_yticks(range(len(means)), [shorten_name(mean.name) for mean in means])
         axes.set(xlabel=f"{metric}, 95 %", ylim=(len(means) - 0.5, -0.5))
 
     return draw_figure((6.0, 1.0 + 0.35 * len(means)), draw)
@@ -41,8 +43,10 @@ def plot_means(metric: str, means: Sequence[Mean]) -> Figure:
 # ── rankings ────────────────────────────────────────────────────────────────
 
 
-#: So wide is a figure at least that its title is not cut, in inches.
-_TITLED = 6.5
+#: So wide is a figure at least that its title is not cut, and so wide is a letter of a name beside it, in inches.
+_TITLED, _LETTER = 6.5, 0.08
+#: The most letters of a name below an axis.
+_MOST_BELOW = 24
 
 
 def plot_ranking(task: RankedTask, kind: str) -> Figure:
@@ -51,7 +55,9 @@ def plot_ranking(task: RankedTask, kind: str) -> Figure:
         raise UsageError(f"there is no plot {kind!r}{name_hint(kind, _PLOTS)}")
     order = task.order
     size = 2.2 + 0.35 * len(order)
-    return draw_figure((max(_TITLED, size), max(3.2, size * 0.8)), lambda axes: _PLOTS[kind](axes, task, order))
+    beside = _LETTER * max(map(len, _names(task, order))) if kind in ("places", "methods") else 0.0
+    width = max(_TITLED, size + beside)
+    return draw_figure((width, max(3.2, size * 0.8)), lambda axes: _PLOTS[kind](axes, task, order))
 
 
 def write_plots(task: RankedTask, folder: str) -> list[str]:
@@ -67,12 +73,17 @@ def write_plots(task: RankedTask, folder: str) -> list[str]:
     return paths
 
 
+def _names(task: RankedTask, order: list[int]) -> list[str]:
+    return [shorten_name(task.scores.algorithms[row]) for row in order]
+
+
 def _set_names(axes: Axes, task: RankedTask, order: list[int]) -> None:
-    axes.set_xticks(range(len(order)), [task.scores.algorithms[row] for row in order], rotation=45, ha="right")
+    names = [shorten_name(name, _MOST_BELOW) for name in _names(task, order)]
+    axes.set_xticks(range(len(order)), names, rotation=45, ha="right")
 
 
 def _draw_stability(axes: Axes, task: RankedTask, order: list[int]) -> None:
-    """Draw how often redrawn cases gave each rank: the larger the blob, the more often."""
+    """Draw the frequency of each rank over bootstrap draws as the area of a blob."""
     spread = task.stability
     frequency = np.array(spread["frequency"])[order]
     columns, ranks = np.nonzero(frequency)
@@ -86,7 +97,7 @@ def _draw_stability(axes: Axes, task: RankedTask, order: list[int]) -> None:
 
 
 def _draw_places(axes: Axes, task: RankedTask, order: list[int]) -> None:
-    """Draw the value of each algorithm in each case, at the place that it took there."""
+    """Draw each algorithm's value in each case at its rank there."""
     count = len(order)
     within = ranks_of(task.scores.values.T, smaller=task.scores.smaller)
     for values, ranks in zip(task.scores.values.T, within, strict=True):
@@ -95,16 +106,24 @@ def _draw_places(axes: Axes, task: RankedTask, order: list[int]) -> None:
         x = [rank * (count + 1) + index for rank, index in enumerate(order_in_case)]
         y = [values[order[index]] for index in order_in_case]
         axes.plot(x, y, color=GREY, linewidth=0.4, alpha=0.5)
-        axes.scatter(x, y, 12, [f"C{index % 10}" for index in order_in_case], zorder=2)
-    axes.set_xticks([rank * (count + 1) + (count - 1) / 2 for rank in range(count)], [f"{r + 1}" for r in range(count)])
+        axes.scatter(x, y, 12, [line_of_method(index)[0] for index in order_in_case], zorder=2)
+    middle = (count - 1) / 2
+    axes.set_xticks([rank * (count + 1) + middle for rank in range(count)], [f"\n{rank + 1}" for rank in range(count)])
+    axes.xaxis.remove_overlapping_locs = False
+    slots = [(rank * (count + 1) + index, index) for rank in range(count) for index in range(count)]
+    axes.set_xticks([position for position, _ in slots], [f"{index + 1}" for _, index in slots], minor=True, fontsize=6)
+    for label, (_, index) in zip(axes.get_xticklabels(minor=True), slots, strict=True):
+        label.set_color(line_of_method(index)[0])
+    axes.tick_params(which="both", length=0)
     axes.set(xlabel="place in the case", ylabel="value", title=f"{task.scores.name}: who took which place".lstrip(": "))
-    for index, row in enumerate(order):
-        axes.scatter([], [], 12, f"C{index % 10}", label=format_label(task.scores.algorithms[row]))
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
+    for index, name in enumerate(_names(task, order)):
+        line = 1 - (index + 0.5) / count
+        colour = line_of_method(index)[0]
+        axes.text(1.02, line, f"{index + 1} {name}", color=colour, va="center", fontsize=8, transform=axes.transAxes)
 
 
 def _draw_significance(axes: Axes, task: RankedTask, order: list[int]) -> None:
-    """Draw which algorithm (row) is significantly better or worse than which (column)."""
+    """Draw the significance matrix: algorithms (rows) better or worse than others (columns)."""
     better = np.array(task.better)[np.ix_(order, order)]
     for row, column in np.ndindex(better.shape):
         if row != column:
@@ -112,7 +131,7 @@ def _draw_significance(axes: Axes, task: RankedTask, order: list[int]) -> None:
             axes.text(column, row, sign, ha="center", va="center", color=colour, weight="bold")
     axes.set(xlim=(-0.5, len(order) - 0.5), ylim=(len(order) - 0.5, -0.5))
     axes.set_title(f"{task.scores.name}: row better +, worse −, not told apart = (Holm)".lstrip(": "))
-    axes.set_yticks(range(len(order)), [task.scores.algorithms[row] for row in order])
+    axes.set_yticks(range(len(order)), _names(task, order))
     axes.set_aspect("equal")
     _set_names(axes, task, order)
 
@@ -120,16 +139,18 @@ def _draw_significance(axes: Axes, task: RankedTask, order: list[int]) -> None:
 def _draw_methods(axes: Axes, task: RankedTask, order: list[int]) -> None:
     """Draw the rank of each algorithm by each method of ranking."""
     methods = list(task.by_method)
-    for index, row in enumerate(order):
+    last = {row: task.by_method[methods[-1]][row] for row in order}
+    ends = spread_labels([float(last[row]) for row in order], 0.45)
+    for index, (row, name, end) in enumerate(zip(order, _names(task, order), ends, strict=True)):
+        colour, dashes = line_of_method(index)
         ranks = [task.by_method[method][row] for method in methods]
-        axes.plot(
-            range(len(methods)), ranks, "o-", color=f"C{index % 10}", label=format_label(task.scores.algorithms[row])
-        )
+        axes.plot(range(len(methods)), ranks, color=colour, linestyle=dashes, marker="o")
+        axes.text(len(methods) - 0.75, end, name, color=colour, va="center", fontsize=8)
     axes.set_xticks(range(len(methods)), methods, rotation=30, ha="right")
+    axes.spines[["top", "right"]].set_visible(False)
     axes.set(ylabel="rank", title=f"{task.scores.name}: does the method of ranking matter?".lstrip(": "))
     axes.set_yticks(range(1, len(order) + 1))
     axes.invert_yaxis()
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
 
 
 _PLOTS: dict[str, Callable[[Axes, RankedTask, list[int]], None]] = {

@@ -1,4 +1,4 @@
-"""Rankings of algorithms from their values in each case, of all cases or of redrawn ones."""
+"""Rankings of algorithms from their values per case, over all cases or bootstrap draws."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ class TaskScores:
     values: Floats
     #: Small values are good.
     smaller: bool = False
+    #: How many objects each case has, where the metric is the mean over all objects; else cases weigh alike.
+    sizes: Floats | None = None
 
     def fill(self, value: float) -> TaskScores:
-        """Put a value in place of each missing one."""
+        """Return the task with missing values replaced by a value."""
         return replace(self, values=np.where(np.isnan(self.values), value, self.values))
 
     @property
@@ -43,12 +45,12 @@ class TaskScores:
 
     @property
     def zero_is_worst(self) -> bool:
-        """Whether no value is worse than 0, so that a missing one may count as that."""
+        """Return whether 0 is the worst value, so that missing values may count as 0."""
         values = self.values[~np.isnan(self.values)]
         return bool((values <= 0).all() if self.smaller else (values >= 0).all())
 
     def fill_with_worst(self) -> TaskScores:
-        """Put the worst value of the case in place of each missing one."""
+        """Return the task with missing values replaced by the worst of their case."""
         missing, sign = np.isnan(self.values), -1.0 if self.smaller else 1.0
         worst = np.min(np.where(missing, np.inf, sign * self.values), axis=0, initial=np.inf) * sign
         return replace(self, values=np.where(missing, np.where(np.isfinite(worst), worst, np.nan), self.values))
@@ -56,7 +58,7 @@ class TaskScores:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a ranking is made."""
+    """The rule of a ranking."""
 
     method: Method = "mean-then-rank"
     ties: Ties = "min"
@@ -69,14 +71,14 @@ class Rule:
 
 @dataclass(frozen=True)
 class _Ranking:
-    """What the algorithms reached, and their ranks: a row for each redrawing."""
+    """The values and ranks of the algorithms, one row per bootstrap draw."""
 
     values: Floats
     ranks: Floats
 
 
 def _fill_missing(task: TaskScores, rule: Rule) -> TaskScores:
-    """Fill a task for a rule so that nobody gains by a missing value, unless its case is to be left out.
+    """Return the task with missing values filled so that they help no method, unless the rule ignores them.
 
     Ranks within cases put it last; what averages or tests values takes the worst of the case.
     """
@@ -84,7 +86,7 @@ def _fill_missing(task: TaskScores, rule: Rule) -> TaskScores:
 
 
 def _rank_task(task: TaskScores, rule: Rule, weights: Floats | None = None) -> _Ranking:
-    """Rank a task for each row of weights: how often each case counts, by default once.
+    """Return the ranking for each row of case weights (default: one row of ones).
 
     A case that counts twice is two cases.
     """
@@ -100,7 +102,8 @@ def _rank_task(task: TaskScores, rule: Rule, weights: Floats | None = None) -> _
             within[np.isnan(task.values)] = np.nan
         values, smaller = _average_values(within, weights, rule.method), True
     else:
-        values = _average_values(task.values, weights, rule.method)
+        sizes = task.sizes if rule.method == "mean-then-rank" and task.sizes is not None else 1.0
+        values = _average_values(task.values, weights * sizes, rule.method)
     return _Ranking(values, ranks_of(values, smaller=smaller, ties=rule.ties))
 
 
@@ -111,7 +114,7 @@ def _average_values(values: Floats, weights: Floats, method: Method) -> Floats:
 
 
 def _weigh_means(values: Floats, weights: Floats) -> Floats:
-    """The mean of each row of values for each row of weights, rounded once, so that equal means are equal.
+    """Return the weighted means of each row, rounded once so that equal means are equal.
 
     A value is the sum of one with few digits, whose weighted sums are exact, and a small rest.
     """
@@ -137,7 +140,7 @@ def _weigh_medians(values: Floats, weights: Floats) -> Floats:
 
 
 def _pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: _Adjustment = "none") -> Floats:
-    """Test by one-sided signed ranks whether the row's algorithm is better than the column's.
+    """Return one-sided signed-rank p that the row's algorithm is better than the column's.
 
     The p have the shape (rows of weights, algorithms, algorithms), with NaN on the diagonal; they may be adjusted for
     all ordered pairs.
@@ -154,7 +157,7 @@ def _pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: _Ad
 
 
 def _count_beaten(task: TaskScores, rule: Rule, weights: Floats) -> Floats:
-    """The share of the other algorithms that each is significantly better than."""
+    """Return for each algorithm the fraction of others that it beats significantly."""
     with np.errstate(invalid="ignore"):
         better = _pairwise_p(task, weights, rule.adjustment) <= rule.alpha
     shares: Floats = better.sum(axis=2) / max(1, len(task.algorithms) - 1)
@@ -167,7 +170,7 @@ def _cut_blocks(weights: Floats) -> Iterator[Floats]:
 
 
 def _count_ranks(task: TaskScores) -> NDArray[np.intp]:
-    """Count how many cases gave each algorithm (row) each rank (column); a missing value has none."""
+    """Return how many cases gave each algorithm (row) each rank (column), without missing values."""
     ranks = ranks_of(task.values.T, smaller=task.smaller).T
     places = np.arange(1, len(task.algorithms) + 1)
     took_rank = (ranks[:, :, None] == places) & ~np.isnan(task.values)[:, :, None]
@@ -180,7 +183,7 @@ def _count_ranks(task: TaskScores) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class _Stability:
-    """How rankings of redrawn cases spread around the ranking of all cases."""
+    """The spread of bootstrap rankings around the ranking of all cases."""
 
     #: The share of the redrawings in which each algorithm (row) took each rank (column).
     frequency: Floats
@@ -193,7 +196,7 @@ class _Stability:
 
 
 def _redraw_cases(cases: int, draws: int) -> Floats:
-    """How often each case is drawn in each of the redrawings, equal ones for equal arguments."""
+    """Return the number of draws of each case per bootstrap draw, deterministic in its arguments."""
     generator = np.random.Generator(np.random.PCG64(0))
     return generator.multinomial(cases, np.full(cases, 1 / cases), draws).astype(np.float64)
 
@@ -208,7 +211,7 @@ def _measure_stability(task: TaskScores, rule: Rule, weights: Floats) -> _Stabil
 
 
 def average_ranks(rankings: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Average each algorithm's rank over tasks (ties averaged); who lacks in a task is last there."""
+    """Return each algorithm's mean rank over tasks; missing ones rank last."""
     names = sorted({name for ranks in rankings.values() for name in ranks})
     table = np.array([[ranks.get(name, np.nan) for name in names] for ranks in rankings.values()])
     means = ranks_of(table, smaller=True, ties="average").mean(axis=0)
@@ -220,7 +223,7 @@ def average_ranks(rankings: dict[str, dict[str, float]]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class RankedTask:
-    """The algorithms of a task as they are ranked; lists are in the order of its algorithms."""
+    """The ranked algorithms of a task; lists follow the order of its algorithms."""
 
     scores: TaskScores
     values: list[float]
@@ -236,23 +239,23 @@ class RankedTask:
 
     @property
     def order(self) -> list[int]:
-        """The rows of the algorithms, the best first."""
+        """Return the indices of the algorithms, the best first."""
         names = self.scores.algorithms
         return sorted(range(len(names)), key=lambda row: (self.ranks[row], names[row]))
 
     @property
     def tau(self) -> str:
-        """How rankings of redrawn cases agree with this one, in words."""
+        """Return in words how bootstrap rankings agree with this ranking."""
         tau = self.stability["tau"]
         mean = f"{sum(tau) / len(tau):.3f}" if tau else "undefined"
-        return f"Kendall's tau of redrawn rankings with this one: {mean} on average"
+        return f"Kendall's tau between this ranking and bootstrap rankings: {mean} on average"
 
     @property
     def title(self) -> str:
         return self.scores.name or "All cases"
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each algorithm, the best first."""
+        """Return a row per algorithm, the best first."""
         return [
             {
                 "rank": self.ranks[row],
@@ -267,7 +270,7 @@ class RankedTask:
         ]
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
-        """The header and the rows of the table that a reader sees."""
+        """Return header and rows of the printed table."""
         body = []
         for row in self.rows():
             low, high = f"{row.pop('low'):g}", f"{row.pop('high'):g}"
@@ -279,11 +282,11 @@ class RankedTask:
         return ["rank", "algorithm", "value", SPREAD, "better than", *self.by_method], body
 
     def sign(self, row: int, column: int) -> str:
-        """Whether an algorithm is better (+) or worse (−) than another, or cannot be told apart (=)."""
+        """Return "+", "−" or "=" if an algorithm is better, worse, or not significantly different."""
         return "+" if self.better[row][column] else "−" if self.better[column][row] else "="
 
     def verdict(self) -> str:
-        """Say in words who leads, and whom that can be told apart from."""
+        """Return the sentence that names the leader and the significantly worse methods."""
         names, order = self.scores.algorithms, self.order
         cases = quantity(len(self.scores.cases), "case")
         leaders = [row for row in order if self.ranks[row] == self.ranks[order[0]]]
@@ -297,14 +300,14 @@ class RankedTask:
         return f"{text}, and {apart}." if following else f"{text}."
 
     def document(self) -> dict[str, Any]:
-        """Everything, as JSON has it."""
+        """Return everything as JSON values."""
         names = {"task": self.scores.name, "cases": [*self.scores.cases], "algorithms": [*self.scores.algorithms]}
         values = ("values", "ranks", "by_method", "heatmap", "better", "stability")
         return names | {name: getattr(self, name) for name in values}
 
 
 def rank_by_every_rule(task: TaskScores, rule: Rule, draws: int) -> RankedTask:
-    """Rank a task by the rule and by the other methods, and say which pairs are significant."""
+    """Return the task ranked by the rule and by all other methods, with significant pairs."""
     rules = {method: Rule(method, remove=rule.remove) for method in METHODS}
     filled, tested = _fill_missing(task, rule), _fill_missing(task, rules["test-then-rank"])
     ranked = _rank_task(filled, rule)

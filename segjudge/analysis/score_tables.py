@@ -1,4 +1,4 @@
-"""Files of scores: what `score` writes, and what of several algorithms in the same cases is read again."""
+"""Tables of scores: files of `score`, and the values of algorithms in common cases."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import math
 import os
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.files.problems import name_hint, name_list, printable, quantity
-from segjudge.families import prefers_smaller
-from segjudge.scoring.document import cases_of, make_document
+from segjudge.families import describe_unknown_metric, prefers_smaller
+from segjudge.scoring.document import HIDDEN, cases_of, make_document
 from segjudge.scoring.parts import merge_parts
 from segjudge.scoring.scores import Scores
 from segjudge.system.errors import UsageError
@@ -50,7 +50,7 @@ _DIFFER = {
 
 @dataclass(frozen=True)
 class AlgorithmScores:
-    """What one algorithm scored: a split's metrics, and their rows by object."""
+    """The scores of one algorithm: a split's metrics, and their rows by object."""
 
     name: str
     protocol: str
@@ -61,10 +61,14 @@ class AlgorithmScores:
     groups: Mapping[str, list[float]] | None = None
     #: What has to be the same in whatever is ranked together, as far as a file says it.
     origin: Mapping[str, object] = field(default_factory=dict)
+    #: The rows of its cases and their regions, where a family has them.
+    cases: list[dict[str, Any]] = field(default_factory=list)
+    #: The split, where participants are not shown its scores.
+    hidden_split: str = ""
 
 
 def name_scores(entries: Iterable[object]) -> dict[str, Scores]:
-    """Return scores by name: those of mappings have their key, others the name of their results."""
+    """Return scores by name: by key if given as a mapping, else by the name of their results."""
     named: list[tuple[str, Scores]] = []
     for entry in entries:
         pairs = entry.items() if isinstance(entry, Mapping) else [("", entry)]
@@ -80,12 +84,12 @@ def name_scores(entries: Iterable[object]) -> dict[str, Scores]:
 
 
 def scores_of(name: str, scores: Scores, split: str = "") -> AlgorithmScores:
-    """Take from scores what a ranking needs."""
-    return _read_document(name, make_document(scores.reports, scores.provenance), split)
+    """Return the data of scores that a ranking needs."""
+    return _read_document(name, make_document(scores.reports, scores.provenance, scores.notes), split)
 
 
 def _read_document(name: str, document: Mapping[str, Any], split: str = "") -> AlgorithmScores:
-    """Read the document that `score --json` writes; TypeError where it is none."""
+    """Return the scores in a document of `score --json`; raises TypeError for other documents."""
     results = {key: values for entry in document["result"] for key, values in entry.items()}
     split = choose_split(name, list(results), split)
     groups = document.get("groups", {}).get(split)
@@ -96,19 +100,22 @@ def _read_document(name: str, document: Mapping[str, Any], split: str = "") -> A
     objects = [row for row in document.get("objects", []) if row["split"] == split] if groups is None else []
     values = results[split]
     by_group: dict[str, list[float]] | None = None if groups is None else {**groups["values"]}
-    if not all(isinstance(row, list) and all(map(_is_number, row)) for row in (by_group or {}).values()):
+    rows = [] if by_group is None else list(by_group.values())
+    if not values or not all(isinstance(row, list) and row and all(map(_is_number, row)) for row in rows):
         raise TypeError
     texts = [document["protocol"], *values, *(row["sequence"] for row in objects)]
-    numbers = [*values.values(), *(row.get(metric) for row in objects for metric in values)]
+    cases = [row for row in document.get("cases", []) if row["split"] == split]
+    numbers = [*values.values(), *(row.get(metric) for row in [*objects, *cases] for metric in values)]
     if not all(isinstance(text, str) for text in texts) or not all(
         number is None or _is_number(number) for number in numbers
     ):
         raise TypeError
-    return AlgorithmScores(name, document["protocol"], values, objects, by_group, _read_origin(document, split))
+    origin, hidden_split = _read_origin(document, split), split if split in document.get("hidden", []) else ""
+    return AlgorithmScores(name, document["protocol"], values, objects, by_group, origin, cases, hidden_split)
 
 
 def _read_origin(document: Mapping[str, Any], split: str) -> dict[str, object]:
-    """What of a document has to be the same in whatever is ranked together; nothing that it does not say."""
+    """Return the fields of a document that must agree within a ranking, if stated."""
     provenance = document.get("provenance") or {}
     protocol = (provenance.get("protocols") or {}).get(split) or {}
     origin = {
@@ -121,7 +128,7 @@ def _read_origin(document: Mapping[str, Any], split: str) -> dict[str, object]:
 
 
 def check_alike(base: AlgorithmScores, scores: AlgorithmScores) -> None:
-    """Refuse what cannot be ranked together: other protocols, revisions, rules, truths or cases."""
+    """Raise UsageError for scores with different protocols, revisions, rules, truths or cases."""
     pair = f"{scores.name} and {base.name}"
     if scores.protocol != base.protocol:
         were = f"{scores.name} was scored as {printable(scores.protocol)}, {base.name} as {printable(base.protocol)}"
@@ -132,7 +139,7 @@ def check_alike(base: AlgorithmScores, scores: AlgorithmScores) -> None:
 
 
 def choose_split(name: str, splits: list[str], split: str) -> str:
-    """The split that was named, or the only one."""
+    """Return the named split, or the only one."""
     if split and split not in splits:
         raise UsageError(f"{name} has no split {split!r}{name_hint(split, splits)}")
     if not split and len(splits) != 1:
@@ -145,7 +152,7 @@ def _is_number(value: object) -> bool:
 
 
 def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[str]]:
-    """Sum a metric in each sequence; return the sequences' names too.  What cannot be compared is refused."""
+    """Return the sums of a metric per sequence and the sequences' names; raises UsageError if incomparable."""
     base = scores[0]
     names = list(dict.fromkeys(row["sequence"] for row in base.objects))
     table = np.zeros((len(scores), len(names)))
@@ -155,7 +162,7 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
         if {entry["sequence"] for entry in method.objects} != set(names):
             raise UsageError(f"{method.name} and {base.name} were not scored on the same sequences")
         if metric not in method.values:
-            raise UsageError(f"{printable(method.protocol)} has no metric {metric}{name_hint(metric, method.values)}")
+            raise UsageError(describe_unknown_metric(method.protocol, metric, method.values))
         for entry in method.objects:
             if entry.get(metric) is not None:
                 table[row, names.index(entry["sequence"])] += entry[metric]
@@ -171,7 +178,7 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
 
 
 def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
-    """Take the pseudo-values of a metric that is no mean over objects, by group of images, videos or sequences.
+    """Return the jackknife pseudo-values of a metric by group of images, videos or sequences.
 
     What cannot be compared is refused; see `docs/ranking.md`.
     """
@@ -181,7 +188,7 @@ def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
         if report.protocol != base.protocol:
             raise UsageError(f"{name} was scored as {report.protocol.name}, {first_name} as {base.protocol.name}")
         if metric not in report.values:
-            raise UsageError(f"{report.protocol.name} has no metric {metric}{name_hint(metric, report.values)}")
+            raise UsageError(describe_unknown_metric(report.protocol.name, metric, report.values))
         if cases_of(report) != cases_of(base):
             raise UsageError(f"{name} and {first_name} were not scored on the same truth")
         sums = report.sums([metric])
@@ -192,20 +199,25 @@ def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
 
 
 def choose_ranking_metric(metrics: Iterable[str], metric: str = "") -> str:
-    """The metric that was named, or the one that ranks where none is: J&F, or the first that there is."""
+    """Return the named metric, or the ranking one: J&F, else the first."""
     names = list(metrics)
     return metric or (_METRIC if _METRIC in names else names[0])
 
 
 def tasks_of(scores: list[AlgorithmScores], metric: str = "") -> list[TaskScores]:
-    """Make of a metric by sequence or group one task."""
+    """Return the single task of a metric by sequence or group."""
     metric = choose_ranking_metric(scores[0].values, metric)
-    if any(method.groups is not None for method in scores):
-        return [_make_task_of_groups(scores, metric)]
+    make = _make_task_of_objects if all(method.groups is None for method in scores) else _make_task_of_groups
+    task = make(scores, metric)
+    hidden_split = next((method.hidden_split for method in scores if method.hidden_split), "")
+    return [replace(task, name=f"{metric}: {hidden_split} {HIDDEN}") if hidden_split else task]
+
+
+def _make_task_of_objects(scores: list[AlgorithmScores], metric: str) -> TaskScores:
     sums, names = sum_objects(scores, metric)
     with np.errstate(invalid="ignore"):
         values = sums.sums / sums.counts
-    return [TaskScores(metric, sums.algorithms, tuple(names), values, sums.smaller)]
+    return TaskScores(metric, sums.algorithms, tuple(names), values, sums.smaller, sums.counts)
 
 
 def _make_task_of_groups(scores: list[AlgorithmScores], metric: str) -> TaskScores:
@@ -213,9 +225,7 @@ def _make_task_of_groups(scores: list[AlgorithmScores], metric: str) -> TaskScor
     for method in scores:
         check_alike(scores[0], method)
         if metric not in method.values:
-            raise UsageError(
-                f"{printable(method.protocol)} has no metric {metric}, only {name_list(list(method.values), 99)}"
-            )
+            raise UsageError(describe_unknown_metric(method.protocol, metric, method.values))
         if method.groups is None or metric not in method.groups:
             raise UsageError(f"{method.name}: {metric} has no value, or none without some of the images or videos")
         rows.append(method.groups[metric])
@@ -227,7 +237,7 @@ def _make_task_of_groups(scores: list[AlgorithmScores], metric: str) -> TaskScor
 
 
 def read_table(path: str, *, smaller: bool) -> list[TaskScores]:
-    """Read a CSV with the columns algorithm, case, value, and task where there are several."""
+    """Return the tasks in a CSV with the columns algorithm, case, value and optionally task."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True, strict=True)
@@ -238,6 +248,8 @@ def read_table(path: str, *, smaller: bool) -> list[TaskScores]:
                     remedy = f"a table has {', '.join(_COLUMNS)} once each, separated by commas"
                     raise UsageError(f"{path}: has {many} {column}; {remedy}")
             return _read_tasks(path, reader, smaller=smaller)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{path}: is not a CSV of UTF-8 ({error})") from None
 
@@ -287,10 +299,10 @@ def _make_task(path: str, name: str, cells: Mapping[tuple[str, str], float], *, 
 
 
 def _read_file(path: str) -> Any:
-    """Read what `score --json` wrote to a file, or would of what `Scores.save` wrote there."""
+    """Return the scores in a file of `score --json` or `Scores.save`."""
     if zipfile.is_zipfile(path):
-        reports, _, provenance = merge_parts([path])
-        return make_document(reports, provenance)
+        reports, notes, provenance = merge_parts([path])
+        return make_document(reports, provenance, notes)
     with open(path, encoding="utf-8") as file:
         return json.load(file)
 

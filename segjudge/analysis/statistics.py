@@ -1,10 +1,11 @@
-"""Ranks, paired tests, errors by the jackknife, and the differences of algorithms that they tell from chance."""
+"""Statistics: ranks, paired tests, jackknife errors, and significant differences."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -16,12 +17,14 @@ from segjudge.evaluation_script.masks.stack import Array
 Floats = NDArray[np.float64]
 #: A p that is at most this decides.
 ALPHA = 0.05
+#: A test that finds a difference this often has power enough.
+_POWER = 0.8
 #: What equal values get: the smallest of their places, or the mean of their places.
 Ties = Literal["min", "average"]
 
 
 def ranks_of(values: Floats, *, smaller: bool = False, ties: Ties = "min") -> Floats:
-    """Rank along the last axis, 1 for the best; what is missing (NaN) comes after the rest."""
+    """Return ranks along the last axis, 1 for the best; missing values (NaN) rank last."""
     missing = np.isnan(values)
     keys = np.where(missing, np.inf, values if smaller else -values)
     ranks = _find_smallest_places(keys)
@@ -35,7 +38,7 @@ def ranks_of(values: Floats, *, smaller: bool = False, ties: Ties = "min") -> Fl
 
 
 def _find_smallest_places(keys: Floats) -> Floats:
-    """The place of each key in rising order; equal ones have the smallest of theirs."""
+    """Return the rank of each key in rising order; ties get the smallest rank."""
     order = np.argsort(keys, axis=-1, kind="stable")
     ordered = np.take_along_axis(keys, order, axis=-1)
     begins = np.ones(keys.shape, bool)
@@ -47,7 +50,7 @@ def _find_smallest_places(keys: Floats) -> Floats:
 
 
 def kendall(before: Floats, after: Floats) -> Floats:
-    """Kendall's tau-b of two rankings along the last axis, NaN where all of a ranking are equal."""
+    """Return Kendall's tau-b of two rankings along the last axis; NaN if one is constant."""
     signs = [np.sign(ranks[..., :, None] - ranks[..., None, :]) for ranks in (before, after)]
     untied = [np.sum(sign != 0, axis=(-2, -1), dtype=np.float64) for sign in signs]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -67,7 +70,7 @@ _SAME = 1e-12
 
 
 def wilcoxon(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Wilcoxon's signed-rank test: p that differences are greater than 0, and that they are less.
+    """Return the one-sided p of Wilcoxon's signed-rank test, for greater and for less.
 
     A row of weights says how often each case counts; one that counts twice ties with itself. Differences that are
     missing (NaN) or zero do not count. The law of the statistic is approximated by a normal one, as R does for ties.
@@ -89,7 +92,7 @@ def wilcoxon(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _center_and_variance(weights: Floats, positive: Array, group: Array, alike: Array) -> tuple[Floats, Floats]:
-    """By how much the ranks of positive differences sum to more than is expected, and the variance of that.
+    """Return the centred sum of the positive differences' ranks, and its variance.
 
     Cases are in the order of their differences: `alike` ones, each in its group. Whole numbers and halves have sums
     that are exact in any order.
@@ -104,7 +107,7 @@ def _center_and_variance(weights: Floats, positive: Array, group: Array, alike: 
 
 
 def _flip_signs(differences: Floats) -> Floats:
-    """The two-sided p of the sum of each row of paired differences under random signs.
+    """Return the two-sided p of each row's sum of paired differences under random signs.
 
     All signs are tried for 16 cases and fewer; beyond, the same ones for every row.  A difference of zero is no case.
     """
@@ -115,12 +118,12 @@ def _flip_signs(differences: Floats) -> Floats:
         nonzero = differences[rows]
         nonzero = nonzero[nonzero != 0].reshape(len(rows), count)
         observed = np.abs([math.fsum(row) for row in nonzero]) - _SAME * np.maximum(1.0, np.abs(nonzero).max(axis=1))
-        p_values[rows] = (_flip_all if count <= _EXACT_FLIPS else _flip_at_random)(nonzero, observed)
+        p_values[rows] = (_sign_flip_p_value if count <= _EXACT_FLIPS else _flip_at_random)(nonzero, observed)
     return p_values
 
 
-def _flip_all(differences: Floats, observed: Floats) -> Floats:
-    """The share of all patterns of signs in which the sum of a row is as large as was observed."""
+def _sign_flip_p_value(differences: Floats, observed: Floats) -> Floats:
+    """Return the fraction of sign patterns whose sum is at least the observed one."""
     shares = []
     for row, least in zip(differences, observed, strict=True):
         sums = np.zeros(1)
@@ -141,7 +144,7 @@ def _flip_at_random(differences: Floats, observed: Floats) -> Floats:
 
 
 def holm(p_values: Floats) -> Floats:
-    """Adjust p by Holm for the number of tests along the last axis; missing ones (NaN) are not counted."""
+    """Return p adjusted by Holm along the last axis, ignoring NaN."""
     tests = np.count_nonzero(~np.isnan(p_values), axis=-1, keepdims=True)
     order = np.argsort(p_values, axis=-1)
     ascending = np.take_along_axis(p_values, order, axis=-1)
@@ -152,22 +155,23 @@ def holm(p_values: Floats) -> Floats:
 
 
 def _jackknife_error(sums: Floats, counts: Floats) -> float:
-    """The standard error of total sum / total count, leaving out one case at a time; NaN of a single case."""
+    """Return the jackknife error of total sum / total count over cases; NaN for one case."""
     without = (sums.sum() - sums) / (counts.sum() - counts) if len(sums) > 1 else sums
     return standard_errors({"": without}).get("", math.nan)
 
 
 def _cases_needed(difference: float, error: float, cases: int, algorithms: int) -> int | None:
-    """How many cases would tell a difference four times out of five, None where that cannot be said.
+    """Estimate how many cases tell a difference four times out of five, adjusted for all pairs; None if unknown.
 
     The spread is taken from so many cases.  No fewer are needed than all of them agreeing would be significant.
     """
     if not difference or not error or math.isnan(error):
         return None
-    power = 2.80 * error * math.sqrt(cases) / abs(difference)
-    pairs = algorithms * (algorithms - 1) / 2
-    fewest = math.ceil(math.log2(2 * pairs / 0.05))
-    return max(math.ceil(power**2), fewest)
+    pairs = algorithms * (algorithms - 1) // 2
+    normal = NormalDist()
+    reach = normal.inv_cdf(1 - ALPHA / pairs / 2) + normal.inv_cdf(_POWER)
+    fewest = math.ceil(math.log2(2 * pairs / ALPHA))
+    return max(math.ceil((reach * error * math.sqrt(cases) / difference) ** 2), fewest)
 
 
 # ── differences, and which of them can be told from chance ─────────────────
@@ -179,7 +183,7 @@ SEQUENCES, GROUPS = "sequences", "groups of images or videos"
 
 @dataclass(frozen=True)
 class Difference:
-    """How two algorithms differ over the same cases: the first less the second."""
+    """The difference of two algorithms over the same cases: first minus second."""
 
     name: str
     rival: str
@@ -202,7 +206,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of an algorithm over the cases, and the places that it may have."""
+    """The mean of an algorithm over the cases, and its range of ranks."""
 
     name: str
     value: float
@@ -215,7 +219,7 @@ class Mean:
 
     @property
     def is_alone_best(self) -> bool:
-        """Whether it is better than every other, and can be told apart from them."""
+        """Return whether it is significantly better than every other."""
         return self.place_to == 1
 
     @property
@@ -225,7 +229,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Sums:
-    """What a metric of each algorithm sums to in each case, and over how many objects."""
+    """The sums of a metric per algorithm and case, and the numbers of objects."""
 
     algorithms: tuple[str, ...]
     #: (algorithms, cases)
@@ -235,17 +239,17 @@ class Sums:
     smaller: bool = False
 
     def sort_pair(self, pair: Difference) -> tuple[str, str]:
-        """The names of a pair, the better one first."""
+        """Return the names of a pair, the better one first."""
         ahead = not pair.difference or (pair.difference > 0) != self.smaller
         return (pair.name, pair.rival) if ahead else (pair.rival, pair.name)
 
     def better_pairs(self, pairs: list[Difference]) -> set[tuple[str, str]]:
-        """The names of the pairs that can be told apart, the better ones first."""
+        """Return the names of significantly different pairs, the better one first."""
         return {self.sort_pair(pair) for pair in pairs if pair.apart}
 
 
 def compare_pairs(table: Sums) -> list[Difference]:
-    """Compare each pair of algorithms: jackknife interval, sign flips by case, Holm over all pairs."""
+    """Return the differences of all pairs: jackknife intervals, sign-flip p, Holm's adjustment."""
     pairs = list(combinations(range(len(table.algorithms)), 2))
     cases, differences = len(table.counts), []
     flips = _flip_signs(np.array([table.sums[row] - table.sums[column] for row, column in pairs]).reshape(-1, cases))
@@ -260,7 +264,7 @@ def compare_pairs(table: Sums) -> list[Difference]:
 
 
 def estimate_means(table: Sums, pairs: list[Difference], *, bounds: tuple[float, float] = (0.0, 1.0)) -> list[Mean]:
-    """Estimate the mean of each algorithm with its interval, cut to the metric's bounds, and its range of places."""
+    """Return each algorithm's mean, its interval cut to the metric's bounds, and its range of ranks."""
     cases, means = len(table.counts), []
     better = table.better_pairs(pairs)
     for name, sums in zip(table.algorithms, table.sums, strict=True):
@@ -274,7 +278,7 @@ def estimate_means(table: Sums, pairs: list[Difference], *, bounds: tuple[float,
 
 
 def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> str:
-    """Say in a sentence what the difference of a pair is, and whether it can be told from chance."""
+    """Return the sentence about a pair's difference and its significance."""
     better, worse = table.sort_pair(pair)
     sign, cases = (1 if better == pair.name else -1), len(table.counts)
     rows = [table.algorithms.index(name) for name in (better, worse)]
@@ -294,6 +298,9 @@ def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> 
     if pair.apart:
         return f"{text}: {better} is better."
     needed = _cases_needed(pair.difference, pair.error, cases, len(table.algorithms))
+    if pair.low is not None and pair.high is not None and pair.low * pair.high > 0 and len(table.algorithms) > 2:
+        text += ", the interval before that adjustment"
     many = f"about {needed}" if cases_are == SEQUENCES or not needed else f"{needed / cases:.1f} times as many"
-    outlook = "" if needed is None else f"; to detect a difference of this size takes {many}"
+    # An estimate of no more cases than there are contradicts the test, which found too few.
+    outlook = "" if needed is None or needed <= cases else f"; to detect a difference of this size takes {many}"
     return f"{text}: cannot be told apart on {cases} {cases_are}{outlook}."

@@ -1,4 +1,4 @@
-"""Run code-upload submissions without containers: agent and environment as two processes, started as the images do.
+"""Code upload without containers: agent and environment run as two processes, as the images start them.
 
 The environment is ours, or a host's own that listens at a port and reports to the server, as on EvalAI.  The limits
 guard against accidents, not attackers. `bwrap`, used where it is installed, leaves the agent no network but one socket
@@ -25,6 +25,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.static import DATASET_VARIABLE, FOLDER_VARIABLE, SUBMISSION_NAMES, TAKEN_FILE
 from segjudge.system import IMPORT_ROOT, sandbox
 from segjudge.system.bounds import ResourceGroup, TreeBounds, TreeWatch
+from segjudge.system.errors import UsageError
 from segjudge.system.files import temporary_folder
 from segjudge.system.processes import Child, Streams, Tail, clean_environment
 from segjudge.system.sandbox import ProcessLimits
@@ -47,7 +48,7 @@ _running: list[Child] = []
 
 
 class SubmissionFileError(Exception):
-    """Raised when the file of a static submission cannot be taken."""
+    """Raised if the file of a static submission cannot be accepted."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Agent:
 
 @dataclass(frozen=True)
 class _RunEnd:
-    """How a duel or a static submission ended."""
+    """The end of a duel or a static submission."""
 
     #: The environment's result file, or the name of the static submission's; None where it reported to a server.
     result: dict[str, Any] | None
@@ -69,51 +70,51 @@ class _RunEnd:
     log: str
 
 
-def find_agent(words: list[str]) -> Agent:
-    """The agent of a command line: a Python file, run in its folder, or a command, run in this one."""
-    words = replace_python(words)
-    program = words[0]
+def find_agent(command: list[str]) -> Agent:
+    """Return the agent of a command line: a Python file, run in its folder, or a command."""
+    command = replace_python(command)
+    program = command[0]
     if program.endswith(".py"):
         if not os.path.exists(program):
-            raise HostError(f"{program}: this agent is not there")
+            raise UsageError(f"{program}: there is no such agent; correct the path")
         folder = os.path.dirname(os.path.abspath(program))
-        return Agent([sys.executable, os.path.abspath(program), *words[1:]], folder)
+        return Agent([sys.executable, os.path.abspath(program), *command[1:]], folder)
     if shutil.which(program) is None:
-        raise HostError(f"{program}: is neither a file of Python nor a command")
-    return Agent(words, os.getcwd())
+        raise UsageError(f"{program}: is neither a file of Python nor a command; name one of them")
+    return Agent(command, os.getcwd())
 
 
-def replace_python(words: list[str]) -> list[str]:
-    """Replace `python` by this interpreter, which has the packages that agents need."""
-    return [sys.executable, *words[1:]] if words[0] in ("python", "python3") else words
+def replace_python(command: list[str]) -> list[str]:
+    """Return a command with `python` replaced by this interpreter, which has the agents' packages."""
+    return [sys.executable, *command[1:]] if command[0] in ("python", "python3") else command
 
 
 def duel(
     agent: Agent,
-    words: list[str],
+    arguments: list[str],
     limits: ProcessLimits,
     variables: Mapping[str, str] | None = None,
     hidden: Sequence[str] = (),
 ) -> _RunEnd:
-    """Run an environment with these arguments against an agent and return how it ended.
+    """Run an environment against an agent and return how it ended.
 
     With `variables` (AUTH_TOKEN, BODY…) the environment reports to a server, otherwise it saves its result.  Paths in
     `hidden` do not exist for an agent in a sandbox.
     """
     box = sandbox.find_sandbox(required=limits.sandbox)
-    secret = [*hidden, *_truths(words)]
-    with temporary_folder("segjudge-arena-") as folder, contextlib.ExitStack() as ends:
+    secret = [*hidden, *_truths(arguments)]
+    with temporary_folder("segjudge-arena-") as folder, contextlib.ExitStack() as cleanup:
         result = os.path.join(folder, "result.json")
         socket_path = os.path.join(folder, "socket")
         settings = {**_plain_environment(), **({LOCAL_VARIABLE: "1"} if variables is None else variables)}
         settings["SUBMISSION_TIME_LIMIT"] = f"{limits.seconds:.0f}"
         if box is not None:
             settings["SEGJUDGE_BIND"] = f"unix:{socket_path}"
-        command = [sys.executable, "-P", "-m", _ENVIRONMENT, *words, "--port", "0", "--result", result]
-        environment = ends.enter_context(_run(command, settings))
+        command = [sys.executable, "-P", "-m", _ENVIRONMENT, *arguments, "--port", "0", "--result", result]
+        environment = cleanup.enter_context(_run(command, settings))
         address = _read_address(environment)
         mounts = [(socket_path, True)]
-        player, log = ends.enter_context(_run_agent(agent, box, limits, {ADDRESS_VARIABLE: address}, mounts, secret))
+        player, log = cleanup.enter_context(_run_agent(agent, box, limits, {ADDRESS_VARIABLE: address}, mounts, secret))
         code = _wait_for_both(environment, player, limits.seconds + _START)
         player.wait(_FAREWELL if code == 0 else _FAREWELL / 10)
         player.end()
@@ -121,8 +122,8 @@ def duel(
         return _RunEnd(saved, code, log())
 
 
-def _truths(words: Sequence[str]) -> list[str]:
-    pairs = (word.partition("=") for word in words if "=" in word)
+def _truths(paths: Sequence[str]) -> list[str]:
+    pairs = (word.partition("=") for word in paths if "=" in word)
     return [value.strip('"') for name, _, value in pairs if name in ("truth", "frames")]
 
 
@@ -134,17 +135,17 @@ def run_static(
     take: Callable[[str], None],
     hidden: Sequence[str] = (),
 ) -> _RunEnd:
-    """Run a command that writes a submission, and call `take` with the file, as the platform's sidecar does.
+    """Run a command that writes a submission, and pass the file to `take`, as the platform's sidecar does.
 
     The folder is looked at once at the start and then every `look_every` seconds; a file is taken as it is then.
     """
     box = sandbox.find_sandbox(required=limits.sandbox)
     data = os.path.abspath(data)
-    with temporary_folder("segjudge-static-") as folder, contextlib.ExitStack() as ends:
+    with temporary_folder("segjudge-static-") as folder, contextlib.ExitStack() as cleanup:
         shared = os.path.join(folder, "submission")
         os.mkdir(shared)
         variables, mounts = {FOLDER_VARIABLE: shared, DATASET_VARIABLE: data}, [(shared, True), (data, False)]
-        player, log = ends.enter_context(_run_agent(agent, box, limits, variables, mounts, hidden, written=[shared]))
+        player, log = cleanup.enter_context(_run_agent(agent, box, limits, variables, mounts, hidden, written=[shared]))
         until = time.monotonic() + limits.seconds
         name, look_at = None, 0.0
         while name is None and time.monotonic() < until:
@@ -171,7 +172,7 @@ def run_static(
 
 
 def _copy(source: str, target: str) -> None:
-    """Copy a regular file of the agent's; links, pipes and devices are refused: they would be read with our rights."""
+    """Copy a regular file of the agent; raises SubmissionFileError for links, pipes and devices."""
     try:
         descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -198,18 +199,18 @@ def _run_agent(  # noqa: PLR0913 - what an agent's run consists of
     written: Sequence[str] = (),
     has_network: bool = False,
 ) -> Iterator[tuple[Child, Callable[[], str]]]:
-    """Run an agent until the block ends, or it and what it started use more than they may; give what returns its log.
+    """Run an agent within limits until the block ends; yield a function that returns its log.
 
     `written` are the folders in which it writes a submission.
     """
-    words = sandbox.agent_command(box, agent.command, agent.folder, mounts, hidden, limits)
+    boxed_command = sandbox.agent_command(box, agent.command, agent.folder, mounts, hidden, limits)
     if has_network:
-        words = sandbox.with_network(words)
+        boxed_command = sandbox.with_network(boxed_command)
     tmpfs, disk = sandbox.AGENT_TMPFS if box else (), 2 * _FILE_BYTES if written else 0
     variables = {**_plain_environment(), **agent.variables, **variables}
     with (
         contextlib.closing(ResourceGroup(processes=limits.processes, memory=limits.memory)) as group,
-        _run(group.enter(words), variables, agent.folder, subprocess.STDOUT) as child,
+        _run(group.enter(boxed_command), variables, agent.folder, subprocess.STDOUT) as child,
     ):
         tree = TreeWatch(child, TreeBounds(limits.memory, limits.processes, tmpfs, written, disk))
         output = Tail(child.output, _LOG // 2, beginning=True)
@@ -222,7 +223,7 @@ def _run_agent(  # noqa: PLR0913 - what an agent's run consists of
 
 
 def _plain_environment() -> dict[str, str]:
-    """Without our tokens and other settings; our package can be imported."""
+    """Return the environment without tokens and settings, with this package importable."""
     search_path = os.pathsep.join(filter(None, [IMPORT_ROOT, os.environ.get("PYTHONPATH")]))
     names = ("HOME", "TMPDIR", "VIRTUAL_ENV")
     return clean_environment(*names, PYTHONPATH=search_path, PYTHONUNBUFFERED="1")
@@ -232,7 +233,7 @@ def _plain_environment() -> dict[str, str]:
 def _run(
     command: list[str], variables: Mapping[str, str], folder: str | None = None, errors: int | None = None
 ) -> Iterator[Child]:
-    """Run a process until the block ends, or `end_all` ends it; nothing of it is left then."""
+    """Run a process until the block or `end_all` ends it with all its children."""
     streams = Streams(output=subprocess.PIPE, errors=errors)
     process = Child(command, streams, environment=variables, folder=folder)
     _running.append(process)
@@ -251,7 +252,7 @@ def end_all() -> None:
 
 
 def _read_address(environment: Child) -> str:
-    """The environment's first line; the rest is discarded, so that it never blocks."""
+    """Return the environment's first line and discard the rest, so that it never blocks."""
     alarm = threading.Timer(_START, environment.end)
     alarm.start()
     try:
@@ -265,7 +266,7 @@ def _read_address(environment: Child) -> str:
 
 
 def _wait_for_both(environment: Child, player: Child, seconds: float) -> int:
-    """Wait for the environment and return its exit code; it is signalled when the agent ends first."""
+    """Wait for the environment and return its exit code; signal it if the agent ends first."""
     until, gone_at = time.monotonic() + seconds, 0.0
     while time.monotonic() < until:
         code = environment.wait(0.05)
@@ -284,7 +285,7 @@ def _wait_for_both(environment: Child, player: Child, seconds: float) -> int:
 
 @dataclass(frozen=True)
 class HostEnvironment:
-    """The command of a host's environment, its folder and the port at which it listens."""
+    """The command of a host's environment, its folder and its port."""
 
     command: list[str]
     folder: str
@@ -301,7 +302,7 @@ class _DuelLogs:
 
 
 def _search_path(folder: str) -> str:
-    """A starter's folder and what its images copy beside the program, `utils`."""
+    """Return the search path of a starter: its folder and `utils`, which its images copy."""
     folders = [folder, os.path.join(os.path.dirname(folder), "utils")]
     inherited = _plain_environment().get("PYTHONPATH", "")
     return os.pathsep.join([*(path for path in folders if os.path.isdir(path)), inherited])
@@ -315,7 +316,7 @@ def duel_with_host(
     hidden: Sequence[str],
     has_ended: Callable[[], bool],
 ) -> _DuelLogs:
-    """Run both until the submission has ended, one side has, or the time is up.
+    """Run both sides until the submission ends, a side ends, or time is up.
 
     In a sandbox the agent shares the machine's network, since it has to reach the port.
     """
@@ -324,8 +325,8 @@ def duel_with_host(
         raise HostError(f"port {environment.port} is in use, and the environment needs it")
     settings = {**_plain_environment(), **variables, "PYTHONPATH": _search_path(environment.folder)}
     settings["SUBMISSION_TIME_LIMIT"] = f"{limits.seconds:.0f}"
-    with contextlib.ExitStack() as ends:
-        server = ends.enter_context(_run(environment.command, settings, environment.folder, subprocess.STDOUT))
+    with contextlib.ExitStack() as cleanup:
+        server = cleanup.enter_context(_run(environment.command, settings, environment.folder, subprocess.STDOUT))
         server_log = Tail(server.output, _LOG // 2, beginning=True)
         if not _is_up(server, environment.port):
             server.end()
@@ -334,7 +335,7 @@ def duel_with_host(
         utils = os.path.join(os.path.dirname(agent.folder), "utils")
         mounts = [(utils, False)] if os.path.isdir(utils) else []
         secret = [*hidden, environment.folder]
-        player, log = ends.enter_context(_run_agent(agent, box, limits, agents, mounts, secret, has_network=True))
+        player, log = cleanup.enter_context(_run_agent(agent, box, limits, agents, mounts, secret, has_network=True))
         sentence = _watch(server, player, limits.seconds, has_ended)
         player.end()
         server.end()
@@ -342,7 +343,7 @@ def duel_with_host(
 
 
 def _watch(server: Child, player: Child, seconds: float, has_ended: Callable[[], bool]) -> str:
-    """Wait for the end; return which it was."""
+    """Wait for the end and return its kind."""
     until, gone_at = time.monotonic() + seconds, 0.0
     while time.monotonic() < until:
         if has_ended():

@@ -67,14 +67,14 @@ class Labels:
 
 @dataclass(frozen=True)
 class _Message:
-    """What crosses between the two sides: the fields that both kinds of message have."""
+    """A message between both sides: the fields that both kinds share."""
 
     session_id: str = ""
     step: int = 0
     value: Any = None
 
     def pack(self) -> bytes:
-        """Put the message into a Package; raises TypeError for a value that cannot be sent."""
+        """Encode the message as a Package; raises TypeError for a value that cannot be sent."""
         name = type(self).__name__
         fields = {field: getattr(self, field) for field in _FIELDS[name] if field != "value"}
         try:
@@ -95,7 +95,7 @@ class _Message:
 
 @dataclass(frozen=True)
 class Action(_Message):
-    """What an agent sends."""
+    """The message that an agent sends."""
 
     #: Why there is no value: the agent's side could not send what it was given.
     problem: str = ""
@@ -103,7 +103,7 @@ class Action(_Message):
 
 @dataclass(frozen=True)
 class Reply(_Message):
-    """What an environment answers."""
+    """The message that an environment answers with."""
 
     reward: float = 0.0
     done: bool = False
@@ -163,7 +163,7 @@ def _read(name: str, package: bytes) -> dict[str, Any]:
 
 
 def _content(package: bytes) -> bytes:
-    """What a Package holds after its first four bytes, which say that it is ours."""
+    """Return the content of a Package after the four bytes that identify it."""
     content: bytes = _parse("Package", package).SerializedEntity
     if content[:4] == _MAGIC:
         return content[4:]
@@ -217,7 +217,7 @@ def _read_array(array: Any) -> Any:
 
 
 def _parse(name: str, data: bytes) -> Any:
-    """Parse a message, once its fields were counted; raises MessageError."""
+    """Parse a message after counting its fields; raises MessageError."""
     _check(name, memoryview(data))
     try:
         return _CLASSES[name].FromString(data)
@@ -229,7 +229,7 @@ def _parse(name: str, data: bytes) -> Any:
 
 
 def _describe_file() -> descriptor_pb2.FileDescriptorProto:
-    """What protobuf's compiler makes of the messages in `evaluation.proto`."""
+    """Return the descriptor that protobuf's compiler makes from `evaluation.proto`."""
     file = descriptor_pb2.FileDescriptorProto(name="evaluation.proto", package=_PACKAGE, syntax="proto3")
     for message, fields in _FIELDS.items():
         message_type = file.message_type.add(name=message)
@@ -252,7 +252,7 @@ def _describe(field: Any, kind: str) -> None:
 
 
 def _classes() -> dict[str, Any]:
-    """Build the classes in a pool of their own, which no other generated code can clash with."""
+    """Return the classes, built in a separate pool so that they clash with no others."""
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(_describe_file().SerializeToString())
     return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _FIELDS}
@@ -269,7 +269,7 @@ _WIRE = {"uint32": _VARINT, "sint64": _VARINT, "bool": _VARINT, "double": _EIGHT
 
 
 def _check(name: str, data: memoryview) -> None:
-    """Count all fields of a message; a field of two bytes may take protobuf forty times as many."""
+    """Limit the fields of a message, since two bytes may cost protobuf forty times as much."""
     waiting, allowance = [(name, data, 0)], _MOST_FIELDS
     while waiting:
         name, data, depth = waiting.pop()
@@ -314,7 +314,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
 
 
 def _varint(data: memoryview, index: int) -> tuple[int, int]:
-    """A number that is written seven bits a byte, and where it ends."""
+    """Return a varint and the position after it."""
     number = 0
     for shift in range(0, 70, 7):
         if index >= len(data):

@@ -7,116 +7,120 @@ typed values, and returns the exit code.
 
 import os
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from itertools import product
+from types import ModuleType
 from typing import NamedTuple
 
-__all__ = ["COMMANDS", "EVALAI", "GROUPS", "PLATFORMS", "shared", "worker"]
+from segjudge.system.bytecode import spare_full_disks
 
-#: The modules that write numpy's docstrings, in each of its layouts.
-_DOCSTRINGS = {f"numpy.{core}._add_newdocs{kind}" for core in ("core", "_core") for kind in ("", "_scalars")}
+__all__ = [
+    "COMMANDS",
+    "EARLIER",
+    "EVALAI",
+    "EXIT_CODES",
+    "GROUPS",
+    "PLATFORMS",
+    "RARE",
+    "UNIX",
+    "other_names",
+    "shared",
+]
 
-
-class _DocstringFinder:
-    """Has numpy's docstrings written when a program asks for them: they are an eighth of its start."""
-
-    @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None = None, _target: object = None) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path) if name in _DOCSTRINGS else None
-        if spec and spec.loader:
-            from importlib.util import LazyLoader
-
-            spec.loader = LazyLoader(spec.loader)
-        return spec
-
-
-# Commands are programs of their own: numpy, which some of them load, starts in half the time with one thread.
+# Commands are programs of their own.  numpy starts in half the time with one thread, and without its docstrings, which
+# no command shows: writing them takes 12 of the 172 ms of CPU of a short score.  Its modules that would are empty here.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-sys.meta_path.insert(0, _DocstringFinder)
+for _core, _kind in product(("core", "_core"), ("", "_scalars")):  # numpy 1 and numpy 2
+    _name = f"numpy.{_core}._add_newdocs{_kind}"
+    sys.modules.setdefault(_name, ModuleType(_name))
+spare_full_disks()
 
 
 class _Row(NamedTuple):
-    """Where a command is, and what it does."""
+    """The row of a command: its module, description and extra."""
 
     #: The module of `segjudge.commands` whose `COMMANDS` has it.
     module: str
     about: str
+    #: The extra that it needs with every option and platform.
+    extra: str = ""
 
 
-#: The commands, which the help shows by `GROUPS`.
+#: The commands, which the help shows by `GROUPS`; each description fits a line of 80 characters.
 COMMANDS = {
-    "new": _Row("new", "Write a small repository with a challenge: your truth, a protocol, samples, texts."),
-    "host": _Row("new", "Write a challenge of a benchmark as `new` does: `host NAME --truth PATH --out FOLDER`."),
-    "benchmarks": _Row("new", "List the benchmarks, by family: what each one scores, in a line."),
-    "run": _Row(
-        "evalai", "Build the bundle, check it, score every sample submission as EvalAI does, show the leaderboards."
-    ),
-    "score": _Row("score", "Score a results folder, zip or JSON, exactly as the server would."),
-    "merge": _Row("score", "Merge the parts that `score --part` wrote into the scores of one run."),
-    "compare": _Row(
-        "methods", "Compare methods on the same truth: differences, intervals, and which can be told apart."
-    ),
-    "rank": _Row("methods", "Rank methods by their scores, and tell how far the ranking holds."),
-    "pack": _Row("data", "Make an annotation file from a dataset in its published layout."),
-    "show": _Row("data", "Draw truth, and detections beside it, over images: PNGs and one page."),
-    "report": _Row(
-        "report", "Write one page, for a browser without network, that shows what results scored and where they fail."
-    ),
-    "convert": _Row("data", "Convert Places-style PNGs to COCO's JSON, as the official converter does."),
-    "compress": _Row("data", "Make results smaller for an upload, and prove that no pixel changed."),
-    "demo": _Row("data", "Make the synthetic annotation files and sample submissions."),
-    "build": _Row("evalai", "Build the zip that EvalAI takes, for one of the four ways to run a challenge."),
-    "check": _Row("evalai", "Check the bundle by EvalAI's rules (exit code 3), and by what goes wrong later (4)."),
-    "push": _Row("evalai", "Check the bundle, have EvalAI validate it, then create or update the challenge."),
-    "board": _Row(
-        "board", "Write a challenge's leaderboards as a static page, CSV and badges, to show them elsewhere."
-    ),
-    "worker": _Row(
-        "worker",
-        "Score the submissions of a remote challenge until asked to stop; its settings are environment variables.",
-    ),
-    "rehearse": _Row("rehearse", "Serve EvalAI's API and web pages, with this bundle in it, and play its worker."),
-    "interactive": _Row("interactive", "Segment interactively: serve sessions, run a method, plot its curve."),
-    "arena": _Row(
-        "arena",
-        "Run an agent against an environment, or with --static a command that writes a submission, without containers.",
-    ),
-    "completion": _Row("completion", "Print what completes commands, options and their values in bash, zsh or fish."),
+    "new": _Row("new", "Create a challenge in a folder, or a plug-in with a new family.", "host"),
+    "benchmarks": _Row("new", "List the benchmarks; `benchmarks NAME` describes one."),
+    "run": _Row("evalai", "Build and check a challenge; score its samples as EvalAI does.", "host"),
+    "score": _Row("score", "Score results (folder, zip or JSON) as the server would."),
+    "merge": _Row("score", "Merge the parts of `score --part` into the scores of one run."),
+    "compare": _Row("methods", "Compare methods: differences, confidence intervals, verdicts."),
+    "rank": _Row("methods", "Rank methods, and show how stable the ranking is."),
+    "pack": _Row("data", "Pack a published dataset into an annotation file."),
+    "report": _Row("report", "Write a page that shows where results fail."),
+    "compress": _Row("data", "Compress results, and verify that no pixel changed."),
+    "demo": _Row("data", "Generate the synthetic annotation files and samples."),
+    "build": _Row("evalai", "Build the zip to upload to EvalAI.", "host"),
+    "check": _Row("evalai", "Check a challenge: EvalAI's rules, and faults that show later.", "host"),
+    "push": _Row("evalai", "Check a challenge, then create or update it on EvalAI.", "host"),
+    "board": _Row("board", "Export a challenge's leaderboards as a page, CSV and badges.", "host"),
+    "worker": _Row("worker", "Score the submissions of a remote challenge until stopped.", "host"),
+    "rehearse": _Row("rehearse", "Run EvalAI on this machine: API, pages and worker.", "serve"),
+    "interactive": _Row("interactive", "Serve scribble sessions, run a method in one, plot its curve.", "interactive"),
+    "arena": _Row("arena", "Run an agent against an environment, without containers."),
+    "completion": _Row("completion", "Print the completion script for bash, zsh or fish."),
     "schema": _Row("evalai", "Write the JSON Schema of challenge_config.yaml, for editors."),
 }
-#: What the help shows first and together: what is done every day, by whom the rest is done.
+#: Earlier names of commands, which still work and are not shown.
+EARLIER = {
+    "host": _Row("new", "Earlier name of `new FOLDER --protocol NAME --truth PATH`.", "host"),
+    "show": _Row("data", "Earlier name of `report --draw FOLDER`."),
+    "convert": _Row("data", "Earlier name of `pack --layout places2017 --root PNGS --out FILE.json`."),
+}
+#: The groups of commands in the help, the daily ones first.
 GROUPS = {
-    "every day": ("score", "report", "compare", "rank", "show", "benchmarks"),
-    "to prepare results and truths": ("compress", "pack", "convert", "merge", "demo"),
-    "to host a challenge": ("new", "host", "run", "check", "build", "push", "board", "worker", "rehearse", "schema"),
-    "for methods that interact": ("interactive", "arena"),
-    "for the shell": ("completion",),
+    "daily": ("score", "report", "compare", "rank", "benchmarks"),
+    "prepare results and truths": ("compress", "pack", "merge"),
+    "host a challenge": ("new", "run", "check", "build", "push", "board", "worker", "rehearse"),
+    "interactive methods and agents": ("interactive", "arena"),
+}
+#: The groups that only `help --all` shows.
+RARE = {"rarely used": ("completion", "demo", "schema")}
+#: The commands that start, limit and end other processes by calls that Windows lacks.
+UNIX = frozenset({"run", "build", "check", "push", "worker", "rehearse", "interactive", "arena"})
+#: Exit codes of all commands, and what they mean.
+EXIT_CODES = {
+    0: "success",
+    1: "faulty results, or a faulty agent",
+    2: "wrong usage; or a file, folder or address that does not exist",
+    3: "faulty truth or challenge, full disk, or a defect in Segjudge",
+    4: "`check`: EvalAI would accept the challenge, but it would not work, or has warnings under `--strict`; "
+    "`compare --fail-below`: the gain is too small; `worker`: the server rejects the token",
+    130: "stopped with Ctrl-C",
 }
 #: The commands of platforms beside EvalAI, by `--platform`.
 PLATFORMS = {
     "codabench": {
         "run": _Row(
             "codabench",
-            "Build competitions, check them, score every sample as Codabench's compute worker does, show the "
+            "Build and check competitions, score every sample as Codabench's compute worker does, and print the "
             "leaderboards.",
         ),
         "build": _Row(
             "codabench",
-            "Build competitions for Codabench: one for each chain of phases that follow each other on one leaderboard.",
+            "Build competitions for Codabench, one for each chain of consecutive phases on one leaderboard.",
         ),
         "check": _Row(
-            "codabench", "Check competitions by the rules of Codabench's unpacker, and by what goes wrong later."
+            "codabench", "Check competitions: the rules of Codabench's unpacker, and faults that show later."
         ),
         "push": _Row(
             "codabench",
-            "Check competitions, upload those that Codabench does not have yet, wait until they are unpacked.",
+            "Check competitions, upload the new ones to Codabench, and wait until it has unpacked them.",
         ),
     },
     "grand-challenge": {
         "build": _Row(
             "grand_challenge",
-            "Build evaluation methods for grand-challenge.org: for each phase an image's context, its truth, its "
-            "settings.",
+            "Build the evaluation methods for grand-challenge.org: a Docker context, the truth and the settings of "
+            "each phase.",
         ),
     },
 }

@@ -11,25 +11,32 @@ from typing import NoReturn
 
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
 from segjudge.system.errors import UsageError
+from segjudge.system.extras import require_extra
 from segjudge.system.files import OutputFile, open_output
+from segjudge.system.options import whole_number
 from segjudge.system.sandbox import MEMORY, PROCESSES, ProcessLimits
 
 from .shared import (
     DONE,
+    OUTPUT,
     Command,
     InputPath,
     add_bundle_options,
+    arrange_groups,
     choose_bundle,
+    options_of,
     read_options,
     say,
     seconds,
-    whole_number,
 )
+
+#: The groups of options in the help.
+_ENVIRONMENT, _STATIC, _LIMITS = "environment", "static code upload", "limits"
 
 
 @dataclass(frozen=True)
 class _Options:
-    """Who meets whom, on what, and for how long."""
+    """The agent, its environment, and their limits."""
 
     agent: list[str]
     bundle: str
@@ -52,12 +59,16 @@ def _run(args: argparse.Namespace) -> int:
     from segjudge.system import sandbox
     from segjudge.system.bounds import missing_bounds
 
+    options = read_options(_Options, args)
+    if not args.static:
+        if not options.agent:
+            raise UsageError("name the agent: a Python file, or a command after --")
+        require_extra("agents", "arena", "arena")
     limits = ProcessLimits(args.seconds, args.memory << 20, args.require_sandbox, args.processes)
     for sentence in missing_bounds(sandbox.find_sandbox(required=args.require_sandbox)):
         say(sentence)
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that both sides end with this process
         signal.signal(number, _interrupt)
-    options = read_options(_Options, args)
     return _static(options, limits) if args.static else _duel(options, limits)
 
 
@@ -68,8 +79,6 @@ def _interrupt(_number: int, _frame: object) -> NoReturn:
 def _duel(options: _Options, limits: ProcessLimits) -> int:
     from segjudge.code_upload.arena import duel, find_agent
 
-    if not options.agent:
-        raise UsageError("name the agent: a file of Python, or a command after --")
     environment = ["--env", options.env]
     values: dict[str, str | None] = {
         "truth": options.truth, "frames": options.frames, "sequence": options.sequence, "phase": options.phase,
@@ -94,11 +103,13 @@ def _duel(options: _Options, limits: ProcessLimits) -> int:
             json.dump(ended.result, file, indent=2)
     if ended.result["result"] is None:
         _show_log(ended.log)
-        raise SubmissionError.of(Problem(" ".join(options.agent), ended.result["message"].rstrip("."), "Fix the agent"))
+        raise SubmissionError.from_problem(
+            Problem(" ".join(options.agent), ended.result["message"].rstrip("."), "Fix the agent")
+        )
     _print_scores(ended.result["result"])
     steps, seconds_per_step = ended.result["metadata"]["steps"], ended.result["metadata"]["seconds_per_step"]
     median, longest = seconds_per_step["median"], seconds_per_step["most"]
-    print(f"{steps} steps, {median:.3f} s for a step (median), {longest:.3f} s at most")
+    print(f"{steps} steps, {median:.3f} s per step (median), {longest:.3f} s at most")
     return DONE
 
 
@@ -124,17 +135,19 @@ def _static(options: _Options, limits: ProcessLimits) -> int:
         try:
             ended = run_static(find_agent(options.agent), options.data, limits, options.look_every, keep, [annotations])
         except SubmissionFileError as error:
-            raise SubmissionError.of(Problem(shlex.join(options.agent), str(error), "Write a plain file")) from None
+            raise SubmissionError.from_problem(
+                Problem(shlex.join(options.agent), str(error), "Write a plain file")
+            ) from None
         if not submissions:
             _show_log(ended.log)
             fault = f"ended with code {ended.code} and wrote no submission.csv or submission.json"
             if not (ended.result or {})["early"]:
                 fault = f"wrote no submission.csv or submission.json within {limits.seconds:.0f} seconds"
-            raise SubmissionError.of(
+            raise SubmissionError.from_problem(
                 Problem(shlex.join(options.agent), fault, "Write it into the folder SUBMISSION_PATH")
             )
         if (ended.result or {})["early"]:
-            say("The command ended before the platform looked, which may fail it there: wait for completed.txt.")
+            say("The command ended before the platform looked for its file and may fail there: wait for completed.txt.")
         answer = evaluate_phase(phase, annotations, submissions[0])
     if options.result:
         with open_output(options.result) as file:
@@ -158,31 +171,36 @@ def _print_scores(result: list[dict[str, dict[str, float]]]) -> None:
 
 
 def _add_options(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    add("agent", nargs="*", metavar="AGENT", help="a file of Python or a command, with its words (after --)")
+    about = "the agent: a Python file, or a command and its arguments after --"
+    sub.add_argument("agent", nargs="*", metavar="AGENT", help=about)
+    arrange_groups(sub, _ENVIRONMENT, OUTPUT, _STATIC, _LIMITS)
+    add = options_of(sub, _ENVIRONMENT)
+    about = "a registered Gymnasium environment (default: %(default)s)"
+    add("--env", metavar="ID", default="segjudge/VideoObjectSegmentation-v0", help=about)
+    about = "the truth for Segjudge's own environments: a dataset or a packed annotation file"
+    add("--truth", metavar="PATH", type=InputPath, help=about)
+    add("--frames", metavar="DIR", type=InputPath, help="the folder of pictures (default: beside the masks)")
+    add("--sequence", metavar="NAME", help="run only this sequence")
+    add("--phase", metavar="CODENAME", help="score as this phase of the challenge")
+    add("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the environment; repeatable")
+    about = "number of episodes, if the environment only gives rewards (default: 1)"
+    add("--episodes", metavar="N", type=whole_number(1, 10_000), default=1, help=about)
+    add("--seed", metavar="N", type=int, default=0, help="the seed of the first episode (default: 0)")
+    options_of(sub, OUTPUT)("--result", metavar="FILE", type=OutputFile, help="write the result as JSON")
+    add = options_of(sub, _STATIC)
+    add("--static", action="store_true", help="run static code upload: the command writes submission.json")
+    add("--data", metavar="DIR", type=InputPath, help="the folder that the platform mounts at /dataset")
+    about = "how often the platform looks for submission.json (default: 1; EvalAI: 300)"
+    add("--look-every", type=seconds, default=1.0, metavar="SECONDS", help=about)
+    add = options_of(sub, _LIMITS)
+    about = "time limit of the whole run (default: 3600)"
+    add("--seconds", metavar="SECONDS", type=seconds, default=ProcessLimits.seconds, help=about)
+    about = "memory of the agent and all its processes (default: %(default)s)"
+    add("--memory", type=whole_number(64, 1 << 20), default=MEMORY >> 20, metavar="MB", help=about)
+    about = "number of processes and threads of the agent (default: %(default)s)"
+    add("--processes", metavar="N", type=whole_number(1, 1 << 20), default=PROCESSES, help=about)
+    add("--require-sandbox", action="store_true", help="refuse to run without a working sandbox (bwrap)")
     add_bundle_options(sub, positional=False)
-    add("--env", default="segjudge/VideoObjectSegmentation-v0", help="a registered Gymnasium environment")
-    add("--truth", type=InputPath, help="packed annotation file or dataset, for our environments")
-    add("--frames", type=InputPath, help="where the pictures are (default: beside the masks)")
-    add("--sequence", help="run only this sequence")
-    add("--phase", help="scored as this phase of the challenge")
-    add("--option", action="append", default=[], metavar="NAME=VALUE", help="of the environment")
-    add("--episodes", type=whole_number(1, 10_000), default=1, help="of an environment with rewards alone")
-    add("--seed", type=int, default=0, help="of the first episode")
-    add("--static", action="store_true", help="static code upload: the command writes submission.json")
-    add("--data", type=InputPath, help="with --static: the folder that the platform mounts at /dataset")
-    add("--look-every", type=seconds, default=1.0, metavar="SECONDS", help="with --static (1; EvalAI: 300)")
-    add("--seconds", type=seconds, default=ProcessLimits.seconds, help="for everything (3600)")
-    add(
-        "--memory",
-        type=whole_number(64, 1 << 20),
-        default=MEMORY >> 20,
-        metavar="MB",
-        help="of the agent, all of its processes together",
-    )
-    add("--processes", type=whole_number(1, 1 << 20), default=PROCESSES, help="of the agent, threads included")
-    add("--require-sandbox", action="store_true", help="refuse to run where bwrap does not work")
-    add("--result", type=OutputFile, help="file for the result, as JSON")
 
 
-COMMANDS = {"arena": Command(_add_options, _run)}
+COMMANDS = {"arena": Command(_add_options, _run, "segjudge arena agent.py --truth truth.zip")}

@@ -4,56 +4,78 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from typing import TYPE_CHECKING
 
 from segjudge.system.files import OutputFolder, make_folder, open_output
 
-from .shared import DONE, Command, say
+from .shared import DONE, OUTPUT, Command, options_of, say
 
 if TYPE_CHECKING:
-    from segjudge.platforms.evalai.boards import PublicBoard
+    from segjudge.platforms.evalai.boards import Board
     from segjudge.report.page import ReportPage
+
+#: The first section of a page that is not for publication.
+_HIDDEN = "Hidden results"
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("challenge", type=int, metavar="CHALLENGE", help="its number on the server of EVALAI_HOST")
-    parser.add_argument(
-        "--out",
-        type=OutputFolder,
-        required=True,
-        help="the folder for index.html, and for each leaderboard its CSV and badge",
-    )
+    about = "the challenge's number on the server; EVALAI_HOST sets the server"
+    parser.add_argument("challenge", type=int, metavar="CHALLENGE", help=about)
+    add = options_of(parser, OUTPUT)
+    about = "the folder for index.html, and for the CSV and badge of each leaderboard"
+    add("--out", metavar="FOLDER", type=OutputFolder, required=True, help=about)
+    about = "include hidden leaderboards, read with EVALAI_TOKEN; do not publish these files"
+    add("--as-host", action="store_true", help=about)
 
 
 def _write(args: argparse.Namespace) -> int:
-    from segjudge.evaluation_script.files.problems import HostError, quantity
-    from segjudge.platforms.evalai.boards import fetch_boards
-    from segjudge.platforms.evalai.client import ApiError, Client, EvalAISettings, server_address
+    from segjudge.evaluation_script.files.problems import quantity
     from segjudge.report.page import render_page
 
-    try:
-        token = EvalAISettings.read().token
-    except HostError:  # what is public needs no account
-        token = ""
-    address = server_address()
-    try:
-        title, boards = fetch_boards(Client(address, token), args.challenge)
-    except ApiError as error:
-        raise HostError(f"challenge {args.challenge} of {address}: {error}") from None
+    title, boards = _fetch(args.challenge, as_host=args.as_host)
     make_folder(args.out)
     for board in boards:
         for ending, text in ((".csv", _write_csv(board)), (".svg", board.draw_badge())):
-            with open_output(os.path.join(args.out, f"{board.number}{ending}")) as file:
+            with open_output(os.path.join(args.out, f"{board.stem}{ending}")) as file:
                 file.write(text)
     with open_output(os.path.join(args.out, "index.html")) as file:
         file.write(render_page(_make_page(title, boards)))
     number = quantity(len(boards), "leaderboard")
     say(f"Wrote {number} to {args.out}: index.html, and NUMBER.csv and NUMBER.svg of each.")
+    if names := [board.name for board in boards if board.hidden]:
+        say(f"warning: {args.out} holds hidden results ({', '.join(names)}). Do not publish it.")
+    for name in _list_earlier_files(args.out, boards):
+        fault = "an earlier board wrote it, and its leaderboard is no longer public"
+        say(f"warning: {os.path.join(args.out, name)}: {fault}. Remove it.")
     return DONE
 
 
-def _write_csv(board: PublicBoard) -> str:
-    """Every digit that the server gives; texts that a spreadsheet would take for a formula are kept as texts."""
+def _fetch(challenge: int, *, as_host: bool) -> tuple[str, list[Board]]:
+    """Return title and leaderboards as visitors see them, or `as_host` as the token shows them."""
+    from segjudge.evaluation_script.files.problems import HostError
+    from segjudge.platforms.evalai.boards import fetch_boards, fetch_boards_of_host
+    from segjudge.platforms.evalai.client import ApiError, EvalAISettings, server_address
+
+    address = server_address()
+    try:
+        if as_host:
+            return fetch_boards_of_host(address, EvalAISettings.read().token, challenge)
+        return fetch_boards(address, challenge)
+    except ApiError as error:
+        hint = "" if as_host or error.status not in (401, 403, 404) else ". Visitors may not see it: try --as-host"
+        raise HostError(f"challenge {challenge} of {address}: {error}{hint}") from None
+
+
+def _list_earlier_files(folder: str, boards: list[Board]) -> list[str]:
+    """Return the files of leaderboards in a folder that this run did not write."""
+    stems = {board.stem for board in boards}
+    matches = [(name, re.fullmatch(r"(\d+(?:-hidden)?)\.(?:csv|svg)", name)) for name in sorted(os.listdir(folder))]
+    return [name for name, match in matches if match and match[1] not in stems]
+
+
+def _write_csv(board: Board) -> str:
+    """Return a leaderboard as CSV in full precision, with texts escaped for spreadsheets."""
     from segjudge.report.tables import format_csv
 
     cells = ([_plain_cell(value) for value in row.values()] for row in board.rows)
@@ -64,14 +86,17 @@ def _plain_cell(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
 
 
-def _make_page(title: str, boards: list[PublicBoard]) -> ReportPage:
+def _make_page(title: str, boards: list[Board]) -> ReportPage:
     from segjudge.report.page import ReportPage, make_list
 
-    sections = []
+    hidden_rows: list[dict[str, object]] = [{"leaderboard": board.name} for board in boards if board.hidden]
+    warning = "This page contains results that the server hides from visitors. Do not publish it."
+    sections = [make_list(_HIDDEN, hidden_rows, warning)] if hidden_rows else []
     for board in boards:
-        about = f"By {board.order}. Every digit: {board.number}.csv. A badge of the first row: {board.number}.svg."
-        sections.append(make_list(board.name, board.rows, about if board.rows else "Nobody is here yet."))
+        name = f"{board.name} (hidden)" if board.hidden else board.name
+        about = f"By {board.order}. Full precision: {board.stem}.csv. Badge of the first row: {board.stem}.svg."
+        sections.append(make_list(name, board.rows, about if board.rows else "No submissions yet."))
     return ReportPage(title, sections)
 
 
-COMMANDS = {"board": Command(_add_options, _write)}
+COMMANDS = {"board": Command(_add_options, _write, "segjudge board 2078 --out leaderboards")}

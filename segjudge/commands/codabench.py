@@ -14,15 +14,19 @@ from typing import TYPE_CHECKING
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFolder, file_name, make_folder
 
-from .evalai import add_kernel_options, fetch_kernel, has_errors, passes, print_problems
+from .evalai import CHECKS, KERNEL, UPLOAD, add_kernel_options, fetch_kernel, has_errors, passes, print_problems
 from .shared import (
     DONE,
     OURS,
+    OUTPUT,
+    RARELY,
     THEIRS,
     Command,
     add_bundle_options,
+    arrange_groups,
     choose_bundle,
     look,
+    options_of,
     read_options,
     say,
     say_version,
@@ -38,11 +42,13 @@ if TYPE_CHECKING:
     from segjudge.platforms.evalai.bundle.problems import BundleProblem
 
 _PLATFORM = "Codabench"
+#: The group of options that say how competitions are built.
+_COMPETITION = "competition"
 
 
 @dataclass(frozen=True)
 class _Target:
-    """One competition that a command is about."""
+    """A competition to process."""
 
     path: str
     #: Where samples and what is remembered are.
@@ -53,7 +59,7 @@ class _Target:
 
 @dataclass(frozen=True)
 class _Options:
-    """Which bundle or competition a command is about, and how a bundle is built."""
+    """The options of a command: the bundle or competition, and how to build it."""
 
     bundle: str
     path: str
@@ -74,7 +80,7 @@ class _Options:
             source,
             out,
             CodabenchOptions(
-                self.image or CodabenchOptions.image, self.queue or "", self.hidden, not self.no_kernel, self.samples
+                self.image or CodabenchOptions.image, self.queue or "", self.hidden, self.kernel, self.samples
             ),
         )
         for text, codenames in built.notes.items():
@@ -83,7 +89,7 @@ class _Options:
 
     @contextmanager
     def targets(self) -> Iterator[list[_Target]]:
-        """Yield the competitions: one that is named as Codabench takes it, or those of a bundle for EvalAI, built."""
+        """Yield the competitions: the named one, or those built from an EvalAI bundle."""
         import tempfile
 
         if self.path and self.bundle not in ("", self.path):
@@ -106,7 +112,7 @@ class _Options:
 
 
 def _is_competition(path: str, *, named: bool) -> bool:
-    """Whether a path is what Codabench takes, or is meant to be."""
+    """Return whether a path is a Codabench competition, or meant to be one."""
     if not os.path.exists(path):
         raise UsageError(f"{path}: there is no such file or folder")
     if os.path.isdir(path):
@@ -147,14 +153,17 @@ def _check(args: argparse.Namespace) -> int:
         return OURS if failed else DONE
     for name, problems in problems_of.items():
         print_problems(problems, _PLATFORM)
-        print(f"{name}: Codabench would {'refuse' if has_errors(problems) else 'accept'} this bundle.")
+        if args.quick and not has_errors(problems):
+            print(f"{name}: Codabench's own rules would accept this bundle. The program itself was not run.")
+        else:
+            print(f"{name}: Codabench would {'reject' if has_errors(problems) else 'accept'} this bundle.")
     if failed and not has_errors(all_problems):
-        print("Its warnings fail here, since --strict is on.")
+        print("The check fails because of warnings (--strict).")
     return OURS if failed else DONE
 
 
 def _try_samples(target: _Target, worker: ComputeWorker) -> list[BundleProblem]:
-    """Find the problems of a competition's samples, and those samples that are refused."""
+    """Return the problems of a competition's samples, rejected samples included."""
     from segjudge.platforms.codabench.opened_competition import open_competition
     from segjudge.platforms.codabench.trial import CompetitionTrial
     from segjudge.platforms.evalai.bundle.problems import warning
@@ -179,7 +188,7 @@ def _open_compute_worker(python: str | None) -> ComputeWorker:
 
 
 def _list_samples(target: _Target, trial: CompetitionTrial, bundle: OpenedCompetition) -> dict[str, list[str]]:
-    """List the samples by the names of their phases: of a bundle built here, else its solutions."""
+    """Return the samples by phase name: of a bundle built here, else its solutions."""
     if not target.codenames:
         return trial.solutions()
     from segjudge.platforms.evalai.bundle.build import list_samples
@@ -203,7 +212,7 @@ def _run(args: argparse.Namespace) -> int:
 
     code, worker = DONE, _open_compute_worker(args.python)
     if not worker.is_boxed:
-        say("There is no sandbox here: the scoring program runs with the network, and with your rights.")
+        say("There is no sandbox: the scoring program runs with network access and your permissions.")
     else:
         for sentence in worker.missing_bounds():
             say(sentence)
@@ -235,7 +244,7 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
                 print(f"    Codabench: {outcome.details}\n{outcome.stderr.rstrip()}")
                 code = max(code, THEIRS)
             if outcome.log:
-                print(f"What the program's own log says, which no participant sees:\n{outcome.log.rstrip()}")
+                print(f"The program's own log, which participants never see:\n{outcome.log.rstrip()}")
                 code = OURS
             print_problems(run_.problems, _PLATFORM)
             if pages and outcome.page:
@@ -268,7 +277,7 @@ def _push(args: argparse.Namespace) -> int:
                 return OURS
         for target in targets:
             if account is None:
-                print(f"{os.path.basename(target.path)} would be uploaded, unless that was done before.")
+                print(f"{os.path.basename(target.path)} would be uploaded, unless it already was.")
             else:
                 code = max(code, _upload(CompetitionPush(account, target.root), target.path, again=args.again))
     return code
@@ -283,12 +292,14 @@ def _upload(push: CompetitionPush, path: str, *, again: bool) -> int:
         is_same = earlier.is_of(path)
         print(f"{name}: is competition {earlier.number}, {push.page(earlier)}")
         if not is_same:
-            say(f"{name}: has changed since. Edit the competition on its page; --again makes a second one.")
+            say(
+                f"{name}: has changed since its upload. Edit the competition on its page; --again creates a second one."
+            )
         return DONE if is_same else OURS
     try:
         competition = push.wait_for_outcome(name, earlier or push.upload(name, path))
     except NotUnpackedError as error:
-        say(f"{name}: was refused. Codabench: {str(error).strip()}")
+        say(f"{name}: was rejected. Codabench: {str(error).strip()}")
         return OURS
     print(f"{name}: became competition {competition.number}, {push.page(competition)} (publish it on that page)")
     return DONE
@@ -296,44 +307,56 @@ def _upload(push: CompetitionPush, path: str, *, again: bool) -> int:
 
 def _add_common_options(sub: argparse.ArgumentParser) -> None:
     add_bundle_options(sub)
-    sub.add_argument("--image", help="the Docker image that scores (default: the one with Python 3.12)")
-    sub.add_argument("--queue", help="the UUID of your own queue; without it the public one allows 600 s")
-    sub.add_argument("--hidden", action="store_true", help="keep splits that participants may not see, hidden there")
-    sub.add_argument("--samples", action="store_true", help="offer your samples for download, as starting kits")
-    add_kernel_options(sub, "fetch the compiler of the kernel for the image, if that was not done before")
+    add = options_of(sub, _COMPETITION)
+    add("--hidden", action="store_true", help="keep splits that participants must not see, hidden on Codabench too")
+    add("--samples", action="store_true", help="offer your samples for download, as starting kits")
+    add("--queue", metavar="UUID", help="your own queue (default: the public one, which allows 600 s)")
+    add("--image", metavar="IMAGE", help="the Docker image that scores (default: the one with Python 3.12)")
+    about = "include the compiled kernel in the scoring program; downloads its compiler once"
+    add_kernel_options(sub, about, "score with numpy (default)")
+
+
+def _add_python_option(sub: argparse.ArgumentParser) -> None:
+    about = "the interpreter that plays the image (default: this one)"
+    options_of(sub, RARELY)("--python", metavar="PROGRAM", help=about)
 
 
 def _add_build_options(sub: argparse.ArgumentParser) -> None:
+    arrange_groups(sub, OUTPUT, _COMPETITION, KERNEL, RARELY)
     _add_common_options(sub)
-    sub.add_argument(
-        "--out", metavar="FOLDER", type=OutputFolder, help="where to write the zips (default: dist/codabench)"
-    )
+    about = "the folder for the zips (default: dist/codabench)"
+    options_of(sub, OUTPUT)("--out", metavar="FOLDER", type=OutputFolder, help=about)
 
 
 def _add_check_options(sub: argparse.ArgumentParser) -> None:
+    arrange_groups(sub, CHECKS, OUTPUT, _COMPETITION, KERNEL, RARELY)
     _add_common_options(sub)
-    sub.add_argument("--strict", action="store_true", help="warnings fail too, for CI")
-    sub.add_argument("--quick", action="store_true", help="do not score the samples")
-    sub.add_argument("--json", action="store_true", help="print problems for a program")
-    sub.add_argument("--python", help="the interpreter that plays the image (default: this one)")
+    add = options_of(sub, CHECKS)
+    add("--quick", action="store_true", help="skip the samples")
+    add("--strict", action="store_true", help="fail on warnings, for CI")
+    options_of(sub, OUTPUT)("--json", action="store_true", help="print the problems as JSON")
+    _add_python_option(sub)
 
 
 def _add_run_options(sub: argparse.ArgumentParser) -> None:
+    arrange_groups(sub, OUTPUT, _COMPETITION, KERNEL, RARELY)
     _add_common_options(sub)
-    sub.add_argument("--python", help="the interpreter that plays the image (default: this one)")
     about = "keep the pages of the samples (detailed results)"
-    sub.add_argument("--pages", metavar="FOLDER", type=OutputFolder, help=about)
+    options_of(sub, OUTPUT)("--pages", metavar="FOLDER", type=OutputFolder, help=about)
+    _add_python_option(sub)
 
 
 def _add_push_options(sub: argparse.ArgumentParser) -> None:
+    arrange_groups(sub, UPLOAD, _COMPETITION, KERNEL, RARELY)
     _add_common_options(sub)
-    sub.add_argument("--again", action="store_true", help="upload what is there already, as a second competition")
-    sub.add_argument("--dry-run", action="store_true", help="check, and stop there")
+    add = options_of(sub, UPLOAD)
+    add("--dry-run", action="store_true", help="check the competitions, then stop")
+    add("--again", action="store_true", help="upload an existing competition a second time, as a new one")
 
 
 COMMANDS = {
-    "run": Command(_add_run_options, _run),
-    "build": Command(_add_build_options, _build),
-    "check": Command(_add_check_options, _check),
-    "push": Command(_add_push_options, _push),
+    "run": Command(_add_run_options, _run, "segjudge run my-challenge --platform codabench"),
+    "build": Command(_add_build_options, _build, "segjudge build my-challenge --platform codabench"),
+    "check": Command(_add_check_options, _check, "segjudge check my-challenge --platform codabench --strict"),
+    "push": Command(_add_push_options, _push, "segjudge push my-challenge --platform codabench --dry-run"),
 }

@@ -19,6 +19,7 @@ _{program}() {{
   local command="${{COMP_WORDS[1]}}" current="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
   local words="" options=""
   if [ "$COMP_CWORD" -eq 1 ]; then words="{commands}"
+  elif [ "$command" = help ]; then words="{commands} --all"
   else
     case "$command $before" in
 {values}
@@ -43,7 +44,7 @@ _HOW = {
 
 
 class _Option(NamedTuple):
-    """An option of a command: its names, the values that it may have, and its help; a word alone has no names."""
+    """An option of a command: names (none for a positional), possible values, and help."""
 
     names: list[str]
     values: list[str]
@@ -51,9 +52,8 @@ class _Option(NamedTuple):
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "shell", choices=list(_HOW), help="the shell; what to do with the output stands in its first line"
-    )
+    about = "the shell: %(choices)s; the first line of the output says where it goes"
+    parser.add_argument("shell", metavar="SHELL", choices=list(_HOW), help=about)
 
 
 def _print(args: argparse.Namespace) -> int:
@@ -82,20 +82,20 @@ def _list_options(name: str) -> Iterator[_Option]:
 
 def _write_bash(options: dict[str, list[_Option]]) -> str:
     values, names = [], []
-    for command, own in options.items():
+    for command, command_options in options.items():
         values += [
             f"      {'|'.join(shlex.quote(f'{command} {name}') for name in option.names)}) "
             f"words={shlex.quote(' '.join(option.values))} ;;"
-            for option in own
+            for option in command_options
             if option.names and option.values
         ]
-        flags = " ".join(name for option in own for name in option.names)
-        words = " ".join(word for option in own if not option.names for word in option.values)
-        names.append(f"        {command}) options={shlex.quote(flags)} words={shlex.quote(words)} ;;")
+        flags = " ".join(name for option in command_options for name in option.names)
+        operands = " ".join(word for option in command_options if not option.names for word in option.values)
+        names.append(f"        {command}) options={shlex.quote(flags)} words={shlex.quote(operands)} ;;")
     return _BASH.format(
         how=_HOW["bash"],
         program=PROGRAM,
-        commands=" ".join(options),
+        commands=" ".join([*options, "help"]),
         values="\n".join(values),
         options="\n".join(names),
     )
@@ -103,6 +103,8 @@ def _write_bash(options: dict[str, list[_Option]]) -> str:
 
 def _write_fish(options: dict[str, list[_Option]]) -> str:
     lines = [f"# {_HOW['fish']}", f"complete -c {PROGRAM} -e"]
+    lines.append(f"complete -c {PROGRAM} -n __fish_use_subcommand -f -a help -d {_quote_fish('List the commands.')}")
+    lines.append(f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from help' -f -a '{' '.join(options)}' -l all")
     for command, row in ALL_COMMANDS.items():
         about = _quote_fish(row.about)
         lines.append(f"complete -c {PROGRAM} -n __fish_use_subcommand -f -a {command} -d {about}")
@@ -111,15 +113,15 @@ def _write_fish(options: dict[str, list[_Option]]) -> str:
             choices = (
                 [f"-{'x' if option.names else 'f'} -a {_quote_fish(' '.join(option.values))}"] if option.values else []
             )
-            words = [*flags, *choices, f"-d {_quote_fish(option.about)}"]
-            lines.append(f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from {command}' {' '.join(words)}")
+            arguments = [*flags, *choices, f"-d {_quote_fish(option.about)}"]
+            lines.append(f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from {command}' {' '.join(arguments)}")
     return "\n".join(lines) + "\n"
 
 
 def _quote_fish(text: str) -> str:
-    """Quote a text for fish, where a quote stands behind a backslash."""
+    """Return a text quoted for fish, which escapes quotes with a backslash."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
-COMMANDS = {"completion": Command(_add_options, _print)}
+COMMANDS = {"completion": Command(_add_options, _print, 'eval "$(segjudge completion bash)"')}

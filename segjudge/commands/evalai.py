@@ -21,12 +21,17 @@ from segjudge.system.files import BuiltFile, OutputFile, open_output
 from .shared import (
     DONE,
     OURS,
+    OUTPUT,
+    RARELY,
     TAKEN,
     THEIRS,
     Command,
     add_bundle_options,
+    arrange_groups,
     choose_bundle,
+    group_of,
     look,
+    options_of,
     program,
     read_options,
     say,
@@ -53,7 +58,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
-    """Build the bundle, in the folder where its own takes no files; check it, score the samples."""
+    """Build the bundle (in `folder` if its own is read-only), check it, score the samples."""
     from segjudge.platforms.evalai.bundle.build import OUT, build
     from segjudge.platforms.evalai.bundle.check import check
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
@@ -66,7 +71,7 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
     bundle = built.path if built else source.archive
     size = f"({os.path.getsize(bundle) / 1e3:,.0f} kB)"
     print(f"{'Built' if built else 'Opened'} {os.path.relpath(bundle)} {size}.", flush=True)
-    if not passes(check(bundle)):
+    if not _passes_whole(check(bundle), bundle):
         return OURS
     print("Checked: EvalAI would accept it.\n", flush=True)
     with Bundle(bundle) as opened:
@@ -78,7 +83,7 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
         failed = _score_samples(worker, root)
         log = worker.log()
     if log:
-        print(f"What the worker's own log says, which no participant sees:\n{log}")
+        print(f"The worker's own log, which participants never see:\n{log}")
     print(_describe_next_steps(source, worker.config["challenge_phases"][0]["codename"]))
     if built and not source.is_foreign:
         from segjudge.evaluation_script.masks.backend import backend
@@ -89,15 +94,17 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
 
 
 def _score_samples(worker: HostedWorker, root: str) -> int:
-    """Submit every sample to its phase and print the leaderboards; return how many failed."""
-    from segjudge.platforms.evalai.bundle.agreement import splits_of
+    """Score every sample in its phase and print the leaderboards; return the number of failures."""
     from segjudge.platforms.evalai.bundle.build import SAMPLES_FOLDER, list_samples
+    from segjudge.platforms.evalai.bundle.phase_splits import splits_of
+    from segjudge.platforms.evalai.bundle.secrecy import find_hidden
     from segjudge.platforms.evalai.bundle.trial import find_undefined_labels, find_unshown_scores
     from segjudge.report.tables import format_leaderboard
 
     number = failed = 0
     for phase in sorted(worker.config["challenge_phases"], key=itemgetter("id")):
         codename = phase["codename"]
+        hidden = find_hidden(worker.config, str(codename))
         paths = list_samples(root, codename)
         if not paths:
             print(f"{codename}: no samples in {SAMPLES_FOLDER}/{codename}, so nothing was scored\n")
@@ -120,14 +127,15 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
         for split, rows in boards.items():
             board = next(mapped for mapped in splits_of(worker.config, phase) if mapped.codename == split)
             order, labels = board.schema["default_order_by"], board.schema["labels"]
-            title, descending = f"{phase['name']} / {split}", board.is_descending(order)
+            about = ", hidden from participants" if split in hidden else ""
+            title, descending = f"{phase['name']} / {split}{about}", board.is_descending(order)
             print("\n" + format_leaderboard(title, rows, labels, order, descending=descending, look=look()))
         print()
     return failed
 
 
 def _submit(worker: HostedWorker, phase: dict[str, Any], path: str, number: int) -> SubmissionOutcome:
-    """Have a sample scored, and print how it went."""
+    """Score a sample and print its outcome."""
     import time
 
     started = time.monotonic()
@@ -155,7 +163,8 @@ def _describe_next_steps(source: BundleSource, codename: str) -> str:
             "  upload             segjudge push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set (docs/guests.md)"
         )
     us = program()
-    layout = layout_of(PROTOCOLS[source.phase(codename).splits[0].protocol])
+    protocol = source.phase(codename).splits[0].protocol
+    layout = layout_of(PROTOCOLS[protocol]) if protocol in PROTOCOLS else "LAYOUT"  # a plug-in's may lie in a zip alone
     subset = " --subset val" if layout in list(OPTIONAL_LAYOUTS)[1:] else ""
     truth = f"--layout {layout} --root DATA{subset} --out annotations/NAME.zip"
     return (
@@ -173,7 +182,7 @@ def _describe_next_steps(source: BundleSource, codename: str) -> str:
 
 @dataclass(frozen=True)
 class _Build:
-    """How a bundle is built."""
+    """The options of building a bundle."""
 
     variant: str | None
     environment_image: str | None
@@ -183,6 +192,7 @@ class _Build:
 
 def _build(args: argparse.Namespace) -> int:
     from segjudge.platforms.evalai.bundle.agreement import check_reports
+    from segjudge.platforms.evalai.bundle.annotations import check_annotations
     from segjudge.platforms.evalai.bundle.build import build
     from segjudge.platforms.evalai.bundle.check import check_web_form
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
@@ -190,7 +200,7 @@ def _build(args: argparse.Namespace) -> int:
     source = choose_bundle(args.bundle, args.path)
     how = _read_build(args, source)
     if source.archive:
-        raise UsageError(f"{source.archive}: is built already; name the bundle's folder")
+        raise UsageError(f"{source.archive}: is already built; name the bundle's folder")
     say_version(source)
     if how.kernel:
         fetch_kernel(source)
@@ -200,11 +210,16 @@ def _build(args: argparse.Namespace) -> int:
         say(str(change))
     if not source.is_foreign:
         with Bundle(built.path) as bundle:
-            for problem in check_reports(bundle, source.phases()):
+            phases = source.phases()
+            doubts = [
+                *check_reports(bundle, phases),
+                *(doubt for phase in phases for doubt in check_annotations(bundle, phase)),
+            ]
+            for problem in doubts:
                 say(str(problem))
     form = check_web_form(built.path)
     if form:
-        say(f"Push it: EvalAI's web form would not take it ({form[0].subject}: {form[0].fault}).")
+        say(f"Push it: EvalAI's web form would reject it ({form[0].subject}: {form[0].fault}).")
     print(built)
     return DONE
 
@@ -212,7 +227,7 @@ def _build(args: argparse.Namespace) -> int:
 def _read_build(args: argparse.Namespace, source: BundleSource) -> _Build:
     how = read_options(_Build, args)
     if how.environment_image and how.variant != WITH_IMAGE:
-        raise UsageError(f"--environment-image goes with --variant {WITH_IMAGE}")
+        raise UsageError(f"--environment-image needs --variant {WITH_IMAGE}")
     for name, value in vars(how).items():
         if value:
             _refuse_built(source, f"--{name.replace('_', '-')}")
@@ -220,10 +235,10 @@ def _read_build(args: argparse.Namespace, source: BundleSource) -> _Build:
 
 
 def _refuse_built(source: BundleSource, option: str) -> None:
-    """Raise UsageError for an option of building where nothing is built."""
+    """Raise UsageError for a build option if the bundle is already built."""
     if source.archive:
         raise UsageError(
-            f"{source.archive}: is built already, and {option} changes nothing in it; name the bundle's folder"
+            f"{source.archive}: is already built, and {option} changes nothing in it; name the bundle's folder"
         )
 
 
@@ -232,13 +247,15 @@ def fetch_kernel(source: BundleSource) -> None:
     from segjudge.kernel.compiling import CompileError, compile_for_worker, find_for_worker
 
     if not source.takes_kernel:
-        raise OptionError("kernel: is for Segjudge's own scorers, and this bundle has others")
+        raise OptionError("kernel: works only with Segjudge's own scorers, and this bundle has others")
     if find_for_worker() is None:
-        say("Compiling the kernel for EvalAI's worker; its compiler is fetched once (100 MB) …")
+        say("Compiling the kernel for EvalAI's worker; its compiler is downloaded once (100 MB) …")
     try:
         compile_for_worker()
     except CompileError as error:
-        raise HostError(f"the kernel for EvalAI's worker cannot be compiled: {error}. Go on with --no-kernel") from None
+        raise HostError(
+            f"the kernel for EvalAI's worker cannot be compiled: {error}. Continue with --no-kernel"
+        ) from None
 
 
 def _write_schema(args: argparse.Namespace) -> int:
@@ -254,10 +271,20 @@ def _write_schema(args: argparse.Namespace) -> int:
 # ── check ───────────────────────────────────────────────────────────────────
 
 
+#: The groups of options that commands of several platforms have.
+CHECKS, KERNEL, UPLOAD, VARIANT = "checks", "kernel", "upload", "variant"
+#: The help of `--no-kernel` if the kernel is included by default.
+_NO_KERNEL = "omit the compiled kernel; numpy scores instead"
+#: The checks that `--quick` skips.
+_QUICK = "whether the script can be imported, the requirements install and the samples score (--quick)"
+
+
 def _check(args: argparse.Namespace) -> int:
+    from segjudge.families.pins import list_version_faults
     from segjudge.platforms.evalai.bundle.build import build, build_starter_zip, find_unwanted_files
     from segjudge.platforms.evalai.bundle.bundle_source import BundleKind
     from segjudge.platforms.evalai.bundle.check import check, check_web_form
+    from segjudge.platforms.evalai.bundle.problems import warning
     from segjudge.starting.lock import check_lock, list_score_changes
 
     source = choose_bundle(args.bundle, args.path)
@@ -265,7 +292,7 @@ def _check(args: argparse.Namespace) -> int:
     if args.variant:
         _refuse_built(source, "--variant")
         if args.starter:
-            raise UsageError("--variant goes without --starter, which uploads the YAML as it is")
+            raise UsageError("--variant and --starter exclude each other: the starter uploads the YAML as it is")
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         path = os.path.join(folder, "challenge_config.zip")
         if args.starter:
@@ -282,7 +309,13 @@ def _check(args: argparse.Namespace) -> int:
             problems += find_unwanted_files(path)
         if source.kind is BundleKind.SMALL:
             problems += [*check_lock(root), *list_score_changes(root)]
-        if not args.quick and not has_errors(problems):
+            faults = [] if source.archive else list_version_faults(root, source.list_protocols())
+            problems += [warning(*fault) for fault in faults]
+        if not args.quick:
+            problems = _read_truths(problems, path, not_checked)
+        if args.quick and not has_errors(problems):
+            not_checked.append(_QUICK)
+        elif not has_errors(problems):
             problems += _try_bundle(source, path, args.python, not_checked)
         form = check_web_form(path)
     failed = has_errors(problems) or (args.strict and bool(problems))
@@ -292,7 +325,7 @@ def _check(args: argparse.Namespace) -> int:
     else:
         _print_report(problems, form, not_checked)
         if code == TAKEN and not has_errors(problems):
-            print("Its warnings fail here, since --strict is on.")
+            print("The check fails because of warnings (--strict).")
         if built is not None and built.about_kernel():
             print(f"It was checked {built.about_kernel()}.")
     return code
@@ -307,7 +340,7 @@ def _print_members(path: str) -> None:
 
 
 def _fetch_server_state(root: str) -> tuple[ServerState | None, list[str]]:
-    """Learn what the server holds, without a token after the last push from here, and what could not be checked."""
+    """Return the server's state (or the last push's), and a note on skipped checks."""
     from segjudge.platforms.evalai.bundle.push import ChallengePush, find_repository
     from segjudge.platforms.evalai.bundle.server_state import ServerState
     from segjudge.platforms.evalai.client import EvalAISettings, server_address
@@ -326,8 +359,28 @@ def _fetch_server_state(root: str) -> tuple[ServerState | None, list[str]]:
     return last_push, unknown
 
 
+def _read_truths(problems: list[BundleProblem], path: str, not_checked: list[str]) -> list[BundleProblem]:
+    """Return the problems of a bundle and, without errors, the problems of reading its truths."""
+    from segjudge.platforms.evalai.bundle.annotations import read_annotations
+
+    if has_errors(problems):
+        return problems
+    unreadable, unread = read_annotations(path)
+    not_checked += unread
+    return [*problems, *unreadable]
+
+
+def _passes_whole(problems: list[BundleProblem], path: str) -> bool:
+    """Print the problems of a bundle and its truths; return whether there are no errors."""
+    not_checked = list[str]()
+    problems = _read_truths(problems, path, not_checked)
+    for reason in not_checked:
+        say(f"Not checked: {reason}.")
+    return passes(problems)
+
+
 def _try_bundle(source: BundleSource, path: str, name: str | None, not_checked: list[str]) -> list[BundleProblem]:
-    """Find the problems that pip and a worker find; what cannot be tried here is added to `not_checked`."""
+    """Return the problems found by pip and a worker; add untried checks to `not_checked`."""
     from segjudge.platforms.evalai.bundle.trial import UntriedError, try_requirements, try_samples
     from segjudge.platforms.evalai.hosted_worker.interpreter import (
         PINNED_PYTHON,
@@ -368,26 +421,30 @@ def _print_json(
 
 
 def _print_report(problems: list[BundleProblem], form: list[BundleProblem], not_checked: list[str]) -> None:
-    """Print problems, and one verdict: refused, taken although it would not work, or accepted."""
+    """Print problems and a verdict: rejected, accepted but broken, not tried, or accepted."""
+    from segjudge.platforms.evalai.hosted_worker.requirements import INDEX_UNREACHED
+
     print_problems(problems)
     for reason in not_checked:
         say(f"Not checked: {reason}.")
     if _is_refused(problems):
-        print("EvalAI would refuse this bundle.")
+        print("EvalAI would reject this bundle.")
         return
-    ways = "by push alone" if form else "by push and by its web form"
+    ways = "by push only" if form else "by push and by its web form"
     if has_errors(problems):
-        print(f"EvalAI would take this bundle {ways}, and the challenge would not work: see the errors above.")
+        print(f"EvalAI would accept this bundle {ways}, but the challenge would not work: see the errors above.")
+    elif any(_QUICK in reason or INDEX_UNREACHED in reason for reason in not_checked):
+        print(f"EvalAI's own rules would accept this bundle {ways}. The script itself was not run.")
     else:
         print(f"EvalAI would accept this bundle, {ways}.")
     if form:
-        print("Its web form would not:")
+        print("Its web form would reject it:")
         for problem in form:
             print(f"    {_printable(problem.subject)}: {_printable(problem.fault)}. {problem.remedy}.")
 
 
 def has_errors(problems: list[BundleProblem]) -> bool:
-    """Whether a problem is more than a warning."""
+    """Return whether any problem is an error."""
     return any(problem.severity == ERROR for problem in problems)
 
 
@@ -396,12 +453,12 @@ def _is_refused(problems: list[BundleProblem]) -> bool:
 
 
 def _printable(text: str) -> str:
-    """Leave out what moves a terminal's cursor or cannot be printed."""
+    """Return text with characters escaped that move a cursor or cannot be printed."""
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
 def print_problems(problems: list[BundleProblem], platform: str = "EvalAI") -> None:
-    """Print problems with the location first, as compilers do, and the platform's words; errors before warnings."""
+    """Print problems, errors first, each with its location and the platform's words."""
     for problem in sorted(problems, key=lambda problem: problem.severity != ERROR):
         location = f"{problem.location}: " if problem.location else ""
         text = f"{location}{problem.severity}: {problem.subject}: {problem.fault}\n    {problem.remedy}."
@@ -416,7 +473,7 @@ def print_problems(problems: list[BundleProblem], platform: str = "EvalAI") -> N
 
 
 def passes(problems: list[BundleProblem], platform: str = "EvalAI") -> bool:
-    """Print problems, and tell whether none is more than a warning."""
+    """Print problems and return whether there are no errors."""
     print_problems(problems, platform)
     return not has_errors(problems)
 
@@ -447,11 +504,11 @@ def _push(args: argparse.Namespace) -> int:
         bundle = source.archive or _build_to_push(source, os.path.join(folder, "challenge_config.zip"), how)
         existing = process.fetch_challenge()
         state = process.fetch_state(ServerState.load(root, account.host, name), existing) if existing else None
-        if not passes(check(bundle, state)):
+        if not _passes_whole(check(bundle, state), bundle):
             return OURS
         if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):
             bundle = os.path.join(folder, "update.zip")
-            say("warning: sponsors are left out, since EvalAI fails on an update that has them")
+            say("warning: sponsors are omitted, because EvalAI fails on updates with sponsors")
         try:
             say(f"{account.host}: {process.validate(bundle)}")
             if args.dry_run:
@@ -460,7 +517,7 @@ def _push(args: argparse.Namespace) -> int:
                 return DONE
             challenge = process.create_or_update(bundle)
         except RejectedError as error:
-            print_problems(list(error.locate(bundle)))
+            print_problems(list(error.locate(bundle, is_new=existing is None)))
             return OURS
         with Bundle(bundle) as opened:
             config, scoring = opened.config, describe_scoring(opened)
@@ -470,7 +527,7 @@ def _push(args: argparse.Namespace) -> int:
 
 
 def _build_to_push(source: BundleSource, out: str, how: _Build) -> str:
-    """Build the bundle, with the kernel where it can be had."""
+    """Build the bundle to push, with the kernel if it can be compiled."""
     from segjudge.platforms.evalai.bundle.build import build
 
     say_version(source)
@@ -491,16 +548,16 @@ def _note_push(
     process: ChallengePush,
     challenge: PushedChallenge,
 ) -> None:
-    """Keep what was pushed, so that the next check knows what an update may not change."""
+    """Record the push, so that the next check knows what updates must not change."""
     from segjudge.platforms.evalai.bundle.server_state import ServerState
     from segjudge.platforms.evalai.client import server_address
 
     try:
-        source = process.source(challenge.number)
+        source = process.describe_challenge(challenge.number)
         state = ServerState.after_push(config, source=source, approved=challenge.approved, scoring=scoring)
         state.save(root, server_address(), repository)
     except OSError as error:
-        say(f"warning: what was pushed could not be noted ({error})")
+        say(f"warning: the record of this push could not be saved ({error})")
 
 
 def _print_challenge(challenge: PushedChallenge, codenames: list[str]) -> None:
@@ -517,50 +574,67 @@ def _print_challenge(challenge: PushedChallenge, codenames: list[str]) -> None:
 def _add_run_options(sub: argparse.ArgumentParser) -> None:
     add_bundle_options(sub)
     about = "the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
-    sub.add_argument("--python", help=about)
+    options_of(sub, RARELY)("--python", metavar="PROGRAM", help=about)
 
 
 def _add_build_options(sub: argparse.ArgumentParser) -> None:
+    arrange_groups(sub, OUTPUT, VARIANT, KERNEL, RARELY)
     add_bundle_options(sub)
-    sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
-    sub.add_argument("--environment-image", help="code-upload: the image of your environment, in a registry")
-    sub.add_argument("--out", type=BuiltFile, help="the zip to write (default: dist/challenge_config.zip)")
-    add_kernel_options(sub, "fetch the compiler of the kernel for EvalAI's worker, if that was not done before")
+    about = "the zip to write (default: dist/challenge_config.zip)"
+    options_of(sub, OUTPUT)("--out", metavar="FILE", type=BuiltFile, help=about)
+    _add_variant_options(sub)
+    add_kernel_options(sub, "download the kernel's compiler for EvalAI's worker if it is missing")
 
 
-def add_kernel_options(sub: argparse.ArgumentParser, about: str) -> None:
-    group = sub.add_mutually_exclusive_group()
-    group.add_argument("--kernel", action="store_true", help=about)
-    group.add_argument("--no-kernel", action="store_true", help="leave the compiled kernel out; numpy does its work")
+def _add_variant_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options that say how the challenge runs on EvalAI."""
+    add = options_of(sub, VARIANT)
+    add("--variant", metavar="VARIANT", choices=VARIANTS, help="%(choices)s (default: from the YAML)")
+    about = "with code-upload: the image of your environment in a registry"
+    add("--environment-image", metavar="IMAGE", help=about)
+
+
+def add_kernel_options(sub: argparse.ArgumentParser, about: str, about_none: str = _NO_KERNEL) -> None:
+    """Add the exclusive options `--kernel` and `--no-kernel`."""
+    add = group_of(sub, KERNEL).add_mutually_exclusive_group().add_argument
+    add("--kernel", action="store_true", help=about)
+    add("--no-kernel", action="store_true", help=about_none)
 
 
 def _add_check_options(sub: argparse.ArgumentParser) -> None:
+    arrange_groups(sub, CHECKS, OUTPUT, VARIANT, RARELY)
     add_bundle_options(sub)
-    sub.add_argument("--variant", choices=VARIANTS, help="check the bundle that build makes with it")
-    sub.add_argument("--starter", action="store_true", help="check what EvalAI's own starter would upload, and list it")
-    sub.add_argument("--strict", action="store_true", help="warnings fail too, for CI")
-    sub.add_argument("--quick", action="store_true", help="do not ask pip, do not score the samples")
-    sub.add_argument("--json", action="store_true", help="print problems for a program")
-    sub.add_argument("--python", help="the interpreter that plays EvalAI's worker (default: this one)")
+    add = options_of(sub, CHECKS)
+    add("--quick", action="store_true", help="skip pip and the samples")
+    add("--strict", action="store_true", help="fail on warnings, for CI")
+    options_of(sub, OUTPUT)("--json", action="store_true", help="print the problems as JSON")
+    add = options_of(sub, VARIANT)
+    add("--variant", metavar="VARIANT", choices=VARIANTS, help="check this variant of the bundle: %(choices)s")
+    add("--starter", action="store_true", help="check and list the files that EvalAI's own starter would upload")
+    about = "the interpreter that plays EvalAI's worker (default: this one)"
+    options_of(sub, RARELY)("--python", metavar="PROGRAM", help=about)
 
 
 def _add_push_options(sub: argparse.ArgumentParser) -> None:
+    arrange_groups(sub, UPLOAD, VARIANT, KERNEL, RARELY)
     add_bundle_options(sub)
-    sub.add_argument("--repository", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY, then the git remote")
-    sub.add_argument("--variant", choices=VARIANTS, help="how the challenge runs (default: as the YAML says)")
-    sub.add_argument("--environment-image", help="code-upload: the image of your environment, in a registry")
-    add_kernel_options(sub, "take the compiled kernel along; this is the default")
-    sub.add_argument("--dry-run", action="store_true", help="have it validated, and stop there")
+    add = options_of(sub, UPLOAD)
+    add("--dry-run", action="store_true", help="have EvalAI validate the bundle, then stop")
+    about = "the challenge's repository (default: GITHUB_REPOSITORY, else the git remote)"
+    add("--repository", metavar="OWNER/NAME", help=about)
+    _add_variant_options(sub)
+    add_kernel_options(sub, "include the compiled kernel (default)")
 
 
 def _add_schema_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--out", type=OutputFile, help="the file to write (default: docs/challenge_config.schema.json)")
+    about = "the file to write (default: docs/challenge_config.schema.json)"
+    options_of(sub, OUTPUT)("--out", metavar="FILE", type=OutputFile, help=about)
 
 
 COMMANDS = {
-    "run": Command(_add_run_options, _run),
-    "build": Command(_add_build_options, _build),
-    "check": Command(_add_check_options, _check),
-    "push": Command(_add_push_options, _push),
-    "schema": Command(_add_schema_options, _write_schema),
+    "run": Command(_add_run_options, _run, "segjudge run my-challenge"),
+    "build": Command(_add_build_options, _build, "segjudge build my-challenge"),
+    "check": Command(_add_check_options, _check, "segjudge check my-challenge --strict"),
+    "push": Command(_add_push_options, _push, "segjudge push my-challenge --dry-run"),
+    "schema": Command(_add_schema_options, _write_schema, "segjudge schema --out challenge_config.schema.json"),
 }

@@ -7,7 +7,18 @@ import os
 
 from segjudge.system.files import OutputFolder
 
-from .shared import DONE, Command, add_bundle_options, choose_bundle, say, say_version
+from .shared import (
+    DONE,
+    OUTPUT,
+    RARELY,
+    Command,
+    add_bundle_options,
+    arrange_groups,
+    choose_bundle,
+    options_of,
+    say,
+    say_version,
+)
 
 
 def _build(args: argparse.Namespace) -> int:
@@ -15,18 +26,22 @@ def _build(args: argparse.Namespace) -> int:
 
     source = choose_bundle(args.bundle, args.path)
     say_version(source)
-    for folder, notes in build(source, args.out or "").items():
-        for note in notes:
+    for folder, method in build(source, args.out or "").items():
+        for note in method.notes:
             say(note)
         print(f"{os.path.relpath(folder)}: docker build it, upload the image and ground_truth.tar.gz;")
-        print("    phase-settings.json holds the JSON paths to enter in the phase's form")
+        path = f": the score's JSON path is {method.score_path}" if method.score_path else ""
+        print(f"    enter phase-settings.json in the phase's form{path}")
     return DONE
 
 
 def _add_build_options(sub: argparse.ArgumentParser) -> None:
+    arrange_groups(sub, OUTPUT, RARELY)
     add_bundle_options(sub)
-    about = "where to write (default: dist/grand-challenge)"
-    sub.add_argument("--out", metavar="FOLDER", type=OutputFolder, help=about)
+    about = "the folder to write (default: dist/grand-challenge)"
+    options_of(sub, OUTPUT)("--out", metavar="FOLDER", type=OutputFolder, help=about)
 
 
-COMMANDS = {"build": Command(_add_build_options, _build)}
+COMMANDS = {
+    "build": Command(_add_build_options, _build, "segjudge build my-challenge --platform grand-challenge"),
+}

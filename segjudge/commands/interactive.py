@@ -15,19 +15,23 @@ from segjudge.evaluation_script.files.problems import HostError, Problem, Submis
 from segjudge.masks import DEMO_SEED
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFolder
+from segjudge.system.options import whole_number
 
 from .shared import (
     DONE,
+    OUTPUT,
     Command,
     InputPath,
     ProgressBar,
+    add_help_option,
     add_quiet_option,
+    arrange_groups,
     listen,
+    options_of,
     program,
     read_options,
     say,
     seconds,
-    whole_number,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
 
 _LOOPBACK, _PORT = "127.0.0.1", 8897
 _USER_KEY = "SEGJUDGE_USER_KEY"
+#: The groups of options in the help.
+_DATASET, _SESSION, _SERVER, _LIMITS = "dataset", "session", "server", "limits"
 
 
 @dataclass(frozen=True)
@@ -51,21 +57,21 @@ class _Dataset:
     draw: int
 
     def open(self) -> InteractiveDataset:
-        from segjudge.interactive.other_datasets import open_dataset
+        from segjudge.interactive.mask_datasets import open_dataset
 
         return open_dataset(self.root or "", self.layout, self.images, self.draw)
 
 
 @dataclass(frozen=True)
 class _Terms:
-    """When a session ends, and what it sums up."""
+    """The limits and the metric of a session."""
 
     max_time: float | None
     max_nb_interactions: int
     metric: str
 
     def check(self) -> None:
-        """Refuse a session that would never end."""
+        """Raise UsageError for a session that would never end."""
         if not self.max_time and not self.max_nb_interactions:
             raise UsageError("a session without limits would never end: give --max-time or --max-nb-interactions")
 
@@ -79,10 +85,6 @@ def _interactive(args: argparse.Namespace) -> int:
         raise
     except OSError as error:  # of a dataset, a report, a server
         raise HostError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
-    except ModuleNotFoundError as error:
-        if "the interactive session needs more" not in str(error):
-            raise
-        raise UsageError(str(error)) from None
     return code
 
 
@@ -91,12 +93,14 @@ def _serve(args: argparse.Namespace) -> int:
     from segjudge.interactive.session import SessionTerms
     from segjudge.interactive.session_host import SessionLimits, hold_sessions, read_users
 
-    ends = read_options(_Terms, args)
-    ends.check()
+    host_terms = read_options(_Terms, args)
+    host_terms.check()
     users = read_users(args.users)
     port = listen(args.bind, args.port)
     dataset = read_options(_Dataset, args).open()
-    terms = SessionTerms(args.subset, args.shuffle, ends.max_time, ends.max_nb_interactions, ends.metric)
+    terms = SessionTerms(
+        args.subset, args.shuffle, host_terms.max_time, host_terms.max_nb_interactions, host_terms.metric
+    )
     limits = SessionLimits(
         args.max_body << 20, args.max_runs << 20, args.max_pixels << 20, args.sessions, args.idle,
         args.sessions_per_sequence,
@@ -105,16 +109,16 @@ def _serve(args: argparse.Namespace) -> int:
         sequences = quantity(len(dataset.sequences(args.subset)), "sequence")
         say(f"{sequences} for {quantity(len(users), 'user')}; {args.data} keeps the sessions.")
         if args.bind not in (_LOOPBACK, "::1", "localhost"):
-            say("Keys and masks cross the network unencrypted: put a proxy with TLS in front of it.")
+            say("Keys and masks cross the network unencrypted: put a TLS proxy in front of the server.")
         host_name = f"[{args.bind}]" if ":" in args.bind else args.bind
-        print(f"Sessions are held at http://{host_name}:{port.getsockname()[1]} until you press Ctrl-C.", flush=True)
+        print(f"Serving sessions at http://{host_name}:{port.getsockname()[1]} until you press Ctrl-C.", flush=True)
         serve(host, port)
     return DONE
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Where a method's session is held, and where its report goes."""
+    """The options of a run: the server, and the report."""
 
     host: str | None
     user_key: str | None
@@ -142,15 +146,15 @@ def _run(args: argparse.Namespace) -> int:
                 (session.report_save_dir / f"{session.report_name}{TEMPORARY}").unlink(missing_ok=True)
             traceback.print_exception(error.__cause__)
             fault = f"failed at {error.interaction} ({type(error.__cause__).__name__}: {error.__cause__})"
-            remedy = "Fix it, and run it again" if error.is_first else "Fix it, and go on from here with --resume"
-            raise SubmissionError.of(Problem(args.model, fault, remedy)) from None
+            remedy = "Fix it, and run it again" if error.is_first else "Fix it, and continue with --resume"
+            raise SubmissionError.from_problem(Problem(args.model, fault, remedy)) from None
     _print_summary(session, summary)
     return DONE
 
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Say what a session warns of in a line; warnings of a method and its libraries are shown as Python shows them."""
+    """Print a session's warnings as single lines; others as Python shows them."""
     import warnings
 
     import segjudge.interactive
@@ -172,7 +176,7 @@ def _plain_warnings() -> Iterator[None]:
 def _open_session(
     run: _Run, source: _Dataset, terms: _Terms
 ) -> tuple[DavisInteractiveSession, Callable[[str], list[str]]]:
-    """Open the session that the options name; return a function too, from a sequence to the paths of its images."""
+    """Return the session of the options, and a function from a sequence to its image paths."""
     from segjudge.interactive import DavisInteractiveSession
     from segjudge.interactive.dataset import list_files
 
@@ -185,7 +189,7 @@ def _open_session(
             raise UsageError(f"--host needs --user-key, or the variable {_USER_KEY}")
         return DavisInteractiveSession(run.host, key, report_save_dir=run.out, resume=run.resume), of_option
     if not source.root:
-        raise UsageError("give --root, or --host for a session over the wire")
+        raise UsageError("give --root, or --host for a session on a server")
     terms.check()
     dataset = source.open()
     session = DavisInteractiveSession(
@@ -203,14 +207,14 @@ def _print_summary(session: DavisInteractiveSession, summary: Summary) -> None:
     rows = list(zip(summary["curve"]["time"], summary["curve"][metric], strict=True))[1:-1]
     for number, (spent, value) in enumerate(rows, 1):
         print(f"{number:<11}  {spent:7.1f}  {value:.4f}")
-    at = summary["metric_at_threshold"]
-    print(f"AUC {summary['auc']:.4f}, {METRIC_NAMES[metric]} at {at['threshold']:g} s {at[metric]:.4f}")
+    end = summary["metric_at_threshold"]
+    print(f"AUC {summary['auc']:.4f}, {METRIC_NAMES[metric]} at {end['threshold']:g} s {end[metric]:.4f}")
     report = os.path.relpath(session.report_save_dir / f"{session.report_name}.csv")
     print(f"Report: {report}\nLook at it: {program()} interactive plot {report} --out page")
 
 
 def _load_model(name: str) -> Model:
-    """Import what MODULE:FUNCTION names; of a class, make an instance."""
+    """Return the object named by MODULE:FUNCTION; a class is instantiated."""
     import importlib
     import traceback
 
@@ -224,7 +228,7 @@ def _load_model(name: str) -> Model:
     except Exception as error:  # noqa: BLE001 - a participant's own code
         traceback.print_exc()
         fault = f"cannot be made ({type(error).__name__}: {error})"
-        raise SubmissionError.of(Problem(name, fault, "Fix it")) from None
+        raise SubmissionError.from_problem(Problem(name, fault, "Fix it")) from None
     return model
 
 
@@ -236,7 +240,7 @@ def _plot(args: argparse.Namespace) -> int:
     runs = [read_run(report, samples) for report in args.reports]
     for run in runs:
         if not run.complete:
-            say(f"{run.name}: no summary is beside this report, so samples without masks in time are left out; "
+            say(f"{run.name}: this report has no summary beside it, so samples without masks in time are skipped; "
                 "name the dataset with --root, and they count as 0.")  # fmt: skip
     out = Path(args.out)
     with ProgressBar("interaction") as bar:
@@ -245,7 +249,7 @@ def _plot(args: argparse.Namespace) -> int:
         print(f"{run.name}  AUC {run.summary['auc']:.4f}")
     end_times = [run.summary["curve"]["time"][-1] for run in runs]
     if max(end_times) > 1.01 * min(end_times):
-        say("Each area is over its run's own time; only runs with the same --max-time compare by it.")
+        say("Each AUC covers the time of its own run; compare only runs with the same --max-time.")
     print(f"Wrote {out / 'curves.png'}, {out / 'curves.svg'} and {out / 'index.html'}")
     return DONE
 
@@ -260,7 +264,7 @@ def _count_objects(dataset: InteractiveDataset, subset: str) -> dict[Sample, int
 
 
 def _write_demo(args: argparse.Namespace) -> int:
-    from segjudge.interactive.other_datasets import make_demo_scenes, write_demo_root
+    from segjudge.interactive.mask_datasets import make_demo_scenes, write_demo_root
 
     write_demo_root(Path(args.out), make_demo_scenes(args.seed))
     command = f"{program()} interactive run segjudge.interactive.baseline:Baseline --root {args.out}"
@@ -269,98 +273,139 @@ def _write_demo(args: argparse.Namespace) -> int:
 
 
 class _Action(NamedTuple):
-    """What one of the actions is, and does."""
+    """An action of the command: its help, its options, the function that runs it."""
 
     about: str
     add_options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+    #: The line that begins the action's help.
+    example: str
 
 
 def _add_options(sub: argparse.ArgumentParser) -> None:
     actions = sub.add_subparsers(required=True, metavar="ACTION")
     for name, action in _ACTIONS.items():
-        parser = actions.add_parser(name, help=action.about, description=action.about)
-        parser.set_defaults(action=action.run)
+        parser = actions.add_parser(name, help=action.about, description=action.about, add_help=False)
+        parser.set_defaults(action=action.run, example=action.example)
         action.add_options(parser)
         add_quiet_option(parser, within=True)
+        add_help_option(parser)
 
 
 def _add_run_options(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    add("model", metavar="MODULE:FUNCTION", help="called with sequence, scribbles, new_sequence, images")
+    about = "your method, called with sequence, scribbles, new_sequence and images"
+    sub.add_argument("model", metavar="MODULE:FUNCTION", help=about)
+    arrange_groups(sub, _DATASET, OUTPUT, _SESSION, _SERVER)
     _add_session_options(sub, required=False)
-    add("--host", help="address of a server; subset, order and limits are then its own")
-    add("--user-key", help=f"for --host (default: the variable {_USER_KEY})")
-    add("--out", default=".", type=OutputFolder, help="where the report goes (here)")
-    add("--resume", action="store_true", help="go on with the newest unfinished report there")
+    add = options_of(sub, OUTPUT)
+    add("--out", metavar="FOLDER", default=".", type=OutputFolder, help="the folder for the report (default: here)")
     add("--steps", action="store_true", help="keep scribbles and masks of each interaction for `plot`")
+    add("--resume", action="store_true", help="continue the newest unfinished report in FOLDER")
+    add = options_of(sub, _SERVER)
+    add("--host", metavar="URL", help="run against this server, which sets subset, order and limits")
+    add("--user-key", metavar="KEY", help=f"your key on the server (default: the variable {_USER_KEY})")
 
 
 def _add_demo_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--out", required=True, type=OutputFolder, help="the folder to write")
-    sub.add_argument("--seed", type=int, default=DEMO_SEED, help="another seed makes other videos")
+    add = options_of(sub, OUTPUT)
+    add("--out", metavar="FOLDER", required=True, type=OutputFolder, help="the folder to write")
+    add("--seed", metavar="N", type=int, default=DEMO_SEED, help="the seed of the videos (default: %(default)s)")
 
 
 def _add_plot_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("reports", nargs="+", type=InputPath, metavar="[NAME=]REPORT", help="CSV files of sessions")
-    out = "folder for curves.png, curves.svg and index.html"
-    sub.add_argument("--out", required=True, type=OutputFolder, help=out)
+    about = "the CSV report of a session; NAME= sets the name in the legend"
+    sub.add_argument("reports", nargs="+", type=InputPath, metavar="[NAME=]REPORT", help=about)
+    out = "the folder for curves.png, curves.svg and index.html"
+    options_of(sub, OUTPUT)("--out", metavar="FOLDER", required=True, type=OutputFolder, help=out)
     _add_dataset_options(sub, required=False)
 
 
 def _add_session_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
     _add_dataset_options(sub, required=required)
-    sub.add_argument("--max-time", type=seconds, help="seconds for each object of a sample")
-    sub.add_argument("--max-nb-interactions", type=whole_number(0, 16), default=5, help="with each sample (5)")
-    sub.add_argument("--metric", default="J_AND_F", choices=["J", "F", "J_AND_F"], help="what is summed up (J_AND_F)")
+    add = options_of(sub, _SESSION)
+    about = "interactions per sample (default: 5)"
+    add("--max-nb-interactions", metavar="N", type=whole_number(0, 16), default=5, help=about)
+    add("--max-time", metavar="SECONDS", type=seconds, help="time limit for each object of a sample")
+    about = "the metric of the curve (default: J_AND_F)"
+    add("--metric", default="J_AND_F", choices=["J", "F", "J_AND_F"], help=about)
 
 
 def _add_dataset_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
     from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 
-    root = "DAVIS' root; with --layout any dataset or packed file"
-    sub.add_argument("--root", required=required, type=InputPath, help=root)
-    sub.add_argument("--layout", choices=sorted(LAYOUTS), metavar="LAYOUT", help=", ".join(sorted(LAYOUTS)))
-    sub.add_argument(
-        "--images", type=InputPath, help="where the pictures are, with --layout (default: beside the masks)"
-    )
-    sub.add_argument("--subset", default="val", help="list or split of sequences (val)")
-    sub.add_argument("--draw", type=whole_number(0, 100), default=0, metavar="SETS",
-                     help="let the robot draw so many sets of first scribbles for each sequence")  # fmt: skip
+    add = options_of(sub, _DATASET)
+    root = "the root of DAVIS; with --layout another dataset or a packed annotation file"
+    add("--root", metavar="PATH", required=required, type=InputPath, help=root)
+    add("--subset", metavar="LIST", default="val", help="the list or split of sequences (default: val)")
+    add("--images", metavar="DIR", type=InputPath, help="the folder of pictures (default: beside the masks)")
+    add("--layout", choices=sorted(LAYOUTS), metavar="LAYOUT", help="the file layout of the dataset: %(choices)s")
+    about = "number of sets of first scribbles that the robot draws for each sequence"
+    add("--draw", type=whole_number(0, 100), default=0, metavar="SETS", help=about)
 
 
 def _add_serve_options(sub: argparse.ArgumentParser) -> None:
+    arrange_groups(sub, _DATASET, _SERVER, _SESSION, _LIMITS)
     _add_session_options(sub, required=True)
-    add = sub.add_argument
-    add("--users", required=True, help="file with a line `name key` for each user")
-    add("--data", default=os.path.join(".segjudge", "interactive"), help="where sessions are kept")
-    add("--bind", default=_LOOPBACK, help=f"the address to listen at ({_LOOPBACK})")
-    add("--port", type=whole_number(0, 65535), default=_PORT, help=f"default {_PORT}; 0 takes any")
-    add("--shuffle", action="store_true", help="another order of samples for each session")
-    add("--max-body", type=whole_number(1, 4096), default=64, metavar="MB", help="of a submission (64)")
-    add("--max-runs", type=whole_number(1, 4096), default=32, metavar="MB", help="of run lengths in a submission (32)")
-    pixels = "millions of frames × height × width of a sequence (1024)"
+    options_of(sub, _SESSION)("--shuffle", action="store_true", help="shuffle the samples of each session")
+    add = options_of(sub, _SERVER)
+    add("--users", required=True, type=InputPath, metavar="FILE", help="file with a line `name key` for each user")
+    about = "the folder of the sessions (default: %(default)s)"
+    add("--data", metavar="DIR", default=os.path.join(".segjudge", "interactive"), help=about)
+    add("--bind", metavar="ADDRESS", default=_LOOPBACK, help=f"the address to listen on (default: {_LOOPBACK})")
+    about = f"the port to listen on (default: {_PORT}; 0: any free port)"
+    add(
+        "--port",
+        metavar="N",
+        type=whole_number(0, 65535),
+        default=_PORT,
+        help=about,
+    )
+    add = options_of(sub, _LIMITS)
+    about = "maximum unfinished sessions per user (default: 4)"
+    add("--sessions", metavar="N", type=whole_number(1, 1000), default=4, help=about)
+    about = "maximum sessions in which a user may ever submit masks of one sequence (default: 5)"
+    add("--sessions-per-sequence", type=whole_number(1, 10**6), default=5, metavar="N", help=about)
+    about = "close a session after this time without a request (default: a day)"
+    add("--idle", type=seconds, default=24 * 3600.0, metavar="SECONDS", help=about)
+    add(
+        "--max-body",
+        type=whole_number(1, 4096),
+        default=64,
+        metavar="MB",
+        help="maximum size of a submission (default: 64)",
+    )
+    about = "maximum size of the run lengths in a submission (default: 32)"
+    add("--max-runs", type=whole_number(1, 4096), default=32, metavar="MB", help=about)
+    pixels = "maximum frames × height × width of a sequence, in millions (default: 1024)"
     add("--max-pixels", type=whole_number(1, 1 << 20), default=1024, metavar="M", help=pixels)
-    add("--sessions", type=whole_number(1, 1000), default=4, help="unfinished ones of a user (4)")
-    measured = "in which a user may have masks of one sequence measured, ever (5)"
-    add("--sessions-per-sequence", type=whole_number(1, 10**6), default=5, metavar="N", help=measured)
-    add("--idle", type=seconds, default=24 * 3600.0, metavar="SECONDS", help="after which a session is closed (a day)")
 
 
 _ACTIONS = {
-    "serve": _Action("Hold sessions for users elsewhere.", _add_serve_options, _serve),
+    "serve": _Action(
+        "Serve sessions to users on other machines.",
+        _add_serve_options,
+        _serve,
+        "segjudge interactive serve --root DAVIS --users users.txt",
+    ),
     "run": _Action(
-        "Run a method through a complete session: MODULE:FUNCTION answers scribbles with masks.", _add_run_options, _run
+        "Run a method through a complete session; it answers scribbles with masks.",
+        _add_run_options,
+        _run,
+        "segjudge interactive run my_method:segment --root DAVIS",
     ),
     "demo": _Action(
-        "Write a small synthetic dataset with pictures and scribbles, to try a method on.",
+        "Write a small synthetic dataset with pictures and scribbles.",
         _add_demo_options,
         _write_demo,
+        "segjudge interactive demo --out demo",
     ),
     "plot": _Action(
-        "Draw the curves of runs, and a page in which each interaction can be stepped through.",
+        "Draw the curves of runs, and a page that steps through each interaction.",
         _add_plot_options,
         _plot,
+        "segjudge interactive plot ours=report.csv --out page",
     ),
 }
-COMMANDS = {"interactive": Command(_add_options, _interactive)}
+COMMANDS = {
+    "interactive": Command(_add_options, _interactive, "segjudge interactive run my_method:segment --root DAVIS")
+}

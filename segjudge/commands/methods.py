@@ -1,63 +1,69 @@
-"""`segjudge compare` and `rank`: which methods can be told apart, where they differ, and how far a ranking holds."""
+"""`segjudge compare` and `rank`: differences of methods, and the stability of rankings."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from segjudge.analysis import METHODS
-from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.system.errors import UsageError
+from segjudge.analysis import CHALLENGE, METHODS, MOST_DRAWS
+from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import OutputFile, OutputFolder, name_of, open_output
+from segjudge.system.options import whole_number
 
 from .shared import (
     DONE,
+    FULL_PRECISION,
+    OUTPUT,
+    RARELY,
+    SPEED,
     TAKEN,
+    TRUTH,
     Command,
     InputPath,
     add_jobs_option,
     add_page_options,
+    arrange_groups,
     choose_stream,
     look,
     mention,
     names,
+    options_of,
     say,
-    score_openly,
-    whole_number,
     write_page,
 )
+from .truths import OF_TRUTHS, TruthChoice, add_truth_choice
 
 if TYPE_CHECKING:
     from segjudge.analysis.comparison import Comparison
     from segjudge.scoring.scores import Scores
 
+#: The help of `--metric`, and the groups of options that one command has.
+_METRIC = "the metric (default: J&F-Mean, or the first of the protocol)"
+_PUBLISHING, _RANKING = "pull requests and papers", "ranking"
 
 # ── compare ─────────────────────────────────────────────────────────────────
 
 
 def _compare(args: argparse.Namespace) -> int:
     from segjudge.analysis.comparison import check_kinds, check_table, choose_metric, compare, write_table
-    from segjudge.families import tools_of
-    from segjudge.families.truths import TruthSource
+    from segjudge.families import describe_direction, tools_of
     from segjudge.report.page import make_page_options
-    from segjudge.scoring.scores import ScoreRequest
 
     paths = dict(map(_name_results, args.results))
     if len(paths) < len(args.results):
         raise UsageError("two results have the same name; give them as NAME=RESULTS")
     if len(paths) < 2:
-        raise UsageError("compare needs two results at least")
-    saved = {} if args.truth else _load_scores(args, paths)
-    protocol = next(iter(saved.values())).reports[0].protocol if saved else PROTOCOLS[args.protocol]
+        raise UsageError("compare needs at least two results")
+    choice, saved = _choose_truth(args, paths)
+    protocol = next(iter(saved.values())).reports[0].protocol if saved else choice.rules
     metric = choose_metric(protocol, args.metric or "")
     if args.kinds:
         check_kinds(protocol, metric)
         if not all(scores.costs for scores in saved.values()):
-            raise UsageError("--kinds needs --truth, or scores that `score --save` wrote")
-    if args.truth and args.out and tools_of(protocol.family).shares_loss:
+            raise UsageError("--kinds needs --truth or --phase, or scores that `score --save` wrote")
+    if not saved and args.out and tools_of(protocol.family).shares_loss:
         check_kinds(protocol, metric, "out")
     if args.table:
         check_table(args.table)
@@ -65,9 +71,10 @@ def _compare(args: argparse.Namespace) -> int:
         from segjudge.scoring.figures import check_ending
 
         check_ending(args.film)
-    request = ScoreRequest("", TruthSource(args.truth or "", subset=args.subset or ""), protocol, jobs=args.jobs)
-    methods = saved or {name: score_openly(replace(request, results=path)) for name, path in paths.items()}
+    methods = saved or {name: choice.score_openly(path) for name, path in paths.items()}
     comparison = compare(methods, metric=metric, split=args.split or "")
+    if note := describe_direction(comparison.metric, comparison.protocol.name):
+        say(f"warning: {note}.")
     page = comparison.make_page(make_page_options(args.images, args.budget)) if args.out else None
     stream = choose_stream(args.json, args.markdown, args.table)
     print(comparison.text(look(stream)), file=stream)
@@ -80,70 +87,77 @@ def _compare(args: argparse.Namespace) -> int:
     if args.table:
         _write_text(write_table(comparison, args.table), args.table)
     if args.film:
-        choice = {"sequence": args.sequence} if args.sequence else {}
-        comparison.film(args.film, frames=args.frames or (), images=args.images or "", errors=args.errors, **choice)
+        sequence = {"sequence": args.sequence} if args.sequence else {}
+        comparison.film(args.film, frames=args.frames or (), images=args.images or "", errors=args.errors, **sequence)
         mention(f"wrote {args.film}")
     _write_document(comparison.document(kinds=args.kinds), args.json)
     return _judge_gain(comparison, args.fail_below)
 
 
-def _load_scores(args: argparse.Namespace, paths: dict[str, str]) -> dict[str, Scores]:
-    """Read the scores that were saved; raises UsageError for what only masks tell."""
+def _choose_truth(args: argparse.Namespace, paths: dict[str, str]) -> tuple[TruthChoice, dict[str, Scores]]:
+    """Return the truth that scores the methods, or their saved scores.
+
+    Raises UsageError for what only masks tell, and where files are no saved scores and no phase is at hand.
+    """
     from segjudge.scoring.scores import load
 
-    for option in ("subset", "film", "images"):
-        if getattr(args, option):
-            raise UsageError(f"--{option} needs --truth: saved scores hold no masks")
+    choice = TruthChoice.read(vars(args))
+    if choice.truth or choice.phase:
+        return choice.complete("compare"), {}
     try:
-        return {name: load(path) for name, path in paths.items()}
+        saved = {name: load(path) for name, path in paths.items()}
     except UsageError as error:
-        needs = "compare needs --truth for results, and without it takes what `score --save` wrote"
-        raise UsageError(f"{error}; {needs}") from None
+        return choice.complete("compare", f"; or results that `score --save` wrote ({error})"), {}
+    for option in (*OF_TRUTHS, "annotations", "film", "images"):
+        if getattr(args, option):
+            raise OptionError(f"{option} needs --truth or --phase: saved scores hold no masks")
+    return choice, saved
 
 
 def _judge_gain(comparison: Comparison, least: float | None) -> int:
-    """Say whether the last method gained as much as it had to beside the first; a loss is below zero."""
+    """Return the exit code of `--fail-below`: whether the last method gained enough over the first."""
     if least is None or comparison.gain >= least:
         return DONE
     base, *_, last = comparison.sums.algorithms
-    say(f"{last} gains {comparison.gain:+.3f} beside {base} in {comparison.metric}, less than {least:+g}")
+    gain, verb = comparison.gain, "loses" if comparison.gain < 0 else "gains"
+    say(f"{last} {verb} {abs(gain):.3f} {comparison.metric} beside {base}: a gain of at least {least:+g} was asked for")
     return TAKEN
 
 
 def _name_results(text: str) -> tuple[str, str]:
-    """Split NAME=RESULTS into name and path; RESULTS alone have the name of their file."""
+    """Return name and path of NAME=RESULTS; RESULTS alone is named after its file."""
     name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
     return name or name_of(path).partition(".")[0], path
 
 
 def _add_compare_options(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    add("results", nargs="+", type=InputPath, metavar="RESULTS", help="results of each method, or NAME=RESULTS")
-    truth = "a packed annotation file, or a dataset root or zip (without: RESULTS are of `score --save`)"
-    add("--truth", type=InputPath, help=truth)
-    about = "a benchmark of those that `benchmarks` lists (davis2017)"
-    add("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL", help=about)
-    add("--subset", help="the list of sequences to score, e.g. val")
-    add("--split", help="the split to compare")
-    add("--metric", help="which metric (default: J&F-Mean, or the protocol's first)")
-    add("--kinds", action="store_true", help="say which kinds of failure the loss comes from")
-    about = "write a page with the sequences and frames in which they differ"
-    add("--out", metavar="FILE", type=OutputFile, help=about)
+    about = "the results of one method; NAME=RESULTS names it"
+    sub.add_argument("results", nargs="+", type=InputPath, metavar="RESULTS", help=about)
+    arrange_groups(sub, TRUTH, OUTPUT, _PUBLISHING, SPEED, RARELY)
+    truth = "the ground truth: a dataset or a packed annotation file; omit it if RESULTS are files of `score --save`"
+    add_truth_choice(sub, truth)
+    options_of(sub, TRUTH)("--split", metavar="NAME", help="the split to compare")
+    add = options_of(sub, OUTPUT)
+    add("--metric", metavar="METRIC", help=_METRIC)
+    add("--kinds", action="store_true", help="list the kinds of failure and how much each costs")
+    add("--out", metavar="FILE", type=OutputFile, help="write a page of the sequences and frames that differ")
     add_page_options(sub)
-    add_jobs_option(sub)
-    add("--json", metavar="FILE", type=OutputFile, help="write everything with full precision (- for stdout)")
-    add = sub.add_argument_group("for pull requests and papers").add_argument
-    about = "write Markdown: what grew and shrank by kind, and what flipped, from the first method to the last"
+    add("--json", metavar="FILE", type=OutputFile, help=FULL_PRECISION)
+    add = options_of(sub, _PUBLISHING)
+    about = "write Markdown: changes by kind of failure, and cases that flipped, from the first method to the last"
     add("--markdown", metavar="FILE", type=OutputFile, help=about)
-    about = "exit with 4 where the last method gains less than this beside the first: -0.005 lets it lose as much"
+    about = "exit with 4 if the last method gains less than this over the first; -0.005 allows a loss of 0.005"
     add("--fail-below", type=float, metavar="GAIN", help=about)
-    about = "write a paper's table as .tex (booktabs) or .md: intervals, and bold where a method is told apart"
+    about = "write a table for a paper as .tex (booktabs) or .md: intervals, and bold where a difference is significant"
     add("--table", metavar="FILE", type=OutputFile, help=about)
-    about = "write frames of each method beside each other as .pdf, .svg or .png, over --images"
+    about = "draw frames of all methods side by side over --images, as .pdf, .svg or .png"
     add("--film", metavar="FILE", type=OutputFile, help=about)
-    add("--sequence", help="of --film (default: where the last method loses most)")
-    add("--frames", type=names, help="of --film, separated by commas (default: five, with the worst)")
-    add("--errors", action="store_true", help="of --film: draw what is wrong, not the masks")
+    about = "with --film: the sequence to draw (default: the last method's largest loss)"
+    add("--sequence", metavar="NAME", help=about)
+    about = "with --film: the frames to draw (default: five, the worst among them)"
+    add("--frames", metavar="A,B", type=names, help=about)
+    add("--errors", action="store_true", help="with --film: draw errors instead of masks")
+    add_jobs_option(sub)
 
 
 # ── rank ────────────────────────────────────────────────────────────────────
@@ -179,7 +193,7 @@ def _rank(args: argparse.Namespace) -> int:
 
 
 def _write_document(document: dict[str, Any], path: str | None) -> None:
-    """Write what was computed as JSON where it was asked for."""
+    """Write a document as JSON if a path is given."""
     if path:
         _write_text(json.dumps(document, indent=1).replace("NaN", "null") + "\n", path)
 
@@ -194,21 +208,37 @@ def _write_text(text: str, path: str) -> None:
 
 
 def _add_rank_options(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    what = "JSONs of `score --json` or saved scores (or NAME=FILE), or one CSV: algorithm, case, value and maybe task"
-    add("scores", nargs="+", type=InputPath, metavar="SCORES", help=what)
-    add("--metric", help="of JSONs, which metric (default: J&F-Mean, or the protocol's first)")
-    add("--split", help="of JSONs, which split")
-    add("--method", default=METHODS[0], choices=METHODS, help=f"(default: {METHODS[0]})")
-    add("--adjustment", default="none", choices=["none", "holm"], help="of test-then-rank")
-    add("--average-ties", action="store_true", help="equal ones share the mean of their ranks")
-    missing = "a missing value is 0 (default, where none is worse), last in its case (default elsewhere), or left out"
-    add("--missing", choices=["zero", "last", "remove"], help=missing)
-    add("--smaller", action="store_true", help="small values of a table are good; of metrics it is known")
-    add("--draws", type=whole_number(1, 100_000), default=1000, help="redrawings (default: 1000)")
-    add("--out", metavar="FILE", type=OutputFile, help="write a page with the tables and what can be told apart")
+    about = (
+        "files of `score --json` or `score --save`, one for each method (NAME=FILE names it), or one CSV table with "
+        "the columns algorithm, case, value and optionally task"
+    )
+    sub.add_argument("scores", nargs="+", type=InputPath, metavar="SCORES", help=about)
+    arrange_groups(sub, _RANKING, OUTPUT, RARELY)
+    add = options_of(sub, _RANKING)
+    add("--metric", metavar="METRIC", help=_METRIC)
+    add("--split", metavar="NAME", help="the split to rank by")
+    choices = [*METHODS, CHALLENGE]
+    add("--method", metavar="METHOD", default=METHODS[0], choices=choices, help="%(choices)s (default: %(default)s)")
+    add("--smaller", action="store_true", help="with a CSV table: lower values are better")
+    add = options_of(sub, OUTPUT)
+    add("--out", metavar="FILE", type=OutputFile, help="write a page with tables and significant differences")
     add("--plots", metavar="DIR", type=OutputFolder, help="write plots as SVG and PNG")
-    add("--json", metavar="FILE", type=OutputFile, help="write everything with full precision (- for stdout)")
+    add("--json", metavar="FILE", type=OutputFile, help=FULL_PRECISION)
+    add = options_of(sub, RARELY)
+    about = "with test-then-rank: the correction for multiple tests (default: none)"
+    add("--adjustment", default="none", choices=["none", "holm"], help=about)
+    add("--average-ties", action="store_true", help="give tied methods the mean of their ranks")
+    about = (
+        "count a missing value as 0 (default if 0 is the worst value), rank it last in its case (default otherwise), "
+        "or ignore it"
+    )
+    add("--missing", choices=["zero", "last", "remove"], help=about)
+    add("--draws", metavar="N", type=whole_number(1, MOST_DRAWS), default=1000, help="bootstrap draws (default: 1000)")
 
 
-COMMANDS = {"compare": Command(_add_compare_options, _compare), "rank": Command(_add_rank_options, _rank)}
+COMMANDS = {
+    "compare": Command(
+        _add_compare_options, _compare, "segjudge compare old.zip new.zip --truth DAVIS --protocol davis2017"
+    ),
+    "rank": Command(_add_rank_options, _rank, "segjudge rank a.json b.json c.json --out ranking.html"),
+}

@@ -1,4 +1,4 @@
-"""`segjudge new`, `host`, `benchmarks`: a challenge of one's own, in a folder of its own."""
+"""`segjudge new` and `benchmarks`: create a challenge, list benchmarks; `host` is an earlier name of `new`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, describe_unknown
 from segjudge.system.errors import UsageError
+from segjudge.system.files import OutputFolder
 
 from .shared import (
     DONE,
+    OUTPUT,
+    PROGRAM,
+    RARELY,
+    TRUTH,
     Command,
     InputPath,
     ProgressBar,
     add_truth_options,
+    arrange_groups,
     choose_bundle,
     look,
+    options_of,
     program,
     read_source,
     say,
@@ -32,8 +39,23 @@ if TYPE_CHECKING:
 
 #: What is made where nothing else is asked for.
 _DEMO = "davis2017"
+#: What `--build` does.
+_BUILD = "also build the bundles for EvalAI and Codabench, in FOLDER/dist"
+_BENCHMARK = f"the benchmark whose rules score; `{PROGRAM} benchmarks` lists them"
+_TRUTH = "the ground truth: a dataset as published (folder or zip), or a packed annotation file"
 #: The options of `new` that say something of a challenge.
-_OF_CHALLENGES = ("protocol", "truth", "demo", "title", "subset", "layout", "unseen", "categories")
+_OF_CHALLENGES = (
+    "protocol",
+    "truth",
+    "demo",
+    "build",
+    "title",
+    "subset",
+    "layout",
+    "unseen",
+    "categories",
+    "all_metrics",
+)
 
 
 def _new(args: argparse.Namespace) -> int:
@@ -44,10 +66,10 @@ def _new(args: argparse.Namespace) -> int:
     if args.family is not None:
         return _write_family(args)
     if args.demo and args.truth:
-        raise UsageError("--demo brings its own truth; leave out --truth")
+        raise UsageError("--demo brings its own truth; omit --truth")
     folder = args.folder or _ask("Folder to write", "FOLDER")
     protocol = args.protocol or (
-        _DEMO if args.demo else _ask("Protocol (`segjudge benchmarks` lists them)", "--protocol")
+        _DEMO if args.demo else _ask("Protocol (`segjudge benchmarks` lists them)", "--protocol NAME")
     )
     if protocol not in PROTOCOLS:
         raise UsageError(describe_unknown(protocol))
@@ -55,8 +77,13 @@ def _new(args: argparse.Namespace) -> int:
         if args.demo:
             truth = write_demo_truth(PROTOCOLS[protocol], temporary)
         else:
-            truth = args.truth or _ask("The truth: a dataset's folder or zip, or its JSON", "--truth")
-        return _write(NewChallenge(folder, protocol, read_source(args, truth), args.title, args.segjudge))
+            truth = args.truth or _ask("The truth: a dataset's folder or zip, or its JSON", "--truth PATH")
+        written = _write(
+            NewChallenge(folder, protocol, read_source(args, truth), args.title, args.segjudge, args.all_metrics)
+        )
+    if args.build:
+        _build_all(folder)
+    return written
 
 
 def _write_family(args: argparse.Namespace) -> int:
@@ -64,25 +91,28 @@ def _write_family(args: argparse.Namespace) -> int:
 
     options = [name for name in _OF_CHALLENGES if getattr(args, name)]
     if options:
-        raise UsageError(f"--family writes a plug-in, not a challenge; leave out --{options[0]}")
+        raise UsageError(f"--family writes a plug-in, not a challenge; omit --{options[0].replace('_', '-')}")
     family = NewFamily(args.folder or _ask("Folder to write", "FOLDER"), args.family, args.segjudge)
     create_family(family)
     print(f"{family.folder}: a plug-in with the family {family.name}, the example of docs/adding-a-family.md.")
-    print("Next, there: pip install -r requirements.txt -e . pytest, and pytest; its README.md says what is in it.")
+    print(
+        "Next, in that folder: pip install -r requirements.txt -e . pytest, then pytest. README.md describes the files."
+    )
     return DONE
 
 
 def _host(args: argparse.Namespace) -> int:
     from segjudge.starting.new_challenge import NewChallenge
 
-    written = _write(NewChallenge(args.out, args.protocol, read_source(args, args.truth), args.title, args.segjudge))
+    source = read_source(args, args.truth)
+    written = _write(NewChallenge(args.out, args.protocol, source, args.title, args.segjudge, args.all_metrics))
     if args.build:
         _build_all(args.out)
     return written
 
 
 def _build_all(folder: str) -> None:
-    """Build what EvalAI and Codabench take, below the folder's `dist`."""
+    """Build the bundles for EvalAI and Codabench in the folder's `dist`."""
     from segjudge.platforms.codabench.build import build as build_competitions
     from segjudge.platforms.evalai.bundle.build import build as build_bundle
 
@@ -106,11 +136,13 @@ def _write(challenge: NewChallenge) -> int:
     print(f"{challenge.folder}: a challenge scored by {challenge.protocol}. Keep it private: it holds the truth.")
     # No program takes for an option what begins with a point.
     folder = shlex.quote(os.path.join(os.curdir, challenge.folder) if challenge.folder[0] == "-" else challenge.folder)
-    print(f"Next: {program()} run {folder}; its README.md says what each file is for.")
+    print(f"Next: {program()} run {folder}; its README.md describes each file.")
     return DONE
 
 
 def _list_benchmarks(args: argparse.Namespace) -> int:
+    if args.name:
+        return _describe_benchmark(args.name, as_json=args.json)
     if args.json:
         rows = [
             {"name": protocol.name, "family": name, "about": protocol.about, "metrics": list(protocol.metrics),
@@ -127,12 +159,42 @@ def _list_benchmarks(args: argparse.Namespace) -> int:
             print(_list_item(protocol.name, protocol.about, min(width, columns // 2) if columns else width, columns))
     for fault in FAMILIES.faults:
         say(fault)
-    print(f"\nTo host one: {program()} host NAME --truth PATH --out FOLDER")
+    print(f"\nTo describe one:\n  {program()} benchmarks NAME")
+    print(f"To host one:\n  {program()} new FOLDER --protocol NAME --truth PATH")
+    return DONE
+
+
+def _describe_benchmark(name: str, *, as_json: bool) -> int:
+    from segjudge.starting.benchmarks import describe_benchmark
+
+    benchmark, columns = describe_benchmark(PROTOCOLS[name]), look().width
+    if as_json:
+        print(json.dumps(benchmark.as_json(), indent=1, ensure_ascii=False))
+        return DONE
+    print(_list_item(name, benchmark.protocol.about, 0, columns).removeprefix("  "))
+    print("\nmetrics (the first one ranks):")
+    width = max(len(metric.name) for metric in benchmark.metrics)
+    for metric in benchmark.metrics:
+        print(_list_item(metric.name, f"{metric.about} ({metric.describe_values()})", width, columns))
+    if benchmark.truth:
+        print(f"\ntruth as published, for a small synthetic dataset (--layout {benchmark.layout}):")
+        print(*(f"  {path}" for path in benchmark.truth), sep="\n")
+        print(f"\nsubmission ({benchmark.upload_types}), for the same dataset:")
+        print(*(f"  {path}" for path in benchmark.submission), sep="\n")
+    if benchmark.page:
+        print(f"\nmore: {benchmark.page}")
+    commands = {
+        "score results": f"score RESULTS --truth PATH --protocol {name}",
+        "host it": f"new FOLDER --protocol {name} --truth PATH",
+        "try it on synthetic data": f"new FOLDER --protocol {name} --demo",
+    }
+    for purpose, command in commands.items():
+        print(f"\nto {purpose}:\n  {program()} {command}")
     return DONE
 
 
 def _list_item(name: str, about: str, width: int, columns: int) -> str:
-    """A name and what it is about, beside each other and not wider than a terminal; 0: as wide as they are."""
+    """Return a name and its description in two columns, wrapped to a width (0: unwrapped)."""
     start = f"  {name:{width}}  "
     if not columns:
         return start + about
@@ -140,53 +202,61 @@ def _list_item(name: str, about: str, width: int, columns: int) -> str:
 
 
 def _ask(question: str, option: str) -> str:
-    """Ask the user on a terminal; elsewhere raise UsageError for the missing option."""
+    """Return the user's answer on a terminal; raises UsageError for a missing option elsewhere."""
+    instead = "" if option == "FOLDER" else ", or --demo for a small synthetic truth"
+    missing = UsageError(f"new needs {option}{instead}; see {program()} help new")
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"new needs {option}")
+        raise missing
     answer = ""
     while not answer:
         print(f"{question}: ", end="", file=sys.stderr, flush=True)
         line = sys.stdin.readline()
         if not line:
-            raise UsageError(f"new needs {option}")
+            raise missing
         answer = line.strip()
     return answer
 
 
 def _add_new_options(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    add("folder", nargs="?", help="the folder to write, which must be empty or not there")
-    add("--protocol", choices=PROTOCOLS, metavar="PROTOCOL", help="a benchmark of those that `benchmarks` lists")
-    add("--truth", type=InputPath, help="a dataset as it was published, or a packed annotation file")
-    add("--demo", action="store_true", help=f"take a small synthetic truth of PROTOCOL's form ({_DEMO})")
-    add("--family", metavar="NAME", help="write no challenge, but a plug-in with a family of this name")
+    about = "the folder to write; it must be empty or missing"
+    sub.add_argument("folder", nargs="?", metavar="FOLDER", type=OutputFolder, help=about)
+    arrange_groups(sub, TRUTH, OUTPUT, RARELY)
+    add = options_of(sub, TRUTH)
+    add("--protocol", choices=PROTOCOLS, metavar="NAME", help=_BENCHMARK)
+    add("--truth", metavar="PATH", type=InputPath, help=_TRUTH)
+    add("--demo", action="store_true", help=f"use a small synthetic truth (default benchmark: {_DEMO})")
+    options_of(sub, OUTPUT)("--build", action="store_true", help=_BUILD)
     _add_choices(sub)
+    about = "write a plug-in with a new family of this name instead of a challenge"
+    options_of(sub, RARELY)("--family", metavar="NAME", help=about)
 
 
 def _add_host_options(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
-    add("protocol", choices=PROTOCOLS, metavar="NAME", help="a benchmark of those that `benchmarks` lists")
-    truth = "its truth as it was published, or a packed annotation file"
-    add("--truth", required=True, type=InputPath, help=truth)
-    add("--out", required=True, metavar="FOLDER", help="the folder to write, empty or not there")
-    add("--build", action="store_true", help="build what EvalAI and Codabench take, too: FOLDER/dist")
+    add("protocol", choices=PROTOCOLS, metavar="NAME", help=_BENCHMARK)
+    add("--truth", required=True, metavar="PATH", type=InputPath, help=_TRUTH)
+    add("--out", required=True, metavar="FOLDER", help="the folder to write; it must be empty or missing")
+    add("--build", action="store_true", help=_BUILD)
     _add_choices(sub)
 
 
 def _add_list_options(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--json", action="store_true", help="print them for a program, with metrics and revisions")
+    about = "the benchmark to describe: its metrics, files of truth and submission, web page, and commands to copy"
+    sub.add_argument("name", nargs="?", choices=PROTOCOLS, metavar="NAME", help=about)
+    options_of(sub, OUTPUT)("--json", action="store_true", help="print JSON, with metrics and revisions")
 
 
 def _add_choices(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    add("--title", default="", help="the challenge's title (default: from FOLDER)")
-    scores = "what scores: a wheel, or the git address of a commit (default: this Segjudge)"
-    add("--segjudge", metavar="FROM", default="", help=scores)
-    add_truth_options(sub, "as PROTOCOL's")
+    options_of(sub, OUTPUT)("--title", metavar="TEXT", default="", help="the challenge's title (default: from FOLDER)")
+    about = "put all metrics on the leaderboard (default: the first ones, at most seven)"
+    options_of(sub, OUTPUT)("--all-metrics", action="store_true", help=about)
+    add_truth_options(sub, "the benchmark's own")
+    scores = "the Segjudge that scores: a wheel, or the git URL of a commit (default: this one)"
+    options_of(sub, RARELY)("--segjudge", metavar="FROM", default="", help=scores)
 
 
 COMMANDS = {
-    "new": Command(_add_new_options, _new),
-    "host": Command(_add_host_options, _host),
-    "benchmarks": Command(_add_list_options, _list_benchmarks),
+    "new": Command(_add_new_options, _new, "segjudge new my-challenge --protocol davis2017 --truth DAVIS --subset val"),
+    "host": Command(_add_host_options, _host, "segjudge new my-challenge --protocol davis2017 --truth DAVIS"),
+    "benchmarks": Command(_add_list_options, _list_benchmarks, "segjudge benchmarks davis2017"),
 }

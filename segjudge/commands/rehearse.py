@@ -12,17 +12,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from segjudge.system.errors import UsageError
+from segjudge.system.options import whole_number
 
 from .shared import (
     DONE,
+    RARELY,
     Command,
+    InputPath,
     add_bundle_options,
+    arrange_groups,
     choose_bundle,
     listen,
+    options_of,
     read_options,
     say,
     seconds,
-    whole_number,
 )
 
 if TYPE_CHECKING:
@@ -33,16 +37,18 @@ if TYPE_CHECKING:
     from segjudge.server.background import Background
     from segjudge.server.code_uploads import AgentTable, CodeUploads
     from segjudge.server.first_run import Person
-    from segjudge.server.server import Faults
     from segjudge.server.services import Services
     from segjudge.server.workers import JobScorer, Workers
 
 _PORT = 8899
+_PORT_HELP = f"the port to listen on (default: {_PORT}; 0: any free port)"
+#: The groups of options in the help.
+_DAILY, _SCORING, _SERVER = "daily", "scoring", "server"
 
 
 @dataclass(frozen=True)
 class _Options:
-    """What is served, where it is kept, and who scores."""
+    """The options of a rehearsal: its data, its users and its workers."""
 
     bundle: str
     path: str
@@ -52,7 +58,6 @@ class _Options:
     workers: int
     requests_per_minute: int
     visibility: float
-    faults: str | None
     seed_demo: bool
     agents: str | None
     hosts: list[str]
@@ -90,8 +95,9 @@ def _rehearse(options: _Options) -> None:
     from segjudge.server.services import Services
     from segjudge.server.workers import Workers
 
-    faults, clock = _read_faults(options.faults), _choose_clock(options.date)
+    clock = _choose_clock(options.date)
     source = choose_bundle(options.bundle, options.path)
+    source.check_secrecy()  # our scorers' files are shown as they are
     root = source.root
     scorer = _start_scorer(options, root)
     table = read_table(options.agents, sandbox=options.require_sandbox) if options.agents else None
@@ -103,15 +109,14 @@ def _rehearse(options: _Options) -> None:
         first_run.reset(folder, options.database)
     with first_run.lock_folder(folder):
         hosts = {first_run.HOST_NAME, *(name for names in options.hosts for name in names.split(",") if name)}
-        repeats = faults.strikes if faults else lambda: False
-        services = Services(folder, options.visibility, repeats, hosts, options.database, clock)
+        services = Services(folder, options.visibility, hosts, options.database, clock)
         services.files.sweep()
         _introduce(first_run.create_people(services, hosts))
         with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
             bundle, about = (source.archive, "") if source.archive else _build_bundle(source, temporary)
             challenge, new = first_run.create_challenge(services, bundle, source.archive or root, temporary)
             with Bundle(bundle) as opened:
-                for problem in check_agreement(opened):  # our scorers' files are shown as they are
+                for problem in check_agreement(opened):
                     say(str(problem))
         workers = Workers(services, scorer, options.workers)
         sample_count = first_run.send_samples(services, challenge, root) if options.seed_demo else 0
@@ -125,16 +130,16 @@ def _rehearse(options: _Options) -> None:
         print(f"The rehearsal runs at {address} until you press Ctrl-C; {ending}", flush=True)
         agents = _open_agents(services, table, address)
         background = (workers, services.report_pages, *((agents,) if agents else ()))
-        _serve(services, (options.requests_per_minute, faults), port, background)
+        _serve(services, options.requests_per_minute, port, background)
 
 
 def _serve(
     services: Services,
-    limits: tuple[int, Faults | None],
+    requests_per_minute: int,
     port: socket.socket,
     background: Sequence[Background],
 ) -> None:
-    """Serve until a signal: then nothing more is begun, and what is under way is given back to its queue."""
+    """Serve until a signal; then begin nothing more and return running jobs to the queue."""
     import uvicorn
 
     from segjudge.server.server import ServerOptions, create_app, make_server_config
@@ -149,7 +154,8 @@ def _serve(
             give_up()
             super().handle_exit(sig, frame)
 
-    server = Server(make_server_config(create_app(services, ServerOptions(*limits, lambda: server.should_exit))))
+    options = ServerOptions(requests_per_minute, lambda: server.should_exit)
+    server = Server(make_server_config(create_app(services, options)))
 
     def end(_number: int, _frame: object) -> None:
         give_up()
@@ -173,18 +179,8 @@ def _on_signals(handler: Callable[[int, object], None]) -> None:
             signal.signal(number, handler)
 
 
-def _read_faults(text: str | None) -> Faults | None:
-    """Read the faults that calls meet; None where none were asked for."""
-    from segjudge.server.server import Faults
-
-    try:
-        return Faults.parse(text) if text else None
-    except ValueError as error:
-        raise UsageError(f"--faults {text}: {error}. Write SEED:RATE, for instance 7:0.05") from None
-
-
 def _choose_clock(date: str | None) -> Callable[[], float]:
-    """Choose the clock by which challenges are open: this machine's, or one that began at a date."""
+    """Return the clock that opens challenges: this machine's, or one started at a date."""
     from segjudge.server.wire import parse_moment
 
     if not date:
@@ -197,7 +193,7 @@ def _choose_clock(date: str | None) -> Callable[[], float]:
 
 
 def _start_scorer(options: _Options, root: str) -> JobScorer:
-    """Start the stand-in for the worker, after checking that it runs."""
+    """Return the scorer that plays the worker, after checking its interpreter."""
     from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
     from segjudge.server.workers import JobScorer
 
@@ -206,7 +202,7 @@ def _start_scorer(options: _Options, root: str) -> JobScorer:
 
 
 def _build_bundle(source: BundleSource, folder: str) -> tuple[str, str]:
-    """Build a bundle; return its path, and what the last line says of its kernel."""
+    """Build a bundle; return its path and the sentence about its kernel."""
     from segjudge.platforms.evalai.bundle.build import build
 
     built = build(source.root, os.path.join(folder, "challenge_config.zip"), lenient=True)
@@ -214,9 +210,9 @@ def _build_bundle(source: BundleSource, folder: str) -> tuple[str, str]:
 
 
 def _introduce(persons: list[Person]) -> None:
-    """Print the passwords at once: they are shown once, and nothing that fails later may swallow them."""
+    """Print the passwords immediately, since they are shown only once."""
     if persons:
-        print("Who can log in; this is shown once:")
+        print("Logins, shown only this once:")
         for person in persons:
             team = f"{person.team} ({person.team_id})"
             print(f"  {person.username:<9} password {person.password}  team {team}  token {person.token}")
@@ -232,7 +228,7 @@ def _print_challenge(services: Services, address: str, number: int, *, new: bool
     print(f"{'New challenge' if new else 'Challenge'} {number}: {title} (queue {challenge.queue})")
     for phase in services.store.phases(number):
         reason, date = why_closed(services, number, phase.id), open_date(services, number, phase.id)
-        hint = f"  takes no submission: {reason}" if reason else ""
+        hint = f"  accepts no submissions: {reason}" if reason else ""
         if "not active" in reason:
             hint += " (start_date, end_date)" + (f"; with --now {date} it would" if date else "")
         print(f"  phase {phase.id}  {phase.codename}{hint}")
@@ -240,7 +236,7 @@ def _print_challenge(services: Services, address: str, number: int, *, new: bool
 
 
 def _open_agents(services: Services, table: AgentTable | None, address: str) -> CodeUploads | None:
-    """Make what runs code uploads, where the host has a table of agents."""
+    """Return the runner of code uploads, if the host has a table of agents."""
     from segjudge.server.code_uploads import CodeUploads
     from segjudge.server.first_run import HOST_NAME
     from segjudge.server.models import Challenge
@@ -248,14 +244,14 @@ def _open_agents(services: Services, table: AgentTable | None, address: str) -> 
     host = services.accounts.find_user(HOST_NAME)
     if table is None or host is None:
         return None
-    print(f"Code uploads are run here: {', '.join(sorted(table.images)) or 'no image'}.", flush=True)
+    print(f"Code uploads run here: {', '.join(sorted(table.images)) or 'no image'}.", flush=True)
     if not any(challenge.flag("is_docker_based") for challenge in services.store.find(Challenge)):
-        print("No challenge here takes code yet: build one with --variant code-upload, and name the zip.", flush=True)
+        print("No challenge here accepts code yet: build one with --variant code-upload, and pass its zip.", flush=True)
     return CodeUploads(services, table, address, host)
 
 
 def _describe_workers(scorer: JobScorer, workers: Workers, number: int) -> str:
-    """Say how the stand-in differs from EvalAI's worker."""
+    """Return the differences between this machine's worker and EvalAI's."""
     if not number:
         return "No worker runs here.\n"
     from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON
@@ -263,9 +259,9 @@ def _describe_workers(scorer: JobScorer, workers: Workers, number: int) -> str:
 
     text = f"{number} worker{'s' if number > 1 else ''} on Python {scorer.python.version}, 1 GiB each.\n"
     if scorer.python.version != PINNED_PYTHON:
-        text += f"EvalAI has Python {PINNED_PYTHON}; none with numpy was found here (--python names one).\n"
+        text += f"EvalAI has Python {PINNED_PYTHON}, but none with numpy was found here; name one with --python.\n"
     if scorer.box is None:
-        say("No sandbox: a scoring script can read whatever you can. Install bubblewrap (bwrap) to keep it apart.")
+        say("No sandbox: a scoring script can read everything that you can. Install bubblewrap (bwrap) to isolate it.")
     else:
         for sentence in missing_bounds(scorer.box):
             say(sentence)
@@ -273,30 +269,39 @@ def _describe_workers(scorer: JobScorer, workers: Workers, number: int) -> str:
 
 
 def _add_options(sub: argparse.ArgumentParser) -> None:
+    arrange_groups(sub, _DAILY, _SCORING, _SERVER, RARELY)
     add_bundle_options(sub)
-    add = sub.add_argument
-    add("--port", type=whole_number(0, 65535), default=_PORT, help=f"default {_PORT}; 0 takes any")
-    add("--data", help="where it is kept (default: .segjudge/rehearsal)")
-    add("--database", metavar="URL", default="", help="PostgreSQL in the place of the SQLite file in --data")
-    add("--workers", type=whole_number(0, 64), default=1, help="how many score at once (EvalAI has 1; 0: none)")
-    add("--requests-per-minute", type=whole_number(1, 10**9), default=60, help="of one user, as on EvalAI (60)")
-    add("--visibility", type=seconds, default=30.0, help="seconds until a message comes back (30)")
-    add("--faults", metavar="SEED:RATE", help="let calls of the API fail, for testing workers")
-    add("--seed-demo", action="store_true", help="send the samples of examples/ at the start")
-    add("--agents", metavar="TABLE", help="agents.toml: what images of code uploads are; they are run here")
-    hosts = "who may push challenges beside `host`; new names get a login"
-    add("--hosts", metavar="NAME[,NAME]", action="append", default=[], help=hosts)
-    without = "refuse to start where scoring scripts and agents have no sandbox"
-    add("--require-sandbox", action="store_true", help=without)
+    add = options_of(sub, _DAILY)
+    add("--seed-demo", action="store_true", help="submit the samples of examples/ at the start")
     add(
-        "--now",
-        dest="date",
-        metavar="DATE",
-        help="open and close challenges and phases as if it were this date, in UTC",
+        "--port",
+        metavar="N",
+        type=whole_number(0, 65535),
+        default=_PORT,
+        help=_PORT_HELP,
     )
-    add("--reset", action="store_true", help="delete everything that earlier rehearsals kept here, and start over")
-    add("--python", help="the interpreter that plays EvalAI's worker")
-    add("--seconds", type=seconds, default=900.0, help="after which a submission is ended (900)")
+    about = "open and close challenges and phases as if today were DATE, in UTC"
+    add("--now", dest="date", metavar="DATE", help=about)
+    add("--reset", action="store_true", help="delete the data of earlier rehearsals and start over")
+    add = options_of(sub, _SCORING)
+    about = "number of workers (default: 1, as on EvalAI; 0: none)"
+    add("--workers", metavar="N", type=whole_number(0, 64), default=1, help=about)
+    about = "time limit of a submission (default: 900)"
+    add("--seconds", metavar="SECONDS", type=seconds, default=900.0, help=about)
+    about = "the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
+    add("--python", metavar="PROGRAM", help=about)
+    about = "agents.toml, the table of images of code uploads, which run here"
+    add("--agents", type=InputPath, metavar="TABLE", help=about)
+    add("--require-sandbox", action="store_true", help="refuse to start without a sandbox for scripts and agents")
+    add = options_of(sub, _SERVER)
+    add("--data", metavar="DIR", help="the folder of the rehearsal's data (default: .segjudge/rehearsal)")
+    add("--database", metavar="URL", default="", help="use this PostgreSQL database instead of SQLite in --data")
+    hosts = "users who may push challenges, besides `host`; new names get a login"
+    add("--hosts", metavar="NAME[,NAME]", action="append", default=[], help=hosts)
+    about = "limit per user (default: 60, as on EvalAI)"
+    add("--requests-per-minute", metavar="N", type=whole_number(1, 10**9), default=60, help=about)
+    about = "seconds until an unanswered queue message returns (default: 30)"
+    add("--visibility", metavar="SECONDS", type=seconds, default=30.0, help=about)
 
 
-COMMANDS = {"rehearse": Command(_add_options, _run)}
+COMMANDS = {"rehearse": Command(_add_options, _run, "segjudge rehearse my-challenge --seed-demo")}

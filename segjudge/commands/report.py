@@ -1,98 +1,118 @@
-"""`segjudge report`: one page that shows what went wrong."""
+"""`segjudge report`: one page that shows where results fail."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.files.problems import name_hint
-from segjudge.system.errors import UsageError
-from segjudge.system.files import OutputFile, name_of
+from segjudge.system.errors import OptionError, UsageError
+from segjudge.system.files import OutputFile, OutputFolder, name_of
 
+from .drawing import IOU, Drawing
 from .shared import (
     DONE,
+    OUTPUT,
+    RARELY,
+    SPEED,
+    TRUTH,
     Command,
     InputPath,
-    ProgressBar,
     add_jobs_option,
     add_page_options,
-    add_truth_options,
+    arrange_groups,
     names,
-    read_source,
-    score_openly,
+    options_of,
     write_html,
     write_page,
 )
+from .truths import OF_TRUTHS, TruthChoice, add_truth_choice
 
 if TYPE_CHECKING:
-    from segjudge.report.page import PageOptions, ReportPage
-    from segjudge.scoring.scores import ScoreRequest
+    from collections.abc import Mapping
+
+#: The page that is written where none is named.
+_PAGE = "report.html"
+#: The group of options for drawings.
+_DRAWING = "drawings of all images, instead of the page"
+#: Megabytes of a page where none are named.
+_BUDGET = 6
 
 
 def _report(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.runner.tuning import reuse_memory
     from segjudge.report.page import make_page_options
-    from segjudge.report.stored import read_result
-    from segjudge.scoring.report import make_report, make_stored_report
+    from segjudge.scoring.report import make_report, make_stored_report, make_truth_report
 
     reuse_memory()
-    if not args.truth and not args.results:
-        raise UsageError("report needs --truth, or what a phase left of a submission")
-    title = args.title or name_of(args.results or args.truth)
-    if not args.truth:
-        for option in ("subset", "split", "sequences", "layout", "unseen", "categories", "jobs", "images"):
+    choice = TruthChoice.read(vars(args))
+    stored, reason = ({}, "") if choice.truth or choice.phase else _read_stored(args.results)
+    if stored:
+        for option in (*OF_TRUTHS, "annotations", "split", "sequences", "jobs", "images"):
             if getattr(args, option):
-                raise UsageError(f"--{option} has no meaning without --truth")
-        write_html(make_stored_report(read_result(args.results), title), args.out)
+                raise OptionError(f"{option} needs --truth or --phase: {args.results} is a stored result")
+        write_html(make_stored_report(stored, args.title or name_of(args.results)), args.out)
         return DONE
-    from segjudge.scoring.scores import ScoreRequest
-
-    source = read_source(args, args.truth)
-    request = ScoreRequest(
-        args.results or "", source, PROTOCOLS[args.protocol], args.split or "", args.sequences, jobs=args.jobs
+    if args.draw is None and (args.iou is not None or args.score is not None):
+        raise OptionError("iou and --score need --draw FOLDER")
+    choice = choice.complete("report", f"; or RESULTS that a phase stored, as JSON{reason}")
+    if args.draw is not None:
+        return _draw_into_folder(args, choice)
+    title, options = (
+        args.title or name_of(args.results or choice.source.path),
+        make_page_options(args.images, args.budget),
     )
-    options = make_page_options(args.images, args.budget)
-    page = (
-        make_report(score_openly(request), title, options) if args.results else _report_truth(request, title, options)
-    )
+    if args.results:
+        page = make_report(choice.score_openly(args.results), title, options)
+    else:
+        page = make_truth_report(choice.open_splits(), choice.rules.family, title, options)
     write_page(page, args.out)
     return DONE
 
 
-def _report_truth(request: ScoreRequest, title: str, options: PageOptions) -> ReportPage:
-    from segjudge.families.truths import open_truth
-    from segjudge.scoring.report import make_truth_report
-    from segjudge.scoring.scores import choose_sequences
+def _draw_into_folder(args: argparse.Namespace, choice: TruthChoice) -> int:
+    """Draw into a folder instead of writing the page."""
+    ignored = {"out": _PAGE, "title": None, "budget": _BUDGET, "jobs": None, "sequences": None}
+    for option, default in ignored.items():
+        if getattr(args, option) != default:
+            raise OptionError(f"{option} has no meaning for --draw")
+    values = {name: getattr(args, name) for name in ("iou", "score") if getattr(args, name) is not None}
+    return Drawing(args.results or "", choice, args.draw, args.images or "", **values).draw()
 
-    source, protocol = request.truth, request.protocol
-    with ProgressBar() as bar:
-        truths = open_truth(source, protocol, bar).splits
-    split = request.split or source.subset
-    if split and split not in truths:
-        raise UsageError(f"{source.path} has no split {split!r}{name_hint(split, truths)}")
-    splits = {
-        name: choose_sequences(truths[name], request.sequences, protocol) for name in ([split] if split else truths)
-    }
-    return make_truth_report(splits, protocol.family, title, options)
+
+def _read_stored(path: str | None) -> tuple[Mapping[str, object], str]:
+    """Return a stored result, or why the file is not one."""
+    from segjudge.report.stored import read_result
+
+    if not path:
+        return {}, ""
+    try:
+        result = read_result(path)
+    except UsageError as error:
+        return {}, f" ({error})"
+    return (result, "") if "result" in result else ({}, f" ({path}: has no result)")
 
 
 def _add_options(sub: argparse.ArgumentParser) -> None:
-    add = sub.add_argument
-    results = "folder, zip, tar(.gz) or JSON with the predicted masks (without: the truth)"
-    add("results", nargs="?", type=InputPath, help=results)
-    truth = "a packed annotation file, or a dataset root or zip (without: RESULTS is what a phase left)"
-    add("--truth", type=InputPath, help=truth)
-    about = "a benchmark of those that `benchmarks` lists (davis2017)"
-    add("--protocol", default="davis2017", choices=PROTOCOLS, metavar="PROTOCOL", help=about)
-    add("--split", help="report this split alone")
-    add("--sequences", type=names, help="report these sequences alone, separated by commas")
-    add_truth_options(sub)
-    add_jobs_option(sub)
+    results = "the predicted masks: a folder, zip, tar(.gz) or JSON; omit them to show the truth"
+    sub.add_argument("results", nargs="?", metavar="RESULTS", type=InputPath, help=results)
+    arrange_groups(sub, TRUTH, OUTPUT, _DRAWING, SPEED, RARELY)
+    truth = "the ground truth: a dataset or a packed annotation file; omit it if RESULTS is a stored result"
+    add_truth_choice(sub, truth)
+    add = options_of(sub, TRUTH)
+    add("--split", metavar="NAME", help="report only this split")
+    add("--sequences", metavar="A,B", type=names, help="report only these sequences")
+    add = options_of(sub, OUTPUT)
+    add("--out", default=_PAGE, metavar="FILE", type=OutputFile, help=f"the page to write (default: {_PAGE})")
     add_page_options(sub)
-    add("--title", help="the page's title (default: the name of the results)")
-    out = "the page to write (default: report.html)"
-    add("--out", default="report.html", metavar="FILE", type=OutputFile, help=out)
+    add("--title", metavar="TEXT", help="the page's title (default: the name of the results)")
+    add = options_of(sub, _DRAWING)
+    about = "write a PNG of every image with truth and detections (instances), or only the player (other families)"
+    add("--draw", metavar="FOLDER", type=OutputFolder, help=about)
+    add("--iou", metavar="IOU", type=float, help=f"IoU from which a detection is correct (default: {IOU:g})")
+    add("--score", metavar="SCORE", type=float, help="skip detections with a lower score")
+    add_jobs_option(sub)
 
 
-COMMANDS = {"report": Command(_add_options, _report)}
+COMMANDS = {
+    "report": Command(_add_options, _report, "segjudge report masks.zip --truth DAVIS --subset val --out page.html")
+}

@@ -1,4 +1,4 @@
-"""What commands share: exit codes, messages, types of options, the bundle's folder, the progress bar.
+"""The base of the commands: exit codes, messages, option types, bundles, progress bar.
 
 It is imported whenever the program starts, so that it imports what it needs where it is needed.
 """
@@ -9,7 +9,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, Self, TextIO, TypeVar
+
+from segjudge.system.options import BUNDLE, whole_number
 
 if TYPE_CHECKING:
     import socket
@@ -18,10 +21,9 @@ if TYPE_CHECKING:
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
     from segjudge.report.page import ReportPage
     from segjudge.report.tables import Look
-    from segjudge.scoring.scores import ScoreRequest, Scores
 
 PROGRAM = "segjudge"
-#: Exit codes: 0 done, 1 a problem in the participant's files, 2 usage, 3 a broken truth or bundle, or a defect.
+#: Exit codes, which `EXIT_CODES` describes.
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
 #: What `check` adds to them: EvalAI would take the bundle, and it would not work, or with --strict has warnings.
 TAKEN = 4
@@ -30,21 +32,48 @@ _Options = TypeVar("_Options")
 
 
 class Command(NamedTuple):
-    """What a module has for each of its commands in its table `COMMANDS`."""
+    """A command: its options, its function, its example."""
 
     add_options: Callable[[argparse.ArgumentParser], object]
     #: Returns the exit code.  No function but this is given the namespace.
     run: Callable[[argparse.Namespace], int]
+    #: The line that begins the command's help, as a user types it.
+    example: str = ""
 
 
 def read_options(options: type[_Options], args: argparse.Namespace, **values: object) -> _Options:
-    """Take values whose names are those of arguments, beside those that are given here."""
+    """Return an options object filled from arguments and the given values."""
     names = options.__annotations__
     return options(**{name: values[name] if name in values else getattr(args, name) for name in names})
 
 
+# ── the groups of a command's help ──────────────────────────────────────────
+
+#: Titles of groups that several commands have.
+TRUTH, OUTPUT, SPEED, RARELY, GENERAL = "truth", "output", "speed", "rarely needed", "general"
+#: The help of `--json`.
+FULL_PRECISION = "write all numbers in full precision (- for stdout)"
+
+
+def arrange_groups(sub: argparse.ArgumentParser, *titles: str) -> None:
+    """Create the groups of a command's help in the order in which the help shows them."""
+    for title in titles:
+        sub.add_argument_group(title)
+
+
+def group_of(sub: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
+    """Return the group of a title; the first use creates the group."""
+    groups = {group.title: group for group in sub._action_groups}  # noqa: SLF001 - argparse has no other list of them
+    return groups.get(title) or sub.add_argument_group(title)
+
+
+def options_of(sub: argparse.ArgumentParser, title: str) -> Callable[..., argparse.Action]:
+    """Return the function that adds an option to the group of a title."""
+    return group_of(sub, title).add_argument
+
+
 class _Talk:
-    """How much is said."""
+    """The verbosity of this process."""
 
     quiet = False
 
@@ -54,9 +83,14 @@ def be_quiet(quiet: bool) -> None:  # noqa: FBT001 - the option's value
 
 
 def add_quiet_option(sub: argparse.ArgumentParser, *, within: bool = False) -> None:
-    """Add `--quiet`; within a command whose own option it is, an action leaves as it is what was said before it."""
-    default, about = argparse.SUPPRESS if within else False, "say nothing but results, warnings and errors"
-    sub.add_argument("--quiet", action="store_true", default=default, help=about)
+    """Add `--quiet`; an action `within` a command keeps the value that was given before the action."""
+    default, about = argparse.SUPPRESS if within else False, "print only results, warnings and errors"
+    options_of(sub, GENERAL)("--quiet", action="store_true", default=default, help=about)
+
+
+def add_help_option(sub: argparse.ArgumentParser) -> None:
+    """Add `-h` to a parser that was made without it, so that it stands last."""
+    options_of(sub, GENERAL)("-h", "--help", action="help", help="show this help and exit")
 
 
 def say(text: str, style: str = "") -> None:
@@ -72,13 +106,13 @@ def say(text: str, style: str = "") -> None:
 
 
 def mention(text: str) -> None:
-    """Say what is good to know and may be left out, such as which files were written."""
+    """Print an optional message, such as the names of written files, unless quiet."""
     if not _Talk.quiet:
         say(text)
 
 
 def _has_colour(stream: TextIO | None) -> bool:
-    """Whether a stream shows colours: NO_COLOR forbids them, FORCE_COLOR asks for them, else a terminal has them."""
+    """Return whether a stream shows colours, by NO_COLOR, FORCE_COLOR or the terminal."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -87,25 +121,23 @@ def _has_colour(stream: TextIO | None) -> bool:
 
 
 def choose_stream(*paths: str | None) -> TextIO:
-    """Where people read: stderr, where stdout is for what a program reads."""
+    """Return the stream for people: stderr if stdout is for a program."""
     return sys.stderr if "-" in paths else sys.stdout
 
 
-def look(stream: TextIO | None = None) -> Look:
-    """How text is shown on a stream (default: stdout): as wide as a terminal, and as coloured."""
+def look(stream: TextIO | None = None, otherwise: int = 0) -> Look:
+    """Return the look of text on a stream (default: stdout): width, on files and pipes `otherwise`, and colours."""
     import shutil
 
     from segjudge.report.tables import Look
 
     stream = stream or sys.stdout
-    width = shutil.get_terminal_size().columns if stream is not None and stream.isatty() else 0
+    width = shutil.get_terminal_size().columns if stream is not None and stream.isatty() else otherwise
     return Look(width, _has_colour(stream))
 
 
 def program() -> str:
-    """The command with which the user started this program."""
-    from segjudge.platforms.evalai.bundle.bundle_source import BUNDLE
-
+    """Return the command that started this program."""
     return "./run.sh" if os.environ.get(BUNDLE) else PROGRAM
 
 
@@ -131,7 +163,7 @@ class PhaseName(str):
 
 
 def check_files(values: Sequence[object]) -> None:
-    """Refuse outputs that cannot be written, or not without a loss, before anything is done: that may take an hour.
+    """Raise UsageError for missing inputs and unwritable or harmful outputs, before any work.
 
     The values are those of all arguments, whose types say what is read and what is written.
     """
@@ -144,18 +176,44 @@ def check_files(values: Sequence[object]) -> None:
     outputs = [path for path in outputs if path and path != "-"]
     if outputs:
         check_outputs(outputs, [*_existing_inputs(values), *_files_of_bundle(values)])
+    for path in [*_list_inputs(values), *(value for value in values if isinstance(value, BundlePath) and value)]:
+        if "://" not in path and not os.path.lexists(os.path.expanduser(_path_of(path))):
+            raise UsageError(_describe_missing(path))
 
 
 def _existing_inputs(values: Sequence[object]) -> list[str]:
-    """List the files and folders on this machine that are read."""
+    """Return the local files and folders that the command reads."""
+    return [path for path in map(_path_of, _list_inputs(values)) if os.path.exists(path)]
+
+
+def _list_inputs(values: Sequence[object]) -> list[str]:
+    """Return the inputs as the user named them."""
     paths = [path for value in values for path in (value if isinstance(value, list) else [value])]
-    inputs = [path for path in paths if isinstance(path, InputPath)]
-    named = [path if os.path.exists(path) else path.rpartition("=")[2] for path in inputs]
-    return [path for path in named if os.path.exists(path)]
+    return [path for path in paths if isinstance(path, InputPath) and path]
+
+
+def _path_of(name: str) -> str:
+    """Return the path in PATH or NAME=PATH."""
+    return name if os.path.lexists(name) else name.rpartition("=")[2]
+
+
+def _describe_missing(name: str) -> str:
+    """Return the sentence about a missing path, with a similar name."""
+    from segjudge.evaluation_script.files.problems import nearest, printable
+
+    folder, last = os.path.split(os.path.normpath(_path_of(name)))
+    while folder and not os.path.isdir(folder):
+        folder, last = os.path.split(folder)
+    near = ""
+    with suppress(OSError):  # a folder of somebody else's
+        stems = {os.path.splitext(sibling)[0]: sibling for sibling in sorted(os.listdir(folder or os.curdir))}
+        near = stems.get(nearest(os.path.splitext(last)[0], stems), "")
+    hint = f"; did you mean {printable(os.path.join(folder, near))}?" if near else "; correct the path"
+    return f"{printable(name)}: there is no such file or folder{hint}"
 
 
 def _files_of_bundle(values: Sequence[object]) -> list[str]:
-    """List the files of the bundle that a command reads, if it reads one."""
+    """Return the files of the bundle that a command reads, if any."""
     if not any(isinstance(value, BundlePath | PhaseName) for value in values):
         return []
     from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, find_bundle
@@ -172,14 +230,14 @@ def _files_of_bundle(values: Sequence[object]) -> list[str]:
 
 
 def write_page(page: ReportPage, path: str) -> None:
-    """Write a page, and say how large it is."""
+    """Write a page and print its size."""
     from segjudge.report.page import render_page
 
     write_html(render_page(page), path)
 
 
 def write_html(text: str, path: str) -> None:
-    """Write the text of a page, and say how large it is."""
+    """Write a page's text and print its size."""
     from segjudge.system.files import open_output
 
     with open_output(path) as file:
@@ -192,10 +250,13 @@ def write_html(text: str, path: str) -> None:
 
 def add_bundle_options(sub: argparse.ArgumentParser, *, positional: bool = True) -> None:
     """Add `--bundle`, and the positional argument that means the same."""
-    about = "the bundle: its folder, its YAML or a built zip (default: the current folder's, else this one)"
-    sub.add_argument("--bundle", metavar="PATH", type=BundlePath, default="", help=about)
+    about = "the challenge: its folder, YAML or built zip (default: the current folder, else the checkout)"
     if positional:
-        sub.add_argument("path", metavar="BUNDLE", type=BundlePath, nargs="?", default="", help="the same as --bundle")
+        sub.add_argument("path", metavar="BUNDLE", type=BundlePath, nargs="?", default="", help=about)
+        about = "the same as BUNDLE"
+    options_of(sub, RARELY if positional else GENERAL)(
+        "--bundle", metavar="PATH", type=BundlePath, default="", help=about
+    )
 
 
 def choose_bundle(option: str, positional: str = "") -> BundleSource:
@@ -203,20 +264,25 @@ def choose_bundle(option: str, positional: str = "") -> BundleSource:
     from segjudge.system.errors import UsageError
 
     if positional and option and os.path.realpath(positional) != os.path.realpath(option):
-        raise UsageError(f"{positional} and --bundle {option} are two bundles; name one")
+        raise UsageError(f"{positional} and --bundle {option} are two bundles; name only one")
     return find_bundle(option or positional)
 
 
 def say_version(source: BundleSource) -> None:
-    """Say where a challenge's requirements name another Segjudge than the one that runs, whose scorers are taken."""
+    """Warn if a challenge's requirements pin another Segjudge or plug-in than the running one."""
     from segjudge.evaluation_script.scoring import VERSION
+    from segjudge.families.pins import list_version_faults
     from segjudge.platforms.evalai.bundle.bundle_source import BundleKind
     from segjudge.starting.lock import FILE, read_locked_version
 
-    named = read_locked_version(source.root) if source.kind is BundleKind.SMALL and not source.archive else ""
+    if source.kind is not BundleKind.SMALL or source.archive:
+        return
+    for version_fault in list_version_faults(source.root, source.list_protocols()):
+        say(f"warning: {version_fault}")
+    named = read_locked_version(source.root)
     if named and named != VERSION:
-        fault = f"{FILE} names Segjudge {named}, and the scorers of {VERSION} are taken, which runs here"
-        say(f"warning: {fault}. Install what it names: pip install -r {FILE}")
+        fault = f"{FILE} names Segjudge {named}, but the scorers of the running version {VERSION} are used"
+        say(f"warning: {fault}. Install the named version: pip install -r {FILE}")
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -234,23 +300,12 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(1024)
     except OSError as error:
         listener.close()
-        message = f"port {port} of {host} cannot be taken ({error.strerror}); name another with --port"
+        message = f"port {port} of {host} is not available ({error.strerror}); choose another with --port"
         raise UsageError(message) from None
     return listener
 
 
 # ── types of options ────────────────────────────────────────────────────────
-
-
-def whole_number(least: int, largest: int) -> Callable[[str], int]:
-    """The type of an option that is a number within bounds."""
-
-    def number(text: str) -> int:
-        if not text.strip().lstrip("+-").isdecimal() or not least <= int(text) <= largest:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {largest}")
-        return int(text)
-
-    return number
 
 
 def names(text: str) -> list[str]:
@@ -268,16 +323,16 @@ def seconds(text: str) -> float:
 
 
 def add_truth_options(sub: argparse.ArgumentParser, usual_layout: str = "recognised") -> None:
-    """Add what a truth as it was published leaves open, for `read_source`."""
+    """Add the options that describe a published truth, for `read_source`."""
     from segjudge.families import OPTIONAL_LAYOUTS
 
-    add = sub.add_argument
-    add("--subset", default="", help="the list of sequences, e.g. val")
-    layout = f"how TRUTH is laid out (default: {usual_layout})"
+    options_of(sub, TRUTH)("--subset", metavar="LIST", default="", help="the dataset's list of sequences, e.g. val")
+    add = options_of(sub, RARELY)
+    layout = f"the file layout of the dataset (default: {usual_layout})"
     add("--layout", default="", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help=layout)
-    unseen = "file with the names of unseen sequences (lvos) or categories (youtube-vos)"
-    add("--unseen", default="", type=InputPath, help=unseen)
-    categories = "with a folder of Places-style PNGs as TRUTH: their categories"
+    unseen = "file that lists the unseen sequences (lvos) or categories (youtube-vos)"
+    add("--unseen", metavar="FILE", default="", type=InputPath, help=unseen)
+    categories = "JSON with the categories of Places-style PNGs"
     add("--categories", default="", metavar="FILE", type=InputPath, help=categories)
 
 
@@ -289,49 +344,46 @@ def read_source(args: argparse.Namespace, truth: str) -> TruthSource:
 
 
 def add_jobs_option(sub: argparse.ArgumentParser) -> None:
+    """Add `--jobs`, the number of processes that score."""
 
     def jobs(text: str) -> int | str:
         return text if text == "auto" else whole_number(1, 256)(text)
 
-    words = "score with so many processes (auto: as many as there are cores)"
-    sub.add_argument("--jobs", type=jobs, help=words)
+    about = "number of scoring processes, or auto: one per core where it pays"
+    options_of(sub, SPEED)("--jobs", metavar="N", type=jobs, help=about)
 
 
 def add_page_options(sub: argparse.ArgumentParser) -> None:
-    """Add the options of whatever writes a page, for `make_page_options`."""
-    about = "the dataset's pictures, over which the page draws masks"
-    sub.add_argument("--images", metavar="DIR", type=InputPath, help=about)
-    size = "megabytes that the page may have: masks become smaller, and pictures fewer (default: 6)"
-    sub.add_argument("--budget", type=whole_number(1, 500), default=6, metavar="MB", help=size)
-
-
-def score_openly(request: ScoreRequest) -> Scores:
-    """Score with a progress bar, and keep open what was scored."""
-    from segjudge.scoring.scores import prepare
-
-    with ProgressBar() as bar:
-        return prepare(request, bar).score_openly(bar)
+    """Add the options of commands that write a page, for `make_page_options`."""
+    about = "the dataset's pictures, to draw masks over"
+    options_of(sub, OUTPUT)("--images", metavar="DIR", type=InputPath, help=about)
+    size = "size limit of the page in megabytes; a smaller page has fewer pictures and coarser masks (default: 6)"
+    options_of(sub, RARELY)("--budget", type=whole_number(1, 500), default=6, metavar="MB", help=size)
 
 
 class ProgressBar:
-    """A progress bar on a terminal; shows nothing elsewhere."""
+    """A line of progress on a terminal; shows nothing elsewhere."""
 
     def __init__(self, unit: str = "sequence") -> None:
-        self._bar: Any = None
         self._unit = unit
+        self._begin = 0.0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        if self._begin:
+            sys.stderr.write("\r\x1b[K")  # clears the line
+            sys.stderr.flush()
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        if self._bar is None and sys.stderr.isatty() and not _Talk.quiet:
-            from tqdm import tqdm
+        if not sys.stderr.isatty() or _Talk.quiet:
+            return
+        import shutil
+        import time
 
-            self._bar = tqdm(total=total, unit=self._unit, leave=False)
-        if self._bar is not None:
-            self._bar.total, self._bar.n = total, done
-            self._bar.set_description(name)
+        self._begin = self._begin or time.monotonic()
+        seconds = int(time.monotonic() - self._begin)
+        text = f"{name}: {done} of {total} {self._unit}s, {seconds // 60}:{seconds % 60:02d} min"
+        sys.stderr.write(f"\r{text[: shutil.get_terminal_size().columns - 1]}\x1b[K")
+        sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""The names of the DAVIS interactive framework, for programs that were written for it.
+"""The DAVIS interactive framework's names, for programs written for it.
 
 Such a program runs after `davisinteractive` was replaced by `segjudge.davisinteractive`, or without an edit by
 `python -m segjudge.davisinteractive program.py`, or where `install_alias` was called before.  Everything is defined in
@@ -73,7 +73,7 @@ for _path, (_source, _names) in _MODULES.items():
 
 
 def install_alias() -> None:
-    """Let `import davisinteractive` mean this package, in this process; an installed framework is not imported then.
+    """Make `import davisinteractive` import this package in this process.
 
     Raises ImportError where it has been imported before.
     """

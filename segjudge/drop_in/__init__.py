@@ -1,7 +1,8 @@
-"""Stand-ins for other evaluators, with their names, arguments and results.
+"""Drop-in replacements of other evaluators, with their names, arguments and results.
 
-The contract is the modules, named as what they stand in for: `cocoeval` for `pycocotools.cocoeval`, `davis2017` for
-`davis2017.evaluation`, `vos_benchmark` for `vos_benchmark.benchmark`.  Users import them; nothing of ours does.
+The contract is the modules, named as what they stand in for: `coco` for `pycocotools.coco`, `cocoeval` for
+`pycocotools.cocoeval`, `davis2017` for `davis2017.evaluation`, `vos_benchmark` for `vos_benchmark.benchmark`.  Users
+import them; nothing of ours does.
 """
 
-__all__ = ["cocoeval", "davis2017", "vos_benchmark"]
+__all__ = ["coco", "cocoeval", "davis2017", "vos_benchmark"]

@@ -1,16 +1,20 @@
-"""A stand-in for `pycocotools.cocoeval`: the same verbs and the same numbers, sooner."""
+"""A drop-in replacement of `pycocotools.cocoeval`: the same methods and numbers, faster."""
 
 import contextlib
 import copy
 import datetime
 import io
+import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from itertools import product
+from typing import Any
 
 import numpy as np
+from pycocotools import coco
 from pycocotools import cocoeval as incumbent
 
+from segjudge.drop_in.coco import COCO, NOT_OURS, clear_masks, read_rows
 from segjudge.evaluation_script.families.instances.matching import (
     ImageBlock,
     InstanceCounts,
@@ -18,19 +22,18 @@ from segjudge.evaluation_script.families.instances.matching import (
     match_block,
     merge_counts,
 )
-from segjudge.evaluation_script.families.instances.metrics import RECALLS, MatchedDetections
+from segjudge.evaluation_script.families.instances.metrics import RECALLS, MatchedDetections, NeededCounts
 from segjudge.evaluation_script.families.instances.protocols import (
     AREAS,
     INSTANCE_PROTOCOLS,
     THRESHOLDS,
     InstanceProtocol,
 )
-from segjudge.evaluation_script.families.instances.submission import check_records
-from segjudge.evaluation_script.families.instances.truth import truth_of
-from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_records
+from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.families.base.memory import read_run_lengths
 from segjudge.system.errors import UsageError
 
@@ -41,12 +44,6 @@ _IncumbentParams: Any = incumbent.Params
 _OWN_RULES = ("_prepare", "computeIoU", "evaluateImg")
 #: Our row for each kind of comparison.
 _KINDS = {"segm": "coco", "bbox": "coco-box", "boundary": "coco-boundary"}
-
-
-class _Coco(Protocol):
-    """The attributes of `pycocotools.coco.COCO` that are read."""
-
-    dataset: dict[str, Any]
 
 
 class Params(_IncumbentParams):  # type: ignore[misc]
@@ -67,20 +64,29 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
     they are first read.
     """
 
-    def __init__(self, cocoGt: _Coco | None = None, cocoDt: _Coco | None = None, iouType: str = "segm") -> None:
+    def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: str = "segm") -> None:
         self._counts: InstanceCounts | None = None
         self.eval: Any
         self._paramsEval: Any
-        super().__init__(None, cocoDt, "segm")
-        self.cocoGt: Any = cocoGt
+        truth: Any = COCO(cocoGt) if isinstance(cocoGt, str | os.PathLike | dict) else cocoGt
+        detections: Any = cocoDt
+        if isinstance(cocoDt, dict):
+            detections = COCO(cocoDt)
+        elif isinstance(cocoDt, str | os.PathLike | list | np.ndarray):
+            detections = COCO.loadRes(truth, cocoDt)
+        super().__init__(None, detections, "segm")
+        self.cocoGt: Any = truth
         self.params: Any = Params(iouType)
-        if cocoGt is not None:
-            images, categories = (sorted(row["id"] for row in cocoGt.dataset[key]) for key in ("images", "categories"))
-            self.params.imgIds, self.params.catIds = images, categories
+        if truth is not None:
+            lists = (
+                truth.list_rows(key) if isinstance(truth, COCO) else truth.dataset[key]
+                for key in ("images", "categories")
+            )
+            self.params.imgIds, self.params.catIds = (sorted(row["id"] for row in rows) for rows in lists)
 
     @property
     def evalImgs(self) -> Any:
-        """What was matched in each image, by categories and ranges of areas; it may be replaced."""
+        """Return the matches of each image by category and range of areas; assignable."""
         self._match_as_pycocotools()
         return self._images
 
@@ -90,7 +96,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
 
     @property
     def ious(self) -> Any:
-        """The overlaps of each image and category."""
+        """Return the overlaps of each image and category."""
         self._match_as_pycocotools()
         return self._overlaps
 
@@ -99,7 +105,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         self._overlaps = overlaps
 
     def _match_as_pycocotools(self) -> None:
-        """Have pycocotools match the images as well, if we did until now."""
+        """Repeat the matching with pycocotools, if Segjudge did it before."""
         counts = self._counts
         if counts is None or self._images is not None:
             return
@@ -125,8 +131,9 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         try:
             if any(getattr(type(self), name) is not getattr(_Incumbent, name) for name in _OWN_RULES):
                 raise UsageError("a subclass has rules of its own")
-            blocks = self._open_blocks(_find_protocol(params))
-        except (UsageError, SubmissionError, HostError, ArithmeticError, LookupError, TypeError, ValueError):
+            with without_collector():
+                blocks = self._open_blocks(_find_protocol(params))
+        except NOT_OURS:
             # What is not ours to match, or not as COCO has it: pycocotools takes it, or raises its own error.
             if params.iouType == "boundary":
                 raise
@@ -137,46 +144,63 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         self._counts = merge_counts(list(map(match_block, blocks)))
 
     def _open_blocks(self, protocol: InstanceProtocol) -> list[ImageBlock]:
-        """Cut what is matched into blocks; raises whatever truth and detections that are not COCO's lead to."""
-        params = self.params
-        images, categories = set(params.imgIds), list(params.catIds)
+        """Return the images in blocks; raises the errors of inputs that are not COCO's."""
+        truth, records = self._find_sides() or self._read_sides(protocol)
+        images = np.flatnonzero(np.isin(truth.images.ids, np.array([*self.params.imgIds], np.int64)))
+        return cut_into_blocks(records, truth, protocol, images, 1)
+
+    def _find_sides(self) -> tuple[InstanceTruth, InstanceRecords] | None:
+        """Return both sides with the compared categories, if no program has the annotations of the truth."""
+        truth_side, boxes = self.cocoGt, self.params.iouType == "bbox"
+        truth = truth_side.find_truth(boxes=boxes) if isinstance(truth_side, COCO) and self.params.useCats else None
+        if truth is None:
+            return None
+        records = self.cocoDt.find_records(truth_side, boxes=boxes) if isinstance(self.cocoDt, COCO) else None
+        if records is None:
+            records = read_rows(self.cocoDt.dataset["annotations"], truth.images, boxes=boxes)
+        if records is None:
+            return None
+        chosen = truth.images.category_indices(self.params.catIds)
+        if (chosen < 0).any():
+            return None
+        places = np.full(len(truth.categories) + 1, -1)  # the last is that of -1
+        places[chosen] = np.arange(len(chosen))
+        names = [truth.categories[index] for index in chosen.tolist()]
+        return (
+            replace(truth, categories=names, category=places[truth.category]),
+            replace(records, category=places[records.category]),
+        )
+
+    def _read_sides(self, protocol: InstanceProtocol) -> tuple[InstanceTruth, InstanceRecords]:
+        """Return both sides, read from Python's annotations."""
+        params, boxes = self.params, self.params.iouType == "bbox"
+        images, rows = set(params.imgIds), self._select_annotations(self.cocoGt)
         listed_images = [row for row in self.cocoGt.dataset["images"] if row["id"] in images]
         document = {
             "images": sorted(listed_images, key=lambda row: row["id"]),
-            "categories": [row for row in self.cocoGt.dataset["categories"] if row["id"] in categories],
-            "annotations": self._select_annotations(self.cocoGt),
+            "categories": [{"id": number, "name": ""} for number in params.catIds],
+            "annotations": clear_masks(rows, listed_images) if boxes else _decode_masks(rows),
         }
         if not params.useCats:
             document["categories"] = [{"id": -1, "name": "all"}]
         truth, detections = truth_of(document, "cocoGt"), self._select_annotations(self.cocoDt)
-        area = np.array([row["area"] for row in detections], float)  # as `loadRes` says, be it of a box
-        records = replace(check_records(detections, truth.images, protocol), area=area)
-        return cut_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
+        records = read_rows(detections, truth.images, boxes=boxes)
+        if records is None:
+            area = np.array([row["area"] for row in detections], float)  # as `loadRes` says, be it of a box
+            records = replace(check_records(_decode_masks(detections), truth.images, protocol), area=area)
+        return truth, records
 
-    def _select_annotations(self, coco: _Coco) -> list[dict[str, Any]]:
-        """The annotations of the images and categories that are compared, in the order of the categories."""
+    def _select_annotations(self, coco: Any) -> list[dict[str, Any]]:
+        """Return the annotations of the compared images and categories, by category."""
         order = {number: index for index, number in enumerate(self.params.catIds)}
         images = set(self.params.imgIds)
         rows = [row for row in coco.dataset["annotations"] if row["image_id"] in images and row["category_id"] in order]
         if not self.params.useCats:
             rows = [{**row, "category_id": -1} for row in sorted(rows, key=lambda row: order[row["category_id"]])]
-        if self.params.iouType == "bbox":
-            sizes = {image["id"]: (image["height"], image["width"]) for image in self.cocoGt.dataset["images"]}
-            nothing = {
-                size: {"size": list(size), "counts": compress([size[0] * size[1]])} for size in {*sizes.values()}
-            }
-            # `loadRes` makes arrays of masks' boxes.
-            boxes = [np.asarray(row["bbox"], float).tolist() for row in rows]
-            return [
-                {**row, "bbox": box, "segmentation": nothing[sizes[row["image_id"]]]}
-                for row, box in zip(rows, boxes, strict=True)
-            ]
-        masks = [row["segmentation"] for row in rows]
-        texts = [read_run_lengths(mask, "a mask") if isinstance(mask, dict) else mask for mask in masks]
-        return [{**row, "segmentation": text} for row, text in zip(rows, texts, strict=True)]
+        return rows
 
     def accumulate(self, p: Any = None) -> None:
-        """Draw the curves of every category, range of areas and cap, into `eval`."""
+        """Compute the curves of every category, range of areas and cap into `eval`."""
         if self._counts is None or p is not None or not _are_equal(self.params, self._paramsEval):
             if self._counts is None and not len(self._images):
                 raise UsageError("call evaluate() first")
@@ -198,7 +222,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         }
 
     def summarize(self) -> None:
-        """Print twelve means, and keep them as `stats`; -1 where there is nothing to average."""
+        """Print twelve means and store them as `stats`; -1 for empty means."""
         if not self.eval:
             raise UsageError("call accumulate() first")
         kind, params = self.params.iouType, self.params
@@ -214,8 +238,23 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
             params.iouType = kind
 
 
+def install() -> None:
+    """Make pycocotools' `COCO`, `COCOeval` and `Params` ours, for programs that import pycocotools afterwards."""
+    module: Any = incumbent
+    module.COCOeval, module.Params = COCOeval, Params
+    datasets: Any = coco
+    datasets.COCO = COCO
+
+
+def _decode_masks(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return annotations whose run lengths are text."""
+    masks = [row["segmentation"] for row in rows]
+    texts = [read_run_lengths(mask, "a mask") if isinstance(mask, dict) else mask for mask in masks]
+    return [{**row, "segmentation": text} for row, text in zip(rows, texts, strict=True)]
+
+
 def _find_protocol(params: Any) -> InstanceProtocol:
-    """Find the rules; raises UsageError for those that are not ours to score."""
+    """Return the protocol of the parameters; raises UsageError for unsupported ones."""
     if params.iouType not in _KINDS:
         raise UsageError(f"iouType {params.iouType!r} is scored by pycocotools alone")
     if not np.array_equal(params.iouThrs, THRESHOLDS) or not np.array_equal(params.recThrs, RECALLS):
@@ -231,24 +270,39 @@ def _find_protocol(params: Any) -> InstanceProtocol:
 
 
 def _are_equal(params: Any, params_before: Any) -> bool:
-    """Whether parameters ask for the same."""
+    """Return whether two parameters are equal."""
     names = ("imgIds", "catIds", "maxDets", "iouThrs", "recThrs", "areaRng")
     same = all(np.array_equal(getattr(params, name), getattr(params_before, name)) for name in names)
     return same and (params.iouType, bool(params.useCats)) == (params_before.iouType, bool(params_before.useCats))
 
 
 def _find_scores(counts: InstanceCounts, precision: Array, caps: Sequence[int]) -> Array:
-    """The score of the detection with which each recall is reached; 0 where none is, -1 without instances."""
+    """Return the score at which each recall is reached; 0 if never, -1 without instances."""
     scores = np.where(precision < 0, -1.0, 0.0)
     order = backend().order_by_score(counts.detections["score"], counts.detections["category"])
-    detections = counts.detections[order]
-    for category, area, cap in np.argwhere(precision[0, 0] >= 0).tolist():
-        members = detections[(detections["category"] == category) & (detections["rank"] < caps[cap])]
-        instances = counts.truth["counted"][counts.truth["category"] == category, area].sum()
-        true = members["matched"] & ~members["ignored"]
-        for threshold in range(len(THRESHOLDS)):
-            bit = np.uint64(area * len(THRESHOLDS) + threshold)
-            rows = np.searchsorted(np.cumsum(true >> bit & np.uint64(1)) / instances, RECALLS)
-            reached = rows < len(members)
-            scores[threshold, reached, category, area, cap] = members["score"][rows[reached]]
+    detections, categories = counts.detections[order], np.arange(precision.shape[2] + 1)
+    true, category = detections["matched"] & ~detections["ignored"], detections["category"]
+    never = len(detections)
+    score = np.append(detections["score"], 0.0)
+    needed_of_areas = []
+    for area in range(len(AREAS)):
+        instances = np.bincount(counts.truth["category"], counts.truth["counted"][:, area], len(categories) - 1)
+        chosen = np.flatnonzero(instances)
+        needed_of_areas.append((chosen, NeededCounts(instances[chosen]).look_up(instances[chosen])))
+    pairs = (precision[0, 0] >= 0).any(axis=0)
+    for cap in np.flatnonzero(pairs.any(axis=0)).tolist():
+        members = np.flatnonzero(detections["rank"] < caps[cap])
+        bounds = np.searchsorted(category[members], categories)
+        # Recall 0 is reached by the first detection, be it true or not.
+        leaders = np.where(np.diff(bounds) > 0, np.append(members, never)[bounds[:-1]], never)
+        hits = members[true[members] != 0]
+        hit_bits = true[hits]
+        for area, threshold in product(np.flatnonzero(pairs[:, cap]).tolist(), range(len(THRESHOLDS))):
+            chosen, needed = needed_of_areas[area]
+            bit = np.uint64(1 << area * len(THRESHOLDS) + threshold)
+            rows = hits[np.flatnonzero(hit_bits & bit)]
+            bounds = np.searchsorted(category[rows], categories)
+            starts, hit_counts = bounds[:-1][chosen, None], np.diff(bounds)[chosen, None]
+            reached = np.append(rows, never)[np.where(needed <= hit_counts, starts + needed - 1, -1)]
+            scores[threshold, :, chosen, area, cap] = score[np.where(RECALLS == 0, leaders[chosen, None], reached)]
     return scores

@@ -1,4 +1,4 @@
-"""A stand-in for `davis2017.evaluation`: the same dictionary, from the same folders."""
+"""A drop-in replacement of `davis2017.evaluation`: the same dictionary from the same folders."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +30,7 @@ class DAVISEvaluation:
         self._sequences = None if sequences == "all" else names
 
     def evaluate(self, res_path: str, metric: str | Sequence[str] = ("J", "F"), *, debug: bool = False) -> Any:
-        """For each metric the lists M, R and D over all objects, and `M_per_object`."""
+        """Return for each metric the lists M, R and D over all objects, and `M_per_object`."""
         metrics = [metric] if isinstance(metric, str) else list(metric)
         if "T" in metrics:
             raise ValueError("Temporal metric not supported!")
@@ -55,7 +55,7 @@ class DAVISEvaluation:
 
 
 def _sort_objects(scores: Scores) -> list[ObjectScore]:
-    """Sort the objects of each sequence as the proposals that were matched with them."""
+    """Return the objects of each sequence in the order of their matched proposals."""
     objects = [row for report in scores.reports if isinstance(report, SequenceReport) for row in report.scores]
     order = {name: number for number, name in enumerate(dict.fromkeys(row.sequence for row in objects))}
     return sorted(objects, key=lambda row: (order[row.sequence], row.proposal))

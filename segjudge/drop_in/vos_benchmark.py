@@ -1,4 +1,4 @@
-"""A stand-in for `vos_benchmark.benchmark`: the same numbers, in percent, and the same results.csv."""
+"""A drop-in replacement of `vos_benchmark.benchmark`: the same numbers in percent, the same results.csv."""
 
 import os
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def benchmark(  # noqa: PLR0913 - published
     verbose: bool = True,
     skip_first_and_last: bool = True,
 ) -> tuple[list[float], list[float], list[float], list[_VideoValues]]:
-    """J&F, J and F of each dataset, and its videos; a results.csv that is there is kept, and its folder skipped.
+    """Return J&F, J and F of each dataset and video; folders with a results.csv are skipped.
 
     Args:
         gt_roots: folders with a folder of PNGs for each video.
@@ -63,7 +63,7 @@ def benchmark(  # noqa: PLR0913 - published
 
 
 def _find_videos(truth: str, masks: str, *, strict: bool) -> tuple[str, list[str]]:
-    """Find the folder of a truth's videos, and those that are scored."""
+    """Return the folder of a truth's videos, and the videos to score."""
     predicted = _list_folders(masks)
     if _list_folders(truth) != predicted and "Annotations" in _list_folders(truth):
         truth = os.path.join(truth, "Annotations")

@@ -1,4 +1,4 @@
-"""What the toolkit does with each family: its folder here is the mirror of `evaluation_script/families/NAME`.
+"""The toolkit's half of each family: its folder here mirrors `evaluation_script/families/NAME`.
 
 A folder's `__init__` has `TOOLS`, which says what the family shows and offers; a family without one gets the defaults.
 Nothing else in the toolkit asks which family it has: it asks `tools_of`.  The mirror of a plug-in is found here too.
@@ -6,19 +6,31 @@ Nothing else in the toolkit asks which family it has: it asks `tools_of`.  The m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
+from typing import Any
 
-from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS, folder_of, import_from
+from segjudge.evaluation_script.families import FAMILIES, FOLDERS, LAYOUTS, PROTOCOLS, folder_of, import_from
 from segjudge.evaluation_script.families.base.family import FamilyProtocol
+from segjudge.evaluation_script.files.problems import name_hint, nearest, printable
 from segjudge.families.base.tools import FamilyTools
 
-__all__ = ["OPTIONAL_LAYOUTS", "FamilyTools", "layout_of", "prefers_smaller", "tools_of"]
+__all__ = [
+    "OPTIONAL_LAYOUTS",
+    "FamilyTools",
+    "describe_direction",
+    "describe_unknown_metric",
+    "layout_of",
+    "prefers_smaller",
+    "ranking_rule_of",
+    "tools_of",
+]
 
 
 class _OptionalLayouts(Mapping[str, str]):
-    """The layouts among which a published dataset of a family has to be told apart, and that family."""
+    """A mapping of the layouts that need `--layout`, to their families."""
 
     def __getitem__(self, layout: str) -> str:
         if "layout" not in FAMILIES[LAYOUTS[layout]].options:
@@ -32,6 +44,8 @@ class _OptionalLayouts(Mapping[str, str]):
         return len(list(iter(self)))
 
 
+#: What is assumed of a metric without a direction, and who can change that.
+_LARGER = "larger is taken as better. The plug-in states it in `directions` of its TOOLS"
 OPTIONAL_LAYOUTS = _OptionalLayouts()
 
 
@@ -45,12 +59,39 @@ def tools_of(family: str) -> FamilyTools:
 
 
 def layout_of(protocol: FamilyProtocol) -> str:
-    """Return the layout in which the truth of a benchmark is published: by its name, else the family's usual one."""
+    """Return the layout of a benchmark's published truth: its own name, else the family's default."""
     layouts = FAMILIES[protocol.family].layouts
     return max((layout for layout in layouts if protocol.name.startswith(layout)), key=len, default=layouts[0])
 
 
 def prefers_smaller(metric: str, protocol: str = "") -> bool:
-    """Return whether smaller values of a metric are better; of an unknown protocol, whichever family it is of."""
+    """Return whether smaller values of a metric are better, according to the family that knows it."""
     families = [PROTOCOLS[protocol].family] if protocol in PROTOCOLS else FAMILIES
     return any(tools_of(family).prefers_smaller(metric) for family in families)
+
+
+def ranking_rule_of(protocol: str) -> Any:
+    """Return how the challenge of a protocol ranks its teams; None if the protocol states no way of its own."""
+    return getattr(PROTOCOLS.get(protocol), "ranking", None)
+
+
+def describe_direction(metric: str, protocol: str) -> str:
+    """Return a note if a plug-in does not state the direction of a metric; "" if it is known."""
+    family = PROTOCOLS[protocol].family if protocol in PROTOCOLS else ""
+    if not family or folder_of(family) in FOLDERS or tools_of(family).states_direction(metric):
+        return ""
+    return f"{family} does not state whether larger or smaller values of {printable(metric)} are better; {_LARGER}"
+
+
+def describe_unknown_metric(protocol: str, metric: object, metrics: Iterable[str]) -> str:
+    """Return the sentence about an unknown metric of a protocol, with a suggestion such as J&F-Mean for JF."""
+    names = list(metrics)
+    hint, letters = name_hint(metric, names), _letters_of(str(metric))
+    if letters and not nearest(metric, names):
+        alike = [name for name in names if _letters_of(name).startswith(letters)]
+        hint += f"; did you mean {printable(min(alike, key=len))}?" if alike else ""
+    return f"{printable(protocol)} has no metric {printable(metric)}{hint}"
+
+
+def _letters_of(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.lower())

@@ -1,9 +1,11 @@
-"""Truths of all families: opened or packed, whether an annotation file or as their datasets publish them."""
+"""Truths of all families, opened or packed: annotation files and published datasets."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.families import FAMILIES, LAYOUTS, PROTOCOLS, engine_of
@@ -28,8 +30,8 @@ def open_truth(
 ) -> AnnotationFile[SplitTruth]:
     """Open a truth as a protocol's family reads it."""
     if not is_packed(source.path):
-        _check_path(source.path)
-        return tools_of(protocol.family).read_published(protocol.family, _complete(source, protocol), progress)
+        with _open_path(source.path):
+            return tools_of(protocol.family).read_published(protocol.family, _complete(source, protocol), progress)
     for option in ("layout", "unseen", "categories"):
         if getattr(source, option):
             raise OptionError(f"{option} has no meaning for {source.path}, which is a packed file")
@@ -41,30 +43,37 @@ def open_truth(
     return AnnotationFile(engine_of(family).read_packed(source.path))
 
 
-def _check_path(path: str) -> None:
-    """Raise HostError for a path that is wrong, in words that every family shares."""
+@contextmanager
+def _open_path(path: str) -> Iterator[None]:
+    """Raise HostError for a missing path or JSON nested too deeply, within a block."""
     if not isinstance(path, FolderElsewhere) and not os.path.exists(path):
         raise HostError(f"{path}: there is no such file or folder")
+    try:
+        yield
+    except RecursionError:
+        raise HostError(
+            f"{path}: is nested too deeply to be a truth. Name the file that the dataset publishes"
+        ) from None
 
 
 def _complete(source: TruthSource, protocol: FamilyProtocol) -> TruthSource:
-    """Return a source with the layout that the protocol's name says, where the host named none."""
+    """Return a source with the protocol's layout, if the host named none."""
     layout = protocol.name if protocol.name in FAMILIES[protocol.family].layouts else ""
     return source._replace(layout=source.layout or layout)
 
 
 def pack_truth(source: TruthSource, protocol: FamilyProtocol, out: str, progress: Progress) -> list[str]:
-    """Write the truth of a protocol, packed or published, as an annotation file; return what is odd about it."""
+    """Write a protocol's truth, packed or published, as an annotation file; return remarks."""
     if is_packed(source.path):
         shutil.copyfile(source.path, out)
         return []
-    _check_path(source.path)
     family = protocol.family
-    return tools_of(family).pack(family, _complete(source, protocol), out, source.subset, progress).notes
+    with _open_path(source.path):
+        return tools_of(family).pack(family, _complete(source, protocol), out, source.subset, progress).notes
 
 
 def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ignore_progress) -> PackedTruth:
     """Write a dataset in a layout of `LAYOUTS` as an annotation file; with `split`, add it to one under that name."""
-    _check_path(source.path)
     family = LAYOUTS[source.layout]
-    return tools_of(family).pack(family, source, out, split, progress)
+    with _open_path(source.path):
+        return tools_of(family).pack(family, source, out, split, progress)

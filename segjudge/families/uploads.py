@@ -1,8 +1,9 @@
-"""The halves of plug-ins that go into a bundle, and whether EvalAI's worker could import them."""
+"""Plug-in files for bundles, and the check that EvalAI's worker can import them."""
 
 from __future__ import annotations
 
 import ast
+import math
 import os
 import re
 import sys
@@ -11,9 +12,13 @@ from pathlib import Path
 
 from segjudge.evaluation_script import families
 from segjudge.evaluation_script.families import plugins_of
-from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.files.problems import HostError, printable
 from segjudge.system.plugins import TOOLKITS, UPLOADS, Plugin, list_plugins, locate
 
+#: What of an upload half goes into a bundle, as of Segjudge's own scorers, and what lies beside it for type checkers.
+_SUFFIXES = (".py", ".pyi", ".typed")
+#: Bytes of one file of a plug-in.
+_MOST_BYTES = 1 << 20
 #: The Python of EvalAI's worker.
 _WORKER = (3, 9)
 #: The scorers, as they are installed.
@@ -36,12 +41,15 @@ _IMPORTED_AS = {"pillow": "PIL"}
 
 
 def read_uploads(protocols: Iterable[str]) -> dict[str, bytes]:
-    """Read what plug-ins add to the scorers for these protocols, by path; HostError where a worker could not run it."""
+    """Return the plug-ins' scorer files for these protocols, by path.
+
+    Raises HostError for what no bundle takes, and for what a worker could not run.
+    """
     plugins = find_plugins(protocols)
-    files = {name: data for plugin in plugins for name, data in _read_half(plugin, UPLOADS)}
     faults = [fault for plugin in plugins for fault in check_upload(locate(plugin, UPLOADS), plugin.origin)]
     if faults:
         raise HostError("\n".join(faults))
+    files = {name: data for plugin in plugins for name, data in _read_half(plugin, UPLOADS)}
     if plugins:
         listing = '"""The plug-ins of this bundle: their folders, and where they come from."""\n\nFOLDERS = (\n'
         rows = "".join(f"    {(plugin.folder, plugin.origin)!r},\n" for plugin in plugins)
@@ -50,7 +58,7 @@ def read_uploads(protocols: Iterable[str]) -> dict[str, bytes]:
 
 
 def read_toolkits(protocols: Iterable[str]) -> dict[str, bytes]:
-    """Read what plug-ins add to the toolkit for these protocols, by path."""
+    """Return the plug-ins' toolkit files for these protocols, by path; raises HostError for unsuitable ones."""
     return {name: data for plugin in find_plugins(protocols) for name, data in _read_half(plugin, TOOLKITS)}
 
 
@@ -61,34 +69,73 @@ def find_plugins(protocols: Iterable[str]) -> list[Plugin]:
 
 def _read_half(plugin: Plugin, package: str) -> Iterator[tuple[str, bytes]]:
     root = locate(plugin, package)
-    for path in _files_of(root) if root else ():
-        yield f"families/{plugin.folder}/{path.relative_to(root).as_posix()}", path.read_bytes()
+    name_of_half = f"{plugin.origin}, {os.path.basename(root)}"
+    for name, data in read_package(root, name_of_half, _MOST_BYTES).items() if root else ():
+        yield f"families/{plugin.folder}/{name}", data
 
 
-def _files_of(root: str) -> list[Path]:
-    """Return the files of a half: no hidden or compiled ones."""
-    paths = [path for path in sorted(Path(root).rglob("*")) if path.is_file() and path.suffix != ".pyc"]
-    return [path for path in paths if not any(name.startswith(".") for name in path.relative_to(root).parts)]
+def read_package(folder: str, name: str, most_bytes: float = math.inf) -> dict[str, bytes]:
+    """Return the files of a plug-in's folder by path; raises HostError for unsuitable ones."""
+    paths, faults = _list_files(folder, most_bytes)
+    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    if faults:
+        raise HostError("\n".join(f"{name}/{fault}" for fault in faults))
+    return files
+
+
+def _list_files(folder: str, most_bytes: float) -> tuple[list[Path], list[str]]:
+    """Return the files of a folder to bundle, without hidden and compiled ones, and objections."""
+    paths, faults, root = [], [], os.path.join(os.path.realpath(folder), "")
+    for path in sorted(Path(folder).rglob("*")):
+        inner = path.relative_to(folder)
+        is_hidden = any(name.startswith(".") or name == "__pycache__" for name in inner.parts)
+        if is_hidden or path.suffix in (".pyc", ".partial"):
+            continue
+        fault = _why_refused(path, root, most_bytes)
+        if fault:
+            faults.append(f"{printable(inner.as_posix())}: {fault}")
+        elif path.is_file():
+            paths.append(path)
+    return paths, faults
+
+
+def _why_refused(path: Path, root: str, most_bytes: float) -> str:
+    """Return why a file of a plug-in cannot be bundled; "" if it can."""
+    if not path.name.isprintable():
+        return "has a name that no program can print. Rename it"
+    if path.is_symlink() and not os.path.join(os.path.realpath(path), "").startswith(root):
+        return "is a link that leads out of the folder. Put the file itself there"
+    if path.is_symlink() and path.is_dir():
+        return "is a link to a folder. Put the folder itself there"
+    if path.is_dir():
+        return ""
+    if not path.is_file():
+        return "is no file that can be read. Remove it"
+    size = path.stat().st_size
+    return f"has {size:,} bytes, and at most {most_bytes:,} go along. Make it smaller" if size > most_bytes else ""
 
 
 def check_upload(folder: str, name: str) -> list[str]:
-    """Return a sentence on whatever of an upload half EvalAI's worker could not import.
+    """Return the faults of an upload half that EvalAI's worker could not import.
 
     That is another syntax than that of Python 3.9, an import from outside the upload, or of a package that the
     worker lacks.  What only a call shows is not found here.
     """
-    faults = []
-    for path in [path for path in _files_of(folder) if path.suffix == ".py"]:
-        at = f"{name}, upload/{path.relative_to(folder).as_posix()}"
+    paths, refusals = _list_files(folder, _MOST_BYTES)
+    faults = [f"{name}, upload/{refusal}" for refusal in refusals]
+    for path in [path for path in paths if path.suffix not in _SUFFIXES]:
+        file = printable(path.relative_to(folder).as_posix())
+        faults.append(f"{name}, upload/{file}: is no module, and bundles take modules alone. Move it out of upload/")
+    for path in [path for path in paths if path.suffix == ".py"]:
+        place_of_file = f"{name}, upload/{path.relative_to(folder).as_posix()}"
         try:
             tree = ast.parse(path.read_bytes(), feature_version=_WORKER)
         except (SyntaxError, ValueError) as error:
-            faults.append(
-                f"{at}, line {getattr(error, 'lineno', 1)}: is no Python 3.9, which EvalAI runs ({error.args[0]})"
-            )
+            line = getattr(error, "lineno", 1)
+            faults.append(f"{place_of_file}, line {line}: is no Python 3.9, which EvalAI runs ({error.args[0]})")
             continue
         depth = len(path.relative_to(folder).parts) + 1  # below `evaluation_script`, as `families/NAME` is
-        faults += [f"{at}, line {line}: {fault}" for line, fault in sorted(_faults_of(tree, depth))]
+        faults += [f"{place_of_file}, line {line}: {fault}" for line, fault in sorted(_faults_of(tree, depth))]
     return faults
 
 
@@ -122,7 +169,7 @@ def _faults_of(tree: ast.Module, depth: int) -> Iterator[tuple[int, str]]:
 
 
 def _run_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield what runs: not what `if TYPE_CHECKING` guards."""
+    """Yield the nodes that run, without `if TYPE_CHECKING` blocks."""
     for node in ast.iter_child_nodes(tree):
         guarded = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         if not guarded:

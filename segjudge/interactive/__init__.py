@@ -7,23 +7,20 @@ both ends agree on `wire_format`.  Written from the published behaviour of the D
 programs import; the contract is `DavisInteractiveSession` and these modules.
 """
 
-from segjudge.system.errors import install_line
+from segjudge.system.extras import make_error
 
 try:
     from .davis_session import DavisInteractiveSession
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"{error.name} is not installed; the interactive session needs more: {install_line('interactive')}",
-        name=error.name,
-    ) from None
+    raise make_error("interactive", __name__, error.name or "") from None
 
 __all__ = [
     "DavisInteractiveSession",
     "baseline",
     "dataset",
     "evaluation",
+    "mask_datasets",
     "masks",
-    "other_datasets",
     "remote_session",
     "reports",
     "robot",

@@ -1,4 +1,4 @@
-"""A method to compare others with: colours and positions of the scribbles, graph cuts, and optical flow; no weights.
+"""The baseline method: colours and positions of scribbles, graph cuts, and optical flow; no weights.
 
 In a frame with scribbles each object is cut out by the colours under its lines and by its earlier mask; from there
 masks follow the optical flow in both directions, up to the next frames with scribbles.  Between two of these the nearer
@@ -35,7 +35,7 @@ _COLOUR_FLOOR, _SMOOTHING = 0.25, 1.5
 
 
 def lines(*, sequence: str, scribbles: Scribbles, new_sequence: bool, images: Sequence[Array]) -> Array:
-    """Draw the least that a method must beat: all lines, thick, in every frame."""
+    """Return the simplest masks: all lines, thick, in every frame."""
     del sequence, new_sequence
     seeds = scribbles2mask(scribbles, images[0].shape[:2])
     mask = np.zeros(seeds.shape[1:], np.uint8)
@@ -47,14 +47,14 @@ def lines(*, sequence: str, scribbles: Scribbles, new_sequence: bool, images: Se
 
 
 class Baseline:
-    """A method, called with the scribbles so far; each session needs an instance of its own."""
+    """The baseline, called with the scribbles so far; each session needs its own instance."""
 
     def __init__(self) -> None:
         self._sequence: str | None = None
 
     def __call__(self, *, sequence: str, scribbles: Scribbles, new_sequence: bool, images: Sequence[Array]) -> Array:
         if not len(images):
-            raise ValueError(f"{sequence}: there are no pictures to look at")
+            raise ValueError(f"{sequence}: there are no pictures")
         if sequence != self._sequence:
             self._sequence, self._video = sequence, _Video(images)
         if new_sequence:
@@ -103,7 +103,7 @@ class _Video:
         return np.stack([cv2.remap(layer, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE) for layer in layers])
 
     def enlarge(self, probabilities: Array) -> Array:
-        """The likeliest ids (frames, height, width) at the size of the images."""
+        """Return the most likely ids (frames, height, width) at the size of the images."""
         ids = np.zeros((probabilities.shape[1], *self._full), np.uint8)
         for k, layers in enumerate(probabilities.swapaxes(0, 1)):
             if layers.argmax(axis=0).any():
@@ -131,7 +131,7 @@ class _Colours:
         self._tables = blurred / blurred.sum(axis=1, keepdims=True)
 
     def likelihoods(self, bins: Array) -> Array:
-        """Likelihoods (labels, height, width) that add up to one."""
+        """Return likelihoods (labels, height, width) that sum to one."""
         return _normalize(self._tables[:, bins])
 
 
@@ -141,7 +141,7 @@ def _normalize(layers: Array) -> Array:
 
 
 def _make_anchor(video: _Video, k: int, seeds: Array, colours: _Colours, before: Array | None) -> Array:
-    """The probabilities of a frame with scribbles: the earlier ones, pulled to the lines, and cut."""
+    """Return the probabilities of a scribbled frame: earlier ones, corrected by lines and graph cut."""
     likely = colours.likelihoods(video.bins[k])
     prior = np.zeros_like(likely) if before is None else before.copy()
     for label in range(len(likely)):
@@ -156,7 +156,7 @@ def _make_anchor(video: _Video, k: int, seeds: Array, colours: _Colours, before:
 
 
 def _cut_objects(frame: Array, score: Array, seeds: Array) -> Array:
-    """Cut graphs, of one object at a time against all else."""
+    """Return masks by graph cuts, one object at a time against the rest."""
     after = score.copy()
     for label in range(1, len(score)):
         mask = np.where(score[label] > 0.5, cv2.GC_PR_FGD, cv2.GC_PR_BGD).astype(np.uint8)
@@ -174,7 +174,7 @@ def _cut_objects(frame: Array, score: Array, seeds: Array) -> Array:
 
 
 def _spread_masks(video: _Video, by_frame: dict[int, Array], colours: _Colours) -> Array:
-    """The probabilities (labels, frames, height, width) of all frames, from those that are known."""
+    """Return the probabilities (labels, frames, height, width) of all frames from the known ones."""
     total, anchors = len(video.frames), sorted(by_frame)
     sums = np.zeros((len(by_frame[anchors[0]]), total, *video.size), np.float32)
     weights = np.zeros(total, np.float32)
@@ -194,7 +194,7 @@ def _spread_masks(video: _Video, by_frame: dict[int, Array], colours: _Colours) 
 
 
 def _refine_layers(moved: Array, likely: Array) -> Array:
-    """Correct probabilities that moved to a frame by its colours, and sharpen them against blurring."""
+    """Correct moved probabilities by a frame's colours, and sharpen them against blurring."""
     score = _normalize(moved * (_COLOUR_FLOOR + likely))
     smooth = np.stack([cv2.GaussianBlur(layer, (0, 0), _SMOOTHING) for layer in score])
     return _normalize(smooth**2)

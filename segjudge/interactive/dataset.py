@@ -19,7 +19,7 @@ from PIL import Image
 
 from segjudge.evaluation_script.files.problems import HostError, quantity
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.masks.comparison import VOID
+from segjudge.families.sequences.comparison import VOID
 
 from .scribbles import Scribbles
 
@@ -28,15 +28,15 @@ ValueT = TypeVar("ValueT")
 
 
 class _MissingFiles(FileNotFoundError, AssertionError):
-    """Raised when files of a sequence are missing; a subclass of both errors that programs catch."""
+    """Raised if files of a sequence are missing; a subclass of both errors that programs catch."""
 
 
 class SessionInputError(HostError, ValueError):
-    """Raised for files and settings with which there can be no session; a ValueError for programs that catch one."""
+    """Raised for files and settings that make a session impossible; a subclass of ValueError."""
 
 
 class _WrongFile(SessionInputError, AssertionError):
-    """Raised when a file's content is wrong; a subclass of both errors that programs catch."""
+    """Raised for wrong file content; a subclass of both errors that programs catch."""
 
 
 class SequenceRecord(TypedDict):
@@ -60,16 +60,16 @@ class InteractiveDataset(Protocol):
 
     @property
     def dataset(self) -> Mapping[str, SequenceRecord]:
-        """Sequence → record; it may have to read the masks."""
+        """Return the records by sequence, reading masks if necessary."""
 
     def sequences(self, subset: str) -> list[str]:
-        """The names of a subset in their order; raises ValueError for an unknown subset."""
+        """Return the names of a subset in their order; raises ValueError for an unknown subset."""
 
     def check_files(self, sequences: list[str]) -> None:
         """Raise FileNotFoundError, naming the files that are missing."""
 
     def num_scribbles(self, sequence: str) -> int:
-        """Count the sets of first scribbles."""
+        """Return the number of sets of first scribbles."""
 
     def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
         """Load a set of first scribbles; sets are counted from 1."""
@@ -78,7 +78,7 @@ class InteractiveDataset(Protocol):
         """Load masks (frames, height, width) of ids from 1 on; 255 is void."""
 
     def image_paths(self, sequence: str) -> list[str]:
-        """The path of an image for each frame, or none."""
+        """Return the path of each frame's image; empty without images."""
 
 
 class LookupMapping(Mapping[str, ValueT]):
@@ -100,7 +100,7 @@ class LookupMapping(Mapping[str, ValueT]):
 
 
 def shape_of(record: SequenceRecord) -> tuple[int, int, int]:
-    """The shape (frames, height, width) of a sequence's masks."""
+    """Return the shape (frames, height, width) of a sequence's masks."""
     width, height = record["image_size"]
     return record["num_frames"], height, width
 
@@ -147,7 +147,7 @@ SETS, RECORDS = _read_catalogue()
 
 
 class _Catalogue(dict[str, ValueT], Generic[ValueT]):
-    """What was published; programs may change it.  Other names are looked up in the root that was opened last."""
+    """The published catalogue, which programs may change.  Other names come from the last opened root."""
 
     def __init__(self, published_values: dict[str, ValueT], look_up: Callable[[Davis, str], ValueT]) -> None:
         super().__init__(copy.deepcopy(published_values))
@@ -181,10 +181,10 @@ class Davis:
     def __init__(self, davis_root: str | os.PathLike[str] | None = None) -> None:
         root = root_of(davis_root)
         if not root:
-            raise SessionInputError(f"There is no davis_root: give it, or set the variable {_ROOT_VARIABLE}")
+            raise SessionInputError(f"davis_root is missing: pass it, or set the variable {_ROOT_VARIABLE}")
         self.davis_root = os.path.abspath(root)
         if not os.path.isdir(self.davis_root):
-            warnings.warn(f"{self.davis_root}: there is no such folder; an empty one is made", stacklevel=2)
+            warnings.warn(f"{self.davis_root}: there is no such folder; an empty one is created", stacklevel=2)
             os.makedirs(self.davis_root)
         self._lists = lists_of(self.davis_root)
         self._record_of_files = lru_cache(None)(self._read_record)
@@ -210,7 +210,7 @@ class Davis:
         return names
 
     def _is_set_as_catalogued(self, subset: str) -> bool:
-        """Whether the catalogue takes precedence: a program changed it, or the root has no lists."""
+        """Return whether the catalogue takes precedence: a program changed it, or the root has no lists."""
         return subset in Davis.sets and (Davis.sets[subset] != SETS.get(subset) or not self._lists)
 
     def _subsets(self) -> list[str]:
@@ -223,14 +223,14 @@ class Davis:
         return list(dict.fromkeys([*(name for names in self.sets.values() for name in names), *Davis.dataset]))
 
     def _record(self, sequence: str) -> SequenceRecord:
-        """What a program wrote into the catalogue, else what the files say, else what was published."""
+        """Return a record: from a program's change, else from the files, else from the catalogue."""
         record = Davis.dataset.get(sequence)
         if record is not None and (self._is_as_catalogued(sequence) or not self._list_masks(sequence)):
             return record
         return self._record_of_files(sequence)
 
     def _is_as_catalogued(self, sequence: str) -> bool:
-        """Whether the catalogue takes precedence: a program changed it, or no list names the sequence."""
+        """Return whether the catalogue takes precedence: a program changed it, or no list names the sequence."""
         record = Davis.dataset.get(sequence)
         is_listed = any(sequence in names for names in self._lists.values())
         return record is not None and (record != RECORDS.get(sequence) or not is_listed)
@@ -271,7 +271,12 @@ class Davis:
         return len(self.scribble_paths(sequence))
 
     def check_files(self, sequences: list[str]) -> None:
-        """Raise _MissingFiles if a sequence lacks masks or scribbles."""
+        """Raise _MissingFiles if the root is not DAVIS', or a sequence lacks masks or scribbles."""
+        if not os.path.isdir(os.path.join(self.davis_root, self.ANNOTATIONS_SUBDIR)):
+            raise _MissingFiles(
+                f"{self.davis_root}: is not DAVIS' root: it has no folder {self.ANNOTATIONS_SUBDIR}; name the folder "
+                "that holds Annotations, ImageSets and Scribbles, or the layout of another dataset"
+            )
         for sequence in sequences:
             record = Davis.dataset[sequence] if self._is_as_catalogued(sequence) else None
             for kind, paths, expected in (
@@ -298,7 +303,7 @@ class Davis:
         if not isinstance(scribbles, dict) or not isinstance(scribbles.get("scribbles"), list):
             raise _WrongFile(f'{path}: is not {{"scribbles": [[…], …], "sequence": …}}')
         if scribbles.get("sequence") != sequence:
-            raise _WrongFile(f"{path}: is of the sequence {scribbles.get('sequence')!r}")
+            raise _WrongFile(f"{path}: belongs to the sequence {scribbles.get('sequence')!r}")
         return cast("Scribbles", scribbles)
 
     def load_annotations(self, sequence: str, dtype: DTypeLike = int) -> Array:
@@ -344,7 +349,7 @@ def _read_masks(paths: tuple[str, ...]) -> Array:
     odd_path = next((path for path, mask in zip(paths, frames, strict=True) if mask.shape != frames[0].shape), None)
     if odd_path is not None:
         raise SessionInputError(
-            f"{odd_path}: has another size than the frames before it; all frames of a session have one"
+            f"{odd_path}: differs in size from earlier frames; all frames of a session need the same size"
         )
     masks = np.stack(frames)
     masks.flags.writeable = False  # all callers share it
@@ -363,13 +368,13 @@ def _read_mask(path: str) -> Array:
 
 
 def _find_largest_id(mask: Array) -> int:
-    """The largest id of a frame but void, which is seldom there."""
+    """Return the largest id of a frame except void."""
     top = int(mask.max(initial=0))
     return top if top < VOID else int(mask[mask < VOID].max(initial=0))
 
 
 def root_of(davis_root: str | os.PathLike[str] | None) -> str:
-    """The root that was named, else that of the environment, else nothing."""
+    """Return the named root, else the environment's, else ""."""
     return os.path.expanduser(davis_root or os.environ.get(_ROOT_VARIABLE) or "")
 
 

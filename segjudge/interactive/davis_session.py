@@ -1,4 +1,4 @@
-"""The session that programs use: scribbles come, masks go, and the clock runs."""
+"""The session that programs use: it gives scribbles, takes masks, and keeps time."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class DavisInteractiveSession:
     `clock` returns seconds and decides durations and limits; it is for tests, and for methods that are simulated.
     `resume` goes on with the newest unfinished report of `report_save_dir`: the time between does not count, and
     scribbles without submitted masks are returned again, as new.  `dataset` is another dataset than DAVIS (see
-    `other_datasets`); `davis_root` is then not needed.  With an address as `host`, the server has the dataset, the
+    `mask_datasets`); `davis_root` is then not needed.  With an address as `host`, the server has the dataset, the
     order, the limits and the clock.
     """
 
@@ -118,19 +118,19 @@ class DavisInteractiveSession:
         """Do nothing: the report of a session that has not finished remains, and the session can be resumed."""
 
     def _check_call(self) -> Session | RemoteSession:
-        """The session behind this one; raises RuntimeError in another thread, and before `with`."""
+        """Return the inner session; raises RuntimeError in another thread, and before `with`."""
         if threading.get_ident() != self._thread:
-            raise RuntimeError("A session belongs to the thread that made it.")
+            raise RuntimeError("A session belongs to the thread that created it.")
         if self._session.sample_idx is None:
             raise RuntimeError(NOT_BEGUN)
         return self._session
 
     def next(self) -> bool:
-        """Tell whether there is another interaction; the temporary report is written each time."""
+        """Return whether there is another interaction, writing the temporary report."""
         return self._check_call().next()
 
     def get_scribbles(self, only_last: bool = False) -> tuple[str, Scribbles, bool]:  # noqa: FBT001, FBT002
-        """Sequence, scribbles so far (or the last ones), and whether the sample is new; the time begins."""
+        """Return sequence, scribbles (all or last), and whether the sample is new; starts the clock."""
         return self._check_call().read_scribbles(only_last=only_last)
 
     def submit_masks(self, pred_masks: ArrayLike, next_scribble_frame_candidates: Iterable[int] | None = None) -> None:
@@ -148,7 +148,7 @@ class DavisInteractiveSession:
         return self._check_call().report()
 
     def get_global_summary(self, save_file: str | os.PathLike[str] | None = None) -> Summary:
-        """The curve and its area, once the session has ended; before that `{}`, with a warning."""
+        """Return the curve and its area after the session; before that `{}`, with a warning."""
         if self.running:
             warnings.warn("There is no summary before the session has ended.", stacklevel=2)
             return {}

@@ -1,4 +1,4 @@
-"""The evaluation of masks: measure and store them, choose the frame for the robot's scribbles, and sum up."""
+"""The evaluation of masks: measuring, storing, the robot's frames, and summaries."""
 
 import os
 import time
@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.masks.comparison import FrameComparison
+from segjudge.families.sequences.comparison import FrameComparison
 
 from .dataset import Davis, InteractiveDataset, SessionInputError, lists_of, load_first_scribbles, root_of
 from .masks import as_ids, object_ids
@@ -22,7 +22,7 @@ from .scribbles import Scribbles
 
 
 class _RobotParameters(TypedDict, total=False):
-    """The parameters of a robot; those left out have the robot's own defaults."""
+    """The parameters of a robot; omitted ones have the robot's defaults."""
 
     kernel_size: float
     max_kernel_radius: float
@@ -42,7 +42,7 @@ UNPUBLISHED = "test-dev"
 
 
 class EvaluationService:
-    """Measures masks by the truth of a subset, and has the robot draw on what they miss."""
+    """A service that measures masks against a subset's truth and lets the robot draw on errors."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - a published signature
         self,
@@ -79,7 +79,7 @@ class EvaluationService:
 
     @property
     def num_entries(self) -> int:
-        """The number of rows of a complete report; without a limit of interactions, of one interaction."""
+        """Return the number of rows of a complete report, or of one interaction without a limit."""
         records = ((name, self.davis.dataset[name]) for name in self.sequences)
         rows = sum(
             self.davis.num_scribbles(name) * record["num_frames"] * record["num_objects"] for name, record in records
@@ -87,7 +87,7 @@ class EvaluationService:
         return rows * (self.max_i or 1)
 
     def get_samples(self) -> tuple[list[Sample], float | None, int | None]:
-        """Every sequence with each of its sets of scribbles, and the limits."""
+        """Return every sequence with each set of scribbles, and the limits."""
         samples = [(name, number + 1) for name in self.sequences for number in range(self.davis.num_scribbles(name))]
         return samples, self.max_t, self.max_i
 
@@ -113,7 +113,7 @@ class EvaluationService:
         session_key: str = "",
         next_scribble_frame_candidates: Iterable[int] | None = None,
     ) -> Scribbles:
-        """Measure and store masks; return the robot's scribbles in the worst frame that was not chosen before.
+        """Measure and store masks; return the robot's scribbles in the worst unused frame.
 
         An error is raised before anything is stored, so that the call may be repeated.
         """
@@ -159,20 +159,20 @@ class EvaluationService:
 
 
 def _find_worst_frame(values: Array, used_frames: set[int], candidates: set[int]) -> int:
-    """The first frame of lowest value; frames that were used come again only if no other is left."""
+    """Return the first frame of lowest value, preferring unused frames."""
     free_frames = candidates if len(used_frames) == len(values) else candidates - used_frames or candidates
     return next(int(frame) for frame in np.argsort(values, kind="stable") if int(frame) in free_frames)
 
 
 @lru_cache(maxsize=2)
 def _load_truth(dataset: InteractiveDataset, sequence: str, count: int) -> tuple[Array, FrameComparison]:
-    """A sequence's masks and their comparison, shared by all sessions with this dataset."""
+    """Return a sequence's masks and their comparison, shared by all sessions of the dataset."""
     masks = dataset.load_annotations(sequence, np.uint8)
     return masks, FrameComparison(masks, list(range(1, count + 1)))
 
 
 def as_masks(values: ArrayLike | None) -> Array:
-    """Make ids of bytes; raises TypeError or ValueError for values that are not finite numbers."""
+    """Return ids as bytes; raises TypeError or ValueError for values that are not finite numbers."""
     if values is None:
         raise TypeError("int() argument must be a string, a bytes-like object or a number, not 'NoneType'")
     masks = np.asarray(values)
@@ -182,7 +182,7 @@ def as_masks(values: ArrayLike | None) -> Array:
 
 
 def _choose_candidates(named_frames: Iterable[int] | None, frames: int) -> set[int]:
-    """The frames to choose from: those that were named and exist, or all."""
+    """Return the candidate frames: the named ones that exist, or all."""
     all_frames = set(range(frames))
     if named_frames is None:
         return all_frames

@@ -19,7 +19,7 @@ from segjudge.evaluation_script.masks.similarity import (
     region_similarity,
 )
 from segjudge.evaluation_script.masks.stack import Array, Size
-from segjudge.masks.comparison import VOID, FrameComparison, disk_of
+from segjudge.families.sequences.comparison import VOID, FrameComparison, disk_of
 from segjudge.masks.run_lengths import decode_labels, encode_labels
 
 
@@ -29,7 +29,7 @@ def batched_jaccard(
     average_over_objects: bool = True,  # noqa: FBT001, FBT002 - a published signature
     nb_objects: int | None = None,
 ) -> Array:
-    """J of each frame, or of each frame and object."""
+    """Return J of each frame, or of each frame and object."""
     values = _compare(region_similarity, y_true, y_pred, nb_objects, BOUNDARY_TOLERANCE)
     return values.mean(axis=1) if average_over_objects else values
 
@@ -41,13 +41,13 @@ def batched_f_measure(
     nb_objects: int | None = None,
     bound_th: float = BOUNDARY_TOLERANCE,
 ) -> Array:
-    """F likewise; `bound_th` is a share of the diagonal, or pixels from 1 on."""
+    """Return F per frame, or per object too; `bound_th` below 1 is a fraction of the diagonal, else pixels."""
     values = _compare(boundary_similarity, y_true, y_pred, nb_objects, bound_th)
     return values.mean(axis=1) if average_over_objects else values
 
 
 def f_measure(true_mask: ArrayLike, pred_mask: ArrayLike, bound_th: float = BOUNDARY_TOLERANCE) -> float:
-    """F of one pair of binary masks (height, width)."""
+    """Return F of a pair of binary masks (height, width)."""
     truth, prediction = (np.asarray(mask).astype(bool)[None] for mask in (true_mask, pred_mask))
     return float(batched_f_measure(truth, prediction, nb_objects=1, bound_th=bound_th)[0])
 
@@ -62,7 +62,7 @@ def _compare(
 
 
 def as_ids(masks: ArrayLike) -> Array:
-    """Make masks of bytes: fractions are cut off, and a number that cannot be an object's id becomes void."""
+    """Return masks as bytes: fractions are truncated, impossible ids become void."""
     masks = np.asarray(masks)
     if masks.dtype == np.uint8:
         return masks
@@ -73,7 +73,7 @@ def as_ids(masks: ArrayLike) -> Array:
 
 
 def object_ids(truth: Array, prediction: Array, count: int | None = None) -> list[int]:
-    """The ids that are scored: 1 to `count`, or those of the truth; raises ValueError if nothing compares."""
+    """Return the scored ids: 1 to `count`, or the truth's; raises ValueError without any."""
     for name, masks in (("y_true", truth), ("y_pred", prediction)):
         if masks.ndim != 3:
             raise ValueError(f"{name} array must have 3 dimensions.")
@@ -110,7 +110,7 @@ class EncodedMasks(TypedDict):
 
 
 def combine_masks(masks: ArrayLike, th: float = 0.5, method: str = "max_per_pixel") -> Array:
-    """Take of `masks[object][frame]` of probabilities the likeliest object, where it is likelier than `th`."""
+    """Return the most likely object of `masks[object][frame]`, where it exceeds `th`."""
     del method  # the original knows one
     masks = np.asarray(masks)
     best = masks.argmax(axis=0)

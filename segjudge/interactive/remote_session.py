@@ -1,4 +1,4 @@
-"""The client of a server's session over HTTP: the server has the truth, the order, the limits and the clock."""
+"""The client of a remote session over HTTP: the server has truth, order, limits and clock."""
 
 import json
 import secrets
@@ -29,15 +29,15 @@ _TRIES = 10
 
 
 class NoServerError(NameError):
-    """Raised when no server of sessions answers at an address."""
+    """Raised if no session server answers at an address."""
 
 
 class UnknownSessionError(LookupError):
-    """Raised when the server has no such session of this user."""
+    """Raised if the server has no such session of this user."""
 
 
 class RemoteConnector:
-    """Asks a server of sessions; its health is checked at once."""
+    """A connector to a session server, whose health is checked at once."""
 
     def __init__(self, user_key: str | None, session_key: str | None, host: str) -> None:
         if not user_key or not session_key:
@@ -51,7 +51,7 @@ class RemoteConnector:
         self._call("GET", wire_format.HEALTH)
 
     def get_samples(self) -> tuple[list[Sample], float | None, int | None]:
-        """Begin a session, whose key is the server's; return its samples and limits."""
+        """Start a session with a key from the server; return its samples and limits."""
         answer = self._call("POST", wire_format.SESSION, headers={wire_format.REQUEST_KEY: secrets.token_hex(16)})
         self.session_key = answer["session_key"]
         return [(name, number) for name, number in answer["samples"]], answer["max_time"], answer["max_nb_interactions"]
@@ -63,7 +63,7 @@ class RemoteConnector:
         return cast("wire_format.NextAnswer", self._call("POST", wire_format.NEXT))
 
     def get_scribbles(self, *, only_last: bool) -> wire_format.ScribblesAnswer:
-        """The server's clock runs from the first answer."""
+        """Return the scribbles; the server's clock starts with the first answer."""
         answer = self._call("GET", wire_format.SCRIBBLES, params={"only_last": int(only_last)})
         return cast("wire_format.ScribblesAnswer", answer)
 
@@ -85,7 +85,7 @@ class RemoteConnector:
         return values
 
     def _answer(self, method: str, path: str, **options: Any) -> requests.Response:
-        """An answer below 300; failures that may pass are tried again."""
+        """Return an answer with a status below 300, retrying transient failures."""
         keys = {wire_format.USER_KEY: self.user_key, wire_format.SESSION_KEY: self.session_key}
         headers = {**keys, **options.pop("headers", {})}
         answer: requests.Response | None = None
@@ -134,7 +134,7 @@ class RemoteSession(SessionRules):
         self._reported: tuple[int | None, int | None] | None = None
 
     def enter(self, *, resume: bool) -> None:
-        """Begin a session; `resume` goes on with the newest unfinished session of this user and server."""
+        """Start a session; `resume` continues the newest unfinished one of this user and server."""
         connector = self.connector
         keys = {"host": connector.host, "user_key": connector.user_key}
         if resume:
@@ -151,7 +151,7 @@ class RemoteSession(SessionRules):
         self.files.write_state(saved_state, private=True)  # it holds the keys
 
     def next(self) -> bool:
-        """Tell whether there is another interaction; write the report if anything is new."""
+        """Return True if there is another interaction; write the report if anything is new."""
         if not self.running:
             return False
         answer = self.connector.next()
@@ -170,7 +170,7 @@ class RemoteSession(SessionRules):
         return True
 
     def read_scribbles(self, *, only_last: bool) -> tuple[str, Scribbles, bool]:
-        """Sequence, scribbles, and whether the sample is new; the server's clock runs."""
+        """Return the sequence, its scribbles, and True for a new sample; the server's clock runs."""
         self._check_scribbles_due()
         answer = self.connector.get_scribbles(only_last=only_last)
         new = self._begin_interaction(None, new_sample=answer["new_sequence"])
@@ -200,7 +200,7 @@ class RemoteSession(SessionRules):
 
 
 class ServerConnectionFabric:
-    """Chooses between a service of this process and a server."""
+    """A factory that chooses between a local service and a server."""
 
     @staticmethod
     def get_connector(host: str, user_key: str | None, session_key: str | None) -> LocalConnector | RemoteConnector:

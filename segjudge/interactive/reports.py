@@ -1,4 +1,4 @@
-"""The report of a session: its rows in a storage, its files, and what a method is judged by.
+"""The report of a session: stored rows, files, and summary.
 
 A method is judged by a curve over time, its area, and its value at a threshold.
 """
@@ -30,7 +30,7 @@ Sample = tuple[str, int]
 
 
 class Summary(TypedDict, total=False):
-    """The curve over time, its area, and its value at the threshold; the metric's name is a key of both mappings.
+    """The summary: the curve over time, its area, and its value at the threshold, keyed by metric.
 
     It is empty before a session has ended; a server adds the session's key.
     """
@@ -47,7 +47,7 @@ def read_report(path: str | os.PathLike[str]) -> pd.DataFrame:
         **dict.fromkeys(("session_id", "sequence"), "str"),
         **dict.fromkeys((*METRICS.values(), "timing"), "float64"),
     }
-    return pd.read_csv(path, index_col=0, dtype=types, keep_default_na=False)
+    return pd.read_csv(path, index_col=0, dtype=types, keep_default_na=False, compression=None)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class SummaryTerms:
 
 
 def _draw_curve(report: pd.DataFrame, terms: SummaryTerms) -> tuple[list[float], list[float]]:
-    """Time and value after each interaction: all objects of all samples have one weight, and so have times."""
+    """Return time and value after each interaction, with equal weight for all objects of all samples."""
     last_interaction = terms.interactions or (int(report["interaction"].max()) if len(report) else 0)
     longest = last_interaction * float(report["timing"].max()) if len(report) else 0.0
     end_time = terms.objects * terms.seconds if terms.seconds else longest
@@ -101,7 +101,7 @@ def _draw_curve(report: pd.DataFrame, terms: SummaryTerms) -> tuple[list[float],
 def _count_objects_and_samples(
     objects: pd.Index, samples: pd.Index, every: Mapping[Sample, int] | None
 ) -> tuple[int, int]:
-    """How many objects and samples the means are over: those of the session, with or without a row."""
+    """Return the numbers of objects and samples of the means: all of the session."""
     if every is None:
         return len(objects), len(samples)
     without_rows = [count for sample, count in every.items() if sample not in samples]
@@ -113,7 +113,7 @@ _ANNOTATED_COLUMNS = ["session_id", "sequence", "scribble_idx", "frame", "overri
 
 
 class StoredProgress(TypedDict):
-    """What a storage keeps of a session beside its rows."""
+    """The progress of a session that a storage keeps beside its rows."""
 
     #: Sequence, set of scribbles, and the interactions that were stored.
     done: list[tuple[str, int, int]]
@@ -146,17 +146,17 @@ class AbstractStorage(ABC):
 
     @abstractmethod
     def get_annotated_frames(self, session_id: str, sequence: str, scribble_idx: int) -> tuple[int, ...]:
-        """The frames in which the robot drew, in the order in which it did; nothing once it drew in all."""
+        """Return the frames in which the robot drew, in order; empty once it drew in all."""
 
     @abstractmethod
     def store_annotated_frame(
         self, session_id: str, sequence: str, scribble_idx: int, annotated_frame: int, override: bool  # noqa: FBT001
     ) -> bool:  # fmt: skip
-        """Store that the robot drew in a frame; `override` says that the program named candidates.  Return True."""
+        """Record that the robot drew in a frame (`override`: from named candidates).  Return True."""
 
     @abstractmethod
     def get_report(self, session_id: str | None = None) -> pd.DataFrame:
-        """A row for each object and frame of each interaction, of one session or of all."""
+        """Return rows by object, frame and interaction, of one session or all."""
 
 
 class LocalStorage(AbstractStorage):
@@ -204,7 +204,7 @@ class LocalStorage(AbstractStorage):
         return () if count and set(range(count)) <= set(frames) else frames
 
     def _count_frames(self, session_id: str, sequence: str) -> int:
-        """How many frames a sequence has: by what was stored of it, else as it was published."""
+        """Return the number of frames of a sequence, as stored or as published."""
         tables = (table for table in self._reports.get(session_id, []) if sequence in table["sequence"].to_numpy())
         last_frame = max((int(table["frame"].max()) for table in tables if len(table)), default=-1)
         if last_frame >= 0 or sequence not in RECORDS:
@@ -219,7 +219,7 @@ class LocalStorage(AbstractStorage):
 
     @property
     def annotated_frames(self) -> pd.DataFrame:
-        """The table of frames in which the robot drew."""
+        """Return the table of frames in which the robot drew."""
         return pd.DataFrame(self._annotated, columns=_ANNOTATED_COLUMNS)
 
     def get_report(self, session_id: str | None = None) -> pd.DataFrame:
@@ -228,14 +228,14 @@ class LocalStorage(AbstractStorage):
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame([], columns=COLUMNS)
 
     def progress(self, session_id: str) -> StoredProgress:
-        """What `restore` needs beside the report: the last interactions, and the frames of the robot."""
+        """Return the progress for `restore`: the last interactions and the robot's frames."""
         return {
             "done": [(name, number, done) for (key, name, number), done in self._done.items() if key == session_id],
             "annotated": [row[1:] for row in self._annotated if row[0] == session_id],
         }
 
     def restore(self, session_id: str, progress: StoredProgress, report: pd.DataFrame) -> None:
-        """Go back to that progress; rows of the report that are later than it are dropped."""
+        """Restore a progress; later rows of the report are dropped."""
         self._done |= {(session_id, name, number): done for name, number, done in progress["done"]}
         self._annotated += [(session_id, name, number, frame, by) for name, number, frame, by in progress["annotated"]]
         samples = zip(report["sequence"], report["scribble_idx"], strict=True)
@@ -259,7 +259,7 @@ TEMPORARY = ".tmp.csv"
 
 
 class ReportFiles:
-    """The files of one session; each is written in one step, so that a killed program leaves a complete report.
+    """The files of a session, each written atomically, so that killed programs leave complete reports.
 
     `summary_name` is the file to which the summary of a finished session is written, if there is one.
     """
@@ -272,7 +272,7 @@ class ReportFiles:
 
     @property
     def temporary(self) -> Path:
-        """The report while the session runs."""
+        """Return the path of the report while the session runs."""
         return self.folder / f"{self.name}{TEMPORARY}"
 
     @property
@@ -287,7 +287,7 @@ class ReportFiles:
         replace(self._state, json.dumps(state), private=private)
 
     def resume(self, matches: Callable[[dict[str, Any]], bool], description: str) -> dict[str, Any]:
-        """Go on with the newest unfinished session whose state matches; return that state."""
+        """Resume the newest unfinished session with a matching state; return that state."""
         paths = sorted(self.folder.glob(f"result_*{_STATE}"), key=lambda path: path.stat().st_mtime_ns)
         for path in reversed(paths):
             try:
@@ -309,7 +309,7 @@ class ReportFiles:
 
 
 def _choose_name(folder: Path) -> str:
-    """Name a session by the local time; with a number where another session of that second has the name."""
+    """Return the session's name: the local time, numbered if taken."""
     name = datetime.datetime.now().strftime("result_%Y%m%d_%H%M%S")  # noqa: DTZ005 - local time
     names = [name, *(f"{name}_{number}" for number in range(2, 1000))]
     return next((candidate for candidate in names if not any(folder.glob(f"{candidate}.*"))), name)

@@ -1,4 +1,4 @@
-"""The robot that draws a user's next scribbles: lines through the middle of what the masks miss.
+"""The robot that draws the next scribbles: lines through the middle of errors.
 
 A region is opened and thinned, and the longest path of each component is a line.
 """
@@ -32,7 +32,7 @@ _EIGHT = np.ones((3, 3), dtype=int)
 
 
 class InteractiveScribblesRobot:
-    """Draws in one frame, on every object (and the background) of which something is missing there."""
+    """A robot that draws in one frame, on every object (and the background) with errors there."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class InteractiveScribblesRobot:
         ]
 
     def paths(self, missing: Array) -> list[Array]:
-        """The pixels (x, y) of the lines through a region (height, width), before they are smoothed."""
+        """Return the pixels (x, y) of the lines through a region (height, width), unsmoothed."""
         rows, columns = np.flatnonzero(missing.any(axis=1)), np.flatnonzero(missing.any(axis=0))
         if not len(rows):
             return []
@@ -93,7 +93,7 @@ class InteractiveScribblesRobot:
 
 
 def _open_region(region: Array, radius: float) -> Array:
-    """Erode and dilate a region by a disk; while nothing is left, by a smaller one, above radius 1."""
+    """Return a region opened by a disk; if none of it remains, by smaller disks (radius above 1)."""
     if radius <= 1:
         return region
     while radius > 1:
@@ -106,7 +106,7 @@ def _open_region(region: Array, radius: float) -> Array:
 
 
 def _erode(region: Array, radius: float) -> Array:
-    """Erode a region: what stays are the pixels around which the whole disk lies in it.
+    """Return the eroded region: pixels whose whole disk lies inside.
 
     For most radii the centre of the disk is between pixels, and the disk is not reflected for the dilation: that
     shifts the result by up to a pixel, as in the original.
@@ -163,7 +163,7 @@ def _thin_mask(mask: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def _list_patterns_to_keep() -> Array:
-    """For each pattern of a pixel and its neighbours whether the pixel stays: an end, or a connection."""
+    """Return for each pattern of neighbours whether the pixel stays as an end or connection."""
 
     def components(pattern: Array) -> int:
         return int(ndimage.label(pattern, structure=_EIGHT)[1])
@@ -178,7 +178,7 @@ def _list_patterns_to_keep() -> Array:
 
 
 def _find_longest_paths(thin: Array, min_nodes: int) -> list[Array]:
-    """The path with most pixels of each component of a skeleton that is large enough, as rows of x and y."""
+    """Return the longest path of each large component of a skeleton, as rows of x and y."""
     ys, xs = np.nonzero(thin)
     if not len(ys):
         return []
@@ -198,7 +198,7 @@ def _find_longest_paths(thin: Array, min_nodes: int) -> list[Array]:
 
 
 def _find_neighbours(thin: Array, ys: Array, xs: Array) -> list[list[int]]:
-    """The neighbours of each pixel; pixels are numbered row by row."""
+    """Return the neighbours of each pixel, numbered row by row."""
     height, width = thin.shape
     numbers = np.full((height + 2, width + 2), -1)
     numbers[ys + 1, xs + 1] = np.arange(len(ys))
@@ -240,7 +240,7 @@ def _cut_cycles(neighbours: list[list[int]], start: int, ys: Array, xs: Array) -
 
 
 def _find_longest_path(neighbours: list[list[int]], start: int) -> list[int]:
-    """The pixels from the start to the first of those that are farthest from it."""
+    """Return the path from the start to the first farthest pixel."""
     before: dict[int, int] = {start: start}
     ring, farthest = [start], start
     while ring:

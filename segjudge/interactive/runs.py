@@ -17,6 +17,8 @@ from PIL import Image
 
 from segjudge.evaluation_script.masks.png import davis_palette
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.report.colours import line_of_method
+from segjudge.report.labels import shorten_name, spread_labels
 from segjudge.report.page import ReportPage, Section, render_page
 from segjudge.system.files import file_name, make_folder, replace
 
@@ -68,7 +70,7 @@ def _thin_line(path: list[list[float]]) -> list[list[float]]:
 
 
 class ModelError(Exception):
-    """Raised when the method failed; `interaction` names the interaction."""
+    """Raised if the method failed; `interaction` names the interaction."""
 
     def __init__(self, interaction: str, *, is_first: bool) -> None:
         super().__init__(interaction)
@@ -135,10 +137,9 @@ def _folder_of_steps(report: Path) -> Path:
     return report.with_suffix(".steps")
 
 
-#: Distinct without colour vision, too (Okabe and Ito's order); more runs have other dashes.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-_DASHES = ("-", "--", ":", "-.")
 METRIC_NAMES = {"J": "J", "F": "F", "J_AND_F": "J&F"}
+#: How far apart the names of curves are, as a share of the height.
+_LABEL = 0.11
 #: Pixels that the images of the page are wide at most.
 _IMAGE_WIDTH = 640
 
@@ -156,7 +157,7 @@ class _Run:
 
     @property
     def metric(self) -> str:
-        """The metric of its curve."""
+        """Return the metric of the curve."""
         return next(name for name in METRICS if name in self.summary["curve"])
 
 
@@ -190,7 +191,7 @@ def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) 
 
 
 def _read_summary(path: Path) -> Summary:
-    """Read what `run` wrote beside a report; raises ValueError for anything else."""
+    """Return the summary that `run` wrote beside a report; raises ValueError for anything else."""
     values = json.loads(path.read_text())
     try:
         curve = values["curve"]
@@ -224,17 +225,17 @@ def _write_curves(runs: list[_Run], out: Path) -> str:
         figure = Figure(figsize=(8, 4.5), layout="constrained")
         axes = figure.subplots()
         metric = runs[0].metric
-        for index, run in enumerate(runs):
-            curve = run.summary["curve"]
-            axes.plot(
-                curve["time"], curve[metric], _DASHES[index // len(_COLOURS) % len(_DASHES)],
-                color=_COLOURS[index % len(_COLOURS)], marker="o", markersize=4,
-                label=f"{run.name}   AUC {run.summary['auc']:.3f}".replace("$", r"\$"),
-            )  # fmt: skip
+        curves = [run.summary["curve"] for run in runs]
+        ends = spread_labels([curve[metric][-1] for curve in curves], _LABEL)
+        latest = max(curve["time"][-1] for curve in curves)
+        for index, (run, curve, end) in enumerate(zip(runs, curves, ends, strict=True)):
+            colour, dashes = line_of_method(index)
+            axes.plot(curve["time"], curve[metric], color=colour, linestyle=dashes, marker="o", markersize=4)
+            label = f"{shorten_name(run.name)}\nAUC {run.summary['auc']:.3f}"
+            axes.text(latest * 1.06, end, label, color=colour, va="center", fontsize=9, parse_math=False)
         axes.set(xlabel="seconds", ylabel=METRIC_NAMES[metric], ylim=(0, 1), xlim=(0, None))
         axes.grid(visible=True, alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(handles=axes.get_lines(), frameon=False, loc="lower right")
         figure.savefig(out / "curves.png", dpi=150)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
@@ -243,7 +244,7 @@ def _write_curves(runs: list[_Run], out: Path) -> str:
 
 
 def _write_steps(runs: list[_Run], out: Path, progress: _Progress) -> list[dict[str, object]]:
-    """Write each interaction as a script, for a page that is opened as a file may fetch nothing; return their list."""
+    """Write each interaction as a script, since a page opened as a file cannot fetch; return their list."""
     steps, images = [], dict[str, list[str]]()
     files = [(index, path) for index, run in enumerate(runs) for path in sorted(run.steps.glob("*.json"))]
     values = [_list_values(run.report) for run in runs]
@@ -307,7 +308,7 @@ def _read_step(path: Path) -> dict[str, Any]:
 
 
 def _list_values(report: pd.DataFrame) -> dict[tuple[str, int, int], list[float]]:
-    """For each interaction the value of each frame; nothing for a report that has only means."""
+    """Return the value of each frame per interaction; empty for reports with only means."""
     if "frame" not in report.columns or not len(report):
         return {}
     keys = ["sequence", "scribble_idx", "interaction"]

@@ -73,7 +73,7 @@ def scribbles2mask(
 
 
 def scribbles2points(scribbles: Scribbles, output_resolution: tuple[int, int] | None = None) -> tuple[Array, Array]:
-    """All points as rows of frame, x and y, and their object ids.
+    """Return all points as rows of frame, x and y, and their object ids.
 
     With a resolution (height, width) x is multiplied by height - 1 and y by width - 1, as in the original: programs
     depend on it.
@@ -130,7 +130,7 @@ def bezier_curve(points: ArrayLike, nb_points: int = MOST_POINTS) -> Array:
 
 @lru_cache(maxsize=16)
 def _bernstein_polynomials(count: int, samples: int) -> Array:
-    """A row of weights for each sample; up to a thousand points no binomial coefficient overflows."""
+    """Return a row of weights per sample, without overflow up to a thousand points."""
     degree, index = count - 1, np.arange(count)
     t = np.linspace(0.0, 1.0, samples)[:, None]
     weights: Array = comb(degree, index) * t ** (degree - index) * (1 - t) ** index
@@ -138,7 +138,7 @@ def _bernstein_polynomials(count: int, samples: int) -> Array:
 
 
 def bresenham(points: ArrayLike) -> Array:
-    """All pixels on the straight lines between points; a point between two lines appears twice."""
+    """Return all pixels on the lines between points; inner points appear twice."""
     return _join_points(np.asarray(points).astype(int))
 
 
@@ -151,7 +151,7 @@ def _join_points(points: Array) -> Array:
 
 
 def _paths(scribbles: Scribbles, frame: int, size: tuple[int, int]) -> list[tuple[int, Array]]:
-    """The object and the pixels (x, y) of each line in a frame; `size` is (width, height)."""
+    """Return the object and pixels (x, y) of each line in a frame; `size` is (width, height)."""
     frames = scribbles["scribbles"]
     if not 0 <= frame < len(frames):
         raise ValueError("Frame value not valid")
@@ -191,7 +191,7 @@ def overlay_mask(
     colors: ArrayLike | None = None,
     contour_thickness: int | None = None,
 ) -> Array:
-    """Lay objects over a picture; `alpha` is the weight of the picture."""
+    """Draw objects over a picture; `alpha` is the weight of the picture."""
     im, ann = np.asarray(im), np.asarray(ann)
     if im.shape[:2] != ann.shape:
         raise ValueError("First two dimensions of `im` and `ann` must match")

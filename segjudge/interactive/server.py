@@ -1,4 +1,4 @@
-"""`segjudge interactive serve`: sessions over HTTP; the truth and the clock are the server's."""
+"""`segjudge interactive serve`: sessions over HTTP, with the server's truth and clock."""
 
 import asyncio
 import hashlib
@@ -90,7 +90,7 @@ def _error_response(error: Exception) -> Response:
 
 
 class _Handlers:
-    """A handler for each route; everything that takes long runs in a thread."""
+    """The handlers of the routes; slow work runs in threads."""
 
     def __init__(self, host: SessionHost) -> None:
         self._host = host
@@ -126,7 +126,7 @@ class _Handlers:
         )
 
     async def interaction(self, request: Request) -> Response:
-        """Take masks; their time ends when the last byte has arrived."""
+        """Receive masks; their time ends when the last byte has arrived."""
         user, key = self._keys(request)
         await self._in_thread(lambda: self._host.check_session(user, key))
         if self._uploads[key] >= _UPLOADS:

@@ -1,4 +1,4 @@
-"""The session of this process: its rules, the evaluation of masks behind a connector, and the files of its report.
+"""The local session: rules, evaluation of masks behind a connector, and report files.
 
 Nothing here knows of a wire: `remote_session` follows a session that a server holds, and `session_host` holds those.
 """
@@ -53,7 +53,7 @@ class SessionTerms:
 
 
 class SessionRules:
-    """Which call is due, which sample is open, and when its time is over; a session follows these rules.
+    """The rules of a session: the due call, the open sample, and its time limit.
 
     They measure nothing and touch no file or network.  A sample opens with `_open_due_sample`; then each interaction
     is `_begin_interaction` and `_end_interaction`.
@@ -93,7 +93,7 @@ class SessionRules:
 
     @property
     def interaction(self) -> int:
-        """The number of the interaction whose masks come next, from 1."""
+        """Return the number of the next interaction, from 1."""
         return (self.interaction_nb or 0) + 1
 
     def _open_due_sample(self, time_now: float) -> bool:
@@ -129,32 +129,32 @@ class SessionRules:
         return copy.deepcopy(scribbles)
 
     def _begin_interaction(self, time_now: float | None, *, new_sample: bool) -> bool:
-        """Note that scribbles were read; return whether the sample is new to the program."""
+        """Record that scribbles were read; return whether the sample is new."""
         self.running_model, self.interaction_start_time = True, time_now
         new_to_program, self._is_resumed = new_sample or self._is_resumed, False
         return new_to_program
 
     def _end_interaction(self, drawn: Scribbles | None) -> None:
-        """Note that masks were taken; the robot's scribbles are added to those of the sample."""
+        """Record accepted masks, and add the robot's scribbles to the sample's."""
         if drawn is not None and self.sample_scribbles is not None:
             self.sample_last_scribble = drawn
             self.sample_scribbles = fuse_scribbles(self.sample_scribbles, drawn)
         self.interaction_nb, self.running_model = self.interaction, False
 
     def _return_to(self, saved: Mapping[str, Any]) -> None:
-        """Take up a saved state; its times are those of this session's clock."""
+        """Restore a saved state, whose times follow this session's clock."""
         for key, name in _SAVED.items():
             setattr(self, name, saved[key])
         self.samples = [(name, number) for name, number in self.samples]
 
     def _restart(self, saved_at: float, time_now: float) -> None:
-        """Go on with another clock and a restarted program: an interaction without masks begins again."""
+        """Continue with a new clock and program; an interaction without masks restarts."""
         self.sample_start_time = time_now - (saved_at - (self.sample_start_time or 0.0))
         self.interaction_start_time, self.running_model, self._is_resumed = None, False, True
 
 
 class LocalConnector:
-    """Asks an evaluation service of this process; the service exists once the samples were read."""
+    """A connector to an evaluation service of this process, created when samples are read."""
 
     VALID_SUBSETS = _LOCAL_SUBSETS
 
@@ -173,7 +173,7 @@ class LocalConnector:
 
     @property
     def service(self) -> EvaluationService:
-        """The service; its `robot` may be adjusted while the session runs."""
+        """Return the service, whose `robot` may be adjusted during the session."""
         if self._service is None:
             raise RuntimeError(NOT_BEGUN)
         return self._service
@@ -224,7 +224,7 @@ class LocalConnector:
         return self.service.summarize_report(self.get_report())
 
     def restore(self, session_key: str, progress: StoredProgress, report: pd.DataFrame) -> None:
-        """Go on as the session with this key, whose rows and progress were saved."""
+        """Continue as the session with this key from saved rows and progress."""
         self.session_key = session_key
         self.storage.restore(session_key, progress, report)
 
@@ -247,7 +247,7 @@ class Session(SessionRules):
         return self.connector.service.davis.dataset[sequence]["num_objects"]
 
     def enter(self, *, resume: bool) -> None:
-        """Read the samples; `resume` goes on with the newest unfinished session that has the same terms and samples."""
+        """Read the samples; `resume` continues the newest unfinished session with the same terms and samples."""
         if not self.max_time and not self.max_nb_interactions:
             raise ValueError("Both max_time and max_nb_interactions can not be None")
         samples, _, _ = self.connector.get_samples(
@@ -260,7 +260,7 @@ class Session(SessionRules):
             self._restart(self._restore()["clock"], self.clock())
 
     def _restore(self) -> dict[str, Any]:
-        """Take up the newest saved state in the folder that has the same terms and samples."""
+        """Restore the newest saved state in the folder that has the same terms and samples."""
         terms = {**self._terms_to_save(), "samples": sorted([*sample] for sample in self.samples)}
 
         def matches(saved: dict[str, Any]) -> bool:
@@ -276,7 +276,7 @@ class Session(SessionRules):
         return saved
 
     def _terms_to_save(self) -> dict[str, object]:
-        """What must agree between a session and its continuation."""
+        """Return the terms that a session and its continuation must share."""
         return {
             "subset": self.terms.subset,
             "max_time": self.max_time,
@@ -285,7 +285,7 @@ class Session(SessionRules):
         }
 
     def next(self) -> bool:
-        """Tell whether there is another interaction; write the report."""
+        """Return True if there is another interaction; write the report."""
         if not self.running:
             return False
         if self._open_due_sample(self.clock()):
@@ -297,7 +297,7 @@ class Session(SessionRules):
         return False
 
     def read_scribbles(self, *, only_last: bool) -> tuple[str, Scribbles, bool]:
-        """Sequence, scribbles, and whether the sample is new; the interaction's time begins."""
+        """Return the sequence, its scribbles, and True for a new sample; the interaction's time begins."""
         self._check_scribbles_due()
         sequence, number = self.sample
         new_sample = self.sample_scribbles is None

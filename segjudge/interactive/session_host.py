@@ -1,4 +1,4 @@
-"""The sessions of a server: each belongs to a user, has a folder of its own, and is within limits.
+"""The sessions of a server: each with a user, a folder and limits.
 
 What must survive a restart is on disk: the sessions, the server's clock, and in which sessions masks were measured.
 """
@@ -42,7 +42,7 @@ _SUMMARY = "summary.json"
 
 @dataclass(frozen=True)
 class SessionLimits:
-    """What a user may ask of the server."""
+    """The limits of a user on the server."""
 
     #: Bytes of one submission.
     body: int = 64 << 20
@@ -61,7 +61,7 @@ class SessionLimits:
 
 
 class _SessionOwner(TypedDict):
-    """Whose a session is; the request that began it is a checksum."""
+    """The owner of a session, and a checksum of the request that began it."""
 
     user: str
     request: str
@@ -112,7 +112,7 @@ class SessionHost:
         return name
 
     def begin(self, user: str, request: str) -> tuple[str, HostedSession]:
-        """Begin a session, or return to that of the same request; return its key too."""
+        """Start a session, or return the same request's session; return its key too."""
         checksum = _checksum(request.encode()) if request else ""
         message = f"{user}\n{request}" if request else secrets.token_hex(32)
         key = hmac.new(self._secret, message.encode(), hashlib.sha256).hexdigest()
@@ -125,7 +125,7 @@ class SessionHost:
             return key, self._begin_session(_name_of(key), {"user": user, "request": checksum, "closed": False})
 
     def _check_allowed(self, user: str, unfinished: list[str]) -> None:
-        """Raise BlockingIOError for a session too many; an unfinished one may still measure every sequence."""
+        """Raise BlockingIOError for surplus sessions; unfinished ones may still measure every sequence."""
         if len(unfinished) >= self.limits.sessions:
             raise BlockingIOError(
                 f"{user} has {len(unfinished)} sessions that are not finished, and may have no more; go on with one, "
@@ -162,7 +162,7 @@ class SessionHost:
 
     @contextmanager
     def use(self, user: str, key: str) -> Iterator[HostedSession]:
-        """Give a session of this user to one request at a time, read from disk if needed; meanwhile it is in memory."""
+        """Yield a session of this user to one request at a time, loading it if needed."""
         with self._lock:
             self._close_idle()
             name = self._find_name(user, key)
@@ -189,7 +189,7 @@ class SessionHost:
         return name
 
     def read_summary(self, session: HostedSession) -> Summary | None:
-        """Read the summary of a session that is over; None of another."""
+        """Return the summary of a finished session; None otherwise."""
         path = session.folder / _SUMMARY
         if not path.exists():
             return None
@@ -221,7 +221,7 @@ class SessionHost:
         return self._open[name]
 
     def _make_room(self) -> None:
-        """Drop the sessions that were used longest ago from memory; all of them is on disk."""
+        """Drop the least recently used sessions from memory; all are on disk."""
         for name in list(self._open)[: -self.limits.open_sessions]:
             if not self._users[name]:
                 del self._open[name]
@@ -254,7 +254,7 @@ class SessionHost:
 def hold_sessions(
     folder: Path, dataset: InteractiveDataset, terms: SessionTerms, users: Mapping[str, str], limits: SessionLimits
 ) -> Iterator[SessionHost]:
-    """Hold the sessions of a folder, which no other server has meanwhile; raises UsageError where one has it."""
+    """Yield the sessions of a folder, locked for this server; raises UsageError if taken."""
     os.umask(0o077)  # sessions and their reports are the server's alone
     folder.mkdir(parents=True, exist_ok=True)
     lock = files.hold_folder(str(folder), "server of sessions")
@@ -280,7 +280,7 @@ def _read_secret(path: Path) -> bytes:
 
 
 def _checksum(data: bytes) -> str:
-    """What is stored and compared in place of a secret."""
+    """Return the checksum stored and compared instead of a secret."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -292,21 +292,21 @@ def read_users(path: str) -> dict[str, str]:
     except UnicodeDecodeError as error:
         raise SessionInputError(f"{path}: is not UTF-8 ({error})") from None
     for number, line in enumerate(lines, 1):
-        words = line.split("#")[0].split()
-        if not words:
+        fields = line.split("#")[0].split()
+        if not fields:
             continue
-        if len(words) != 2 or len(words[1]) < 16:
+        if len(fields) != 2 or len(fields[1]) < 16:
             raise SessionInputError(f"{path}:{number}: is not `name key` with a key of 16 characters or more")
-        if _checksum(words[1].encode()) in users:
-            raise SessionInputError(f"{path}:{number}: the key of {words[0]} is there twice")
-        users[_checksum(words[1].encode())] = words[0]
+        if _checksum(fields[1].encode()) in users:
+            raise SessionInputError(f"{path}:{number}: the key of {fields[0]} is there twice")
+        users[_checksum(fields[1].encode())] = fields[0]
     if not users:
         raise SessionInputError(f"{path}: holds no user; write lines of `name key`")
     return users
 
 
 class HostedSession(Session):
-    """The session of a client elsewhere, with the server's clock; a request that is repeated changes nothing.
+    """A remote client's session on the server's clock; repeated requests change nothing.
 
     Scribbles are returned again until masks come, the time running from the first answer.
     """
@@ -336,7 +336,7 @@ class HostedSession(Session):
         self.save()
 
     def go_on(self) -> None:
-        """Go on with the session that the folder holds; one that has finished has its report there."""
+        """Continue the session in the folder; a finished one has its report there."""
         self.enter(resume=False)
         if (self.folder / _SUMMARY).exists():
             self.running = False
@@ -352,7 +352,7 @@ class HostedSession(Session):
         return {"samples": self.samples, **limits}
 
     def answer_next(self) -> dict[str, object]:
-        """Answer with the interaction that comes next; the same again while nothing was submitted."""
+        """Answer with the next interaction; unchanged until masks are submitted."""
         before = (self.sample_idx, self.interaction_nb)
         if not self.next():
             return {"finished": True}
@@ -368,7 +368,7 @@ class HostedSession(Session):
         }
 
     def answer_scribbles(self, *, only_last: bool) -> ScribblesAnswer:
-        """Answer with the scribbles of this interaction; its time begins when they are first asked for."""
+        """Answer with the scribbles of this interaction; its time begins at the first request."""
         if self.running_model:
             sequence, _ = self._open_sample()
             scribbles = self._copy_scribbles(only_last=only_last)
@@ -380,12 +380,12 @@ class HostedSession(Session):
         return {"sequence": sequence, "scribbles": scribbles, "new_sequence": self._is_new}
 
     def answer_repeat(self, checksum: str) -> bool | None:
-        """Whether masks that came last and come again were in time; None for other masks."""
+        """Return whether repeated masks were in time; None for other masks."""
         last_taken = self._last_taken
         return bool(last_taken[4]) if last_taken and last_taken[3] == checksum else None
 
     def take_masks(self, submission: MaskSubmission, most_runs: int, checksum: str, arrived: float) -> bool:
-        """Take masks; return whether they came in time."""
+        """Accept masks; return whether they came in time."""
         sequence, number = self._open_sample()
         due_interaction = [sequence, number, self.interaction]
         if not are_equal(submission.due, due_interaction):
@@ -416,13 +416,13 @@ class HostedSession(Session):
 
 
 def _means_of(report: pd.DataFrame) -> pd.DataFrame:
-    """A row for each object of each interaction: values of single frames would reveal too much of the truth."""
+    """Return a row per object and interaction, since values of frames would reveal the truth."""
     keys = ["session_id", "sequence", "scribble_idx", "interaction", "object_id"]
     return report.groupby(keys, sort=False, as_index=False)[["jaccard", "contour", "j_and_f", "timing"]].mean()
 
 
 class _Ledger:
-    """User → sequence → the sessions in which masks of it were measured; one file for each user.
+    """The ledger of sessions that measured each sequence per user, one file per user.
 
     It is kept on disk, for what was revealed stays revealed.
     """
@@ -438,7 +438,7 @@ class _Ledger:
             return frozenset(self._entries.get(user, {}).get(sequence, ()))
 
     def note(self, user: str, sequence: str, session: str) -> None:
-        """Write down that a session measures masks of a sequence; a second time changes nothing."""
+        """Record that a session measures a sequence; repeats change nothing."""
         with self._lock:
             entries = self._entries.get(user, {})
             sessions_before = entries.get(sequence, [])
@@ -470,7 +470,7 @@ _BEAT = 1.0
 
 
 class Uptime:
-    """The seconds for which the server has run, over all restarts: time while it is down counts for nobody."""
+    """The uptime of the server over all restarts; downtime does not count."""
 
     def __init__(self, folder: Path, beat: float = _BEAT) -> None:
         self._path, self._beat = folder / _UPTIME, beat
@@ -501,7 +501,7 @@ class Uptime:
 
 
 def _read_times(folder: Path) -> Iterator[float]:
-    """Yield the time as it was noted here and in sessions: the latest is nearest to when the server died."""
+    """Yield the recorded times here and in sessions; the latest is nearest to the crash."""
     for path in (folder / _UPTIME, *folder.glob("*/result_*.state.json")):
         with suppress(OSError, ValueError, KeyError, TypeError):
             note = json.loads(path.read_text())

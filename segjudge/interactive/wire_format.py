@@ -1,4 +1,4 @@
-"""What both ends of a session over the wire agree on, and the untrusted masks that a client sends.
+"""The wire format of sessions, and the untrusted masks of clients.
 
 `docs/interactive-protocol.md` describes it.  A submission is read within bounds, and decoded within those of the
 sequence that it is for.
@@ -79,7 +79,7 @@ class InteractionBody(TypedDict):
 
 
 def describe_error(error: Exception) -> tuple[dict[str, str], int]:
-    """An error as it is sent, the name of its class on the list and its message, and its status."""
+    """Return an error as sent: class name, message and status."""
     kind = type(error)
     if kind in _ERRORS and getattr(error, "errno", None) is None:
         return {"error": kind.__name__, "message": str(error)}, _ERRORS[kind]
@@ -87,7 +87,7 @@ def describe_error(error: Exception) -> tuple[dict[str, str], int]:
 
 
 def error_of(body: object, status: int) -> Exception:
-    """Make the error that was sent; a name that is not on the list does not become a class."""
+    """Return the sent error; unknown names do not become classes."""
     if isinstance(body, dict) and isinstance(body.get("message"), str):
         return _KINDS.get(str(body.get("error")), RuntimeError)(body["message"])
     return RuntimeError(f"The server answered with status {status} and no error that is on the list.")
@@ -152,7 +152,7 @@ class MaskSubmission:
 
     @property
     def words_of_due(self) -> str:
-        """The interaction that the client names, for a sentence."""
+        """Return the interaction that the client names, for a sentence."""
         return ", ".join(map(_quote, self.due))
 
     def decode(self, shape: tuple[int, int, int], most_runs: int) -> Array:
@@ -181,7 +181,7 @@ class MaskSubmission:
 
 
 def are_equal(values: object, expected: list[Any]) -> bool:
-    """Whether an untrusted value is the list that is expected; `true` is no number, though Python says that it is 1."""
+    """Return whether an untrusted value is the expected list; `true` is not 1."""
     return isinstance(values, list) and values == expected and bool not in map(type, values)
 
 
@@ -201,7 +201,7 @@ def _check_objects(frame: int, objects: object) -> None:
 
 
 def _quote(value: object) -> str:
-    """Write an untrusted value for a sentence: short, plain, and without walking through it."""
+    """Return an untrusted value for a sentence: short and plain, without traversing it."""
     if isinstance(value, str):
         return ascii(value[:40])
     small = value is None or isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < 10**18)

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 SOURCES = Path(__file__).parent
@@ -29,15 +28,24 @@ _PATIENCE = 120
 
 
 class CompileError(Exception):
-    """Raised when the kernel cannot be compiled; the text says why."""
+    """Raised if the kernel cannot be compiled; the text says why."""
 
 
-@dataclass(frozen=True)
 class Library:
     """A compiled kernel and its checksum, as files of a folder."""
 
-    folder: Path
-    system: str
+    # No dataclass: importing that would add a tenth to every start of `./run.sh`.
+    def __init__(self, folder: Path, system: str) -> None:
+        self.folder, self.system = folder, system
+
+    def __eq__(self, library: object) -> bool:
+        return isinstance(library, Library) and self.path == library.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def __repr__(self) -> str:
+        return f"Library(folder={self.folder!r}, system={self.system!r})"
 
     @property
     def path(self) -> Path:
@@ -45,19 +53,19 @@ class Library:
 
     @property
     def checksum(self) -> Path:
-        """The library's checksum, and behind it that of what it was compiled from."""
+        """Return the library's checksum and its sources' checksum."""
         return Path(f"{self.path}{_CHECKSUM}")
 
     def is_current(self, command: list[str]) -> bool:
-        """Test that the library was compiled by this command from today's sources, and is unharmed."""
+        """Return whether the library is intact and compiled by this command from current sources."""
         try:
-            words = self.checksum.read_text(encoding="ascii").split()
-            return words == [hashlib.sha256(self.path.read_bytes()).hexdigest(), _sources_digest(command)]
+            fields = self.checksum.read_text(encoding="ascii").split()
+            return fields == [hashlib.sha256(self.path.read_bytes()).hexdigest(), _sources_digest(command)]
         except (OSError, ValueError):
             return False
 
     def compile(self, command: list[str], **variables: str) -> None:
-        """Compile the library, and put it in place as a whole."""
+        """Compile the library and install it atomically."""
         partial = Path(f"{self.path}.{os.getpid()}.partial")
         sources = sorted(str(path) for path in SOURCES.glob("*.c"))
         try:
@@ -74,7 +82,7 @@ class Library:
 
 
 def _run(command: list[str], **variables: str) -> None:
-    """Run a compiler or pip; raises `CompileError` with the end of what it says."""
+    """Run a compiler or pip; raises `CompileError` with the end of its output."""
     try:
         process = subprocess.run(
             command, capture_output=True, text=True, timeout=_PATIENCE, check=False, env={**os.environ, **variables}
@@ -86,11 +94,11 @@ def _run(command: list[str], **variables: str) -> None:
         raise CompileError(f"{command[0]} failed: {lines[-1] if lines else process.returncode}")
 
 
-def run_pip(folder: Path, words: list[str]) -> None:
-    """Have pip make a folder of the cache; the last of its words is the option that names it."""
+def run_pip(folder: Path, arguments: list[str]) -> None:
+    """Run pip, which creates a folder of the cache; the last argument names it."""
     partial = Path(f"{folder}.{os.getpid()}.partial")
     try:
-        _run([sys.executable, "-m", "pip", *words, str(partial)])
+        _run([sys.executable, "-m", "pip", *arguments, str(partial)])
         partial.replace(folder)
     except OSError as error:
         if not folder.is_dir():  # somebody else was faster otherwise
@@ -100,7 +108,7 @@ def run_pip(folder: Path, words: list[str]) -> None:
 
 
 def _sources_digest(command: list[str]) -> str:
-    """Of the sources and of how they are compiled."""
+    """Return a digest of the sources and of the compile command."""
     digest = hashlib.sha256(repr([command[1:], _FLAGS, ZIG]).encode())
     for path in sorted([*SOURCES.glob("*.c"), *SOURCES.glob("*.h")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -108,8 +116,8 @@ def _sources_digest(command: list[str]) -> str:
 
 
 def this_system() -> str:
-    """What this kind of machine is called in the library's name."""
-    return f"{os.uname().sysname.lower()}-{os.uname().machine}"
+    """Return the name of this kind of machine in the library's file name."""
+    return f"{os.uname().sysname.lower()}-{os.uname().machine}" if hasattr(os, "uname") else sys.platform
 
 
 def compile_local(scorers: Path) -> bool:
@@ -117,6 +125,8 @@ def compile_local(scorers: Path) -> bool:
 
     Raises `CompileError` where it cannot be: numpy does the work then.
     """
+    if not hasattr(os, "uname"):
+        raise CompileError("it is compiled on Linux and macOS")
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
         raise CompileError("no C compiler was found")
@@ -128,12 +138,12 @@ def compile_local(scorers: Path) -> bool:
 
 
 def _worker_library() -> Library:
-    """In the user's cache, compiled or not."""
+    """Return the path of the worker's library in the user's cache."""
     return Library(cache_folder() / f"kernel-{_sources_digest(_zig_command())[:16]}", WORKER_SYSTEM)
 
 
 def find_for_worker() -> Library | None:
-    """Only what was compiled from today's sources; nothing is fetched."""
+    """Return the worker's library if it is current, without a download."""
     library = _worker_library()
     return library if library.is_current(_zig_command()) else None
 
@@ -156,5 +166,5 @@ def _zig_command() -> list[str]:
 
 
 def cache_folder() -> Path:
-    """The folder of what is fetched or compiled once for each user."""
+    """Return the cache folder of downloads and compiled files."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "segjudge"

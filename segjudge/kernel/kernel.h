@@ -19,7 +19,7 @@
 #define SJ_EXPORT __attribute__((visibility("default")))
 
 /* Raised whenever a signature or the meaning of a result changes; kernel.py has the same number. */
-#define SJ_ABI 9
+#define SJ_ABI 13
 
 enum {
     SJ_FINE = 0,
@@ -53,6 +53,37 @@ typedef struct {
     int64_t background, object;
     int open;
 } sj_ending;
+
+/* How characters of run lengths say numbers: five bits each, from this character on, the lowest first. */
+#define SJ_FIRST_CHARACTER 48
+#define SJ_CONTINUED 0x20
+#define SJ_NEGATIVE 0x10
+/* Room for any number: thirteen characters of five bits. */
+#define SJ_LONGEST_NUMBER 13
+
+/* A mask that is being written: its last two runs, since all but three runs are differences to the one before last.  Of
+ * how many there are it matters whether more than two, and an even number. */
+typedef struct {
+    uint8_t *at, *end;
+    int64_t count, last[2];
+} sj_writer;
+
+/* Write one run; return whether there was room. */
+static inline int sj_put_run(sj_writer *to, int64_t run)
+{
+    int64_t value = run - (to->count > 2 ? to->last[to->count & 1] : 0);
+    int more = 1;
+    if (to->end - to->at < SJ_LONGEST_NUMBER)
+        return 0;
+    to->last[to->count++ & 1] = run;
+    while (more) {
+        uint8_t bits = (uint8_t)(value & 0x1f);
+        value >>= 5;
+        more = value != (bits & SJ_NEGATIVE ? -1 : 0);
+        *to->at++ = (uint8_t)((more ? bits | SJ_CONTINUED : bits) + SJ_FIRST_CHARACTER);
+    }
+    return 1;
+}
 
 /* No image or video has more pixels. */
 #define SJ_MOST_PIXELS ((int64_t)1 << 40)

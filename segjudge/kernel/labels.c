@@ -5,7 +5,13 @@
 
 #define MOST_SIDE (1 << 20)
 #define MOST_PIXELS ((int64_t)1 << 40)
-#define MOST_ROOM (1 << 20)
+#define MOST_ROOM (1 << 26)
+#define MOST_CELLS ((int64_t)1 << 20)
+/* After a few runs that are shorter, pixels are looked at one by one, so many at once. */
+#define LONG_RUN 16
+#define FEW_RUNS 2
+#define BLOCK 128
+#define LANES 4
 
 /* Labels of so many bytes each. */
 typedef struct {
@@ -49,6 +55,128 @@ static int64_t end_of_run(const map *a, int64_t i)
     return i + 1 + (at - start) / a->size;
 }
 
+/* Copy the labels of some pixels as 32 bits each. */
+static void take_labels(const map *a, int64_t at, int64_t count, uint32_t *out)
+{
+    const uint8_t *bytes = a->bytes + at * a->size;
+    if (a->size == 4) {
+        memcpy(out, bytes, (size_t)count * sizeof *out);
+    } else if (a->size == 1) {
+        for (int64_t i = 0; i < count; i++)
+            out[i] = bytes[i];
+    } else {
+        for (int64_t i = 0; i < count; i++) {
+            uint16_t label;
+            memcpy(&label, bytes + 2 * i, sizeof label);
+            out[i] = label;
+        }
+    }
+}
+
+/* Two maps of one size, how far they are counted, and where the runs end that are there. */
+typedef struct {
+    map one, two;
+    int64_t at, end, other;
+    int short_runs; /* as many as came one after the other */
+} walk;
+
+/* Return how many pixels from here on have one pair of labels; 0 where several short runs say that noise begins. */
+static int64_t run_from(walk *from)
+{
+    from->end = from->at >= from->end ? end_of_run(&from->one, from->at) : from->end;
+    from->other = from->at >= from->other ? end_of_run(&from->two, from->at) : from->other;
+    int64_t run = (from->end < from->other ? from->end : from->other) - from->at;
+    from->short_runs = run < LONG_RUN ? from->short_runs + 1 : 0;
+    return from->short_runs > FEW_RUNS ? 0 : run;
+}
+
+/* Copy the labels of the next pixels, and return how many they are. */
+static int64_t take_block(const walk *from, uint32_t *one, uint32_t *two)
+{
+    int64_t left = from->one.count - from->at, count = left < BLOCK ? left : BLOCK;
+    take_labels(&from->one, from->at, count, one);
+    take_labels(&from->two, from->at, count, two);
+    return count;
+}
+
+/* A table with a cell for each pair of labels; pixels are counted in several by turns, since a cell takes some time. */
+typedef struct {
+    int64_t *lanes[LANES];
+    uint32_t mask, labels, columns;
+    uint32_t *rows; /* where the row of each label begins */
+} cells;
+
+/* Return whether the labels of a block are below their ends; no sign of a difference says that one is not. */
+static int have_cells(const cells *all, const uint32_t *one, const uint32_t *two, int64_t count)
+{
+    uint32_t beyond = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t label = one[i] & all->mask, column = two[i] & all->mask;
+        beyond |= label | column | (all->labels - 1 - label) | (all->columns - 1 - column);
+    }
+    return !(beyond >> 31);
+}
+
+static inline uint32_t cell_of(const cells *all, uint32_t one, uint32_t two)
+{
+    return all->rows[one & all->mask] + (two & all->mask);
+}
+
+/* Count the pixels of a block. */
+static void count_block(const cells *all, const uint32_t *one, const uint32_t *two, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            all->lanes[lane][cell_of(all, one[i + lane], two[i + lane])]++;
+    for (; i < count; i++)
+        all->lanes[0][cell_of(all, one[i], two[i])]++;
+}
+
+/* Count the pixels of each pair of labels in a table whose rows are the places of the truth's labels, or the labels.
+ *
+ * Of labels the bits of a mask count, and they end where `labels` and `columns` say; so do the table's rows.
+ */
+SJ_EXPORT int sj_label_table(
+    const uint8_t *truth, int32_t truth_size, const uint8_t *prediction, int32_t prediction_size, int64_t count,
+    uint32_t mask, const uint16_t *places, int64_t labels, int64_t rows, int64_t columns, int64_t *table)
+{
+    walk from = {{truth, count, truth_size}, {prediction, count, prediction_size}, 0, 0, 0, 0};
+    uint32_t one[BLOCK], two[BLOCK];
+    if (!is_map(&from.one) || !is_map(&from.two) || count < 1 || count > MOST_PIXELS || !table || labels < 1
+        || labels > MOST_CELLS || rows < 1 || columns < 1 || rows > MOST_CELLS || columns > MOST_CELLS
+        || rows * columns > MOST_CELLS || (!places && labels > rows))
+        return SJ_BAD_CALL;
+    for (int64_t i = 0; places && i < labels; i++)
+        if (places[i] >= rows)
+            return SJ_BAD_CALL;
+    int64_t size = rows * columns, *more = calloc((size_t)(size * (LANES - 1)), sizeof *more);
+    cells all = {{table}, mask, (uint32_t)labels, (uint32_t)columns, malloc((size_t)labels * sizeof *all.rows)};
+    int status = more && all.rows ? SJ_FINE : SJ_NO_MEMORY;
+    for (int64_t i = 0; i < labels && status == SJ_FINE; i++)
+        all.rows[i] = (uint32_t)((places ? places[i] : i) * columns);
+    for (int lane = 1; lane < LANES && status == SJ_FINE; lane++)
+        all.lanes[lane] = more + (lane - 1) * size;
+    while (from.at < count && status == SJ_FINE) {
+        int64_t run = run_from(&from), taken = run ? 1 : take_block(&from, one, two);
+        if (run)
+            one[0] = label_at(&from.one, from.at), two[0] = label_at(&from.two, from.at);
+        if (!have_cells(&all, one, two, taken))
+            status = SJ_BAD_DATA;
+        else if (run)
+            table[cell_of(&all, one[0], two[0])] += run;
+        else
+            count_block(&all, one, two, taken);
+        from.at += run ? run : taken;
+    }
+    for (int64_t i = 0; i < size && status == SJ_FINE; i++)
+        for (int lane = 1; lane < LANES; lane++)
+            table[i] += all.lanes[lane][i];
+    free(more);
+    free(all.rows);
+    return status;
+}
+
 /* The pairs that were found, and where each is: an open table of their indices, from 1. */
 typedef struct {
     uint32_t *labels; /* two for each pair */
@@ -77,14 +205,30 @@ static int add_pair(table *all, uint32_t one, uint32_t two, int64_t pixels)
     return 1;
 }
 
-/* Find the pairs of labels that two maps have at the same pixels, and in how many: `labels` and `pixels` take so many. */
+/* Add the pairs of a block, as many pixels as there is room for; return how many. */
+static int64_t add_block(table *all, const uint32_t *one, const uint32_t *two, int64_t count)
+{
+    for (int64_t at = 0, next; at < count; at = next) {
+        for (next = at + 1; next < count && one[next] == one[at] && two[next] == two[at];)
+            next++;
+        if (!add_pair(all, one[at], two[at], next - at))
+            return at;
+    }
+    return count;
+}
+
+/* Find the pairs of labels that two maps have at the same pixels, and in how many: `labels` and `pixels` take so many.
+ *
+ * Where there are more, it is SJ_FULL: `begun` pixels are counted and `found` pairs known; with more room it goes on.
+ */
 SJ_EXPORT int sj_label_pairs(
     const uint8_t *truth, int32_t truth_size, const uint8_t *prediction, int32_t prediction_size, int64_t count,
-    uint32_t *labels, int64_t *pixels, int64_t room, int64_t *found)
+    uint32_t *labels, int64_t *pixels, int64_t room, int64_t *begun, int64_t *found)
 {
-    map one = {truth, count, truth_size}, two = {prediction, count, prediction_size};
-    if (!is_map(&one) || !is_map(&two) || count < 1 || count > MOST_PIXELS || !labels || !pixels || room < 1
-        || room > MOST_ROOM || !found)
+    walk from = {{truth, count, truth_size}, {prediction, count, prediction_size}, 0, 0, 0, 0};
+    uint32_t one[BLOCK], two[BLOCK];
+    if (!is_map(&from.one) || !is_map(&from.two) || count < 1 || count > MOST_PIXELS || !labels || !pixels || room < 1
+        || room > MOST_ROOM || !begun || !found || *begun < 0 || *begun > count || *found < 0 || *found > room)
         return SJ_BAD_CALL;
     uint32_t slots = 2;
     while (slots < 2 * room)
@@ -92,17 +236,24 @@ SJ_EXPORT int sj_label_pairs(
     table all = {labels, pixels, 0, room, calloc(slots, sizeof *all.slots), slots - 1};
     if (!all.slots)
         return SJ_NO_MEMORY;
-    int status = SJ_FINE;
-    for (int64_t at = 0, end = 0, other = 0; at < count && status == SJ_FINE;) {
-        end = at == end ? end_of_run(&one, at) : end;
-        other = at == other ? end_of_run(&two, at) : other;
-        int64_t next = end < other ? end : other;
-        if (!add_pair(&all, label_at(&one, at), label_at(&two, at), next - at))
-            status = SJ_FULL;
-        at = next;
+    for (int64_t i = 0; i < *found; i++)
+        if (!add_pair(&all, labels[2 * i], labels[2 * i + 1], pixels[i]))
+            break;
+    int status = all.count == *found ? SJ_FINE : SJ_BAD_CALL; /* a pair stands twice */
+    from.at = *begun;
+    while (from.at < count && status == SJ_FINE) {
+        int64_t taken = run_from(&from), added = taken;
+        if (!taken) {
+            taken = take_block(&from, one, two);
+            added = add_block(&all, one, two, taken);
+        } else if (!add_pair(&all, label_at(&from.one, from.at), label_at(&from.two, from.at), taken)) {
+            added = 0;
+        }
+        from.at += added;
+        status = added < taken ? SJ_FULL : SJ_FINE;
     }
     free(all.slots);
-    *found = all.count;
+    *begun = from.at, *found = all.count;
     return status;
 }
 

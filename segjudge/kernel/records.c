@@ -3,22 +3,46 @@
 
 #include <string.h>
 
-/* Digits that an int64 holds whatever they are. */
+/* Digits that an int64 holds whatever they are, and those that a uint64 holds. */
 #define MOST_DIGITS 18
+#define MOST_FIGURES 19
 
-enum { IMAGE, CATEGORY, DIGITS, DECIMALS, SCORE, SCORE_END, HEIGHT, WIDTH, COUNTS, COUNTS_END, FAULT, AREA, COLUMNS };
-
-/* Larger images and longer texts are unusual. */
+/* Larger images and longer texts are unusual, and what is nested deeper, has longer numbers or more unknown keys. */
 #define MOST_SIDE (1 << 24)
 #define LONGEST_TEXT (1 << 16)
+#define DEEPEST 16
+#define LONGEST_NUMBER 1000
+#define MOST_KEYS 24
+
+enum {
+    IMAGE, CATEGORY, SCORE, HEIGHT, WIDTH, COUNTS, COUNTS_END, FAULT, AREA, BOXED, LEFT, TOP, ACROSS, DOWN, RING, RING_END, COLUMNS
+};
+
+/* What is read of a record. */
+enum { MASK, FRAMES, BOX, POINTS, ANNOTATION };
+
+/* What `bbox` is: absent, null or an empty list, four numbers, or anything else. */
+enum { NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX };
+
+/* The keys that an annotation has beside those of records; area stands in place of their score. */
+enum { HAS_ID = 1 << 5, HAS_CROWD = 1 << 6 };
 
 typedef struct {
     const uint8_t *text;
     int64_t at, length;
+    int shape;
     uint8_t *masks; /* the texts of all masks, without escapes */
-    int64_t written;
-    int64_t *frames; /* of videos: height, width and where the text ends of the masks of all frames, one after the other */
+    int64_t written, letters;
+    int64_t *frames; /* of videos: height, width and where the text ends of the masks of all frames, one after the other;
+                      * of annotations: id, whether it is a crowd, and the keys that it has */
     int64_t room, used;
+    double *numbers; /* corners of polygons, or keypoints, one record after the other */
+    int64_t numbers_room, numbers_used;
+    int64_t *rings; /* where the numbers of each ring end */
+    int64_t rings_room, rings_used;
+    int64_t *odd; /* of numbers that are not computed here: where in the rows or numbers they stand, and in the text */
+    int64_t odd_room, odd_used;
+    int64_t points; /* the numbers of a record's keypoints; -1 before the first */
 } source;
 
 static void skip(source *from)
@@ -78,37 +102,119 @@ static int take_whole(source *from, int64_t *value)
     return peek(from) != '.' && peek(from) != 'e' && peek(from) != 'E';
 }
 
-static int take_exponent(source *from)
+/* Return a whole number divided by a power of ten up to 27, rounded once, to the nearest. */
+static double divide(uint64_t value, int64_t decimals)
 {
-    int64_t none = 0, digits = 0;
-    from->at++;
-    from->at += peek(from) == '+' || peek(from) == '-';
-    return take_digits(from, &none, &digits) > 0;
+    static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    __extension__ typedef unsigned __int128 wide;
+    if (value <= (uint64_t)1 << 53 && decimals <= 22)
+        return (double)value / tens[decimals];
+    uint64_t divisor = 1, bits;
+    int64_t exponent = -64 - decimals;
+    int shift = 0;
+    for (int64_t i = 0; i < decimals; i++)
+        divisor *= 5;
+    for (; !(value >> 63); exponent--)
+        value <<= 1;
+    wide dividend = (wide)value << 64, quotient = dividend / divisor, kept;
+    int rest = quotient * divisor != dividend;
+    for (uint64_t high = (uint64_t)(quotient >> 64); high >> shift; shift++)
+        ;
+    shift += 64 - 53;
+    kept = quotient >> shift;
+    wide below = quotient - (kept << shift), half = (wide)1 << (shift - 1);
+    if (below > half || (below == half && (rest || (kept & 1))))
+        kept++;
+    bits = (uint64_t)(1023 + exponent + shift) << 52;
+    double power, whole = (double)(uint64_t)kept;
+    memcpy(&power, &bits, sizeof power);
+    return whole * power;
 }
 
-/* Read a number: its place, and where that is simple, its digits and how many of them are decimals; -1 elsewhere. */
-static int take_score(source *from, int64_t *row)
+/* Go on after a number; where its digits are few say what it is, elsewhere note that it is for Python to say.
+ * `place` is where it will stand: in the rows, or from -1 down in the numbers. */
+static int take_real(source *from, int64_t place, double *real)
 {
-    row[SCORE] = from->at;
-    int negative = peek(from) == '-', exponent;
-    int64_t value = 0, digits = 0;
+    int64_t first = from->at, figures = 0, decimals = 0, power = 0;
+    uint64_t value = 0;
+    int negative = peek(from) == '-', is_whole = 1, is_odd = 0;
     from->at += negative;
-    int64_t whole = take_front(from, &value, &digits);
-    if (!whole)
-        return 0;
-    if (peek(from) == '.') {
-        from->at++;
-        if (!take_digits(from, &value, &digits))
-            return 0;
+    int64_t front = from->at;
+    for (int point = 0;; from->at++) {
+        int one = peek(from);
+        if (one >= '0' && one <= '9') {
+            figures += value || one != '0';
+            if (figures <= MOST_FIGURES)
+                value = 10 * value + (uint64_t)(one - '0');
+            decimals += point;
+        } else if (one == '.' && !point) {
+            if (from->at == front)
+                return 0;
+            point = 1, is_whole = 0;
+        } else
+            break;
     }
-    exponent = peek(from) == 'e' || peek(from) == 'E';
-    if (exponent && !take_exponent(from))
+    if (from->at == front || from->text[from->at - 1] == '.')
         return 0;
-    int simple = !exponent && digits <= MOST_DIGITS && value <= (int64_t)1 << 53 && !(negative && !value);
-    row[SCORE_END] = from->at;
-    row[DIGITS] = negative ? -value : value;
-    row[DECIMALS] = simple ? digits - whole : -1;
+    if (from->text[front] == '0' && from->at - front > 1 && from->text[front + 1] != '.')
+        return 0;
+    if (peek(from) == 'e' || peek(from) == 'E') {
+        from->at++;
+        int minus = peek(from) == '-';
+        from->at += minus || peek(from) == '+';
+        int64_t begin = from->at;
+        for (; peek(from) >= '0' && peek(from) <= '9'; from->at++)
+            power = power < 10000 ? 10 * power + (from->text[from->at] - '0') : power;
+        if (from->at == begin)
+            return 0;
+        power = minus ? -power : power, is_whole = 0;
+    }
+    if (from->at - first > LONGEST_NUMBER)
+        return 0;
+    decimals -= power;
+    if (figures > MOST_FIGURES || decimals > 27)
+        is_odd = value != 0;
+    for (; !is_odd && value && decimals < 0; decimals++) {
+        is_odd = value > UINT64_MAX / 10;
+        value *= 10;
+    }
+    if (is_odd) {
+        if (from->odd_used == from->odd_room)
+            return 0;
+        int64_t *odd = from->odd + 3 * from->odd_used++;
+        odd[0] = place, odd[1] = first, odd[2] = from->at;
+        *real = 0;
+        return 1;
+    }
+    *real = !value ? 0 : decimals > 0 ? divide(value, decimals) : (double)value;
+    if (negative && !(is_whole && !value))
+        *real = -*real;
     return 1;
+}
+
+/* Read a number into a column of a row. */
+static int take_column(source *from, int64_t *rows, int64_t *column)
+{
+    double real;
+    if (!take_real(from, column - rows, &real))
+        return 0;
+    memcpy(column, &real, sizeof real);
+    return 1;
+}
+
+/* Read a list of numbers to those of polygons or keypoints. */
+static int take_numbers(source *from)
+{
+    if (!take(from, '['))
+        return 0;
+    do {
+        if (from->numbers_used == from->numbers_room
+            || !take_real(from, -1 - from->numbers_used, from->numbers + from->numbers_used))
+            return 0;
+        from->numbers_used++;
+    } while (take(from, ','));
+    return take(from, ']');
 }
 
 /* Read a text of plain characters; its place. */
@@ -130,6 +236,134 @@ static int take_text(source *from, int64_t *start, int64_t *end)
     return 0;
 }
 
+/* Go on after a word. */
+static int take_word(source *from, const char *word)
+{
+    size_t length = strlen(word);
+    if ((size_t)(from->length - from->at) < length || memcmp(from->text + from->at, word, length))
+        return 0;
+    from->at += (int64_t)length;
+    return 1;
+}
+
+/* Return the bytes of the UTF-8 character that begins here, and 0 where there is none. */
+static int64_t character_length(const uint8_t *at, int64_t room)
+{
+    uint8_t one = at[0];
+    int64_t size = one >= 0xc2 && one <= 0xdf ? 2 : one >= 0xe0 && one <= 0xef ? 3 : one >= 0xf0 && one <= 0xf4 ? 4 : 0;
+    if (!size || size > room)
+        return 0;
+    for (int64_t i = 1; i < size; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    if ((one == 0xe0 && at[1] < 0xa0) || (one == 0xed && at[1] > 0x9f) || (one == 0xf0 && at[1] < 0x90)
+        || (one == 0xf4 && at[1] > 0x8f))
+        return 0;
+    return size;
+}
+
+/* Go on after any JSON text. */
+static int skip_text(source *from)
+{
+    if (peek(from) != '"')
+        return 0;
+    from->at++;
+    while (from->at < from->length) {
+        uint8_t one = from->text[from->at];
+        if (one == '"') {
+            from->at++;
+            return 1;
+        }
+        if (one < 0x20)
+            return 0;
+        if (one == '\\') {
+            from->at++;
+            int next = peek(from);
+            if (next == 'u') {
+                for (int i = 0; i < 4; i++) {
+                    from->at++;
+                    int digit = peek(from);
+                    if (!((digit >= '0' && digit <= '9') || (digit >= 'a' && digit <= 'f') || (digit >= 'A' && digit <= 'F')))
+                        return 0;
+                }
+            } else if (next < 0 || !next || !strchr("\"\\/bfnrt", next))
+                return 0;
+            from->at++;
+        } else if (one < 0x80)
+            from->at++;
+        else {
+            int64_t size = character_length(from->text + from->at, from->length - from->at);
+            if (!size)
+                return 0;
+            from->at += size;
+        }
+    }
+    return 0;
+}
+
+/* Go on after a number of whichever size. */
+static int skip_number(source *from)
+{
+    double none;
+    int64_t odd = from->odd_used, room = from->odd_room;
+    int64_t *place = from->odd, unused[3];
+    from->odd = unused, from->odd_used = 0, from->odd_room = 1;
+    int is_number = take_real(from, 0, &none);
+    from->odd = place, from->odd_used = odd, from->odd_room = room;
+    return is_number;
+}
+
+/* The keys of an object that are not those that are read: each may stand in it once. */
+typedef struct {
+    int64_t bounds[MOST_KEYS][2];
+    int count;
+} keys;
+
+static int is_new(const source *from, keys *known, int64_t start, int64_t end)
+{
+    for (int i = 0; i < known->count; i++)
+        if (known->bounds[i][1] - known->bounds[i][0] == end - start
+            && !memcmp(from->text + known->bounds[i][0], from->text + start, (size_t)(end - start)))
+            return 0;
+    if (known->count == MOST_KEYS)
+        return 0;
+    known->bounds[known->count][0] = start, known->bounds[known->count++][1] = end;
+    return 1;
+}
+
+/* Go on after any value, as Python's parser takes it, which knows NaN too. */
+static int skip_value(source *from, int depth)
+{
+    int one = peek(from);
+    if (one == '"')
+        return skip_text(from);
+    if (one == '[' || one == '{') {
+        keys known = {{{0}}, 0};
+        char closing = one == '[' ? ']' : '}';
+        from->at++;
+        if (depth == DEEPEST)
+            return 0;
+        skip(from);
+        if (peek(from) == closing) {
+            from->at++;
+            return 1;
+        }
+        do {
+            int64_t start, end;
+            if (one == '{' && (!take_text(from, &start, &end) || !is_new(from, &known, start, end) || !take(from, ':')))
+                return 0;
+            if (!skip_value(from, depth + 1))
+                return 0;
+        } while (take(from, ','));
+        if (peek(from) != closing)
+            return 0;
+        from->at++;
+        return 1;
+    }
+    return take_word(from, "null") || take_word(from, "true") || take_word(from, "false") || take_word(from, "NaN")
+        || take_word(from, "Infinity") || take_word(from, "-Infinity") || skip_number(from);
+}
+
 /* Copy a mask's text, in which a backslash may stand for itself, written twice. */
 static int take_counts(source *from, int64_t *row)
 {
@@ -141,6 +375,8 @@ static int take_counts(source *from, int64_t *row)
     row[COUNTS] = from->written;
     const uint8_t *text = from->text + from->at, *stop = text;
     const uint8_t *quote = memchr(text, '"', (size_t)(from->length - from->at));
+    if (from->letters - from->written < (quote ? quote - text : 0))
+        return 0;
     for (; quote && stop != quote; text = stop + 2) {
         stop = memchr(text, '\\', (size_t)(quote - text));
         stop = stop ? stop : quote;
@@ -161,15 +397,37 @@ static int take_counts(source *from, int64_t *row)
     return !odd && from->written - row[COUNTS] <= LONGEST_TEXT;
 }
 
+/* Write a list of run lengths as text; how many there are, and their sum. */
+static int take_list(source *from, int64_t *row, int64_t *count, int64_t *sum)
+{
+    sj_writer to = {from->masks + from->written, from->masks + from->letters, 0, {0, 0}};
+    int64_t run;
+    row[COUNTS] = from->written, *count = *sum = 0;
+    if (!take(from, '['))
+        return 0;
+    do {
+        if (!take_whole(from, &run) || run < 0 || run > SJ_MOST_PIXELS || *sum > SJ_MOST_PIXELS)
+            return 0;
+        if (!sj_put_run(&to, run))
+            return 0;
+        *sum += run;
+    } while (take(from, ','));
+    *count = to.count, from->written = to.at - from->masks;
+    row[COUNTS_END] = from->written;
+    return take(from, ']') && from->written - row[COUNTS] <= LONGEST_TEXT;
+}
+
 static int is_key(const source *from, int64_t start, int64_t end, const char *key)
 {
     return (size_t)(end - start) == strlen(key) && !memcmp(from->text + start, key, (size_t)(end - start));
 }
 
-/* Read {"size": [height, width], "counts": "…"}, each once, in any order. */
+/* Read {"size": [height, width], "counts": "…"}, each once, in any order; counts may be a list. */
 static int take_mask(source *from, int64_t *row)
 {
     int seen = 0;
+    int64_t listed = 0, sum = 0;
+    keys known = {{{0}}, 0};
     if (!take(from, '{'))
         return 0;
     do {
@@ -183,14 +441,81 @@ static int take_mask(source *from, int64_t *row)
                 return 0;
         } else if (is_key(from, start, end, "counts") && !(seen & 2)) {
             seen |= 2;
-            if (!take_counts(from, row))
+            if (peek(from) == '[' ? !take_list(from, row, &listed, &sum) : !take_counts(from, row))
                 return 0;
-        } else
+        } else if (is_key(from, start, end, "size") || is_key(from, start, end, "counts")
+                   || !is_new(from, &known, start, end) || !skip_value(from, 0))
             return 0;
     } while (take(from, ','));
     if (seen != 3 || !take(from, '}') || row[HEIGHT] < 0 || row[WIDTH] < 0 || row[HEIGHT] > MOST_SIDE
         || row[WIDTH] > MOST_SIDE)
         return 0;
+    int64_t pixels = row[HEIGHT] * row[WIDTH];
+    return !listed || (sum == pixels && listed <= 2 * pixels + 64);
+}
+
+/* Read [[x, y, …], …], or one ring alone. */
+static int take_polygon(source *from, int64_t *row)
+{
+    int64_t first = from->at;
+    row[HEIGHT] = row[WIDTH] = -1;
+    row[COUNTS] = row[COUNTS_END] = from->written;
+    row[FAULT] = row[AREA] = 0;
+    row[RING] = from->rings_used;
+    if (!take(from, '['))
+        return 0;
+    int several = peek(from) == '[';
+    if (!several)
+        from->at = first;
+    do {
+        if (from->rings_used == from->rings_room || !take_numbers(from))
+            return 0;
+        from->rings[from->rings_used++] = from->numbers_used;
+    } while (several && take(from, ','));
+    row[RING_END] = from->rings_used;
+    return !several || take(from, ']');
+}
+
+/* Read as many numbers as the first record has keypoints. */
+static int take_points(source *from)
+{
+    int64_t before = from->numbers_used;
+    if (!take_numbers(from))
+        return 0;
+    if (from->points < 0)
+        from->points = from->numbers_used - before;
+    return from->points == from->numbers_used - before;
+}
+
+/* Read a box, or go on after what is none. */
+static int take_box(source *from, int64_t *rows, int64_t *row)
+{
+    int64_t first = from->at, odd = from->odd_used;
+    if (take(from, '[')) {
+        int side = 0;
+        while (side < 4 && take_column(from, rows, row + LEFT + side)) {
+            side++;
+            if (side < 4 && !take(from, ','))
+                break;
+        }
+        if (side == 4 && take(from, ']')) {
+            row[BOXED] = WHOLE_BOX;
+            return 1;
+        }
+    }
+    from->at = first, from->odd_used = odd;
+    row[BOXED] = OTHER_BOX;
+    if (!skip_value(from, 0))
+        return 0;
+    if (from->at - first == 4 && from->text[first] == 'n')
+        row[BOXED] = EMPTY_BOX;
+    if (from->text[first] == '[') {
+        source inside = *from;
+        inside.at = first + 1;
+        skip(&inside);
+        if (peek(&inside) == ']')
+            row[BOXED] = EMPTY_BOX;
+    }
     return 1;
 }
 
@@ -204,14 +529,6 @@ static int take_checked_mask(source *from, int64_t *row)
     return 1;
 }
 
-static int take_null(source *from)
-{
-    if (from->length - from->at < 4 || memcmp(from->text + from->at, "null", 4))
-        return 0;
-    from->at += 4;
-    return 1;
-}
-
 /* Read a list with a mask, or null, for each frame: where its frames are. */
 static int take_frames(source *from, int64_t *row)
 {
@@ -222,7 +539,7 @@ static int take_frames(source *from, int64_t *row)
         int64_t mask[COLUMNS];
         if (from->used == from->room)
             return 0;
-        if (take_null(from))
+        if (take_word(from, "null"))
             mask[HEIGHT] = mask[WIDTH] = -1;
         else if (!take_mask(from, mask))
             return 0;
@@ -233,57 +550,118 @@ static int take_frames(source *from, int64_t *row)
     return take(from, ']');
 }
 
-static int take_value(source *from, int64_t start, int64_t end, int64_t *row, int *seen)
+/* Read a value of an annotation that records do not have; return -1 where its key is not one of these. */
+static int take_own(source *from, int64_t start, int64_t end, int *seen)
 {
-    static const char *const keys[][4] = {
-        {"image_id", "category_id", "score", "segmentation"}, {"video_id", "category_id", "score", "segmentations"}};
-    for (int key = 0; key < 4; key++)
-        if (is_key(from, start, end, keys[from->frames != NULL][key])) {
+    static const char *const unusual[] = {"keypoints", "sigmas", "hidden", "distance", "density"};
+    for (size_t i = 0; i < sizeof unusual / sizeof *unusual; i++)
+        if (is_key(from, start, end, unusual[i]))
+            return 0;
+    int is_id = is_key(from, start, end, "id"), bit = is_id ? HAS_ID : HAS_CROWD;
+    if (!is_id && !is_key(from, start, end, "iscrowd"))
+        return -1;
+    if (*seen & bit)
+        return 0;
+    *seen |= bit;
+    return take_whole(from, from->frames + 3 * from->used + !is_id);
+}
+
+static int take_value(source *from, int64_t start, int64_t end, int64_t *rows, int64_t *row, int *seen, keys *known)
+{
+    static const char *const shapes[] = {"segmentation", "segmentations", "bbox", "keypoints", "segmentation"};
+    const char *const wanted[] = {from->shape == FRAMES ? "video_id" : "image_id", "category_id",
+                                  from->shape == ANNOTATION ? "area" : "score", shapes[from->shape], "bbox"};
+    for (int key = 0; key < 5; key++)
+        if (is_key(from, start, end, wanted[key])) {
             if (*seen & 1 << key)
                 return 0;
             *seen |= 1 << key;
-            return key == 0 ? take_whole(from, row + IMAGE) : key == 1 ? take_whole(from, row + CATEGORY)
-                 : key == 2 ? take_score(from, row)
-                 : from->frames ? take_frames(from, row) : take_checked_mask(from, row);
+            switch (key) {
+            case 0:
+                return take_whole(from, row + IMAGE);
+            case 1:
+                return take_whole(from, row + CATEGORY);
+            case 2:
+                return take_column(from, rows, row + SCORE);
+            case 4:
+                return take_box(from, rows, row);
+            }
+            switch (from->shape) {
+            case MASK:
+            case ANNOTATION:
+                return peek(from) == '[' ? take_polygon(from, row) : take_checked_mask(from, row);
+            case FRAMES:
+                return take_frames(from, row);
+            case BOX:
+                return take_box(from, rows, row) && row[BOXED] == WHOLE_BOX;
+            default:
+                return take_points(from);
+            }
         }
-    return 0;
+    int own = from->shape == ANNOTATION ? take_own(from, start, end, seen) : -1;
+    return own >= 0 ? own : is_new(from, known, start, end) && skip_value(from, 0);
 }
 
-static int take_record(source *from, int64_t *row)
+static int take_record(source *from, int64_t *rows, int64_t *row)
 {
     int seen = 0;
+    keys known;
+    known.count = 0;
+    memset(row, 0, COLUMNS * sizeof *row);
+    if (from->shape == ANNOTATION) {
+        if (from->used == from->room)
+            return 0;
+        memset(from->frames + 3 * from->used, 0, 3 * sizeof *from->frames);
+    }
     if (!take(from, '{'))
         return 0;
     do {
         int64_t start, end;
-        if (!take_text(from, &start, &end) || !take(from, ':') || !take_value(from, start, end, row, &seen))
+        if (!take_text(from, &start, &end) || !take(from, ':') || !take_value(from, start, end, rows, row, &seen, &known))
             return 0;
     } while (take(from, ','));
-    return seen == 15 && take(from, '}');
+    int needed = from->shape == ANNOTATION ? HAS_ID | 11 : 15;
+    if ((seen & needed) != needed || !take(from, '}'))
+        return 0;
+    if (from->shape == ANNOTATION)
+        from->frames[3 * from->used++ + 2] = seen;
+    return 1;
 }
 
-/* Read the records at the start of a text, each with a comma behind it, into rows of twelve numbers: image, category,
- * digits and decimals of the score, where it stands, height, width, where the mask's text stands in `masks` (as long as
- * the text), what is wrong with it, its area.
+/* Read the records at the start of a text, each with a comma behind it, into rows of sixteen numbers: image, category,
+ * score, height, width, where the mask's text stands in `masks`, what is wrong with it, its area, whether there is a
+ * box, its four sides, and which rings a polygon has, whose height and width are -1.  Score and sides are the bits of
+ * doubles.  `shape` says what is read of each: a mask, the masks of a video's frames, a box, or keypoints.  Other keys
+ * are skipped, whatever they hold.
  *
- * With `frames` it is records of videos, of which a row says which frames it has, in place of a text, and nothing of sizes
- * and areas.  Each of the frames, for which there is so much room, has three numbers: height and width, or -1 where it
- * has no mask, and where its text ends.
+ * Of a video a row says which frames it has, in place of a text, and nothing of sizes and areas.  Each of the frames has
+ * three numbers: height and width, or -1 where it has no mask, and where its text ends.
  *
- * `end` says where the text goes on with what is not complete, or not the usual form, JSON or not: Python's parser decides
- * what that is.  It is bad data where nothing is read.
+ * Of a truth's annotations area stands in place of a score, and each has three such numbers too: its id, whether it is a
+ * crowd, and bits of the keys that it has.  The last may have the list's end behind it.
+ *
+ * `rooms` says how many letters, frames, numbers, rings and odd numbers there may be.  `used` is how many records were
+ * read, where the text goes on with what is not complete, or not the usual form, JSON or not: Python's parser decides
+ * what that is; then how many frames, numbers, rings and odd numbers there are, and the numbers of a record's keypoints.
+ * It is bad data where nothing is read.
  */
 SJ_EXPORT int sj_records(
-    const uint8_t *text, int64_t length, int64_t most, int64_t *rows, uint8_t *masks, int64_t *count, int64_t *frames,
-    int64_t room, int64_t *used, int64_t *end)
+    const uint8_t *text, int64_t length, int32_t shape, int64_t most, int64_t *rows, uint8_t *masks, int64_t *frames,
+    double *numbers, int64_t *rings, int64_t *odd, const int64_t *rooms, int64_t *used)
 {
-    if (!text || length < 0 || most < 0 || !rows || !masks || !count || room < 0 || !used || !end)
+    if (!text || length < 0 || shape < MASK || shape > ANNOTATION || most < 0 || !rows || !masks || !frames || !numbers
+        || !rings || !odd || !rooms || !used)
         return SJ_BAD_CALL;
-    source from = {text, 0, length, masks, 0, frames, room, 0};
-    *count = *used = *end = 0;
-    while (*count < most && take_record(&from, rows + COLUMNS * *count) && take(&from, ',')) {
-        ++*count;
-        *used = from.used, *end = from.at;
+    for (int i = 0; i < 5; i++)
+        if (rooms[i] < 0)
+            return SJ_BAD_CALL;
+    source from = {text, 0, length, shape, masks, 0, rooms[0], frames, rooms[1], 0, numbers, rooms[2], 0, rings, rooms[3], 0,
+                   odd, rooms[4], 0, -1};
+    memset(used, 0, 7 * sizeof *used);
+    while (used[0] < most && take_record(&from, rows, rows + COLUMNS * used[0])
+           && (take(&from, ',') || (shape == ANNOTATION && peek(&from) == ']'))) {
+        used[0]++, used[1] = from.at, used[2] = from.used, used[3] = from.numbers_used;
+        used[4] = from.rings_used, used[5] = from.odd_used, used[6] = from.points;
     }
-    return *count ? SJ_FINE : SJ_BAD_DATA;
+    return used[0] ? SJ_FINE : SJ_BAD_DATA;
 }

@@ -5,10 +5,7 @@
 
 /* Characters of one number; six hold thirty bits. */
 #define LONGEST_VALUE 6
-#define FIRST_CHARACTER 48
 #define HIGHEST_CODE 63
-#define CONTINUED 0x20
-#define NEGATIVE 0x10
 /* Numbers for the parts of all masks of a group. */
 #define MOST_SPACE ((int64_t)1 << 40)
 
@@ -28,19 +25,19 @@ static inline int take_value(reader *from, int64_t *value)
     uint8_t code;
     if (from->at == from->end)
         return 0;
-    code = (uint8_t)(*from->at - FIRST_CHARACTER);
-    if (code < CONTINUED) { /* four of five */
+    code = (uint8_t)(*from->at - SJ_FIRST_CHARACTER);
+    if (code < SJ_CONTINUED) { /* four of five */
         from->at++;
-        *value = (code & 0xf) - (code & NEGATIVE);
+        *value = (code & 0xf) - (code & SJ_NEGATIVE);
         return 1;
     }
     do {
         if (from->at == from->end || size == LONGEST_VALUE)
             return 0;
-        code = (uint8_t)(*from->at++ - FIRST_CHARACTER);
+        code = (uint8_t)(*from->at++ - SJ_FIRST_CHARACTER);
         taken |= (int64_t)(code & 0x1f) << (5 * size++);
-    } while (code & CONTINUED);
-    *value = code & NEGATIVE ? taken - ((int64_t)1 << (5 * size)) : taken;
+    } while (code & SJ_CONTINUED);
+    *value = code & SJ_NEGATIVE ? taken - ((int64_t)1 << (5 * size)) : taken;
     return 1;
 }
 
@@ -53,7 +50,7 @@ int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_
     uint8_t highest = 0;
     *area = 0;
     for (int64_t i = 0; i < length; i++) {
-        uint8_t code = (uint8_t)(text[i] - FIRST_CHARACTER);
+        uint8_t code = (uint8_t)(text[i] - SJ_FIRST_CHARACTER);
         highest = code > highest ? code : highest;
     }
     if (highest > HIGHEST_CODE)

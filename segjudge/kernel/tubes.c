@@ -1,36 +1,6 @@
 /* The masks of a video's frames, side by side, as one wide mask: run lengths go down the columns. */
 #include "kernel.h"
 
-/* Room for any number: thirteen characters of five bits. */
-#define LONGEST_NUMBER 13
-#define FIRST_CHARACTER 48
-#define CONTINUED 0x20
-#define NEGATIVE 0x10
-
-/* A wide mask that is being written: its last two runs, since all but three runs are differences to the one before last.
- * Of how many there are it matters whether more than two, and an even number. */
-typedef struct {
-    uint8_t *at, *end;
-    int64_t count, last[2];
-} writer;
-
-/* Write one run; return whether there was room. */
-static int put_run(writer *to, int64_t run)
-{
-    int64_t value = run - (to->count > 2 ? to->last[to->count & 1] : 0);
-    int more = 1;
-    if (to->end - to->at < LONGEST_NUMBER)
-        return 0;
-    to->last[to->count++ & 1] = run;
-    while (more) {
-        uint8_t bits = (uint8_t)(value & 0x1f);
-        value >>= 5;
-        more = value != (bits & NEGATIVE ? -1 : 0);
-        *to->at++ = (uint8_t)((more ? bits | CONTINUED : bits) + FIRST_CHARACTER);
-    }
-    return 1;
-}
-
 /* Read one number of a text that was checked. */
 static const uint8_t *take_number(const uint8_t *at, int64_t *value)
 {
@@ -38,11 +8,11 @@ static const uint8_t *take_number(const uint8_t *at, int64_t *value)
     int shift = 0;
     uint8_t code;
     do {
-        code = (uint8_t)(*at++ - FIRST_CHARACTER);
+        code = (uint8_t)(*at++ - SJ_FIRST_CHARACTER);
         taken |= (int64_t)(code & 0x1f) << shift;
         shift += 5;
-    } while (code & CONTINUED);
-    *value = code & NEGATIVE ? taken - ((int64_t)1 << shift) : taken;
+    } while (code & SJ_CONTINUED);
+    *value = code & SJ_NEGATIVE ? taken - ((int64_t)1 << shift) : taken;
     return at;
 }
 
@@ -50,12 +20,12 @@ static const uint8_t *take_number(const uint8_t *at, int64_t *value)
  *
  * From the fourth on, runs are differences to others of the frame, and stay as they are written.
  */
-static int put_frame(writer *to, const uint8_t *at, const uint8_t *end, const sj_ending *ending)
+static int put_frame(sj_writer *to, const uint8_t *at, const uint8_t *end, const sj_ending *ending)
 {
     int64_t run;
     for (int i = 0; at != end && i < 3; i++) {
         at = take_number(at, &run);
-        if (!put_run(to, run))
+        if (!sj_put_run(to, run))
             return 0;
     }
     if (at != end) {
@@ -66,7 +36,7 @@ static int put_frame(writer *to, const uint8_t *at, const uint8_t *end, const sj
         to->count = 4 + ending->open;
         to->last[0] = ending->background, to->last[1] = ending->object;
     }
-    return to->count & 1 ? put_run(to, 0) : 1;
+    return to->count & 1 ? sj_put_run(to, 0) : 1;
 }
 
 /* Join the masks of the frames of each instance; a frame that is not shown has an empty mask, and no text.
@@ -86,14 +56,14 @@ SJ_EXPORT int sj_join_frames(
     for (int64_t f = 0; f < count; f++)
         if (pixels[f] < 0 || pixels[f] > SJ_MOST_PIXELS)
             return SJ_BAD_CALL;
-    writer to = {out, out + room, 0, {0, 0}};
+    sj_writer to = {out, out + room, 0, {0, 0}};
     out_bounds[0] = 0;
     for (int64_t i = 0; i < instances; i++) {
         to.count = 0;
         for (int64_t f = frames[i]; f < frames[i + 1]; f++) {
             area[f] = 0;
             if (!shown[f]) {
-                if (!put_run(&to, pixels[f]) || !put_run(&to, 0))
+                if (!sj_put_run(&to, pixels[f]) || !sj_put_run(&to, 0))
                     return SJ_FULL;
                 continue;
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -13,11 +14,16 @@ from segjudge.kernel.compiling import CompileError, compile_local
 
 
 class BuildWithKernel(build_py):
-    """Copies the package, and compiles the kernel into the copy where there is a C compiler."""
+    """A build command that compiles the kernel into the copied package if there is a compiler."""
 
     def run(self) -> None:
         super().run()
-        if not self.editable_mode:
+        if not self.editable_mode:  # the folder may hold an earlier build's
+            for library in Path(self.build_lib).rglob("segjudge_kernel.*"):
+                library.unlink()
+        if os.environ.get("SEGJUDGE_KERNEL") == "off":
+            sys.stderr.write("without the kernel: SEGJUDGE_KERNEL is off\n")
+        elif not self.editable_mode:
             try:
                 compile_local(Path(self.build_lib, "segjudge", "evaluation_script"))
             except CompileError as error:
@@ -25,7 +31,7 @@ class BuildWithKernel(build_py):
 
 
 class WheelWithKernel(bdist_wheel):
-    """A wheel for any Python 3 on this kind of machine, or on any machine where there is no kernel in it."""
+    """A wheel for Python 3 on this kind of machine, or on any machine without the kernel."""
 
     def get_tag(self) -> tuple[str, str, str]:
         if not any(Path(str(self.bdist_dir)).rglob("segjudge_kernel.*.so")):

@@ -1,4 +1,4 @@
-"""Small synthetic datasets, made from a seed: what the demos of `segjudge demo`, `new` and `interactive` show.
+"""Small synthetic datasets, made from a seed, for `segjudge demo`, `new` and `interactive`.
 
 Videos are ellipses that move, hide each other and have a rim of void; images show instances of four categories.
 """
@@ -77,7 +77,7 @@ class Scene:
         return labels
 
     def picture(self, frame: int) -> NDArray[np.uint8]:
-        """Return what a camera would see: coloured shapes with a grain that moves along, on a speckled ground."""
+        """Return a synthetic picture: coloured shapes with a moving grain on a speckled ground."""
         generator = np.random.default_rng(len(self.name) + 7 * len(self.shapes))
         ground = _grain(generator, self.size, (96, 108, 92))
         labels = self.labels(frame)
@@ -131,7 +131,7 @@ class SyntheticInstance:
     turn: float
 
     def mask(self, dy: float = 0.0, dx: float = 0.0, grow: float = 0.0) -> NDArray[np.bool_]:
-        """Return its pixels, or those of a detection that is a little off."""
+        """Return its pixels, or the pixels of a slightly shifted detection."""
         y, x = np.mgrid[: IMAGE_SIZE[0], : IMAGE_SIZE[1]]
         y, x = y - self.centre[0] - dy, x - self.centre[1] - dx
         radius = max(self.radius + grow, 1.5)
@@ -161,7 +161,7 @@ def instance_image(generator: np.random.Generator) -> list[SyntheticInstance]:
 
 
 def instance_images(seed: int = DEMO_SEED) -> list[list[SyntheticInstance]]:
-    """Return what each image of the phase of instances shows; later instances hide earlier ones."""
+    """Return the instances of each image of the phase of instances; later ones hide earlier ones."""
     generator = np.random.default_rng(seed)
     return [instance_image(generator) for _ in range(PICTURES)]
 

@@ -28,12 +28,12 @@ class ImportedName(NamedTuple):
 
     @property
     def package(self) -> str:
-        """The package or module at the top of its path; nothing for what stands beside the importer."""
+        """Return the top-level package or module of its path; "" for a module beside the importer."""
         return "" if self.level else self.name.partition(".")[0]
 
 
 def find_imports(text: str | bytes, version: tuple[int, int] | None = None) -> list[ImportedName]:
-    """Find what a module imports, in its order; raises what `ast.parse` does for what is no Python of this version."""
+    """Find a module's imports, in their order; raises the errors of `ast.parse` for other text."""
     imports = list[ImportedName]()
     pending: list[tuple[ast.AST, bool]] = [(ast.parse(text, feature_version=version), True)]
     while pending:

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+from segjudge.system.arguments import PATH, check_arguments
 from segjudge.system.errors import UsageError
 from segjudge.system.files import open_output
 
@@ -14,7 +15,7 @@ _HEIGHT = 760
 
 
 class ShownPage:
-    """What can be made a page of; the options are those of `page`."""
+    """A result with a page; the options are those of `page`."""
 
     def page(self, *args: Any, **options: Any) -> str:
         """Make the page that `report` writes, as HTML."""
@@ -22,6 +23,7 @@ class ShownPage:
 
     def report(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the page that the command writes."""
+        check_arguments(PATH, path=path)
         write_html(self.page(**options), path)
 
     def show(self, **options: Any) -> None:
@@ -30,6 +32,7 @@ class ShownPage:
 
 
 def write_html(text: str, path: str | os.PathLike[str]) -> None:
+    check_arguments(PATH, path=path)
     with open_output(path) as file:
         file.write(text)
 

@@ -1,10 +1,20 @@
-"""The colours of pictures, as the player has them (`pages/frames_masks.js`): eyes of all kinds tell them apart."""
+"""The colours of pictures, as in the player (`pages/frames_masks.js`), distinguishable by colour-blind readers."""
 
 #: Of the truth alone, of a prediction alone, of what is taken for another object, of what is right.
 MISSING, SURPLUS, OTHER, RIGHT = (230, 159, 0), (0, 114, 178), (213, 94, 0), (0, 158, 115)
 GREY = (128, 128, 128)
-#: Objects in turn; what a mistake has comes last.
-OBJECTS = ((86, 180, 233), (204, 121, 167), (240, 228, 66), OTHER, RIGHT, GREY, MISSING, SURPLUS)
+#: Objects and classes in turn, over photographs: none is like the colour of a mistake, or of what is right.
+OBJECTS = (
+    (170, 221, 187), (187, 102, 255), (238, 0, 68), (68, 238, 119), (85, 0, 255), (153, 0, 119),
+    (51, 85, 17), (119, 0, 187), (238, 204, 255), (102, 34, 51), (255, 136, 68), (221, 17, 187),
+    (255, 68, 119), (68, 34, 136), (102, 119, 68), (136, 68, 255), (153, 68, 102), (238, 170, 204),
+    (153, 17, 0), (204, 238, 102), (68, 51, 85), (170, 170, 102), (204, 204, 153), (153, 68, 221),
+)  # fmt: skip
+#: Methods, runs and teams in turn, as lines on white; more of them have other dashes.
+METHODS = ("#003399", "#cc0033", "#aa22ff", "#992266", "#440011", "#000044")
+#: The same on the dark ground of pages.
+METHODS_IN_DARK = ("#aaeeff", "#ff1155", "#aa66ff", "#ddff88", "#11ffcc", "#99cc88")
+DASHES = ("-", "--", ":", "-.")
 #: Where there is no picture.
 GROUND = (58, 62, 70)
 #: By what families call a kind of mistake, the classes of `pages/page.css`: what is alike has one colour everywhere.
@@ -16,8 +26,13 @@ _STYLES = {
     "Both": "mixed over",
     "merged": "merged", "split": "split", "Dupe": "split",
     "inexact": "inexact", "too much": "inexact over", "too little": "inexact under",
-    "partial": "partial", "Loc": "partial",
+    "partial": "partial", "Loc": "partial", "grey": "partial",
 }  # fmt: skip
+
+
+def line_of_method(number: int) -> tuple[str, str]:
+    """Return the colour and the dashes of the number-th method of a chart."""
+    return METHODS[number % len(METHODS)], DASHES[number // len(METHODS) % len(DASHES)]
 
 
 def style_of_kind(name: str, number: int) -> str:

@@ -1,4 +1,4 @@
-"""Pages of what was scored: sections in one self-contained HTML file, whose policy forbids loading anything else.
+"""Pages of scores: sections in one self-contained HTML file, whose policy forbids loading anything else.
 
 A section is a template, the values that it shows, and where it needs them scripts and what these read.  Here are the
 sections that every family can show; one of its own has its template, scripts and `page.css` in the family's `pages`:
@@ -18,17 +18,20 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.report.colours import style_of_kind
-from segjudge.report.tables import find_published_numbers, format_citations, format_number, own_metrics
+from segjudge.report.tables import find_published_numbers, format_citations, format_metric, format_number, own_metrics
+from segjudge.system.arguments import NUMBER, PATH, check_arguments, check_options
+from segjudge.system.errors import ArgumentValueError
 
 _PACKAGE = "segjudge.report"
 PAGES = os.path.join(os.path.dirname(__file__), "pages")
@@ -45,7 +48,7 @@ _FEWEST_SPREAD = 4
 #: Costs that differ by less than this factor are alike.
 _ALIKE = 1.1
 #: A list has so many rows at most.
-_MOST_ROWS = 1000
+MOST_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,10 @@ class PageOptions:
 
 
 def make_page_options(images: str | os.PathLike[str] | None, megabytes: int) -> PageOptions:
+    check_options(PATH, images=images)
+    check_arguments(NUMBER, budget=megabytes)
+    if not megabytes > 0:
+        raise ArgumentValueError(f"budget is {megabytes!r}; give the megabytes that the page may have, such as 6")
     return PageOptions(os.fspath(images or ""), megabytes * 1_000_000)
 
 
@@ -81,16 +88,16 @@ class Section:
 
     @property
     def id(self) -> str:
-        """Its anchor in the page."""
+        """Return its anchor in the page."""
         return _anchor_of(self.title)
 
     @property
     def path(self) -> str:
-        """The name by which the page includes its template."""
+        """Return the name by which the page includes its template."""
         return f"{self.package}/{self.template}.html"
 
     def of_split(self, split: str) -> Section:
-        """Name the split in the title too."""
+        """Return a copy whose title also names the split."""
         return replace(self, title=f"{self.title}: {split}")
 
 
@@ -141,7 +148,7 @@ def render_page(page: ReportPage) -> str:
 
 @cache
 def templates() -> Environment:
-    """What finds templates: by their names here, and as `PACKAGE/NAME` those of other packages.
+    """Return the environment of templates: by name from here, as `PACKAGE/NAME` from other packages.
 
     They refuse undefined names and escape all values.
     """
@@ -191,7 +198,7 @@ def read_styles(packages: Iterable[str]) -> str:
 
 
 def _join_scripts(page: ReportPage) -> str:
-    """Join the page's script: what all sections use, then of each section `TEMPLATE_….js` and `TEMPLATE.js`."""
+    """Join the page's script: the common part, then each section's `TEMPLATE_….js` and `TEMPLATE.js`."""
     text = _read(PAGES, "page.js")
     for section in page.sections:
         folder = _folder_of(section.package)
@@ -204,7 +211,7 @@ def _join_scripts(page: ReportPage) -> str:
 
 
 def _encode(value: object) -> Markup:
-    """Encode JSON that ends no element, whatever names are in it."""
+    """Encode JSON that cannot end an HTML element, even with hostile names."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028"))  # noqa: S704 - nothing in it opens a tag
 
@@ -229,6 +236,7 @@ def make_summary(report: Report, meanings: Mapping[str, str]) -> Section:
             "rest": [name for name in metrics[1:] if name in values],
             "beside": own_metrics(report),
             "meanings": meanings,
+            "printed": {name: format_metric(report, name).replace("-", "−") for name in metrics if name in values},
             "intervals": report.intervals(),
             "errors": report.errors(),
             "citations": format_citations(entries),
@@ -239,35 +247,69 @@ def make_summary(report: Report, meanings: Mapping[str, str]) -> Section:
 
 
 def make_verdict(
-    report: Report, metric: str, kinds: str, costs: Sequence[float], noun: str, worst: Markup | str
+    report: Report, metric: str, causes: Sequence[str], costs: Sequence[float], noun: str, worst: Markup | str
 ) -> Section:
-    """Say in words what a metric is, what it is lost to, in how many cases, and where most; pages begin with it.
+    """Return a page's first section: a metric's value, its largest losses, in how many cases, and where most.
 
-    `costs` are those of all cases, which a noun in the plural names.
+    `causes` are sentences, empty ones where nothing is known; `costs` are those of all cases, which a noun in the
+    plural names.
     """
     main, *beside = report.protocol.metrics
     value = Markup("<b>{} is {}.</b>").format(main, format_number(report.values[main]))
     if metric in beside:  # those on the way to what is explained
         explained = [f"{name} {format_number(report.values[name])}" for name in beside[: beside.index(metric) + 1][-2:]]
         value = Markup("<b>{} is {}</b>, {}.").format(main, format_number(report.values[main]), " and ".join(explained))
-    sentences = [value, kinds or "Next to nothing is lost.", *((_count_costly(costs, noun), worst) if kinds else ())]
-    return Section(VERDICT, "Verdict", {"sentences": [sentence for sentence in sentences if sentence]})
+    stated = [cause for cause in causes if cause]
+    if stated and _is_whole(report.values[main]):  # what is explained is in other metrics
+        lower = [
+            f"{name} {format_number(report.values[name])}" for name in beside if not _is_whole(report.values[name])
+        ]
+        value = Markup("<b>{}.</b>").format(_list_values(main, report, lower[:2]))
+    described = [*stated, _count_costly(costs, noun), worst] if stated else [_describe_rest(main, report.values[main])]
+    return Section(VERDICT, "Verdict", {"sentences": [sentence for sentence in (value, *described) if sentence]})
 
 
-def rank_kinds(kinds: Mapping[str, float], lost_what: str = "what is lost") -> str:
-    """Say which kinds take most of what is lost, of which each has a part; nothing where next to nothing is."""
+def list_verdicts(page: ReportPage) -> list[str]:
+    """Return the verdict on each split as plain text: the value of the metric, and the cause of most of the loss."""
+    verdicts = []
+    for section in page.sections:
+        if section.template == VERDICT:
+            sentences: Any = section.values["sentences"]
+            text = " ".join(escape(sentence).striptags() for sentence in sentences[:2])
+            verdicts.append(f"{section.title}: {text}")
+    return verdicts
+
+
+def _is_whole(value: float | None) -> bool:
+    return value is not None and value >= 1 - LITTLE
+
+
+def _list_values(main: str, report: Report, lower_values: Sequence[str]) -> str:
+    listed = [f"{main} is {format_number(report.values[main])}", *lower_values]
+    return f"{', '.join(listed[:-1])} and {listed[-1]}" if len(listed) > 1 else listed[0]
+
+
+def _describe_rest(metric: str, value: float | None) -> str:
+    """Describe a loss of zero, or a loss that has none of a page's causes."""
+    if value is None:
+        return ""
+    return "Nothing is lost." if _is_whole(value) else f"No kind of error on this page explains the loss of {metric}."
+
+
+def rank_kinds(kinds: Mapping[str, float], metric: str = "") -> str:
+    """Describe the kinds of error that cause most of the loss or a metric's loss; "" if it rounds to zero."""
     lost = sum(max(cost, 0.0) for cost in kinds.values())
     if lost < LITTLE:
         return ""
     (costliest, largest), *following = sorted(kinds.items(), key=lambda item: -item[1])
-    clauses = [f"{_word_share(largest / lost)} of {lost_what} is {costliest}"]
+    whole = f"the loss of {metric}" if metric else "the loss"
+    clauses = [f"By kind of error, {whole} is {_word_share(largest / lost)} {costliest}"]
     clauses += [f"{_word_share(cost / lost)} {kind}" for kind, cost in following[:2] if cost >= _MENTIONED * lost]
-    sentence = " and ".join([", ".join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)
-    return f"{sentence[0].upper()}{sentence[1:]}."
+    return f"{' and '.join([', '.join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)}."
 
 
 def _count_costly(costs: Sequence[float], noun: str) -> str:
-    """Say how few cases cost half of what is lost, or that it is spread; nothing of a few that cost alike."""
+    """Describe how many cases cause half of the loss; "" if a few cases cost about the same."""
     costs = sorted((max(cost, 0.0) for cost in costs), reverse=True)
     total = sum(costs)
     if len(costs) < 2 or not total:
@@ -275,7 +317,7 @@ def _count_costly(costs: Sequence[float], noun: str) -> str:
     sums = [sum(costs[: count + 1]) for count in range(len(costs))]
     count = next(index for index, cost in enumerate(sums, 1) if cost >= total / 2)
     share = f"{100 * sums[count - 1] / total:.0f} %"
-    costly = f"{count:,} of {len(costs):,} {noun} {'costs' if count == 1 else 'cost'} {share} of it"
+    costly = f"{count:,} of {len(costs):,} {noun} {'causes' if count == 1 else 'cause'} {share} of it"
     if len(costs) < _FEWEST_SPREAD and costs[0] < _ALIKE * costs[-1]:
         return ""
     is_spread = len(costs) >= _FEWEST_SPREAD and count > len(costs) / 3
@@ -285,7 +327,7 @@ def _count_costly(costs: Sequence[float], noun: str) -> str:
 def name_worst(
     rows: list[Row], noun: str, split: str = "", names: Mapping[str, str] = MappingProxyType({})
 ) -> Markup | str:
-    """Name the first of rows with a name, what it costs, and the kinds of that, sorted by cost.
+    """Return a sentence on the first row: its name, its loss, and the largest kind of this loss.
 
     Its link opens it in the player of a split, where that has it, or else its table.
     """
@@ -294,7 +336,7 @@ def name_worst(
     kinds = {key: cost for key, cost in rows[0].items() if key not in ("name", "costs")}
     name = rows[0]["name"]
     opens = Markup(' data-open="{}"').format(f"{split}/{name}") if split else ""
-    text = Markup('Worst: <a href="#{}"{}>{}</a>, which costs {}, {} of it {}.')
+    text = Markup('Worst: <a href="#{}"{}>{}</a>, at a cost of {} ({} {}).')
     kind, cost = max(kinds.items(), key=lambda item: item[1])
     share, costs = _word_share(cost / rows[0]["costs"]), format_number(rows[0]["costs"])
     return text.format(_anchor_of(noun), opens, names.get(name, name), costs, share, kind)
@@ -305,39 +347,51 @@ def _anchor_of(title: str) -> str:
 
 
 def _word_share(share: float) -> str:
-    words = ((0.995, "all"), (0.9, "nearly all"), (0.53, ""), (0.47, "half"))
-    return next((word for least, word in words if share >= least), "") or f"{100 * share:.0f} %"
+    bounds = ((0.995, "all"), (0.9, "nearly all"), (0.53, ""), (0.47, "half"))
+    return next((word for least, word in bounds if share >= least), "") or f"{100 * share:.0f} %"
 
 
 def make_tables(report: Report) -> Section:
-    """Show the tables of a split, as they are in the JSON of scores."""
-    tables = {}
+    """Show the tables of a split, as they are in the JSON of scores; of long ones the first rows."""
+    tables: dict[str, tuple[list[str], list[list[object]]]] = {}
+    counts: dict[str, int] = {}
     for name, rows in report.rows().items():
         columns = [key for key in (rows[0] if rows else {}) if key != "split"]
         columns.sort(key=lambda key: key not in _LEADING)
-        tables[name] = columns, [[row[key] for key in columns] for row in rows]
-    return Section("tables", "Tables", {"tables": tables})
+        tables[name] = columns, [[row[key] for key in columns] for row in rows[:MOST_ROWS]]
+        counts[name] = len(rows)
+    return Section("tables", "Tables", {"tables": tables, "counts": counts})
 
 
 def make_list(title: str, rows: list[Row], about: str) -> Section:
     """Show a table, whose columns are the keys of its rows, with a sentence above it."""
-    if len(rows) > _MOST_ROWS:
-        about += f" The first {_MOST_ROWS:,} of {len(rows):,}."
+    if len(rows) > MOST_ROWS:
+        about += f" The first {MOST_ROWS:,} of {len(rows):,}."
     return Section("listed", title, {"about": about, **_take_rows(rows)})
 
 
 def _take_rows(rows: list[Row]) -> dict[str, object]:
-    """The columns of a table, and as many of its rows as a page shows."""
-    return {"columns": list(rows[0]) if rows else [], "rows": [list(row.values()) for row in rows[:_MOST_ROWS]]}
+    """Return the columns of a table, and the rows that a page shows."""
+    return {"columns": list(rows[0]) if rows else [], "rows": [list(row.values()) for row in rows[:MOST_ROWS]]}
+
+
+def draw_bar(parts: Sequence[tuple[str, float, str]], whole: float, about: str = "") -> Markup:
+    """Return a bar for a table's cell: parts (name, share, style) fill it up to `whole`."""
+    macros: Any = templates().get_template("parts.html").module
+    return Markup(macros.bar(parts, whole, about).strip())  # noqa: S704 - a template escaped it
 
 
 def link_frames(rows: list[Row], streams: Mapping[str, str], names: Mapping[str, str]) -> list[Row]:
-    """Name rows for people, and let these names open what the player shows, where it has a stream of such a row."""
+    """Add readable names to rows, with links to the player where it has a stream of the row."""
     link, linked = Markup('<a href="#frames" data-open="{}">{}</a>'), []
     for row in rows:
         name = names.get(row["name"], row["name"])
         linked.append({**row, "name": link.format(streams[row["name"]], name) if row["name"] in streams else name})
     return linked
+
+
+#: The order of rows that `make_changes` shows.
+BY_CHANGE = "Sorted by the second method's loss against the first, largest first."
 
 
 def make_changes(
@@ -346,7 +400,7 @@ def make_changes(
     about: str,
     shown: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
 ) -> Section:
-    """Show what each method has in each case, and the differences from the first method.
+    """Show each method's value in each case, and the differences from the first method.
 
     The cases in which the second method lost most come first; `shown` are streams of the player, and names, by case.
     A case that a method does not have, such as a class that only others predict, has no value there.
@@ -365,9 +419,19 @@ def make_changes(
     return make_list(title, link_frames(rows, *shown), about)
 
 
-def make_kinds(title: str, rows: list[Row], about: str, note: str = "") -> Section:
-    """Show kinds of mistakes (kind, about, cost, and maybe count), each with a bar."""
+def make_kinds(
+    title: str,
+    rows: list[Row],
+    about: str,
+    note: str = "",
+    *,
+    caption: str = "Loss by kind of error",
+    head: str = "kind",
+) -> Section:
+    """Show kinds of mistakes, or other parts of a loss (kind, about, cost, and maybe count), each with a bar."""
     values = {
+        "caption": caption,
+        "head": head,
         "about": about,
         "counted": any("count" in row for row in rows),
         "rows": [{**row, "style": style_of_kind(row["kind"], number)} for number, row in enumerate(rows, 1)],
@@ -378,13 +442,13 @@ def make_kinds(title: str, rows: list[Row], about: str, note: str = "") -> Secti
 
 
 def make_origins(warnings: list[str], provenance: Mapping[str, object]) -> Section:
-    """Show what the scores come from, and the warnings."""
+    """Show the provenance of the scores, and the warnings."""
     text = json.dumps(provenance, indent=1, ensure_ascii=False)
     return Section("origins", "What was scored", {"warnings": warnings, "provenance": text})
 
 
 def describe_digests(*provenances: Mapping[str, object]) -> str:
-    """What tells a truth and results from others, by where scores come from."""
+    """Return the digests that identify a truth and results, given the scores' origin."""
     results = (("results", provenance.get("submission", "")) for provenance in provenances)
     digests = [("truth", provenances[0].get("truth", "")), *results]
     text = ", ".join(f"{name} {str(digest).rpartition(':')[2][:12]}" for name, digest in digests if digest)
@@ -401,7 +465,7 @@ _ON_TOP = 5
 
 
 def make_confusion(names: Sequence[str], table: Array, unit: str, about: str, missed: str = "") -> Section:
-    """Show counts by classes of the truth (rows) and of the prediction (columns); the last one stands for nothing.
+    """Show counts by class of the truth (rows) and the prediction (columns); the last class means unmatched.
 
     `missed` is what of the truth is counted where nothing was predicted, if that is called otherwise than the rest.
     """

@@ -1,7 +1,7 @@
 """The player that every family's page has: frames that one steps through, worst moments, pictures below the masks.
 
-Its scripts `frames….js` read two forms of streams: `objects`, which have J and F in each frame, and `segments`, each
-with what is wrong with it.
+Its scripts `frames….js` read three forms of streams: `objects`, which have J and F in each frame, `segments`, each with
+what is wrong with it, and `slices`, three planes of a volume.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def make_player(
     streams: Mapping[str, bytes],
     methods: Sequence[str],
 ) -> Section:
-    """Make the player of sequences whose streams are in the page; `about` says what these leave out.
+    """Return the player of the streams in the page; `about` describes omissions.
 
     `form` says how the scripts read streams.  Without methods it shows the truth alone.
     """
@@ -62,7 +62,7 @@ def make_player(
 
 
 def _count_words(moments: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[tuple[str, int]]]]:
-    """Count by group the words that tell moments apart, those that most have first."""
+    """Count by group the words that distinguish moments, the most frequent first."""
     counts = Counter(tuple(word) for moment in moments for word in moment["words"])
     groups: dict[str, list[tuple[str, int]]] = {}
     for (group, word), count in counts.most_common():
@@ -76,7 +76,7 @@ def describe_frames(start: str, end: str) -> str:
 
 
 def picture_room(budget: int) -> float:
-    """How many bytes of a page pictures may take."""
+    """Return the bytes of a page that pictures may use."""
     return budget * _PICTURES
 
 

@@ -1,4 +1,4 @@
-"""What `evaluate()` or `score --json` stored of a submission, read and checked: anybody may have written it."""
+"""The stored result of `evaluate()` or `score --json`, read and checked as untrusted input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from segjudge.system.errors import UsageError
 #: The file of a stored result has so many bytes at most, and takes so much memory.
 _MOST_BYTES, _MOST_MEMORY = 256 << 20, 1 << 31
 #: What a stored result holds beside its tables.
-_BESIDE_TABLES = frozenset({"result", "scored", "warnings", "errors", "intervals"})
+_BESIDE_TABLES = frozenset({"result", "scored", "hidden", "warnings", "errors", "intervals"})
 _Intervals = dict[str, tuple[float, float]]
 
 
@@ -82,7 +82,7 @@ def _rows_of(name: str, value: list[object]) -> list[Row]:
 
 @dataclass(frozen=True)
 class _StoredProtocol:
-    """What a stored result tells of a protocol; its metrics are those that were stored."""
+    """A protocol as described by a stored result, with the stored metrics."""
 
     family: ClassVar[str] = ""
     name: str
@@ -128,7 +128,7 @@ def read_result(path: str) -> Mapping[str, object]:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     except (Flaw, ValueError, RecursionError):
-        raise UsageError(f"{path}: is not JSON that can be read; without --truth, name what a phase left") from None
+        raise UsageError(f"{path}: is not JSON that can be read") from None
 
 
 def read_reports(result: Mapping[str, object]) -> list[Report]:
@@ -157,7 +157,7 @@ def read_reports(result: Mapping[str, object]) -> list[Report]:
                 scores,
                 {name: table for name, table in rows.items() if table},
                 {metric: _value_of(value) for metric, value in errors.get(split, {}).items()},
-                {metric: _interval_of(ends) for metric, ends in intervals.get(split, {}).items()},
+                {metric: _interval_of(bounds) for metric, bounds in intervals.get(split, {}).items()},
             )
         )
     return reports
@@ -173,7 +173,7 @@ def _by_split(result: Mapping[str, object], key: str) -> dict[str, Mapping[str, 
 
 
 def _protocol_of(result: Mapping[str, object], split: str, values: Values) -> _StoredProtocol:
-    """What is known of a split's protocol; metrics in its order, if it is one of ours."""
+    """Return the known facts of a split's protocol; metrics are in its order if the protocol is ours."""
     provenance = as_mapping(result.get("provenance", {}))
     stored = as_mapping(as_mapping(provenance.get("protocols", {})).get(split, {}))
     name = str(stored.get("name", result.get("protocol", "")))

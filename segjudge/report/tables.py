@@ -1,4 +1,4 @@
-"""Tables of scores, for a terminal, as CSV and as pandas has them, and the published numbers that stand beside them."""
+"""Tables of scores for a terminal, CSV and pandas, with published numbers beside them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
-from segjudge.evaluation_script.families.base.reports import Report, Row
+from segjudge.evaluation_script.families.base.reports import Report, Row, bounds_of
 from segjudge.evaluation_script.files.problems import printable
-from segjudge.system.errors import UsageError, install_line
+from segjudge.system.arguments import Kind
+from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -42,7 +43,7 @@ _NAME = 16
 
 
 class _PublishedNumbers(TypedDict):
-    """What a method reached, as its authors published it."""
+    """A method's published score."""
 
     protocol: str
     dataset: str
@@ -65,6 +66,7 @@ class Look(NamedTuple):
 
 #: As it is written to files.
 PLAIN = Look()
+LOOK = Kind((Look,), "a Look of segjudge.report.tables")
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], look: Look = PLAIN) -> str:
@@ -72,11 +74,24 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], look: Loo
 
     Where the look is too narrow, long names are cut in their middle, and columns go on below.
     """
+    lines, widths = _measure_columns(header, rows, look)
+    return "\n\n".join(_format_columns(lines, widths, columns, look) for columns in _cut_columns(widths, look.width))
+
+
+def _measure_columns(
+    header: Sequence[str], rows: Sequence[Sequence[str]], look: Look
+) -> tuple[list[list[str]], list[int]]:
+    """Return the printable cells of a table, with long names cut, and the widths of its columns."""
     lines = [[printable(cell) for cell in row] for row in (header, *rows)]
     if look.width:
         lines = [[_shorten(row[0], max(_NAME, look.width // 2)), *row[1:]] for row in lines]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n\n".join(_format_columns(lines, widths, columns, look) for columns in _cut_columns(widths, look.width))
+    return lines, [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+
+def _count_fitting(header: Sequence[str], rows: Sequence[Sequence[str]], look: Look) -> int:
+    """Return how many columns fit beside the names."""
+    widths = _measure_columns(header, rows, look)[1]
+    return _cut_columns(widths, look.width)[0].stop - 1
 
 
 def _format_columns(lines: list[list[str]], widths: list[int], columns: range, look: Look) -> str:
@@ -99,18 +114,25 @@ def _cut_columns(widths: list[int], width: int) -> list[range]:
 
 
 def _shorten(text: str, length: int) -> str:
-    """Cut what is longer in its middle."""
+    """Shorten a longer text in its middle."""
     return text if len(text) <= length else f"{text[: length // 2]}…{text[len(text) - (length - 1 - length // 2) :]}"
 
 
 def format_number(value: float | None, digits: int = 3) -> str:
-    """Format a share, a whole number such as a count without decimals, or a dash where there is nothing to average."""
+    """Format a share, a count without decimals, or a dash if there is nothing to average."""
     if value is None:
         return "–"
     if isinstance(value, int) or (value > 1 and value.is_integer()):
         return f"{value:.0f}"
     text = f"{value:.{digits}f}"
     return text if float(text) else text.removeprefix("-")
+
+
+def format_metric(report: Report, metric: str) -> str:
+    """Format a split's value of a metric: a count, which has no upper bound, without decimals."""
+    value = report.values[metric]
+    is_count = value is not None and float(value).is_integer() and math.isinf(bounds_of(metric)[1])
+    return format_number(int(value) if is_count and value is not None else value)
 
 
 def key_of_rows(kind: str) -> str:
@@ -125,54 +147,126 @@ def first_metric(rows: list[Row]) -> str:
     return next((key for key, value in cells if key not in names and not isinstance(value, int)), "")
 
 
-def format_report(report: Report, *, compare: bool, look: Look = PLAIN) -> str:
-    """Format a split's sequences and means; `compare` sets the field's published numbers below."""
+def format_report(report: Report, *, compare: bool, look: Look = PLAIN, all_metrics: bool = True) -> str:
+    """Format a split's sequences and means; `compare` sets the field's published numbers below.
+
+    Without `all_metrics`, tables have the columns that fit, those of the protocol's first metrics before others.
+    """
     kind, rows = next(iter(report.rows().items()))
     key, beside = key_of_rows(kind), FAMILIES[report.protocol.family].own_metrics
     metrics = [name for name in rows[0] if name not in (*beside, "split", "id", key)] if rows else []
+    lowest = first_metric(rows) or next(iter(metrics), "")
+    order = {name: rank for rank, name in enumerate(report.protocol.metrics)}
+    metrics.sort(key=lambda name: order.get(name, len(order)))
     note = ""
     if len(rows) > _MOST_ROWS:
-        metric = first_metric(rows) or metrics[0]
-        note = f"(the {_MOST_ROWS} lowest of {len(rows)} {kind} by {metric}; --json holds all)\n"
-        rows = sorted(rows, key=lambda row: math.inf if row[metric] is None else row[metric])[:_MOST_ROWS]
+        note = f"(the {_MOST_ROWS} lowest of {len(rows)} {kind} by {lowest}; --json holds all)\n"
+        rows = sorted(rows, key=lambda row: math.inf if row[lowest] is None else row[lowest])[:_MOST_ROWS]
     body = [[row[key], *(format_number(row[metric]) for metric in metrics)] for row in rows]
-    head = format_table([report.split, *metrics], body, look)
-    return f"{head}\n{note}\n{_format_means(report, compare=compare, look=look)}"
+    header = [report.split, *metrics]
+    fitting = len(metrics) if all_metrics else _count_fitting(header, body, look)
+    head = format_table(header[: fitting + 1], [row[: fitting + 1] for row in body], look)
+    hidden = _format_list("Columns that --all-metrics shows: ", metrics[fitting:], look)
+    below = _format_means(report, compare=compare, look=look, all_metrics=all_metrics)
+    return f"{head}\n{hidden}{note}\n{below}".rstrip("\n")
 
 
-def _format_means(report: Report, *, compare: bool, look: Look) -> str:
-    """Format the protocol's metrics, their intervals, what others reached, and the statistics beside the protocol."""
+def _format_means(report: Report, *, compare: bool, look: Look, all_metrics: bool) -> str:
+    """Format the protocol's metrics, their intervals, published scores, and additional statistics."""
     names = list(report.protocol.metrics)
-    rows = [["this submission", *(format_number(report.values[name]) for name in names)]]
-    intervals = report.intervals()
-    if intervals:
-        ends = {name: _format_interval(*interval) for name, interval in intervals.items()}
-        rows.append(["95 % interval", *(ends.get(name, "–") for name in names)])
+    header = [f"{report.split}, all", *names]
+    rows = [["this submission", *(format_metric(report, name) for name in names)]]
     entries = find_published_numbers(report) if compare else []
     for entry in entries:
         values = entry["values"]
-        label = f"{entry['method']}, {entry['dataset']}"
-        rows.append([label, *(format_number(values[name]) if name in values else "" for name in names)])
-    lines = [format_table([f"{report.split}, all", *names], rows, look)]
+        rows.append([entry["method"], *(format_number(values[name]) if name in values else "" for name in names)])
+    rows[1:1] = _format_intervals(report, look)
+    fitting = len(names) if all_metrics else _count_fitting(header, rows, look)
+    text = format_table(header[: fitting + 1], [row[: fitting + 1] for row in rows], look)
     if entries:
-        lines.append(f"Published: {format_citations(entries)}")
-    beside = ", ".join(f"{name} {format_number(report.values[name])}" for name in own_metrics(report))
-    return "\n".join([*lines, f"\nBeside the protocol: {beside}"] if beside else lines)
+        datasets = ", ".join(dict.fromkeys(entry["dataset"] for entry in entries))
+        text += f"\nPublished for {datasets}: {format_citations(entries)}"
+    more = [f"{name} {format_metric(report, name)}" for name in names[fitting:]]
+    text += "\n" + _format_list("More metrics: ", more, look)
+    beside = [f"{name} {format_number(report.values[name])}" for name in own_metrics(report)]
+    return text + ("\n" if beside else "") + _format_list("Beside the protocol: ", beside, look)
+
+
+def _format_intervals(report: Report, look: Look) -> list[list[str]]:
+    """Format the intervals of the protocol's metrics: in one row, or in two where the columns of one do not fit."""
+    names, intervals = list(report.protocol.metrics), report.intervals()
+    if not intervals:
+        return []
+    texts = {name: _format_interval(*interval) for name, interval in intervals.items()}
+    row = ["95 % interval", *(texts.get(name, "–") for name in names)]
+    if not look.width or _count_fitting([f"{report.split}, all", *names], [row], look) == len(names):
+        return [row]
+    return [
+        [label, *(format_number(intervals[name][end]) if name in intervals else "–" for name in names)]
+        for end, label in enumerate(("95 % CI low", "95 % CI high"))
+    ]
+
+
+def _format_list(title: str, items: Sequence[str], look: Look) -> str:
+    """Format items after a title, on separate lines if they do not fit; empty without items."""
+    lines = [title] if items else []
+    for number, item in enumerate(items, 1):
+        text = item + (", " if number < len(items) else "")
+        if look.width and len(lines[-1]) + len(text.rstrip()) > look.width and lines[-1].strip():
+            lines.append("  ")
+        lines[-1] += text
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def format_submissions(
+    split: str,
+    metrics: Sequence[str],
+    rows: Sequence[tuple[str, Mapping[str, float | None] | str]],
+    look: Look = PLAIN,
+    *,
+    all_metrics: bool = True,
+) -> str:
+    """Format submissions by name: the metrics of each, or in place of them the fault that it has."""
+    body = [
+        [name, *(("" if isinstance(values, str) else format_number(values[metric])) for metric in metrics)]
+        for name, values in rows
+    ]
+    header = [split, *metrics]
+    fitting = len(metrics) if all_metrics else _count_fitting(header, body, look)
+    lines = format_table(header[: fitting + 1], [row[: fitting + 1] for row in body], look).split("\n")
+    names, widths = _measure_columns(header, body, look)
+    for number, (_, fault) in enumerate(rows, 1):
+        if isinstance(fault, str):
+            lines[number] = _format_fault(names[number][0].ljust(widths[0]), fault, look)
+    hidden = _format_list("Columns that --all-metrics shows: ", metrics[fitting:], look)
+    return "\n".join([*lines, hidden]).rstrip("\n")
+
+
+def _format_fault(name: str, fault: str, look: Look) -> str:
+    """Format a fault, or the first one of a list, behind a name."""
+    import textwrap
+
+    text = " ".join(line.strip() for line in fault.split("\n")[:2])
+    if not look.width:
+        return f"{name}  {text}"
+    start, indent = f"{name}  ", " " * min(len(name) + 2, look.width // 2)
+    lines = textwrap.wrap(text, look.width, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def _format_interval(low: float, high: float) -> str:
-    """Format the ends of an interval; a dash beside a minus could not be told from it."""
+    """Format the ends of an interval, without a dash, which would look like a minus."""
     return f"{format_number(low)}{'–' if low >= 0 else ' to '}{format_number(high)}"
 
 
 def own_metrics(report: Report) -> list[str]:
-    """The metrics that its family reports beside those of every protocol."""
+    """Return the metrics that its family adds to those of every protocol."""
     family = FAMILIES.get(PROTOCOLS.get(report.protocol.name, report.protocol).family)
     return [name for name in (family.own_metrics if family else ()) if name in report.values]
 
 
 def find_published_numbers(report: Report) -> list[_PublishedNumbers]:
-    """Find the field's numbers for a protocol, where the scored sequences are those of the published set.
+    """Find published scores of a protocol, if the scored sequences are the published set's.
 
     So they stand beside sets whose sequences are known here: those of DAVIS.
     """
@@ -185,7 +279,7 @@ def find_published_numbers(report: Report) -> list[_PublishedNumbers]:
 
 @cache
 def _members() -> dict[str, set[str]]:
-    """The sequences of published sets, by their names in the published numbers."""
+    """Return the sequences of published sets, by their names in the published numbers."""
     with open(_SEQUENCES, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     sets = {name: {row["sequence"] for row in rows if row["set"] == name} for name in ("val", "test-dev")}
@@ -198,7 +292,7 @@ def _members() -> dict[str, set[str]]:
 
 
 def format_citations(entries: Sequence[_PublishedNumbers]) -> str:
-    """Format where published numbers stand, once for each place: mostly files of GitHub repositories at a commit."""
+    """Format the sources of published numbers, each once: mostly files of GitHub repositories at a commit."""
     methods: dict[str, list[str]] = {}
     for entry in entries:
         methods.setdefault(entry["source"], []).append(entry["method"])
@@ -214,7 +308,7 @@ def format_leaderboard(
     descending: bool,
     look: Look = PLAIN,
 ) -> str:
-    """Format submissions by their value of one label, best first; what is no number counts as 0, as on EvalAI."""
+    """Format submissions by their value of one label, best first; non-numbers count as 0, as on EvalAI."""
 
     def number(value: object) -> float:
         return float(value) if isinstance(value, (int, float)) else 0.0
@@ -231,7 +325,7 @@ def format_leaderboard(
 
 
 def format_difference(costs: Mapping[str, float], base: Mapping[str, float]) -> str:
-    """Format in which kinds a loss differs from another, those that differ most first."""
+    """Format the kinds in which two losses differ, the largest difference first."""
     changes = sorted(((kind, costs[kind] - base[kind]) for kind in base), key=lambda change: -abs(change[1]))
     shown = (f"{kind} {'−+'[more > 0]}{abs(more):.3f}" for kind, more in changes if abs(more) >= _SHOWN_FROM)
     return ", ".join(shown) or SAME
@@ -240,12 +334,23 @@ def format_difference(costs: Mapping[str, float], base: Mapping[str, float]) -> 
 # ── CSV ─────────────────────────────────────────────────────────────────────
 
 
+#: The keys by which rows of tables are named.
+_UNIT_NAMES = ("name", "sequence")
+
+
 def format_units(report: Report, metrics: Sequence[str] = ()) -> tuple[str, str]:
-    """What the units of a split's first table are called, and this as CSV: of these metrics, or of all."""
+    """Return the name of the units in a split's first table, and the table as CSV, of these metrics or all."""
     kind, rows = next(iter(report.rows().items()))
     unit = "category" if kind == "categories" else kind.removesuffix("s")
-    columns = metrics or [name for name in (rows[0] if rows else ()) if name not in ("split", "id", "name")]
-    cells = [[row["name"], str(row.get("id", "")), *(format_cell(row[name]) for name in columns)] for row in rows]
+    columns = metrics or [name for name in (rows[0] if rows else ()) if name not in ("split", "id", *_UNIT_NAMES)]
+    cells = [
+        [
+            next(str(row[key]) for key in _UNIT_NAMES if key in row),
+            str(row.get("id", "")),
+            *(format_cell(row[name]) for name in columns),
+        ]
+        for row in rows
+    ]
     return unit, format_csv([unit.capitalize(), "Id", *columns], cells)
 
 
@@ -258,7 +363,7 @@ def format_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def format_cell(value: float | None) -> str:
-    """Format a number of a CSV as the official tools do, or nothing."""
+    """Format a number of a CSV as the official tools do; empty without a value."""
     return "" if value is None else f"{value:.3f}"
 
 
@@ -297,19 +402,21 @@ def to_frame(content: Mapping[str, Any] | list[Row]) -> DataFrame:
     try:
         import pandas as pd
     except ImportError:
-        raise UsageError(f"tables need pandas: {install_line('tables')}") from None
+        from segjudge.system.extras import make_error
+
+        raise make_error("tables", "A table", "pandas") from None
     return pd.DataFrame(content)
 
 
 def _list_metrics(report: Report) -> Mapping[str, Any]:
-    """Each metric with its standard error and Student's t interval at 95 %."""
-    errors, ends, names = report.errors(), report.intervals(), list(report.values)
+    """Return each metric with its standard error and Student's t interval at 95 %."""
+    errors, bounds, names = report.errors(), report.intervals(), list(report.values)
     return {
         "metric": names,
         "value": [_or_nan(report.values[name]) for name in names],
         "error": [_or_nan(errors.get(name)) for name in names],
-        "low": [ends.get(name, _UNKNOWN)[0] for name in names],
-        "high": [ends.get(name, _UNKNOWN)[1] for name in names],
+        "low": [bounds.get(name, _UNKNOWN)[0] for name in names],
+        "high": [bounds.get(name, _UNKNOWN)[1] for name in names],
     }
 
 

@@ -1,9 +1,10 @@
-"""Scoring without a command line: what `segjudge.score` does, here or on a cluster, of files or of masks in memory.
+"""Scoring from Python: `segjudge.score`, here or on a cluster, of files or masks in memory.
 
 `scores` opens and checks what is to be scored, and scores it; `parts` writes and merges counts, `sharing` has them
 counted elsewhere, `arrays` counts masks in memory, all of them through the Scorer of the upload; `document` is what
-`score --json` writes.  What one result shows is here too: `report` makes its page, that of a truth and of a stored
-result, `notebook` what is below a cell, `figures` draws with matplotlib; several methods are for `segjudge.analysis`.
+`score --json` writes, `score_files` the files that it writes.  What one result shows is here too: `report` makes its
+page, that of a truth and of a stored result, `notebook` what is below a cell, `figures` draws with matplotlib; several
+methods are for `segjudge.analysis`.
 Other rooms use `score` and these modules, none of which is imported here: each needs more than a command that uses
 another.
 """
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress
-    from segjudge.scoring.scores import Scores
+    from segjudge.scoring.scores import ScoreRequest, Scores
     from segjudge.scoring.sharing import DaskClient
 
-__all__ = ["arrays", "document", "figures", "notebook", "parts", "report", "score", "scores", "sharing"]
+__all__ = [
+    "arrays", "document", "figures", "notebook", "parts", "report", "score", "score_files", "score_request", "scores",
+    "several", "sharing",
+]  # fmt: skip
 
 
 def score(  # noqa: PLR0913 - published: what a user may say of results and truth
@@ -35,8 +39,8 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
     split: str = "",
     sequences: Iterable[str] | None = None,
     layout: str = "",
-    unseen: str = "",
-    categories: str = "",
+    unseen: str | os.PathLike[str] = "",
+    categories: str | os.PathLike[str] = "",
     strict: bool = False,
     jobs: int | Literal["auto"] | None = None,
     executor: Executor | DaskClient | None = None,
@@ -57,7 +61,8 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
         unseen: a file with the names of unseen sequences or categories.
         categories: the file with the categories of Places-style PNGs.
         strict: whether warnings refuse the results.
-        jobs: so many processes share the scoring; "auto": as many as there are cores that may be used.
+        jobs: so many processes share the scoring; "auto": as many as there are cores that may be used,
+            and one where results and truth have less than 32 MB.
         executor: whose workers score: any of `concurrent.futures`, or a Dask client. They read the files themselves,
             and share as many parts as `jobs` says (default: some for each worker).
         progress: called with a name, how many are done, and how many there are.
@@ -69,19 +74,35 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
 
     """
     from segjudge.families.truths import TruthSource
-    from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare, read_names
+    from segjudge.scoring.scores import ScoreRequest, find_protocol, read_names
+    from segjudge.system.arguments import FLAG, FUNCTION, SOURCE, TEXT, check_arguments, check_options
 
-    request = ScoreRequest(
-        os.fspath(results),
-        TruthSource(os.fspath(truth), layout, subset, unseen, categories),
-        find_protocol(protocol),
-        split,
-        read_names(sequences),
-        strict,
-        jobs,
-    )
+    check_arguments(SOURCE, results=results, truth=truth)
+    check_options(SOURCE, unseen=unseen, categories=categories)
+    check_options(TEXT, subset=subset, split=split, layout=layout)
+    check_arguments(FLAG, strict=strict)
+    check_arguments(FUNCTION, progress=progress)
+    lists = os.fspath(unseen or ""), os.fspath(categories or "")
+    source = TruthSource(os.fspath(truth), layout or "", subset or "", *lists)
+    rules, names = find_protocol(protocol), read_names(sequences)
+    request = ScoreRequest(os.fspath(results), source, rules, split or "", names, strict, jobs)
+    return score_request(request, progress, executor)
+
+
+def score_request(
+    request: ScoreRequest, progress: Progress = ignore_progress, executor: Executor | DaskClient | None = None
+) -> Scores:
+    """Score here, or by the workers of an executor or of the request's cluster."""
+    from segjudge.scoring.scores import prepare
+
+    if request.scheduler:
+        from segjudge.scoring.sharing import connect, score_by_workers
+
+        with connect(request.scheduler) as client:
+            return score_by_workers(client, request, progress)
     if executor is not None:
         from segjudge.scoring.sharing import score_by_workers
 
         return score_by_workers(executor, request, progress)
-    return prepare(request, progress).score(progress)
+    prepared = prepare(request, progress)
+    return prepared.score_openly(progress) if request.keeps_open else prepared.score(progress)

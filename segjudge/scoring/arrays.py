@@ -9,9 +9,10 @@ from segjudge.evaluation_script.files import name_list, quantity
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.scoring.provenance import provenance
 from segjudge.families import tools_of
-from segjudge.families.base.memory import NUMBER, frame_name, number_of, refusal, sort_by_number, text_name
+from segjudge.families.base.memory import NUMBER, MemoryDoor, frame_name, number_of, refusal, sort_by_number, text_name
 from segjudge.scoring.scores import Scores, find_protocol
-from segjudge.system.errors import UsageError
+from segjudge.system.arguments import SEVERAL, check_arguments, describe_value
+from segjudge.system.errors import ArgumentTypeError, ArgumentValueError, UsageError
 
 #: The split that scores of masks in memory are of.
 _SPLIT = "all"
@@ -24,7 +25,8 @@ class FrameAccumulator:
 
     Frames come in any order; the same frame again changes nothing, so that a sampler that repeats some does no harm.
     Merging is exact: the scores have the same bits whatever was merged in which order.  Means are taken in the order of
-    `expected`, as those of files are in the order of the dataset's list, and by name where it names none.
+    `expected`, as those of files are in the order of the dataset's list, and by name where it names none.  Benchmarks
+    whose files no list orders take them by name alone.
     """
 
     def __init__(
@@ -46,9 +48,13 @@ class FrameAccumulator:
 
         """
         self.protocol = find_protocol(protocol)
-        self._door = tools_of(self.protocol.family).open_memory(self.protocol, categories, unseen)
+        check_arguments(SEVERAL, expected=expected, unseen=unseen)
+        self._door = _open_door(self.protocol, categories, unseen)
         wanted = expected.items() if isinstance(expected, Mapping) else ((name, [None]) for name in expected)
-        self._expected = {text_name(name): {frame_name(frame) for frame in frames} for name, frames in wanted}
+        self._expected: dict[str, set[str]] = {}
+        for name, frames in wanted:
+            check_arguments(SEVERAL, **{f"expected[{name!r:.40}]": frames})
+            self._expected[text_name(name)] = {frame_name(frame) for frame in frames}
         self._frames: dict[str, dict[str, bytes]] = {}
 
     def update(self, sequence: object, frame: object, prediction: object, truth: object) -> None:
@@ -57,14 +63,17 @@ class FrameAccumulator:
         self._add(name, key, self._door.count(name, key, prediction, truth))
 
     def _add(self, name: str, frame: str, data: bytes) -> None:
-        """Add what was counted of a frame; raises ValueError where something else is known."""
+        """Add the counts of a frame; raises ValueError if different counts are known."""
         if self._frames.setdefault(name, {}).setdefault(frame, data) != data:
-            raise ValueError(f"{name}{f', frame {frame}' if frame else ''} was counted twice, with different results")
+            location = f"{name}, frame {frame}" if frame else name
+            raise ArgumentValueError(f"{location} was counted twice, with different results")
 
     def merge(self, accumulator: Self) -> Self:
         """Add the counts of another accumulator of the same protocol; raises ValueError where they contradict."""
+        if not isinstance(accumulator, FrameAccumulator):
+            raise ArgumentTypeError(f"accumulator is {describe_value(accumulator)}; give a FrameAccumulator")
         if accumulator.protocol != self.protocol:
-            raise ValueError(f"one is of {self.protocol.name}, the other of {accumulator.protocol.name}")
+            raise ArgumentValueError(f"one is of {self.protocol.name}, the other of {accumulator.protocol.name}")
         for name, frames in accumulator._frames.items():
             for frame, data in frames.items():
                 self._add(name, frame, data)
@@ -87,12 +96,13 @@ class FrameAccumulator:
             frames = {str(name): dict(counted) for name, counted in state["frames"].items()}
             for data in (data for counted in frames.values() for data in counted.values()):
                 self._door.check(data)
-        except (AttributeError, KeyError, TypeError) as error:
-            raise ValueError(f"is no state of an accumulator of {self.protocol.name} ({error!r})") from None
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            fault = f"state does not belong to an accumulator of {self.protocol.name} ({error!r:.200})"
+            raise ArgumentValueError(f"{fault}; give what state_dict returned") from None
         self._frames = frames
 
     def values(self) -> Values:
-        """Return the overall metrics; None for each where nothing was counted, as where there is nothing to average."""
+        """Return the overall metrics; None for each metric without counts or values to average."""
         if self._frames:
             return self.compute().metrics[_SPLIT]
         return dict.fromkeys((*self.protocol.metrics, *FAMILIES[self.protocol.family].own_metrics))
@@ -114,22 +124,40 @@ class FrameAccumulator:
         try:
             report = report_of(_SPLIT, self._door.accumulate(self._in_order()))
         except (LookupError, TypeError, ValueError, OverflowError) as error:
-            fault = f"what was counted gives no scores of {self.protocol.name} ({error!r})"
-            raise ValueError(f"{fault}: a state that was loaded is not what state_dict returned") from error
+            fault = f"the counts do not give scores of {self.protocol.name} ({error!r})"
+            raise ArgumentValueError(f"{fault}: the loaded state did not come from state_dict") from error
         origin = provenance({_SPLIT: self.protocol}, _MEMORY, _MEMORY, backend().name, {})
         return Scores([report], provenance=origin)
 
     def _in_order(self) -> dict[str, dict[str, bytes]]:
-        """Return what was counted: sequences as the means take them, frames by number."""
-        listed = [name for name in self._expected if name in self._frames]
-        names = [*listed, *self._door.sort_names(self._frames.keys() - self._expected.keys())]
+        """Return the counts: sequences in the order of the means, frames by number."""
+        listed = [name for name in self._expected if name in self._frames] if self._door.may_be_listed else []
+        names = [*listed, *self._door.sort_names(self._frames.keys() - set(listed))]
         return {
             name: {frame: self._frames[name][frame] for frame in sort_by_number(self._frames[name])} for name in names
         }
 
 
+def _open_door(protocol: FamilyProtocol, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
+    """Return the counter of masks in memory; raises UsageError for categories that the protocol cannot use."""
+    check_arguments(SEVERAL, categories=categories)
+    rows = list(categories)
+    if not all(isinstance(row, Mapping) for row in rows):
+        odd = next(row for row in rows if not isinstance(row, Mapping))
+        raise ArgumentTypeError(f"categories hold {describe_value(odd)}; give mappings as in COCO's annotation files")
+    try:
+        return tools_of(protocol.family).open_memory(protocol, rows, unseen)
+    except UsageError:
+        raise
+    except (LookupError, TypeError, ValueError) as error:
+        if not rows:
+            raise
+        fault = f"categories cannot be used by {protocol.name} ({error!r:.100})"
+        raise ArgumentValueError(f"{fault}; give each the keys of COCO's annotation files: id, name") from None
+
+
 def _check_numbers(name: str, frames: Iterable[str]) -> None:
-    """Raise UsageError where two frames are one number, so that nobody knows which comes first."""
+    """Raise UsageError if two frames have one number, so that their order is undefined."""
     names: dict[object, str] = {}
     for frame in frames:
         if NUMBER.fullmatch(frame) and names.setdefault(number_of(frame), frame) != frame:
@@ -151,12 +179,14 @@ def score_arrays(
     several videos, whatever names them; the letters of a name may be in any Unicode form.
     """
     rules = find_protocol(protocol)
-    door = tools_of(rules.family).open_memory(rules, categories, ())
+    door = _open_door(rules, categories, ())
     truths, predictions = door.pair_sides(truth, prediction)
     if truths.keys() != predictions.keys():
         missing = [name for name in truths if name not in predictions]
-        fault = f"lacks {name_list(missing, 5)}" if missing else "has videos that the truth does not have"
-        raise refusal("prediction", fault, "Give the same videos as the truth")
+        surplus = [name for name in predictions if name not in truths]
+        faults = (("lacks {}", missing), ("has {}, which the truth lacks", surplus))
+        fault = ", and ".join(form.format(name_list(names, 5)) for form, names in faults if names)
+        raise refusal("prediction", fault, "Give the same names as the truth")
     accumulator = FrameAccumulator(rules, expected=dict.fromkeys(truths, ()), categories=categories)
     for name, masks in truths.items():
         frames = door.frames_of(masks, f"truth of {name}")

@@ -1,25 +1,33 @@
-"""The document of `score --json`: what was scored, and what rankings read of it."""
+"""The document of `score --json`: scores with their origin, and the data for rankings."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.scoring.answer import tables
 
+#: The note on a split whose scores participants are not shown, after its name; files and pages keep it.
+HIDDEN = "is hidden from participants: publish none of its scores"
 
-def make_document(reports: list[Report], provenance: Mapping[str, Any]) -> dict[str, Any]:
+
+def list_hidden(reports: Iterable[Report], notes: Collection[str]) -> list[str]:
+    """List the splits that notes call hidden."""
+    return [report.split for report in reports if f"{report.split} {HIDDEN}" in notes]
+
+
+def make_document(reports: list[Report], provenance: Mapping[str, Any], notes: Collection[str] = ()) -> dict[str, Any]:
     """Return the document, as far as rankings read it."""
-    beside = {"groups": _groups_of(reports), "rules": _rules_of(reports)}
+    beside = {"groups": _groups_of(reports), "rules": _rules_of(reports), "hidden": list_hidden(reports, notes)}
     return {**tables(reports), **{key: value for key, value in beside.items() if value}, "provenance": provenance}
 
 
 def cases_of(report: Report) -> dict[str, Any] | None:
-    """Return what tells images or videos apart whose groups metrics are known by; None where objects are the cases."""
+    """Return the column that identifies images or videos of group metrics; None if objects are the cases."""
     counts = report.counts
     if counts is None or not report.in_groups:
         return None
@@ -27,7 +35,7 @@ def cases_of(report: Report) -> dict[str, Any] | None:
 
 
 def _groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:
-    """Return, by split, the metrics that are no means over objects by group, and what tells the cases apart."""
+    """Return, by split, the metrics per group, if not means over objects, and the column that identifies cases."""
     groups: dict[str, dict[str, object]] = {}
     for report in reports:
         cases = cases_of(report)
@@ -39,7 +47,7 @@ def _groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:
 
 
 def _rules_of(reports: Iterable[Report]) -> dict[str, object]:
-    """Return, by split, the rules of a protocol where they are not its own."""
+    """Return, by split, the rules of a protocol if they differ from its own."""
     changed = [report for report in reports if report.protocol != PROTOCOLS.get(report.protocol.name)]
     if not changed:
         return {}

@@ -12,7 +12,7 @@ from segjudge.evaluation_script.files.problems import name_hint, name_list
 from segjudge.families import tools_of
 from segjudge.families.base.tools import FilmChoice, ScoredMethod
 from segjudge.report.tables import key_of_rows
-from segjudge.system.errors import UsageError, install_line
+from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,12 +39,14 @@ def _make_figure(width: float, height: float, layout: Literal["constrained"] | N
     try:
         from matplotlib.figure import Figure as NewFigure
     except ImportError:
-        raise UsageError(f"plots need matplotlib: {install_line('interactive')}") from None
+        from segjudge.system.extras import make_error
+
+        raise make_error("interactive", "A plot", "matplotlib") from None
     return NewFigure(figsize=(width, height), layout=layout)
 
 
 def check_ending(path: str) -> str:
-    """The ending of a figure's path, which says in which form it is written."""
+    """Return the ending of a figure's path, which decides its format; raises UsageError for unknown ones."""
     ending = os.path.splitext(path)[1].lstrip(".").lower()
     if ending not in _FORMATS:
         raise UsageError(f"{path}: a figure is written as {name_list(list(_FORMATS))}, by the ending of its name")
@@ -71,7 +73,7 @@ def draw_figure(size: tuple[float, float], draw: Callable[[Axes], None]) -> Figu
 
 
 def format_label(name: str) -> str:
-    """Write a name as legends show it: they leave out what begins with an underscore."""
+    """Escape a name for legends, which omit names that begin with an underscore."""
     return f" {name}" if name.startswith("_") else name
 
 
@@ -79,7 +81,7 @@ def format_label(name: str) -> str:
 
 
 def plot_scores(report: Report, metric: str = "") -> Figure:
-    """Draw a metric of each row of a split's first table, the lowest first, beside that of the whole split."""
+    """Draw a metric of each row of a split's first table, the lowest first, beside the whole split's value."""
     metric = metric or report.protocol.metrics[0]
     kind, rows = next(iter(report.rows().items()))
     rows = [row for row in rows if row.get(metric) is not None]

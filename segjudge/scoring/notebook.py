@@ -1,4 +1,4 @@
-"""What scores and comparisons show below the cell of a notebook, on a light page or on a dark one."""
+"""The views of scores and comparisons below a notebook's cell, on light and dark pages."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.families import tools_of
 from segjudge.families.base.tools import Film, FilmChoice, ScoredMethod
-from segjudge.report.page import picture_kind, rank_kinds, read_styles, templates
+from segjudge.report.page import picture_kind, read_styles, templates
 from segjudge.system.errors import UsageError
+
+from .document import HIDDEN
 
 if TYPE_CHECKING:
     from .report import ShownScores
@@ -34,7 +36,7 @@ _CLASSES = re.compile(r'class="([^"]*)"')
 
 
 def render_scores(scores: ShownScores) -> str:
-    """Show the metrics with their intervals, what is lost to what, the worst moment, and the first warnings."""
+    """Show the metrics with their intervals, the loss by kind, the worst moment, and the first warnings."""
     splits = []
     for report in scores.reports:
         tools = tools_of(report.protocol.family)
@@ -42,18 +44,20 @@ def render_scores(scores: ShownScores) -> str:
         splits.append(
             {
                 "report": report,
-                "verdict": rank_kinds(kinds),
+                "verdict": tools.rank_failures(kinds, report) if kinds else "",
                 "bar": tools.make_bar(kinds) if kinds else [],
                 "film": draw_worst({"": scores}, report.split),
                 "intervals": report.intervals(),
                 "errors": report.errors(),
             }
         )
-    return render_shown("segjudge.scoring/notebook.html", scores.reports, splits=splits, most=_WARNINGS, scores=scores)
+    return render_shown(
+        "segjudge.scoring/notebook.html", scores.reports, splits=splits, most=_WARNINGS, hidden=HIDDEN, scores=scores
+    )
 
 
 def render_shown(template: str, reports: Iterable[Report], **values: object) -> str:
-    """Render a template below its style: of the pages' styles those rules whose classes it has."""
+    """Render a template below its style, reduced to the rules for its classes."""
     text = templates().get_template(template).render(**values)
     packages = {type(tools_of(report.protocol.family)).__module__ for report in reports}
     used_classes = {name for names in _CLASSES.findall(text) for name in names.split()}
@@ -68,14 +72,14 @@ def render_shown(template: str, reports: Iterable[Report], **values: object) -> 
 
 
 def is_quick(scores: ShownScores, split: str) -> bool:
-    """Whether what was scored can be read again in seconds."""
+    """Return True if the scored files can be read again in seconds."""
     rows = scores.choose_report(split).rows().get("objects", [])
     masks = sum(len(getattr(score, "frames", ())) for score in getattr(scores.choose_report(split), "scores", ()))
     return scores.is_on_files and max(masks, len(rows)) <= _MOST_MASKS
 
 
 def _sum_kinds(scores: ShownScores, report: Report) -> dict[str, float]:
-    """Sum what each kind of failure costs; nothing where files are not at hand any more, or would take long."""
+    """Sum the cost of each kind of failure; empty if the files are missing or would take long."""
     if not is_quick(scores, report.split):
         return {}
     try:
@@ -87,7 +91,7 @@ def _sum_kinds(scores: ShownScores, report: Report) -> dict[str, float]:
 
 
 def draw_worst(methods: Mapping[str, ShownScores], split: str, sequence: str = "") -> list[dict[str, Any]]:
-    """Draw what is wrong in frames of a sequence, a row for each method; nothing where masks are not at hand."""
+    """Draw the errors in frames of a sequence, one row per method; empty without masks."""
     if not all(scores.is_on_files for scores in methods.values()) or len(methods) > _ROWS:
         return []
     try:

@@ -44,11 +44,11 @@ _DIFFER = {
     "protocol": "were scored by different protocols",
     "rules": "were scored by different rules of the same protocol",
     "strict": "differ in --strict",
-    "of": "are of splits into different numbers of parts",
+    "of": "belong to different numbers of parts",
     "truth": "were scored on different truths",
-    "predictions": "are of different predictions",
-    "splits": "are of different sequences or images",
-    "notes": "differ in what is odd about the truth",
+    "predictions": "belong to different predictions",
+    "splits": "belong to different sequences or images",
+    "notes": "differ in their warnings about the truth",
 }
 
 
@@ -103,7 +103,7 @@ def save(
     """Write scores as the only part of a scoring; raises UsageError where it could not be read again."""
     protocols = {report.protocol.name: report.protocol for report in reports}
     if len(protocols) != 1:
-        raise UsageError(f"splits of {' and '.join(protocols)} are not saved together; score each with split=…")
+        raise UsageError(f"splits of {' and '.join(protocols)} cannot be saved together; score each with split=…")
     ((name, protocol),) = protocols.items()
     if not has_known_rules(protocol):
         raise UsageError(f"the rules of {name} were changed; scores of the protocol's own can be saved")
@@ -112,7 +112,7 @@ def save(
 
 
 def has_known_rules(protocol: FamilyProtocol) -> bool:
-    """Return whether a protocol, as parts describe it, is read again as it is."""
+    """Return whether a protocol described in parts has the rules that this version knows."""
     return _protocol({"protocol": protocol.name, "rules": rules_as_json(protocol)}) == protocol
 
 
@@ -121,7 +121,7 @@ _Merged = tuple[list[Report], list[str], dict[str, Any]]
 
 
 def merge_parts(paths: Iterable[str]) -> _Merged:
-    """Return what the parts make together; raises UsageError unless all fit."""
+    """Return the merged parts; raises UsageError unless all fit."""
     template: dict[str, Any] = {}
     first_path, seen, accumulators = "", dict[int, str](), list[Accumulator[Any, Any]]()
     counted_by = set[str]()
@@ -144,7 +144,7 @@ def merge_parts(paths: Iterable[str]) -> _Merged:
     if missing:
         what = "part" if len(missing) == 1 else "parts"
         raise UsageError(
-            f"{what} {name_list(missing, 8)} of {template['of']} missing; score what is missing, then merge all"
+            f"{what} {name_list(missing, 8)} of {template['of']} missing; score the missing parts, then merge all"
         )
     reports = _reports(template, accumulators)
     origin = template["truth"], template["predictions"], " and ".join(sorted(counted_by)), template["limits"]
@@ -154,7 +154,7 @@ def merge_parts(paths: Iterable[str]) -> _Merged:
 
 
 def read_costs(path: str) -> dict[str, dict[str, float]]:
-    """Read by split what each kind of failure costs; nothing where that was not saved."""
+    """Read the saved cost of each kind of failure by split; empty if it was not saved."""
     with _open(path) as archive:
         costs = _manifest(archive, path).get("costs", {})
     try:
@@ -176,7 +176,7 @@ def _reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]
             with np.errstate(divide="raise", over="raise", invalid="raise"):
                 reports.append(report_of(entry["name"], accumulator))
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-            fault = f"counts of {split} that no scoring gives ({printable(error)})"
+            fault = f"impossible counts of {split} ({printable(error)})"
             raise UsageError(f"the parts hold {fault}; score them again") from None
     return reports
 
@@ -238,7 +238,7 @@ def _manifest(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
 def _check_alike(manifest: dict[str, Any], first_path: str, added: dict[str, Any], path: str) -> None:
     for key, differ in _DIFFER.items():
         if manifest[key] != added[key]:
-            raise UsageError(f"{first_path} and {path} {differ}; merge parts of one scoring")
+            raise UsageError(f"{first_path} and {path} {differ}; merge only parts of one run")
 
 
 def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[Any, Any]]:
@@ -269,7 +269,7 @@ def _protocol(manifest: dict[str, Any]) -> FamilyProtocol | None:
 
 
 def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: list[Accumulator[Any, Any]]) -> None:
-    """Take the counts of one part."""
+    """Add the counts of one part."""
     try:
         parts = _accumulators(manifest, path)
         for split, (names, counts, total) in enumerate(zip(manifest["members"], parts, totals, strict=True)):

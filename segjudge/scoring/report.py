@@ -1,4 +1,4 @@
-"""The pages of what was scored, of a truth alone, and of a result that was stored without either of these."""
+"""The pages of scores, of a truth alone, and of a stored result without both."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from segjudge.report.page import (
 )
 from segjudge.report.stored import as_list, as_mapping, as_text, read_reports, refuse
 
+from .document import HIDDEN
+
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.evaluation_script.families.base.truth import SplitTruth
@@ -34,33 +36,33 @@ class ShownScores(Protocol):
 
     @property
     def reports(self) -> list[Report]:
-        """Those of its splits."""
+        """Return the reports of its splits."""
 
     @property
     def notes(self) -> list[str]:
-        """What is odd about the truth."""
+        """Return the notes about oddities of the truth."""
 
     @property
     def provenance(self) -> Mapping[str, Any]:
-        """What they come from."""
+        """Return the provenance of the scores."""
 
     @property
     def warnings(self) -> list[str]:
-        """What a participant should know."""
+        """Return the warnings for participants."""
 
     @property
     def is_on_files(self) -> bool:
-        """Whether what was scored can be read again."""
+        """Return True if the scored files can be read again."""
 
     def open_inputs(self) -> ScoringInputs:
-        """Open again what was scored."""
+        """Open the scored files again."""
 
     def choose_report(self, split: str = "") -> Report:
-        """The report of a split, or of the only one."""
+        """Return the report of a split, or of the only one."""
 
 
 def make_report(scores: ShownScores, title: str, options: PageOptions) -> ReportPage:
-    """Make the page of scores; of those whose files are not at hand it shows what scores hold."""
+    """Make the page of scores; without their files, it shows only metrics and tables."""
     options = replace(options, budget=options.budget // max(len(scores.reports), 1))
     inputs, splits = scores.open_inputs() if scores.is_on_files else None, {}
     for report in scores.reports:
@@ -96,7 +98,8 @@ def make_stored_report(result: Mapping[str, object], title: str) -> str:
     joined = _join_splits(splits)
     if not reports:
         joined.append(make_list("Summary", [], "The scores of this phase are not shown."))
-    warnings = [as_text(line) for line in as_list(result.get("warnings", []))]
+    warnings = [f"{as_text(split)} {HIDDEN}" for split in as_list(result.get("hidden", []))]
+    warnings += [as_text(line) for line in as_list(result.get("warnings", []))]
     provenance = as_mapping(result.get("provenance") or result.get("versions") or {})
     try:
         joined.append(make_origins(warnings, provenance))
@@ -107,13 +110,13 @@ def make_stored_report(result: Mapping[str, object], title: str) -> str:
 
 
 def _put_summary(report: Report, sections: Sequence[Section]) -> list[Section]:
-    """Put the summary of a split after its verdict and before all else."""
+    """Insert the summary of a split after its verdict."""
     before = sum(section.template == VERDICT for section in sections[:1])
     return [*sections[:before], make_summary(report, _describe_metrics(report)), *sections[before:]]
 
 
 def _describe_metrics(report: Report) -> dict[str, str]:
-    """Say what metrics mean, as far as this version knows the protocol and them; what was stored may name others."""
+    """Describe the metrics that this version knows; stored scores may name others."""
     protocol = PROTOCOLS.get(report.protocol.name)
     if protocol is None:
         return {}
@@ -131,6 +134,6 @@ def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:
 
 
 def _tools_that_read(protocol: str) -> FamilyTools:
-    """Find what reads stored losses: the protocol's family if that keeps any, or else one that does."""
+    """Find the reader of stored losses: the protocol's family if it stores any, else another that does."""
     families = [*([PROTOCOLS[protocol].family] if protocol in PROTOCOLS else []), *FAMILIES]
     return next((tools for tools in map(tools_of, families) if tools.keeps_losses), FamilyTools())

@@ -1,4 +1,4 @@
-"""Scores, and what they are asked for with: results on any truth, or by a phase of a bundle.
+"""Scores and requests for them: results on any truth, or in a phase of a bundle.
 
 A request is opened and checked before anything is scored; what comes of that can be scored here, or part by part
 elsewhere (`sharing`).
@@ -7,8 +7,8 @@ elsewhere (`sharing`).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,10 +30,12 @@ from segjudge.evaluation_script.runner.parallel import Meanwhile, cores
 from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
 from segjudge.evaluation_script.values import dataclass
-from segjudge.families import tools_of
+from segjudge.families import describe_unknown_metric, tools_of
 from segjudge.families.truths import TruthSource, open_truth
+from segjudge.scoring.upload_names import name_results, naming_results
 from segjudge.system.addresses import digest_of, resolve_address
-from segjudge.system.errors import OptionError, UsageError
+from segjudge.system.arguments import FLAG, PATH, TEXT, check_arguments, check_options, describe_value
+from segjudge.system.errors import ArgumentTypeError, OptionError, UnknownMetricError, UsageError
 from segjudge.system.files import name_of
 
 if TYPE_CHECKING:
@@ -42,14 +44,22 @@ if TYPE_CHECKING:
 
     from segjudge.evaluation_script.scoring import Phase
 
+#: What every row of a protocol has.
+_OF_PROTOCOLS = ("family", "name")
+#: Processes, or parts of an executor, at most.
+_MOST_JOBS = 100_000
 #: Bytes of a truth from which on another process reads it.
 _LARGE = 1 << 22
+#: From so many bytes of results and truth on several processes save more than starting them takes: a second of maps or
+#: masks as PNG, and half a second of JSON.
+_WORTH_SHARING = 1 << 25
 
 
 def load(path: str | os.PathLike[str]) -> Scores:
     """Return the scores that `save` wrote; raises UsageError where they cannot be read."""
     from segjudge.scoring.parts import merge_parts, read_costs
 
+    check_arguments(PATH, path=path)
     path = os.fspath(path)
     return Scores(*merge_parts([path]), costs=read_costs(path))
 
@@ -81,10 +91,18 @@ class Scores:
         return render_scores(self)
 
     def __getitem__(self, metric: str) -> float | None:
-        return self.choose_report("").values[metric]
+        """Return a metric of the only split; raises UnknownMetricError, which is a KeyError, for an unknown name."""
+        if len(self.reports) > 1:
+            splits = [report.split for report in self.reports]
+            text = f"these scores have the splits {name_list(splits, 20)}; name one: scores.metrics[{splits[0]!r}]"
+            raise UsageError(f"{text}[{metric!r:.60}]")
+        report = self.choose_report("")
+        if metric not in self:
+            raise UnknownMetricError(describe_unknown_metric(report.protocol.name, metric, report.values))
+        return report.values[metric]
 
     def __contains__(self, metric: object) -> bool:
-        return any(metric in report.values for report in self.reports)
+        return isinstance(metric, str) and any(metric in report.values for report in self.reports)
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the metrics, of all splits."""
@@ -97,71 +115,79 @@ class Scores:
 
     @property
     def _contents(self) -> tuple[object, ...]:
-        """What scores say, by which two of them are equal."""
+        """Return the content that decides if two scores are equal."""
         return self.metrics, self.tables, self.warnings, self.notes, self.provenance
 
     @property
     def metrics(self) -> dict[str, Values]:
-        """The overall metrics of each split, those of the protocol and those beside it."""
+        """Return the overall metrics of each split: the protocol's and the additional ones."""
         return {report.split: report.values for report in self.reports}
 
     @property
     def standard_errors(self) -> dict[str, Values]:
-        """The standard errors of each split's metrics, where there are any."""
+        """Return the standard errors of each split's metrics, if known."""
         return {report.split: report.errors() for report in self.reports}
 
     @property
     def tables(self) -> dict[str, list[Row]]:
-        """Rows by table: `sequences` and `objects`, or `categories`."""
+        """Return the rows by table: `sequences` and `objects`, or `categories`."""
         from segjudge.evaluation_script.scoring.answer import join_rows
 
         return join_rows(self.reports)
 
     @property
+    def hidden(self) -> list[str]:
+        """Return the splits whose scores are hidden from participants, according to a phase or a file."""
+        from segjudge.scoring.document import list_hidden
+
+        return list_hidden(self.reports, self.notes)
+
+    @property
     def warnings(self) -> list[str]:
-        """What a participant should know though the results were scored."""
+        """Return the warnings for participants about results that were scored."""
         return [line for report in self.reports for line in report.warnings]
 
     def table(self, name: str) -> DataFrame:
         """Return a table of pandas, of all splits: one of `tables`, or one of the properties below."""
         from segjudge.report.tables import make_frame
 
+        check_arguments(TEXT, name=name)
         more = [tools_of(report.protocol.family).make_columns(report) for report in self.reports]
         return make_frame(self.reports, more, name)
 
     @property
     def sequences(self) -> DataFrame:
-        """The metrics of each sequence."""
+        """Return the metrics of each sequence."""
         return self.table("sequences")
 
     @property
     def objects(self) -> DataFrame:
-        """The metrics of each object."""
+        """Return the metrics of each object."""
         return self.table("objects")
 
     @property
     def frames(self) -> DataFrame:
-        """J and F of each object in each frame that counts for it."""
+        """Return J and F of each object in each of its scored frames."""
         return self.table("frames")
 
     @property
     def categories(self) -> DataFrame:
-        """The metrics of each category."""
+        """Return the metrics of each category."""
         return self.table("categories")
 
     @property
     def images(self) -> DataFrame:
-        """How many instances of each image were found, at an IoU of one half and whatever the scores."""
+        """Return the number of instances found in each image at an IoU of one half, with any score."""
         return self.table("images")
 
     @property
     def curves(self) -> DataFrame:
-        """The precision of each category by IoU and recall, over all sizes."""
+        """Return the precision of each category by IoU and recall, over all sizes."""
         return self.table("curves")
 
     @cached_property
     def kinds(self) -> DataFrame:
-        """What each kind of failure costs each object, category or unit; but for units the files are read again."""
+        """Return the cost of each kind of failure per object, category or unit; except for units, this reads files."""
         from segjudge.report.tables import to_frame
 
         open_once = cache(self.open_inputs)
@@ -175,21 +201,21 @@ class Scores:
 
     @property
     def is_on_files(self) -> bool:
-        """Whether what was scored can be read again."""
+        """Return True if the scored files can be read again."""
         return self.opened is not None or self.request is not None
 
     @property
     def title(self) -> str:
-        """What pages call it: the name of the results."""
+        """Return the title on pages: the name of the results."""
         path = self.opened.results if self.opened else self.request.results if self.request else ""
         return name_of(path) if path else "Scores"
 
     def open_inputs(self) -> PreparedScoring:
-        """Open again what was scored, for what scores alone do not tell."""
+        """Reopen the scored files, for data that scores alone lack."""
         if self.opened is not None:
             return self.opened
         if self.request is None:
-            raise UsageError("kinds of failure need what `score` has read from files")
+            raise UsageError("kinds of failure need results that `score` read from files")
         return prepare(self.request)
 
     def page(self, *, images: str | os.PathLike[str] = "", budget: int = 6, title: str = "") -> str:
@@ -204,10 +230,12 @@ class Scores:
         from segjudge.report.page import make_page_options, render_page
         from segjudge.scoring.report import make_report
 
-        return render_page(make_report(self, title or self.title, make_page_options(images, budget)))
+        options = make_page_options(images, budget)
+        check_options(TEXT, title=title)
+        return render_page(make_report(self, title or self.title, options))
 
     def report(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the page of `segjudge report`: what went wrong, and where; the options are those of `page`."""
+        """Write the page of `segjudge report`, with errors and their places; the options are those of `page`."""
         from segjudge.report.browser import write_html
 
         write_html(self.page(**options), path)
@@ -238,26 +266,28 @@ class Scores:
         """Draw a metric of each sequence or category, the lowest first, beside the whole; needs matplotlib."""
         from segjudge.scoring.figures import plot_scores
 
+        check_options(TEXT, metric=metric)
         return plot_scores(self.choose_report(split), metric)
 
     def interval(self, metric: str, level: float = 0.95, *, split: str = "") -> tuple[float, float] | None:
-        """Return Student's t interval of a metric; None where too few sequences or images tell one."""
+        """Return Student's t interval of a metric; None with too few sequences or images."""
         report = self.choose_report(split)
-        if metric not in report.values:
-            raise UsageError(f"{report.protocol.name} has no metric {metric}{name_hint(metric, report.values)}")
+        if metric not in self or metric not in report.values:
+            raise UsageError(describe_unknown_metric(report.protocol.name, metric, report.values))
         if not isinstance(level, (int, float)) or not 0 < level < 1:
-            raise UsageError(f"level is {level!r:.60}; it is a share between 0 and 1, such as 0.95")
+            raise UsageError(f"level is {level!r:.60}; give a number between 0 and 1, such as 0.95")
         return report.intervals(level).get(metric)
 
     def choose_report(self, split: str = "") -> Report:
         """Return the report of a split, or of the only one."""
-        chosen = [report for report in self.reports if split in ("", report.split)]
+        check_options(TEXT, split=split)
+        chosen = [report for report in self.reports if not split or split == report.split]
         if len(chosen) != 1:
             raise UsageError(f"name one of the splits {', '.join(report.split for report in self.reports)}")
         return chosen[0]
 
     def flat(self, prefix: str = "") -> dict[str, float]:
-        """Return the metrics that have a value under one name each, as loggers take them.
+        """Return the metrics with a value, each under one name, for loggers.
 
         Names begin with the prefix, then the split where there are several.
         """
@@ -270,7 +300,7 @@ class Scores:
         }
 
     def save(self, path: str | os.PathLike[str], *, kinds: bool = False) -> None:
-        """Write what was counted to a file that `load` reads; `docs/scale.md` describes it.
+        """Write the counts to a file that `load` reads; `docs/scale.md` describes it.
 
         Args:
             path: the file.
@@ -279,6 +309,8 @@ class Scores:
         """
         from segjudge.scoring.parts import save
 
+        check_arguments(PATH, path=path)
+        check_arguments(FLAG, kinds=kinds)
         costs = self.costs
         if kinds and self.is_on_files:
             inputs = self.open_inputs()
@@ -300,17 +332,25 @@ class ScoreRequest:
     sequences: list[str] | None = None
     strict: bool = False
     jobs: int | Literal["auto"] | None = None
+    #: The phase of a bundle that scores: it has its own protocols, limits and processes; the truth is one file.
+    phase: Phase | None = None
+    #: The address of a Dask cluster whose workers score.
+    scheduler: str = ""
+    #: What is scored stays open, for pages and kinds of failure.
+    keeps_open: bool = False
 
     def __post_init__(self) -> None:
         """Raise UsageError for a number of processes that there cannot be."""
         whole = isinstance(self.jobs, int) and not isinstance(self.jobs, bool) and self.jobs > 0
-        if not whole and self.jobs not in ("auto", None):
-            raise UsageError(f"jobs is {self.jobs!r}: give a whole number from 1 on, or 'auto'")
+        if whole and int(self.jobs or 1) > _MOST_JOBS:
+            raise UsageError(f"jobs is {self.jobs!r:.60}: give at most {_MOST_JOBS:,}")
+        if not whole and self.jobs is not None and not (isinstance(self.jobs, str) and self.jobs == "auto"):
+            raise UsageError(f"jobs is {self.jobs!r:.60}: give a whole number of at least 1, or 'auto'")
 
 
 @dataclass(frozen=True)
 class PreparedScoring:
-    """Results, and what scores them."""
+    """Results, and their truth and rules."""
 
     results: str
     truth: str
@@ -320,28 +360,34 @@ class PreparedScoring:
     notes: list[str] = field(default_factory=list)
     #: What asked for it, where it can be asked again.
     request: ScoreRequest | None = None
-    #: What tells truth and results from others, where that is known.
-    digests: tuple[str, str] | None = None
+    #: What tells truth and results from others, as far as that is known.
+    digests: tuple[str, str] = ("", "")
 
     def score(self, progress: Progress = ignore_progress) -> Scores:
-        """Score in this process and those that it forks."""
-        reports = [scorer.score(self.results, progress) for scorer in self.scorers.values()]
+        """Score in this process and its forks."""
+        with naming_results(self.results):
+            reports = [scorer.score(self.results, progress) for scorer in self.scorers.values()]
+        for report in reports:
+            report.warnings[:] = [name_results(line, self.results) for line in report.warnings]
         return Scores(reports, self.notes, self.provenance(), self.request)
 
     def score_openly(self, progress: Progress = ignore_progress) -> Scores:
-        """Score, and keep open what was scored, for pages and kinds of failure."""
+        """Score, and keep the scored files open for pages and kinds of failure."""
         return replace(self.score(progress), opened=self)
 
     def provenance(self) -> dict[str, Any]:
         protocols = {split: scorer.rules.protocol for split, scorer in self.scorers.items()}
         limits = numbers_of(next(iter(self.scorers.values())).rules.limits)
-        truth, results = self.digests or (digest_of(self.truth), digest_of(self.results))
+        truth, results = self.digests[0] or digest_of(self.truth), self.digests[1] or digest_of(self.results)
         return provenance(protocols, truth, results, backend().name, limits)
 
 
 def find_protocol(protocol: str | FamilyProtocol) -> FamilyProtocol:
     """Return the protocol of this name; one that is given itself is returned."""
     if not isinstance(protocol, str):
+        if isinstance(protocol, type) or not all(hasattr(protocol, name) for name in _OF_PROTOCOLS):
+            row = "the name of a protocol (`segjudge benchmarks` lists them), or a row of PROTOCOLS"
+            raise ArgumentTypeError(f"protocol is {describe_value(protocol)}; give {row}")
         return protocol
     if protocol not in PROTOCOLS:
         raise UsageError(describe_unknown(protocol))
@@ -356,15 +402,15 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
         unseen=resolve_address(truth.unseen),
         categories=resolve_address(truth.categories),
     )
-    jobs = cores() if request.jobs == "auto" else request.jobs or 1
+    if request.phase is not None:
+        return prepare_phase(path, request.phase, source.path, request.split, request.sequences)
+    jobs = count_processes(request.jobs, path, source.path)
     rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict, jobs=jobs)
     values = {"sequences": request.sequences, **source._asdict()}
     for option in ("sequences", "layout", "unseen", "categories"):
         if values[option] and option not in FAMILIES[request.protocol.family].options:
             raise OptionError(f"{option} has no meaning for {request.protocol.family}")
-    if is_packed(path):
-        fault = "is an annotation file that `pack` made, not results"
-        raise SubmissionError.of(Problem(path, fault, "Name the results first, and this file as the truth"))
+    refuse_packed(path)
     rules, annotations, digests = _open_truth(path, source, rules, progress)
     truths, notes = annotations.splits, list(annotations.notes)
     split = request.split or source.subset
@@ -377,13 +423,43 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
     return PreparedScoring(path, source.path, scorers, notes, request, digests)
 
 
+def refuse_packed(path: str) -> None:
+    """Raise SubmissionError for results that are an annotation file."""
+    if is_packed(path):
+        fault = "is an annotation file of `pack`, not results"
+        raise SubmissionError.from_problem(Problem(path, fault, "Name the results first, and this file as the truth"))
+
+
+def count_processes(jobs: int | Literal["auto"] | None, *paths: str) -> int:
+    """Return how many processes score: `auto` is one for each core, or a single one if files are soon counted."""
+    if jobs != "auto":
+        return int(jobs or 1)
+    return cores() if cores() > 1 and _are_large(paths) else 1
+
+
+def _are_large(paths: Iterable[str]) -> bool:
+    """Return whether files and folders have so many bytes in all that sharing them among processes pays."""
+    total = 0
+    waiting = list(paths)
+    while waiting and total < _WORTH_SHARING:
+        path = waiting.pop()
+        with suppress(OSError):
+            if os.path.isdir(path):
+                with os.scandir(path) as entries:
+                    waiting += [entry.path for entry in entries if not entry.is_symlink() or entry.is_file()]
+            else:
+                total += os.path.getsize(path)
+    return total >= _WORTH_SHARING
+
+
 def _open_truth(
     path: str, source: TruthSource, rules: ScoringRules, progress: Progress
-) -> tuple[ScoringRules, AnnotationFile[SplitTruth], tuple[str, str] | None]:
+) -> tuple[ScoringRules, AnnotationFile[SplitTruth], tuple[str, str]]:
     """Open a truth; by another process where it is large, while this one begins to read the results."""
     read_ahead = engine_of(rules.protocol.family).read_ahead
-    if rules.jobs == 1 or not read_ahead or not os.path.isfile(source.path) or os.path.getsize(source.path) < _LARGE:
-        return rules, open_truth(source, rules.protocol, progress), None
+    is_small = not os.path.isfile(source.path) or os.path.getsize(source.path) < _LARGE
+    if rules.jobs == 1 or not read_ahead or not path or is_small:
+        return rules, open_truth(source, rules.protocol, progress), ("", "")
 
     def read() -> tuple[AnnotationFile[SplitTruth], str]:
         return open_truth(source, rules.protocol), digest_of(source.path)
@@ -392,16 +468,15 @@ def _open_truth(
         ahead = read_ahead(path, rules.protocol, rules, truth.is_awaited)
         digest = digest_of(path) if ahead else ""
         annotations, digest_of_truth = truth.result()
-    return replace(rules, ahead=ahead), annotations, (digest_of_truth, digest) if digest else None
+    return replace(rules, ahead=ahead), annotations, (digest_of_truth, digest) if digest else ("", "")
 
 
 def prepare_phase(
     results: str, phase: Phase, annotations: str, split: str = "", sequences: Iterable[str] | None = None
 ) -> PreparedScoring:
-    """Open what a phase of a bundle scores, or one split of it; links in a folder are followed: they are one's own."""
+    """Open the inputs of a phase or of one split; links in the user's own folders are followed."""
     from segjudge.evaluation_script.main import open_truth as open_phase_truth
 
-    results, annotations = resolve_address(results, SubmissionError), resolve_address(annotations)
     phase = replace(phase, limits=replace(phase.limits, links=True))
     codenames = [phase_split.codename for phase_split in phase.splits]
     if split not in ("", *codenames):
@@ -411,11 +486,20 @@ def prepare_phase(
     for scorer in phase_scorers(phase, truths, split):
         truth = choose_sequences(scorer.truth, names, scorer.rules.protocol)
         scorers[scorer.split] = replace(scorer, truth=truth)
-    return PreparedScoring(results, annotations, scorers)
+    return PreparedScoring(results, annotations, scorers, _note_hidden(phase.hidden & scorers.keys()))
+
+
+def _note_hidden(hidden: Collection[str]) -> list[str]:
+    """Record which splits are hidden, in the form of files and pages."""
+    if not hidden:
+        return []
+    from segjudge.scoring.document import HIDDEN
+
+    return [f"{name} {HIDDEN}" for name in sorted(hidden)]
 
 
 def read_names(sequences: Iterable[object] | None) -> list[str] | None:
-    """Return the names of sequences, each once; None for all.  Raises UsageError for what is no list of any."""
+    """Return the names of sequences, each once; None for all.  Raises UsageError for an empty or invalid list."""
     if sequences is None:
         return None
     if isinstance(sequences, str):
@@ -426,8 +510,8 @@ def read_names(sequences: Iterable[object] | None) -> list[str] | None:
         raise UsageError(f"sequences is of {type(sequences).__name__}: give a list of names") from None
     odd = [name for name in names if not isinstance(name, (str, int)) or isinstance(name, bool)]
     if odd or not names:
-        fault = f"names {odd[0]!r}, which is no name" if odd else "names none"
-        raise UsageError(f"sequences {fault}: give a list of names, or leave it out for all")
+        fault = f"names {odd[0]!r}, which is not a name" if odd else "names none"
+        raise UsageError(f"sequences {fault}: give a list of names, or omit it for all")
     return list(dict.fromkeys(map(str, names)))
 
 

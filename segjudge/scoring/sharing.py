@@ -14,15 +14,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from segjudge.evaluation_script.families import engine_of
-from segjudge.evaluation_script.families.base.family import Progress, ignore_progress
+from segjudge.evaluation_script.families import engine_of, plugins_of
+from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress, ignore_progress
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part, cores
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.scoring.parts import has_known_rules, merge_parts, write_part
 from segjudge.scoring.scores import PreparedScoring, ScoreRequest, Scores, prepare
+from segjudge.scoring.upload_names import naming_results
 from segjudge.system.addresses import AddressError
-from segjudge.system.errors import OptionError, UsageError, install_line
+from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import redact, redact_address
 
 #: How often a part that failed is begun again.
@@ -43,7 +44,7 @@ class DaskClient(Protocol):
     """The part of Dask's client that is used."""
 
     def get_executor(self, *, pure: bool) -> Executor:
-        """Return an executor whose tasks the cluster's workers do."""
+        """Return an executor whose tasks run on the cluster's workers."""
 
     def nthreads(self) -> dict[str, int]:
         """Return how many tasks each worker does at a time."""
@@ -54,7 +55,8 @@ class PartCounter:
 
     def __init__(self, job: PreparedScoring) -> None:
         self._job = job
-        self._opened = {split: scorer.open(job.results) for split, scorer in job.scorers.items()}
+        with naming_results(job.results):
+            self._opened = {split: scorer.open(job.results) for split, scorer in job.scorers.items()}
         self._provenance = job.provenance()
 
     def write(self, share: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
@@ -62,17 +64,23 @@ class PartCounter:
 
         Masks that cannot be scored refuse the part, or else are reported where the parts are merged.
         """
-        counts = {
-            split: scorer.count(self._opened[split], share, progress) for split, scorer in self._job.scorers.items()
-        }
-        for accumulator in counts.values() if refuse else ():
-            accumulator.refuse_problems()
+        with naming_results(self._job.results):
+            counts = {
+                split: scorer.count(self._opened[split], share, progress) for split, scorer in self._job.scorers.items()
+            }
+            for accumulator in counts.values() if refuse else ():
+                accumulator.refuse_problems()
         write_part(out, share, counts, self._job.notes, self._provenance)
 
     def close(self) -> None:
         """Close the results."""
         for opened in self._opened.values():
             opened.close()
+
+
+def count_part_of(request: ScoreRequest, chosen_part: tuple[int, int], out: str, progress: Progress) -> None:
+    """Count a part of the request, such as 3 of 64, and write the counts to a file."""
+    PartCounter(prepare(request, progress)).write(Part(*chosen_part), out, progress)
 
 
 class _Held(threading.local):
@@ -86,7 +94,7 @@ _HELD = _Held()
 
 
 def _counter(run: str, request: ScoreRequest) -> PartCounter:
-    """Return what counts the parts of a scoring in this thread."""
+    """Return the counter of a scoring's parts in this thread."""
     if _HELD.run != run or _HELD.counter is None:
         if _HELD.counter is not None:
             _HELD.counter.close()
@@ -95,15 +103,21 @@ def _counter(run: str, request: ScoreRequest) -> PartCounter:
     return _HELD.counter
 
 
+def _describe_version(protocol: FamilyProtocol) -> str:
+    """Return the versions of Segjudge and of the plug-ins that a protocol needs."""
+    return " with ".join([VERSION, *plugins_of([protocol.name]).values()])
+
+
 def count_part(version: str, run: str, request: ScoreRequest, number: int, count: int, attempt: int) -> bytes:
-    """Return part `number` of a scoring as bytes, or what is wrong as JSON; this runs on a worker.
+    """Return part `number` of a scoring as bytes, or a problem as JSON; this runs on a worker.
 
     `attempt` tells Dask that a repeated call is another one.
     """
     del attempt
     try:
-        if version != VERSION:
-            worker = f"a worker on {socket.gethostname()} has segjudge {VERSION}, and this is {version}"
+        own_version = _describe_version(request.protocol)
+        if version != own_version:
+            worker = f"a worker on {socket.gethostname()} has segjudge {own_version}; this is {version}"
             raise UsageError(f"{worker}; install the same version everywhere")
         with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             out = os.path.join(folder, "part")
@@ -113,14 +127,15 @@ def count_part(version: str, run: str, request: ScoreRequest, number: int, count
     except AddressError:
         raise  # and is tried again
     except tuple(_FINAL.values()) as error:
-        return json.dumps([type(error).__name__, str(error)]).encode()
+        kind = next(base.__name__ for base in type(error).__mro__ if base.__name__ in _FINAL)
+        return json.dumps([kind, str(error)]).encode()
 
 
 def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, progress: Progress) -> Scores:
     """Score by the workers of an executor or of a Dask client."""
     protocol = request.protocol
     if not has_known_rules(protocol):
-        raise UsageError(f"the rules of {protocol.name} were changed; an executor scores by the protocol's own")
+        raise UsageError(f"the rules of {protocol.name} were changed; an executor scores only by the protocol's own")
     request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
     each = engine_of(protocol.family).parts_each
@@ -128,7 +143,7 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
     run = os.urandom(16).hex()
 
     def call(number: int, attempt: int) -> Future[bytes]:
-        return pool.submit(count_part, VERSION, run, request, number, count, attempt)
+        return pool.submit(count_part, _describe_version(protocol), run, request, number, count, attempt)
 
     progress("", 0, count)
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
@@ -148,7 +163,7 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
 
 
 def _with_absolute_paths(request: ScoreRequest) -> ScoreRequest:
-    """Return the request as workers in other folders take it."""
+    """Return the request with absolute paths, for workers in other folders."""
 
     def make_absolute(path: str) -> str:
         return os.path.abspath(path) if path and "://" not in path else path
@@ -163,7 +178,7 @@ def _pool_of(executor: Executor | DaskClient) -> tuple[Executor, Callable[[], in
     client = getattr(executor, "_client", None)  # Dask's executor has one
     if not isinstance(executor, Executor):
         if not hasattr(executor, "get_executor"):
-            raise UsageError("the executor is neither of concurrent.futures nor a Dask client")
+            raise UsageError("the executor is neither from concurrent.futures nor a Dask client")
         client, executor = executor, executor.get_executor(pure=False)
     if client is not None:
         return executor, lambda: sum(client.nthreads().values())
@@ -225,7 +240,7 @@ def _wait_for_next(done: queue.SimpleQueue[Future[bytes]], workers: Callable[[],
 
 def _loss_error(error: BaseException) -> HostError:
     what = redact(f"{type(error).__name__}: {error}".splitlines()[0])[:300].removesuffix(": ")
-    return HostError(f"the executor's workers were lost ({what}); make a new executor, and score again")
+    return HostError(f"the executor's workers were lost ({what}); create a new executor and score again")
 
 
 @contextmanager
@@ -239,13 +254,15 @@ def connect(address: str) -> Iterator[DaskClient]:
     try:
         from distributed import Client
     except ImportError:
-        raise UsageError(f"--scheduler needs Dask: {install_line('cluster')}") from None
+        from segjudge.system.extras import make_error
+
+        raise make_error("cluster", "--scheduler", "distributed") from None
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:
         has_workers = asyncio.run(asyncio.wait_for(_has_workers(address), 2 * SECONDS))
     except Exception as error:  # noqa: BLE001 - whatever Dask, asyncio or TLS raise, one line says it
-        what = str(error.__cause__ or error).partition("\n")[0].rpartition(">: ")[2] or "nothing came back"
+        what = str(error.__cause__ or error).partition("\n")[0].rpartition(">: ")[2] or "no answer arrived"
         raise UsageError(
             f"the scheduler {redact_address(address)} does not answer as one ({redact(what)[:300]})"
         ) from None

@@ -8,6 +8,8 @@ threads (`Background`).  `first_run` makes people, teams and the challenge.
 The contract names modules, which a command imports when it runs: they load a web server and a database.
 """
 
+from segjudge.system.extras import require_extra
+
 __all__ = [
     "background",
     "code_uploads",
@@ -18,3 +20,5 @@ __all__ = [
     "wire",
     "workers",
 ]
+
+require_extra("serve", __name__)

@@ -1,12 +1,13 @@
-"""Users, their tokens and teams, and what a user may see and do.  A token is shown once and kept as its hash."""
+"""Users, their tokens, teams and rights.  A token is shown once and stored as a hash."""
 
 import hashlib
 import secrets
 import time
 from collections.abc import Collection
 
+from segjudge.platforms.evalai.bundle.secrecy import is_visible
+
 from .models import (
-    PUBLIC,
     AccessToken,
     Challenge,
     ChallengePhase,
@@ -27,10 +28,10 @@ _SCRYPT = {"n": 1 << 13, "r": 8, "p": 1}
 
 
 class Accounts:
-    """All users and teams; what they may do depends here on who they are, not on time or state."""
+    """All users and teams; rights here depend on the user, not on time or state."""
 
     def __init__(self, store: Store, hosts: Collection[str] = ()) -> None:
-        """`hosts` are the names of those who may push challenges, whose scripts are run here."""
+        """`hosts` are the names of users who may push challenges, whose scripts run here."""
         self._store, self._hosts = store, frozenset(hosts)
 
     def may_push(self, user: User | None) -> bool:
@@ -38,7 +39,7 @@ class Accounts:
         return user is not None and user.username in self._hosts
 
     def team_may_push(self, team: int) -> bool:
-        """Return whether a host team has a member who may push: nobody else's script is run, however it came here."""
+        """Return whether a host team has a member who may push; scripts of other teams are not run."""
         return self._store.exists(
             User.username.in_(self._hosts), User.id == Membership.user_id, Membership.team_id == team
         )
@@ -152,7 +153,7 @@ class Accounts:
         return row if row is not None and self.may_see_phase(user, row) else None
 
     def may_see_board(self, user: User | None, phase: ChallengePhase, split: ChallengePhaseSplit) -> bool:
-        is_public = phase.flag("is_public") and phase.flag("leaderboard_public") and split.visibility == PUBLIC
+        is_public = phase.flag("is_public") and phase.flag("leaderboard_public") and is_visible(split.visibility)
         return is_public or self.is_host(user, phase.challenge_id)
 
     def visible_splits(self, user: User | None, phase: ChallengePhase) -> list[ChallengePhaseSplit]:
@@ -161,7 +162,7 @@ class Accounts:
         EvalAI shows those for "owner and host" to hosts alone.
         """
         splits, host = self._store.splits_of(phase.id), self.is_host(user, phase.challenge_id)
-        return [split for split in splits if host or split.visibility == PUBLIC]
+        return [split for split in splits if host or is_visible(split.visibility)]
 
     def may_see_submission(self, user: User | None, submission: Submission) -> bool:
         return self.is_member(user, submission.team_id) or self.hosts_submission(user, submission)
@@ -180,12 +181,12 @@ class Accounts:
             raise refusal or Refusal(403, NOT_AUTHORIZED)
 
     def check_may_push(self, user: User) -> None:
-        """Refuse who may not push: what hosts push is run here, for those only whom the server was started for."""
+        """Reject users who may not push, since pushed code runs here; the server's start names the hosts."""
         if not self.may_push(user):
             name = user.username
             raise Refusal(403, f"{name} is not a host of this rehearsal; start it with --hosts {name} to change that.")
 
-    def check_team(self, user: User, team: int) -> None:
+    def require_team_member(self, user: User, team: int) -> None:
         """Refuse who does not belong to a host team; the words are EvalAI's."""
         if not self._store.exists(Team.id == team, Team.kind == "host"):
             # As EvalAI words it, though it means: look at the number of your host team.
@@ -195,7 +196,7 @@ class Accounts:
 
 
 def _hash_token(token: str) -> str:
-    """Return what is kept of a token; it is long and random, so one round is enough."""
+    """Return the stored hash of a token; tokens are long and random, so one round is enough."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 

@@ -67,7 +67,7 @@ class Throttle:
         self._moments: dict[str, deque[float]] = {}
 
     def check(self, user: User | None, address: str) -> None:
-        """Refuse a request that is one too many, of a user or of an address where nobody logged in."""
+        """Reject a request beyond the limit of a user, or of an address without a login."""
         moment, limit = time.monotonic(), max(self._limit, _ANONYMOUS) if user is None else self._limit
         with self._lock:
             moments = self._moments.setdefault(f"user {user.id}" if user else f"at {address}", deque())
@@ -77,8 +77,8 @@ class Throttle:
                 moments.append(moment)
                 return
             wait = math.ceil(_WINDOW - (moment - moments[0]))
-        words = f"Request was throttled. Expected available in {wait} second{'s' if wait != 1 else ''}."
-        raise Refusal(429, {"detail": words}, {"Retry-After": str(wait)})
+        message = f"Request was throttled. Expected available in {wait} second{'s' if wait != 1 else ''}."
+        raise Refusal(429, {"detail": message}, {"Retry-After": str(wait)})
 
 
 class _ApiEndpoint(Endpoint):
@@ -99,8 +99,8 @@ class _ApiEndpoint(Endpoint):
             return answer if isinstance(answer, Response) else JSONResponse(answer)
         except (OverflowError, RecursionError, UnicodeError) as error:
             # A value that cannot be computed with or shown is the caller's fault.
-            words = f"The request holds a value that nothing can be done with ({error})"
-            raise Refusal(400, words.encode("ascii", "backslashreplace").decode()[:300]) from None
+            message = f"The request holds a value that cannot be processed ({error})"
+            raise Refusal(400, message.encode("ascii", "backslashreplace").decode()[:300]) from None
 
 
 #: A small form, or JSON.
@@ -165,7 +165,7 @@ def _show_challenge(request: UserRequest, challenge: int) -> JsonObject:
 
 @_answer("GET", routes.CHALLENGES_OF_HOST)
 def _list_challenges_of_host(request: UserRequest, team: int) -> JsonObject:
-    request.services.accounts.check_team(request.require_user(), team)
+    request.services.accounts.require_team_member(request.require_user(), team)
     rows = request.services.store.find(Challenge, Challenge.host_team == team)
     return _list_json([_challenge_json(request, row) for row in rows])
 
@@ -279,8 +279,8 @@ def _show_worker_logs(request: UserRequest, challenge: int) -> JsonObject:
 
 @_answer("GET", routes.AWS_CREDENTIALS)
 def _refuse_registry(_request: UserRequest, **_address: int) -> None:
-    words = "This rehearsal has no image registry: submit a JSON file with submitted_image_uri instead of a push."
-    raise Refusal(400, words)
+    message = "This rehearsal has no image registry: submit a JSON file with submitted_image_uri instead of a push."
+    raise Refusal(400, message)
 
 
 # ── accounts and teams ──────────────────────────────────────────────────────
@@ -308,7 +308,12 @@ def _list_teams(request: UserRequest, *, kind: str) -> JsonObject:
 
 
 def _create_team(request: UserRequest, *, kind: str) -> Response:
-    name = str(request.fields.get("team_name", "")).strip()
+    value = request.fields.get("team_name", "")
+    if value is None:
+        raise Refusal(400, {"team_name": ["This field may not be null."]})
+    if isinstance(value, bool | list | dict):
+        raise Refusal(400, {"team_name": ["Not a valid string."]})
+    name = str(value).strip()
     if not name:
         raise Refusal(400, {"team_name": ["This field may not be blank."]})
     if "\0" in name:
@@ -325,7 +330,7 @@ def _create_team(request: UserRequest, *, kind: str) -> Response:
 
 def _check_may_push(request: UserRequest, team: int | None = None) -> None:
     if team is not None:
-        request.services.accounts.check_team(request.require_user(), team)
+        request.services.accounts.require_team_member(request.require_user(), team)
     request.services.accounts.check_may_push(request.require_user())
 
 
@@ -352,8 +357,8 @@ def _create_or_update(request: UserRequest, team: int) -> Response:
     with _receive_bundle(request) as (bundle, repository):
         existing = bundle_import.find_challenge(request.services, repository)
         if existing is not None:
-            words = "Sorry, you are not a host for this challenge. Please check your user access token"
-            request.services.accounts.check_host(request.require_user(), existing.id, Refusal(403, words))
+            message = "Sorry, you are not a host for this challenge. Please check your user access token"
+            request.services.accounts.check_host(request.require_user(), existing.id, Refusal(403, message))
         _check_bundle(request, bundle, repository)
         try:
             number, is_new = bundle_import.create_or_update(request.services, bundle, repository, team)
@@ -362,8 +367,8 @@ def _create_or_update(request: UserRequest, team: int) -> Response:
     title = request.services.store.require(Challenge, number).config.get("title")
     if not is_new:
         return JSONResponse({"Success": f"The challenge {title} has been updated successfully"})
-    words = f"Challenge {title} has been created successfully and sent for review to EvalAI Admin."
-    return JSONResponse({"Success": words}, 201)
+    message = f"Challenge {title} has been created successfully and sent for review to EvalAI Admin."
+    return JSONResponse({"Success": message}, 201)
 
 
 def _check_bundle(request: UserRequest, bundle: str, repository: str, *, saving: bool = True) -> None:
@@ -400,8 +405,8 @@ def _submit(request: UserRequest, challenge: int, phase: int) -> Response:
     """Submit a file, which for a challenge that runs code names an image."""
     upload = request.files.get("input_file")
     if request.fields.get("file_url"):
-        words = "A rehearsal fetches nothing from elsewhere: upload the file itself."
-        raise Refusal(400, f"{words} EvalAI itself would fetch file_url.")
+        message = "A rehearsal downloads no files: upload the file itself."
+        raise Refusal(400, f"{message} EvalAI itself would download file_url.")
     if upload is None:
         raise Refusal(406, {"input_file": ["No file was submitted."]})
     if not upload.size:
@@ -434,7 +439,7 @@ def _show_submission(request: UserRequest, submission: int) -> JsonObject:
 
 @_answer("GET", routes.SUBMISSIONS_OF_CHALLENGE)
 def _list_submissions_of_challenge(request: UserRequest, challenge: int) -> list[JsonObject]:
-    """Return every submission of a challenge, to hosts: the way to find those that are stuck."""
+    """Return every submission of a challenge to its hosts, so that they can find stuck ones."""
     query = request.query_params
     status, after, before = (query.get(key, "") for key in ("status", "submitted_after", "submitted_before"))
     request.services.accounts.check_host(request.require_user(), challenge)
@@ -542,14 +547,14 @@ _FILE_HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy":
 def _check_signed(request: Request, text: str) -> None:
     query = request.query_params
     if not services_of(request).files.is_signed(text, query.get("expires", ""), query.get("signature", "")):
-        words = "This address has expired, or was never ours: ask for the submission again to get a new one."
-        raise Refusal(403, words)
+        message = "This URL has expired or is not valid: request the submission again to get a new one."
+        raise Refusal(403, message)
 
 
 def _download(request: Request) -> Response:
     services, number, of = services_of(request), request.path_params["file"], request.query_params.get("of", "")
     _check_signed(request, text_to_sign(number, of))
-    file = services.store.require(StoredFile, number, Refusal(404, "This file is gone."))
+    file = services.store.require(StoredFile, number, Refusal(404, "This file no longer exists."))
     redacted = file_for_participants(services, int(of), number) if of else None
     if redacted is not None:
         headers = {**_FILE_HEADERS, "Content-Disposition": "attachment"}
@@ -567,7 +572,7 @@ def _download(request: Request) -> Response:
 async def _put_part(request: Request) -> Response:
     services, upload, number = services_of(request), request.path_params["upload"], request.path_params["number"]
     _check_signed(request, f"{upload}/{number}")
-    refusal = Refusal(404, "This upload is finished, or never was.")
+    refusal = Refusal(404, "This upload is finished or does not exist.")
     await run_in_threadpool(services.store.require, UploadPart, (upload, number), refusal)
     with tempfile.SpooledTemporaryFile(max_size=_SPOOLED, dir=services.store.folder) as file:
         # S3's tag of a part is a checksum, not a secret.
@@ -577,7 +582,7 @@ async def _put_part(request: Request) -> Response:
                 tag.update(block)
                 file.write(block)
         except ClientDisconnect:
-            raise Refusal(400, "The upload broke off.") from None
+            raise Refusal(400, "The upload was interrupted.") from None
         file.seek(0)
         file_id = await run_in_threadpool(services.files.keep, file, f"part {number}", "part")
     await run_in_threadpool(submitting.keep_part, services, (upload, number), file_id, tag.hexdigest())
@@ -616,8 +621,8 @@ def _require_queue(request: UserRequest, queue: str, verb: str) -> Challenge:
     challenge = request.services.store.find_first(Challenge, Challenge.queue == queue)
     if challenge is None:
         raise Refusal(400, f"Challenge with queue name {queue} does not {verb}")
-    words = "Sorry, you are not authorized to access this resource"
-    request.services.accounts.check_host(request.require_user(), challenge.id, Refusal(401, words))
+    message = "Sorry, you are not authorized to access this resource"
+    request.services.accounts.check_host(request.require_user(), challenge.id, Refusal(401, message))
     return challenge
 
 
@@ -632,7 +637,7 @@ _PRODUCT = BodyLimits(bytes=UPLOAD_BYTES, text=16 << 20, files=3)
 
 @_answer("PATCH", routes.UPDATE_SUBMISSION, check=_check_worker, limits=_PRODUCT)
 def _start_scoring(request: UserRequest, challenge: int) -> JsonObject:
-    """Begin; or, with a file, take the product of a static code upload, which EvalAI's own worker then scores."""
+    """Start scoring; with a file, store a static code upload's output for EvalAI's own worker."""
     row, product = _check_worker(request, challenge), request.files.get("submission_input_file")
     if product is not None and row.flag("is_static_dataset_code_upload"):
         name = product.filename or "submission.json"

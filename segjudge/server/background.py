@@ -1,4 +1,4 @@
-"""What works beside the server, in threads, until it is stopped."""
+"""The background threads of the server."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ _IDLE, _LONGEST_PAUSE = 0.3, 15.0
 
 
 class _Loop:
-    """One thread's turns: when the last one ended, and what it waits for."""
+    """One thread's turns: the end of the last one, and the reason for waiting."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -27,12 +27,12 @@ class _Loop:
 
     @property
     def age(self) -> float:
-        """Seconds since the last turn that did not fail."""
+        """Return the seconds since the last turn that did not fail."""
         return time.monotonic() - self._turned
 
 
 class Background:
-    """Threads that each take one turn after the other; no defect of ours and no outage ends them."""
+    """Threads that each take turns in a loop; neither defects nor outages end them."""
 
     #: Seconds in which everything that is under way has ended.
     STOP_SECONDS = 5.0
@@ -60,7 +60,7 @@ class Background:
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
             if loop.trouble:
-                write_line(f"{loop.name} goes on.")
+                write_line(f"{loop.name} continues.")
             loop.note("")
             pause = _IDLE
             if not busy:
@@ -71,10 +71,10 @@ class Background:
             self._note(loop, error)
 
     def _note(self, loop: _Loop, error: Exception) -> None:
-        """Note a turn that failed: a defect in the hosts' log, an outage, which may reach that log too, on stderr."""
+        """Log a failed turn: a defect in the hosts' log, an outage on stderr, since it may affect the log too."""
         outage = outage_of(error)
         if outage is None:
-            text = f"{loop.name} stumbled: {error!r}"
+            text = f"{loop.name} failed: {error!r}"
             try:
                 self._store.log(0, text)
             except Exception:  # noqa: BLE001 - the log is in the database
@@ -86,7 +86,7 @@ class Background:
         loop.note(outage.sentence)
 
     def _carry_through(self, action: Callable[[], object]) -> None:
-        """Do something with the store in a turn, as often as it takes while the store is away, until the stop."""
+        """Run an action of the store in a turn, and retry it during outages until the stop."""
         pause = _IDLE
         while True:
             try:
@@ -109,7 +109,7 @@ class Background:
         return all(thread.is_alive() for thread in self._threads)
 
     def give_up(self) -> None:
-        """Begin nothing more, and give back what is under way; safe in a signal's handler."""
+        """Stop taking work and return unfinished work to the queue; safe in a signal handler."""
         self._stop.set()
 
     def stop(self) -> None:
@@ -122,4 +122,4 @@ class Background:
                 thread.join(timeout=0.2)
 
     def _interrupt(self) -> None:
-        """End what does not hear of the stop by itself."""
+        """End work that does not notice the stop itself."""

@@ -53,7 +53,7 @@ def find_challenge(services: Services, repository: str) -> Challenge | None:
 
 
 def refuse_bundle(services: Services, bundle: str, repository: str, *, saving: bool = True) -> str:
-    """Return what EvalAI would say against a bundle, as it validates or saves it; nothing when it takes it."""
+    """Return EvalAI's reason to reject a bundle when it validates or saves it; "" if it accepts it."""
     challenge = find_challenge(services, repository)
     state: ServerState | None = None
     if challenge:
@@ -94,7 +94,7 @@ def create_or_update(services: Services, bundle: str, repository: str, team: int
 
 
 def _let_host_participate(services: Services, challenge: Challenge) -> None:
-    """Let the hosts of a new challenge submit at once, as a team of their own, as EvalAI does."""
+    """Add a participant team of the hosts to a new challenge, as EvalAI does."""
     creator = services.store.require(Team, challenge.host_team).created_by
     members = services.store.find(Membership, Membership.team_id == challenge.host_team)
     name = f"Host_{secrets.randbelow(10**5):05d}_Team"
@@ -164,6 +164,7 @@ def _fill_phase(services: Services, phase: ChallengePhase, word: str, block: Jso
         phase.annotation = (
             _keep_file(services, bundle, block.get("test_annotation_file"), "annotation") or phase.annotation
         )
+    phase.by_client = phase.by_client or merged.get("annotations_uploaded_using_cli") in TRUE
     phase.codename = str(merged["codename"])
     phase.slug = phase.slug or phase_slug(word, phase.codename, phase.challenge_id)  # kept for good once it is made
     phase.config = _to_json(merged)

@@ -14,6 +14,7 @@ from segjudge.code_upload import PORT, arena
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED
+from segjudge.system.extras import require_extra
 from segjudge.system.sandbox import MEMORY, PROCESSES, ProcessLimits
 
 from .background import Background
@@ -33,7 +34,7 @@ _EXAMPLE = '[images."team/name:1"] with command = ["python", "agent.py"] and fol
 
 @dataclass(frozen=True)
 class AgentTable:
-    """`agents.toml`: what images are, and what environments the phases have."""
+    """`agents.toml`: the commands of images, and the environments of phases."""
 
     images: dict[str, arena.Agent]
     #: Phase codename → the words of our environment's command line, or an environment of the host's own.
@@ -47,7 +48,7 @@ class AgentTable:
 
 
 def read_table(path: str, *, sandbox: bool = False) -> AgentTable:
-    """Return the host's table; folders and paths are relative to it.  Raises HostError with what is wrong."""
+    """Return the host's table; folders and paths are relative to it.  Raises HostError if it is wrong."""
     try:
         with open(path, "rb") as file:
             table = tomllib.load(file)
@@ -55,24 +56,26 @@ def read_table(path: str, *, sandbox: bool = False) -> AgentTable:
         raise HostError(f"{path}: cannot be read ({error})") from None
     unknown = sorted(set(table) - set(_KINDS))
     if unknown:
-        raise HostError(f"{path}: has {unknown[0]!r}, which means nothing here")
+        raise HostError(f"{path}: has {unknown[0]!r}, which is not a known key")
     for key, kind in _KINDS.items():
         if not isinstance(table.get(key, kind()), (int, float) if kind is float else kind):
-            raise HostError(f"{path}: {key} is {table[key]!r}, which is not of the kind {kind.__name__}")
+            raise HostError(f"{path}: {key} is {table[key]!r}, which is not of the type {kind.__name__}")
     home = os.path.dirname(os.path.abspath(path))
     images = {name: _agent(path, home, name, entry) for name, entry in table.get("images", {}).items()}
     environments: dict[str, list[str] | arena.HostEnvironment] = {}
-    for phase, words in table.get("environments", {}).items():
-        if isinstance(words, dict):
-            agent = _agent(path, home, f"environments.{phase}", words)
-            port = words.get("port", PORT)
+    for phase, phase_command in table.get("environments", {}).items():
+        if isinstance(phase_command, dict):
+            agent = _agent(path, home, f"environments.{phase}", phase_command)
+            port = phase_command.get("port", PORT)
             if not isinstance(port, int) or not 0 < port < 1 << 16:
-                raise HostError(f"{path}: environments.{phase} has the port {port!r}")
+                raise HostError(f"{path}: environments.{phase} has the port {port!r}, which is not between 1 and 65535")
             environments[phase] = arena.HostEnvironment(agent.command, agent.folder, port)
             continue
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise HostError(f'{path}: environments.{phase} is not a list of words as ["--env", "…"]')
-        environments[phase] = [_with_path(home, word) for word in words]
+        if not isinstance(phase_command, list) or not all(isinstance(word, str) for word in phase_command):
+            raise HostError(f'{path}: environments.{phase} is not a list of words such as ["--env", "…"]')
+        environments[phase] = [_with_path(home, word) for word in phase_command]
+    if any(isinstance(phase_command, list) for phase_command in environments.values()):
+        require_extra("agents", "rehearse --agents", "rehearse --agents")
     limits = ProcessLimits(
         seconds=float(table.get("seconds", ProcessLimits.seconds)),
         memory=int(table.get("memory_mb", MEMORY >> 20)) << 20,
@@ -88,10 +91,10 @@ def _agent(path: str, home: str, name: str, entry: object) -> arena.Agent:
     entry = entry if isinstance(entry, dict) else {}
     command = entry.get("command")
     if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
-        raise HostError(f"{path}: the image {name!r} is not as {_EXAMPLE}")
+        raise HostError(f"{path}: the image {name!r} does not have the form {_EXAMPLE}")
     folder = os.path.join(home, str(entry.get("folder", "")))
     if not os.path.isdir(folder):
-        raise HostError(f"{path}: the folder of the image {name!r}, {folder}, is not there")
+        raise HostError(f"{path}: the folder of the image {name!r}, {folder}, does not exist")
     return arena.Agent(arena.replace_python(command), os.path.abspath(folder))
 
 
@@ -155,7 +158,7 @@ class CodeUploads(Background):
         agent = self._table.images.get(image)
         if agent is None:
             names = ", ".join(sorted(self._table.images)) or "none"
-            return f"The image {image[:200]!r} is not known here; the host's table has: {names}."
+            return f"The image {image[:200]!r} is not in the host's table, which has: {names}."
         if not self._services.submissions.begin(submission.id):
             return ""
         token = self._services.accounts.mint_token(self._host, "profile")[0]
@@ -172,16 +175,16 @@ class CodeUploads(Background):
 
     def _duel(self, submission: Submission, agent: arena.Agent, message: ReceivedMessage, token: str) -> str:
         phase = self._services.submissions.phase_of(submission).codename
-        words = self._table.environments.get(phase)
-        if words is None:
+        command = self._table.environments.get(phase)
+        if command is None:
             return f"The host's table has no environment for the phase {phase}; tell the organisers."
         variables = {
             "AUTH_TOKEN": token, "EVALAI_API_SERVER": self._address, "BODY": json.dumps(message.body),
             "QUEUE_NAME": self._services.submissions.challenge_of(submission).queue,
         }  # fmt: skip
-        if isinstance(words, arena.HostEnvironment):
-            return self._host_duel(submission, agent, words, variables)
-        run = arena.duel(agent, words, self._table.limits, variables, self._hidden)
+        if isinstance(command, arena.HostEnvironment):
+            return self._host_duel(submission, agent, command, variables)
+        run = arena.duel(agent, command, self._table.limits, variables, self._hidden)
         self._services.submissions.keep_texts(submission.id, environment_log_file=run.log)
         return "Submission Job Failed." + (f"\n{run.log}" if run.log else "")
 

@@ -46,7 +46,7 @@ class EvalAIJson:
         self._store, self._files, self._clock = store, files, clock
 
     def challenge(self, challenge: Challenge, base: str, *, host: bool = False) -> JsonObject:
-        """Return a challenge; only hosts see where its script lies."""
+        """Return a challenge; only hosts see its script's URL."""
         config = {**_CHALLENGE_DEFAULTS, **challenge.config}
         team = self._store.require(Team, challenge.host_team)
         copied = ("title", *TEXTS, *_CHALLENGE_DEFAULTS)
@@ -72,7 +72,7 @@ class EvalAIJson:
         }
 
     def phase(self, phase: ChallengePhase, base: str, *, host: bool) -> JsonObject:
-        """Return a phase; only hosts see where its truth lies."""
+        """Return a phase; only hosts see its truth's URL."""
         config = phase.config
         fields = {
             "id": phase.id,
@@ -98,7 +98,7 @@ class EvalAIJson:
 
     def submission(self, submission: Submission, base: str, *, host: bool = False) -> JsonObject:
         """Return a submission; only hosts see the environment's log and the metadata."""
-        own = ("input_file", "submission_input_file")
+        file_keys = ("input_file", "submission_input_file")
         # What was written about them may be less for the team than for the hosts.
         written = ("stdout_file", "stderr_file", "submission_result_file")
         reader = 0 if host else submission.id
@@ -111,7 +111,7 @@ class EvalAIJson:
             "challenge_phase": submission.phase_id,
             "created_by": submission.created_by,
             "status": submission.status,
-            **{key: self._files.url(getattr(submission, key), base) for key in own},
+            **{key: self._files.url(getattr(submission, key), base) for key in file_keys},
             **{key: self._files.url(getattr(submission, key), base, reader) for key in written},
             **{key: format_moment(getattr(submission, key)) for key in moments},
             **{key: getattr(submission, key) for key in TEXT_FIELDS},

@@ -54,7 +54,7 @@ def reset(folder: str, database: str = "") -> None:
 
 def lock_folder(folder: str) -> TextIO:
     """Return the lock of a folder that is for this process alone, and for no other user to read."""
-    _check_ours(folder, "so it is not used; name an empty one with --data")
+    _check_ours(folder, "so it is not used; name an empty folder with --data")
     lock: TextIO = hold_folder(folder, "rehearsal")
     os.chmod(folder, 0o700)
     with open(os.path.join(folder, _MARK), "w", encoding="ascii"):
@@ -68,7 +68,7 @@ def _check_ours(folder: str, consequence: str) -> None:
 
 
 def create_people(services: Services, hosts: Collection[str] = ()) -> list[Person]:
-    """Create a host and two participants, on the first start; later those hosts who are new."""
+    """Create a host and two participants on the first start; later only new hosts."""
     created = []
     with services.store.write():
         if services.accounts.find_user(HOST_NAME) is None:
@@ -96,7 +96,7 @@ def _first_team(services: Services, name: str, kind: str) -> int:
 
 
 def create_challenge(services: Services, bundle: str, origin: str, folder: str) -> tuple[int, bool]:
-    """Create the challenge of a bundle, or bring it up to date, and let both participants take part.
+    """Create or update the challenge of a bundle, and add both participants to it.
 
     `origin` is where the bundle lies: one from elsewhere is another challenge. Reports draw over the pictures in its
     folder.  Return its number and whether it is new.
@@ -105,8 +105,8 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
     existing = bundle_import.find_challenge(services, repository)
     refusal = bundle_import.refuse_bundle(services, bundle, repository)
     if refusal:
-        anew = " If it is another challenge by now, --reset deletes the old one." if existing else ""
-        raise HostError(f"EvalAI would not take this bundle:\n{refusal}\n`segjudge check` tells the lines.{anew}")
+        anew = " If it has become another challenge, --reset deletes the old one." if existing else ""
+        raise HostError(f"EvalAI would reject this bundle:\n{refusal}\n`segjudge check` shows the lines.{anew}")
     if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):
         bundle = os.path.join(folder, "update.zip")  # as push does: EvalAI fails on them
     try:
@@ -121,7 +121,7 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
 
 
 def why_closed(services: Services, challenge: int, phase: int) -> str:
-    """Return why nobody can submit to a phase now; nothing where it is open."""
+    """Return the reason why a phase is closed now; "" if it is open."""
     try:
         submitting.check_open(services, PhaseTarget(challenge, phase))
     except Refusal as refusal:
@@ -130,7 +130,7 @@ def why_closed(services: Services, challenge: int, phase: int) -> str:
 
 
 def open_date(services: Services, challenge: int, phase: int) -> str:
-    """Return a date on which a phase and its challenge are open; nothing where there is none."""
+    """Return a date on which a phase and its challenge are open; "" without one."""
     configs = [row.config for row in submitting.resolve(services, PhaseTarget(challenge, phase))]
     opens = max(parse_moment(config["start_date"]) for config in configs)
     closes = min(parse_moment(config["end_date"]) for config in configs)
@@ -138,7 +138,7 @@ def open_date(services: Services, challenge: int, phase: int) -> str:
 
 
 def send_samples(services: Services, challenge: int, root: str) -> int:
-    """Let a team for each sample submission send it, where a phase is open to everybody; return how many were sent.
+    """Submit each sample with its own team to phases open to everybody; return the number of submissions.
 
     They are baselines: where the truth is public, participants may open their reports.
     """

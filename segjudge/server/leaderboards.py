@@ -13,6 +13,7 @@ import numpy as np
 
 from segjudge.analysis.statistics import Floats, Sums, compare_pairs, estimate_means
 from segjudge.platforms.evalai.rows import FINISHED, is_descending
+from segjudge.report.labels import shorten_name, spread_labels
 
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Membership, Submission
 from .store import BoardEntry, Store
@@ -88,9 +89,10 @@ def _finite(value: object) -> float:
 # ── scores over time ────────────────────────────────────────────────────────
 
 #: The picture, in its own units: as wide and high, with so much room for what stands beside it.
-_WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 220, 56, 24
-#: The path to the right border.
-_RIGHT = f"H{_WIDTH - 12}"
+_WIDTH, _HEIGHT, _LEFT, _BELOW, _BESIDE = 760, 220, 56, 24, 132
+#: The path to the right border of the lines, beside which teams have their names, so far apart.
+_RIGHT = f"H{_WIDTH - _BESIDE}"
+_NAME_HEIGHT, _MOST_OF_NAME = 14.0, 22
 #: So many teams have a line.
 _DRAWN_TEAMS = 8
 
@@ -105,6 +107,9 @@ class _TeamHistory:
     dots: list[tuple[float, float]] = field(default_factory=list)
     #: The best so far, as the path of an SVG.
     path: str = ""
+    #: The name at the end of the line, and where it stands.
+    label: str = ""
+    down: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,8 @@ class _BoardHistory:
     begins: float
     ends: float
     size: tuple[int, int] = (_WIDTH, _HEIGHT)
+    #: Where the lines end.
+    right: int = _WIDTH - _BESIDE
 
 
 def history_of(board: RankedBoard) -> _BoardHistory | None:
@@ -132,26 +139,31 @@ def history_of(board: RankedBoard) -> _BoardHistory | None:
         return None
     (begins, ends), (low, high) = ((min(side), max(side)) for side in zip(*all_points, strict=True))
 
-    def locate(at: float, value: float) -> tuple[float, float]:
-        across = (at - begins) / (ends - begins or 1)
+    def locate(time: float, value: float) -> tuple[float, float]:
+        across = (time - begins) / (ends - begins or 1)
         up = (value - low) / (high - low or 1)
-        return round(_LEFT + across * (_WIDTH - _LEFT - 12), 1), round(
+        return round(_LEFT + across * (_WIDTH - _LEFT - _BESIDE), 1), round(
             _HEIGHT - _BELOW - up * (_HEIGHT - _BELOW - 12), 1
         )
 
-    teams = []
+    teams: list[_TeamHistory] = []
+    levels: list[float] = []
     for team, entry in rows.items():
         dots = [locate(*point) for point in points[team]]
-        line = _best_so_far(dots, board)
+        level = (min if board.descending else max)((down for _, down in dots), default=_HEIGHT / 2)
+        line = _best_score_path(dots, board)
         if entry.is_baseline and dots:  # a level to compare with, whenever it was submitted
-            level = (min if board.descending else max)(down for _, down in dots)
             line = f"M{_LEFT} {level}{_RIGHT}"
-        teams.append(_TeamHistory(entry.team_name, entry.is_baseline, dots, line))
+        levels.append(level)
+        label = shorten_name(entry.team_name, _MOST_OF_NAME)
+        teams.append(_TeamHistory(entry.team_name, entry.is_baseline, dots, line, label))
+    for history, down in zip(teams, spread_labels(levels, _NAME_HEIGHT), strict=True):
+        history.down = round(down, 1)
     marks = [(value, locate(begins, value)[1]) for value in sorted({low, high})]
     return _BoardHistory(teams, marks, begins, ends)
 
 
-def _best_so_far(dots: list[tuple[float, float]], board: RankedBoard) -> str:
+def _best_score_path(dots: list[tuple[float, float]], board: RankedBoard) -> str:
     """Return the steps from one best score to the next, up to the right border."""
     if not dots:
         return ""
@@ -180,7 +192,7 @@ class _Standings:
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """What a file says of one metric: of which protocol and truth, the sum in each case, and over how many there."""
+    """A file's data of one metric: protocol, truth, and the sum and number of values in each case."""
 
     origin: object
     sums: Floats
@@ -195,7 +207,7 @@ class Comparisons:
         self._compare_once = lru_cache(maxsize=_KEPT)(self._compare_files)
 
     def compare(self, board: RankedBoard, split: str) -> _Standings | str:
-        """Return how the first rows compare by what orders the board, or why they cannot be compared."""
+        """Return the first rows' comparison by the leaderboard's metric, or why they cannot be compared."""
         rows = {row.submission: row for row in board.rows[:_MOST_COMPARED]}
         if len(rows) < 2:
             return "there is nothing to compare yet"
@@ -213,8 +225,8 @@ class Comparisons:
                 evaluations[number] = self._read(file, split, metric, float(value))
             except ValueError:
                 return (
-                    f"the files of submission {number} do not say {metric} case by case. Scorers of another kind "
-                    "never do, ours not where the cases are few and their scores hidden"
+                    f"the files of submission {number} do not give {metric} for each case. Other scorers "
+                    "never give it; Segjudge's omit it if cases are few and their scores hidden"
                 )
         try:
             return _compare_all(evaluations, smaller=smaller)
@@ -222,7 +234,7 @@ class Comparisons:
             return str(error)
 
     def _read(self, file: str, split: str, metric: str, value: float) -> _Evaluation:
-        """Return what a file says of a metric; raises ValueError where it is not ours, or cannot have that value."""
+        """Return a metric from a file; raises ValueError if the file is not ours or cannot have this value."""
         row = self._files.row(file)
         if row is None or row.size > _BYTES:
             raise ValueError(file)

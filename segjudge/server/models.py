@@ -36,7 +36,7 @@ class _PlainText(TypeDecorator[str]):
 
 
 class Base(DeclarativeBase):
-    """What all tables share: how Python's types are kept."""
+    """The base of all tables, which maps Python's types."""
 
     type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's name
         # SQLite numbers rows by itself only where the type is called INTEGER.
@@ -46,10 +46,6 @@ class Base(DeclarativeBase):
         JsonObject: _JsonText(),
         list[str]: _JsonText(),
     }
-
-
-#: Visibilities of a phase split, as EvalAI numbers them.
-HOST_ONLY, PUBLIC = 1, 3
 
 
 class _ConfiguredMixin:
@@ -150,7 +146,7 @@ class Challenge(_ConfiguredMixin, _NumberedMixin, Base):
 
     @property
     def slug(self) -> str:
-        """The title as it stands in addresses."""
+        """Return the title as used in URLs."""
         return re.sub(r"[^a-z0-9]+", "-", str(self.config["title"]).lower()).strip("-") or "challenge"
 
 
@@ -186,14 +182,14 @@ class DatasetSplit(_BlockMixin, Base):
 
 
 class ChallengePhaseSplit(_NumberedMixin, Base):
-    """A phase, a dataset split and the leaderboard on which its scores stand."""
+    """A phase, a dataset split and their leaderboard."""
 
     __tablename__ = "phase_splits"
     __table_args__ = (UniqueConstraint("phase_id", "leaderboard_id", "split_id"),)
     phase_id: Mapped[int] = mapped_column(ForeignKey("phases.id"))
     leaderboard_id: Mapped[int] = mapped_column(ForeignKey("leaderboards.id"))
     split_id: Mapped[int] = mapped_column(ForeignKey("splits.id"))
-    #: `HOST_ONLY`, 2 for its owner and the hosts, or `PUBLIC`.
+    #: As EvalAI numbers them: 1 for hosts, 2 for its owner and hosts, 3 for everybody.
     visibility: Mapped[int]
     decimals: Mapped[int]
     descending: Mapped[bool]
@@ -202,7 +198,7 @@ class ChallengePhaseSplit(_NumberedMixin, Base):
 
     @property
     def challenge_id(self) -> int:
-        """The challenge of all three."""
+        """Return the id of the challenge of phase, split and leaderboard."""
         return self.dataset_split.challenge_id
 
     @property
@@ -247,7 +243,7 @@ class Submission(_NumberedMixin, Base):
 
     @property
     def execution_time(self) -> float | None:
-        """Seconds from start to completion, 0 where a clock was set back between them; None before that."""
+        """Return the seconds from start to completion, 0 if the clock was set back; None before completion."""
         return max(0.0, self.completed_at - self.started_at) if self.completed_at and self.started_at else None
 
 
@@ -264,7 +260,7 @@ class LeaderboardData(_NumberedMixin, Base):
 
 
 class StoredFile(Base):
-    """A file of the server's folder: the id is its name there, the name is what its sender called it."""
+    """A file of the server's folder: the id is its name there, `name` is the sender's name."""
 
     __tablename__ = "files"
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -317,7 +313,7 @@ class UploadPart(Base):
 
 
 class LogLine(_NumberedMixin, Base):
-    """A line of the hosted worker's log; challenge 0 stands for none."""
+    """A line of the hosted worker's log; challenge 0 means none."""
 
     __tablename__ = "log"
     challenge_id: Mapped[int]

@@ -80,7 +80,7 @@ _TEMPLATES.globals["OPEN"] = OPEN
 
 
 def render(request: Request, template: str, code: int = 200, /, **values: object) -> Response:
-    """Return a page as the request's user sees it, or as nobody does where the user was not looked for."""
+    """Return a page for the request's user, or for an anonymous visitor if the user was not looked up."""
     user: User | None = request.scope.get("user")
     token = _form_signer(request).get_signature(_session_of(request)).decode() if user else ""
     text = _TEMPLATES.get_template(template).render(path=request.url.path, user=user, form_token=token, **values)
@@ -102,7 +102,7 @@ def find_user(request: Request) -> User | None:
 
 
 def ask_for_login(request: Request) -> Response:
-    """Redirect to the login, and from there to the page that was asked for, or on which the form was."""
+    """Redirect to the login, and from there to the requested page or the form's page."""
     page = str(request.url) if request.method in ("GET", "HEAD") else request.headers.get("referer", "")
     path = _local_path(_parse_address(page)._replace(scheme="", netloc="", fragment="").geturl())
     return RedirectResponse(f"/login?next={quote(path)}", 303)
@@ -116,12 +116,12 @@ def _parse_address(text: str) -> SplitResult:
 
 
 def _form_signer(request: Request) -> Signer:
-    """Return what makes, of a session, the token that its forms carry and no other site can know."""
+    """Return the function that derives a session's secret form token."""
     return Signer(services_of(request).store.secret, salt="form", digest_method=hashlib.sha256)
 
 
 class _PageEndpoint(Endpoint):
-    """An endpoint that knows its user by a cookie, and takes forms of its own pages alone."""
+    """An endpoint that identifies its user by a cookie, and accepts only forms of its own pages."""
 
     def identify(self, request: UserRequest) -> User | None:
         if request.method == "POST" and not _has_own_origin(request):
@@ -133,7 +133,7 @@ class _PageEndpoint(Endpoint):
             request.require_user()
             token = str(request.fields.get("form_token", ""))
             if not _form_signer(request).verify_signature(_session_of(request), token):
-                raise Refusal(403, "This form is from another session: load the page again.")
+                raise Refusal(403, "This form belongs to another session: reload the page.")
         response: Response = handler(request, **request.path_params)
         return response
 
@@ -145,7 +145,7 @@ def _has_own_origin(request: Request) -> bool:
 
 
 def _allow_anybody(_request: UserRequest, **_address: int) -> None:
-    """Refuse nobody, as the form of the login needs."""
+    """Accept everybody, as the login form needs."""
 
 
 _FORM = BodyLimits(text=1 << 20, fields=60)
@@ -186,7 +186,7 @@ def _show_login(request: UserRequest) -> Response:
 
 
 def _local_path(path: str) -> str:
-    """Return a path on this server, whatever was asked for."""
+    """Return a path on this server for any requested one."""
     return path if path.startswith("/") and not path.startswith(("//", "/\\")) else "/"
 
 
@@ -405,8 +405,8 @@ def _show_comparison(request: UserRequest, split: int) -> Response:
 def _report_answer(request: UserRequest, text: str | None) -> Response:
     if text is not None:
         return HTMLResponse(text, headers={**_HEADERS, "Content-Security-Policy": _REPORT_POLICY})
-    words = "It is shown here as soon as it is there."
-    waiting = render(request, "message.html", title="The report is being made", text=words)
+    message = "It will open here."
+    waiting = render(request, "message.html", title="Preparing the report", text=message)
     waiting.headers["Refresh"] = "1"
     return waiting
 
@@ -447,9 +447,11 @@ def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> R
     standings = services.comparisons.compare(board, phase_split.dataset_split.codename)
     places = {} if isinstance(standings, str) else standings.places
     team = services.accounts.team_of(request.user, challenge)
-    words = request.query_params.get("team", "")[:_WORDS]
-    own = next((k for k, row in enumerate(board.rows) if team is not None and row.team_id == team.id), None)
-    listed = [k for k, row in enumerate(board.rows) if words.lower() in f"{row.team_name} {row.method_name}".lower()]
+    team_query = request.query_params.get("team", "")[:_WORDS]
+    own_row = next((k for k, row in enumerate(board.rows) if team is not None and row.team_id == team.id), None)
+    listed = [
+        k for k, row in enumerate(board.rows) if team_query.lower() in f"{row.team_name} {row.method_name}".lower()
+    ]
     pages = max(1, math.ceil(len(listed) / _BOARD_ROWS))
     page = _page_number(request, pages)
     shown = listed[(page - 1) * _BOARD_ROWS : page * _BOARD_ROWS]
@@ -460,7 +462,7 @@ def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> R
             "rank": f"{board.ranks[k]}=" if board.ranks.count(board.ranks[k]) > 1 else board.ranks[k],
             "place": places.get(board.rows[k].submission),
             "cells": _board_cells(board.rows[k], board, places),
-            "own": k == own,
+            "own": k == own_row,
             "has_report": board.rows[k].submission in reports,
         }
         for k in shown
@@ -474,10 +476,10 @@ def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> R
         columns=_columns(phase_split, board),
         rows=rows,
         teams=len(board.rows),
-        words=words,
+        words=team_query,
         page=page,
         pages=pages,
-        own=None if own is None else {"rank": board.ranks[own], "page": own // _BOARD_ROWS + 1},
+        own=None if own_row is None else {"rank": board.ranks[own_row], "page": own_row // _BOARD_ROWS + 1},
         standings=None if isinstance(standings, str) else standings,
         why_no_places=standings if isinstance(standings, str) else "",
         history=history_of(board),
@@ -495,10 +497,12 @@ def _reports(request: UserRequest, phase: ChallengePhase, submissions: list[int]
         return set()
     services, challenge = request.services, _find_challenge(request, phase.challenge_id)
     rows = services.store.find(Submission, Submission.id.in_(submissions))
-    own = {row.id for row in rows if _has_report(request, phase, row)}
-    foreign_rows = [row for row in rows if row.id not in own and is_shown_baseline(row) and row.submission_result_file]
+    reported = {row.id for row in rows if _has_report(request, phase, row)}
+    foreign_rows = [
+        row for row in rows if row.id not in reported and is_shown_baseline(row) and row.submission_result_file
+    ]
     baselines = {row.id for row in foreign_rows if not why_no_report(services, challenge, phase, row)}
-    return own | baselines if baselines and sees_baselines(services, request.user, phase) else own
+    return reported | baselines if baselines and sees_baselines(services, request.user, phase) else reported
 
 
 def _columns(split: ChallengePhaseSplit, board: RankedBoard) -> list[JsonObject]:
@@ -527,7 +531,7 @@ def _board_cells(
 
 @_answer("GET", "/challenges/{challenge:int}/teams/{team:int}")
 def _show_team(request: UserRequest, challenge: int, team: int) -> Response:
-    """Show what a team has on the leaderboards that the user may see: its public submissions, the newest first."""
+    """Show a team's public submissions on the leaderboards that the user may see, the newest first."""
     tables, name = [], ""
     visible = _visible_boards(request, challenge)
     for title, (phase, split) in zip(_name_boards(visible), visible, strict=True):
@@ -544,7 +548,7 @@ def _show_team(request: UserRequest, challenge: int, team: int) -> Response:
         ]
         tables.append({**title, "rank": rank, "of": len(board.rows), "columns": _columns(split, board), "rows": rows})
     if not tables:
-        raise Refusal(404, "There is no such team, or nothing of it is public.")
+        raise Refusal(404, "There is no such team, or it has no public submissions.")
     return _challenge_page(request, challenge, "team.html", name=name, tables=tables)
 
 
@@ -552,7 +556,7 @@ def _show_team(request: UserRequest, challenge: int, team: int) -> Response:
 def _show_host_page(request: UserRequest, challenge: int) -> Response:
     services, user = request.services, request.require_user()
     row = _find_challenge(request, challenge)
-    services.accounts.check_host(user, challenge, Refusal(403, "This page is for the hosts of the challenge."))
+    services.accounts.check_host(user, challenge, Refusal(403, "Only hosts of the challenge may see this page."))
     status = request.query_params.get("status", "")
     counted = services.submissions.count_statuses(challenge)
     submissions_shown = services.submissions.of_challenge(challenge, status, limit=_LISTED)
@@ -582,7 +586,7 @@ def _check_participates(request: UserRequest, challenge: int) -> None:
 def _require_hosted(request: UserRequest, submission: int) -> Submission:
     row = request.services.submissions.get(submission)
     if not request.services.accounts.hosts_submission(request.require_user(), row):
-        raise Refusal(403, "This is for the hosts of the challenge.")
+        raise Refusal(403, "Only hosts of the challenge may do this.")
     return row
 
 
@@ -622,11 +626,11 @@ def _choose_team(request: UserRequest, user: User) -> int:
     if number.isdecimal() and len(number) < 19 and accounts.is_member(user, int(number), PARTICIPANT):
         return int(number)
     if not name:
-        raise Refusal(400, "Choose a team, or give a new one a name.")
+        raise Refusal(400, "Choose a team, or enter a name for a new one.")
     try:
         return accounts.create_team(user, PARTICIPANT, name)
     except ValueError:
-        raise Refusal(400, f"There is a team named {name} already.") from None
+        raise Refusal(400, f"A team named {name} already exists.") from None
 
 
 _UPLOAD = BodyLimits(bytes=UPLOAD_BYTES, text=1 << 20, files=1, fields=60)
@@ -651,7 +655,7 @@ def _submit(request: UserRequest, challenge: int) -> Response:
 
 
 def _read_answers(request: UserRequest, questions: list[JsonObject], phase: str) -> list[JsonObject] | None:
-    """Return what the form holds for a phase's questions, in the shape of EvalAI's API."""
+    """Return the form's answers to a phase's questions, in the shape of EvalAI's API."""
     answers = []
     for index, question in enumerate(questions):
         values = request.form_data.getlist(f"attribute-{phase}-{index}")
@@ -690,13 +694,15 @@ def _cancel(request: UserRequest, submission: int) -> Response:
 
 
 def _file_types(phase: ChallengePhase) -> list[str]:
-    """Return the endings that a phase lists; EvalAI's form takes these alone, its API any."""
-    words = str(phase.config["allowed_submission_file_types"] or "").lower().split(",")
-    return [] if "*" in "".join(words) else [f".{word.strip(' .')}" for word in words if word.strip(" .")]
+    """Return the endings that a phase lists; EvalAI's form accepts only these, its API any."""
+    endings = str(phase.config["allowed_submission_file_types"] or "").lower().split(",")
+    return [] if "*" in "".join(endings) else [f".{word.strip(' .')}" for word in endings if word.strip(" .")]
 
 
 def _check_type(name: str, phase: ChallengePhase) -> None:
     """Refuse a file of another type before it counts as a submission of the day."""
     types = _file_types(phase)
     if types and not name.lower().endswith(tuple(types)):
-        raise Refusal(400, f"{name} is no {' or '.join(types)} file, and {phase.config['name']} takes no other.")
+        raise Refusal(
+            400, f"{name} is no {' or '.join(types)} file; {phase.config['name']} accepts no other file type."
+        )

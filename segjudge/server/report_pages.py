@@ -42,12 +42,12 @@ _SENTENCE, _LOGGED = 4000, 16 << 10
 #: In the place of a team.
 HOSTS = 0
 _IDLE = 0.3
-_DEFECT = "The report could not be made; the hosts' page has the reason in the workers' log."
+_DEFECT = "The report could not be created; the workers' log on the hosts' page gives the reason."
 
 
 @dataclass(frozen=True)
 class PageOrder:
-    """What the program is to make, and of what."""
+    """The order of the program: the page to make, and its inputs."""
 
     kind: str
     challenge: int
@@ -59,12 +59,12 @@ class PageOrder:
 
     @property
     def key(self) -> str:
-        """The digest of all that decides what is made: a stored file has its id for itself, and never changes."""
+        """Return the digest of a report's inputs; a stored file never changes and counts by its id."""
         return hashlib.sha256(json.dumps([VERSION, asdict(self)], sort_keys=True).encode()).hexdigest()
 
 
 class ReportPages(Background):
-    """Makes and keeps what the pages of submissions ask for."""
+    """Makes and stores the report pages of submissions."""
 
     def __init__(self, store: Store, files: FileStore) -> None:
         super().__init__(store, "report pages")
@@ -81,7 +81,7 @@ class ReportPages(Background):
         self._add(self._turn)
 
     def find_or_order(self, order: PageOrder, team: int) -> str | None:
-        """Return what was ordered, or None while it is being made; refuses with a sentence where that failed.
+        """Return the ordered page, or None while it is being made; raises Refusal with a sentence if that failed.
 
         Of each team one order is under way, so that none waits for all of another's.
         """
@@ -100,7 +100,7 @@ class ReportPages(Background):
             return page
 
     def find_pictures(self, challenge: int, phase: str) -> str:
-        """Return the folder with a phase's pictures, nothing where there is none."""
+        """Return the folder with a phase's pictures; "" without one."""
         folder = self.pictures.get(challenge, "")
         return os.path.join(folder, phase) if os.path.isdir(folder) and phase in os.listdir(folder) else ""
 
@@ -122,7 +122,7 @@ class ReportPages(Background):
             if outage_of(error) is not None:
                 sentence = ""  # readers look again, and order it again
                 raise
-            unless_away(partial(self._store.log, order.challenge, f"a report could not be made: {error}"))
+            unless_away(partial(self._store.log, order.challenge, f"a report could not be created: {error}"))
         finally:
             with self._lock:
                 self._under_way.pop(order.key, None)
@@ -154,12 +154,12 @@ class ReportPages(Background):
             json.dump(arguments, file)
 
     def _answer(self, folder: str, pictures: str) -> str:
-        """Return what the program writes; raises Refusal where that is what people may read of a failure."""
+        """Return the program's output; raises Refusal if the output is a sentence about a failure."""
         box = sandbox.find_sandbox()
-        words = [sys.executable, "-P", "-m", report_program.__name__]
+        command = [sys.executable, "-P", "-m", report_program.__name__]
         run = run_bounded(
             sandbox.agent_command(
-                box, words, folder, [(pictures, False)] if pictures else [], [self._store.folder], _LIMITS
+                box, command, folder, [(pictures, False)] if pictures else [], [self._store.folder], _LIMITS
             ),
             TreeBounds(_LIMITS.memory, _LIMITS.processes, sandbox.AGENT_TMPFS if box else ()),
             _LIMITS.seconds,

@@ -33,7 +33,7 @@ _Order = dict[str, str]
 
 
 def main() -> int:
-    """Make what the folder's order asks for."""
+    """Carry out the folder's order."""
     reuse_memory()
     output = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     os.dup2(2, 1)  # what a host's table prints is no page
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def _read_levels(order: _Order) -> str:
-    """Return what each phase lets participants read, and the splits that it hides from them."""
+    """Return the detail level of each phase, and the splits that it hides from participants."""
     return json.dumps({phase.codename: [phase.detail, sorted(phase.hidden)] for phase in _phases(order)})
 
 
@@ -91,7 +91,7 @@ def _make_stored_page(order: _Order) -> str:
     try:
         result = read_result(order["result"])
     except UsageError:
-        raise UsageError("what this phase left of the submission is no result that a page can be made of") from None
+        raise UsageError("the stored result of this submission cannot be shown as a page") from None
     return make_stored_report(result, order["title"])
 
 

@@ -1,13 +1,9 @@
-"""The web server: API, files and pages, on this machine alone; what it answers in trouble; limits of requests' bodies,
-and on request faults of a network, by a seed.
-"""
+"""The web server: API, files and pages, on this machine alone; its answers in trouble; limits of requests' bodies."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import random
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn import Config
@@ -49,12 +45,15 @@ _NOTHING = "Nothing here"
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Limits and faults of the server, and when it is about to end."""
+    """The limit of the server, and when it is about to end."""
 
     requests_per_minute: int = REQUESTS_PER_MINUTE
-    faults: Faults | None = None
     #: Whether the server is about to end.
     stopping: Callable[[], bool] = lambda: False
+
+
+#: What monitoring asks, and reads no page of.
+_HEALTH = "/healthz"
 
 
 def create_app(services: Services, options: ServerOptions) -> ASGIApp:
@@ -64,16 +63,16 @@ def create_app(services: Services, options: ServerOptions) -> ASGIApp:
         Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False),
         Middleware(_BoundedApp, stopping=options.stopping),
     ]
-    routes = [*api.ROUTES, *pages.ROUTES, Route("/healthz", _check_health, methods=["GET"])]
+    routes = [*api.ROUTES, *pages.ROUTES, Route(_HEALTH, _check_health, methods=["GET"])]
     outages = dict.fromkeys((SQLAlchemyError, BusyError, OSError, MemoryError), _report_outage)
     handlers: Any = {Refusal: _refuse, 404: _miss, 405: _miss, 500: _report_defect, **outages}
     application = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
     application.state.services, application.state.throttle = services, api.Throttle(options.requests_per_minute)
-    return _FaultyApp(application, options.faults) if options.faults else application
+    return application
 
 
 def make_server_config(application: ASGIApp) -> Config:
-    """Return how uvicorn serves the application: quietly, and without waiting for what does not come."""
+    """Return uvicorn's configuration: quiet, and without waiting for slow clients."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # a sender's mistakes are no news here
     return Config(
         application,
@@ -93,7 +92,7 @@ def make_server_config(application: ASGIApp) -> Config:
 
 
 def _is_page(request: Request) -> bool:
-    return not request.url.path.startswith(("/api/", "/media/", "/upload/"))
+    return not request.url.path.startswith(("/api/", "/media/", "/upload/", _HEALTH))
 
 
 async def _refuse(request: Request, refusal: Refusal) -> Response:
@@ -103,8 +102,8 @@ async def _refuse(request: Request, refusal: Refusal) -> Response:
             return JSONResponse(refusal.body, refusal.status, refusal.headers)
         except (ValueError, RecursionError):
             # Half a character, or NaN, in what is repeated.
-            words = repr(refusal.body).encode("ascii", "backslashreplace").decode()
-            return JSONResponse({"error": words}, refusal.status)
+            message = repr(refusal.body).encode("ascii", "backslashreplace").decode()
+            return JSONResponse({"error": message}, refusal.status)
     if refusal.status == 401:
         return pages.ask_for_login(request)
     reason = refusal.body.get("error") or refusal.body.get("detail") or refusal.body
@@ -115,36 +114,36 @@ async def _refuse(request: Request, refusal: Refusal) -> Response:
 
 def _miss(request: Request, error: HTTPException) -> Response:
     if request.url.path.startswith("/api/"):
-        words = "Not found." if error.status_code == 404 else f'Method "{request.method}" not allowed.'
-        return JSONResponse({"detail": words}, error.status_code)
+        message = "Not found." if error.status_code == 404 else f'Method "{request.method}" not allowed.'
+        return JSONResponse({"detail": message}, error.status_code)
     request.scope["user"] = unless_away(partial(pages.find_user, request))
     return pages.render(request, "message.html", 404, title=_NOTHING, text="There is no such page.")
 
 
 async def _report_outage(request: Request, error: Exception) -> Response:
-    """Answer that something is away for a while, and log it; raises what is no outage."""
+    """Answer and log an outage; re-raises other exceptions."""
     outage = outage_of(error)
     if outage is None:
         raise error
     write_line(f"answers {outage.status}: {outage.sentence} ({outage.reason})")
-    words = f"{outage.sentence} Try again in {outage.retry_after} seconds."
+    message = f"{outage.sentence} Try again in {outage.retry_after} seconds."
     headers = {"Retry-After": str(outage.retry_after)}
     if not _is_page(request):
-        return JSONResponse({"error": words}, outage.status, headers)
-    page = pages.render(request, "message.html", outage.status, title="Not at the moment", text=words)
+        return JSONResponse({"error": message}, outage.status, headers)
+    page = pages.render(request, "message.html", outage.status, title="Temporarily unavailable", text=message)
     page.headers.update(headers)
     return page
 
 
 async def _report_defect(request: Request, _error: Exception) -> Response:
-    words = "This is a defect of the rehearsal; its terminal tells more."
+    message = "This is a defect in the rehearsal; its terminal shows the details."
     if not _is_page(request):
-        return JSONResponse({"error": words}, 500)
-    return pages.render(request, "message.html", 500, title="That went wrong", text=words)
+        return JSONResponse({"error": message}, 500)
+    return pages.render(request, "message.html", 500, title="Something went wrong", text=message)
 
 
 async def _check_health(request: Request) -> Response:
-    """Tell monitoring whether the database answers and everything in the background turns, and since when."""
+    """Return the state of the database and of the background loops, for monitoring."""
     services = services_of(request)
 
     def database() -> str:
@@ -183,7 +182,7 @@ async def _check_health(request: Request) -> Response:
 
 @lru_cache(maxsize=1)
 def _look_limiter() -> anyio.CapacityLimiter:
-    """Return what lets two looks at the database wait at a time, beside the threads of all requests."""
+    """Return a limiter for two waiting health checks, separate from the threads of requests."""
     return anyio.CapacityLimiter(2)
 
 
@@ -202,6 +201,11 @@ _HEAD_SECONDS = 20.0
 _TOO_LARGE = JSONResponse(
     {"error": "The upload is larger than 200 MB; use `evalai … submit --large`."}, 413, {"Connection": "close"}
 )
+_STOPPED = JSONResponse(
+    {"error": "The rehearsal is stopping. Check whether this request was carried out before you repeat it."},
+    503,
+    {"Connection": "close", "Retry-After": "5"},
+)
 
 
 class _BoundedApp:
@@ -216,7 +220,14 @@ class _BoundedApp:
             return
         body = _Body(scope, receive, self._stopping)
         app = _TOO_LARGE if content_length(scope) > UPLOAD_BYTES else self._app
-        await app(scope, body.receive, _Closing(body, send))
+        answer = _Closing(body, send)
+        try:
+            await app(scope, body.receive, answer)
+        except asyncio.CancelledError:
+            # At a stop, uvicorn cancels the requests that outlast its patience, and logs each as a defect.
+            if not self._stopping() or answer.started:
+                raise
+            await _STOPPED(scope, receive, send)
 
 
 class _Body:
@@ -256,7 +267,7 @@ class _Body:
         return {"type": "http.disconnect"}
 
     async def drain(self) -> None:
-        """Read and drop a little of what still comes."""
+        """Read and discard a little of the remaining body."""
         deadline, budget = time.monotonic() + _LINGER_SECONDS, _LINGER_BYTES
         while budget > 0 and time.monotonic() < deadline and not self.complete:
             try:
@@ -274,8 +285,10 @@ class _Closing:
 
     def __init__(self, body: _Body, send: Send) -> None:
         self._body, self._send, self._early = body, send, False
+        self.started = False
 
     async def __call__(self, message: Message) -> None:
+        self.started = True
         if message["type"] == "http.response.start" and not self._body.complete:
             self._early = True
             headers = [pair for pair in message["headers"] if pair[0].lower() != b"connection"]
@@ -322,80 +335,3 @@ class _PromptProtocol(H11Protocol):
         self._timer = None
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.transport.close()
-
-
-# ── faults of a network ────────────────────────────────────────────────────────
-
-#: Kinds of faults: three in the place of a request, and three after one that was carried out.
-_KINDS = ("error", "portal", "delay", "done", "half", "reset")
-_LONGEST_DELAY = 3.0
-#: Until the server has noticed that a connection is gone, and does not complain that nothing was answered.
-_NOTICED = 0.05
-_ERROR = "<html><body><h1>Server Error (500)</h1></body></html>"
-_PORTAL = "<html><body>Please accept the terms of this network.</body></html>"
-
-
-class Faults:
-    """A seeded stream of faults; `rate` is the share of calls that meet one."""
-
-    def __init__(self, seed: int, rate: float) -> None:
-        self.rate, self.random = rate, random.Random(seed)
-
-    @classmethod
-    def parse(cls, text: str) -> Faults:
-        """Return the faults that SEED:RATE stands for; raises ValueError that says what is wrong with anything else."""
-        seed, colon, rate = text.partition(":")
-        if not colon:
-            raise ValueError("the rate is missing")
-        if not re.fullmatch(r"-?[0-9]{1,18}", seed):
-            raise ValueError(f"the seed {seed!r} is not a whole number")
-        if not re.fullmatch(r"[0-9]*\.?[0-9]+|[0-9]+\.", rate) or float(rate) > 1:
-            raise ValueError(f"the rate {rate!r} is not a share from 0 to 1")
-        return cls(int(seed), float(rate))
-
-    def strikes(self) -> bool:
-        """Draw whether a call meets a fault."""
-        return self.random.random() < self.rate
-
-
-class _FaultyApp:
-    """The API with faults."""
-
-    def __init__(self, app: ASGIApp, faults: Faults) -> None:
-        self._app, self._faults = app, faults
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith("/api/") or not self._faults.strikes():
-            await self._app(scope, receive, send)
-            return
-        kind = self._faults.random.choice(_KINDS)
-        if kind == "error":
-            await HTMLResponse(_ERROR, 500)(scope, receive, send)
-        elif kind == "portal":
-            await HTMLResponse(_PORTAL, 200)(scope, receive, send)
-        elif kind == "delay":
-            await asyncio.sleep(self._faults.random.uniform(0.1, _LONGEST_DELAY))
-            await self._app(scope, receive, send)
-        else:
-            await self._spoil_answer(kind, scope, receive, send)
-
-    async def _spoil_answer(self, kind: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Carry out the request, and spoil its answer."""
-        messages: list[Message] = []
-
-        async def collect(message: Message) -> None:
-            messages.append(message)
-
-        await self._app(scope, receive, collect)
-        if kind == "done":
-            await HTMLResponse(_ERROR, 502)(scope, receive, send)
-            return
-        body = b"".join(message.get("body", b"") for message in messages)
-        if kind == "half":
-            await send(messages[0])
-            await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
-        # ASGI cannot reset a connection, so this asks uvicorn's object behind `send`.
-        transport = getattr(getattr(send, "__self__", None), "transport", None)
-        if transport is not None:
-            transport.abort()
-            await asyncio.sleep(_NOTICED)

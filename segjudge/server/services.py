@@ -1,4 +1,4 @@
-"""What a request handler is given: the services, created once, and a request with its user and its fields."""
+"""The arguments of request handlers: the services, created once, and a request with its user and fields."""
 
 import json
 import math
@@ -29,13 +29,12 @@ from .wire import JsonObject, Refusal
 
 
 class Services:
-    """What one server shares."""
+    """The services of one server."""
 
     def __init__(
         self,
         folder: str,
         visibility: float = VISIBILITY,
-        repeats: Callable[[], bool] = lambda: False,
         hosts: Collection[str] = (),
         database: str = "",
         clock: Callable[[], float] = time.time,
@@ -46,7 +45,7 @@ class Services:
         self.accounts = Accounts(self.store, hosts)
         self.clock = clock
         self.json = EvalAIJson(self.store, self.files, clock)
-        self.queue = MessageQueues(self.store, visibility, repeats)
+        self.queue = MessageQueues(self.store, visibility)
         self.comparisons = Comparisons(self.store, self.files)
         self.report_pages = ReportPages(self.store, self.files)
         self.submissions = Submissions(self.store, self.files, self.queue)
@@ -57,7 +56,7 @@ class Services:
         self.began_at = time.time()
 
     def note_background(self, background: Sequence[Background]) -> None:
-        """Note what works beside the server, for monitoring and the hosts' page."""
+        """Register the background loops, for monitoring and the hosts' page."""
         self.background = background
 
     def note_worker(self, number: int, activity: str) -> None:
@@ -84,7 +83,7 @@ register_url_convertor("int", _Number())
 
 @dataclass(frozen=True)
 class BodyLimits:
-    """What the body of a request may hold: bytes in all and in each text, files, and fields of a form."""
+    """The limits of a request's body: bytes in all and in each text, files, and fields of a form."""
 
     bytes: int = 1 << 20
     text: int = 256 << 10
@@ -93,7 +92,7 @@ class BodyLimits:
 
 
 def content_length(scope: Scope) -> float:
-    """Return how long a request says that its body is; infinity where it says nothing that makes sense."""
+    """Return the declared length of a request's body; infinity if it is missing or invalid."""
     length = dict(scope["headers"]).get(b"content-length", b"0")
     return int(length) if length.isdigit() and len(length) < 19 else math.inf
 
@@ -145,12 +144,12 @@ class UserRequest(Request):
             elif kind == "application/json":
                 self.fields = _parse_json(await self.body())
         except (HTTPException, MultiPartException, LookupError, UnicodeError) as error:
-            words = getattr(error, "detail", error)
+            detail = getattr(error, "detail", error)
             is_api = self.url.path.startswith("/api/")
-            text = f"Multipart form parse error - {words}" if is_api else f"The form could not be read ({words})."
+            text = f"Multipart form parse error - {detail}" if is_api else f"The form could not be read ({detail})."
             raise Refusal(getattr(error, "status_code", 400), {"detail": text}) from None
         except ClientDisconnect:
-            raise Refusal(400, {"detail": "The upload broke off."}) from None
+            raise Refusal(400, {"detail": "The upload was interrupted."}) from None
         _check_text([self.fields, [value for _, value in self.form_data.multi_items()]])
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
@@ -163,8 +162,8 @@ class UserRequest(Request):
             yield block
 
     def _too_large(self) -> Refusal:
-        words = f"The body is larger than {self._limits.bytes >> 10} kB, which is more than this takes."
-        return Refusal(413, {"detail": words})
+        message = f"The body is larger than {self._limits.bytes >> 10} kB, the limit of this request."
+        return Refusal(413, {"detail": message})
 
 
 def _parse_json(body: bytes) -> JsonObject:
@@ -179,7 +178,7 @@ def _parse_json(body: bytes) -> JsonObject:
 
 
 def _check_text(value: object) -> None:
-    """Refuse half characters wherever they stand: no database keeps them, and no answer could repeat them."""
+    """Reject unpaired surrogates anywhere, since neither databases nor answers can encode them."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -191,7 +190,9 @@ def _check_text(value: object) -> None:
             try:
                 item.encode("utf-8")
             except UnicodeEncodeError:
-                raise Refusal(400, {"detail": f"A text holds half a character: {ascii(item)[:100]}"}) from None
+                raise Refusal(
+                    400, {"detail": f"A text contains an incomplete character: {ascii(item)[:100]}"}
+                ) from None
 
 
 # ── endpoints ───────────────────────────────────────────────────────────────

@@ -35,7 +35,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from segjudge.evaluation_script.files.packed import DISK_FULL
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.system.errors import install_line
+from segjudge.system.extras import make_error
 
 from .models import Base, ChallengePhase, ChallengePhaseSplit, LeaderboardData, LogLine, Setting, Submission, Team
 from .wire import JsonObject, Refusal, format_moment
@@ -66,7 +66,7 @@ class BusyError(Exception):
 
 @dataclass(frozen=True)
 class _Outage:
-    """What is away, as everybody may read it and as the operator reads it."""
+    """An outage: a sentence for everybody, and the reason for the operator."""
 
     status: int
     #: Seconds after which to try again.
@@ -76,14 +76,14 @@ class _Outage:
 
 
 #: What everybody reads while the database is away.
-NO_ANSWER = "The rehearsal's database does not answer at the moment."
-_LOCKED = "The rehearsal's database is held by another writer at the moment."
+NO_ANSWER = "The rehearsal's database does not respond."
+_LOCKED = "The rehearsal's database is locked by another writer."
 _DISK = "The disk of this rehearsal is full."
-_MACHINE = "The rehearsal's machine cannot do this at the moment."
+_MACHINE = "The rehearsal's machine cannot do this now."
 
 
 def outage_of(error: BaseException) -> _Outage | None:
-    """Return the outage that an exception comes from; None for any other, which is a defect or a caller's fault."""
+    """Return the outage that caused an exception; None for a defect or a caller's fault."""
     if isinstance(error, BusyError):
         return _outage(_LOCKED, error)
     if isinstance(error, (PoolTimeout, PendingRollbackError)):
@@ -124,7 +124,7 @@ def _outage(sentence: str, cause: BaseException | None, status: int = 503) -> _O
 
 
 def unless_away(action: Callable[[], _Answer]) -> _Answer | None:
-    """Return what a look into the store gives; None while the store is away."""
+    """Return the result of a read of the store; None during an outage."""
     try:
         return action()
     except Exception as error:
@@ -194,7 +194,7 @@ def _database_url(folder: str, database: str) -> URL:
     try:
         url = make_url(database)
     except ArgumentError:
-        raise HostError("--database: is not a URL as postgresql://user:password@host/name") from None
+        raise HostError("--database: is not a URL such as postgresql://user:password@host/name") from None
     if url.get_backend_name() not in _EXCLUSIVE:
         raise HostError(f"--database {url.render_as_string()}: is neither PostgreSQL nor SQLite")
     return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
@@ -217,14 +217,18 @@ def _new_engine(url: URL) -> Engine:
             pool_pre_ping=not sqlite,
         )
     except ImportError:
-        raise HostError(f"--database: {url.drivername} is not installed; {install_line('postgres')}") from None
-    exclusive = [words.format(seconds=_WAIT_SECONDS) for words in _EXCLUSIVE[url.get_backend_name()]]
+        driver = url.get_driver_name()
+        if driver == "psycopg":
+            raise make_error("postgres", f"--database {url.get_backend_name()}://…", driver) from None
+        fault = f"--database: {driver}, the driver of {url.drivername}, is not installed"
+        raise HostError(f"{fault}; install it, or write postgresql:// to use psycopg") from None
+    exclusive = [statement.format(seconds=_WAIT_SECONDS) for statement in _EXCLUSIVE[url.get_backend_name()]]
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         if connection.get_execution_options().get(_WRITES):
-            for words in exclusive:
-                connection.exec_driver_sql(words)
+            for statement in exclusive:
+                connection.exec_driver_sql(statement)
 
     if sqlite:
 
@@ -263,14 +267,27 @@ class BoardEntry(NamedTuple):
         return (self.error or {}).get(f"error_{label}")
 
 
+@dataclass(frozen=True)
+class _Deferred:
+    """An action that waits for the end of a transaction."""
+
+    run: Callable[[], None]
+    #: Whether it runs after a commit; else after a rollback.
+    committed: bool
+    #: Runs in the next transaction instead, if nobody knows how this one ended.
+    check: Callable[[], None]
+
+
 class Store:
-    """The database. A write holds it alone, and is all or nothing."""
+    """The database. A write has it exclusively and is atomic."""
 
     def __init__(self, folder: str, database: str = "") -> None:
         """`database` is a URL as SQLAlchemy reads it; without one SQLite keeps a file in the folder."""
         self.folder = folder
         self._local = threading.local()
         self._lock = threading.Lock()
+        #: Checks of what transactions did whose connection was lost while they committed.
+        self._checks: list[Callable[[], None]] = []
         os.makedirs(folder, mode=0o700, exist_ok=True)
         url = _database_url(folder, database)
         self.name = url.database if url.get_backend_name() == "sqlite" and url.database else url.render_as_string()
@@ -320,7 +337,7 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """Run a transaction beside which no other one writes, or take part in the one that this thread has open."""
+        """Run an exclusive write transaction, or join the one that this thread has open."""
         opened: Session | None = getattr(self._local, "session", None)
         if opened is not None:
             yield opened
@@ -334,12 +351,15 @@ class Store:
             self._lock.release()
 
     def _transaction(self, session: Session) -> Iterator[Session]:
-        """Give a session, and commit it; then, or once it is rolled back, do what is left for afterwards."""
+        """Yield a session and commit it; after the commit or rollback, run the deferred actions."""
         session.connection()  # begins here, so that nothing is read before the lock is held
-        actions: list[tuple[bool, Callable[[], None]]] = []
+        actions: list[_Deferred] = []
         self._local.session, self._local.actions = session, actions
         committing = committed = False
         try:
+            while self._checks:  # whoever holds the lock sees what came of the last transaction
+                self._checks[-1]()
+                self._checks.pop()
             yield session
             session.flush()
             committing = True
@@ -347,7 +367,8 @@ class Store:
             committed = True
         except DBAPIError as error:
             if committing and error.connection_invalidated:
-                # Nobody knows what came of it: a file without a row goes at the next start, a row needs its file.
+                # Nobody knows yet what came of it: the next transaction looks, and so does the next start.
+                self._checks += [action.check for action in actions]
                 actions.clear()
             raise
         finally:
@@ -358,13 +379,16 @@ class Store:
             if not committed:
                 with suppress(DBAPIError):
                     session.rollback()
-            for when, action in actions:
-                if when is committed:
-                    action()
+            for action in actions:
+                if action.committed is committed:
+                    action.run()
 
-    def run_after(self, action: Callable[[], None], *, committed: bool) -> None:
-        """Do something outside the database once the open transaction is committed, or once it is rolled back."""
-        self._local.actions.append((committed, action))
+    def run_after(self, run: Callable[[], None], *, committed: bool, check: Callable[[], None]) -> None:
+        """Defer an action outside the database until the open transaction is committed or rolled back.
+
+        If the connection is lost while it commits, `check` runs in the next transaction instead.
+        """
+        self._local.actions.append(_Deferred(run, committed, check))
 
     def change(self, model: type[Base], key: object, **values: object) -> None:
         with self.write() as session:
@@ -380,7 +404,7 @@ class Store:
 
     @contextmanager
     def share_reads(self) -> Iterator[None]:
-        """Let the reads of this thread share a session, in which a row that was read by its key is read once."""
+        """Share one session among this thread's reads; it reads each row by its key once."""
         with Session(self._reading, expire_on_commit=False, autoflush=False) as session:
             self._local.reader, self._local.rows = session, []
             try:
@@ -390,7 +414,7 @@ class Store:
 
     @contextmanager
     def _read(self) -> Iterator[Session]:
-        """Give the open transaction, so that it sees its own changes, or the shared session, or one for one query."""
+        """Yield the open transaction's session, else the shared session, else one for a single query."""
         local = self._local
         opened: Session | None = getattr(local, "session", None) or getattr(local, "reader", None)
         if opened is not None:
@@ -407,7 +431,7 @@ class Store:
         return row
 
     def require(self, model: type[Model], key: object, refusal: Refusal | None = None) -> Model:
-        """Return the row with a primary key; refuses where there is none, in words of its own or in EvalAI's."""
+        """Return the row with a primary key; raises a refusal in EvalAI's or given words without one."""
         row = self.get(model, key)
         if row is None:
             raise refusal or Refusal(404, {"detail": f"{model.__name__} {key} does not exist"})

@@ -70,13 +70,13 @@ class FileStore:
                 write(target)
                 size = target.tell()
             with self._store.write() as session:
-                self._store.run_after(partial(self._delete, file_id), committed=False)
+                self._delete_after(file_id, committed=False)
                 undo.pop_all()  # from here on the transaction's end decides
                 session.add(StoredFile(id=file_id, name=os.path.basename(name)[:200], size=size, kind=kind))
         return file_id
 
     def sweep(self) -> None:
-        """Remove what a killed server left: files without a row, and rows of files that nothing refers to."""
+        """Remove a killed server's remains: files without a row, and rows of unreferenced files."""
         with self._store.write() as session:
             rows = set(session.scalars(select(StoredFile.id)))
             for file_id in rows - {file_id for column in _REFERENCES for file_id in session.scalars(select(column))}:
@@ -92,7 +92,7 @@ class FileStore:
         return self._store.get(StoredFile, file_id) if file_id else None
 
     def path(self, file_id: str) -> str:
-        """Return where a file lies; raises KeyError for an id that is not in the table."""
+        """Return a file's path; raises KeyError for an id that is not in the table."""
         if self.row(file_id) is None:
             raise KeyError(file_id)
         return self._path_of(file_id)
@@ -102,7 +102,7 @@ class FileStore:
         return row.name if row else ""
 
     def ending(self, file_id: str) -> str:
-        """Return the last ending of a file's name, which is all that EvalAI keeps of it."""
+        """Return the last ending of a file's name, the only part that EvalAI keeps."""
         return re.sub(r"[^\w.]", "", os.path.splitext(self.name(file_id))[1], flags=re.ASCII)[:20]
 
     def names(self, file_ids: Iterable[str | None]) -> dict[str | None, str]:
@@ -122,11 +122,11 @@ class FileStore:
         """Remove a file, once the transaction is committed."""
         if file_id:
             with self._store.write():
-                self._store.run_after(partial(self._delete, file_id), committed=True)
+                self._delete_after(file_id, committed=True)
                 self._store.remove(StoredFile, StoredFile.id == file_id)
 
     def abandon(self, file_id: str) -> None:
-        """Drop a file that nothing refers to in the end; while the store is away it is left to the next start."""
+        """Delete an unreferenced file; during an outage, the next start deletes it."""
         unless_away(partial(self._abandon, file_id))
 
     def _abandon(self, file_id: str) -> None:
@@ -161,6 +161,14 @@ class FileStore:
 
     def _path_of(self, file_id: str) -> str:
         return os.path.join(self._folder, file_id)
+
+    def _delete_after(self, file_id: str, *, committed: bool) -> None:
+        check = partial(self._delete_without_row, file_id)
+        self._store.run_after(partial(self._delete, file_id), committed=committed, check=check)
+
+    def _delete_without_row(self, file_id: str) -> None:
+        if self.row(file_id) is None:
+            self._delete(file_id)
 
     def _delete(self, file_id: str) -> None:
         with suppress(OSError):

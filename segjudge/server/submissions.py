@@ -3,7 +3,6 @@
 import math
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,9 +34,8 @@ class ReceivedMessage:
 class MessageQueues:
     """All queues, by name."""
 
-    def __init__(self, store: Store, visibility: float, repeats: Callable[[], bool]) -> None:
-        """`repeats` decides whether a received message stays visible, as SQS may deliver one twice."""
-        self._store, self._visibility, self._repeats = store, visibility, repeats
+    def __init__(self, store: Store, visibility: float) -> None:
+        self._store, self._visibility = store, visibility
 
     def send(self, queue: str, body: JsonObject) -> None:
         moment = time.time()
@@ -65,7 +63,7 @@ class MessageQueues:
             message = self._store.find_first(StoredMessage, *conditions)
             if message is None:
                 return None
-            message.visible_at = moment if self._repeats() else moment + self._visibility
+            message.visible_at = moment + self._visibility
             message.received += 1
             receipt = MessageReceipt(handle=secrets.token_urlsafe(24), message_id=message.id)
             session.add(receipt)
@@ -80,7 +78,7 @@ class MessageQueues:
         )
 
     def delete(self, queue: str, handle: str) -> None:
-        """Delete a message, by the handle of any of its receipts; nothing happens where there is none."""
+        """Delete a message, if it exists, by the handle of any of its receipts."""
         with self._store.write() as session:
             message = self._of_handle(queue, handle)
             if message is not None:
@@ -189,11 +187,11 @@ class Submissions:
         return {row.phase_split_id: row.result for row in self.all_scores(submission) if not row.disabled}
 
     def all_scores(self, submission: int) -> list[LeaderboardData]:
-        """Return all scores, those of earlier runs too."""
+        """Return all scores, including those of earlier runs."""
         return self._store.find(LeaderboardData, LeaderboardData.submission_id == submission)
 
     def is_cancelled(self, submission: int) -> bool:
-        """Return whether a submission is cancelled; it stays so, whatever is reported of it afterwards."""
+        """Return whether a submission is cancelled, which no later report changes."""
         return self.get(submission).status == CANCELLED
 
     # ── changing ─────────────────────────────────────────────────────────────
@@ -219,7 +217,7 @@ class Submissions:
         self._queue.send(challenge.queue, body)
 
     def count_ahead(self, submission: Submission) -> int:
-        """Return how many messages wait before that of a submission."""
+        """Return the number of messages before a submission's."""
         return self._queue.count_ahead(self.challenge_of(submission).queue, submission.id)
 
     def is_queued(self, submission: int) -> bool:
@@ -240,7 +238,7 @@ class Submissions:
                 self.update(submission, status=SUBMITTED, started_at=None)
 
     def end(self, submission: int, status: str, scores: list[SplitScores] | None = None, **texts: str) -> bool:
-        """Store what came of a submission; return False, and change nothing, where it was cancelled meanwhile."""
+        """Store the outcome of a submission; return False, without a change, if it was cancelled meanwhile."""
         with self._store.write():
             if self.is_cancelled(submission):
                 return False
@@ -250,14 +248,14 @@ class Submissions:
             self.update(submission, status=status, completed_at=time.time())
             return True
 
-    def fail(self, submission: int, words: str) -> None:
+    def fail(self, submission: int, message: str) -> None:
         """Mark a submission as failed where EvalAI would leave it running."""
         with self._store.write():
             if self.end(submission, FAILED, stdout_file=""):
-                self.keep_texts(submission, REPORTED, stderr_file=words)
+                self.keep_texts(submission, REPORTED, stderr_file=message)
 
     def keep_answer(self, submission: int, answer: JsonObject) -> None:
-        """Store what came of `evaluate()` in the hosted worker's process."""
+        """Store the outcome of `evaluate()` in the hosted worker's process."""
         phase, status = self.phase_of(self.get(submission)), answer["status"]
         silent = phase.flag("disable_logs")
         texts = {} if silent else {"stdout_file": answer["stdout"]}

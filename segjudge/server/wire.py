@@ -1,4 +1,4 @@
-"""What goes over the wire: refusals in EvalAI's words, texts, and moments in its notation."""
+"""The formats of responses: refusals in EvalAI's words, texts, and moments in its notation."""
 
 import datetime
 from typing import Any
@@ -33,7 +33,7 @@ def format_moment(seconds: float | None) -> str | None:
 
 
 def parse_moment(value: object) -> float:
-    """Return the moment of a date in the YAML, or in a request; raises ValueError for what is not a date."""
+    """Return the moment of a date in the YAML or a request; raises ValueError for other values."""
     date = as_datetime(value.replace("Z", "+00:00") if isinstance(value, str) else value)
     if date is None:
         raise ValueError(f"{value!r} is not a date")

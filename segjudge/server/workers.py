@@ -38,8 +38,8 @@ from .wire import JsonObject
 
 #: Deaths of a process before the submission is to blame: three while it is scored, more while the script is loaded.
 _BLAMED, _WHILE_SCORED, _WHILE_LOADED = 9, 3, 1
-_NOT_LOADED = "EvalAI shows this to the hosts in the Manage tab, and scores nothing until it is corrected."
-_HANGS = "On EvalAI this would hang: {}. The submission would stay `running` and keep its team from sending more."
+_NOT_LOADED = "EvalAI shows this to the hosts in the Manage tab and scores nothing until they correct it."
+_HANGS = "On EvalAI this would hang: {}. The submission would stay `running`, and its team could send no more."
 
 
 @dataclass(frozen=True)
@@ -167,18 +167,18 @@ class _Worker:
             if outage_of(error) is not None:
                 raise  # the message comes back, and the submission is scored then
             self._services.store.log(challenge.id, f"submission {submission.id}: {error!r}")
-            words = _HANGS.format(f"the worker stumbled over it ({error})")
-            self._services.submissions.fail(submission.id, words)
+            message = _HANGS.format(f"the worker failed on it ({error})")
+            self._services.submissions.fail(submission.id, message)
             return True
         try:
             self._carry_through(lambda: self._services.submissions.keep_answer(submission.id, answer))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            words = f"EvalAI could not store what evaluate() returned: {error!r}"
-            self._services.submissions.fail(submission.id, words)
+            message = f"EvalAI could not store what evaluate() returned: {error!r}"
+            self._services.submissions.fail(submission.id, message)
         return True
 
     def _retry_or_fail(self, challenge: Challenge, number: int, death: DiedError) -> bool:
-        """Return whether a submission whose process died is tried once more, as EvalAI's queue would do."""
+        """Return whether to retry a submission whose process died, as EvalAI's queue would."""
         log = self._process.log().strip() if self._process else ""
         loaded = self._loaded is not None
         self.close()
@@ -191,14 +191,14 @@ class _Worker:
         last_line = log.splitlines()[-1] if log else ""
         self._services.store.log(challenge.id, f"submission {number}: {death}\n{log[-4000:]}".rstrip())
         if not loaded and not death.killed:
-            words = f"the worker cannot load the evaluation script ({last_line or death})"
+            message = f"the worker cannot load the evaluation script ({last_line or death})"
         elif isinstance(death, HungError):
-            words = f"{death}, and EvalAI waits for ever"
+            message = f"{death}, and EvalAI waits forever"
         elif deaths >= _BLAMED:
-            words = f"{death}, again and again"
+            message = f"{death}, again and again"
         else:
             return True
-        self._services.submissions.fail(number, _HANGS.format(words))
+        self._services.submissions.fail(number, _HANGS.format(message))
         return False
 
     def _score(self, challenge: Challenge, submission: Submission) -> JsonObject:
@@ -226,7 +226,7 @@ class _Worker:
                 self._compute.remove_submission(number)
 
     def _is_unwanted(self, number: int) -> bool:
-        """Return whether nobody waits for a score any more."""
+        """Return True if no score is expected any more."""
         return self._stop.is_set() or bool(unless_away(lambda: self._services.submissions.is_cancelled(number)))
 
     def _load(self, challenge: Challenge) -> None:

@@ -1,27 +1,27 @@
 """The environments of a checkout: what they are made from, which exist, which are in use."""
 
+import errno
 import fcntl
 import glob
 import hashlib
 import os
+import pwd
 import re
 import shutil
 import signal
-import ssl
 import subprocess
 import sys
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 ENVIRONMENTS = os.path.join(CHECKOUT, ".environments")
 #: The files that decide what is in an environment.
 _FILES = {
-    "toolkit": ("pyproject.toml",),
+    "toolkit": ("pyproject.toml", "evaluation_script/scoring/__init__.py"),  # the second has the version
     "client": ("tests/client-pinned.txt", "tests/client-requirements.txt"),
     "worker": (
         "segjudge/platforms/evalai/bundle/worker-3.9.txt",
@@ -29,14 +29,16 @@ _FILES = {
         "tests/worker-requirements.txt",
     ),
 }
+#: What the names of the bytecode of EvalAI's worker's interpreter have.
+WORKER_TAG = "cpython-39"
 LINKS = {"toolkit": ".venv", "client": ".venv-client", "worker": ".venv-worker"}
 #: The toolkit's extras; each holds those behind it.
 _EXTRAS = ("test", "all", "")
+#: The extra of pyproject.toml that the toolkit's environment has without one of these.
+_SMALLEST = "serve"
 _SUBJECTS = {"toolkit": "the toolkit", "client": "the official client", "worker": "EvalAI's worker"}
 #: Seconds in which a program that found an environment through its link takes the lock on it.
 _GRACE = 10
-#: Seconds between two messages while another process sets up.
-_REPORT_EVERY = 15
 #: The code that runs at the start of every process in an environment. A process that was started through the link keeps
 #: the folder that the link pointed at, also when the link is switched.
 _IN_USE = '''\
@@ -103,12 +105,11 @@ class SetUpError(Exception):
     """Raised, with a sentence for the user, when an environment cannot be made."""
 
 
-@dataclass(frozen=True)
 class PythonEnvironment:
     """One of the three environments, with the extra that it needs."""
 
-    kind: str
-    extra: str = ""
+    def __init__(self, kind: str, extra: str = "") -> None:
+        self.kind, self.extra = kind, extra
 
     @property
     def link(self) -> str:
@@ -116,8 +117,8 @@ class PythonEnvironment:
 
     @property
     def folder(self) -> str:
-        """The folder, named by a digest of everything that decides what is in it."""
-        tag = "cpython-39" if self.kind == "worker" else sys.implementation.cache_tag
+        """Return the folder, named by a digest of everything that decides its content."""
+        tag = WORKER_TAG if self.kind == "worker" else sys.implementation.cache_tag
         made_by = CHECKOUT, tag, sys.platform, os.uname().machine, self._start_code()
         digest = hashlib.sha256(repr(made_by).encode())
         for file in _FILES[self.kind]:
@@ -127,24 +128,24 @@ class PythonEnvironment:
 
     @property
     def lock(self) -> str:
-        """The name of the lock of those who set it up."""
+        """Return the name of the set-up lock."""
         return os.path.basename(self.folder).rpartition("-")[0]
 
     def complete_folders(self) -> list[str]:
-        """Those that have the packages of the extra, the one with most packages first."""
+        """Return the complete folders with the extra's packages, the one with most packages first."""
         extras = _EXTRAS[: _EXTRAS.index(self.extra) + 1] if self.kind == "toolkit" else ("",)
         folders = [PythonEnvironment(self.kind, extra).folder for extra in extras]
         return [folder for folder in folders if os.path.exists(f"{folder}/stamp")]
 
     def ready_folder(self) -> str:
-        """The first of the complete folders whose interpreter runs; "" when there is none."""
+        """Return the first complete folder whose interpreter runs; "" if there is none."""
         return next((folder for folder in self.complete_folders() if _runs(folder)), "")
 
     def ensure_folder(self) -> str:
-        """A complete folder that the link points at; both are made where necessary."""
+        """Return a complete folder to which the link points; create both if necessary."""
         folder = self.ready_folder()
-        if not folder and (larger := self._with_linked_extra()) != self:
-            return larger.ensure_folder()
+        if not folder and (extra := self._extra_of_link()) != self.extra:
+            return PythonEnvironment(self.kind, extra).ensure_folder()
         if not folder or os.path.realpath(self.link) != folder:
             try:
                 with _hold_lock(self.lock) as lock:
@@ -158,11 +159,11 @@ class PythonEnvironment:
         _sweep()
         return folder
 
-    def _with_linked_extra(self) -> "PythonEnvironment":
-        """With the extra that the current one has: what replaces it lacks no package of it."""
+    def _extra_of_link(self) -> str:
+        """Return the larger of the current environment's extra and its own, so that no package is lost."""
         name = os.path.basename(os.path.realpath(self.link))
         extra = next((extra for extra in _EXTRAS if extra and name.startswith(f"{self.kind}-{extra}-")), "")
-        return replace(self, extra=min(extra, self.extra, key=_EXTRAS.index))
+        return min(extra, self.extra, key=_EXTRAS.index)
 
     def _make(self, lock: int) -> None:
         started = time.monotonic()
@@ -188,12 +189,12 @@ class PythonEnvironment:
         say(f"Set up in {time.monotonic() - started:.0f} s.")
 
     def _start_code(self) -> str:
-        """The code that every process in the environment begins with."""
+        """Return the code that every process of the environment runs first."""
         return _IN_USE + (_FINDER.format(checkout=CHECKOUT) if self.kind == "toolkit" else "")
 
     def _installations(self) -> list[list[str]]:
         if self.kind == "toolkit":  # with pip, which requirements of a challenge are tried with
-            return [["pip", "--editable", f"{CHECKOUT}[{self.extra}]" if self.extra else CHECKOUT]]
+            return [["pip", "--editable", f"{CHECKOUT}[{self.extra or _SMALLEST}]"]]
         files = [os.path.join(CHECKOUT, file) for file in _FILES[self.kind]]
         if self.kind == "client":  # see the comments in these files
             return [["--no-deps", "-r", files[0]], ["-r", files[1]]]
@@ -202,7 +203,7 @@ class PythonEnvironment:
     def _switch(self, folder: str) -> None:
         """Point the link at the folder, in one step."""
         if os.path.isdir(self.link) and not os.path.islink(self.link):
-            return say(f"{LINKS[self.kind]} is no link made by ./run.sh and stays; remove it to have one there")
+            return say(f"{LINKS[self.kind]} is not a link made by ./run.sh and is kept; remove it to get the link")
         with suppress(OSError):  # from now on the grace of the old one counts
             os.utime(os.path.join(os.path.realpath(self.link), "in-use"))
         new_link = f"{self.link}.{os.getpid()}.new"
@@ -212,6 +213,8 @@ class PythonEnvironment:
 
 
 def _runs(folder: str) -> bool:
+    if os.path.realpath(os.path.dirname(os.path.dirname(sys.executable))) == folder:
+        return True  # it runs this process
     with suppress(OSError):
         return subprocess.run([f"{folder}/bin/python", "-I", "-S", "-c", ""], check=False).returncode == 0
     return False
@@ -227,26 +230,20 @@ def mark_in_use(folder: str) -> None:
 
 @contextmanager
 def _hold_lock(name: str, *, wait: bool = True) -> Iterator[int]:
-    """Hold the lock on what is set up, which the kernel releases when this process and the uv that it started ended."""
+    """Hold the set-up lock, which the system releases when this process and its uv have ended."""
     os.makedirs(ENVIRONMENTS, exist_ok=True)
     lock = os.open(os.path.join(ENVIRONMENTS, f"{name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
-    started, reported = time.monotonic(), -_REPORT_EVERY
     try:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not wait:
-                    raise
-            except OSError:
-                break  # a file system without locks
-            passed = int(time.monotonic() - started)
-            if passed >= reported + _REPORT_EVERY:
-                reported = passed
-                holder = os.pread(lock, 20, 0).decode(errors="replace") or "another"
-                say(f"Waiting for process {holder}, which is setting up the same ({passed} s so far)…")
-            time.sleep(0.1)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not wait:
+                raise
+            holder = os.pread(lock, 20, 0).decode(errors="replace") or "another"
+            say(f"Waiting for process {holder}, which is setting up the same…")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:
+            pass  # a file system without locks
         os.truncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
         yield lock
@@ -255,7 +252,7 @@ def _hold_lock(name: str, *, wait: bool = True) -> Iterator[int]:
 
 
 def _sweep() -> None:
-    """Remove the environments that no link points at, and that nothing needs, uses or sets up."""
+    """Remove environments without a link that are not needed, in use or being set up."""
     needed = {os.path.realpath(os.path.join(CHECKOUT, link)) for link in LINKS.values()}
     for kind in LINKS:
         with suppress(OSError):
@@ -313,7 +310,7 @@ class _Installer:
             (path for path in (shutil.which("uv"), f"{folder}/bin/uv") if path and _prints(path, "--version")), ""
         )
         if not self._uv:
-            say("Fetching uv, which installs the packages…")
+            say("Downloading uv, which installs the packages…")
             if not pip:
                 raise SetUpError(
                     f"{self.python} has no pip and no venv; on Debian and Ubuntu: apt install python3-venv"
@@ -326,7 +323,7 @@ class _Installer:
         self._options = ["--no-index"] if settings.get("no-index", "").lower() in {"1", "true", "yes", "on"} else []
 
     def _pip(self, folder: str) -> list[str]:
-        """That of the interpreter, else of an environment that it makes; [] where it cannot."""
+        """Return the interpreter's pip, else the pip of an environment that it creates; [] if neither works."""
         folder_of_pip = os.path.join(os.path.dirname(folder), "pip")
         for python in (self.python, f"{folder_of_pip}/bin/python"):
             if _prints(python, "-I", "-m", "pip", "--version"):
@@ -341,13 +338,13 @@ class _Installer:
         self.run([self._uv, "venv", *options, "--python", python, folder])
 
     def install(self, folder: str, arguments: list[str]) -> None:
-        """Install packages into an environment, compiled where no later start may write what it compiles."""
+        """Install packages into an environment, with bytecode if later starts may not write it."""
         options = ["--compile-bytecode"] if os.environ.get("PYTHONDONTWRITEBYTECODE") else []
         options += self._options
         self.run([self._uv, "pip", "install", "--python", f"{folder}/bin/python", *options, *arguments])
 
     def run(self, command: list[str]) -> None:
-        """Run a command that takes long, and show how far it is; raises `SetUpError` when it fails."""
+        """Run a long command with its progress; raises `SetUpError` if it fails."""
         process = subprocess.Popen(
             command, env=self._variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             pass_fds=self._locks, start_new_session=True, text=True, errors="replace",
@@ -381,7 +378,7 @@ class _Installer:
 
 
 def _worker_python() -> str:
-    """The path of a Python 3.9, else "3.9", which uv then fetches."""
+    """Return the path of a Python 3.9, else "3.9", which uv then downloads."""
     roots = [glob.escape(root) for root in (os.path.expanduser("~/.pyenv"), os.environ.get("PYENV_ROOT")) if root]
     installed = [path for root in roots for path in glob.glob(os.path.join(root, "versions", "3.9.*", "bin", "python"))]
     code = "import sys; print(sys._base_executable if sys.version_info[:2] == (3, 9) else '')"
@@ -393,7 +390,7 @@ def _worker_python() -> str:
 
 
 def _pip_settings(pip: list[str]) -> dict[str, str]:
-    """How pip is configured: by its files, over that for its command `install`, over that by variables."""
+    """Return pip's configuration: its files, overridden by `install`'s sections, overridden by variables."""
     settings: dict[str, dict[str, str]] = {"global": {}, "install": {}}
     for line in _prints(*pip, "config", "list").splitlines() if pip else ():
         section, _, setting = line.partition(".")
@@ -409,7 +406,9 @@ def _pip_settings(pip: list[str]) -> dict[str, str]:
 
 
 def _uv_settings(settings: dict[str, str], variables: dict[str, str]) -> dict[str, str]:
-    """The variables that tell uv what pip is told."""
+    """Return the variables that give uv pip's configuration."""
+    import ssl  # needed by installations alone; it would add a tenth to every start
+
     result = {}
     for name, variable in _PIP_SETTINGS.items():
         value = settings.get(name, "").strip()
@@ -430,7 +429,28 @@ def _prints(*command: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
+def explain(error: OSError) -> str:
+    """Return a sentence about a refusal of the system, with the remedy."""
+    text = f"{error.filename or ENVIRONMENTS}: {error.strerror}, so the environment cannot be set up"
+    remedy = "clone the repository into a folder of your own, and run it there"
+    if isinstance(error, PermissionError) and os.stat(CHECKOUT).st_uid != os.getuid():
+        return f"{text}. This checkout belongs to {_name_owner(CHECKOUT)}; {remedy}"
+    if error.errno in (errno.EACCES, errno.EROFS):
+        return f"{text}. Make {CHECKOUT} readable and writable, or {remedy}"
+    return text
+
+
+def _name_owner(path: str) -> str:
+    number = os.stat(path).st_uid
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
+
+
 def say(text: str) -> None:
-    """Print a message to the user."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    """Print a message to the user, unless stderr is closed or cannot be written."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()

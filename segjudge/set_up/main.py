@@ -3,11 +3,10 @@
 usage: set_up ENVIRONMENT… -- ARGUMENT…
 
 ENVIRONMENT is `toolkit`, `toolkit[all]`, `toolkit[test]`, `client` or `worker`.  With `try:worker` the program runs
-without it where it cannot be made; `found:worker` uses it only where it exists.  `help` needs no environment where
-the program answers without.
+without it where it cannot be made; `found:worker` uses it only where it exists.
 """
 
-import compileall
+import fcntl
 import os
 import re
 import signal
@@ -17,9 +16,9 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from .environment import CHECKOUT, ENVIRONMENTS, LINKS, PythonEnvironment, SetUpError, mark_in_use, say
+from .environment import CHECKOUT, LINKS, WORKER_TAG, PythonEnvironment, SetUpError, explain, mark_in_use, say
 
-__all__ = ["SetUpError", "compile_bytecode", "main", "prepare"]
+__all__ = ["SetUpError", "compile_bytecode", "main", "prepare_environments"]
 
 #: The environment variables with the interpreters of the other environments.
 _EXPORTED = {"client": "SEGJUDGE_EVALAI_CLIENT", "worker": "SEGJUDGE_WORKER_PYTHON"}
@@ -30,94 +29,117 @@ def main(arguments: list[str]) -> int:
     middle = arguments.index("--")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        if arguments[0] == "help" and _answers(arguments[middle + 1 :]):
-            return 0
-        python, variables = prepare(["toolkit" if word == "help" else word for word in arguments[:middle]])
+        python, variables = prepare_environments(arguments[:middle])
         if "segjudge" in arguments:  # it lets them through when it can answer; Python's start would print a traceback
             signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         os.execve(python, [python, *arguments[middle + 1 :]], {**os.environ, **variables})
     except SetUpError as error:
         say(f"run.sh: {error}")
     except OSError as error:
-        say(f"run.sh: {error.filename or ENVIRONMENTS}: {error.strerror}, so the environment cannot be set up")
+        say(f"run.sh: {explain(error)}")
     except KeyboardInterrupt:
-        say("run.sh: stopped; what was half installed is removed")
+        say("run.sh: stopped; the unfinished installation was removed")
         return 130
     return 3
 
 
-def _answers(arguments: list[str]) -> bool:
-    """Run the command line in what is there, and show what it says unless it fails."""
-    python = next(
-        (f"{folder}/bin/python" for folder in PythonEnvironment("toolkit").complete_folders()), sys.executable
-    )
-    code = "import sys; sys.path.append(sys.argv[1]); from segjudge.cli import main; sys.exit(main(sys.argv[2:]))"
-    options = ["-I", "-B", "-c", code, CHECKOUT, *arguments[arguments.index("segjudge") + 1 :]]
-    done = subprocess.run([python, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-    if done.returncode == 0:
-        sys.stdout.buffer.write(done.stdout)
-        sys.stdout.flush()
-    return done.returncode == 0
-
-
-def prepare(words: list[str]) -> tuple[str, dict[str, str]]:
-    """Make what is needed, and compile the kernel meanwhile.
+def prepare_environments(arguments: list[str]) -> tuple[str, dict[str, str]]:
+    """Make the needed environments, and compile the kernel meanwhile.
 
     Returns the toolkit's interpreter, and the environment variables with the others.
     """
+    reserve_streams()
     compiling = threading.Thread(target=_compile_kernel)
     compiling.start()
     try:
-        programs = _prepare_environments(words)
+        programs = _prepare_environments(arguments)
     finally:
         compiling.join()
     compile_bytecode(Path(CHECKOUT, "segjudge"), programs[1].get(_EXPORTED["worker"], ""))
     return programs
 
 
-def _prepare_environments(words: list[str]) -> tuple[str, dict[str, str]]:
+def reserve_streams() -> None:
+    """Reserve the descriptors of closed streams, which stay closed for programs that replace this process.
+
+    Where stdout or stderr is closed, the shell may have opened its script in that place.
+    """
+    for number, unusable in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_RDONLY)):
+        try:
+            is_closed = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == unusable
+        except OSError:
+            is_closed = True
+        if is_closed:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number, inheritable=False)
+                os.close(null)
+
+
+def _prepare_environments(arguments: list[str]) -> tuple[str, dict[str, str]]:
     python, variables = "", {}
-    for word in words:
+    for word in arguments:
         mode, _, name = word.rpartition(":")
         kind, extra = re.fullmatch(r"(\w+)(?:\[(\w+)\])?", name).groups("")  # type: ignore[union-attr]
         environment = PythonEnvironment(kind, extra)
         try:
             folder = environment.ready_folder() if mode == "found" else environment.ensure_folder()
+            if folder:
+                mark_in_use(folder)
         except (SetUpError, OSError) as error:
-            reason = f"{error.filename or ENVIRONMENTS}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            reason = explain(error) if isinstance(error, OSError) else str(error)
             if mode != "try":
                 raise SetUpError(reason) from None
-            say(f"Going on without {LINKS[kind]}: {reason}")
+            say(f"Continuing without {LINKS[kind]}: {reason}")
             continue
-        if folder:
-            mark_in_use(folder)
-            if kind == "toolkit":
-                python = f"{folder}/bin/python"
-            else:
-                variables[_EXPORTED[kind]] = f"{folder}/bin/python"
+        if folder and kind == "toolkit":
+            python = f"{folder}/bin/python"
+        elif folder:
+            variables[_EXPORTED[kind]] = f"{folder}/bin/python"
     return python, variables
 
 
 def _compile_kernel() -> None:
-    """Compile the kernel where that can be done; what needs it says which path is used."""
+    """Compile the kernel if possible; its users report if they run without it."""
     try:
         from segjudge.kernel.compiling import CompileError, compile_local
     except ImportError:
         return  # a checkout without the kernel's sources
     with suppress(CompileError):
         if compile_local(Path(CHECKOUT, "evaluation_script")):
-            say("Compiled the kernel, so that scoring takes a fraction of the time")
+            say("Compiled the kernel, so scoring takes a fraction of the time")
 
 
 def compile_bytecode(package: Path, worker: str = "") -> None:
-    """Write the bytecode of a package where Python is told not to: compiling it at each start takes 0.1 seconds.
+    """Write the bytecode of a package although Python is told not to: compiling at each start takes 0.1 seconds.
 
     That of the folders mounted in it is written for the worker's interpreter too, if there is one.
     """
-    if not sys.dont_write_bytecode:
-        return
+    if not os.environ.get("PYTHONDONTWRITEBYTECODE"):
+        return  # programs write it when they import
     mounted = [path for path in package.iterdir() if path.is_symlink()]
-    for folder in (package, *mounted):
-        compileall.compile_dir(folder, quiet=2)
-    if worker:
-        subprocess.run([worker, "-m", "compileall", "-qq", *mounted], check=False)
+    stale = [folder for folder in (package, *mounted) if not _is_compiled(folder, sys.implementation.cache_tag)]
+    if stale:
+        import compileall  # it imports as much as all the rest of a start
+
+        for folder in stale:
+            compileall.compile_dir(folder, quiet=2)
+    if worker and (stale := [folder for folder in mounted if not _is_compiled(folder, WORKER_TAG)]):
+        subprocess.run([worker, "-m", "compileall", "-qq", *stale], check=False)
+
+
+def _is_compiled(package: Path, tag: str) -> bool:
+    """Return whether each module of a folder has bytecode of this kind that is not older."""
+    for folder, folders, names in os.walk(package):
+        if "__pycache__" in folders:
+            folders.remove("__pycache__")
+        for name in names:
+            stem, ending = os.path.splitext(name)
+            if ending == ".py":
+                try:
+                    bytecode = os.stat(os.path.join(folder, "__pycache__", f"{stem}.{tag}.pyc"))
+                except OSError:
+                    return False
+                if bytecode.st_mtime < os.stat(os.path.join(folder, name)).st_mtime:
+                    return False
+    return True

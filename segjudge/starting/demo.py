@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from segjudge.evaluation_script.files.packed import EPOCH, replace_file
+from segjudge.evaluation_script.files.packed import make_entry, replace_file
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.families.truths import TruthSource, pack
 from segjudge.masks import DEMO_SEED
@@ -137,7 +137,7 @@ def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
 def _write_zip(path: str, files: Iterable[tuple[str, bytes]]) -> None:
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in files:
-            out.writestr(zipfile.ZipInfo(name, EPOCH), data)
+            out.writestr(make_entry(name), data)
 
 
 def _run_lengths(scenes: list[Scene], labels: _Predict) -> dict[str, dict[str, list[_UncompressedMask | None]]]:

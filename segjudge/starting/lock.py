@@ -1,4 +1,4 @@
-"""`requirements.txt` of a challenge: the Segjudge that scores, what is not pinned, and what changed in scores since.
+"""`requirements.txt` of a challenge: the pinned Segjudge, unpinned lines, and changes of scores since.
 
 What scores is carried along as a wheel of the Segjudge that runs, however it was installed and wherever it came from.
 """
@@ -13,7 +13,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import distribution, distributions
+from importlib.metadata import Distribution, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,9 +23,10 @@ from packaging.version import Version
 
 from segjudge.evaluation_script.files.packed import add_member
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.families.uploads import find_plugins
+from segjudge.families.uploads import find_plugins, read_package
 from segjudge.platforms.evalai.bundle.problems import BundleProblems, breaks_later, warning
 from segjudge.system.errors import UsageError
+from segjudge.system.extras import find_distribution
 from segjudge.system.plugins import Plugin
 
 _PROJECT = "segjudge"
@@ -43,29 +44,28 @@ _OPTIONS_THAT_INSTALL = ("-r", "--requirement", "-e", "--editable", "-i", "--ind
 _CARRIED = f"file:./{_WHEELS}/NAME.whl#sha256=…"
 
 
-def lock_line(source: str, folder: str) -> str:
-    """Return the line that locks a git commit or a wheel, which is copied into the folder.
+def lock_line(source: str, folder: str, extra: str) -> str:
+    """Return the lines that lock a git commit or a wheel, which is copied into the folder, with an extra.
 
-    Without a source it is a wheel with the Segjudge that runs, wherever that came from.
+    Without a source it is a wheel with the Segjudge that runs, wherever that came from.  pip reads no extra in the line
+    of a wheel with a checksum; the line below, for the same project, takes the wheel.
     """
-    version = VERSION
+    with_extra = f"{_PROJECT}[{extra}]"
     if "://" in source:
         requirement = source if source.startswith("git+") or ".whl" in source else f"git+{source}"
         if not _PINNED.fullmatch(requirement):
             pinned = "a git address ends with @ and the 40 digits of a commit, that of a wheel with #sha256=…"
-            raise UsageError(f"--segjudge {source}: may lead to something else tomorrow; {pinned}")
-        requirement = f"{_PROJECT} @ {requirement}"
-    else:
-        name, data = _read_wheel(source) if source else _pack_installation()
-        version = str(parse_wheel_filename(name)[1])
-        os.makedirs(os.path.join(folder, _WHEELS))
-        Path(folder, _WHEELS, name).write_bytes(data)
-        requirement = _line_of(name, data)
-    return f"{requirement}  # scores as of {version}\n"
+            raise UsageError(f"--segjudge {source}: may point to something else tomorrow; {pinned}")
+        return f"{with_extra} @ {requirement}  # scores as of {VERSION}\n"
+    name, data = _read_wheel(source) if source else _pack_installation()
+    os.makedirs(os.path.join(folder, _WHEELS))
+    Path(folder, _WHEELS, name).write_bytes(data)
+    wheel = f"{_line_of(name, data)}  # scores as of {parse_wheel_filename(name)[1]}"
+    return f"{wheel}\n{with_extra}  # this wheel, with the packages that its commands need\n"
 
 
 def plugin_lines(protocols: list[str], folder: str) -> str:
-    """Return the lines of the plug-ins that these protocols need: wheels of what is installed, put into the folder."""
+    """Return the lines of the plug-ins that these protocols need, with their wheels written into the folder."""
     lines = []
     for plugin in find_plugins(protocols):
         name, data = _pack_plugin(plugin)
@@ -78,19 +78,19 @@ def plugin_lines(protocols: list[str], folder: str) -> str:
 def _pack_plugin(plugin: Plugin) -> tuple[str, bytes]:
     """Return the name and content of a wheel with the package of a plug-in, wherever that is installed."""
     top = plugin.module.partition(".")[0]
-    spec, installed = find_spec(top), distribution(plugin.distribution)
+    spec = find_spec(top)
     paths = (spec and spec.submodule_search_locations) or ()
-    members = {name: data for path in paths for name, data in _read_package(path, top)}
-    texts = {name: installed.read_text(name) for name in _METADATA}
-    stem = f"{canonicalize_name(plugin.distribution).replace('-', '_')}-{Version(plugin.version)}"
-    return _pack_wheel(stem, members, {name: text.encode() for name, text in texts.items() if text})
+    members = {
+        f"{top}/{name}": data for path in paths for name, data in read_package(path, f"{plugin.origin}, {top}").items()
+    }
+    return _pack_wheel(plugin.distribution, plugin.version, members, distribution(plugin.distribution))
 
 
 def _read_wheel(path: str) -> tuple[str, bytes]:
     name = os.path.basename(path)
     if not path.endswith(".whl"):
         fault = "is neither a wheel nor a git address, and the package index has no release of this project"
-        raise UsageError(f"--segjudge {path}: {fault}; leave it out to take the Segjudge that runs")
+        raise UsageError(f"--segjudge {path}: {fault}; omit it to use the running Segjudge")
     try:
         project, data = parse_wheel_filename(name)[0], Path(path).read_bytes()
     except InvalidWheelFilename as error:
@@ -98,7 +98,7 @@ def _read_wheel(path: str) -> tuple[str, bytes]:
     except OSError as error:
         raise UsageError(f"--segjudge {path}: there is no such wheel ({error.strerror})") from None
     if project != _PROJECT or not zipfile.is_zipfile(io.BytesIO(data)):
-        raise UsageError(f"--segjudge {path}: is no wheel of Segjudge")
+        raise UsageError(f"--segjudge {path}: is not a wheel of Segjudge")
     return name, data
 
 
@@ -111,13 +111,22 @@ def _pack_installation() -> tuple[str, bytes]:
 
     Raises `UsageError` where it was not installed, so that nothing is known of what it needs.
     """
+    remedy = "install it (pip install .), or name a wheel with --segjudge"
+    installed = find_distribution()
+    if installed is None:
+        raise UsageError(f"this Segjudge was not installed, so its requirements are unknown; {remedy}")
+    if Version(installed.version) != Version(VERSION):
+        fault = f"the installed Segjudge {installed.version} has become {VERSION}"
+        raise UsageError(f"{fault}; {remedy}")
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    members, metadata = dict(_read_package(package, _PROJECT)), dict(_read_metadata())
-    return _pack_wheel(f"{_PROJECT}-{Version(VERSION)}", members, metadata)
+    return _pack_wheel(_PROJECT, VERSION, dict(_read_package(package, _PROJECT)), installed)
 
 
-def _pack_wheel(stem: str, members: dict[str, bytes], metadata: dict[str, bytes]) -> tuple[str, bytes]:
-    members = {**members, **{f"{stem}.dist-info/{name}": data for name, data in metadata.items()}}
+def _pack_wheel(project: str, version: str, members: dict[str, bytes], installed: Distribution) -> tuple[str, bytes]:
+    """Return the name and content of a wheel with these files, and the metadata of the installed distribution."""
+    stem = f"{canonicalize_name(project).replace('-', '_')}-{Version(version)}"
+    texts = {name: installed.read_text(name) for name in _METADATA}
+    members = {**members, **{f"{stem}.dist-info/{name}": text.encode() for name, text in texts.items() if text}}
     members[f"{stem}.dist-info/WHEEL"] = _ABOUT_WHEEL.encode()
     record = f"{stem}.dist-info/RECORD"
     digests = {name: base64.urlsafe_b64encode(hashlib.sha256(data).digest()) for name, data in members.items()}
@@ -131,28 +140,13 @@ def _pack_wheel(stem: str, members: dict[str, bytes], metadata: dict[str, bytes]
 
 
 def _read_package(package: str, top: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a package; of a checkout of ours its links lead to the folders of the bundle."""
+    """Yield the files of a package; in our checkout, its links lead to the bundle's folders."""
     for path, folders, names in os.walk(package, followlinks=True):
         folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
         for name in sorted(names):
             if not name.startswith(".") and not name.endswith((".pyc", ".partial")):
                 inner = os.path.relpath(os.path.join(path, name), package).replace(os.sep, "/")
                 yield f"{top}/{inner}", Path(path, name).read_bytes()
-
-
-def _read_metadata() -> Iterator[tuple[str, bytes]]:
-    remedy = "install it (pip install .), or name a wheel with --segjudge"
-    # Beside a checkout there may be what setuptools leaves, which is no installation.
-    installed = next((entry for entry in distributions(name=_PROJECT) if entry.read_text("METADATA")), None)
-    if installed is None:
-        raise UsageError(f"this Segjudge was not installed, so that what it needs is not known; {remedy}")
-    if Version(installed.version) != Version(VERSION):
-        fault = f"what is installed as Segjudge {installed.version} is {VERSION} by now"
-        raise UsageError(f"{fault}; {remedy}")
-    for name in _METADATA:
-        text = installed.read_text(name)
-        if text:
-            yield name, text.encode()
 
 
 # ── what stands in the file ─────────────────────────────────────────────────
@@ -182,19 +176,21 @@ def _lines(root: str) -> list[_Line]:
 
 
 def check_lock(root: str) -> BundleProblems:
-    """Yield what of a repository's requirements cannot be installed, or may be something else tomorrow."""
-    for line in _lines(root):
+    """Yield a repository's requirements that cannot be installed or are not pinned."""
+    lines = _lines(root)
+    has_wheel = any(re.match(rf"(file:)?\S*\b{_PROJECT}-\d\S*\.whl", line.text) for line in lines)
+    for line in lines:
         address = line.text.partition(" @ ")[2] or line.text
         path = re.sub(r"^file:(//)?", "", address).partition("#")[0].split()[0]
         if line.text.startswith("-"):
             if line.text.split("=")[0].split()[0] in _OPTIONS_THAT_INSTALL:
                 remedy = "Name every package here with its version or checksum"
                 yield warning(
-                    line.subject, f"has {line.text.split()[0]}, so that it does not say what is installed", remedy
+                    line.subject, f"has {line.text.split()[0]}, so it does not pin the installed packages", remedy
                 )
         elif address.startswith("file:") or (path.endswith(".whl") and "://" not in address):
             yield from _check_wheel(root, line, path)
-        else:
+        elif not (has_wheel and re.fullmatch(rf"{_PROJECT}\[[\w,-]+\]", line.text)):
             yield from _check_package(line)
 
 
@@ -202,23 +198,23 @@ def _check_wheel(root: str, line: _Line, path: str) -> BundleProblems:
     has_name = line.text.partition(" @ ")[0] != line.text
     if os.path.isabs(path) or has_name:
         fault = f"names {path}, " + (
-            "which is on this machine alone" if os.path.isabs(path) else "as pip cannot read it"
+            "which exists only on this machine" if os.path.isabs(path) else "as pip cannot read it"
         )
         yield breaks_later(line.subject, fault, f"Put the wheel into {_WHEELS}/ and write {_CARRIED}")
         return
     try:
         data = Path(root, path).read_bytes()
     except OSError:
-        fault = f"names {path}, which is not there, so that nothing can be installed"
-        yield breaks_later(line.subject, fault, "Put the wheel back, or write the line of another")
+        fault = f"names {path}, which does not exist, so nothing can be installed"
+        yield breaks_later(line.subject, fault, "Restore the wheel, or write the line of another one")
         return
     expected = _line_of(os.path.basename(path), data).partition("#")[2]
     checksum = re.search(r"sha256[=:]([0-9a-f]+)", line.text)
     if checksum is None:
         yield warning(line.subject, f"names {path} without its checksum", f"Write file:{path}#{expected}")
     elif f"sha256={checksum[1]}" != expected:
-        fault = f"has another checksum than {path}, so that pip refuses it"
-        yield breaks_later(line.subject, fault, f"Put the right wheel back; if this one is meant, write #{expected}")
+        fault = f"has a different checksum than {path}, so pip rejects it"
+        yield breaks_later(line.subject, fault, f"Restore the right wheel; if this one is intended, write #{expected}")
 
 
 def _check_package(line: _Line) -> BundleProblems:
@@ -230,11 +226,13 @@ def _check_package(line: _Line) -> BundleProblems:
     address = str(package.url) if package and package.url else text
     if package is None or package.url:
         if not _PINNED.fullmatch(address):
-            yield warning(line.subject, f"{text} may be something else tomorrow", "Name a commit, or add #sha256=…")
+            yield warning(
+                line.subject, f"{text} may point to something else tomorrow", "Name a commit, or add #sha256=…"
+            )
     elif canonicalize_name(package.name) == _PROJECT:
         fault = (
-            f"asks the package index for {text}, which has no release of this project: whoever registers that name "
-            "runs code beside your EVALAI_TOKEN"
+            f"asks the package index for {text}, which has no release of this project: anyone who registers that name "
+            "can run code with your EVALAI_TOKEN"
         )
         remedy = f"Carry a wheel: {_CARRIED} (segjudge new writes one)"
         yield breaks_later(line.subject, fault, remedy)
@@ -269,17 +267,17 @@ def list_score_changes(root: str) -> BundleProblems:
     if before is None or before == Version(VERSION):
         return
     if before > Version(VERSION):
-        fault = f"has scores as of {before}, and Segjudge {VERSION} is installed"
-        yield warning(FILE, fault, f"Install what it names: pip install -r {FILE}")
+        fault = f"has scores as of {before}, but Segjudge {VERSION} is installed"
+        yield warning(FILE, fault, f"Install the named version: pip install -r {FILE}")
         return
     for version, change in _read_changes():
         if before < version:
-            remedy = f"Score again what is on the leaderboard, then write # scores as of {VERSION}"
+            remedy = f"Re-run the submissions on the leaderboard, then write # scores as of {VERSION}"
             yield warning(FILE, f"has scores as of {before}; {version} changed them: {change}", remedy)
 
 
 def _read_changes() -> Iterator[tuple[Version, str]]:
-    """Yield the changelog's entries about scores with their versions; what is not released is part of this one."""
+    """Yield the changelog's entries about scores with their versions; unreleased ones belong to this version."""
     text = Path(_CHANGELOG).read_text(encoding="utf-8")
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         number = re.match(r"\[?v?(\d[\w.]*)", section)

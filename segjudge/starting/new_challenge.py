@@ -27,9 +27,6 @@ from segjudge.families.truths import TruthSource, pack_truth
 from segjudge.system.errors import UsageError
 from segjudge.system.files import open_draft
 
-from .lock import FILE as LOCK
-from .lock import lock_line, plugin_lines
-
 _PAGES = ("description", "evaluation_details", "submission_guidelines", "terms_and_conditions", "phase")
 #: Templates by the file that is made of each.
 _FILES = {
@@ -45,6 +42,8 @@ _LOGO = os.path.join(os.path.dirname(__file__), "logo.png")
 _SAMPLES = {"good": 0.0012, "poor": 0.03}
 #: The most characters of a title on EvalAI, and of one in the texts.
 _MOST, _MOST_IN_TEXTS = 100, 1000
+#: The most columns of a leaderboard that fit a page.
+MOST_LABELS = 7
 _ADDRESS = re.compile(r"[-a-zA-Z0-9_]+")
 #: What EvalAI takes as a codename, and what may be a file's name.
 _CODENAME = re.compile(r"[A-Za-z0-9][\w-]{,49}", re.ASCII)
@@ -60,11 +59,13 @@ class NewChallenge:
     title: str = ""
     #: The wheel of the Segjudge that scores, or the git address of a commit (default: a wheel of this one).
     segjudge: str = ""
+    #: Whether leaderboards show all metrics, not only the first ones.
+    all_metrics: bool = False
     today: datetime.date = field(default_factory=datetime.date.today)
 
 
 def create(challenge: NewChallenge, progress: Progress) -> list[str]:
-    """Write a repository in one step; return what its host should know of it."""
+    """Write a repository in one step; return notes for its host."""
     with open_draft(challenge.folder) as draft:
         return _write(challenge, draft, progress)
 
@@ -72,8 +73,10 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:
     protocol = PROTOCOLS[challenge.protocol]
     tools = tools_of(protocol.family)
-    lock = lock_line(challenge.segjudge, folder) + plugin_lines([protocol.name], folder)
-    Path(folder, LOCK).write_text(lock, encoding="utf-8")
+    from .lock import FILE, lock_line, plugin_lines  # they need the extra `host`, and a synthetic truth does not
+
+    lock = lock_line(challenge.segjudge, folder, "serve") + plugin_lines([protocol.name], folder)
+    Path(folder, FILE).write_text(lock, encoding="utf-8")
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")
@@ -94,21 +97,17 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
         with zipfile.ZipFile(os.path.join(examples, f"{name}.zip"), "w") as archive:
             for member, data in tools.make_sample(truths, protocol, share):
                 form = zipfile.ZIP_STORED if member.endswith(".png") else zipfile.ZIP_DEFLATED
-                archive.writestr(zipfile.ZipInfo(member, packed_file.EPOCH), data, form)
+                archive.writestr(packed_file.make_entry(member), data, form)
     sample = os.path.join(examples, f"{next(iter(_SAMPLES))}.zip")
-    metrics_of = _select_metrics(sample, scorers, protocol)
-    for split, metrics in metrics_of.items():
-        if without := [metric for metric in protocol.metrics if metric not in metrics]:
-            notes.append(
-                f"truth: nothing to average for {', '.join(without)} in {split}: its leaderboard leaves them out"
-            )
+    metrics_of, further = _choose_boards(_select_metrics(sample, scorers, protocol), challenge)
+    notes += further
     of_folder = re.sub(r"[-_]+", " ", os.path.basename(os.path.abspath(challenge.folder))).strip().capitalize()
     title = _plain_title(challenge.title) or _plain_title(of_folder) or "Challenge"
     short = _evalai_title(title)
     if short != title:
         notes = [
             *notes,
-            f"EvalAI does not take the title {title!r:.120}: there it is {short!r}, in the texts as you wrote it",
+            f"EvalAI does not accept the title {title!r:.120}: EvalAI shows {short!r}, and the texts keep your title",
         ]
     values = {
         "title": title,
@@ -138,11 +137,46 @@ def _select_metrics(sample: str, scorers: list[Scorer], protocol: FamilyProtocol
         try:
             values = scorer.score(sample).values
         except SubmissionError as error:
-            raise HostError(f"the samples made of this truth do not score: {error}") from None
+            raise HostError(f"the samples made from this truth cannot be scored: {error}") from None
         metrics_of[scorer.split] = tuple(metric for metric in protocol.metrics if values[metric] is not None)
         if not metrics_of[scorer.split]:
             raise HostError(f"the truth of {scorer.split} gives {protocol.name} nothing to score")
     return metrics_of
+
+
+def _choose_boards(
+    metrics_of: dict[str, tuple[str, ...]], challenge: NewChallenge
+) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """Return the columns of each split's leaderboard among the metrics that it has, and notes on those left out."""
+    notes = []
+    for split, metrics in metrics_of.items():
+        if without := [metric for metric in PROTOCOLS[challenge.protocol].metrics if metric not in metrics]:
+            notes.append(f"truth: nothing to average for {', '.join(without)} in {split}: its leaderboard omits them")
+    if challenge.all_metrics:
+        return metrics_of, notes
+    boards = {split: choose_labels(metrics) for split, metrics in metrics_of.items()}
+    if boards != metrics_of:
+        columns, count = max(map(len, boards.values())), max(map(len, metrics_of.values()))
+        notes.append(
+            f"leaderboard: the first {columns} of {count} metrics; choose others in phases.py, or all by --all-metrics"
+        )
+    return boards, notes
+
+
+def choose_labels(metrics: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the first metrics, as many as fit a leaderboard: of `Dice_WT`, `Dice_TC` and their like, all or none."""
+    labels = list(metrics[:MOST_LABELS])
+    stem = _stem(labels[-1]) if len(metrics) > MOST_LABELS else ""
+    if stem and stem == _stem(metrics[MOST_LABELS]):
+        while _stem(labels[-1]) == stem:
+            del labels[-1]
+    return tuple(labels)
+
+
+def _stem(metric: str) -> str:
+    """Return a metric's name before its part (`Dice` of `Dice_WT`, `AP` of `APs`), or nothing where it has no part."""
+    match = re.match(r"([^-_@(]*)[-_@(]|([A-Z]{2,})[a-z]$", metric)
+    return (match[1] or match[2]) if match else ""
 
 
 def _render(folder: str, values: dict[str, Any], tools: FamilyTools) -> None:
@@ -168,7 +202,7 @@ def _render(folder: str, values: dict[str, Any], tools: FamilyTools) -> None:
 
 
 def write_demo_truth(protocol: FamilyProtocol, folder: str) -> str:
-    """Write a small synthetic truth as a benchmark publishes its own; return what to name as the truth."""
+    """Write a small synthetic truth in a benchmark's published form; return the path to pass as the truth."""
     paths = []
     for name, content in tools_of(protocol.family).make_demo(protocol):
         paths.append(Path(folder, name))
@@ -182,13 +216,13 @@ def write_demo_truth(protocol: FamilyProtocol, folder: str) -> str:
 
 
 def _plain_title(text: str) -> str:
-    """Return a title on one line, without what cannot be printed."""
+    """Return a title on one line, without unprintable characters."""
     words = "".join(char if char.isprintable() else " " for char in text).split()
     return " ".join(words)[:_MOST_IN_TEXTS]
 
 
 def _evalai_title(title: str) -> str:
-    """Return a title that EvalAI takes, which makes addresses of its first word: short, that word of a-z, 0-9, - and _.
+    """Return a title that EvalAI accepts: short, its first word of a-z, 0-9, - and _, since URLs contain it.
 
     Accents are left out of that word, and other marks become hyphens; a word of another script gets one before it.
     """

@@ -60,15 +60,15 @@ def create_family(family: NewFamily) -> None:
             target = Path(draft, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
-        Path(draft, LOCK).write_text(lock_line(family.segjudge, draft), encoding="utf-8")
+        Path(draft, LOCK).write_text(lock_line(family.segjudge, draft, "host"), encoding="utf-8")
 
 
 def _check_name(name: str) -> None:
     """Raise UsageError where a family cannot be called that."""
     if not _NAME.fullmatch(name) or iskeyword(name):
-        raise UsageError(f"--family {name}: is no name of a module; write small letters, digits and _, as in my_family")
+        raise UsageError(f"--family {name}: is not a module name; use small letters, digits and _, as in my_family")
     if _is_taken(name):
-        raise UsageError(f"--family {name}: is the name of something else in Segjudge or a plug-in; choose another")
+        raise UsageError(f"--family {name}: is already used in Segjudge or a plug-in; choose another name")
 
 
 def make_files(name: str) -> dict[str, str]:

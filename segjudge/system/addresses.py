@@ -6,7 +6,6 @@ is listed, and of its files those are read that are needed. Credentials are this
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ from segjudge.evaluation_script.files.archive import FolderElsewhere
 from segjudge.evaluation_script.files.limits import ArchiveLimits, Files, MemberChecks, is_litter, size_text
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.scoring import provenance
-from segjudge.system.errors import UsageError, install_line
+from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name, redact, redact_address
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ _VERSIONS = (
 
 
 class AddressError(HostError):
-    """Raised when an address cannot be read at present: a network or a server fails."""
+    """Raised if an address cannot be read at present: a network or a server fails."""
 
 
 class _FetchedFile(str):
@@ -53,8 +52,10 @@ class _FetchedFile(str):
     _descriptor: int
 
     @classmethod
-    def at(cls, path: str) -> Self:
+    def lock(cls, path: str) -> Self:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        import fcntl
+
         file = cls(path)
         file._descriptor = descriptor
         fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -65,14 +66,14 @@ class _FetchedFile(str):
 
 
 class RemoteFolder(FolderElsewhere):
-    """The address of a folder, and what its files are; it is shown without what may be secret."""
+    """The address of a remote folder and the state of its files, printed without secrets."""
 
     __slots__ = ("sizes",)
     #: Names under the folder, in the order of a folder on this machine, and sizes.
     sizes: dict[str, int]
 
     @classmethod
-    def of(cls, address: str, sizes: dict[str, int]) -> Self:
+    def from_sizes(cls, address: str, sizes: dict[str, int]) -> Self:
         folder = cls(address)
         folder.sizes = {name: sizes[name] for name in sorted(sizes, key=_order)}
         return folder
@@ -88,7 +89,7 @@ class RemoteFolder(FolderElsewhere):
 
 
 def digest_of(path: str) -> str:
-    """Tells files or folders apart, wherever they are."""
+    """Return a digest that identifies a local or remote file or folder."""
     if not isinstance(path, RemoteFolder):
         return provenance.digest_of(path)
     digest = hashlib.sha256()
@@ -98,9 +99,10 @@ def digest_of(path: str) -> str:
 
 
 def resolve_address(address: str, missing: type[Exception] = HostError) -> str:
-    """What to open for an address: a fetched file or a remote folder.  A local path is returned unchanged.
+    """Return the fetched file or remote folder of an address.  A local path is returned unchanged.
 
-    Raises `missing` where nothing is there, as for a local path, and AddressError where that cannot be found out.
+    Raises `missing` where nothing is there, as for a local path, because of a FileNotFoundError, and AddressError where
+    that cannot be found out.
     """
     if "://" not in address:
         return address
@@ -112,17 +114,17 @@ def resolve_address(address: str, missing: type[Exception] = HostError) -> str:
         entries = system.find(path, detail=True)
     root = information["name"].rstrip("/") + "/"
     sizes = {name.removeprefix(root): entry["size"] for name, entry in entries.items() if not name.endswith("/")}
-    return RemoteFolder.of(address, sizes)
+    return RemoteFolder.from_sizes(address, sizes)
 
 
 def _order(name: str) -> list[tuple[bool, str]]:
-    """Sort the files of a folder before the folders in it."""
+    """Return the sort key that puts a folder's files before its subfolders."""
     *folders, file = name.split("/")
     return [*((True, folder) for folder in folders), (False, file)]
 
 
 def _system(address: str) -> tuple[AbstractFileSystem | _S3Files, str]:
-    """The file system of an address, of which each process has its own, and the path in it."""
+    """Return the file system of an address, one per process, and the path in it."""
     scheme, _, path = address.partition("://")
     scheme = scheme.lower()
     if scheme in ("s3", "s3a"):
@@ -130,16 +132,20 @@ def _system(address: str) -> tuple[AbstractFileSystem | _S3Files, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise UsageError(f"{redact_address(address)}: addresses need fsspec: {install_line('cluster')}") from None
+        from segjudge.system.extras import make_error
+
+        raise make_error("cluster", redact_address(address), "fsspec") from None
     try:
         system, inner_path = url_to_fs(f"{scheme}://{path}", use_listings_cache=False)
     except (ImportError, ValueError) as error:
         raise UsageError(f"{redact_address(address)}: {_redact(address, str(error).partition(chr(10))[0])}") from None
+    except OSError as error:  # an FTP server is connected to at once
+        raise AddressError(f"{redact_address(address)}: cannot be reached ({_redact(address, str(error))})") from None
     return system, str(inner_path)
 
 
 def _redact(address: str, text: str) -> str:
-    """What a library says of an address, without what may be secret."""
+    """Return a library's message about an address, without secrets."""
     return redact(text.replace(address, redact_address(address)))
 
 
@@ -149,16 +155,21 @@ def _report_errors(address: str, missing: type[Exception] = HostError) -> Iterat
         yield
     except (UsageError, HostError):
         raise
-    except Exception as error:  # noqa: BLE001 - each file system has errors of its own
+    except Exception as error:  # each file system has errors of its own
         # fsspec's of HTTP says so of a server that cannot be reached, too.
         if isinstance(error, FileNotFoundError) and not isinstance(error.__cause__, OSError):
-            raise missing(f"{redact_address(address)}: nothing is there") from None
+            raise missing(f"{redact_address(address)}: nothing is there") from error
         reason = error.__cause__ if isinstance(error, FileNotFoundError) else error
         what = _redact(address, f"{type(reason).__name__}: {reason}").partition("\n")[0][:300]
         raise AddressError(f"{redact_address(address)}: cannot be read ({what})") from None
 
 
 def _fetch_once(address: str, information: dict[str, Any]) -> _FetchedFile:
+    try:
+        import fcntl
+    except ImportError:
+        system = "Segjudge reads addresses on Linux and macOS"
+        raise UsageError(f"{redact_address(address)}: {system}; fetch the file and name its path") from None
     size, base = information["size"], file_name(redact_address(address).rstrip("/").rpartition("/")[2])[-100:]
     versions = [str(information[name]) for name in _VERSIONS if information.get(name)] or [os.urandom(16).hex()]
     key = hashlib.sha256("\0".join([address, str(size), *versions]).encode()).hexdigest()[:24]
@@ -171,7 +182,7 @@ def _fetch_once(address: str, information: dict[str, Any]) -> _FetchedFile:
             _make_room(cache, size or 0, address)
             _fetch(address, path, size)
         os.utime(path)
-        return _FetchedFile.at(str(path))
+        return _FetchedFile.lock(str(path))
 
 
 def _cache() -> Path:
@@ -188,7 +199,7 @@ def _cache_bytes() -> int:
 
 
 def _make_room(cache: Path, size: int, address: str) -> None:
-    """Remove the files that were used least recently, except those in use, until a file of this size fits."""
+    """Remove the least recently used files until a file of this size fits, except those in use."""
     for partial in cache.glob("*.partial"):  # of a process that was ended
         partial.unlink()
     files = sorted((path for path in cache.iterdir() if path.name != "lock"), key=lambda path: path.stat().st_mtime)
@@ -196,6 +207,8 @@ def _make_room(cache: Path, size: int, address: str) -> None:
     for path in files:
         if total + size <= _cache_bytes():
             return
+        import fcntl
+
         with open(path, "rb") as file, suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             total -= path.stat().st_size
@@ -208,7 +221,7 @@ def _make_room(cache: Path, size: int, address: str) -> None:
 
 
 def _fetch(address: str, path: Path, size: int | None) -> None:
-    """Fetch a file; what is longer than its server said, or than the cache, is refused."""
+    """Fetch a file; raises AddressError if it exceeds its announced size or the cache."""
     system, source = _system(address)
     partial, bound, count = path.with_name(f"{path.name}.partial"), _cache_bytes() if size is None else size, 0
     try:
@@ -227,7 +240,7 @@ def _fetch(address: str, path: Path, size: int | None) -> None:
 
 
 class _RemoteFiles(Files):
-    """The files of a folder at an address; those beside the one that is read come with it."""
+    """The files of a remote folder; reading one fetches its neighbours too."""
 
     def __init__(self, folder: RemoteFolder, limits: ArchiveLimits) -> None:
         super().__init__()
@@ -243,7 +256,7 @@ class _RemoteFiles(Files):
                 if clean is not None:
                     self.sizes[clean], self._names[clean] = size, name
         except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(folder)) from None
+            raise SubmissionError.from_problem(flaw.as_problem(folder)) from None
         checks.problems.raise_if_any()
         self._order = list(self.sizes)
         self._indices = {name: index for index, name in enumerate(self._order)}
@@ -254,7 +267,7 @@ class _RemoteFiles(Files):
         yield self._read[name]
 
     def _with_next(self, name: str) -> dict[str, bytes]:
-        """A file and the next ones in its folder."""
+        """Return a file and the next ones in its folder."""
         index, folder, total = self._indices[name], name.rpartition("/")[0], 0
         names: list[str] = []
         for next_name in self._order[index : index + _AHEAD_FILES]:
@@ -265,11 +278,11 @@ class _RemoteFiles(Files):
         system, root = _system(self._address)
         filled = [name for name in names if self.sizes[name]]  # there is no range of nothing
         paths = [f"{root}/{self._names[name]}" for name in filled]
-        ends = [
+        stops = [
             self.sizes[name] + 1 for name in filled
         ]  # a byte more, so that a file that grew is not taken as complete
         with _report_errors(self._address):
-            blocks = system.cat_ranges(paths, [0] * len(paths), ends, on_error="raise")
+            blocks = system.cat_ranges(paths, [0] * len(paths), stops, on_error="raise")
         contents = dict.fromkeys(names, b"") | {key: bytes(data) for key, data in zip(filled, blocks)}
         for key, data in contents.items():
             if len(data) != self.sizes[key]:
@@ -278,7 +291,7 @@ class _RemoteFiles(Files):
 
 
 class _S3Files:
-    """The files of S3 by BUCKET/KEY, with the methods of an fsspec file system that are used here.
+    """The files of S3 by BUCKET/KEY, with the used methods of an fsspec file system.
 
     Not s3fs: it pins the botocore of a few weeks, so that pip finds no versions for whoever has another boto3.
     """
@@ -287,7 +300,7 @@ class _S3Files:
         self._client = client
 
     def info(self, path: str) -> dict[str, Any]:
-        """What a file is, or that a folder is one; raises FileNotFoundError where nothing is there."""
+        """Return the facts of a file or folder; raises FileNotFoundError if neither exists."""
         bucket, _, key = path.rstrip("/").partition("/")
         if key:
             try:
@@ -346,7 +359,9 @@ def _s3_files(address: str) -> _S3Files:
     try:
         return _connect(os.getpid(), *(os.environ.get(name) for name in settings))
     except ImportError:
-        raise UsageError(f"{address}: addresses need boto3: {install_line('cluster')}") from None
+        from segjudge.system.extras import make_error
+
+        raise make_error("cluster", address, "boto3") from None
 
 
 @lru_cache(maxsize=4)

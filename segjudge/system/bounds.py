@@ -1,4 +1,4 @@
-"""What a command and all that it started may use together: held by cgroups where there are some, and looked at anyway.
+"""Bounds for a command and all its processes together: enforced by cgroups, and watched.
 
 The kernel's own limits hold for one process or one user each, and a cgroup is not to be had everywhere.  So a command
 is looked at while it runs, and is ended beyond a bound.  Memory is what belongs to the processes alone, the files of
@@ -30,6 +30,8 @@ _LONG_PAUSE, _SHARE = 1.0, 0.1
 _DISK_PAUSE, _DISK_SHARE = 0.5, 0.05
 #: A command's own processes and those of its sandbox, which are not counted.
 _OWN = 4
+#: How often the exact memory of processes is read at most, where some end meanwhile.
+_READINGS = 3
 #: Bytes of kernel memory for a file of a tmpfs, be it empty.
 _INODE_BYTES = 1024
 #: Bytes of the disk that a file, folder or link takes at least, its name and its inode.
@@ -44,7 +46,7 @@ _NAMELESS = re.compile(
 
 @dataclass(frozen=True)
 class TreeBounds:
-    """What a command and all that it started may use together; 0 is no bound."""
+    """The bounds of a command and all its processes together; 0 is no bound."""
 
     #: Bytes of memory.
     memory: int = 0
@@ -60,7 +62,7 @@ class TreeBounds:
 
 
 class TreeWatch:
-    """A thread that ends a command as soon as it, and all that it started, use more than they may."""
+    """A thread that ends a command when it and all its processes exceed their bounds."""
 
     def __init__(self, child: Child, bounds: TreeBounds) -> None:
         self._child, self._bounds = child, bounds
@@ -93,14 +95,26 @@ class TreeWatch:
         if bounds.memory:
             shared = _tmpfs_bytes(pids, bounds.tmpfs) + _nameless_bytes(pids, bounds.tmpfs)
             # Pages that processes share after a fork are in the first number once for each of them.
-            if private + shared > bounds.memory and _exact_private_bytes(pids) + shared > bounds.memory:
+            if private + shared > bounds.memory and self._is_memory_above(bounds.memory - shared, pids):
                 return f"its processes took more than {bounds.memory >> 20} MB of memory together"
         if bounds.disk and self._bytes_on_disk(pids) > bounds.disk:
             return f"it wrote more than {bounds.disk >> 20} MB to the disk"
         return ""
 
+    def _is_memory_above(self, bound: int, pids: Sequence[int]) -> bool:
+        """Return whether the exact memory of processes is above a bound.
+
+        Shared pages count once, but several times if processes end while it is read: such a reading is repeated.
+        """
+        for _ in range(_READINGS):
+            if _exact_private_bytes(pids) <= bound:
+                return False
+            if descendants(self._child.above).keys() >= set(pids):
+                break
+        return True
+
     def _bytes_on_disk(self, pids: Sequence[int]) -> int:
-        """0 where the last look, which takes long in large folders, was just before."""
+        """Return the bytes on disk; 0 right after the last look, which is slow in large folders."""
         started = time.monotonic()
         if started < self._next_disk:
             return 0
@@ -111,7 +125,7 @@ class TreeWatch:
 
 @dataclass(frozen=True)
 class _BoundedRun:
-    """How a command ended, and the last bytes of what it wrote."""
+    """The end of a bounded command: its exit code and its last output."""
 
     #: None where its time was over.
     code: ExitCode | None
@@ -122,7 +136,7 @@ class _BoundedRun:
 
 
 def run_bounded(  # noqa: PLR0913 - what a run consists of
-    words: Sequence[str],
+    command: Sequence[str],
     bounds: TreeBounds,
     seconds: float,
     text_bytes: int,
@@ -132,12 +146,12 @@ def run_bounded(  # noqa: PLR0913 - what a run consists of
     joins_streams: bool = False,
     check: Callable[[], object] = lambda: None,
 ) -> _BoundedRun:
-    """Run a command within bounds, for so many seconds at the most, and end what it leaves behind.
+    """Run a command within bounds and a time limit, and end its remaining processes.
 
     Raises OSError where it cannot be started, and what `check` raises, which is called meanwhile.
     """
     errors = subprocess.STDOUT if joins_streams else subprocess.PIPE
-    child = Child(words, Streams(output=subprocess.PIPE, errors=errors), environment=environment, folder=folder)
+    child = Child(command, Streams(output=subprocess.PIPE, errors=errors), environment=environment, folder=folder)
     tree = TreeWatch(child, bounds)
     tails = [Tail(stream, text_bytes) for stream in ([child.output] if joins_streams else [child.output, child.errors])]
     try:
@@ -151,7 +165,7 @@ def run_bounded(  # noqa: PLR0913 - what a run consists of
 
 
 def _disk_bytes(folders: Sequence[str], bound: int) -> int:
-    """What folders take on the disk, with something for each file; counting ends beyond the bound."""
+    """Return the disk usage of folders, with an overhead per file; stops beyond the bound."""
     total, pending = 0, list(folders)
     while pending and total <= bound:
         try:
@@ -171,14 +185,14 @@ def _disk_bytes(folders: Sequence[str], bound: int) -> int:
 
 
 def _read(pid: int, name: str) -> bytes:
-    """A file of a process; nothing if it has ended, or is not ours to look into."""
+    """Return a file of a process; empty if it has ended or is inaccessible."""
     with suppress(OSError), open(f"/proc/{pid}/{name}", "rb") as file:
         return file.read()
     return b""
 
 
 def _private_bytes(pids: Sequence[int]) -> tuple[int, int]:
-    """The memory that processes have for themselves, at most, and how many threads they are."""
+    """Return an upper bound of the processes' private memory, and their number of threads."""
     memory = threads = 0
     for pid in pids:
         for name, number in _STATUS.findall(_read(pid, "status")):
@@ -198,7 +212,7 @@ def _exact_private_bytes(pids: Sequence[int]) -> int:
 
 
 def _tmpfs_bytes(pids: Sequence[int], mounts: Sequence[str]) -> int:
-    """What the files of tmpfs mounts take, be they open, removed or named."""
+    """Return the size of the files in tmpfs mounts, open, removed or named."""
     own_root = os.stat("/")
     for pid in reversed(pids) if mounts else ():
         root = f"/proc/{pid}/root"
@@ -214,7 +228,7 @@ def _tmpfs_bytes(pids: Sequence[int], mounts: Sequence[str]) -> int:
 
 
 def _nameless_bytes(pids: Sequence[int], tmpfs: Sequence[str]) -> int:
-    """The size of what is mapped or open and has no name, once for however many processes share it."""
+    """Return the size of mapped or open nameless files, counted once per file."""
     sizes: dict[tuple[int, int], int] = {}
     tmpfs_prefixes = tuple(os.fsencode(path) + b"/" for path in tmpfs)
     for pid in pids:
@@ -229,7 +243,7 @@ def _nameless_bytes(pids: Sequence[int], tmpfs: Sequence[str]) -> int:
 
 
 def _bytes_of_removed(pids: Sequence[int], folders: Sequence[str]) -> int:
-    """What removed files take on the disk as long as they are open."""
+    """Return the disk usage of removed files that are still open."""
     devices = set()
     for folder in folders:
         with suppress(OSError):
@@ -244,7 +258,7 @@ def _bytes_of_removed(pids: Sequence[int], folders: Sequence[str]) -> int:
 
 
 def _open_files(pid: int, beginning: str = "") -> Iterator[os.stat_result]:
-    """Yield the states of a process's open files whose names begin so."""
+    """Yield the states of a process's open files with this prefix."""
     with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
         for entry in entries:
             with suppress(OSError):
@@ -267,7 +281,7 @@ _ENTER = 'for file in $0; do echo $$ > "$file" 2>/dev/null; done; exec "$@"'
 
 
 class ResourceGroup:
-    """Cgroups that may use so many cores, processes (threads among them) and bytes; 0 is no bound."""
+    """Cgroups with bounds of cores, processes (including threads) and bytes; 0 is no bound."""
 
     def __init__(self, *, cores: float = 0, processes: int = 0, memory: int = 0) -> None:
         _remove_abandoned()
@@ -288,13 +302,13 @@ class ResourceGroup:
                 self._bounds |= {key.partition(".")[0] for key in names}
 
     def holds_bound(self, kind: str) -> bool:
-        """Whether the kernel holds a bound of this kind: `cpu`, `pids` or `memory`."""
+        """Return whether the kernel enforces a bound: `cpu`, `pids` or `memory`."""
         return kind in self._bounds
 
-    def enter(self, words: Sequence[str]) -> list[str]:
-        """A command that is in the group from its start."""
+    def enter(self, command: Sequence[str]) -> list[str]:
+        """Return a command that starts inside the group."""
         files = " ".join(os.path.join(folder, "cgroup.procs") for folder in self._folders)
-        return ["/bin/sh", "-c", _ENTER, files, *words] if files else list(words)
+        return ["/bin/sh", "-c", _ENTER, files, *command] if files else list(command)
 
     def close(self) -> None:
         for folder in self._folders:
@@ -308,7 +322,7 @@ class ResourceGroup:
 
 
 def missing_bounds(program: str | None) -> list[str]:
-    """What does not hold here, a sentence each, for whoever starts agents or scripts in this sandbox, if any."""
+    """Return a sentence for each bound that does not hold in this sandbox."""
     if program is None:
         return ["No sandbox: this limits accidents, not attackers (bwrap would be used where it works)."]
     sentences = sandbox.missing_limits(program)
@@ -329,7 +343,7 @@ def _remove_abandoned() -> None:
 
 
 def _make_group(folder: str, values: dict[str, str]) -> list[str]:
-    """Make a group; return which of the settings it has, and leave nothing where it has none."""
+    """Create a group and return the settings it supports; remove it if there are none."""
     names = []
     if values:
         with suppress(OSError):

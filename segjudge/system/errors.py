@@ -1,28 +1,25 @@
-"""The toolkit's own errors, and their remedies; those of the scorers are in `evaluation_script/files/problems.py`."""
+"""The toolkit's errors and remedies; the scorers' are in `evaluation_script/files/problems.py`."""
 
 
 class UsageError(Exception):
-    """Raised when a command or a function of the toolkit is called in a way that makes no sense."""
+    """Raised for wrong usage of a command or a function of the toolkit."""
 
 
 class OptionError(UsageError):
     """Raised for an option that would be ignored; the text begins with the option's name."""
 
 
-def install_line(extra: str) -> str:
-    """The command that installs what an extra needs, by the names of those packages.
+class ArgumentTypeError(UsageError, TypeError):
+    """Raised for an argument of an unsupported type."""
 
-    The project's own name with the extra in brackets is none that a package index knows.
-    """
-    import re  # most commands install nothing
-    import shlex
-    from importlib.metadata import PackageNotFoundError, requires
 
-    try:
-        lines = requires("segjudge") or []
-    except PackageNotFoundError:
-        lines = []
-    of_extra = [line.partition(";")[0].strip() for line in lines if re.search(rf"""extra == ["']{extra}["']""", line)]
-    if not of_extra:
-        return f"pip install '.[{extra}]' in the checkout"
-    return f"pip install {shlex.join(of_extra)}"
+class ArgumentValueError(UsageError, ValueError):
+    """Raised for an argument of the right type with unusable content."""
+
+
+class UnknownMetricError(UsageError, KeyError):
+    """Raised for a metric that scores lack."""
+
+    def __str__(self) -> str:
+        """Return the sentence; Python shows a KeyError in quotes."""
+        return str(self.args[0])

@@ -1,9 +1,8 @@
-"""A folder that one process has for itself, files and folders that are written in one step, where files may be
+"""Files on disk: exclusive folders, atomic files and folders, where files may be
 written, and how addresses are shown.
 """
 
 import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -24,7 +23,7 @@ _NAME_BYTES = 120
 #: Files of these kinds may be renewed in a folder of results: no reader takes them, and the official tools write them.
 _NO_RESULTS = (".csv", ".html", ".svg", ".yaml", ".yml")
 #: Who names a folder so means a file.
-_NO_FOLDERS = (".zip", ".html", ".json", ".tar.gz")
+_NO_FOLDERS = (".zip", ".html", ".json", ".gz", ".tgz", ".tar", ".csv", ".svg", ".png", ".md", ".yaml")
 
 #: What of an address may be secret: user and password, as any @ before the path is read, and query and fragment.
 _USER = r"(\w[\w+.-]*://)(?:[^\s/'\"<>]*|[^\s/@:'\"<>]*:(?!\d+/)[^\s'\"<>]*)@"
@@ -32,14 +31,14 @@ _QUERY = r"(\w[\w+.-]*://[^\s?#'\"<>]*)[?#][^\s'\"<>]*"
 
 
 class OutputFile(str):
-    """The path of a file that a command writes, into a folder that is there; "-" is stdout."""
+    """The path of an output file in an existing folder; "-" is stdout."""
 
     __slots__ = ()
     makes_folders = False
 
 
 class BuiltFile(OutputFile):
-    """The path of a file that a command writes; the folders above it are made."""
+    """The path of an output file whose folders are created."""
 
     __slots__ = ()
     makes_folders = True
@@ -52,12 +51,14 @@ class OutputFolder(BuiltFile):
 
 
 def check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
-    """Raise UsageError for what cannot be written, would be written over what is read, or is written twice."""
+    """Raise UsageError for outputs that are unwritable, overwrite inputs, or coincide."""
     folders = [os.path.realpath(path) for path in outputs if isinstance(path, OutputFolder)]
     for index, path in enumerate(outputs):
         above = os.path.realpath(os.path.dirname(path) or ".")
         if isinstance(path, OutputFolder) and path.endswith(_NO_FOLDERS) and not os.path.exists(path):
             raise UsageError(f"{path}: a folder is written here, not a file; name it as a folder")
+        if not isinstance(path, OutputFolder) and path.endswith(("/", os.sep)):
+            raise UsageError(f"{path}: a file is written here, not a folder; name a file in it")
         try:
             _check_writable(path, makes_folders=above in folders or getattr(path, "makes_folders", False))
         except OSError as error:
@@ -71,7 +72,7 @@ def check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
 
 
 def _check_apart(path: str, source: str) -> None:
-    """Raise UsageError where an output is an input, or a file in a folder that is read."""
+    """Raise UsageError if an output is an input, or lies in an input folder."""
     target, folder = os.path.realpath(path), os.path.join(os.path.realpath(source), "")
     if _is_same(path, source) and not (isinstance(path, OutputFolder) and os.path.isdir(source)):
         raise UsageError(f"{path}: is read, and would be written over; name another file")
@@ -87,7 +88,7 @@ def _is_same(path: str, second: str) -> bool:
 
 
 def _check_writable(path: str, *, makes_folders: bool) -> None:
-    """Raise OSError where a file or folder cannot be written; what is there stays as it is."""
+    """Raise OSError if a file or folder cannot be written, without changing it."""
     if isinstance(path, OutputFolder) and os.path.exists(path):
         os.scandir(path).close()
         _check_access(path)
@@ -108,7 +109,7 @@ def _check_access(folder: str) -> None:
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:
-    """Make a folder and those above it; raises NotWritten where that fails."""
+    """Create a folder and its parents; raises NotWritten if that fails."""
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
@@ -117,22 +118,22 @@ def make_folder(path: str | os.PathLike[str]) -> None:
 
 
 def redact(text: str) -> str:
-    """Take user, password and the query, by which files are signed, out of the addresses in a text."""
+    """Return a text with user, password and (signed) query removed from its URLs."""
     return re.sub(_QUERY, r"\1", re.sub(_USER, r"\1", text)) if "://" in text else text
 
 
 def redact_address(address: str) -> str:
-    """A path, or an address without what may be secret."""
+    """Return a path, or a URL without secrets."""
     return re.split(r"[?#]", re.sub(_USER, r"\1", address))[0] if "://" in address else address
 
 
 def name_of(path: str) -> str:
-    """The name of a file or folder, by its path or address."""
+    """Return the name of a file or folder from its path or URL."""
     return os.path.basename(os.path.normpath(redact_address(path)))
 
 
 def file_name(name: str) -> str:
-    """Make a name that came from a file part of a file's name: it makes no path, and two names stay two."""
+    """Return an untrusted name as a safe, distinct part of a file name."""
     safe = re.sub(r"^\.|[^\w &+,=@.()-]", lambda match: _escape(match[0]), name)
     if len(safe.encode()) <= _NAME_BYTES:
         return safe
@@ -145,19 +146,19 @@ def _escape(character: str) -> str:
 
 
 def remove_folder(path: str) -> None:
-    """Remove a folder in which untrusted programs wrote: it may be deeper than any path, and closed to its owner."""
+    """Remove a folder of untrusted programs, however deep and protected."""
     with suppress(RecursionError):
         shutil.rmtree(path, ignore_errors=True)
     if os.path.lexists(path):
-        for words in (["chmod", "-R", "u+rwx", path], ["rm", "-rf", "--", path]):
+        for command in (["chmod", "-R", "u+rwx", path], ["rm", "-rf", "--", path]):
             import subprocess  # for folders deeper than a path alone
 
-            subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[str]:
-    """Make a folder in which untrusted programs may write, and remove it when the block ends."""
+    """Yield a folder for untrusted programs, and remove it afterwards."""
     import tempfile  # most commands need none
 
     folder = tempfile.mkdtemp(prefix=prefix)
@@ -168,7 +169,7 @@ def temporary_folder(prefix: str) -> Iterator[str]:
 
 
 def hold_folder(folder: str, user: str) -> TextIO:
-    """Hold a folder for this process until the process ends or the returned file is closed.
+    """Lock a folder for this process until it ends or the returned file is closed.
 
     Raises HostError where another process holds it, or where it cannot be made or written.
     """
@@ -176,8 +177,10 @@ def hold_folder(folder: str, user: str) -> TextIO:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         file = open(os.path.join(folder, "lock"), "w", encoding="ascii")  # noqa: SIM115 - held as long as the process
     except OSError as error:
-        words = f"{folder}: cannot be written ({error.strerror}); name another folder with --data"
-        raise HostError(words) from None
+        message = f"{folder}: cannot be written ({error.strerror}); name another folder with --data"
+        raise HostError(message) from None
+    import fcntl  # which Windows lacks
+
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -187,7 +190,7 @@ def hold_folder(folder: str, user: str) -> TextIO:
 
 
 def replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
-    """Write a file in one step: a reader finds the old content or the new, each complete."""
+    """Write a file atomically: readers see the old content or the new."""
     with replace_file(str(path)) as partial:
         if private:  # before there is anything in it
             os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600))
@@ -196,14 +199,17 @@ def replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
 
 @contextmanager
 def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """Open a text file that takes its place whole when the block ends, and not at all when it fails."""
-    with replace_file(os.fspath(path)) as partial, open(partial, "w", encoding="utf-8") as file:
+    """Open a text file that is written atomically when the block ends, and not if it fails.
+
+    Lines end the same on every system.
+    """
+    with replace_file(os.fspath(path)) as partial, open(partial, "w", encoding="utf-8", newline="") as file:
         yield file
 
 
 @contextmanager
 def open_draft(folder: str) -> Iterator[str]:
-    """Give a folder to write into, which becomes this one in one step; UsageError where there is something already."""
+    """Yield a draft folder that atomically becomes this one; raises UsageError if it exists."""
     import tempfile
 
     target = os.path.abspath(folder)

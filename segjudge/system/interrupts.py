@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a command: what it began is undone, and one line says so."""
+"""Interrupts: Ctrl-C, SIGTERM and SIGHUP end a command, undo its work, and print one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 STOPPED = "segjudge: stopped"
 #: Seconds in which a command may undo what it began; further signals change nothing meanwhile, and end it later.
 _PATIENCE = 5.0
-_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NUMBERS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 #: Seconds until Interrupted is raised again, if Python has swallowed it.
 _RAISE_AGAIN = 0.01
 
@@ -31,7 +31,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class _State:
-    """The state that the signal handler reads, so that handlers never have to be replaced."""
+    """The state of the signal handler, so that handlers never change."""
 
     process = os.getpid()
     #: Whether the command has begun what must be undone.
@@ -42,19 +42,20 @@ class _State:
 
 
 def leave_at_once() -> None:
-    """Have a signal end the process at once: for the time of importing and of ending, when there is nothing to undo."""
+    """Restore signals that end the process at once, during imports and at the end."""
     _State.has_begun = False
     atexit.unregister(_ignore)
     atexit.register(_ignore)
     sys.unraisablehook = _on_swallowed
     for number in _list_signals():
         signal.signal(number, _handle_signal)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _NUMBERS)  # `set_up` holds them back while Python starts
+    if hasattr(signal, "pthread_sigmask"):  # `set_up` holds them back while Python starts
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _NUMBERS)
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Have a signal raise Interrupted in the block, once; forked children just end."""
+    """Raise Interrupted once if a signal arrives in the block; forked children just end."""
     leave_at_once()
     _State.has_begun = True
     try:
@@ -76,13 +77,15 @@ def _handle_signal(number: int, _frame: FrameType | None) -> None:
     if _State.has_begun:
         raise Interrupted(number)
     os.write(2, STOPPED.encode() + b"\n")
-    os._exit(end_by(number))
+    os._exit(end_by_signal(number))
 
 
 def _on_swallowed(unraisable: UnraisableHookArgs) -> None:
-    """Raise Interrupted again soon: Python goes on after what is raised in a finalizer or around a fork."""
+    """Raise Interrupted again soon, since Python ignores exceptions in finalizers and around forks."""
     if not isinstance(unraisable.exc_value, Interrupted):
         sys.__unraisablehook__(unraisable)
+    elif not hasattr(signal, "setitimer"):  # on Windows the next signal ends the command
+        _State.number = 0
     elif os.getpid() == _State.process:
         signal.signal(signal.SIGALRM, _raise_again)
         signal.setitimer(signal.ITIMER_REAL, _RAISE_AGAIN)
@@ -94,13 +97,14 @@ def _raise_again(_number: int, _frame: FrameType | None) -> None:
 
 
 def _ignore() -> None:
-    """Ignore signals at the very end: once Python has removed its handlers, one would end it without an exit code."""
-    for number in (*_list_signals(), signal.SIGALRM):  # an alarm of `_on_swallowed` may still be to come
+    """Ignore signals at exit, when Python's handlers are gone and signals would lose the exit code."""
+    alarms = [signal.SIGALRM] if hasattr(signal, "SIGALRM") else []
+    for number in (*_list_signals(), *alarms):  # an alarm of `_on_swallowed` may still be to come
         signal.signal(number, signal.SIG_IGN)
 
 
-def end_by(number: int) -> int:
-    """The exit code after Ctrl-C; the process ends by any other signal, as its sender expects."""
+def end_by_signal(number: int) -> int:
+    """End the process by a signal, as its sender expects; of Ctrl-C return the exit code instead."""
     if number != signal.SIGINT:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
@@ -108,5 +112,5 @@ def end_by(number: int) -> int:
 
 
 def _list_signals() -> list[signal.Signals]:
-    """Those that are not ignored, as nohup has a hangup ignored."""
+    """Return the signals that are not ignored, as SIGHUP is under nohup."""
     return [number for number in _NUMBERS if signal.getsignal(number) is not signal.SIG_IGN]

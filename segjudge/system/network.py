@@ -1,4 +1,4 @@
-"""Exchanges over HTTP that end: a watch and a deadline for each, and the pauses between tries.
+"""Bounded HTTP exchanges: a watch and a deadline each, and pauses between tries.
 
 A process that is blocked on a socket hears neither a signal nor a clock, and a server that sends one byte a second
 blocks it for ever.  So an exchange runs in a thread of its own while its caller watches; when it has to end, its
@@ -42,15 +42,15 @@ _NETWORK = (
 
 
 class WireError(Exception):
-    """Raised when the network fails, or a server does not speak HTTP as it should; the text says how."""
+    """Raised if the network fails or a server violates HTTP; the text says how."""
 
 
 class StoppedError(Exception):
-    """Raised when the process was asked to stop before something came to its end."""
+    """Raised if the process was asked to stop before an operation ended."""
 
 
 def exchange(work: Callable[[requests.Session], _Result], watch: Watch) -> _Result:
-    """Raises WireError for everything that a network or a server can do to `work`."""
+    """Run `work`; raises WireError for every failure of network or server."""
     connections = _Connections()
     try:
         return call_watched(lambda: work(connections.session), watch)
@@ -61,7 +61,7 @@ def exchange(work: Callable[[requests.Session], _Result], watch: Watch) -> _Resu
 
 
 def read_blocks(response: requests.Response, size: int = 1 << 16, *, decode: bool = True) -> Iterator[bytes]:
-    """Yield the body of a response, in blocks of so many bytes at the most."""
+    """Yield the body of a response in blocks of limited size."""
     blocks = response.raw.stream(size, decode_content=decode)
     while True:
         try:
@@ -74,7 +74,7 @@ def read_blocks(response: requests.Response, size: int = 1 << 16, *, decode: boo
 
 
 def call_watched(work: Callable[[], _Result], watch: Watch) -> _Result:
-    """Do work that blocks in a thread; when the watch raises, the thread is left behind."""
+    """Run blocking work in a thread; if the watch raises, abandon the thread."""
     future: Future[_Result] = Future()
 
     def run() -> None:
@@ -93,7 +93,7 @@ def call_watched(work: Callable[[], _Result], watch: Watch) -> _Result:
 
 
 def with_deadline(seconds: float, watch: Watch = lambda: None) -> Watch:
-    """A watch that also ends the exchange after so many seconds."""
+    """Return a watch that also enforces a deadline."""
     deadline = time.monotonic() + seconds
 
     def check() -> None:
@@ -105,7 +105,7 @@ def with_deadline(seconds: float, watch: Watch = lambda: None) -> Watch:
 
 
 class _Connections:
-    """A session whose connections can be shut from another thread."""
+    """An HTTP session whose connections another thread can close."""
 
     def __init__(self) -> None:
         self._lock, self._is_shut = threading.Lock(), False
@@ -125,7 +125,7 @@ class _Connections:
             self.shut()
 
     def shut(self) -> None:
-        """End every connection, even while a thread reads from one."""
+        """Close every connection, even while a thread reads from it."""
         with self._lock:
             self._is_shut = True
             handles, self._handles = self._handles, []
@@ -137,14 +137,14 @@ class _Connections:
 
 
 class _Session(requests.Session):
-    """A session that leaves redirects to its caller, and does not read their addresses, which may be anything."""
+    """An HTTP session that leaves redirects and their untrusted addresses to its caller."""
 
     def get_redirect_target(self, _response: requests.Response) -> None:
-        """No address."""
+        """Return None, so that redirects are not followed."""
 
 
 class _Adapter(HTTPAdapter):
-    """Calls `note` with the socket of each connection, as soon as it has one."""
+    """An adapter that calls `note` with the socket of each new connection."""
 
     def __init__(self, note: Callable[[socket.socket], None]) -> None:
         self._note = note
@@ -165,7 +165,7 @@ class _Adapter(HTTPAdapter):
 
 
 def reason_of(error: BaseException) -> str:
-    """The text of the innermost cause, which alone is informative."""
+    """Return the text of the innermost cause, the only informative one."""
     for _ in range(10):
         cause = getattr(error, "reason", None) or error.__context__
         if not isinstance(cause, BaseException):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout, suppress
 from functools import cache
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
@@ -18,7 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-_GROUP = "segjudge.families"
+#: The group of entry points that names plug-ins.
+GROUP = "segjudge.families"
 #: The package of each half of a family, and the folder of a plug-in that becomes a folder there.
 UPLOADS, TOOLKITS = "segjudge.evaluation_script.families", "segjudge.families"
 _HALVES = {UPLOADS: "upload", TOOLKITS: "toolkit"}
@@ -40,14 +43,14 @@ class Plugin(NamedTuple):
 
 
 class _Listing(Loader):
-    """The module that lists plug-ins, which no file has."""
+    """The loader of the generated module that lists plug-ins."""
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module)["FOLDERS"] = [(plugin.folder, plugin.origin) for plugin in list_plugins()]
 
 
 def find_half(name: str) -> ModuleSpec | None:
-    """Find a module of the upload's or the toolkit's families that is the half of a plug-in."""
+    """Return the spec of a family module that belongs to a plug-in."""
     package, _, folder = name.rpartition(".")
     if name == f"{UPLOADS}.plugins":
         return ModuleSpec(name, _Listing())
@@ -57,8 +60,9 @@ def find_half(name: str) -> ModuleSpec | None:
 
 
 def locate(plugin: Plugin, package: str) -> str:
-    """Return the folder of a plug-in's half; nothing where it has none, ImportError where it has no package."""
-    spec = find_spec(plugin.module)
+    """Return the folder of a plug-in's half; "" without one; raises ImportError without its package."""
+    with redirect_stdout(sys.stderr):  # the packages above it are imported
+        spec = find_spec(plugin.module)
     if spec is None:
         raise ModuleNotFoundError(f"there is no package {plugin.module}")
     paths = [os.path.join(path, _HALVES[package]) for path in spec.submodule_search_locations or ()]
@@ -67,27 +71,52 @@ def locate(plugin: Plugin, package: str) -> str:
 
 @cache
 def list_plugins() -> tuple[Plugin, ...]:
-    """List the plug-ins that are installed.
+    """Return the installed plug-ins; of several versions the first that Python finds."""
+    plugins: dict[tuple[str, str], Plugin] = {}
+    for plugin in _read_plugins():
+        plugins.setdefault((plugin.distribution.lower(), plugin.folder), plugin)
+    return tuple(sorted(plugins.values()))
+
+
+def list_other_versions() -> list[tuple[Plugin, Plugin]]:
+    """Return pairs of used and unused versions of plug-ins installed twice."""
+    used = {(plugin.distribution.lower(), plugin.folder): plugin for plugin in list_plugins()}
+    pairs = [(used.get((plugin.distribution.lower(), plugin.folder), plugin), plugin) for plugin in _read_plugins()]
+    return [(plugin, unused) for plugin, unused in pairs if plugin.version != unused.version]
+
+
+def find_owner(path: str) -> tuple[Plugin, str] | None:
+    """Return the plug-in that owns a file and the file's path in it; None for others."""
+    target = os.path.realpath(path)
+    for plugin in list_plugins():
+        with suppress(ImportError, ValueError):
+            spec = find_spec(plugin.module)
+            for folder in (spec and spec.submodule_search_locations) or ():
+                root = os.path.join(os.path.realpath(folder), "")
+                if target.startswith(root):
+                    return plugin, target[len(root) :]
+    return None
+
+
+def _read_plugins() -> Iterator[Plugin]:
+    """Yield the plug-ins declared by the distributions in Python's path.
 
     `importlib.metadata` takes longer to import than all that a command needs, and is asked only of distributions
     whose entry points name our group.
     """
-    plugins: dict[tuple[str, str], Plugin] = {}
     for path in [path for folder in sys.path for path in _distributions(folder or os.curdir)]:
         if _names_group(path):
             from importlib.metadata import Distribution
 
             distribution = Distribution.at(path)
-            for point in distribution.entry_points.select(group=_GROUP):
-                plugin = Plugin(point.name, _module_of(point), distribution.name, distribution.version)
-                plugins.setdefault((plugin.distribution.lower(), plugin.folder), plugin)
-    return tuple(sorted(plugins.values()))
+            for point in distribution.entry_points.select(group=GROUP):
+                yield Plugin(point.name, _module_of(point), distribution.name, distribution.version)
 
 
 def _distributions(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return [entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
+            return sorted(entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info")))
     except OSError:
         return []
 
@@ -95,7 +124,7 @@ def _distributions(folder: str) -> list[str]:
 def _names_group(path: str) -> bool:
     try:
         with open(os.path.join(path, "entry_points.txt"), encoding="utf-8") as file:
-            return _GROUP in file.read()
+            return GROUP in file.read()
     except (OSError, ValueError):
         return False
 

@@ -1,4 +1,4 @@
-"""Run child processes: in a clean environment, watched, their output bounded, and ended with all that they started.
+"""Child processes: in a clean environment, watched, with bounded output, and ended with all descendants.
 
 Between us and each command stands a small process (`evaluation_script/runner/supervisor.py`,
 run as a program) that adopts what the command leaves behind: double forks,
@@ -37,13 +37,13 @@ _Stream: TypeAlias = int | IO[bytes] | None
 
 
 def clean_environment(*names: str, **values: str) -> dict[str, str]:
-    """Build an environment from nothing: common variables and the named ones of ours, then the given values."""
+    """Return a new environment: common variables, the named ones, then the given values."""
     passed = {name: os.environ[name] for name in (*_COMMON_VARIABLES, *names) if name in os.environ}
     return {**passed, **values}
 
 
 class ExitCode(int):
-    """How a process ended: its exit code, or below 0 the number of the signal that killed it."""
+    """The exit code of a process, or the negative number of the signal that killed it."""
 
     @property
     def is_signal(self) -> bool:
@@ -51,7 +51,7 @@ class ExitCode(int):
 
     @property
     def sentence(self) -> str:
-        """The same for people, without a subject."""
+        """Return the ending as a sentence without subject."""
         if not self.is_signal:
             return f"ended with exit code {int(self)}"
         names = {number.value: number.name for number in signal.Signals}
@@ -60,7 +60,7 @@ class ExitCode(int):
 
 @dataclass(frozen=True)
 class Streams:
-    """The streams of a child."""
+    """The standard streams of a child process."""
 
     input: _Stream = subprocess.DEVNULL
     output: _Stream = None
@@ -70,7 +70,7 @@ class Streams:
 
 
 class Child:
-    """A running command; nothing of it is left when it has ended.
+    """A running command, whose processes are all ended with it.
 
     Raises OSError where the command cannot be started.
     """
@@ -108,7 +108,7 @@ class Child:
             raise OSError(error, reason, command[0])
 
     def _start_report(self) -> list[int]:
-        """The command's process number and the error number of its start; nothing if there is no report."""
+        """Return the command's process id and the error number of its start; None without a report."""
         self._control.settimeout(_START_SECONDS)
         try:
             with self._control.makefile("rb") as file:
@@ -140,14 +140,14 @@ class Child:
         return self.wait(0)
 
     def wait(self, seconds: float | None = None) -> ExitCode | None:
-        """Wait for the command's end, at most so many seconds; return how it ended, or None if it still runs."""
+        """Wait for the command up to a time; return its exit code, or None if it still runs."""
         try:
             return ExitCode(self._process.wait(seconds))
         except subprocess.TimeoutExpired:
             return None
 
     def watch(self, check: Callable[[], object], seconds: float | None = None) -> ExitCode:
-        """Wait for the command's end and call `check` meanwhile, which raises to end the wait.
+        """Wait for the command, calling `check` meanwhile, which raises to stop waiting.
 
         Raises TimeoutError after so many seconds.
         """
@@ -159,12 +159,12 @@ class Child:
         return code
 
     def signal(self, number: int) -> None:
-        """Send a signal to the command alone; nothing happens if it has ended."""
+        """Send a signal to the command only, if it still runs."""
         with suppress(OSError):
             self._control.send(bytes([number]))
 
     def end(self) -> ExitCode:
-        """Kill the command and all of its descendants, and return how it ended; may be called again."""
+        """Kill the command and all descendants, and return its exit code; idempotent."""
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
         code = self.wait(_END_SECONDS)
@@ -184,7 +184,7 @@ class Child:
 
 
 class Tail:
-    """The last bytes of a stream, and as many of its first ones on request, read in a thread until the stream ends.
+    """A reader thread that keeps the last (and optionally first) bytes of a stream.
 
     Its writer is never held up, and neither our memory nor a disk is filled.
     """
@@ -212,7 +212,7 @@ class Tail:
             del self._last_bytes[:surplus]
 
     def text(self, seconds: float = 10.0) -> str:
-        """What was kept, once the stream has ended; wait no longer than so many seconds for that."""
+        """Return the kept text after the stream ends or the time is up."""
         self._thread.join(seconds)
         with self._lock:
             gap = f"\n… {self._omitted:,} bytes are left out here …\n" if self._omitted and self._first_size else ""

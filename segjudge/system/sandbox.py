@@ -1,4 +1,4 @@
-"""The limits of agents' processes, and the sandbox of agents and scoring scripts: `bwrap`, where it works."""
+"""Limits of agents' processes, and the `bwrap` sandbox of agents and scoring scripts."""
 
 import errno
 import functools
@@ -41,7 +41,7 @@ _COUNTED_APART = (5, 14)
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """What an agent's processes may use."""
+    """The limits of an agent's processes."""
 
     seconds: float = 3600.0
     #: Of one process, and of all of them together with what they write into mounts in the memory.
@@ -53,7 +53,7 @@ class ProcessLimits:
 
 
 def find_sandbox(*, required: bool = False) -> str | None:
-    """The path of `bwrap` if it works here; raises HostError if it does not and is required."""
+    """Return the path of `bwrap` if it works here; raises HostError if required but broken."""
     program = shutil.which("bwrap")
     if program is not None:
         trial = [program, "--unshare-all", "--ro-bind", "/", "/", "true"]
@@ -66,7 +66,7 @@ def find_sandbox(*, required: bool = False) -> str | None:
 
 
 def missing_limits(program: str) -> list[str]:
-    """What this sandbox does not bound, a sentence each."""
+    """Return a sentence for each limit that this sandbox lacks."""
     sentences = []
     if not _namespace_words(program):
         text = "This bwrap cannot forbid namespaces: what is mounted in them has no bound (bubblewrap 0.8 can)."
@@ -78,7 +78,7 @@ def missing_limits(program: str) -> list[str]:
 
 
 def are_processes_refused() -> bool:
-    """Whether the kernel refuses a sandbox's surplus processes: its limit does not hold for root."""
+    """Return whether the kernel limits a sandbox's processes, which fails for root."""
     return os.getuid() != 0 and _counts_apart()
 
 
@@ -96,20 +96,20 @@ def _namespace_words(program: str) -> tuple[str, ...]:
 
 def agent_command(
     program: str | None,
-    words: list[str],
+    command: list[str],
     folder: str,
     mounts: Sequence[tuple[str, bool]],
     hidden: Sequence[str],
     limits: ProcessLimits,
 ) -> list[str]:
-    """An agent's command within its limits, and in the sandbox if there is one.
+    """Return an agent's command within its limits, in the sandbox if there is one.
 
     The sandbox holds the system and our packages to read, the agent's folder, and the mounts: paths, and whether they
     may be written.  What is hidden is not there, wherever it lies.
     """
     seconds = (int(limits.seconds) + 60) * (os.cpu_count() or 1)
     if program is None:
-        return _limit_words(sys.executable, words, limits.memory, seconds)
+        return _limit_words(sys.executable, command, limits.memory, seconds)
     user_packages = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     packages = [os.path.join(IMPORT_ROOT, name) for name in _PACKAGES]
     readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *user_packages, *packages, folder]
@@ -118,13 +118,13 @@ def agent_command(
     for path, is_writable in mounts:
         boxed += ["--bind" if is_writable else "--ro-bind", path, path]
     boxed += _cover(hidden, [*readable, *(path for path, _ in mounts)])
-    limited = _limit_words(sys.executable, words, limits.memory, seconds, limits.processes, is_boxed=True)
+    limited = _limit_words(sys.executable, command, limits.memory, seconds, limits.processes, is_boxed=True)
     return [*boxed, *_CLOSED, "--chdir", folder, *limited]
 
 
 def scorer_command(  # noqa: PLR0913 - what a sandbox consists of
     program: str,
-    words: list[str],
+    command: list[str],
     readable: Sequence[str],
     mounts: Sequence[tuple[str, str]],
     hidden: Sequence[str],
@@ -133,7 +133,7 @@ def scorer_command(  # noqa: PLR0913 - what a sandbox consists of
     python: str,
     memory: int = 0,
 ) -> list[str]:
-    """A scoring script's command in the sandbox; mounts are writable folders and their paths inside.
+    """Return a scoring script's command in the sandbox; mounts map writable folders to paths inside.
 
     It is started in the folder of that path, by default in the first mount, by this Python, which is in the sandbox.
     """
@@ -144,29 +144,31 @@ def scorer_command(  # noqa: PLR0913 - what a sandbox consists of
     for source, path in further_mounts:
         boxed += ["--bind", source, path]
     boxed += _cover(hidden, [*readable, *(path for _, path in mounts)])
-    limited = _limit_words(python, words, processes=SCORER_PROCESSES, is_boxed=True)
+    limited = _limit_words(python, command, processes=SCORER_PROCESSES, is_boxed=True)
     return [*boxed, *_CLOSED, "--chdir", folder or target, *limited]
 
 
-def with_network(words: list[str]) -> list[str]:
-    """A command whose sandbox, if it has one, shares the machine's network."""
-    return [option for word in words for option in ([word, "--share-net"] if word == "--unshare-all" else [word])]
+def with_network(command: list[str]) -> list[str]:
+    """Return a command whose sandbox, if any, shares the machine's network."""
+    return [option for word in command for option in ([word, "--share-net"] if word == "--unshare-all" else [word])]
 
 
-def installer_command(program: str, words: list[str], readable: Sequence[str], writable: Sequence[str]) -> list[str]:
-    """A command of a Python that installs packages in the sandbox, with the network."""
+def installer_command(
+    program: str, arguments: list[str], readable: Sequence[str], writable: Sequence[str]
+) -> list[str]:
+    """Return a command that installs packages in the sandbox, with network."""
     boxed = [*with_network(_box(program, MEMORY)), "--size", str(MEMORY), "--tmpfs", _TEMPORARY]
     links = [path for path in os.environ.get("PIP_FIND_LINKS", "").split() if os.path.isdir(path)]
     settings = [os.path.expanduser(path) for path in ("~/.config/pip", "~/.pip")]
     boxed += _read_only((*_SYSTEM, *_NETWORK, *settings, *links, *readable))
     for path in writable:
         boxed += ["--bind", path, path]
-    limited = _limit_words(words[0], words, processes=SCORER_PROCESSES, is_boxed=True)
+    limited = _limit_words(arguments[0], arguments, processes=SCORER_PROCESSES, is_boxed=True)
     return [*boxed, *_CLOSED, "--chdir", _TEMPORARY, *limited]
 
 
 def _box(program: str, memory: int) -> list[str]:
-    """The beginning of a sandbox, with so many bytes of shared memory."""
+    """Return the start of a sandbox command, with a size of shared memory."""
     boxed = [program, *_ISOLATED, *_namespace_words(program), "--dev", "/dev"]
     return [*boxed, "--size", str(memory), "--tmpfs", _SHARED_MEMORY]
 
@@ -180,18 +182,18 @@ def _read_only(paths: Sequence[str]) -> list[str]:
 
 
 def _cover(hidden: Sequence[str], visible: list[str]) -> list[str]:
-    """What puts nothing in the place of hidden files and folders.
+    """Return the options that hide files and folders.
 
     Last, so that nothing is mounted over it; by all of their names, since a folder may be a link.
     """
-    words: list[str] = []
+    arguments: list[str] = []
     visible = [*visible, *(os.path.realpath(path) for path in visible)]
     names = (name for path in hidden for name in (os.path.abspath(path), os.path.realpath(path)))
     for path in dict.fromkeys(names):
         if os.path.exists(path) and any(_is_below(path, folder) for folder in visible):
             is_folder = os.path.isdir(path)
-            words += ["--tmpfs", path, "--remount-ro", path] if is_folder else ["--ro-bind", os.devnull, path]
-    return words
+            arguments += ["--tmpfs", path, "--remount-ro", path] if is_folder else ["--ro-bind", os.devnull, path]
+    return arguments
 
 
 def _is_below(path: str, folder: str) -> bool:
@@ -247,7 +249,7 @@ _OTHER_CONVENTION = 0x40000000
 
 
 def _filter() -> bytes:
-    """The program with which the kernel refuses system calls, in its own code; empty for other machines."""
+    """Return the seccomp program that blocks system calls; empty for other machines."""
     if platform.machine() not in _FILTERED:
         return b""
     machine, numbers = _FILTERED[platform.machine()]

@@ -1,4 +1,4 @@
-"""A conformance kit for families: whether one keeps what all families promise.
+"""The conformance kit: checks of the promises that all families make.
 
     case = Case("counting", truth="truth.json", submissions={"good": "good.json"}, expected=my_evaluator)
     check(case)

@@ -1,4 +1,4 @@
-"""What all families promise, checked with a truth and submissions of one."""
+"""The checks of all families' promises, with a truth and submissions."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import segjudge.evaluation_script
 from segjudge.evaluation_script import main as door
 from segjudge.evaluation_script.families import (
     FAMILIES,
+    FOLDERS,
     LAYOUTS,
     PROTOCOLS,
     describe_unknown,
@@ -35,7 +36,7 @@ from segjudge.evaluation_script.masks import backend as backends
 from segjudge.evaluation_script.runner.parallel import Part
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.evaluation_script.scoring.scorer import Scorer
-from segjudge.families import tools_of
+from segjudge.families import FamilyTools, tools_of
 from segjudge.families.truths import TruthSource, pack_truth
 from segjudge.families.uploads import check_upload, read_uploads
 from segjudge.scoring.arrays import score_arrays
@@ -60,7 +61,7 @@ _LONGEST_SENTENCE = 20_000
 
 @dataclass(frozen=True)
 class Case:
-    """A protocol with a truth, and what is known of submissions to it."""
+    """A test case: a protocol, a truth, and submissions with known scores."""
 
     protocol: str
     #: The truth as its benchmark publishes it, or packed.
@@ -73,6 +74,8 @@ class Case:
     tolerance: float = 1e-9
     #: Submissions with several faults, and words of each of these: the refusal has all.
     faults: Mapping[str | os.PathLike[str], Sequence[str]] = field(default_factory=dict)
+    #: Submissions with a common slip, and words of what is suspected then; the others are suspected of nothing.
+    slips: Mapping[str | os.PathLike[str], str] = field(default_factory=dict)
     #: Prediction and truth in memory that are a submission, by its name.
     arrays: Mapping[str, Callable[[], tuple[object, object]]] = field(default_factory=dict)
     #: The categories of masks in memory, of families whose numbers need them.
@@ -84,7 +87,7 @@ class Case:
     memory: int = 400 << 20
 
     def __post_init__(self) -> None:
-        """Raise AssertionError where there is no such protocol, with what is wrong with plug-ins."""
+        """Raise AssertionError for an unknown protocol, with the faults of plug-ins."""
         if self.protocol not in PROTOCOLS:
             _fail(describe_unknown(self.protocol))
 
@@ -93,12 +96,12 @@ class Case:
         return PROTOCOLS[self.protocol]
 
     def prepare(self, submission: str | os.PathLike[str], truth: str = "", jobs: int = 1) -> PreparedScoring:
-        """Open the truth, to score a submission."""
+        """Return the prepared scoring of a submission."""
         source = TruthSource(os.fspath(truth or self.truth))
         return prepare(ScoreRequest(os.fspath(submission), source, self.rules, jobs=jobs))
 
     def phase(self, *, hidden: bool = False) -> Phase:
-        """Make the phase of a challenge that scores it, with the limits that its family asks for."""
+        """Return the phase that scores the case, with its family's limits."""
         name = tools_of(self.rules.family).limits
         bounds = getattr(limits, name) if name else limits.ArchiveLimits()
         split = PhaseSplit("val", self.protocol, tuple(self.rules.metrics), hidden=hidden)
@@ -106,7 +109,7 @@ class Case:
 
 
 def check(case: Case) -> None:
-    """Check all that families promise; raises one AssertionError with a sentence for each promise that is not kept."""
+    """Check all promises; raises one AssertionError with a sentence per broken promise."""
     faults = []
     for name, holds in CHECKS.items():
         try:
@@ -130,7 +133,7 @@ def _expect(holds: object, text: str) -> None:
 
 
 def _check_rules(case: Case) -> None:
-    """Its protocols are frozen rows with names, sentences, metrics and revisions, and each metric has a meaning."""
+    """Check that protocols are frozen rows with names, sentences, described metrics and revisions."""
     rules, tools = case.rules, tools_of(case.rules.family)
     family = FAMILIES[rules.family]
     for name, row in family.protocols.items():
@@ -142,12 +145,27 @@ def _check_rules(case: Case) -> None:
         _expect(row.metrics and len(set(row.metrics)) == len(row.metrics), f"{name} has no metrics, or one twice")
     _expect(family.layouts, f"{family.name} names no layout, so that nothing can be packed")
     _expect(all(LAYOUTS[layout] == family.name for layout in family.layouts), f"a layout of {family.name} is another's")
-    for metric in rules.metrics:
-        _expect(tools.describe_metric(metric).strip(), f"nothing says what {metric} means")
+    for row in family.protocols.values():
+        for metric in (*row.metrics, *family.own_metrics):
+            _check_meaning(tools, metric)
+            stated = folder_of(family.name) in FOLDERS or tools.states_direction(metric)
+            example = f'directions = {{"{metric}": "larger"}}'
+            _expect(stated, f"{row.name}: nothing says whether larger {metric} is better; write {example} in TOOLS")
+
+
+def _check_meaning(tools: FamilyTools, metric: str) -> None:
+    """Check that a metric has a description."""
+    remedy = "write what it means in `describe_metric`"
+    try:
+        meaning = tools.describe_metric(metric)
+    except Exception as error:
+        text = f"{metric} has no description: `describe_metric` raises {type(error).__name__}: {error}; {remedy}"
+        raise AssertionError(text) from error
+    _expect(isinstance(meaning, str) and meaning.strip(), f"{metric} has no description; {remedy}")
 
 
 def _check_numbers(case: Case) -> None:
-    """Each submission scores what is expected, and what it scores is finite and within the protocol's bounds."""
+    """Check that submissions get the expected, finite scores within the protocol's bounds."""
     _expect(case.submissions, "there is no submission that scores")
     for name, path in case.submissions.items():
         for scorer in case.prepare(path).scorers.values():
@@ -162,6 +180,25 @@ def _check_numbers(case: Case) -> None:
                 inside = value is None or (math.isfinite(value) and low <= value <= high)
                 _expect(inside, f"{name}: {metric} is {value}, not within {low} to {high}")
             _expect_numbers(name, report.values, _compute_expected(case, name, path), case.tolerance)
+
+
+def _check_suspicions(case: Case) -> None:
+    """Check that good submissions raise no suspicion, and faulty ones the expected one."""
+    for name, path in case.submissions.items():
+        lines = _list_suspicions(case, path)
+        _expect(not lines, f"{name}: is suspected of a slip: {'; '.join(lines)}")
+    for path, expected in case.slips.items():
+        name, lines = os.path.basename(path), _list_suspicions(case, path)
+        _expect(
+            any(expected in line for line in lines),
+            f"{name}: no suspicion says {expected!r}: {'; '.join(lines) or 'none'}",
+        )
+        _expect(all(map(str.isascii, lines)), f"{name}: a worker prints ASCII alone: {'; '.join(lines)}")
+
+
+def _list_suspicions(case: Case, path: str | os.PathLike[str]) -> list[str]:
+    scorers = case.prepare(path).scorers.values()
+    return [line for scorer in scorers for line in scorer.score(os.fspath(path)).suspicions]
 
 
 def _compute_expected(case: Case, name: str, path: str | os.PathLike[str]) -> Metrics:
@@ -185,19 +222,19 @@ def _expect_numbers(name: str, values: Metrics, expected: Metrics, tolerance: fl
 
 
 def describe_counts(counts: Accumulator[Any, Any]) -> str:
-    """Everything that was computed, to the last bit, and what it was computed from."""
+    """Return all computed values, to the last bit, and their counts."""
     report = report_of("val", counts)
     return repr([report.values, report.errors(), report.rows(), report.warnings, counts.state_dict()])
 
 
 def empty_like(counts: Accumulator[Any, Any]) -> Accumulator[Any, Any]:
-    """Make an accumulator that has counted nothing, of what a part's file says of another."""
+    """Return an empty accumulator from another's description, as in part files."""
     description = json.loads(json.dumps(counts.describe()))
     return type(counts).make_empty(counts.protocol, description, strict=counts.strict)
 
 
 def _check_sharing(case: Case) -> None:
-    """Processes, parts in any order and twice, states, and files of parts give the bits of one run."""
+    """Check that processes, parts (reordered, repeated), states and files give equal bits."""
     for name, path in case.submissions.items():
         for split, scorer in case.prepare(path).scorers.items():
             whole = scorer.count(os.fspath(path))
@@ -261,7 +298,7 @@ def _check_part_files(case: Case, name: str, path: str | os.PathLike[str]) -> No
 
 
 def _check_packing(case: Case) -> None:
-    """The truth, packed, gives the bits of the published one."""
+    """Check that the packed truth gives the same bits as the published one."""
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         packed = _pack(case, os.fspath(case.truth), folder)
         for name, path in case.submissions.items():
@@ -279,7 +316,7 @@ def _pack(case: Case, truth: str, folder: str) -> str:
 
 
 def _check_backends(case: Case) -> None:
-    """The kernel and numpy give equal bits."""
+    """Check that kernel and numpy give equal bits."""
 
     def score(path: str, *, numpy: bool) -> str:
         if numpy:
@@ -296,7 +333,7 @@ def _check_backends(case: Case) -> None:
 
 
 def _check_memory(case: Case) -> None:
-    """Masks in memory give the numbers of files to the last bit; a family that takes none says so."""
+    """Check that masks in memory score as files do, or that the family declares none."""
     if not case.arrays:
         try:
             tools_of(case.rules.family).open_memory(case.rules, (), ())
@@ -315,20 +352,20 @@ def _check_memory(case: Case) -> None:
 
 
 def _check_problems(case: Case) -> None:
-    """A refusal tells all that is wrong, whoever counts it, and is one for people."""
-    for path, words in case.faults.items():
-        name, said = os.path.basename(os.fspath(path)), []
+    """Check that rejections list every problem, in readable sentences, by every process."""
+    for path, expected in case.faults.items():
+        name, messages = os.path.basename(os.fspath(path)), []
         for jobs in (1, 2):
             try:
                 case.prepare(path, jobs=jobs).score()
             except SubmissionError as error:
-                said.append(str(error))
+                messages.append(str(error))
             else:
                 _fail(f"{name}: has faults, and is scored")
-        missing = [word for word in words if word not in said[0]]
-        _expect(not missing, f"{name}: nothing is said of {', '.join(missing)}, only: {said[0]}")
-        _expect(said[0] == said[1], f"{name}: two processes tell other problems: {said[1]}")
-        _expect_sentence(name, said[0])
+        missing = [word for word in expected if word not in messages[0]]
+        _expect(not missing, f"{name}: nothing is said of {', '.join(missing)}, only: {messages[0]}")
+        _expect(messages[0] == messages[1], f"{name}: two processes tell other problems: {messages[1]}")
+        _expect_sentence(name, messages[0])
 
 
 def _expect_sentence(name: str, text: str) -> None:
@@ -340,30 +377,32 @@ def _expect_sentence(name: str, text: str) -> None:
 
 
 def _check_archives(case: Case) -> None:
-    """What no archive may hold is refused, and the sender reads what that is."""
+    """Check that forbidden archive content is rejected with a clear sentence."""
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         for name, path in case.submissions.items():
             scorer = _first_scorer(case, path)
             upload = Path(folder, "results.zip")
-            for about, data, words in make_refused(path):
+            for about, data, expected in make_refused(path):
                 upload.write_bytes(data)
                 try:
                     scorer.score(str(upload))
                 except SubmissionError as error:
-                    _expect(words in str(error), f"{name}, {about}: the refusal does not say `{words}`, only: {error}")
+                    _expect(
+                        expected in str(error), f"{name}, {about}: the refusal does not say `{expected}`, only: {error}"
+                    )
                     _expect_sentence(f"{name}, {about}", str(error))
                 else:
                     _fail(f"{name}, {about}: is scored")
 
 
 def _first_scorer(case: Case, path: str | os.PathLike[str]) -> Scorer:
-    """The scorer of the first split, with the limits of a phase."""
+    """Return the scorer of the first split, with a phase's limits."""
     (scorer,) = list(case.prepare(path).scorers.values())[:1]
     return replace(scorer, rules=replace(scorer.rules, limits=case.phase().limits))
 
 
 def _check_hostile(case: Case) -> None:
-    """Whatever is sent in the place of a submission is scored or refused by a sentence, soon and in little memory."""
+    """Check that hostile files are scored or rejected with a sentence, quickly and in little memory."""
     faults = []
     for name, path in case.submissions.items():
         scorer = _first_scorer(case, path)
@@ -393,7 +432,7 @@ def _score_variant(scorer: Scorer, write: Callable[[Path], Path], folder: Path) 
 
 
 def _fault_of(case: Case, outcome: Outcome) -> str:
-    """What is wrong with how a hostile submission was met; nothing where it was scored or refused."""
+    """Return the fault of how a hostile submission was handled; "" if handled well."""
     if outcome.kind not in ("returned", "refused"):
         return f"{outcome.kind}: {outcome.text}"
     if outcome.kind == "refused":
@@ -403,13 +442,13 @@ def _fault_of(case: Case, outcome: Outcome) -> str:
             return str(error).removeprefix(": ")
     if outcome.seconds > case.seconds:
         return f"took {outcome.seconds:.1f} CPU seconds, and {case.seconds:g} are allowed"
-    if outcome.held > case.memory:
-        return f"took {outcome.held >> 20} MiB, and {case.memory >> 20} are allowed"
+    if outcome.extra_bytes > case.memory:
+        return f"took {outcome.extra_bytes >> 20} MiB, and {case.memory >> 20} are allowed"
     return ""
 
 
 def _check_hidden(case: Case) -> None:
-    """Of a hidden split participants read nothing that its truth or its scores decide."""
+    """Check that participants learn nothing about a hidden split."""
     for name, path in case.submissions.items():
         seen, reports = [], []
         for truth in [os.fspath(each) for each in (case.truth, case.other_truth) if each]:
@@ -438,7 +477,7 @@ def _numbers_in(value: object) -> Iterable[float]:
 
 
 def _check_report(case: Case) -> None:
-    """A page shows its metrics and at least one section of its own, the same page each time."""
+    """Check that a page shows the metrics and a family section, reproducibly."""
     for name, path in case.submissions.items():
         pages = [case.prepare(path).score().page(title=name) for _ in range(2)]
         sections = pages[0].count("<section")
@@ -449,7 +488,7 @@ def _check_report(case: Case) -> None:
 
 
 def _check_challenge(case: Case) -> None:
-    """`segjudge new` makes a challenge of the truth whose poor sample scores no better, if the family offers it."""
+    """Check that `segjudge new` makes a challenge whose poor sample scores no better."""
     commit = f"git+https://example.org/segjudge@{'0' * 40}"
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         try:
@@ -472,7 +511,7 @@ def _check_challenge(case: Case) -> None:
 
 
 def _check_python39(case: Case) -> None:
-    """Its upload half is what EvalAI's worker can import; where `SEGJUDGE_WORKER_PYTHON` names one, that scores it."""
+    """Check that EvalAI's worker can import the upload half; `SEGJUDGE_WORKER_PYTHON` runs it."""
     root = Path(segjudge.evaluation_script.__file__).parent
     folder = root / "families" / folder_of(case.rules.family)
     faults = check_upload(str(folder), case.rules.family) if folder.is_dir() else []
@@ -492,8 +531,8 @@ def _check_python39(case: Case) -> None:
             (script / name).parent.mkdir(parents=True, exist_ok=True)
             (script / name).write_bytes(data)
         for name, path in case.submissions.items():
-            words = [worker, "-I", "-c", _ON_WORKER, place_of_script, packed, os.path.abspath(path), case.protocol]
-            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            command = [worker, "-I", "-c", _ON_WORKER, place_of_script, packed, os.path.abspath(path), case.protocol]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
             _expect(not done.returncode, f"{name}: does not score on Python 3.9: {done.stderr.strip()[-2000:]}")
             values = json.loads(done.stdout.splitlines()[-1])
             for report in case.prepare(path, packed).score().reports:
@@ -515,7 +554,7 @@ print(json.dumps({name: Scorer(name, truth, rules).score(sys.argv[3]).values for
 
 
 def _tell(holds: Callable[[Case], None]) -> Callable[[Case], None]:
-    """A check that says in a sentence what a family raises, too."""
+    """Return a check that also reports a family's exceptions as sentences."""
 
     @wraps(holds)
     def run(case: Case) -> None:
@@ -536,6 +575,6 @@ CHECKS: dict[str, Callable[[Case], None]] = {
     for holds in (
         *(_check_rules, _check_numbers, _check_sharing, _check_packing, _check_backends, _check_memory),
         *(_check_problems, _check_archives, _check_hostile, _check_hidden, _check_report, _check_challenge),
-        _check_python39,
+        *(_check_python39, _check_suspicions),
     )
 }

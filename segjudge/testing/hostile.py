@@ -1,4 +1,4 @@
-"""Hostile submissions, made of one that scores: each is a name and what writes it into a folder.
+"""Hostile submissions, derived from a valid one: names and writers of files.
 
 A submission is a file or a folder; whatever is made of it is a file again, but for what only folders can hold.  Equal
 submissions give equal variants, in the same order.
@@ -38,7 +38,7 @@ _ZEROS = 96 << 20
 
 
 def make_variants(submission: str | os.PathLike[str]) -> Iterator[Variant]:
-    """Make hostile submissions of one that scores: of its bytes, its archive, and the files in it."""
+    """Yield hostile variants of a valid submission: of its bytes, archive and files."""
     path = Path(submission)
     members = _members_of(path)
     whole = path.read_bytes() if path.is_file() else _zip(members)
@@ -55,15 +55,19 @@ def make_variants(submission: str | os.PathLike[str]) -> Iterator[Variant]:
 
 
 def make_refused(submission: str | os.PathLike[str]) -> Iterator[tuple[str, bytes, str]]:
-    """Make archives that no family takes: what is wrong with each, its bytes, and words that its sender reads."""
+    """Yield archives that every family rejects: name, bytes, and expected words."""
     path = Path(submission)
     members = _members_of(path) or {path.name: path.read_bytes()}
     name, good = next(iter(members)), _zip(members)
     yield "a name that leads upwards", _zip({**members, "../" + name: b""}), "points outside the archive"
     yield "an absolute name", _zip({**members, "/" + name: b""}), "is an absolute path"
     yield "a name in many folders", _zip({**members, "x/" * 40 + name: b""}), "folders deep"
-    yield "a name that clears a terminal", _zip({**members, "\x1b[2J" + name: b""}), "has characters in its name"
-    yield "an archive inside", _zip({**members, "inner.zip": good}), "is an archive among the files"
+    yield (
+        "a name that clears a terminal",
+        _zip({**members, "\x1b[2J" + name: b""}),
+        "has forbidden characters in its name",
+    )
+    yield "an archive inside", _zip({**members, "inner.zip": good}), "is an archive inside the submission"
     yield "a link", _tar(members, name, tarfile.SYMTYPE), "is a link"
     yield "a zip that is cut", good[: len(good) // 2], "zip"
     yield "a tar that is cut", _tar(members)[:700], "cut off"
@@ -82,7 +86,7 @@ def _as_files(subject: str, name: str, variants: Iterable[tuple[str, bytes]]) ->
 
 
 def _members_of(path: Path) -> dict[str, bytes]:
-    """The files of a folder, a zip or a tar; nothing of any other file."""
+    """Return the files of a folder, zip or tar; empty for other files."""
     if path.is_dir():
         files = [file for file in sorted(path.rglob("*")) if file.is_file()]
         return {file.relative_to(path).as_posix(): file.read_bytes() for file in files}
@@ -97,7 +101,7 @@ def _members_of(path: Path) -> dict[str, bytes]:
 
 
 def _kinds(members: dict[str, bytes]) -> list[str]:
-    """A member of each ending: the first in order."""
+    """Return the first member of each ending."""
     kinds: dict[str, str] = {}
     for name in sorted(members):
         kinds.setdefault(os.path.splitext(name)[1].lower(), name)
@@ -116,7 +120,7 @@ def _zip(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
 
 
 def _damage_bytes(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Cut a file, overwrite it, and put files of other kinds in its place."""
+    """Yield damaged copies of a file: cut, overwritten, replaced by other kinds."""
     half, draw = len(data) // 2, random.Random(1)
     yield "empty", b""
     yield "one byte", data[:1]
@@ -154,7 +158,7 @@ def _gzip_zeros() -> bytes:
 
 
 def _damage_content(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Change what is in a file of a kind that is known: JSON, lines of JSON, PNG, TIFF, else lines of text."""
+    """Yield damaged contents of a known kind: JSON, JSON lines, PNG, TIFF, or text."""
     if data.startswith(b"\x1f\x8b"):
         yield from (
             (about, gzip.compress(inner, mtime=0)) for about, inner in _damage_content(name, gzip.decompress(data))
@@ -186,7 +190,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def _damage_json(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Change the text of a document, and the values in it: other types, huge and odd numbers, missing keys."""
+    """Yield damaged JSON: changed text, types, huge and odd numbers, missing keys."""
     for value in (*_ODD, 0, [0], {"": {}}):
         yield f"is {value!r}", _json(value)
     yield "nested lists", b"[" * 200_000
@@ -203,17 +207,17 @@ def _damage_json(data: bytes) -> Iterator[tuple[str, bytes]]:
     yield "a key twice", re.sub(rb'\{\s*("[^"]*"\s*:)', rb"{\1 null, \1", data, count=1)
     document = json.loads(data)
     for steps in _places_of(document):
-        at = "/".join(map(str, steps))
+        place_in_json = "/".join(map(str, steps))
         for value in _ODD:
-            yield f"{at} is {value!r}", _json(_change(document, steps, partial(_other, value)))
-        yield f"{at} is missing", _json(_change(document, steps, None))
+            yield f"{place_in_json} is {value!r}", _json(_change(document, steps, partial(_other, value)))
+        yield f"{place_in_json} is missing", _json(_change(document, steps, None))
     lists = [steps for steps in _places_of(document, (list, dict)) if isinstance(_at(document, steps), list)]
     for steps in lists:
-        at = "/".join(map(str, steps)) or "all"
-        yield f"{at}: first one twice", _json(_change(document, steps, lambda rows: rows[:1] + rows))
-        yield f"{at}: one less", _json(_change(document, steps, lambda rows: rows[1:]))
-        yield f"{at}: reversed", _json(_change(document, steps, lambda rows: rows[::-1]))
-        yield f"{at}: thousands", _json(_change(document, steps, lambda rows: rows[:1] * 20_000))
+        place_in_json = "/".join(map(str, steps)) or "all"
+        yield f"{place_in_json}: first one twice", _json(_change(document, steps, lambda rows: rows[:1] + rows))
+        yield f"{place_in_json}: one less", _json(_change(document, steps, lambda rows: rows[1:]))
+        yield f"{place_in_json}: reversed", _json(_change(document, steps, lambda rows: rows[::-1]))
+        yield f"{place_in_json}: thousands", _json(_change(document, steps, lambda rows: rows[:1] * 20_000))
 
 
 def _other(value: object, _before: object) -> object:
@@ -225,7 +229,7 @@ def _json(value: object) -> bytes:
 
 
 def _places_of(document: Any, kinds: tuple[type, ...] = (object,)) -> list[tuple[Any, ...]]:
-    """The first place of each kind in a document: paths that differ in more than positions."""
+    """Return the first path of each kind in a document, ignoring positions."""
     places: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     pending: list[tuple[tuple[Any, ...], Any]] = [((), document)]
     while pending and len(places) < _PLACES:
@@ -251,7 +255,7 @@ def _at(document: Any, steps: tuple[Any, ...]) -> Any:
 
 
 def _change(document: Any, steps: tuple[Any, ...], change: Callable[[Any], Any] | None) -> Any:
-    """A document with another value in a place, or without what is there."""
+    """Return a document with a value at a path changed or removed."""
     changed = [copy.deepcopy(document)]
     *above, last = (0, *steps)
     holder = _at(changed, tuple(above))
@@ -266,7 +270,7 @@ def _change(document: Any, steps: tuple[Any, ...], change: Callable[[Any], Any] 
 
 
 def _damage_png(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Change the size, the form, the pixels and the chunks of a picture."""
+    """Yield damaged PNGs: size, form, pixels and chunks."""
     width, height = struct.unpack(">II", data[16:24])
     for across, down in ((height, width + 1), (1, 1), (0, 0), (1 << 30, 1 << 30), (width, 1 << 31)):
         yield f"header of {across}×{down}", _png(across, down, 8, 0, bytes(100))
@@ -298,12 +302,12 @@ def _png(width: int, height: int, depth: int, colour: int, pixels: bytes) -> byt
 
 
 def _damage_tiff(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Change the size, the form, the pixels and the pages of a picture with labels of 16 bits, in one strip."""
+    """Yield damaged TIFFs: size, form, pixels and pages of a 16-bit label image."""
     order = "<" if data[:1] == b"I" else ">"
-    (at,) = struct.unpack_from(f"{order}I", data, 4)
-    (count,) = struct.unpack_from(f"{order}H", data, at)
+    (offset,) = struct.unpack_from(f"{order}I", data, 4)
+    (count,) = struct.unpack_from(f"{order}H", data, offset)
     width, height = 1, 1
-    for entry in range(at + 2, at + 2 + 12 * count, 12):
+    for entry in range(offset + 2, offset + 2 + 12 * count, 12):
         tag, kind = struct.unpack_from(f"{order}HH", data, entry)
         (value,) = struct.unpack_from(f"{order}H" if kind == 3 else f"{order}I", data, entry + 8)
         width, height = (value if tag == 256 else width), (value if tag == 257 else height)
@@ -355,14 +359,14 @@ def _tiff(width: int, height: int, strip: bytes, changes: dict[int, int] | None 
 
 
 def _lzw(codes: list[int]) -> bytes:
-    """Write codes of 9 bits each."""
+    """Return codes packed as 9 bits each."""
     bits = "".join(f"{code:09b}" for code in codes)
     bits += "0" * (-len(bits) % 8)
-    return bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits), 8))
+    return bytes(int(bits[bit : bit + 8], 2) for bit in range(0, len(bits), 8))
 
 
 def _damage_lines(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Change lines of text, and numbers in them."""
+    """Yield damaged texts: changed lines and numbers."""
     lines = data.splitlines(keepends=True) or [b""]
     yield "no lines", b"\n" * 10
     yield "its first line twice", lines[0] + data
@@ -379,7 +383,7 @@ def _damage_lines(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _damage_archive(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    """Change the members of an archive, its directory, and the kind of archive."""
+    """Yield damaged archives: members, directory and kind."""
     name, data = next(iter(members.items()))
     remaining = {key: value for key, value in members.items() if key != name}
     good = _zip(members)
@@ -413,7 +417,7 @@ def _damage_archive(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
     yield "a bomb beside", _zip({**members, "more": bytes(_ZEROS)})
     yield "an archive inside", _zip({**members, "inner.zip": good})
     yield "thousands of members", _zip(members | {f"more/{number}": b"" for number in range(30_000)})
-    at = good.rindex(b"PK\1\2")
+    position = good.rindex(b"PK\1\2")
     for offset, value, about in (
         (8, 1, "encrypted"), (10, 99, "packed in an unknown way"), (24, 1 << 31, "a size that is too large"),
         (24, 3, "a size that is too small"), (16, 12345, "another checksum"), (42, 1 << 31, "an offset outside"),
@@ -421,7 +425,7 @@ def _damage_archive(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
         kind = "<H" if offset < 12 else "<I"
         yield (
             f"its last member: {about}",
-            good[: at + offset] + struct.pack(kind, value) + good[at + offset + struct.calcsize(kind) :],
+            good[: position + offset] + struct.pack(kind, value) + good[position + offset + struct.calcsize(kind) :],
         )
     end = good.rindex(b"PK\5\6")
     yield "a directory that begins outside", good[: end + 16] + b"\xff\xff\xff\x7f" + good[end + 20 :]
@@ -460,7 +464,7 @@ def _tar(members: dict[str, bytes], special: str = "", kind: bytes = tarfile.REG
 
 
 def _folders(members: dict[str, bytes]) -> Iterator[Variant]:
-    """Make folders with what archives cannot hold."""
+    """Yield folders with content that archives cannot hold."""
     name = next(iter(members))
 
     def fill(folder: Path) -> Path:

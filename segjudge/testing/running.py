@@ -1,10 +1,9 @@
-"""Work in a process of its own: what it returned or raised, and what that took."""
+"""Work in a separate process: its result or error, and its cost."""
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import select
 import signal
 import sys
@@ -15,6 +14,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.system.errors import UsageError
 
 #: Bytes beyond those that are allowed, at which the system refuses more.
 _SLACK = 1 << 30
@@ -25,21 +25,23 @@ _PATIENCE = 12
 
 
 class Outcome(NamedTuple):
-    """What became of some work."""
+    """The outcome of work in a separate process."""
 
     #: `returned`, `refused` by a SubmissionError, or what went wrong.
     kind: str
     #: What it returned as text, the sentence, or the last lines of a traceback.
     text: str
     seconds: float = 0.0
-    #: Bytes that it held beside those of the process before it.
-    held: int = 0
+    #: The most bytes of memory that it took beside those of the process before it.
+    extra_bytes: int = 0
 
 
 def run_apart(
     works: Iterable[tuple[str, Callable[[], object]]], seconds: float, memory: int
 ) -> Iterator[tuple[str, Outcome]]:
-    """Do works one after another in a process apart; one that dies or hangs is told, and others go on in another."""
+    """Run works in a separate process; after a death or hang, continue in another one."""
+    if not hasattr(os, "fork"):
+        raise UsageError("the conformance kit needs Linux or macOS; on Windows, run it in WSL")
     coming = iter(works)
     pending: list[tuple[str, Callable[[], object]]] = []
     while pending := pending + list(islice(coming, _AT_ONCE - len(pending))):
@@ -84,10 +86,12 @@ def _read(file: Any, size: int) -> bytes:
 
 
 def _work(works: list[Callable[[], object]], writer: int, memory: int) -> None:
-    """Do all works and write their outcomes, then end this process."""
+    """Run all works, write their outcomes, and exit."""
     try:
         limit = _bytes_of("VmSize:") + memory + _SLACK
         if sys.platform == "linux":
+            import resource  # which Windows lacks
+
             resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         for work in works:
             data = json.dumps(_outcome(work)).encode()
@@ -110,8 +114,10 @@ def _outcome(work: Callable[[], object]) -> Outcome:
 
 
 def _peak(*, reset: bool = False) -> int:
-    """The most bytes that were held; `reset` begins anew with those that are held."""
+    """Return the peak memory in bytes; `reset` restarts from the current use."""
     if sys.platform != "linux":
+        import resource
+
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if reset:
         with open("/proc/self/clear_refs", "w", encoding="ascii") as file:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
 import io
 import json
+import re
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ from segjudge.analysis.comparison import write_table
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.report.page import render_page
+from tests.answers import fold
 from tests.calls import labels, run_session
 from tests.pages import round_numbers
 
@@ -131,7 +135,7 @@ three = {"near": moved(1), "far": moved(4), "gone": moved(9, drop=True)}
 compared = compare(three)
 compared
 dump(compared.document(kinds=True))
-dump(compared.cases), compared.noun, compared.changes(), compared.places(), compared.gain, compared.describe_best()
+dump(compared.scores_by_case), compared.noun, compared.changes(), compared.places(), compared.gain, compared.describe_best()
 compared.kinds_text()
 compared.markdown()
 compared.latex()
@@ -225,7 +229,7 @@ def write_standings() -> str:
     }  # fmt: skip
     with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
         warnings.simplefilter("ignore")
-        return run_session(SESSION, space).replace(VERSION, "VERSION")
+        return fold(run_session(SESSION, space).replace(VERSION, "VERSION"))
 
 
 # ── tables and documents ────────────────────────────────────────────────────
@@ -247,16 +251,23 @@ def _write(name: str, text: str | bytes) -> str:
 
 
 def _rank_by(path: str, *methods: Any, **options: Any) -> str:
-    """Rank by several methods; what is the same is said once."""
-    said: dict[str, list[str]] = {}
-    for method in methods:
+    """Rank by several methods; the ranks by each method, which all of their tables have, are noted in the first."""
+    output: dict[str, list[str]] = {}
+    for number, method in enumerate(methods):
         try:
             ranking = segjudge.rank(path, method=method, draws=20, **options)
             text = "\n".join([ranking.text(), *ranking.notes])
+            text = _leave_out_columns(text) if number else text
         except segjudge.UsageError as error:
             text = f"{type(error).__name__}: {error}"
-        said.setdefault(text, []).append(method)
-    return "\n".join(f"{', '.join(names)}\n{text}" for text, names in said.items())
+        output.setdefault(text, []).append(method)
+    return "\n".join(f"{', '.join(names)}\n{text}" for text, names in output.items())
+
+
+def _leave_out_columns(text: str) -> str:
+    """Return the text with each table in one line: of a row its rank, algorithm, value, interval and what it is better than."""
+    rows = re.sub(r"(?m)^(?!Kendall|all tasks)(\S+  .*)\n", lambda row: f"{' '.join(row[1].split()[:5])}; ", text)
+    return re.sub(r"(?m)^rank algorithm value 95 %; |\n(?=\n|$)", "", rows)
 
 
 def _rank_csv(text: str | bytes) -> str:
@@ -270,13 +281,16 @@ def _rank_documents(*documents: Any, **options: Any) -> str:
 
 
 def _dump(document: Any) -> str:
-    return round_numbers(json.dumps(document, ensure_ascii=False)).replace("}, ", "},\n").replace("], [", "],\n [")
+    return round_numbers(json.dumps(document, ensure_ascii=False)).replace("}, ", "},\n")
 
 
 def _render(page: Any) -> str:
-    """Return the sections of a page; what is around them is noted elsewhere."""
+    """Return the words of a page's sections and a digest of their HTML; what is around them is noted elsewhere."""
     html = render_page(page)
-    return f"{page.title}\n{html[html.index('<section') : html.rindex('</section>')]}"
+    sections = round_numbers(html[html.index("<section") : html.rindex("</section>")])
+    cells = re.sub(r"</t[hd]><t[hd][^>]*>", " | ", re.sub(r"</tr>\s*<tr>", " || ", sections))
+    words = [line.strip() for line in re.sub(r"<[^>]+>", "", cells).splitlines() if line.strip()]
+    return "\n".join([f"{page.title}: {hashlib.sha256(sections.encode()).hexdigest()[:16]}", *words])
 
 
 def _write_table(compared: Any, path: str) -> str:
@@ -301,23 +315,36 @@ def _look(figure: Any) -> list[str]:
             ticks = axis.get_ticklabels()
             names, (last,) = [label.get_text() for label in ticks], ticks[-1:]
             lines.append(f"{_shape(axis.get_view_interval())} {names} {last.get_rotation()} {last.get_ha()}")
-        lines += [
-            f"{_shape(line.get_xydata())} {line.get_color()} {line.get_linestyle()} {line.get_marker()} {_stroke(line)}"
+        lines += _group(
+            (
+                _shape(line.get_xydata()),
+                f"{line.get_color()} {line.get_linestyle()} {line.get_marker()} {_stroke(line)}",
+            )
             for line in axes.lines
-        ]
+        )
         lines += [
             f"{_shape(patch.get_path().transformed(patch.get_patch_transform()).vertices)}" for patch in axes.patches
         ]
+        marks = []
         for group in axes.collections:
             sizes = group.get_sizes() if hasattr(group, "get_sizes") else [path.vertices for path in group.get_paths()]
-            lines.append(
-                f"{_shape(group.get_offsets())} {_shape(sizes)} {_shape(group.get_facecolor())} {_stroke(group)}"
+            marks.append(
+                (f"{_shape(group.get_offsets())} {_shape(group.get_facecolor())}", f"{_shape(sizes)} {_stroke(group)}")
             )
-        lines += [
-            f"{text.get_position()} {text.get_color()} {text.get_ha()} {text.get_va()} {text.get_weight()}"
+        lines += _group(marks)
+        lines += _group(
+            (f"{text.get_position()}", f"{text.get_color()} {text.get_ha()} {text.get_va()} {text.get_weight()}")
             for text in axes.texts
-        ]
+        )
     return lines
+
+
+def _group(artists: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a line for each style, with the places of all artists that have it."""
+    places: dict[str, list[str]] = {}
+    for place, style in artists:
+        places.setdefault(style, []).append(place)
+    return [f"{'; '.join(same)}: {style}" for style, same in places.items()]
 
 
 def _stroke(artist: Any) -> list[Any]:
@@ -366,9 +393,9 @@ def _detect(shift: int, images: int = 12) -> Any:
     for number in range(images):
         masks = np.zeros((2, 50, 120), bool)
         masks[0, 5:25, 5 : 25 + number], masks[1, 8:48, 60:118] = True, True
-        found = np.roll(masks, shift + number % 4, axis=2)
+        results = np.roll(masks, shift + number % 4, axis=2)
         truths.append({"masks": masks, "labels": [1, 2]})
-        sent = [*found, found[0]] if number % 3 == 0 else [*found]
+        sent = [*results, results[0]] if number % 3 == 0 else [*results]
         scores = [0.9 - number / 50, 0.8, 0.3][: len(sent)]
         predictions.append({"masks": np.stack(sent), "labels": [1, 2, 2][: len(sent)], "scores": scores})
     return segjudge.score_arrays(predictions, truths, "coco")

@@ -47,7 +47,7 @@ def tasks_of(name: str) -> dict[str, TaskScores]:
     file, _, missing = name.partition(":")
     with open(FOLDER / f"{file}.csv", newline="") as lines:
         rows = list(csv.DictReader(lines))
-    found = {}
+    results = {}
     for task in dict.fromkeys(row["task"] for row in rows):
         mine = [row for row in rows if row["task"] == task]
         algorithms = sorted({row["algorithm"] for row in mine})
@@ -56,10 +56,10 @@ def tasks_of(name: str) -> dict[str, TaskScores]:
         for row in mine:
             if row["value"] != "NA":
                 values[algorithms.index(row["algorithm"]), cases.index(row["case"])] = float(row["value"])
-        found[task] = TaskScores(task, tuple(algorithms), tuple(cases), values, smaller=file == "distances")
+        results[task] = TaskScores(task, tuple(algorithms), tuple(cases), values, smaller=file == "distances")
     if missing == "zero" or (name == "missing" and not missing):
-        found = {task: one.fill(0.0) for task, one in found.items()}
-    return found
+        results = {task: item.fill(0.0) for task, item in results.items()}
+    return results
 
 
 GOLDEN = document("golden_ranking.json") if FOLDER.is_dir() else {"rankings": {}, "redrawn": {}, "wilcox": {}}
@@ -79,8 +79,8 @@ RULES = {
 def test_the_signed_rank_test_is_that_of_r(name: str) -> None:
     pair, golden = document("numbers.json")["pairs"][name], GOLDEN["wilcox"][name]
     between = numbers(pair["x"]) - numbers(pair["y"])
-    found = np.concatenate(wilcoxon(between, np.ones((1, len(between)))))
-    assert found == pytest.approx(numbers([golden["normal"][key] for key in ("greater", "less")]), **EXACT)
+    results = np.concatenate(wilcoxon(between, np.ones((1, len(between)))))
+    assert results == pytest.approx(numbers([golden["normal"][key] for key in ("greater", "less")]), **EXACT)
 
 
 def test_p_values_are_adjusted_as_r_does() -> None:
@@ -89,10 +89,10 @@ def test_p_values_are_adjusted_as_r_does() -> None:
 
 
 def test_rankings_agree_as_r_says() -> None:
-    for name, (one, other) in document("numbers.json")["ranks"].items():
+    for name, (first, second) in document("numbers.json")["ranks"].items():
         golden = GOLDEN["tau"][name]
         tau = numbers([golden["kendall"]])[0]
-        assert float(kendall(numbers(one), numbers(other))) == pytest.approx(tau, **EXACT), name
+        assert float(kendall(numbers(first), numbers(second))) == pytest.approx(tau, **EXACT), name
 
 
 def places_of(task: TaskScores, algorithms: list[str]) -> list[int]:
@@ -104,10 +104,10 @@ def test_each_method_ranks_as_the_reference_tool(name: str) -> None:
     for task, values in tasks_of(name).items():
         for method in GOLDEN["rankings"][name].keys() & RULES.keys():
             golden = GOLDEN["rankings"][name][method][task]
-            found = _rank_task(values, replace(RULES[method], remove=name.endswith("removed")))
+            ranking = _rank_task(values, replace(RULES[method], remove=name.endswith("removed")))
             places = places_of(values, golden["algorithm"])
-            assert found.values[0, places] == pytest.approx(numbers(golden["value"]), **EXACT), (task, method)
-            assert found.ranks[0, places].tolist() == golden["rank"], (task, method)
+            assert ranking.values[0, places] == pytest.approx(numbers(golden["value"]), **EXACT), (task, method)
+            assert ranking.ranks[0, places].tolist() == golden["rank"], (task, method)
 
 
 @pytest.mark.parametrize("name", [name for name, golden in GOLDEN["rankings"].items() if "pairs" in golden])
@@ -131,10 +131,10 @@ def test_redrawn_cases_rank_as_if_each_copy_were_a_case(name: str) -> None:
     draws = np.array(document("numbers.json")["draws"][name]) - 1
     weights = np.stack([np.bincount(draw, minlength=len(values.cases)) for draw in draws]).astype(float)
     for method, both in GOLDEN["redrawn"][name].items():
-        golden, found = both["copies_renamed"], _rank_task(values, RULES[method], weights)
+        golden, ranking = both["copies_renamed"], _rank_task(values, RULES[method], weights)
         places = places_of(values, golden["algorithm"])
-        assert found.values[:, places] == pytest.approx(matrix(golden["value"]), **EXACT), method
-        assert found.ranks[:, places].tolist() == golden["rank"], method
+        assert ranking.values[:, places] == pytest.approx(matrix(golden["value"]), **EXACT), method
+        assert ranking.ranks[:, places].tolist() == golden["rank"], method
         spread = _measure_stability(values, RULES[method], weights)
         intervals = np.stack([spread.low, spread.median, spread.high], axis=1)[places]
         assert intervals == pytest.approx(matrix(golden["interval"]), **EXACT), method
@@ -162,7 +162,7 @@ def test_tasks_have_a_consensus() -> None:
             if task in golden["ranks"]
         }
         rows = {
-            task: dict(zip(tasks_of("tasks")[task].algorithms, one.ranks[0].tolist())) for task, one in ranks.items()
+            task: dict(zip(tasks_of("tasks")[task].algorithms, rank.ranks[0].tolist())) for task, rank in ranks.items()
         }
         assert average_ranks(rows) == pytest.approx(score), method
     gap = average_ranks({"easy": {"A": 1.0, "B": 2.0}, "hard": {"B": 1.0, "C": 2.0}})
@@ -186,8 +186,8 @@ def test_intervals_tests_and_places_are_those_of_plain_r(name: str) -> None:
         ("holm", "adjusted"),
     ):
         assert numbers([getattr(pair, attribute) for pair in pairs]) == pytest.approx(numbers(expected[name_]), **EXACT)
-    found = estimate_means(table, pairs)
-    assert [one.name for one in found] == golden["algorithm"]
+    means = estimate_means(table, pairs)
+    assert [item.name for item in means] == golden["algorithm"]
     for name_, attribute in (
         ("mean", "value"),
         ("error",) * 2,
@@ -196,7 +196,7 @@ def test_intervals_tests_and_places_are_those_of_plain_r(name: str) -> None:
         ("place_from",) * 2,
         ("place_to",) * 2,
     ):
-        assert numbers([getattr(one, attribute) for one in found]) == pytest.approx(numbers(golden[name_]), **EXACT)
+        assert numbers([getattr(item, attribute) for item in means]) == pytest.approx(numbers(golden[name_]), **EXACT)
 
 
 def test_objects_are_clustered_in_their_sequences() -> None:

@@ -34,10 +34,10 @@ def test_means_and_errors_are_those_of_the_scores(tmp_path: Path) -> None:
                (("all", RESULTS), ("third", worse))}  # fmt: skip
     table = sum_groups(reports, "AP50")
     (pair,) = compare_pairs(table)
-    for one in estimate_means(table, [pair]):
-        report = reports[one.name]
-        assert one.value == pytest.approx(report.values["AP50"], abs=1e-12)
-        assert one.error == pytest.approx(report.errors()["AP50"], abs=1e-12)
+    for mean in estimate_means(table, [pair]):
+        report = reports[mean.name]
+        assert mean.value == pytest.approx(report.values["AP50"], abs=1e-12)
+        assert mean.error == pytest.approx(report.errors()["AP50"], abs=1e-12)
     assert table.sums.shape == (2, 20)
     assert pair.apart
     assert pair.difference > 0
@@ -72,16 +72,16 @@ def test_metrics_of_videos_have_errors_from_leaving_each_out(submission: str, tr
     count = len(counted.names)
     without = []
     for name in counted.names:
-        part = UnitAccumulator(counted.protocol, counted.facts, [one for one in counted.names if one != name])
-        for one in counted.all_counts():
-            if one.name != name:
-                part.update(one)
+        part = UnitAccumulator(counted.protocol, counted.facts, [entry for entry in counted.names if entry != name])
+        for item in counted.all_counts():
+            if item.name != name:
+                part.update(item)
         without.append(report_of("val", part).values)
     errors = report.errors()
-    assert errors.keys() == {name for name in report.values if all(one[name] is not None for one in without)}
+    assert errors.keys() == {name for name in report.values if all(entry[name] is not None for entry in without)}
     assert len(errors) > 3
     for name, error in errors.items():
-        values = np.array([one[name] for one in without], float)
+        values = np.array([entry[name] for entry in without], float)
         assert error == pytest.approx(np.sqrt((count - 1) / count * ((values - values.mean()) ** 2).sum()), abs=1e-12)
     assert report.intervals().keys() == errors.keys()
 
@@ -133,14 +133,14 @@ def test_detections_are_compared_by_command(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_method_is_compared_with_others_of_other_names(capsys: pytest.CaptureFixture[str]) -> None:
-    for results, problem in (([str(RESULTS)], "two results at least"), ([str(RESULTS)] * 2, "have the same name")):
+    for results, problem in (([str(RESULTS)], "at least two results"), ([str(RESULTS)] * 2, "have the same name")):
         assert main(["compare", *results, "--truth", str(TRUTH), "--protocol", "places2017"]) == 2
         assert problem in capsys.readouterr().err
 
 
 def test_what_groups_cannot_tell_apart_takes_more_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = records_of(RESULTS)
-    (tmp_path / "worse.json").write_text(json.dumps([one for number, one in enumerate(records) if number % 40]))
+    (tmp_path / "worse.json").write_text(json.dumps([record for number, record in enumerate(records) if number % 40]))
     command = ["compare", f"all={RESULTS}", f"fewer={tmp_path / 'worse.json'}", "--truth", str(TRUTH)]
     assert main([*command, "--protocol", "places2017"]) == 0
     assert re.search(
@@ -173,7 +173,7 @@ def test_every_track_is_compared(
     assert printed.startswith(f"{first} over ")
     assert "cannot be told apart" in printed
     assert "B loses as much as A, and by the same kinds." in printed
-    assert f">What {units} cost</h2>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f">Loss of {units}</h2>" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_of_some_metrics_small_values_are_good() -> None:
@@ -183,10 +183,10 @@ def test_of_some_metrics_small_values_are_good() -> None:
     text = describe_pair(pair, table)
     assert text.startswith("A − B: -2.000, 95 % -2.000 to -2.000; p 0.00781")
     assert text.endswith("8 won, 0 lost, 0 tied: A is better.")
-    found = Comparison("IDSW", table, [], bounds_of("IDSW"))
-    assert [found.sign(*names) for names in (("A", "B"), ("B", "A"))] == ["+", "−"]
-    rows = found.means
-    assert [(one.name, one.place_from, one.place_to, one.value) for one in rows] == [("A", 1, 1, 4.5), ("B", 2, 2, 6.5)]
+    comparison = Comparison("IDSW", table, [], bounds_of("IDSW"))
+    assert [comparison.sign(*names) for names in (("A", "B"), ("B", "A"))] == ["+", "−"]
+    rows = comparison.means
+    assert [(row.name, row.place_from, row.place_to, row.value) for row in rows] == [("A", 1, 1, 4.5), ("B", 2, 2, 6.5)]
     assert rows[1].high is not None
     assert rows[1].high > 1, "not cut as a share is"
 

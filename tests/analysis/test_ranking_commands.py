@@ -14,7 +14,8 @@ from segjudge import cli
 from segjudge.analysis import METHODS
 from segjudge.evaluation_script.families import PROTOCOLS
 from tests.builders import ROOT
-from tests.published import UPLOADS, published
+from tests.families.contract import examples
+from tests.published import published, upload
 
 EXAMPLES = ROOT / "examples/sequences-dev"
 TRUTH = ["--truth", str(ROOT / "annotations/sequences-dev.zip"), "--split", "dev"]
@@ -34,7 +35,42 @@ def test_three_sequences_tell_nothing_apart(capsys: pytest.CaptureFixture[str], 
     assert "cannot be told apart on 3 sequences; to detect a difference of this size takes about 6." in printed
     document = json.loads((tmp_path / "out.json").read_text())
     assert document["pairs"][0]["p"] == 0.25
-    assert [one["place_to"] for one in document["means"]] == [2, 2]
+    assert [item["place_to"] for item in document["means"]] == [2, 2]
+
+
+#: Files that are no scores, by name: None is a folder.
+ODD_FILES: dict[str, bytes | None] = {
+    "missing.csv": b"", "folder.csv": None, "empty.csv": b"", "binary.csv": bytes(range(256)), "nul.csv": b"a\0b",
+    "header.csv": b"algorithm,case,value\n", "UPPER.CSV": b"algorithm,case\n", "missing.json": b"", "folder.json": None,
+    "empty.json": b"", "binary.json": bytes(range(256)), "zip.json": b"PK\5\6" + b"\0" * 18, "list.json": b"[]",
+    "nothing.json": b'{"result": [{"val": {}}], "protocol": "davis2017", "objects": []}',
+    "cases.json": b'{"result": [{"val": {"X": 1}}], "protocol": "x", "groups": {"val": {"values": {"X": []}}}}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_FILES)
+def test_a_file_that_holds_no_scores_is_a_sentence(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, data = tmp_path / name, ODD_FILES[name]
+    if data is None:
+        path.mkdir()
+    elif not name.startswith("missing"):
+        path.write_bytes(data)
+    results = str(EXAMPLES / "strong.zip")
+    for arguments in (
+        ["rank", str(path)],
+        ["compare", str(path), f"B={path}"],
+        ["compare", str(path), results, *TRUTH],
+        ["report", str(path), *TRUTH, "--out", str(tmp_path / "page.html")],
+        ["report", results, "--truth", str(path), "--out", str(tmp_path / "page.html")],
+        ["merge", str(path)],
+    ):
+        assert cli.main(arguments) in (1, 2, 3), arguments
+        output = capsys.readouterr().err
+        assert "defect" not in output, arguments
+        assert "Traceback" not in output, arguments
+        assert output.strip(), arguments
 
 
 @pytest.mark.long
@@ -56,10 +92,10 @@ def test_what_a_program_reads_stands_alone_on_stdout(capsys: pytest.CaptureFixtu
     table = tmp_path / "scores.csv"
     table.write_text("algorithm,case,value\na,1,0.5\na,2,0.25\nb,1,0.75\nb,2,0.5\n")
     assert cli.main(["rank", str(table), "--draws", "5"]) == 0
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     assert cli.main(["rank", str(table), "--draws", "5", "--json", "-"]) == 0
     alone = capsys.readouterr()
-    assert (alone.err, said.err) == (said.out, "")
+    assert (alone.err, output.err) == (output.out, "")
     assert json.loads(alone.out)["tasks"][0]["algorithms"] == ["a", "b"]
 
 
@@ -99,7 +135,11 @@ def test_equal_runs_write_equal_plots(tmp_path: Path) -> None:
         (["A,c1,0,5"], "algorithm,case,value", "line 2: has more cells than the header; write 0.5, not 0,5"),
         (["A,c1,1,2"], "algorithm,case,value,value", "has several columns value"),
         (['"A,c1,1', "B,c1,2"], "algorithm,case,value", "is not a CSV"),
-        ([f"A{one},c1,1" for one in range(501)], "algorithm,case,value", "has 501 algorithms and 1 case; at most 500"),
+        (
+            [f"A{index},c1,1" for index in range(501)],
+            "algorithm,case,value",
+            "has 501 algorithms and 1 case; at most 500",
+        ),
         (["A,c1"], "algorithm,case", "has no column value"),
         ([], "algorithm,case,value", "has no rows"),
     ],
@@ -116,9 +156,9 @@ def test_a_table_that_is_none_is_refused(
     [
         "", "[]", "{}", '{"result": 5}', "[" * 100_000, '{"result": [{"a": {}}], "objects": 5, "protocol": "x"}',
         *(
-            json.dumps(one).replace('"?"', odd)
+            json.dumps(item).replace('"?"', odd)
             for odd in ("[]", "{}", "1e400", "1" + "0" * 400)
-            for one in (
+            for item in (
                 {"result": [{"a": {"J": "?"}}], "objects": [], "protocol": "x"},
                 {"result": [{"a": {"J": 1}}], "objects": [{"split": "a", "sequence": "b", "J": "?"}], "protocol": "x"},
                 {"result": [{"a": {"J": 1}}], "objects": [{"split": "a", "sequence": "?", "J": 1}], "protocol": "x"},
@@ -138,7 +178,7 @@ def test_a_file_that_score_did_not_write_is_refused(
 
 def test_other_protocols_and_sequences_are_not_compared(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     rows = [{"split": "dev", "sequence": "dog", "object": "1", "J-Mean": 0.5}]
-    one = {"protocol": "davis2017", "result": [{"dev": {"J-Mean": 0.5}}], "objects": rows}
+    item = {"protocol": "davis2017", "result": [{"dev": {"J-Mean": 0.5}}], "objects": rows}
     for name, change, sentence in (
         ("protocol", {"protocol": "vost"}, "was scored as vost"),
         ("sequences", {"objects": [{**rows[0], "sequence": "cat"}]}, "not scored on the same sequences"),
@@ -146,8 +186,8 @@ def test_other_protocols_and_sequences_are_not_compared(capsys: pytest.CaptureFi
         ("metric", {"result": [{"dev": {"F-Mean": 0.6}}]}, "has no metric J-Mean"),
     ):
         paths = [tmp_path / "first.json", tmp_path / f"{name}.json"]
-        paths[0].write_text(json.dumps(one))
-        paths[1].write_text(json.dumps({**one, **change}))
+        paths[0].write_text(json.dumps(item))
+        paths[1].write_text(json.dumps({**item, **change}))
         assert cli.main(["rank", *map(str, paths), "--metric", "J-Mean"]) == 2
         assert sentence in capsys.readouterr().err
 
@@ -168,28 +208,30 @@ def test_scores_of_other_truths_revisions_and_rules_are_not_ranked_together(
 ) -> None:
     rows = [{"split": "dev", "sequence": name, "object": "1", "J-Mean": 0.5} for name in ("dog", "cat")]
     protocols = {"dev": {"name": "p", "revision": 1, "changed": False}}
-    one: dict[str, Any] = {"protocol": "p", "result": [{"dev": {"J-Mean": 0.5}}]}
-    one["provenance"] = {"truth": "zip:1", "submission": "zip:3", "protocols": protocols}
-    one |= {"groups": {"dev": {"cases": "x", "values": {"J-Mean": [0.5, 0.5]}}}} if groups else {"objects": rows}
-    other = json.loads(json.dumps(one))
-    edit(other)
+    first: dict[str, Any] = {"protocol": "p", "result": [{"dev": {"J-Mean": 0.5}}]}
+    first["provenance"] = {"truth": "zip:1", "submission": "zip:3", "protocols": protocols}
+    first |= {"groups": {"dev": {"cases": "x", "values": {"J-Mean": [0.5, 0.5]}}}} if groups else {"objects": rows}
+    document = json.loads(json.dumps(first))
+    edit(document)
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
-    for path, text in zip(paths, (one, {**other, "provenance": {**other["provenance"], "submission": "zip:4"}})):
+    for path, text in zip(
+        paths, (first, {**document, "provenance": {**document["provenance"], "submission": "zip:4"}})
+    ):
         path.write_text(json.dumps(text))
     assert cli.main(["rank", str(paths[0]), f"same={paths[0]}", "--draws", "2"]) == 0
     assert cli.main(["rank", *map(str, paths), "--draws", "2"]) == (2 if groups or sentence[:2] != "on" else 0)
     assert sentence in capsys.readouterr().err or (not groups and sentence[:2] == "on")
 
 
-@pytest.mark.parametrize("protocol", ["mots", "burst", "lvis", "youtube-vis-2019", "coco", "vipseg", "vspw", "mevis"])
+@pytest.mark.parametrize("protocol", examples("rankings"))
 def test_scores_of_every_track_are_ranked(protocol: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    truth, make = published(protocol, tmp_path / "truth"), UPLOADS[protocol][0]
-    data = make(truth)
+    truth = published(protocol, tmp_path / "truth")
+    data = upload(protocol, truth)
     results = tmp_path / ("results.json" if data[:1] in (b"[", b"{") else "results.zip")
     results.write_bytes(data)
-    words = ["score", str(results), "--truth", str(truth), "--protocol", protocol, "--json"]
+    arguments = ["score", str(results), "--truth", str(truth), "--protocol", protocol, "--json"]
     for name in ("a", "b"):
-        assert cli.main([*words, str(tmp_path / f"{name}.json")]) == 0
+        assert cli.main([*arguments, str(tmp_path / f"{name}.json")]) == 0
     segjudge.score(results, truth, protocol).save(tmp_path / "c.zip")
     files = [str(tmp_path / name) for name in ("a.json", "b.json", "c.zip")]
     capsys.readouterr()
@@ -220,34 +262,34 @@ MISSING_WINS = {
 }
 
 
-@pytest.mark.parametrize(("words", "rows"), MISSING_WINS.values(), ids=MISSING_WINS)
+@pytest.mark.parametrize(("arguments", "rows"), MISSING_WINS.values(), ids=MISSING_WINS)
 def test_nobody_wins_by_missing_values(
-    words: list[str], rows: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    arguments: list[str], rows: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     scores = table(tmp_path, rows)
     for method in METHODS:
         for missing in ([], ["--missing", "last"]):
             more = ["--method", method, "--draws", "20", "--json", str(tmp_path / "out.json")]
-            assert cli.main(["rank", scores, *words, *missing, *more]) == 0
+            assert cli.main(["rank", scores, *arguments, *missing, *more]) == 0
             assert "missing values are the worst of their case" in capsys.readouterr().err
             (task,) = json.loads((tmp_path / "out.json").read_text())["tasks"]
             assert task["algorithms"] == ["A", "B"]
             for ranks in (task["ranks"], *task["by_method"].values()):
                 assert ranks[1] <= ranks[0] or rows[0] == "A,c1,0.1"
             assert not task["better"][0][1]
-    assert cli.main(["rank", scores, *words, "--missing", "zero"]) == 2
+    assert cli.main(["rank", scores, *arguments, "--missing", "zero"]) == 2
     assert "--missing zero: some values are worse than 0, which would win" in capsys.readouterr().err
 
 
 def test_where_zero_is_worst_it_still_stands_for_a_missing_value(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    for words, sign in (([], ""), (["--smaller"], "-")):
+    for arguments, sign in (([], ""), (["--smaller"], "-")):
         scores = table(tmp_path, [f"A,c1,{sign}0.9", "A,c2,", f"B,c1,{sign}0.6", f"B,c2,{sign}0.5"])
-        assert cli.main(["rank", scores, *words, "--draws", "2"]) == 0
-        said = capsys.readouterr()
-        assert "missing values count as 0" in said.err
-        assert said.out.splitlines()[2].split()[1] == "B"
+        assert cli.main(["rank", scores, *arguments, "--draws", "2"]) == 0
+        output = capsys.readouterr()
+        assert "missing values count as 0" in output.err
+        assert output.out.splitlines()[2].split()[1] == "B"
 
 
 def test_who_lacks_a_case_has_zero_there_unless_it_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

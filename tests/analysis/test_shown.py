@@ -18,6 +18,7 @@ from PIL import Image
 import segjudge
 from segjudge import Comparison, Scores, UsageError, cli
 from segjudge.analysis.comparison import write_table
+from segjudge.analysis.statistics import Sums, compare_pairs, describe_pair
 from segjudge.families import tools_of
 from segjudge.report.tables import Look, format_table
 from segjudge.scoring import parts
@@ -86,8 +87,8 @@ def test_scores_write_the_page_of_the_command(
     scored: dict[str, Scores], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results, truth = str(EXAMPLES / "lagging.zip"), str(TRUTH)
-    words = ["report", results, "--truth", truth, "--split", "dev", "--out", str(tmp_path / "a.html")]
-    assert cli.main(words) == 0
+    arguments = ["report", results, "--truth", truth, "--split", "dev", "--out", str(tmp_path / "a.html")]
+    assert cli.main(arguments) == 0
     scored["lagging"].report(tmp_path / "b.html", title="lagging.zip")
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
     capsys.readouterr()
@@ -100,7 +101,7 @@ def test_scores_without_files_have_a_page_of_what_they_hold(scored: dict[str, Sc
         assert "<title>Ours</title>" in page
         assert 'id="tables"' in page
         assert 'id="sequences"' in segjudge.compare({"a": scores, "b": scores}).page()
-        with pytest.raises(UsageError, match="need what `score` has read from files"):
+        with pytest.raises(UsageError, match="need results that `score` read from files"):
             scores.film(tmp_path / "film.png")
 
 
@@ -127,13 +128,13 @@ def test_saved_scores_are_compared_without_the_truth(
     assert capsys.readouterr().out == f"{comparison.text()}\n"
     assert "lagging − strong" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert cli.main(["compare", *saved, "--kinds"]) == 2
-    assert "--kinds needs --truth, or scores that `score --save` wrote" in capsys.readouterr().err
+    assert "--kinds needs --truth or --phase, or scores that `score --save` wrote" in capsys.readouterr().err
     assert cli.main(["compare", *saved, "--film", str(tmp_path / "film.png")]) == 2
-    assert "--film needs --truth: saved scores hold no masks" in capsys.readouterr().err
+    assert "--film needs --truth or --phase: saved scores hold no masks" in capsys.readouterr().err
     assert cli.main(["compare", f"a={saved[0]}", f"b={EXAMPLES / 'strong.zip'}"]) == 2
-    assert (
-        "compare needs --truth for results, and without it takes what `score --save` wrote" in capsys.readouterr().err
-    )
+    sentence = capsys.readouterr().err
+    assert "compare needs --truth PATH, or --phase CODENAME" in sentence
+    assert "is not a part that `score --part` wrote" in sentence
 
 
 def test_what_score_saves_tells_kinds_of_failure_too(
@@ -141,8 +142,8 @@ def test_what_score_saves_tells_kinds_of_failure_too(
 ) -> None:
     truth, saved = str(TRUTH), [str(tmp_path / f"{name}.segjudge") for name in NAMES]
     for name, path in zip(NAMES, saved, strict=True):
-        words = ["score", str(EXAMPLES / f"{name}.zip"), "--truth", truth, "--protocol", "davis2017"]
-        assert cli.main([*words, "--save", path]) == 0
+        arguments = ["score", str(EXAMPLES / f"{name}.zip"), "--truth", truth, "--protocol", "davis2017"]
+        assert cli.main([*arguments, "--save", path]) == 0
     capsys.readouterr()
     written = [str(tmp_path / "page.html"), str(tmp_path / "kinds.md")]
     assert cli.main(["compare", *saved, "--kinds", "--out", written[0], "--markdown", written[1]]) == 0
@@ -166,7 +167,7 @@ def test_costs_that_are_none_are_one_sentence(scored: dict[str, Scores], tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("arguments", "sentence"),
     [
         (["--metric", "J-Deca"], "davis2017 has no metric J-Deca, only J&F-Mean, "),
         (["--metric", "J-Decay", "--kinds"], "--kinds has no meaning for J-Decay, only for J&F-Mean"),
@@ -176,10 +177,16 @@ def test_costs_that_are_none_are_one_sentence(scored: dict[str, Scores], tmp_pat
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_anything_is_scored(
-    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["compare", "no-such.zip", "neither.zip", "--truth", "absent.zip", *words]) == 2
+    for name in ("a.zip", "b.zip", "truth.zip"):
+        (tmp_path / name).write_bytes(b"cannot be scored")
+    assert cli.main(["compare", "a.zip", "b.zip", "--truth", "truth.zip", *arguments]) == 2
     assert sentence in capsys.readouterr().err
 
 
@@ -192,7 +199,7 @@ def test_every_metric_of_a_report_can_be_asked_for(scored: dict[str, Scores]) ->
 
     for values, protocol in (
         (report.values, report.protocol),
-        *((one.values, one.protocol) for one in instances.reports),
+        *((report.values, report.protocol) for report in instances.reports),
     ):
         assert [choose_metric(protocol, metric) for metric in values] == list(values)
 
@@ -203,7 +210,7 @@ def test_scores_of_other_truths_are_not_compared(scored: dict[str, Scores]) -> N
         segjudge.compare({"a": strong, "b": replace(strong, provenance={**strong.provenance, "truth": "zip:0"})})
     with pytest.raises(UsageError, match="two are called strong; name them"):
         segjudge.compare(strong, strong)
-    with pytest.raises(UsageError, match="needs two results at least"):
+    with pytest.raises(UsageError, match="needs at least two results"):
         segjudge.compare(strong)
     with pytest.raises(UsageError, match="is no scores: segjudge.score and segjudge.load return them"):
         segjudge.compare({"a": "a.zip"})  # type: ignore[dict-item]
@@ -221,7 +228,7 @@ def test_a_pull_request_sees_what_grew_what_shrank_and_what_flipped(comparison: 
     assert "that flipped to the other side of one half: 2 of 3** (2 fell below, 0 rose to it or above)" in text
     assert "| `crossing` | 0.942 | 0.407 | -0.536 |" in text
     assert re.search(r", truth [0-9a-f]{12}</sub>", text)
-    assert "| `solo` |" in text.partition("<details><summary>Those that changed most</summary>")[2]
+    assert "| `solo` |" in text.partition("<details><summary>Largest changes</summary>")[2]
     other_way = segjudge.compare({name: comparison.methods[name] for name in reversed(NAMES)}).markdown()
     assert "| leak | 0.146 | 0.000 | -0.146 ▼ shrank |" in other_way
     assert "(0 fell below, 2 rose to it or above)" in other_way
@@ -238,8 +245,8 @@ def test_names_are_nothing_but_text_in_markdown() -> None:
 @pytest.mark.parametrize(("least", "code"), [("-0.4", 4), ("-0.5", 0), ("0.1", 4)])
 def test_a_loss_beyond_the_threshold_fails(least: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*COMMAND, "--fail-below", least]) == code
-    said = "lagging gains -0.488 beside strong in J&F-Mean, less than "
-    assert (said in capsys.readouterr().err) == bool(code)
+    text = "lagging loses 0.488 J&F-Mean beside strong: a gain of at least "
+    assert (text in capsys.readouterr().err) == bool(code)
 
 
 def test_of_a_metric_whose_small_values_are_good_a_rise_is_a_loss(comparison: Comparison) -> None:
@@ -259,7 +266,9 @@ def test_bold_is_whoever_can_be_told_apart_from_all_others() -> None:
     assert r"Method & J-Mean $\uparrow$ & J-Decay $\downarrow$ \\" in text
     value, low, high = re.search(r"far & ([\d.]+) .*\n.*?\[([\d.]+), ([\d.]+)\]", text).groups()  # type: ignore[union-attr]
     mean = apart.for_metric("J-Mean").means[-1]
-    assert [float(value), float(low), float(high)] == [round(100 * one, 1) for one in (mean.value, mean.low, mean.high)]  # type: ignore[operator]
+    assert [float(value), float(low), float(high)] == [
+        round(100 * item, 1) for item in (mean.value, mean.low, mean.high)
+    ]  # type: ignore[operator]
     assert "**" in write_table(apart, "table.md", ["J-Mean"])
 
 
@@ -276,9 +285,9 @@ def test_nothing_is_bold_where_three_sequences_tell_nothing(comparison: Comparis
 def test_a_filmstrip_has_the_resolution_of_print_and_outlines_as_vectors(
     scored: dict[str, Scores], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [*COMMAND, "--sequence", "solo", "--frames", "00003,00005"]
+    arguments = [*COMMAND, "--sequence", "solo", "--frames", "00003,00005"]
     for name in ("a.png", "b.png", "a.svg", "a.pdf"):
-        assert cli.main([*words, "--film", str(tmp_path / name)]) == 0
+        assert cli.main([*arguments, "--film", str(tmp_path / name)]) == 0
     capsys.readouterr()
     with Image.open(tmp_path / "a.png") as image:
         assert image.width == 2070, "6.9 inches at 300 dots"
@@ -293,7 +302,7 @@ def test_a_filmstrip_has_the_resolution_of_print_and_outlines_as_vectors(
     assert (tmp_path / "errors.svg").read_text().count("<image ") == 3
     assert cli.main([*COMMAND, "--film", str(tmp_path / "c.png"), "--sequence", "sool"]) == 2
     assert "there is no sequence 'sool', only crossing, late-guest, solo; did you mean solo?" in capsys.readouterr().err
-    assert cli.main([*words[:-1], "99999", "--film", str(tmp_path / "c.png")]) == 2
+    assert cli.main([*arguments[:-1], "99999", "--film", str(tmp_path / "c.png")]) == 2
     assert "solo has no frame 99999" in capsys.readouterr().err
 
 
@@ -321,12 +330,12 @@ def test_films_and_pages_speak_one_language_of_colour() -> None:
     from segjudge.report import colours
 
     script = (ROOT / "segjudge/report/pages/frames_masks.js").read_text(encoding="utf-8")
-    objects = re.search(r"const OBJECTS = (\[.*?\]);", script)[1]  # type: ignore[index]
-    assert [list(colour) for colour in colours.OBJECTS] == json.loads(objects)
+    objects = re.search(r"const OBJECTS = \[(.*?),\n\];", script, re.DOTALL)[1]  # type: ignore[index]
+    assert [list(colour) for colour in colours.OBJECTS] == json.loads(f"[{objects}]")
     names = {"missing": colours.MISSING, "extra": colours.SURPLUS, "mixed": colours.OTHER, "right": colours.RIGHT}
-    for name, own in names.items():
+    for name, metric_names in names.items():
         colour = re.search(rf"{name}: (\[.*?\])", script)[1]  # type: ignore[index]
-        assert list(own) == json.loads(colour)
+        assert list(metric_names) == json.loads(colour)
 
 
 # ── notebooks ───────────────────────────────────────────────────────────────
@@ -334,7 +343,7 @@ def test_films_and_pages_speak_one_language_of_colour() -> None:
 
 def test_a_notebook_sees_bar_kinds_and_the_worst_frames_on_light_and_dark_pages(scored: dict[str, Scores]) -> None:
     text = scored["lagging"]._repr_html_()
-    assert "<b>J&amp;F-Mean is 0.445.</b> 26 % of what is lost is leak" in text
+    assert "<b>J&amp;F-Mean is 0.445.</b> By kind of error, the loss is 26 % leak" in text
     assert text.count("data:image/") == 4
     assert 'class="kind shape leak"' in text
     assert ".segjudge .shape{background-color:" in text
@@ -368,9 +377,8 @@ def test_a_notebook_shows_comparisons_rankings_and_other_families(
         ROOT / "examples/instances-dev/coarse.json", ROOT / "annotations/instances-dev.zip", "places2017"
     )
     text = instances._repr_html_()
-    assert '<span class="missing"' in text
-    assert ".missing{" in text
-    assert ".mixed.over{" in text
+    assert "AP at an IoU of one half would rise most without" in text
+    assert "aria-label" not in text, "kinds whose costs sum to nothing make no bar"
     assert "data:image" not in text
 
 
@@ -427,3 +435,37 @@ def test_a_table_fits_its_width_or_goes_on_below() -> None:
     assert "…" in text
     for line in text.replace("\n\n", "\n").splitlines():
         assert line.rstrip() == line
+
+
+def test_a_ranking_has_the_value_of_the_board_where_sequences_have_other_numbers_of_objects(
+    comparison: Comparison,
+) -> None:
+    ranked = segjudge.rank(comparison.methods)
+    counts = comparison.sums.counts.tolist()
+    assert len(set(counts)) > 1, "sequences have other numbers of objects"
+    values = {row["algorithm"]: row["value"] for row in ranked.tasks[0].rows()}
+    assert values == pytest.approx({mean.name: mean.value for mean in comparison.means}, abs=1e-12)
+    means = segjudge.rank(comparison.methods, method="rank-then-mean").tasks[0].rows()
+    assert [row["algorithm"] for row in means] == list(values)
+
+
+def test_a_best_method_is_set_beside_one_that_it_cannot_be_told_apart_from() -> None:
+    sums = np.array([[0.98] * 6, [0.84] * 6, [1.2, 0.4, 1.2, 0.4, 1.2, 0.4]])
+    comparison = Comparison("J&F-Mean", Sums(("careful", "coarse", "swapping"), sums, np.ones(6)), ["a", "b"])
+    assert comparison.sign("careful", "swapping") == "="
+    assert comparison.describe_best().endswith("J&F-Mean is 0.980, beside 0.840 of coarse.") == (
+        comparison.sign("careful", "coarse") == "="
+    )
+    assert "swapping" in comparison.describe_best()
+
+
+@pytest.mark.parametrize("rivals", [1, 5])
+def test_how_many_cases_a_difference_takes_is_more_than_there_are(rivals: int) -> None:
+    random = np.random.default_rng(rivals)
+    for _ in range(20):
+        sums = 0.5 + np.concatenate([np.zeros((1, 12)), random.normal(0.05, 0.1, (rivals, 12))])
+        table = Sums(tuple("abcdef"[: rivals + 1]), sums, np.ones(12))
+        for pair in compare_pairs(table):
+            text = describe_pair(pair, table)
+            if "takes about" in text:
+                assert int(text.rpartition(" ")[2].rstrip(".")) > 12

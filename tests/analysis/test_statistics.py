@@ -76,11 +76,11 @@ def task_of(values: Any, *, smaller: bool = False) -> TaskScores:
 def test_equal_values_share_a_rank_and_missing_ones_come_last(
     values: list[float], smallest: list[float], averaged: list[float]
 ) -> None:
-    one = np.array(values)
-    assert ranks_of(one).tolist() == smallest
-    assert ranks_of(one, ties="average").tolist() == averaged
-    assert ranks_of(-one, smaller=True).tolist() == smallest
-    assert ranks_of(np.stack([one, one]), ties="average").tolist() == [averaged] * 2
+    item = np.array(values)
+    assert ranks_of(item).tolist() == smallest
+    assert ranks_of(item, ties="average").tolist() == averaged
+    assert ranks_of(-item, smaller=True).tolist() == smallest
+    assert ranks_of(np.stack([item, item]), ties="average").tolist() == [averaged] * 2
 
 
 def test_rows_are_ranked_each_for_itself() -> None:
@@ -90,9 +90,9 @@ def test_rows_are_ranked_each_for_itself() -> None:
 
 
 def test_kendalls_tau_counts_pairs_and_takes_ties_out_of_the_denominator() -> None:
-    one = np.array([[1.0, 2, 3, 4], [1, 2, 2, 4], [1, 1, 1, 1], [1, 2, 3, 4]])
-    other = np.array([[1.0, 2, 4, 3], [1, 2, 3, 4], [1, 2, 3, 4], [4, 3, 2, 1]])
-    assert kendall(one, other) == pytest.approx([4 / 6, 5 / math.sqrt(5 * 6), NONE, -1], nan_ok=True)
+    first = np.array([[1.0, 2, 3, 4], [1, 2, 2, 4], [1, 1, 1, 1], [1, 2, 3, 4]])
+    second = np.array([[1.0, 2, 4, 3], [1, 2, 3, 4], [1, 2, 3, 4], [4, 3, 2, 1]])
+    assert kendall(first, second) == pytest.approx([4 / 6, 5 / math.sqrt(5 * 6), NONE, -1], nan_ok=True)
 
 
 # ── the signed-rank test ────────────────────────────────────────────────────
@@ -102,9 +102,9 @@ def signed_rank_of(values: Any) -> tuple[float, float]:
     """The textbook's sum of ranks, with the normal approximation, ties and the correction for continuity."""
     sizes = [abs(value) for value in values if value > 0 or value < 0]
     count, positive = len(sizes), [value for value in values if value > 0]
-    ranks = [sum(other < one for other in sizes) + (sizes.count(one) + 1) / 2 for one in positive]
+    ranks = [sum(size < item for size in sizes) + (sizes.count(item) + 1) / 2 for item in positive]
     center = sum(ranks) - count * (count + 1) / 4
-    ties = sum(sizes.count(one) ** 3 - sizes.count(one) for one in set(sizes))
+    ties = sum(sizes.count(size) ** 3 - sizes.count(size) for size in set(sizes))
     spread = math.sqrt(count * (count + 1) * (2 * count + 1) / 24 - ties / 48)
     return math.erfc((center - 0.5) / spread / math.sqrt(2)) / 2, math.erfc(-(center + 0.5) / spread / math.sqrt(2)) / 2
 
@@ -138,8 +138,8 @@ def test_equal_algorithms_are_not_better_either_way() -> None:
 def share_of_flips(values: list[float]) -> float:
     exact = [Fraction(str(value)) for value in values if value]
     patterns = itertools.product((1, -1), repeat=len(exact))
-    sums = [abs(sum((sign * one for sign, one in zip(signs, exact, strict=True)), Fraction())) for signs in patterns]
-    return sum(one >= abs(sum(exact, Fraction())) for one in sums) / len(sums)
+    sums = [abs(sum((sign * item for sign, item in zip(signs, exact, strict=True)), Fraction())) for signs in patterns]
+    return sum(item >= abs(sum(exact, Fraction())) for item in sums) / len(sums)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_the_jackknife_leaves_out_a_case_with_all_its_objects() -> None:
     sums, counts = np.array([1.0, 2, 6, 4]), np.array([1.0, 3, 2, 4])
     without = [Fraction(12, 9), Fraction(11, 7), Fraction(7, 8), Fraction(9, 6)]
     center = sum(without) / 4
-    variance = Fraction(3, 4) * sum((one - center) ** 2 for one in without)
+    variance = Fraction(3, 4) * sum((item - center) ** 2 for item in without)
     assert _jackknife_error(sums, counts) == pytest.approx(math.sqrt(variance), rel=1e-12)
     assert _jackknife_error(np.array([1.0, 2, 3, 4]), np.ones(4)) == pytest.approx(math.sqrt(5 / 3 / 4), rel=1e-12)
     assert _jackknife_error(np.array([1.0, 3]), np.ones(2)) == pytest.approx(1)
@@ -275,9 +275,9 @@ def test_cases_are_dealt_evenly_and_always_alike() -> None:
 )
 def test_each_method_ranks_a_small_table(rule: Rule, values: list[float], ranks: list[float]) -> None:
     for task in (TASK, replace(TASK, values=-VALUES, smaller=True)):
-        found = _rank_task(task, rule)
-        assert np.abs(found.values) == pytest.approx(np.array([values]))
-        assert found.ranks.tolist() == [ranks]
+        ranking = _rank_task(task, rule)
+        assert np.abs(ranking.values) == pytest.approx(np.array([values]))
+        assert ranking.ranks.tolist() == [ranks]
     assert _rank_task(TASK.fill(0.0), Rule()).ranks.tolist() == [[2, 1, 3]]
     assert TASK.fill(0.25).values[2].tolist() == [0.5, 0.9, 0.25]
 
@@ -289,8 +289,8 @@ LADDER = np.array([[3.0], [2.0], [1.0]]) * np.arange(1, 9)
 def test_a_method_ranks_by_the_share_of_others_that_it_beats() -> None:
     rule = Rule("test-then-rank")
     assert _rank_task(task_of(LADDER), rule).values.tolist() == [[1, 0.5, 0]]
-    found = _rank_task(task_of(LADDER, smaller=True), rule)
-    assert (found.values.tolist(), found.ranks.tolist()) == ([[0, 0.5, 1]], [[3, 2, 1]])
+    ranking = _rank_task(task_of(LADDER, smaller=True), rule)
+    assert (ranking.values.tolist(), ranking.ranks.tolist()) == ([[0, 0.5, 1]], [[3, 2, 1]])
     five = task_of(LADDER[:, :5])
     assert _rank_task(five, rule).ranks.tolist() == [[1, 2, 3]]
     assert _rank_task(five, replace(rule, adjustment="holm")).ranks.tolist() == [[1, 1, 1]]
@@ -306,15 +306,15 @@ def test_each_ordered_pair_is_tested_and_adjusted_for_all() -> None:
     values = np.random.Generator(np.random.PCG64(3)).integers(0, 9, (3, 12)) / 8
     values[1, 4] = NONE
     for smaller in (False, True):
-        found = _pairwise_p(task_of(values, smaller=smaller))[0]
-        for one, other in itertools.permutations(range(3), 2):
-            between = (values[other] - values[one]) if smaller else (values[one] - values[other])
-            assert found[one, other] == pytest.approx(signed_rank_of(between.tolist())[0], rel=1e-12)
-        assert np.isnan(np.diag(found)).all()
+        results = _pairwise_p(task_of(values, smaller=smaller))[0]
+        for first, second in itertools.permutations(range(3), 2):
+            between = (values[second] - values[first]) if smaller else (values[first] - values[second])
+            assert results[first, second] == pytest.approx(signed_rank_of(between.tolist())[0], rel=1e-12)
+        assert np.isnan(np.diag(results)).all()
         adjusted = _pairwise_p(task_of(values, smaller=smaller), adjustment="holm")[0]
         away = ~np.eye(3, dtype=bool)
-        assert adjusted[away] == pytest.approx(holm(found[away]))
-        assert np.nanmin(adjusted) == pytest.approx(min(1, 6 * np.nanmin(found)))
+        assert adjusted[away] == pytest.approx(holm(results[away]))
+        assert np.nanmin(adjusted) == pytest.approx(min(1, 6 * np.nanmin(results)))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -329,19 +329,19 @@ def test_redrawn_cases_rank_as_a_table_in_which_they_stand_repeated(
     weights = _redraw_cases(9, 7)
     for adjustment, remove in itertools.product(get_args(_Adjustment), (False, True)):
         rule = Rule(method, ties, remove, adjustment, alpha=0.3)
-        found = _rank_task(task_of(values), rule, weights)
-        assert found.ranks.shape == (7, 4)
+        ranking = _rank_task(task_of(values), rule, weights)
+        assert ranking.ranks.shape == (7, 4)
         for row, counts in enumerate(weights.astype(int)):
-            one = _rank_task(task_of(np.repeat(values, counts, axis=1)), rule)
-            assert found.values[row] == pytest.approx(one.values[0], rel=1e-12)
-            assert found.ranks[row].tolist() == one.ranks[0].tolist()
+            item = _rank_task(task_of(np.repeat(values, counts, axis=1)), rule)
+            assert ranking.values[row] == pytest.approx(item.values[0], rel=1e-12)
+            assert ranking.ranks[row].tolist() == item.ranks[0].tolist()
 
 
 @pytest.mark.parametrize("method", ["mean-then-rank", "median-then-rank"])
 def test_who_has_none_of_the_drawn_cases_is_last(method: Any) -> None:
-    found = _rank_task(TASK, Rule(method), np.array([[0, 0, 3.0]]))
-    assert found.values[0] == pytest.approx([0.1, 0.6, NONE], nan_ok=True)
-    assert found.ranks.tolist() == [[2, 1, 3]]
+    ranking = _rank_task(TASK, Rule(method), np.array([[0, 0, 3.0]]))
+    assert ranking.values[0] == pytest.approx([0.1, 0.6, NONE], nan_ok=True)
+    assert ranking.ranks.tolist() == [[2, 1, 3]]
     nothing = _rank_task(task_of([[NONE, NONE], [0.0, 0.0]]), Rule(method))
     assert nothing.values[0] == pytest.approx([NONE, 0], nan_ok=True)
     assert nothing.ranks.tolist() == [[2, 1]]
@@ -351,11 +351,11 @@ def test_who_has_none_of_the_drawn_cases_is_last(method: Any) -> None:
 def test_equal_means_are_equal_to_the_last_bit(scale: float) -> None:
     """Sums in another order would differ."""
     generator = np.random.Generator(np.random.PCG64(1))
-    one = generator.random(41) * scale
-    rows = np.stack([generator.permutation(one) for _ in range(8)])
-    found = _rank_task(task_of(rows), Rule())
-    assert found.values.tolist() == [[math.fsum(one) / 41] * 8]
-    assert found.ranks.tolist() == [[1] * 8]
+    item = generator.random(41) * scale
+    rows = np.stack([generator.permutation(item) for _ in range(8)])
+    ranking = _rank_task(task_of(rows), Rule())
+    assert ranking.values.tolist() == [[math.fsum(item) / 41] * 8]
+    assert ranking.ranks.tolist() == [[1] * 8]
 
 
 def test_a_heatmap_counts_the_ranks_within_cases() -> None:
@@ -377,27 +377,27 @@ def test_cases_are_redrawn_with_replacement_and_always_alike() -> None:
 def test_stability_is_how_the_ranks_of_redrawn_cases_spread() -> None:
     """A is first in the first case, B in the second; drawn once and twice they are equal, and tau is undefined."""
     task = task_of([[1, 0], [0, 0.5]])
-    found = _measure_stability(task, Rule(), np.array([[2, 0], [0, 2], [1, 1], [1, 1], [1, 2.0]]))
-    assert found.frequency == pytest.approx(np.array([[0.8, 0.2], [0.4, 0.6]]))
-    assert found.median.tolist() == [1, 2]
-    assert found.low == pytest.approx([1, 1])
-    assert found.high == pytest.approx([1.9, 2])
-    assert found.tau.tolist() == [1, -1, 1, 1]
+    stability = _measure_stability(task, Rule(), np.array([[2, 0], [0, 2], [1, 1], [1, 1], [1, 2.0]]))
+    assert stability.frequency == pytest.approx(np.array([[0.8, 0.2], [0.4, 0.6]]))
+    assert stability.median.tolist() == [1, 2]
+    assert stability.low == pytest.approx([1, 1])
+    assert stability.high == pytest.approx([1.9, 2])
+    assert stability.tau.tolist() == [1, -1, 1, 1]
 
 
 def test_stability_looks_at_block_after_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rankings, "_BLOCK", 2)
-    found = _measure_stability(
+    stability = _measure_stability(
         task_of([[1, 0], [0, 0.5]]), Rule(), np.array([[0, 2], [1, 1], [1, 1], [0, 2], [2, 0.0]])
     )
-    assert found.tau.tolist() == [-1, 1, 1, -1, 1]
-    assert found.low == pytest.approx([1, 1])
-    assert found.high == pytest.approx([2, 2])
+    assert stability.tau.tolist() == [-1, 1, 1, -1, 1]
+    assert stability.low == pytest.approx([1, 1])
+    assert stability.high == pytest.approx([2, 2])
 
 
 def test_a_consensus_is_the_mean_of_ranks_and_who_lacks_is_last() -> None:
-    found = average_ranks({"easy": {"C": 3.0, "A": 1.0, "B": 1.0}, "hard": {"B": 1.0, "C": 2.0}})
-    assert list(found.items()) == [("B", 1.25), ("A", 2.25), ("C", 2.5)]
+    ranks = average_ranks({"easy": {"C": 3.0, "A": 1.0, "B": 1.0}, "hard": {"B": 1.0, "C": 2.0}})
+    assert list(ranks.items()) == [("B", 1.25), ("A", 2.25), ("C", 2.5)]
     assert list(average_ranks({"x": {"b": 1.0, "a": 2.0}, "y": {"b": 2.0, "a": 1.0}}).items()) == [
         ("a", 1.5),
         ("b", 1.5),
@@ -416,8 +416,8 @@ def test_pairs_differ_by_the_mean_over_objects() -> None:
     assert [pair.p for pair in pairs] == raw
     assert [pair.adjusted for pair in pairs] == pytest.approx([6 / 64, 6 / 64, raw[2]])
     assert [pair.difference for pair in pairs] == pytest.approx([2.8 / 10, 2.6 / 10, -0.2 / 10])
-    for pair, (one, other) in zip(pairs, itertools.combinations(range(3), 2), strict=True):
-        error = _jackknife_error(sums[one] - sums[other], table.counts)
+    for pair, (item, second) in zip(pairs, itertools.combinations(range(3), 2), strict=True):
+        error = _jackknife_error(sums[item] - sums[second], table.counts)
         assert pair.error == pytest.approx(error, rel=1e-12)
         reach = float(stdtrit(5, 0.975)) * error
         assert (pair.low, pair.high) == pytest.approx((pair.difference - reach, pair.difference + reach))
@@ -426,7 +426,7 @@ def test_pairs_differ_by_the_mean_over_objects() -> None:
     assert (first.value, first.error, first.high) == pytest.approx(
         (0.77, error, 0.77 + float(stdtrit(5, 0.975)) * error)
     )
-    assert [(one.place_from, one.place_to) for one in estimate_means(table, pairs)] == [(1, 3)] * 3
+    assert [(mean.place_from, mean.place_to) for mean in estimate_means(table, pairs)] == [(1, 3)] * 3
 
 
 def test_places_are_between_who_is_better_and_who_is_worse() -> None:
@@ -438,7 +438,7 @@ def test_places_are_between_who_is_better_and_who_is_worse() -> None:
         )
         pairs = compare_pairs(table)
         assert {(pair.name, pair.rival) for pair in pairs if not pair.apart} == {("A", "C")}
-        places = {one.name: (one.place_from, one.place_to) for one in estimate_means(table, pairs)}
+        places = {mean.name: (mean.place_from, mean.place_to) for mean in estimate_means(table, pairs)}
         expected = {"A": (2, 3), "B": (1, 1), "C": (2, 3), "D": (4, 4)}
         assert places == (
             {name: (5 - last, 5 - first) for name, (first, last) in expected.items()} if smaller else expected
@@ -461,7 +461,7 @@ def test_a_single_case_has_no_interval_and_two_have_a_wide_one() -> None:
     table = Sums(("A", "B"), np.array([[0.5], [0.75]]), np.ones(1))
     (pair,) = compare_pairs(table)
     assert (pair.difference, pair.low, pair.high, pair.p, math.isnan(pair.error)) == (-0.25, None, None, 1, True)
-    assert [(one.value, one.low, one.high) for one in estimate_means(table, [pair])] == [
+    assert [(mean.value, mean.low, mean.high) for mean in estimate_means(table, [pair])] == [
         (0.5, None, None),
         (0.75, None, None),
     ]
@@ -469,7 +469,7 @@ def test_a_single_case_has_no_interval_and_two_have_a_wide_one() -> None:
     (pair,) = compare_pairs(table)
     assert (pair.low, pair.high) == pytest.approx((0.1 - 1.2706204736, 0.1 + 1.2706204736))
     wide = estimate_means(table, [pair])
-    assert [(one.low, one.high) for one in wide] == [(0, 1), (0.5, 0.5)]
+    assert [(item.low, item.high) for item in wide] == [(0, 1), (0.5, 0.5)]
     assert estimate_means(table, [pair], bounds=(-1, 2))[0].high == pytest.approx(0.6 + 1.2706204736)
     assert compare_pairs(Sums(("A",), np.ones((1, 3)), np.ones(3))) == []
 
@@ -492,7 +492,7 @@ def test_a_table_is_read_by_task_with_gaps(tmp_path: Path) -> None:
     assert (hard.name, hard.cases) == ("hard", ("x",))
     assert hard.values == pytest.approx(np.array([[NONE], [-2]]), nan_ok=True)
     plain = written(tmp_path / "plain.csv", [["algorithm", "case", "value"], ["A", "x", "1"]])
-    assert [(one.name, one.smaller) for one in score_tables.read_table(plain, smaller=False)] == [("", False)]
+    assert [(item.name, item.smaller) for item in score_tables.read_table(plain, smaller=False)] == [("", False)]
 
 
 def test_a_table_has_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -562,8 +562,8 @@ def test_scores_of_other_objects_or_kinds_are_not_compared(
 def test_a_document_with_several_splits_needs_one_named() -> None:
     both = document(DOGS_AND_CATS, 0.5, result=[{"dev": {"J-Decay": 0.5}}, {"test": {"J-Decay": 1e100}}])
     assert len(score_tables._read_document("A", both, "dev").objects) == 5
-    found = score_tables._read_document("A", both, "test")
-    assert (found.objects, found.values) == ([], {"J-Decay": 1e100})
+    results = score_tables._read_document("A", both, "test")
+    assert (results.objects, results.values) == ([], {"J-Decay": 1e100})
     with pytest.raises(UsageError, match="has the splits dev, test"):
         score_tables._read_document("A", both)
     with pytest.raises(UsageError, match="has no split 'val'"):
@@ -582,7 +582,7 @@ def test_files_are_named_by_what_stands_before_them_or_by_themselves(
     for name in ("one.dev.json", "x=two.json"):
         Path(name).write_text(json.dumps(document(DOGS_AND_CATS, 0.5)))
     given = ["one.dev.json", "x=two.json", "B=one.dev.json", "a=b=one.dev.json"]
-    assert [one.name for one in score_tables.read_scores(given)] == ["one", "x=two", "B", "a=b"]
+    assert [score.name for score in score_tables.read_scores(given)] == ["one", "x=two", "B", "a=b"]
     with pytest.raises(UsageError, match="two are called one"):
         score_tables.read_scores(["one.dev.json", "one=one.dev.json"])
     with pytest.raises(UsageError, match="none.json: cannot be read"):
@@ -594,10 +594,10 @@ def test_saved_scores_rank_as_the_written_ones(tmp_path: Path) -> None:
         ROOT / "examples/sequences-dev/strong.zip", ROOT / "annotations/sequences-dev.zip", "davis2017"
     )
     scores.save(tmp_path / "run.segjudge")
-    (one,) = score_tables.read_scores([str(tmp_path / "run.segjudge")])
-    assert (one.name, one.protocol) == ("run", "davis2017")
-    assert one.values["J&F-Mean"] == pytest.approx(scores["J&F-Mean"])
-    table, names = score_tables.sum_objects([one], "J&F-Mean")
+    (score,) = score_tables.read_scores([str(tmp_path / "run.segjudge")])
+    assert (score.name, score.protocol) == ("run", "davis2017")
+    assert score.values["J&F-Mean"] == pytest.approx(scores["J&F-Mean"])
+    table, names = score_tables.sum_objects([score], "J&F-Mean")
     assert len(names) == 3
     assert table.sums.sum() / table.counts.sum() == pytest.approx(scores["J&F-Mean"])
 

@@ -33,6 +33,7 @@ from segjudge.code_upload.environments import INTERACTIVE, VIDEO, tasks, video
 from segjudge.code_upload.messages import Action, Labels, Picture, Reply
 from segjudge.code_upload_challenge_evaluation.environment import service
 from segjudge.families.truths import TruthSource, pack
+from tests.answers import count_repeats, fold_sections, join_json
 from tests.interactive.tale import Tale, answer, settle, write_root
 from tests.wire import length_delimited as field_of
 from tests.wire import varint
@@ -47,9 +48,9 @@ MAGIC = b"SJ1\0"
 class AbortedError(grpc.RpcError):
     """What a call that is refused raises on the other side."""
 
-    def __init__(self, code: grpc.StatusCode, words: str) -> None:
-        super().__init__(f"{code.name}: {words}")
-        self._code, self._words = code, words
+    def __init__(self, code: grpc.StatusCode, message: str) -> None:
+        super().__init__(f"{code.name}: {message}")
+        self._code, self._words = code, message
 
     def code(self) -> grpc.StatusCode:
         return self._code
@@ -64,8 +65,8 @@ class Context:
     def __init__(self, *, active: bool = True) -> None:
         self.active = active
 
-    def abort(self, code: grpc.StatusCode, words: str) -> None:
-        raise AbortedError(code, words)
+    def abort(self, code: grpc.StatusCode, message: str) -> None:
+        raise AbortedError(code, message)
 
     def is_active(self) -> bool:
         return self.active
@@ -141,9 +142,9 @@ class Player:
         self.end()
 
     def end(self) -> None:
-        one = self.service.outcome
+        outcome = self.service.outcome
         self.tale.say(
-            f"  ended {self.service.ended.is_set()}: {one.result} {sorted(one.hidden)} {one.failure} {one.metadata()}"
+            f"  ended {self.service.ended.is_set()}: {outcome.result} {sorted(outcome.hidden)} {outcome.failure} {outcome.metadata()}"
         )
 
 
@@ -580,7 +581,7 @@ def write_part(part: Callable[[Tale], None]) -> str:
         pack(TruthSource(str(tale.root), "davis2017", "val"), str(tale.folder / "truth.zip"), split="test")
         with _same_everywhere(tale):
             part(tale)
-    text = re.sub(r"0x[0-9a-f]{8,}", "0x…", "\n".join(tale.lines))
+    text = re.sub(r"0x[0-9a-f]{8,}", "0x…", fold_sections(join_json(count_repeats("\n".join(tale.lines)))))
     return f"═══ {part.__name__.replace('_', ' ')}\n{text}\n\n"
 
 

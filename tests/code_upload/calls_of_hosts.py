@@ -27,7 +27,7 @@ from tests.interactive.tale import Tale, settle
 def settings_and_reports(tale: Tale) -> None:
     body = json.dumps({"challenge_pk": 1, "phase_pk": "2", "submission_pk": 3, "x": 1})
     right = {"AUTH_TOKEN": "t", "BODY": body}
-    words = ["--env", "E"]
+    arguments = ["--env", "E"]
     for more, variables in (
         ([], right), (["--option", "a=1", "--option", "b=x", "--option", 'c={"d": 2}', "--port", "0", "--max-message", "2"], {"LOCAL_EVALUATION": "1"}),
         (["--step-seconds", "5", "--begin-seconds", "7", "--idle-seconds", "1", "--gone-seconds", "2", "--episodes", "3", "--seed", "4"], right),
@@ -37,14 +37,15 @@ def settings_and_reports(tale: Tale) -> None:
         *(([], {**right, "SUBMISSION_TIME_LIMIT": text}) for text in ("x", "0", "-1", "nan", "inf", "2147483648", "2147483647")),
     ):  # fmt: skip
         tale.try_out(
-            f"{more} {variables}", lambda more=more, variables=variables: door.read_settings([*words, *more], variables)
+            f"{more} {variables}",
+            lambda more=more, variables=variables: door.read_settings([*arguments, *more], variables),
         )  # type: ignore[misc]
     good = service.EvaluationOutcome(
         [{"test": {"J": 0.5}}, {"secret": {"J": 0.25}}], frozenset({"secret"}), timings=[1.0, 2.0, 6.0]
     )
     bad = service.EvaluationOutcome(failure="It ended.", timings=[0.12345])
-    for one in (good, bad, service.EvaluationOutcome()):
-        tale.say(door._write_report(str(tale.folder / "r.json"), one))
+    for item in (good, bad, service.EvaluationOutcome()):
+        tale.say(door._write_report(str(tale.folder / "r.json"), item))
     target = door._Target("http://x", 1, 2, 3, "token")
     for about, outcomes, errors in (
         ("taken", [good], []), ("failed", [bad], []), ("away", [good], [ApiError(503, "away"), ApiError(0, "away", wait=40.0)]),
@@ -107,15 +108,15 @@ class Code(int):
 
 def an_arena_without_processes(tale: Tale) -> None:
     (tale.folder / "a.py").touch()
-    found = arena.find_agent([str(tale.folder / "a.py"), "--fast"])
-    tale.say(found.command[1:], found.folder, found.command[0] == arena.sys.executable)  # type: ignore[attr-defined]
+    agent = arena.find_agent([str(tale.folder / "a.py"), "--fast"])
+    tale.say(agent.command[1:], agent.folder, agent.command[0] == arena.sys.executable)  # type: ignore[attr-defined]
     tale.say(
         arena.find_agent(["cat", "x"]).command,
         arena.find_agent(["python3", "-c", "1"]).command[1:],
         arena.replace_python(["x", "python"]),
     )
-    for words in (["nowhere.py"], ["no-such-command"]):
-        tale.try_out(words[0], lambda words=words: arena.find_agent(words))  # type: ignore[misc]
+    for arguments in (["nowhere.py"], ["no-such-command"]):
+        tale.try_out(arguments[0], lambda words=arguments: arena.find_agent(words))  # type: ignore[misc]
     tale.say(arena._truths(["--option", 'truth="/a b"', "frames=/c", "x=1", "truth"]))
     good, link, pipe = (tale.folder / name for name in ("submission.json", "link", "pipe"))
     good.write_bytes(b"x" * 3000)
@@ -141,8 +142,8 @@ def an_arena_without_processes(tale: Tale) -> None:
         code = arena._wait_for_both(Side(tale, "environment", *first), Side(tale, "agent", *second), 20.0)  # type: ignore[arg-type]
         tale.say(f"  {code} after {tale.clock.now - began:.2f} s")
         began = tale.clock.now
-        words = arena._watch(Side(tale, "environment", *first), Side(tale, "agent", *second), 9.0, lambda: False)  # type: ignore[arg-type]
-        tale.say(f"  {words!r} after {tale.clock.now - began:.2f} s")
+        arguments = arena._watch(Side(tale, "environment", *first), Side(tale, "agent", *second), 9.0, lambda: False)  # type: ignore[arg-type]
+        tale.say(f"  {arguments!r} after {tale.clock.now - began:.2f} s")
     looks = iter((False, False, True))
     tale.say(repr(arena._watch(Side(tale, "environment", 9, 0), Side(tale, "agent", 9, 0), 9.0, lambda: next(looks))))  # type: ignore[arg-type]
     with socket.create_server(("127.0.0.1", 0)) as listener:

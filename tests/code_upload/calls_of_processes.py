@@ -24,12 +24,12 @@ from PIL import Image
 
 from segjudge import static
 from segjudge.code_upload import arena
-from segjudge.code_upload_challenge_evaluation.agent import agent as sample
 from segjudge.code_upload_challenge_evaluation.environment import __main__ as door
 from segjudge.code_upload_challenge_evaluation.environment import service
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from tests.interactive.tale import Tale
 
+from .agents import agent as sample
 from .calls_of_hosts import Side
 
 #: What happens when somebody looks for the nth time.
@@ -49,8 +49,8 @@ class Process(Side):
         self.output = SimpleNamespace(readline=lambda most: line if most == 10_000 else b"")
 
     def start(self, command: list[str], streams: Any, *, environment: dict[str, str], folder: str | None) -> Process:
-        words = [str(word).replace(sys.executable, "PYTHON") for word in command]
-        self._tale.say(f"  {self._name} starts: {words} in {folder} with {environment}, {streams}")
+        arguments = [str(word).replace(sys.executable, "PYTHON") for word in command]
+        self._tale.say(f"  {self._name} starts: {arguments} in {folder} with {environment}, {streams}")
         return self
 
     def poll(self) -> Any:
@@ -87,8 +87,8 @@ def _watched(tale: Tale, box: str | None, *processes: Process) -> Iterator[Path]
         tale.say(f"  bounds {bounds}")
         return SimpleNamespace(sentence="it ate all" if box == "greedy" else "")
 
-    def wrap(program: str | None, words: list[str], *more: Any) -> list[str]:
-        return [*filter(None, [program]), *words, *map(str, more)]
+    def wrap(program: str | None, arguments: list[str], *more: Any) -> list[str]:
+        return [*filter(None, [program]), *arguments, *map(str, more)]
 
     def make_group(**bounds: int) -> Any:
         return SimpleNamespace(enter=lambda words: [str(bounds), *words], close=lambda: tale.say("  group: close"))
@@ -118,7 +118,7 @@ def whole_duels(tale: Tale) -> None:
     def write() -> None:
         (tale.folder / "arena/result.json").write_text('{"status": "finished"}')
 
-    words = ["--env", "E", "--option", 'truth="/a b"']
+    arguments = ["--env", "E", "--option", 'truth="/a b"']
     for about, box, first, second, options in (
         ("the environment ends", None, {"looks": 3, "events": {2: write}}, {}, {}),
         ("it fails, in a sandbox, and reports to a server", "bwrap", {"looks": 2, "code": 1, "line": b"unix:/s\n"}, {"looks": 99},
@@ -130,7 +130,9 @@ def whole_duels(tale: Tale) -> None:
         tale.say("──", about)
         sides = Process(tale, "environment", **first), Process(tale, "agent", **second)
         with _watched(tale, box, *sides), mock.patch.object(arena.threading, "Timer") as timer:
-            tale.try_out("  ended", partial(arena.duel, AGENT, words, replace(LIMITS, sandbox=bool(box)), **options))
+            tale.try_out(
+                "  ended", partial(arena.duel, AGENT, arguments, replace(LIMITS, sandbox=bool(box)), **options)
+            )
             tale.say("  alarm:", timer.call_args[0][0], [call[0] for call in timer.mock_calls[1:]])
 
 
@@ -227,32 +229,32 @@ def a_process_that_serves(tale: Tale) -> None:
         tale.say(f"  stops within {seconds:g} s")
         return SimpleNamespace(wait=lambda more: tale.say(f"  which takes at most {more:g} s"))
 
-    def play(about: str, variables: dict[str, str], words: list[str], events: list[str], made: Any = task) -> None:
+    def play(about: str, variables: dict[str, str], arguments: list[str], events: list[str], made: Any = task) -> None:
         tale.say("──", about)
         handlers: dict[int, Any] = {}
 
-        def make(*words: Any) -> Any:
-            tale.say("  makes", words)
+        def make(*arguments: Any) -> Any:
+            tale.say("  makes", arguments)
             if isinstance(made, Exception):
                 raise made
             return made
 
         def begin(task: Any, limits: Any) -> Any:
-            one = service.Service(task, limits, tale.clock)
+            item = service.Service(task, limits, tale.clock)
 
             def finish() -> None:
-                one.outcome.result = [{"test": {"J": 0.5}}]
-                one._waiting.add(mock.Mock())
-                one.ended.set()
+                item.outcome.result = [{"test": {"J": 0.5}}]
+                item._waiting.add(mock.Mock())
+                item.ended.set()
 
             known = {
                 "finish": finish,
                 "term": lambda: handlers[signal.SIGTERM](15, None),
                 "gone": lambda: handlers[signal.SIGUSR1](10, None),
             }
-            one.ended = Ended(tale, iter([known.get(name, lambda: None) for name in events]))
-            one.watch = lambda connections: tale.say(f"  watches {connections}")
-            return one
+            item.ended = Ended(tale, iter([known.get(name, lambda: None) for name in events]))
+            item.watch = lambda connections: tale.say(f"  watches {connections}")
+            return item
 
         def report(target: Any, outcome: Callable[[], Any], sleep: Any) -> Any:
             tale.say("  reports", target, outcome(), sleep is door.time.sleep)
@@ -262,7 +264,7 @@ def a_process_that_serves(tale: Tale) -> None:
             return SimpleNamespace(stop=stop), settings.port or 4711
 
         log = SimpleNamespace(**{
-            kind: lambda text, *words, kind=kind: tale.say(f"  {kind}: {text % words}") for kind in ("info", "error", "exception")
+            kind: lambda text, *arguments, kind=kind: tale.say(f"  {kind}: {text % arguments}") for kind in ("info", "error", "exception")
         })  # fmt: skip
         with (
             mock.patch.multiple(door, make_task=make, Service=begin, _start_server=start, _report_to_evalai=report, log=log,
@@ -271,7 +273,7 @@ def a_process_that_serves(tale: Tale) -> None:
             mock.patch.dict(os.environ, variables), contextlib.redirect_stdout(io.StringIO()) as printed,
         ):  # fmt: skip
             result = ["--result", str(tale.folder / "result.json")]
-            tale.say("  exit code", door.main(["--env", "E", *result, *words]))
+            tale.say("  exit code", door.main(["--env", "E", *result, *arguments]))
         tale.say("  printed:", printed.getvalue())
 
     play("a result", local, ["--port", "7"], ["", "finish"])
@@ -293,12 +295,12 @@ def a_process_that_serves(tale: Tale) -> None:
 
 
 def a_server_of_calls(tale: Tale) -> None:
-    said: list[Any] = []
+    output: list[Any] = []
 
     def make_server(pool: Any, *, options: Any, maximum_concurrent_rpcs: int) -> Any:
         tale.say("  server:", pool._max_workers, options, maximum_concurrent_rpcs)
         return SimpleNamespace(
-            add_generic_rpc_handlers=said.extend, add_insecure_port=take, start=lambda: tale.say("  starts")
+            add_generic_rpc_handlers=output.extend, add_insecure_port=take, start=lambda: tale.say("  starts")
         )
 
     def take(address: str) -> int:
@@ -308,9 +310,9 @@ def a_server_of_calls(tale: Tale) -> None:
         return 4711
 
     calls = SimpleNamespace(get_action_space="space", reset="reset", act_on_environment="act")
-    words = ["--env", "E", "--max-message", "2"]
+    arguments = ["--env", "E", "--max-message", "2"]
     for bind, port in (("", "5"), ("unix:/s", "0"), ("0.0.0.0", "1")):
-        settings = door.read_settings([*words, "--port", port], {"LOCAL_EVALUATION": "1", "SEGJUDGE_BIND": bind})
+        settings = door.read_settings([*arguments, "--port", port], {"LOCAL_EVALUATION": "1", "SEGJUDGE_BIND": bind})
         thread = SimpleNamespace(name="")
         with (
             mock.patch.object(door.grpc, "server", make_server),
@@ -326,8 +328,11 @@ def a_server_of_calls(tale: Tale) -> None:
                 healthy.call_args[0][0].Check(health_pb2.HealthCheckRequest(service=name), None).status,
             )
     for name in ("get_action_space", "reset", "act_on_environment", "close"):
-        found = said[0].service(SimpleNamespace(method=f"/{door.SERVICE}/{name}", invocation_metadata=()))
-        tale.say(name, found and [found.unary_unary, found.request_deserializer(b"data")[1], found.response_serializer])
+        results = output[0].service(SimpleNamespace(method=f"/{door.SERVICE}/{name}", invocation_metadata=()))
+        tale.say(
+            name,
+            results and [results.unary_unary, results.request_deserializer(b"data")[1], results.response_serializer],
+        )
 
 
 def programs_to_begin_with(tale: Tale) -> None:

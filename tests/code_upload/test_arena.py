@@ -32,7 +32,7 @@ from tests.builders import ANNOTATIONS, DEV, ROOT
 from tests.environments import dataset
 from tests.rehearsals import Rehearsal, waited
 
-AGENTS = ROOT / "code_upload_challenge_evaluation/agent"
+AGENTS = ROOT / "examples/agents"
 STATIC = ROOT / "code_upload_challenge_evaluation/static/main.py"
 needs_bwrap = pytest.mark.skipif(sandbox.find_sandbox() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
 
@@ -46,8 +46,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def duel(data: Path, *agent: str, more: tuple[str, ...] = ()) -> int:
-    words = ["arena", "--truth", str(data / "truth.zip"), "--frames", str(data / "root"), *more, "--", *agent]
-    return main(words)
+    arguments = ["arena", "--truth", str(data / "truth.zip"), "--frames", str(data / "root"), *more, "--", *agent]
+    return main(arguments)
 
 
 @pytest.mark.long
@@ -85,7 +85,7 @@ def agent(folder: Path, text: str) -> str:
         ),
         (
             "e = Environment(quiet=True); e.reset(); import time; time.sleep(60)",
-            "The time limit of 3 seconds was over at drift/00000",
+            "The time limit of 3 seconds ended at drift/00000",
         ),
         ("e = Environment(quiet=True); e.reset(); x = bytearray(400 << 20)", "MemoryError"),
     ],
@@ -98,10 +98,22 @@ def test_agents_that_fail(data: Path, tmp_path: Path, text: str, output: str, ca
     assert output in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("package", ["grpc", "grpc_health", "gymnasium"])
+def test_a_package_that_is_not_installed_is_named_before_anything_runs(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    (tmp_path / "agent.py").write_text("")
+    assert main(["arena", str(tmp_path / "agent.py")]) == 2
+    output = capsys.readouterr().err
+    assert f"arena needs the extra agents ({package} is not installed): ./run.sh arena" in output
+    assert "Traceback" not in output
+
+
 def test_what_is_no_agent_is_said(data: Path, capsys: Any) -> None:
-    assert duel(data, "/nowhere/agent.py") == 3
-    assert "this agent is not there" in capsys.readouterr().err
-    assert duel(data, "no-such-command") == 3
+    assert duel(data, "/nowhere/agent.py") == 2
+    assert "there is no such agent" in capsys.readouterr().err
+    assert duel(data, "no-such-command") == 2
     assert "neither a file of Python nor a command" in capsys.readouterr().err
     assert main(["arena"]) == 2
     assert main(["arena", "--static", "--", "true"]) == 2
@@ -135,13 +147,13 @@ os.wait()
 
 def everything_running() -> str:
     """The arguments of all processes but zombies."""
-    found = []
+    results = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found.append(path.read_text(errors="replace"))
+            results.append(path.read_text(errors="replace"))
         except OSError:
             pass
-    return "\n".join(found)
+    return "\n".join(results)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -153,7 +165,7 @@ if os.fork() == 0:
     os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(1000)", {mark!r}])
 e = Environment(quiet=True); e.reset(); open({str(tmp_path / "playing")!r}, "w"); import time; time.sleep(1000)
 """
-    words = [
+    arguments = [
         sys.executable,
         "-m",
         "segjudge",
@@ -164,7 +176,7 @@ e = Environment(quiet=True); e.reset(); open({str(tmp_path / "playing")!r}, "w")
         str(data / "root"),
     ]
     boxless = {**os.environ, "PATH": "/nowhere"}
-    with subprocess.Popen([*words, "--", agent(tmp_path, text)], cwd=ROOT, env=boxless) as running:
+    with subprocess.Popen([*arguments, "--", agent(tmp_path, text)], cwd=ROOT, env=boxless) as running:
         settled((tmp_path / "playing").exists)
         assert mark in everything_running()
         running.send_signal(number)
@@ -207,8 +219,8 @@ def fill(path, first=lambda path: None):
             file.flush()
         print("unbounded")
         time.sleep(20)
-def fork(work):
-    for _ in range(600):
+def fork(work, count=600):
+    for _ in range(count):
         if os.fork() == 0:
             work()
             time.sleep(20)
@@ -264,20 +276,20 @@ def test_a_sandbox_refuses_what_could_not_be_bounded(data: Path, tmp_path: Path)
     code = "".join(f"try: {attack}\nexcept OSError as error: print(error)\n" for attack in attacks)
     lines = greedy(data, tmp_path, code).splitlines()
     assert len(lines) == len(attacks), lines
-    for line, words in zip(lines, attacks.values()):
-        assert words in line
+    for line, message in zip(lines, attacks.values()):
+        assert message in line
 
 
 @needs_bwrap
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("code", "message"),
     [
         ("fill('/dev/shm/x')", f"No space left on device|{TOGETHER}"),
         ("fill('/tmp/x', os.unlink)", f"No space left on device|{TOGETHER}"),
         ("for number in range(10**7): open(f'/tmp/{number}', 'w').close()", TOGETHER),
         ("share()", TOGETHER),
         ("fork(lambda: bytearray(b'x' * MB) and time.sleep(20))", f"Resource temporarily unavailable|{MANY}"),
-        ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))))", TOGETHER),
+        ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))), 12)", TOGETHER),
         ("fill(os.environ['SUBMISSION_PATH'] + '/x')", "The agent was ended: it wrote more than 4 MB to the disk."),
         (
             "for k in range(10**7): open(f'{os.environ[\"SUBMISSION_PATH\"]}/{k}', 'w').close()",
@@ -304,30 +316,30 @@ def test_a_sandbox_refuses_what_could_not_be_bounded(data: Path, tmp_path: Path)
     ],
 )
 def test_an_agent_cannot_exhaust_the_machine(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
 ) -> None:
     # Folders take room as well, which is not what shall end the one that digs.
     monkeypatch.setattr(arena, "_FILE_BYTES", (64 if code.startswith("dig(") else 2) << 20)
     log = greedy(data, tmp_path, code)
-    assert re.search(words, log), log
+    assert re.search(message, log), log
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("code", "message"),
     [
         ("share()", TOGETHER),
         ("leave(share)", TOGETHER),
         ("name = os.memfd_create('x')\nfill(f'/proc/self/fd/{name}')", TOGETHER),
-        ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))))", TOGETHER),
+        ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))), 12)", TOGETHER),
         ("fork(lambda: None)", f"Resource temporarily unavailable|{MANY}"),
     ],
     ids=["shared", "orphan", "memfd", "sum", "forks"],
 )
 def test_without_a_sandbox_an_agent_that_takes_too_much_is_ended(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
 ) -> None:
     monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
-    assert re.search(words, greedy(data, tmp_path, code))
+    assert re.search(message, greedy(data, tmp_path, code))
 
 
 @pytest.mark.long
@@ -344,10 +356,10 @@ def test_what_cannot_be_bounded_is_said_at_the_start(data: Path, monkeypatch: py
     monkeypatch.setattr(sandbox.platform, "release", lambda: "5.10.0-amd64")
     monkeypatch.setattr(sandbox.os, "getuid", lambda: 1000)
     monkeypatch.setattr(bounds, "_GROUP_ROOTS", ("/nowhere",) * len(bounds._GROUP_ROOTS))
-    assert duel(data, "/nowhere/agent.py") == 3
+    assert duel(data, "/nowhere/agent.py") == 2
     text = capsys.readouterr().err
-    for words in ("cannot forbid namespaces", "On riscv64 memory", "The kernel refuses no process here"):
-        assert words in text
+    for name in ("cannot forbid namespaces", "On riscv64 memory", "The kernel refuses no process here"):
+        assert name in text
 
 
 @needs_bwrap
@@ -405,8 +417,8 @@ def test_interactive_and_cartpole_run_there_too(data: Path, tmp_path: Path, caps
         "        masks[:, 30:90, 40:120] = 1\n"
         "        seen = e.act({'masks': list(masks), 'candidates': [1, 2]})",
     )
-    words = ["--env", "segjudge/InteractiveSegmentation-v0", "--truth", str(data / "root"), "--option", "draw=1"]
-    assert main(["arena", *words, "--option", "interactions=2", "--", scribbler]) == 0
+    arguments = ["--env", "segjudge/InteractiveSegmentation-v0", "--truth", str(data / "root"), "--option", "draw=1"]
+    assert main(["arena", *arguments, "--option", "interactions=2", "--", scribbler]) == 0
     assert "AUC" in capsys.readouterr().out
 
 
@@ -414,8 +426,8 @@ def test_interactive_and_cartpole_run_there_too(data: Path, tmp_path: Path, caps
 
 
 def static(data: Path, *command: str, more: tuple[str, ...] = ()) -> int:
-    words = ["arena", "--static", "--data", str(data / "frames"), "--phase", DEV, "--look-every", "0.2"]
-    return main([*words, *more, "--", *command])
+    arguments = ["arena", "--static", "--data", str(data / "frames"), "--phase", DEV, "--look-every", "0.2"]
+    return main([*arguments, *more, "--", *command])
 
 
 def test_a_static_submission_is_taken_and_scored(data: Path, tmp_path: Path, capsys: Any) -> None:
@@ -544,7 +556,7 @@ def server(data: Path) -> Iterator[Rehearsal]:
         "with Environment(quiet=True) as e: e.reset(); e.act(np.zeros((10, 20), np.uint8))\n"
     )
     truth = ROOT / "annotations/sequences-dev.zip"
-    words = ["--env", "segjudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
+    arguments = ["--env", "segjudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
              "--option", "phase=sequences-dev", "--gone-seconds", "1"]  # fmt: skip
     table.write_text(
         'data = "frames"\nlook_every = 0.2\nseconds = 60\n'
@@ -552,7 +564,7 @@ def server(data: Path) -> Iterator[Rehearsal]:
         '[images."aurora/wrong:1"]\ncommand = ["python", "wrong.py"]\nfolder = "agents"\n'
         '[images."aurora/broken:1"]\ncommand = ["python", "broken.py"]\nfolder = "agents"\n'
         f'[images."aurora/static:1"]\ncommand = ["python", "{STATIC}"]\n'
-        f"[environments]\nsequences-dev = {json.dumps(words)}\n"
+        f"[environments]\nsequences-dev = {json.dumps(arguments)}\n"
     )
     options = ("--requests-per-minute", "100000", "--agents", str(table))
     running = Rehearsal(data / "rehearsal", options).start()
@@ -575,14 +587,16 @@ def pushed(server: Rehearsal, tmp_path: Path, variant: str) -> dict[str, Any]:
             out.writestr(name, content)
     assert server.push(changed, repository=f"me/{variant}").status_code == 201
     return next(
-        one for one in server.get("/api/challenges/challenge/all/all/all").json()["results"] if one["title"] == variant
+        item
+        for item in server.get("/api/challenges/challenge/all/all/all").json()["results"]
+        if item["title"] == variant
     )
 
 
 def sent(server: Rehearsal, challenge: int, image: str) -> dict[str, Any]:
     """What became of an image that a participant submitted."""
     phases = server.get(f"/api/challenges/challenge/{challenge}/challenge_phase", "aurora").json()["results"]
-    phase = next(one for one in phases if one["codename"] == DEV)["id"]
+    phase = next(phase for phase in phases if phase["codename"] == DEV)["id"]
     team = server.people["aurora"]["team"]
     server.call("POST", f"/api/challenges/challenge/{challenge}/participant_team/{team}", "aurora")
     answer = server.submit("aurora", json.dumps({"submitted_image_uri": image}).encode(), phase, challenge)
@@ -600,7 +614,7 @@ def agent_log(server: Rehearsal, row: dict[str, Any]) -> str:
 def score(server: Rehearsal, challenge: int, phase: int) -> list[float]:
     """The only row of a leaderboard."""
     splits = server.get(f"/api/challenges/{challenge}/challenge_phase_split").json()
-    board = next(one["id"] for one in splits if one["challenge_phase"] == phase)
+    board = next(split["id"] for split in splits if split["challenge_phase"] == phase)
     (row,) = server.get(f"/api/jobs/challenge_phase_split/{board}/leaderboard/").json()["results"]
     return [float(value) for value in row["result"]]
 
@@ -612,7 +626,7 @@ def test_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path: Path) 
     assert done["status"] == "finished", server.text(done["stderr_file"])
     unknown = sent(server, challenge, "aurora/flow:2; touch /tmp/x")
     assert unknown["status"] == "failed"
-    assert "is not known here; the host's table has: aurora/broken:1, aurora/flow:1" in server.text(
+    assert "is not in the host's table, which has: aurora/broken:1, aurora/flow:1" in server.text(
         unknown["stderr_file"]
     )
     broken = sent(server, challenge, "aurora/broken:1")
@@ -621,8 +635,8 @@ def test_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path: Path) 
     wrong = sent(server, challenge, "aurora/wrong:1")
     assert wrong["status"] == "failed"
     output = server.text(wrong["stderr_file"])
-    assert "Its last call was refused: " in output
-    assert re.search(r"the mask is 10 × 20, and the frame \d+ × \d+ \(height × width\)\.", output)
+    assert "Its last call was rejected: " in output
+    assert re.search(r"the mask is 10 x 20, and the frame \d+ x \d+ \(height x width\)\.", output)
     assert "RefusedError" in agent_log(server, wrong), "the agent was told, too"
     assert score(server, challenge, done["phase"])[0] > 0.4
 
@@ -637,22 +651,22 @@ def test_static_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("[images", "cannot be read"),
-        ('colour = "red"', "has 'colour', which means nothing here"),
-        ('[images."a"]\ncommand = "python x.py"', "the image 'a' is not as"),
-        ('[images."a"]\ncommand = ["python"]\nfolder = "none"', "is not there"),
+        ('colour = "red"', "has 'colour', which is not a known key"),
+        ('[images."a"]\ncommand = "python x.py"', "the image 'a' does not have the form"),
+        ('[images."a"]\ncommand = ["python"]\nfolder = "none"', "does not exist"),
         ('[environments]\nx = "--env"', "environments.x is not a list of words"),
-        ('hidden = "truth.zip"', "hidden is 'truth.zip', which is not of the kind list"),
-        ('seconds = "long"', "seconds is 'long', which is not of the kind float"),
-        ("images = 1", "images is 1, which is not of the kind dict"),
+        ('hidden = "truth.zip"', "hidden is 'truth.zip', which is not of the type list"),
+        ('seconds = "long"', "seconds is 'long', which is not of the type float"),
+        ("images = 1", "images is 1, which is not of the type dict"),
     ],
     ids=["toml", "unknown", "command", "folder", "words", "hidden", "seconds", "images"],
 )
-def test_a_table_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+def test_a_table_that_is_wrong(tmp_path: Path, text: str, message: str) -> None:
     from segjudge.evaluation_script.files.problems import HostError
 
     (tmp_path / "agents.toml").write_text(text)
-    with pytest.raises(HostError, match=words):
+    with pytest.raises(HostError, match=message):
         read_table(str(tmp_path / "agents.toml"))

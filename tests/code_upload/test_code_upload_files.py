@@ -31,10 +31,10 @@ def lines(name: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_is_made_of_what_exists_and_runs_as_nobody(name: str) -> None:
     output = lines(name)
-    words = dict(output)
-    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", words["FROM"]), "a full tag"
-    assert words["USER"] in ("segjudge", "agent")
-    assert output.index(("USER", words["USER"])) > max(
+    arguments = dict(output)
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", arguments["FROM"]), "a full tag"
+    assert arguments["USER"] in ("segjudge", "agent")
+    assert output.index(("USER", arguments["USER"])) > max(
         k for k, (word, _) in enumerate(output) if word in ("RUN", "COPY")
     )
     for source in (rest.split()[0] for word, rest in output if word == "COPY"):
@@ -94,8 +94,8 @@ def installed(name: str, folder: Path) -> Path:
     python = made / "bin/python"
     for word, rest in lines(name):
         if word == "RUN" and rest.startswith("pip install"):
-            words = [one for one in shlex.split(rest)[1:] if one != "--no-cache-dir"]
-            where = [str(FOLDER / one) if one.endswith(".lock") else one for one in words]
+            arguments = [item for item in shlex.split(rest)[1:] if item != "--no-cache-dir"]
+            where = [str(FOLDER / word) if word.endswith(".lock") else word for word in arguments]
             done = subprocess.run(
                 [str(python), "-m", "pip", *where, "--disable-pip-version-check", "--no-compile", "-q"],
                 cwd=source, capture_output=True, text=True, check=False,
@@ -111,13 +111,15 @@ def test_the_images_install_and_run(tmp_path: Path) -> None:
     pythons = {name: installed(name, tmp_path) for name in ("environment", "agent")}
     entries: dict[str, Any] = {name: json.loads(dict(lines(name))["ENTRYPOINT"]) for name in IMAGES}
     clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    agent = [str(pythons["agent"]), *entries["agent"][1:]]
-    held = subprocess.run(
+    assert ("COPY", "examples/agents agents") in lines("agent")
+    script = entries["agent"][1].replace("/opt/agent/agents", str(ROOT / "examples/agents"))
+    agent = [str(pythons["agent"]), script]
+    packages = subprocess.run(
         [agent[0], "-c", "import segjudge.agent, sys; print(*sorted(m for m in sys.modules if '.' not in m))"],
         env=clean, cwd=tmp_path, capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
-    assert {"grpc", "google", "numpy", "PIL"} <= set(held)
-    assert not {"yaml", "requests", "scipy", "pycocotools", "cv2"} & set(held)
+    assert {"grpc", "google", "numpy", "PIL"} <= set(packages)
+    assert not {"yaml", "requests", "scipy", "pycocotools", "cv2"} & set(packages)
     served = Served(
         tmp_path, *dataset(tmp_path), python=[str(pythons["environment"]), *entries["environment"][1:]], cwd=tmp_path
     )

@@ -71,9 +71,9 @@ def evalai(*answers: tuple[int, str]) -> Iterator[tuple[str, Diary]]:
 DONE = (200, '{"success": "updated"}')
 
 
-def served(folder: Path, server: str, *words: str) -> Served:
+def served(folder: Path, server: str, *arguments: str) -> Served:
     return Served(
-        folder, *dataset(folder), "--gone-seconds", "1", *words,
+        folder, *dataset(folder), "--gone-seconds", "1", *arguments,
         LOCAL_EVALUATION="", AUTH_TOKEN="secret-token", EVALAI_API_SERVER=server, BODY=BODY, SUBMISSION_TIME_LIMIT="60",
     )  # fmt: skip
 
@@ -117,11 +117,11 @@ def test_a_result_that_the_server_refuses_ends_as_failed(tmp_path: Path) -> None
     refusal = (400, '{"error": "Following metrics are missing in theleaderboard data: [\'V\']"}')
     with evalai(refusal, DONE) as (server, diary):
         running = served(tmp_path, server)
-        with pytest.raises(Exception, match="was not accepted by EvalAI"):
+        with pytest.raises(Exception, match="EvalAI rejected the result"):
             played(running)
         assert ended(running) == 1
-    assert [one["submission_status"] for one in diary.reports] == ["FINISHED", "FAILED"]
-    assert "was not accepted by EvalAI (Following metrics are missing" in diary.reports[-1]["stderr"]
+    assert [report["submission_status"] for report in diary.reports] == ["FINISHED", "FAILED"]
+    assert "EvalAI rejected the result (Following metrics are missing" in diary.reports[-1]["stderr"]
 
 
 @pytest.mark.long
@@ -131,7 +131,7 @@ def test_a_passing_refusal_costs_no_result(tmp_path: Path) -> None:
         running = served(tmp_path, server)
         assert played(running).all_complete
         assert ended(running) == 0
-    assert [one["submission_status"] for one in diary.reports] == ["FINISHED"] * 3
+    assert [report["submission_status"] for report in diary.reports] == ["FINISHED"] * 3
 
 
 @pytest.mark.long
@@ -142,7 +142,7 @@ def test_a_result_whose_answer_was_lost_is_looked_up(tmp_path: Path) -> None:
         running = served(tmp_path, server)
         assert played(running).all_complete
         assert ended(running) == 0
-    assert [one["submission_status"] for one in diary.reports] == ["FINISHED"]
+    assert [report["submission_status"] for report in diary.reports] == ["FINISHED"]
 
 
 @pytest.mark.long
@@ -174,7 +174,7 @@ def test_a_last_call_that_broke_may_be_repeated(tmp_path: Path) -> None:
         assert agent.act(GOOD).all_complete
         agent.close()
         assert ended(running) == 0
-    assert [one["submission_status"] for one in diary.reports] == ["FINISHED"] * 3
+    assert [report["submission_status"] for report in diary.reports] == ["FINISHED"] * 3
 
 
 def test_a_failure_is_reported_too(tmp_path: Path) -> None:

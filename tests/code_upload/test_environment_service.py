@@ -83,7 +83,13 @@ def test_an_agent_is_scored_as_an_upload_of_the_same_masks(
     assert output["metadata"]["seconds_per_step"]["most"] < 5
     upload = data / "upload.zip"
     upload.write_bytes(
-        zipped({f"{one.name}/{k:05d}.png": png(guess(p, k)) for p, one in enumerate(VIDEOS) for k in range(one.frames)})
+        zipped(
+            {
+                f"{video.name}/{k:05d}.png": png(guess(p, k))
+                for p, video in enumerate(VIDEOS)
+                for k in range(video.frames)
+            }
+        )
     )
     phase = Phase("x", "", (PhaseSplit("test", "davis2017", tuple(output["result"][0]["test"])),))
     wanted = main.score_phase(phase, main.open_truth(str(data / "truth.zip"), phase), str(upload), lambda _: None, 0.0)
@@ -137,7 +143,7 @@ def test_a_repeated_step_gets_the_same_reply(served: Served) -> None:
     answers = {agent.raw("act_on_environment", action) for _ in range(3)}
     assert len(answers) == 1
     assert agent.refused("act_on_environment", Action(reply.session_id, 5, GOOD).pack()) == (
-        CODE.FAILED_PRECONDITION, "Step 5 is not due; 1 is."
+        CODE.FAILED_PRECONDITION, "Step 5 is not due; step 1 is."
     )  # fmt: skip
     agent.close()
 
@@ -145,16 +151,16 @@ def test_a_repeated_step_gets_the_same_reply(served: Served) -> None:
 @pytest.mark.long
 def test_a_foreign_session_and_a_second_reset_are_refused_until_it_idles(data: Path) -> None:
     running = Served(data, *dataset(data), "--idle-seconds", "5")
-    agent, other = Caller(running.address), Caller(running.address)
+    agent, caller = Caller(running.address), Caller(running.address)
     mine = agent.begin("me").session_id
-    assert other.refused("act_on_environment", Action("0" * 32, 0, GOOD).pack())[0] == CODE.PERMISSION_DENIED
-    code, words = other.refused("reset", Action(session_id="other").pack())
-    assert (code, words[:22]) == (CODE.FAILED_PRECONDITION, "A session is running; ")
+    assert caller.refused("act_on_environment", Action("0" * 32, 0, GOOD).pack())[0] == CODE.PERMISSION_DENIED
+    code, message = caller.refused("reset", Action(session_id="other").pack())
+    assert (code, message[:22]) == (CODE.FAILED_PRECONDITION, "A session is running; ")
     time.sleep(5.3)
-    theirs = other.begin("other").session_id
+    theirs = caller.begin("other").session_id
     assert theirs != mine
     assert agent.refused("act_on_environment", Action(mine, 0, GOOD).pack())[0] == CODE.PERMISSION_DENIED
-    play_to_the_end(other, running)
+    play_to_the_end(caller, running)
 
 
 # ── agents that do not know what they do, or know it too well ───────────────
@@ -203,7 +209,7 @@ HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
     "too small": (
         Action("S", 0, Labels((1, 1), {})).pack(),
         CODE.INVALID_ARGUMENT,
-        "drift/00000: the mask is 1 × 1",
+        "drift/00000: the mask is 1 x 1",
     ),
     "too large": (
         Action("S", 0, Labels((1 << 31, 1 << 31), {1: "0"})).pack(),
@@ -213,7 +219,7 @@ HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
     "two masks": (Action("S", 0, [GOOD, GOOD]).pack(), CODE.INVALID_ARGUMENT, "no more masks are due"),
     "short runs": (runs("01"), CODE.INVALID_ARGUMENT, "add up to"),
     "negative runs": (runs("O" * 10), CODE.INVALID_ARGUMENT, "the mask has counts"),
-    "endless run": (runs("o" * 50), CODE.INVALID_ARGUMENT, "break off or are endless"),
+    "endless run": (runs("o" * 50), CODE.INVALID_ARGUMENT, "end too early or never"),
     "many runs": (runs("0" * 1_000_000), CODE.INVALID_ARGUMENT, "more than 19200 pixels can need"),
     "overlapping": (
         Action("S", 0, Labels(SIZE, dict.fromkeys(range(1, 200), encode_labels(np.ones(SIZE, np.uint8))[1]))).pack(),
@@ -231,14 +237,14 @@ def test_hostile_calls_are_refused_with_a_sentence_and_change_nothing(data: Path
     Path(BOMBED).unlink(missing_ok=True)
     agent = Caller(served.address)
     session = agent.begin().session_id
-    for name, (message, code, words) in HOSTILE.items():
+    for name, (message, code, text) in HOSTILE.items():
         known = message
         if b"\x0a\x01S" in message[:40]:  # with the session that is running
             inside = message[message.index(MAGIC) + 4 :].replace(b"\x0a\x01S", b"\x0a\x20" + session.encode(), 1)
             known = b"\x0a" + varint(len(inside) + 4) + MAGIC + inside
-        found, output = agent.refused("act_on_environment", known)
-        assert found == code, (name, found, output)
-        assert words in output, (name, output)
+        results, output = agent.refused("act_on_environment", known)
+        assert results == code, (name, results, output)
+        assert text in output, (name, output)
         assert served.memory() < MEMORY, name
     assert not Path(BOMBED).exists()
     play_to_the_end(agent, served)
@@ -252,8 +258,8 @@ def test_the_other_calls_are_as_careful(served: Served) -> None:
             assert agent.refused(name, message)[0] == code
     assert agent.refused("shutdown", b"")[0] == CODE.UNIMPLEMENTED
     assert json.loads(_space(agent, pickle.dumps(Bomb())))["type"] == "labels", "asked with anything"
-    code, words = agent.refused("act_on_environment", Action("S", 0, GOOD).pack())
-    assert (code, words) == (CODE.FAILED_PRECONDITION, "There is no session: call reset first.")
+    code, text = agent.refused("act_on_environment", Action("S", 0, GOOD).pack())
+    assert (code, text) == (CODE.FAILED_PRECONDITION, "There is no session: call reset first.")
     agent.close()
 
 
@@ -263,16 +269,16 @@ def _space(agent: Caller, data: bytes) -> str:
     return Reply.read(agent.raw("get_action_space", data)).space
 
 
-def ends(data: Path, words: str, *options: str, act: Any = None, seconds: float = 30, **variables: str) -> None:
+def ends(data: Path, message: str, *options: str, act: Any = None, seconds: float = 30, **variables: str) -> None:
     """With such limits, and such an agent, the session fails for this reason, which is reported."""
     running = Served(data, *dataset(data), *options, **variables)
     agents = act(running) if act is not None else None
     output = running.outcome(seconds)
     assert output["status"] == "failed"
-    assert words in output["message"], output
+    assert message in output["message"], output
     assert running.process.returncode == 1
-    for one in agents or []:
-        one.close()
+    for item in agents or []:
+        item.close()
 
 
 def begun(running: Served) -> Caller:
@@ -317,7 +323,7 @@ def test_the_time_of_the_submission_is_over(data: Path) -> None:
         threading.Thread(target=go, daemon=True).start()
         return [agent]
 
-    ends(data, "The time limit of 2 seconds was over at drift/0000", act=slowly, SUBMISSION_TIME_LIMIT="2")
+    ends(data, "The time limit of 2 seconds ended at drift/0000", act=slowly, SUBMISSION_TIME_LIMIT="2")
 
 
 def test_an_agent_that_dies_between_two_calls(data: Path) -> None:
@@ -341,7 +347,7 @@ def test_an_agent_that_floods_ends_itself(data: Path) -> None:
                 break
         return [agent]
 
-    ends(data, "more than 1000 calls that had to be refused", act=flooding)
+    ends(data, "More than 1000 calls of the agent were rejected", act=flooding)
 
 
 @pytest.mark.long
@@ -354,8 +360,8 @@ def test_a_slow_drip_of_bytes(data: Path) -> None:
         def drip() -> None:
             try:
                 for _ in range(200):
-                    for one in drips:
-                        one.sendall(b"P")
+                    for drip in drips:
+                        drip.sendall(b"P")
                     time.sleep(0.05)
             except OSError:
                 return
@@ -376,10 +382,10 @@ def test_streams_that_never_end_their_message(data: Path) -> None:
             yield Action("S", 0, GOOD).pack()
             time.sleep(8)
 
-        held = []
+        callers = []
         for _ in range(12):
             call: Any = agent.channel.stream_unary("/evaluation.Environment/act_on_environment")
-            held.append(call.future(endless(), timeout=20))
+            callers.append(call.future(endless(), timeout=20))
         return [agent]
 
     ends(data, "did not answer drift/00000 within 3 seconds", "--step-seconds", "3", act=hanging)
@@ -403,17 +409,17 @@ def test_many_at_once(data: Path, served: Served) -> None:
     answers: list[Any] = []
 
     def call(number: int) -> None:
-        other = Caller(served.address)
+        caller = Caller(served.address)
         try:
-            answers.append(other.refused("reset", Action(session_id=f"storm {number}").pack())[0])
+            answers.append(caller.refused("reset", Action(session_id=f"storm {number}").pack())[0])
         finally:
-            other.close()
+            caller.close()
 
     threads = [threading.Thread(target=call, args=(k,)) for k in range(24)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert set(answers) <= {CODE.FAILED_PRECONDITION, CODE.RESOURCE_EXHAUSTED, CODE.UNAVAILABLE}
     play_to_the_end(agent, served)
 
@@ -452,10 +458,10 @@ def test_acting_after_the_end_is_refused(data: Path) -> None:
         agent.act(GOOD)
     late = (Action(session, 11, GOOD), Action(session, 0, GOOD), Action(session_id="again"))
     try:
-        found = [agent.refused("act_on_environment", one.pack(), timeout=2)[0] for one in late]
+        results = [agent.refused("act_on_environment", item.pack(), timeout=2)[0] for item in late]
     finally:
         agent.close()
-    assert set(found) <= {CODE.FAILED_PRECONDITION, CODE.UNAVAILABLE, CODE.DEADLINE_EXCEEDED, CODE.CANCELLED}
+    assert set(results) <= {CODE.FAILED_PRECONDITION, CODE.UNAVAILABLE, CODE.DEADLINE_EXCEEDED, CODE.CANCELLED}
     assert running.outcome()["status"] == "finished"
 
 
@@ -465,7 +471,7 @@ def test_the_platform_stops_the_container(data: Path) -> None:
         running.process.send_signal(signal.SIGTERM)
         return [agent]
 
-    ends(data, "The environment was stopped before the agent was done", act=stopped)
+    ends(data, "The environment was stopped before the agent had finished", act=stopped)
 
 
 # ── settings ────────────────────────────────────────────────────────────────
@@ -486,7 +492,7 @@ def test_what_the_platform_tells() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "words"),
+    ("variables", "message"),
     [
         ({}, "AUTH_TOKEN and BODY not set"),
         ({"AUTH_TOKEN": "t", "BODY": "{'a': 1}"}, "BODY is not a message of EvalAI's queue"),
@@ -494,26 +500,26 @@ def test_what_the_platform_tells() -> None:
             {"AUTH_TOKEN": "t", "BODY": '{"challenge_pk": "x; rm", "phase_pk": 1, "submission_pk": 2}'},
             "BODY is not a message",
         ),
-        ({"AUTH_TOKEN": "t", "BODY": BODY, "EVALAI_API_SERVER": "http://example.org"}, "https only"),
+        ({"AUTH_TOKEN": "t", "BODY": BODY, "EVALAI_API_SERVER": "http://example.org"}, "only over https"),
         ({"LOCAL_EVALUATION": "1", "SUBMISSION_TIME_LIMIT": "soon"}, "not a number of seconds"),
-        ({"LOCAL_EVALUATION": "1", "SUBMISSION_TIME_LIMIT": "-1"}, "is not a time"),
+        ({"LOCAL_EVALUATION": "1", "SUBMISSION_TIME_LIMIT": "-1"}, "is not between 0 and"),
     ],
     ids=str,
 )
-def test_what_is_wrong_in_the_environment_is_named(variables: dict[str, str], words: str) -> None:
-    with pytest.raises(HostError, match=words):
+def test_what_is_wrong_in_the_environment_is_named(variables: dict[str, str], message: str) -> None:
+    with pytest.raises(HostError, match=message):
         read_settings(["--env", "x"], variables)
 
 
 def test_an_environment_that_cannot_be_made_says_why(data: Path) -> None:
     command = [sys.executable, "-m", "segjudge.code_upload_challenge_evaluation.environment", "--env"]
     environment = {**os.environ, "LOCAL_EVALUATION": "1"}
-    for words, output in (
+    for arguments, output in (
         (["segjudge/VideoObjectSegmentation-v0", "--option", "truth=/nowhere"], "/nowhere: this truth is not there"),
         (["Nothing-v0"], "Nothing"),
         (["CartPole-v1", "--option", "colour"], "--option colour: is not NAME=VALUE"),
     ):
-        done = subprocess.run([*command, *words], env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 3
         assert output in done.stderr
 
@@ -588,7 +594,7 @@ def test_little_that_would_become_much(data: Path, served: Served) -> None:
     many = [field_of("Value", "array", sides), field_of("Value", "mapping", names)]
     messages = [
         texts,
-        *(field_of("Package", "SerializedEntity", MAGIC + field_of("Action", "value", one)) for one in many),
+        *(field_of("Package", "SerializedEntity", MAGIC + field_of("Action", "value", item)) for item in many),
     ]
     for message in messages:
         assert agent.refused("act_on_environment", message)[0] == CODE.INVALID_ARGUMENT
@@ -615,7 +621,7 @@ def test_a_port_that_is_taken_is_a_sentence(data: Path) -> None:
             env={**os.environ, "LOCAL_EVALUATION": "1"}, capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
     assert done.returncode == 3
-    assert "cannot be taken" in done.stderr
+    assert "is in use" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -636,8 +642,8 @@ def test_a_result_that_is_no_number_is_a_failure(data: Path, tmp_path: Path) -> 
     )
     agent = begun(running)
     try:
-        code, words = agent.refused("act_on_environment", Action(agent.session, 0, np.array([np.inf])).pack())
-        assert code in (CODE.FAILED_PRECONDITION, CODE.UNAVAILABLE), words  # the end may overtake the refusal
+        code, message = agent.refused("act_on_environment", Action(agent.session, 0, np.array([np.inf])).pack())
+        assert code in (CODE.FAILED_PRECONDITION, CODE.UNAVAILABLE), message  # the end may overtake the refusal
         output = running.outcome()
     finally:
         agent.close()

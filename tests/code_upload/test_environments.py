@@ -20,7 +20,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.families.truths import TruthSource, pack
 from segjudge.interactive import DavisInteractiveSession
-from segjudge.interactive.other_datasets import make_demo_scenes, write_demo_root
+from segjudge.interactive.mask_datasets import make_demo_scenes, write_demo_root
 from segjudge.masks.run_lengths import decode_labels, encode_labels
 from tests.builders import png, zipped
 from tests.interactive.tale import Clock
@@ -85,7 +85,7 @@ def test_the_scores_are_those_of_prediction_upload(root: Path, packed: str, tmp_
     assert begun == 2
     upload = tmp_path / "masks.zip"
     upload.write_bytes(
-        zipped({f"{one.name}/{k:05d}.png": png(guess(one, k)) for one in VIDEOS for k in range(one.frames)})
+        zipped({f"{video.name}/{k:05d}.png": png(guess(video, k)) for video in VIDEOS for k in range(video.frames)})
     )
     phase = Phase("x", "", (PhaseSplit(SPLIT, "davis2017", ("J&F-Mean", "J-Mean", "F-Mean", "J-Decay")),))
     output = main.score_phase(phase, main.open_truth(packed, phase), str(upload), lambda _: None, 0.0)["result"]
@@ -132,11 +132,11 @@ def test_objects_that_enter_later_are_shown_when_they_do(tmp_path: Path) -> None
     environment = gymnasium.make(VIDEO, truth=str(tmp_path))
     seen = [environment.reset()[0]["first_mask"]]
     seen += [environment.step(np.zeros((20, 30), np.uint8))[0]["first_mask"] for _ in range(3)]
-    assert [sorted(np.unique(one).tolist()) for one in seen] == [[0, 1], [0], [0, 2], [0]]
+    assert [sorted(np.unique(item).tolist()) for item in seen] == [[0, 1], [0], [0, 2], [0]]
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("more", "message"),
     [
         ({"truth": "/nowhere"}, "this truth is not there"),
         ({"sequence": "cat"}, "has no sequence 'cat'"),
@@ -145,8 +145,8 @@ def test_objects_that_enter_later_are_shown_when_they_do(tmp_path: Path) -> None
     ],
     ids=str,
 )
-def test_what_is_missing_is_named(root: Path, packed: str, more: dict[str, Any], words: str) -> None:
-    with pytest.raises(HostError, match=words):
+def test_what_is_missing_is_named(root: Path, packed: str, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(HostError, match=message):
         gymnasium.make(VIDEO, **{"truth": packed, "frames": str(root), **more})
 
 
@@ -156,10 +156,10 @@ def test_a_phase_of_the_challenge_is_scored_by_its_own_splits(root: Path, tmp_pa
     frames = tmp_path / "frames"
     from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 
-    for one in sequence_truth.read(str(ANNOTATIONS)).splits["dev"].sequences:
-        (frames / one.name).mkdir(parents=True)
-        for frame, block in ((frame, one.blocks[0]) for frame in one.frames):
-            Image.new("RGB", block.size[::-1]).save(frames / one.name / f"{frame}.jpg")
+    for sequence in sequence_truth.read(str(ANNOTATIONS)).splits["dev"].sequences:
+        (frames / sequence.name).mkdir(parents=True)
+        for frame, block in ((frame, sequence.blocks[0]) for frame in sequence.frames):
+            Image.new("RGB", block.size[::-1]).save(frames / sequence.name / f"{frame}.jpg")
     environment = gymnasium.make(VIDEO, truth=str(ANNOTATIONS), frames=str(frames), phase="sequences-dev")
     environment.reset()
     done = False
@@ -215,8 +215,8 @@ def test_run_lengths_of_labels_come_back() -> None:
             labels = lot.integers(0, top, shape).astype(np.uint8)
             runs = encode_labels(labels)
             assert np.array_equal(decode_labels(runs.items(), shape), labels)
-            for one, counts in runs.items():
-                output: Any = coco.encode(np.asfortranarray(labels == one))
+            for item, counts in runs.items():
+                output: Any = coco.encode(np.asfortranarray(labels == item))
                 assert counts == output["counts"].decode()
 
 

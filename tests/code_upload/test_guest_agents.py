@@ -95,14 +95,14 @@ def test_an_environment_that_does_not_listen_is_told(server: Rehearsal) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
-        ("[environments.dev]\nfolder = '.'", "'environments.dev' is not as"),
+        ("[environments.dev]\nfolder = '.'", "'environments.dev' does not have the form"),
         ("[environments.dev]\ncommand = ['python']\nport = 0", "environments.dev has the port 0"),
-        ("[environments.dev]\ncommand = ['python']\nfolder = 'none'", "is not there"),
+        ("[environments.dev]\ncommand = ['python']\nfolder = 'none'", "does not exist"),
     ],
 )
-def test_a_table_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+def test_a_table_that_is_wrong(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "agents.toml").write_text(text)
-    with pytest.raises(HostError, match=words):
+    with pytest.raises(HostError, match=message):
         read_table(str(tmp_path / "agents.toml"))

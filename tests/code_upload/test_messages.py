@@ -55,7 +55,7 @@ def test_the_table_is_the_file(compiled: Any) -> None:
     assert list(ours.message_type) == list(compiled.message_type)
     (service,) = compiled.service
     assert f"{compiled.package}.{service.name}" == SERVICE
-    assert [one.name for one in service.method] == ["get_action_space", "reset", "act_on_environment"]
+    assert [item.name for item in service.method] == ["get_action_space", "reset", "act_on_environment"]
 
 
 VALUE = {
@@ -83,7 +83,7 @@ def test_what_is_written_is_what_protobuf_reads(protobuf: Any) -> None:
     assert entries["integer"].integer == -5
     assert entries["number"].number == 0.25
     assert (list(entries["array"].array.shape), entries["array"].array.dtype) == ([2, 3], "<f4")
-    assert [(one.id, one.counts) for one in entries["labels"].labels.objects] == [(1, "PPYo0"), (255, "d0")]
+    assert [(item.id, item.counts) for item in entries["labels"].labels.objects] == [(1, "PPYo0"), (255, "d0")]
     assert entries["zero"].WhichOneof("kind") == "integer"
     back = protobuf("Package")(SerializedEntity=MAGIC + action.SerializeToString()).SerializeToString()
     read = messages.Action.read(back)
@@ -111,7 +111,7 @@ def test_a_pickle_is_explained(protocol: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "message"),
     [
         pytest.param(b"", "not a message of this service", id="empty"),
         pytest.param(b'{"action": 1}', "not a message of this service", id="json"),
@@ -124,8 +124,8 @@ def test_a_pickle_is_explained(protocol: int) -> None:
         pytest.param(MAGIC + b"\x12\x01a", "Action.step, which is not of the type uint32", id="bytes for number"),
     ],
 )
-def test_bytes_that_are_none_of_ours(data: bytes, words: str) -> None:
-    with pytest.raises(MessageError, match=words):
+def test_bytes_that_are_none_of_ours(data: bytes, message: str) -> None:
+    with pytest.raises(MessageError, match=message):
         messages.Action.read(package_of(data))
 
 
@@ -149,7 +149,7 @@ def test_little_bytes_make_little_memory() -> None:
     twice = field_of("Labels", "objects", b"\x08\x01") * 2
     ground = field_of("Labels", "objects", b"\x08\x00")
     beyond = field_of("Labels", "objects", b"\x08\x80\x02")
-    for data, words in (
+    for data, message in (
         (deep, "too deep"),
         (many, "too many"),
         (sides, "too many"),
@@ -161,7 +161,7 @@ def test_little_bytes_make_little_memory() -> None:
         (field_of("Value", "labels", field_of("Labels", "objects", b"")), "Object 0 of a mask is not from 1 to 255"),
         (field_of("Value", "labels", beyond), "Object 256 of a mask is not from 1 to 255"),
     ):
-        with pytest.raises(MessageError, match=words):
+        with pytest.raises(MessageError, match=message):
             messages.Action.read(value_of(data))
 
 

@@ -20,14 +20,14 @@ from segjudge.code_upload_challenge_evaluation.environment.service import _clean
 from tests.environments import SIZE, Caller, Served, dataset
 
 HEIGHT, WIDTH = SIZE
-FRAME = f"the frame {HEIGHT} × {WIDTH} (height × width)."
+FRAME = f"the frame {HEIGHT} x {WIDTH} (height x width)."
 
 #: What an agent sends at its first step → what it and the host read.
 ANSWERS = {
-    "too small": ("np.zeros((10, 20), np.uint8)", f"drift/00000: the mask is 10 × 20, and {FRAME}"),
+    "too small": ("np.zeros((10, 20), np.uint8)", f"drift/00000: the mask is 10 x 20, and {FRAME}"),
     "turned": (
         f"np.zeros(({WIDTH}, {HEIGHT}), np.uint8)",
-        f"drift/00000: the mask is {WIDTH} × {HEIGHT}, and {FRAME}",
+        f"drift/00000: the mask is {WIDTH} x {HEIGHT}, and {FRAME}",
     ),
     "floats": ("np.zeros((10, 20))", "drift/00000: a mask has two dimensions and whole ids from 0 to 255, not float64"),
     "three dimensions": ("np.zeros((10, 20, 3), np.uint8)", "from 0 to 255, not uint8 (10, 20, 3)"),
@@ -57,22 +57,22 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def served(data: Path, *words: str, **variables: str) -> Served:
-    return Served(data, *dataset(data), "--gone-seconds", "0.2", *words, **variables)
+def served(data: Path, *arguments: str, **variables: str) -> Served:
+    return Served(data, *dataset(data), "--gone-seconds", "0.2", *arguments, **variables)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("answer", "words"), ANSWERS.values(), ids=list(ANSWERS))
-def test_an_agent_that_ends_for_it(answer: str, words: str, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("answer", "refusal"), ANSWERS.values(), ids=list(ANSWERS))
+def test_an_agent_that_ends_for_it(answer: str, refusal: str, data: Path, tmp_path: Path) -> None:
     running = served(data)
     ran = subprocess.run(
         [sys.executable, program(tmp_path, answer), running.address], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 1
-    assert words in ran.stderr, "the agent is told"
+    assert refusal in ran.stderr, "the agent is told"
     message = running.outcome()["message"]
-    assert message.startswith("The agent ended before the evaluation did, at drift/00000. Its last call was refused: ")
-    assert words in message, "and so is the submission"
+    assert message.startswith("The agent ended before the evaluation did, at drift/00000. Its last call was rejected: ")
+    assert refusal in message, "and so is the submission"
 
 
 @pytest.mark.long
@@ -87,7 +87,7 @@ def test_an_agent_that_waits_after_it(data: Path, tmp_path: Path) -> None:
     finally:
         agent.kill()
         agent.wait()
-    assert message.startswith("The agent did not answer drift/00000 within 3 seconds. Its last call was refused: ")
+    assert message.startswith("The agent did not answer drift/00000 within 3 seconds. Its last call was rejected: ")
     assert ANSWERS["too small"][1] in message
 
 
@@ -97,7 +97,7 @@ def test_an_answer_that_is_larger_than_a_message(data: Path, tmp_path: Path) -> 
     running = served(data, "--max-message", "1")
     subprocess.run([sys.executable, program(tmp_path, noise), running.address], check=False, stderr=subprocess.DEVNULL)
     message = running.outcome()["message"]
-    assert "Its last call was refused: drift/00000: the message is too large (" in message
+    assert "Its last call was rejected: drift/00000: the message is too large (" in message
 
 
 @pytest.mark.long
@@ -114,9 +114,9 @@ def test_a_refusal_that_was_answered_better_is_forgotten(data: Path) -> None:
 
 REFUSED_CALLS = [
     ("act_on_environment", Action("S", 0, {"mask": 1}), "the mask is not an array of whole numbers"),
-    ("act_on_environment", Action("S", 7), "Step 7 is not due; 0 is."),
-    ("act_on_environment", Action("other", 0), "That is not the session that is running."),
-    ("reset", Action("other"), "A session is running; it can be taken over after 60 seconds without a call."),
+    ("act_on_environment", Action("S", 7), "Step 7 is not due; step 0 is."),
+    ("act_on_environment", Action("other", 0), "This is not the session that is running: call reset again."),
+    ("reset", Action("other"), "A session is running; a reset can take over after 60 seconds without a call."),
     ("act_on_environment", b"\x0a\x04\x80\x04N.", "That is a Python pickle"),
     ("act_on_environment", Action("S", 0, problem="\x1b[31m no\nweights"), "drift/00000:  [31m no weights."),
 ]
@@ -126,14 +126,14 @@ def test_every_refusal_is_answered_and_the_last_is_kept(data: Path) -> None:
     running = served(data)
     caller = Caller(running.address)
     caller.begin()
-    for name, action, words in REFUSED_CALLS:
+    for name, action, message in REFUSED_CALLS:
         if isinstance(action, Action):
             session = caller.session if action.session_id == "S" else action.session_id
             action = Action(session, action.step, action.value, action.problem).pack()  # noqa: PLW2901
         _, output = caller.refused(name, action)
-        assert words in output
+        assert message in output
     caller.channel.close()
-    assert f"Its last call was refused: {output}" in running.outcome()["message"]
+    assert f"Its last call was rejected: {output}" in running.outcome()["message"]
 
 
 @pytest.mark.long
@@ -146,7 +146,7 @@ def test_a_flood_names_the_last_of_it(data: Path) -> None:
         if caller.refused("act_on_environment", bad)[0] == grpc.StatusCode.FAILED_PRECONDITION:
             break
     message = running.outcome()["message"]
-    assert message.startswith("The agent made more than 1000 calls that had to be refused. Its last call was refused: ")
+    assert message.startswith("More than 1000 calls of the agent were rejected. Its last call was rejected: ")
 
 
 def test_a_refusal_is_short_and_fit_for_a_log() -> None:
@@ -156,8 +156,8 @@ def test_a_refusal_is_short_and_fit_for_a_log() -> None:
 
 @pytest.mark.parametrize("answer", ["too small", "floats"])
 def test_in_the_arena(answer: str, data: Path, tmp_path: Path, capsys: Any) -> None:
-    words = ["--truth", str(data / "truth.zip"), "--frames", str(data / "root")]
-    assert main(["arena", *words, "--", str(program(tmp_path, ANSWERS[answer][0]))]) == 1
+    arguments = ["--truth", str(data / "truth.zip"), "--frames", str(data / "root")]
+    assert main(["arena", *arguments, "--", str(program(tmp_path, ANSWERS[answer][0]))]) == 1
     output = capsys.readouterr().err
     assert "ActionRefusedError: drift/00000: " in output, "the agent's log"
     assert output.splitlines()[-1].endswith("Fix the agent.")
@@ -167,7 +167,7 @@ def test_in_the_arena(answer: str, data: Path, tmp_path: Path, capsys: Any) -> N
 INTERACTIVE_ANSWERS = {
     "[1, 2]": "the action is not a mapping",
     "{'masks': 7}": "the action cannot be sent ('int' object is not iterable)",
-    "{'masks': [np.zeros((3, 3), np.uint8)]}": "the mask is 3 × 3, and the frame",
+    "{'masks': [np.zeros((3, 3), np.uint8)]}": "the mask is 3 x 3, and the frame",
 }
 
 
@@ -187,10 +187,10 @@ def test_interactive_answers(data: Path, tmp_path: Path) -> None:
         [sys.executable, path, running.address], check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     )
     *_, last = INTERACTIVE_ANSWERS.values()
-    for line, words in zip(ran.stdout.splitlines(), INTERACTIVE_ANSWERS.values(), strict=True):
-        assert words in line
+    for line, interactive_answer in zip(ran.stdout.splitlines(), INTERACTIVE_ANSWERS.values(), strict=True):
+        assert interactive_answer in line
     message = running.outcome()["message"]
-    assert "Its last call was refused: " in message
+    assert "Its last call was rejected: " in message
     assert last in message
 
 
@@ -198,4 +198,4 @@ def test_interactive_answers(data: Path, tmp_path: Path) -> None:
 def test_any_other_environment(data: Path, tmp_path: Path) -> None:
     running = Served(data, "--env", "CartPole-v1", "--gone-seconds", "0.2")
     subprocess.run([sys.executable, program(tmp_path, "7"), running.address], check=False, capture_output=True)
-    assert "refused: episode 1, step 0: the action 7 is not in Discrete(2)." in running.outcome()["message"]
+    assert "rejected: episode 1, step 0: the action 7 is not in Discrete(2)." in running.outcome()["message"]

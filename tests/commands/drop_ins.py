@@ -17,6 +17,7 @@ import numpy as np
 from segjudge.drop_in.cocoeval import COCOeval
 from segjudge.drop_in.davis2017 import DAVISEvaluation
 from segjudge.drop_in.vos_benchmark import benchmark
+from tests.answers import fold
 from tests.builders import png, written
 from tests.calls import labels, run_session
 from tests.commands.test_drop_in import small
@@ -73,11 +74,11 @@ curves.evalImgs
 
 def write_drop_ins() -> str:
     """Return what the session says, in a folder of its own."""
-    return run_session(SESSION, {
+    return fold(run_session(SESSION, {
         "np": np, "L": labels, "lay": _lay, "shown": _show, "DAVISEvaluation": DAVISEvaluation, "benchmark": benchmark,
         "read": lambda path: Path(path).read_text(), "coco": _evaluate, "COCOeval": COCOeval, "refused": _refuse,
         "shape": _make_curves,
-    })  # fmt: skip
+    }))  # fmt: skip
 
 
 def _lay(root: str, below: str, videos: Any, files: Any = ()) -> None:

@@ -1,8 +1,8 @@
-"""What the commands of hosts print and write, with EvalAI, Codabench's worker and compilers played in this process, as one text.
+"""What the commands of hosts print and write, with EvalAI, Codabench's worker and compilers played in this process.
 
     python -m tests.commands.hosts
 
-writes it to `tests/commands/hosts.txt`, for changes that are meant to be seen: look at the difference.  With servers and
+writes it to `tests/commands/hosting/`, a text for each command, for changes that are meant to be seen: look at the difference.  With servers and
 workers that are real there is `hosts_transcript`.
 """
 
@@ -19,7 +19,7 @@ import tempfile
 import textwrap
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,6 +43,7 @@ from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import ApiError
 from segjudge.platforms.evalai.hosted_worker import interpreter
 from segjudge.system import bounds
+from tests.answers import Book, join_json, write_answers
 from tests.builders import written
 from tests.codabench_server import TOKEN, CodabenchServer, codabench_server
 from tests.platforms.damages import Config, put, write_yaml
@@ -50,7 +51,7 @@ from tests.platforms.evalai.damaged_bundles import CONFIG, FILES
 from tests.scoring.mistakes import write_mistakes
 from tests.transcript import run, settle, shorten
 
-FILE = Path(__file__).with_name("hosts.txt")
+FOLDER = Path(__file__).with_name("hosting")
 #: What is typed, one after the other, in one folder; a line that begins with a colon says what happens between.
 COMMANDS = """
 check own --quick
@@ -152,9 +153,12 @@ push own
 board 1 --out board
 :board/index.html is read
 board 2 --out boards
+board 2 --out board --as-host
+board 2 --out board
 board 99 --out boards
 :the token is gone
 board 1 --out boards
+board 1 --out boards --as-host
 check own --quick
 :EvalAI has stopped
 check own --quick
@@ -200,7 +204,7 @@ board
 :duels are played
 arena agent.py --env a/B-v0
 arena agent.py --truth truth.zip --frames mine --sequence a --episodes 2 --seed 3 --option x=1 --option y=2 --result duel.json --seconds 7 --memory 64 --processes 5
-arena --truth lost.zip --phase val --bundle mine -- agent.py --fast
+arena --truth truth.zip --phase val --bundle mine -- agent.py --fast
 arena agent.py --memory 9
 arena agent.py --phase val --env a/B-v0
 arena agent.py --phase lost --bundle mine
@@ -311,7 +315,7 @@ class _EvalAI:
     def fetch_state(self, last_push: ServerState | None, _challenge: object = None) -> ServerState | None:
         return last_push if self.fetch_challenge() else None
 
-    def source(self, number: int) -> str:
+    def describe_challenge(self, number: int) -> str:
         return f"challenge {number} of {self._repository}"
 
     def validate(self, bundle: str) -> str:
@@ -327,17 +331,21 @@ class _EvalAI:
         return push.PushedChallenge(f"Took {Path(bundle).name}", number, queue, phases, approved=number > 1)
 
 
-def _fetch_boards(client: Any, challenge: int) -> tuple[str, list[boards.PublicBoard]]:
+def _fetch_boards(_address: str, challenge: int) -> tuple[str, list[boards.Board]]:
     if challenge > 9:
         raise ApiError(404, f"there is no challenge {challenge}")
     row = {"rank": 1, "team": "=1+1", "method": "-x", "score": 0.123456789, "submitted": "2026-01-02"}
     rows = [row, {**row, "rank": 2, "team": "+a", "method": "@b", "score": -0.5}, {**row, "team": "", "method": "a=b"}]
     many = [
-        boards.PublicBoard(5, "First / Dev", "score", 2, rows),
-        boards.PublicBoard(7, "Closed / Dev", "loss", 3, []),
+        boards.Board(5, "First / Dev", "score", 2, rows),
+        boards.Board(7, "Closed / Dev", "loss", 3, []),
     ]
-    who = "somebody" if vars(client)["_token"] else "nobody"
-    return f"Small <{who}>", many if challenge == 1 else many[:1]
+    return "Small <nobody>", many if challenge == 1 else many[:1]
+
+
+def _fetch_boards_of_host(address: str, token: str, challenge: int) -> tuple[str, list[boards.Board]]:
+    _, shown = _fetch_boards(address, challenge)
+    return f"Small <{token}>", [*shown, replace(shown[0], number=8, name="First / Hard", hidden=True)]
 
 
 @dataclass(frozen=True)
@@ -402,9 +410,9 @@ class _Trial:
             made("Failed", "first\nlast"),
             made("Finished", scores={"a": Decimal("0.125"), "b": Decimal(3)}),
         )
-        found = [[warning("b", "is late", "Be early", 5)], [], [], []]
+        results = [[warning("b", "is late", "Be early", 5)], [], [], []]
         paths = [(phase, os.path.basename(path)) for phase, listed in samples.items() for path in (*listed, *listed)]
-        for (phase, name), number, outcome, problems in zip(paths, range(4), outcomes, found, strict=False):
+        for (phase, name), number, outcome, problems in zip(paths, range(4), outcomes, results, strict=False):
             yield _Run(phase, f"{number}-{name}", outcome, problems)
 
 
@@ -491,11 +499,11 @@ class _World:
             "its log has an incident": lambda: self._patch(_HostedWorker, said="incident 12"),
             "duels are played": self._play_duels,
             "Codabench runs": self._start_codabench,
-            "competitions/val.zip is another": _add_comment,
+            "competitions/val.zip is another": _add_file,
             "Codabench refuses what it gets": lambda: setattr(self._codabench, "refusal", "It is odd"),
         }
-        said = actions[event]()
-        return said if isinstance(said, str) else ""
+        output = actions[event]()
+        return output if isinstance(output, str) else ""
 
     def _patch(self, target: Any, **changes: Any) -> None:
         self._stack.enter_context(patch.multiple(target, **changes))
@@ -512,7 +520,7 @@ class _World:
         values = {"HOST": "https://evalai.example", "TOKEN": "token", "HOST_TEAM": "1"}
         os.environ.update({f"EVALAI_{name}": value for name, value in values.items()}, GITHUB_REPOSITORY="me/own")
         self._patch(push, ChallengePush=_EvalAI)
-        self._patch(boards, fetch_boards=_fetch_boards)
+        self._patch(boards, fetch_boards=_fetch_boards, fetch_boards_of_host=_fetch_boards_of_host)
 
     def _play_duels(self) -> None:
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -528,8 +536,8 @@ class _World:
 def _make_checkout() -> None:
     Path("own/dist").mkdir(exist_ok=True)
     written(Path("own"), {"notes.py": "", ".hidden": "", "__pycache__/a.pyc": ""})
-    for words in (["init", "-q"], ["add", "-A", "-f"]):
-        subprocess.run(["git", "-C", "own", *words], check=True, capture_output=True)
+    for arguments in (["init", "-q"], ["add", "-A", "-f"]):
+        subprocess.run(["git", "-C", "own", *arguments], check=True, capture_output=True)
 
 
 def _read_page(path: Path) -> str:
@@ -538,8 +546,8 @@ def _read_page(path: Path) -> str:
     return "\n".join(filter(None, map(str.strip, re.sub(r"<[^>]*>", "\n", text).splitlines())))
 
 
-def _become(program: str, words: list[str], environment: dict[str, str]) -> NoReturn:
-    print(program, *words, f"PYTHONPATH={environment['PYTHONPATH']}", len(environment) - len(os.environ))
+def _become(program: str, arguments: list[str], environment: dict[str, str]) -> NoReturn:
+    print(program, *arguments, f"PYTHONPATH={environment['PYTHONPATH']}", len(environment) - len(os.environ))
     raise SystemExit(7)
 
 
@@ -548,9 +556,9 @@ def _rename(before: str, after: str) -> None:
     file.write_text(file.read_text().replace(before, after))
 
 
-def _add_comment() -> None:
+def _add_file() -> None:
     with zipfile.ZipFile("competitions/val.zip", "a") as archive:
-        archive.comment = b"another"
+        archive.writestr("notes.txt", "another one")
 
 
 def _refuse_to_save(*_: object) -> None:
@@ -584,19 +592,26 @@ def start_codabench(stack: contextlib.ExitStack, names: dict[str, str]) -> Codab
     return server
 
 
-def play(commands: str, change: Callable[[str], str], names: dict[str, str]) -> str:
-    """Run the commands in this folder; return all that they print and write, and what was said of what happens between."""
-    folder, texts = os.getcwd(), []
+def play(
+    commands: str, change: Callable[[str], str], names: dict[str, str], leave_out: str = r"\A\Z"
+) -> dict[str, str]:
+    """Run the commands in this folder; return all that they print and write but `leave_out`, and what was said between them."""
+    folder, book = os.getcwd(), Book()
     be_quiet(False)
     for line in filter(None, commands.splitlines()):
         is_event = line.startswith(":")
-        said = change(line[1:]) if is_event else run(line.replace("PYTHON", shlex.quote(sys.executable)))
+        output = change(line[1:]) if is_event else run(line.replace("PYTHON", shlex.quote(sys.executable)))
         folders = dict.fromkeys((os.path.relpath(folder, _ROOT), folder), "FOLDER")
         for value, name in {sys.executable: "PYTHON", **folders, _ROOT: "CHECKOUT", **names}.items():
-            said = said.replace(value, name)
-        head = f"({line[1:]})" if is_event else f"$ segjudge {line}"
-        texts.append(f"{head}\n{shorten(_settle(settle(said)))}\n")
-    return "".join(texts)
+            output = output.replace(value, name)
+        output = shorten(join_json(re.sub(leave_out, "", _settle(settle(output)))))
+        if is_event and not output.strip():
+            book.happen(line[1:])
+        elif is_event:
+            book.add("events", line[1:], output)
+        else:
+            book.add(line.split()[0], f"segjudge {line}", output)
+    return book.texts()
 
 
 _ROOT = str(Path(__file__).resolve().parents[2])
@@ -614,6 +629,7 @@ _OTHERWISE = {
     r"processes=(?!5\b)\d+": "processes=N",  # by the number of cores
     r"Scored here by: .*?\)\.": "Scored here by: ….",
     r'(?m)^  File "CHECKOUT.*\n(    .*\n)*': "",
+    r"(?m)^(ProtectHome)=.*": r"\1=…",  # by where the checkout lies
     r'File ".*?/segjudge-worker-': 'File "segjudge-worker-',
     # Whoever adds a benchmark, or a file of the scorers, need not think of this text.
     r"(generic )?davis2016(,? [\w.-]+){8,}": "PROTOCOLS",
@@ -628,7 +644,7 @@ def _settle(text: str) -> str:
     return text
 
 
-def write_hosts() -> str:
+def write_hosts() -> dict[str, str]:
     """Run the commands in a new folder; return all that they print and write."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(new_host())
@@ -637,4 +653,4 @@ def write_hosts() -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(write_hosts(), encoding="utf-8")
+    write_answers(Path(sys.argv[1]).resolve() if sys.argv[1:] else FOLDER, write_hosts())

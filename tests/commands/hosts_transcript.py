@@ -1,25 +1,25 @@
-"""What the commands of hosts print and write, with EvalAI, Codabench and their workers played on this machine, as one text.
+"""What the commands of hosts print and write, with EvalAI, Codabench and their workers played on this machine.
 
     python -m tests.commands.hosts_transcript
 
-writes it to `tests/golden/hosts_transcript.txt`, for changes that are meant to be seen: look at the difference. With a path it
-writes it there.  What needs no server and no worker is in `hosts`.
+writes it to `tests/commands/serving/`, a text for each command, for changes that are meant to be seen: look at the difference.
+With a folder it writes it there.  What needs no server and no worker is in `hosts`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.answers import write_answers
 from tests.rehearsals import Rehearsal
 
 from .hosts import add_sponsors, change_leaderboard, new_host, play, start_codabench
 
-FILE = Path(__file__).resolve().parents[1] / "golden/hosts_transcript.txt"
+FOLDER = Path(__file__).resolve().parent / "serving"
 #: What is typed, one after the other, in one folder; a line that begins with a colon says what happens between.
 COMMANDS = """
 run own --python PYTHON
@@ -60,7 +60,6 @@ board 2 --out boards
 push mine --platform codabench --no-kernel --dry-run
 :Codabench runs
 push mine --platform codabench --no-kernel
-rehearse --faults 7
 rehearse --now yesterday
 """
 
@@ -84,8 +83,8 @@ class _World:
             "EvalAI has stopped": self.close,
             "Codabench runs": lambda: start_codabench(self._stack, self.names),
         }
-        said = actions[event]()
-        return said if isinstance(said, str) else ""
+        output = actions[event]()
+        return output if isinstance(output, str) else ""
 
     def _start_evalai(self) -> str:
         options = ("--requests-per-minute", "10000", "--workers", "1", "--seed-demo")
@@ -106,16 +105,13 @@ class _World:
             self._evalai = None
 
 
-def write_transcript() -> str:
+def write_transcript() -> dict[str, str]:
     """Run the commands in a new folder; return all that they print and write."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(new_host())
         world = stack.enter_context(contextlib.closing(_World(folder, stack)))
-        return re.sub(r"(?m)^There is no sandbox here.*\n", "", play(COMMANDS, world.change, world.names))
+        return play(COMMANDS, world.change, world.names, r"(?m)^There is no sandbox: .*\n")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        Path(sys.argv[1]).resolve().write_text(write_transcript(), encoding="utf-8")
-    else:
-        FILE.write_text(write_transcript(), encoding="utf-8")
+    write_answers(Path(sys.argv[1]).resolve() if sys.argv[1:] else FOLDER, write_transcript())

@@ -22,6 +22,8 @@ from unittest.mock import patch
 from segjudge.commands import interactive
 from segjudge.commands.shared import be_quiet
 from segjudge.interactive import davis_session, server
+from segjudge.system.extras import MissingExtraError
+from tests.answers import Answers
 from tests.pages import digest
 from tests.transcript import run, settle
 
@@ -33,7 +35,7 @@ interactive demo --out methods.py
 interactive run methods:lines --root scenes --out runs --max-nb-interactions 2 --steps
 interactive run methods:Lines --root scenes --out areas --max-nb-interactions 1 --metric J --images scenes/JPEGImages/480p
 interactive run methods:lines --root scenes --out short --max-nb-interactions 2 --max-time 4 --quiet
-interactive run methods:pictures --root scenes --out pictures --max-nb-interactions 1 --images scenes/JPEGImages/none
+interactive run methods:pictures --root scenes --out pictures --max-nb-interactions 1 --images scenes/ImageSets
 interactive run methods:pictures --root scenes/Annotations/480p --layout davis2017 --out pictures --max-nb-interactions 1
 interactive run methods:breaks --root scenes --out broken
 interactive run methods:none --root scenes --out broken
@@ -111,7 +113,7 @@ def write_interactions() -> str:
     """Run the commands in a new folder; return all that they print and write."""
     ticks = itertools.count(1_000_000, 0.5)
     times = SimpleNamespace(time=lambda: next(ticks), monotonic=lambda: next(ticks))
-    texts = []
+    cases = Answers()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="segjudge-"))
         stack.enter_context(contextlib.chdir(folder))
@@ -131,12 +133,12 @@ def write_interactions() -> str:
         for line in filter(None, COMMANDS.splitlines()):
             if line.startswith(":"):
                 _change(line[1:], stack)
-                texts.append(f"({line[1:]})\n")
+                cases.happen(line[1:])
                 continue
-            said = run(line).replace(folder, "FOLDER")
+            output = run(line).replace(folder, "FOLDER")
             _name_reports()
-            texts.append(f"$ segjudge {line}\n{_settle(settle(said))}\n")
-    return "".join(texts)
+            cases.add(f"segjudge {line}", _settle(settle(output)))
+    return "\n".join(cases.texts)
 
 
 def _listen(host: str, port: int) -> SimpleNamespace:
@@ -151,8 +153,8 @@ def _change(event: str, stack: contextlib.ExitStack) -> None:
     if event == "a key is in the environment":
         os.environ["SEGJUDGE_USER_KEY"] = "somebody"
     else:
-        message = "x is not installed; the interactive session needs more: pip install x"
-        stack.enter_context(patch.object(interactive, "_load_model", side_effect=ModuleNotFoundError(message)))
+        message = "segjudge.interactive needs the extra interactive (x is not installed): pip install x"
+        stack.enter_context(patch.object(interactive, "_load_model", side_effect=MissingExtraError(message)))
 
 
 def _name_reports() -> None:

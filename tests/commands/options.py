@@ -59,8 +59,27 @@ def list_options() -> str:
         parser = argparse.ArgumentParser(add_help=False)
         import_module(f"segjudge.commands.{module}").COMMANDS[title.partition(" ")[0]].add_options(parser)
         lines += _list_parser(title, parser)
-    lines += ["# what reads a text", *(f"{name}: {_try_texts(read, _TEXTS)}" for name, read in _readers.items())]
+    lines = [
+        *_fold(lines),
+        "# what reads a text",
+        *(f"{name}: {_try_texts(read, _TEXTS)}" for name, read in _readers.items()),
+    ]
     return "\n".join(lines) + "\n"
+
+
+def _fold(lines: list[str]) -> Iterator[str]:
+    """Yield the lines; options that are as the last command with them has them stand in one line, by name."""
+    latest, same = dict[str, str](), list[str]()
+    for line in [*lines, "#"]:
+        name, _, description = line.partition(": ")
+        if line.startswith("#"):
+            yield from [f"as above: {', '.join(same)}"] if same else []
+            same.clear()
+        if latest.get(name) == description and name.startswith("--"):
+            same.append(name)
+        elif line != "#":
+            latest[name] = description
+            yield line
 
 
 def _list_parser(title: str, parser: argparse.ArgumentParser) -> Iterator[str]:
@@ -78,18 +97,21 @@ def _list_parser(title: str, parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _describe(action: argparse.Action) -> str:
-    words = [action.metavar if isinstance(action.metavar, str) else "", "required" if action.required else ""]
-    words += [
+    arguments = [
+        action.metavar if isinstance(action.metavar, str) else "",
+        "required" if action.required and action.nargs != "*" else "",
+    ]
+    arguments += [
         f"values {action.nargs}" if action.nargs is not None else "",
         "hidden" if action.help == "==SUPPRESS==" else "",
     ]
-    words += [
+    arguments += [
         f"{action.default!r}, else {action.const!r}" if action.const is not None else f"default {action.default!r}"
     ]
     if action.choices is not None:
         names = [*action.choices]
-        words.append(f"of {', '.join(names)}" if len(names) <= _MOST_CHOICES else "of a table")
-    return "; ".join(filter(None, [*words, _describe_type(action.type)]))
+        arguments.append(f"of {', '.join(names)}" if len(names) <= _MOST_CHOICES else "of a table")
+    return "; ".join(filter(None, [*arguments, _describe_type(action.type)]))
 
 
 def _describe_type(kind: Any) -> str:

@@ -31,8 +31,8 @@ from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON, I
 from segjudge.server import first_run, server, services, workers
 from segjudge.server.background import Background
 from segjudge.server.models import Challenge, Submission, User
-from segjudge.server.server import Faults
 from segjudge.system import bounds
+from tests.answers import Answers
 from tests.builders import written
 from tests.server.scenario import bundle_of, config_of
 from tests.transcript import run
@@ -42,7 +42,7 @@ FILE = Path(__file__).with_name("rehearsals.txt")
 COMMANDS = """
 rehearse lakes
 rehearse lakes
-rehearse lakes --seed-demo --workers 2 --requests-per-minute 7 --visibility 5 --faults 7:0.05 --seconds 8 --python other
+rehearse lakes --seed-demo --workers 2 --requests-per-minute 7 --visibility 5 --seconds 8 --python other
 rehearse lakes --seed-demo --workers 0
 rehearse lakes --hosts dora,emil --hosts ,dora,
 rehearse lakes --hosts dora
@@ -51,8 +51,6 @@ rehearse lakes --now 2019-01-01
 rehearse lakes --now 2030-05-01T12:00:00Z --port 0
 rehearse lakes --now 2030-13-01
 rehearse lakes --now tomorrow
-rehearse lakes --faults 7
-rehearse lakes --faults 7:2
 rehearse lakes --port 80
 rehearse lakes --agents agents.toml
 rehearse lakes --agents empty.toml --require-sandbox
@@ -148,21 +146,17 @@ class _World:
     def handle(self, number: int, handler: Any) -> None:
         self.handlers[number] = handler
 
-    def note_services(self, make: Any, folder: str, visibility: float, repeats: Any, hosts: Any, *more: Any) -> Any:
+    def note_services(self, make: Any, folder: str, visibility: float, hosts: Any, *more: Any) -> Any:
         database, clock = more
         date = "now" if clock is time.time else datetime.fromtimestamp(round(clock(), -1), UTC)
-        print(
-            f"keeps it for {visibility} s, repeats {sum(repeats() for _ in range(200))} of 200, hosts {sorted(hosts)} {database!r}, {date}"
-        )
-        self.services = make(folder, visibility, repeats, hosts, *more)
+        print(f"keeps it for {visibility} s, hosts {sorted(hosts)} {database!r}, {date}")
+        self.services = make(folder, visibility, hosts, *more)
         self._stack.callback(self.services.store.close)
         return self.services
 
     def note_app(self, create_app: Any, services: Any, options: Any) -> Any:
-        faults = options.faults
-        shown = faults and (faults.rate, faults.random.getstate() == Faults(7, 1).random.getstate())
         rows = [len(services.store.find(kind)) for kind in (User, Challenge, Submission)]
-        print(f"serves {options.requests_per_minute} a minute, faults {shown}; users, challenges, submissions: {rows}")
+        print(f"serves {options.requests_per_minute} a minute; users, challenges, submissions: {rows}")
         self.stopping = options.stopping
         return create_app(services, options)
 
@@ -220,7 +214,7 @@ def _write_bundle(name: str, config: dict[str, Any]) -> None:
 
 def write_rehearsals() -> str:
     """Run the commands in a new folder; return all that they print."""
-    texts = []
+    cases = Answers()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="segjudge-"))
         stack.enter_context(contextlib.chdir(folder))
@@ -242,12 +236,12 @@ def write_rehearsals() -> str:
         for line in filter(None, COMMANDS.splitlines()):
             if line.startswith(":"):
                 world.change(line[1:])
-                texts.append(f"({line[1:]})\n")
+                cases.happen(line[1:])
                 continue
             os.umask(0o022)
-            said = run(line)
-            texts.append(f"$ segjudge {line}\n{_settle(said.replace(folder, 'FOLDER'))}\n")
-    return "".join(texts)
+            output = run(line)
+            cases.add(f"segjudge {line}", _settle(output.replace(folder, "FOLDER")))
+    return "\n".join(cases.texts)
 
 
 def _settle(text: str) -> str:

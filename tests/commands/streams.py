@@ -95,7 +95,7 @@ _ENDINGS: dict[str, Callable[[], object]] = {
     "file": _open_file,
     "talk": _talk,
     "progress": _show_progress,
-    "submission": _raise(SubmissionError.of(Problem("a.png", "is odd", "Mend it"))),
+    "submission": _raise(SubmissionError.from_problem(Problem("a.png", "is odd", "Mend it"))),
     "usage": _raise(UsageError("give one of the two")),
     "option": _raise(OptionError("truth has no meaning")),
     "host": _raise(HostError("truth.zip: is broken")),
@@ -135,19 +135,19 @@ def _run(args: argparse.Namespace) -> int:
 # ── a process that runs it ──────────────────────────────────────────────────
 
 
-def _play(words: str, **streams: str) -> str:
+def _play(message: str, **streams: str) -> str:
     """Run the command in a fork, with `out`, `err` and `into` as they are named, and say what came of it."""
     ends = {1: _open_stream(streams.get("out", "pipe")), 2: _open_stream(streams.get("err", "pipe"))}
     child = os.fork()
     if not child:
-        os._exit(_live(words.split(), ends, **streams))
-    said = []
+        os._exit(_live(message.split(), ends, **streams))
+    output = []
     for number, (ours, theirs) in ends.items():
         os.close(theirs) if theirs is not None else None
         text = _read_all(ours, hold=streams.get({1: "out", 2: "err"}[number], "pipe") in ("pipe", "tty"))
-        said.append(f"  {'out' if number == 1 else 'err'}: {text}\n" if text else "")
+        output.append(f"  {'out' if number == 1 else 'err'}: {text}\n" if text else "")
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return f"{''.join(said)}  ends with {code if code >= 0 else signal.Signals(-code).name}\n"
+    return f"{''.join(output)}  ends with {code if code >= 0 else signal.Signals(-code).name}\n"
 
 
 def _open_stream(kind: str) -> tuple[int | None, int | None]:
@@ -192,7 +192,7 @@ def _shorten(data: bytes) -> str:
     return text.rstrip("\n").replace("\n", "\n       ")
 
 
-def _live(words: list[str], ends: dict[int, tuple[Any, Any]], **streams: str) -> int:
+def _live(arguments: list[str], ends: dict[int, tuple[Any, Any]], **streams: str) -> int:
     """Be a program that was started with these words and streams; return its exit code."""
     for number, (ours, theirs) in ends.items():
         os.close(ours) if ours is not None else None
@@ -214,9 +214,9 @@ def _live(words: list[str], ends: dict[int, tuple[Any, Any]], **streams: str) ->
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if "ignores" in streams:
         signal.signal(getattr(signal, streams["ignores"]), signal.SIG_IGN)
-    sys.argv = ["segjudge", *words]
+    sys.argv = ["segjudge", *arguments]
     try:
-        code = import_module("segjudge.cli").main(words if "by" in streams else None)
+        code = import_module("segjudge.cli").main(arguments if "by" in streams else None)
     except SystemExit as leaving:
         code = leaving.code
     for stream in (sys.stdout, sys.stderr):
@@ -252,15 +252,18 @@ def write_streams() -> str:
     COMMANDS["try"] = type(COMMANDS["score"])("tried", about)
     module = SimpleNamespace(COMMANDS={"try": shared.Command(_add_options, _run)})
     sys.modules[f"{commands.__name__}.tried"] = module  # type: ignore[assignment]
-    lines = []
+    #: What came of it → how it was run.
+    endings: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder):
-        for words, streams in (*_PLAYS, *((words, {"by": "a program"}) for words in _DIRECT)):
+        for arguments, streams in (*_PLAYS, *((message, {"by": "a program"}) for message in _DIRECT)):
             how = ", ".join(f"{name.strip('_')} {value}" for name, value in streams.items() if value)
             sys.stdout.flush()
-            text = _play(f"try {words}", **streams)
-            lines.append(f"$ try {words}{f'  ({how})' if how else ''}\n{text}".replace(folder, "FOLDER"))
+            text = _play(f"try {arguments}", **streams)
+            endings.setdefault(text.replace(folder, "FOLDER"), []).append(
+                f"$ try {arguments}{f'  ({how})' if how else ''}\n"
+            )
             Path("phases.py").unlink(missing_ok=True)
-    return "\n".join(lines)
+    return "".join(f"{''.join(titles)}{text}" for text, titles in endings.items())
 
 
 if __name__ == "__main__":

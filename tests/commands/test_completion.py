@@ -32,10 +32,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("words", "current", "offered"),
+    ("arguments", "current", "offered"),
     [
         (["segjudge"], "sc", {"score", "schema"}),
-        (["segjudge"], "", set(COMMANDS)),
+        (["segjudge"], "", {*COMMANDS, "help"}),
+        (["segjudge", "help"], "sc", {"score", "schema"}),
+        (["segjudge", "help"], "--", {"--all"}),
         (["segjudge", "score", "a.zip"], "--prot", {"--protocol"}),
         (["segjudge", "score", "a.zip", "--protocol"], "davis2017", {"davis2017", "davis2017-unsupervised"}),
         (["segjudge", "completion"], "", {"bash", "zsh", "fish"}),
@@ -43,12 +45,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["segjudge", "score"], "resul", set()),
     ],
 )
-def test_bash_offers_what_may_stand_there(folder: Path, words: list[str], current: str, offered: set[str]) -> None:
-    script = COMPLETE.format(words=" ".join(words), current=current, index=len(words))
+def test_bash_offers_what_may_stand_there(folder: Path, arguments: list[str], current: str, offered: set[str]) -> None:
+    script = COMPLETE.format(words=" ".join(arguments), current=current, index=len(arguments))
     done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=True)
-    found = set(done.stdout.split())
-    assert {name for name in found if not name.startswith("davis2017-") or name in PROTOCOLS} == found
-    assert offered <= found if current == "davis2017" else offered == found
+    completions = set(done.stdout.split())
+    assert {name for name in completions if not name.startswith("davis2017-") or name in PROTOCOLS} == completions
+    assert offered <= completions if current == "davis2017" else offered == completions
     assert not done.stderr
 
 

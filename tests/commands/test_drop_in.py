@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pycocotools.coco
+import pycocotools.cocoeval
 import pytest
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval as Incumbent
 
 from segjudge import UsageError
+from segjudge.drop_in import coco as stand_in
+from segjudge.drop_in import cocoeval
 from segjudge.drop_in.cocoeval import COCOeval
 from segjudge.drop_in.davis2017 import DAVISEvaluation
 from segjudge.drop_in.vos_benchmark import benchmark
@@ -29,17 +33,17 @@ REAL = ("bike-packing", "blackswan", "dogs-jump")
 
 def small(seed: int, kind: str) -> tuple[Any, Any]:
     """A truth and detections as pycocotools holds them; one annotation has the id 0."""
-    found = images(seed, 12)
+    results = images(seed, 12)
     truths: list[Any] = []
-    for image, (_, truth) in enumerate(found):
+    for image, (_, truth) in enumerate(results):
         truths += records(truth, image, len(truths))
     document = {
-        "images": [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(len(found))],
+        "images": [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(len(results))],
         "categories": [{"id": number, "name": str(number)} for number in (3, 1, 2)],
         "annotations": truths,
         "info": {},
     }
-    sent = [record for image, (prediction, _) in enumerate(found) for record in records(prediction, image)]
+    sent = [record for image, (prediction, _) in enumerate(results) for record in records(prediction, image)]
     unwanted = {"segm": "bbox", "bbox": "segmentation", "both": ""}[kind]
     sent = [{key: value for key, value in record.items() if key != unwanted} for record in sent]
     with contextlib.redirect_stdout(io.StringIO()):
@@ -53,15 +57,15 @@ def both(truth: Any, sent: Any, kind: str, **changes: Any) -> tuple[Any, Any, li
     """Ours and theirs, evaluated, and what each printed as its summary."""
     made, printed = [], []
     for evaluator in (COCOeval, Incumbent):
-        one = evaluator(truth, sent, kind)
+        item = evaluator(truth, sent, kind)
         for name, value in changes.items():
-            setattr(one.params, name, value)
+            setattr(item.params, name, value)
         with contextlib.redirect_stdout(io.StringIO()):
-            one.evaluate()
-            one.accumulate()
+            item.evaluate()
+            item.accumulate()
         with contextlib.redirect_stdout(io.StringIO()) as output:
-            one.summarize()
-        made.append(one)
+            item.summarize()
+        made.append(item)
         printed.append(output.getvalue())
     return made[0], made[1], printed
 
@@ -128,10 +132,10 @@ def same_images(ours: Any, theirs: Any) -> None:
     curves = ours.eval
     assert len(ours.evalImgs) == len(theirs.evalImgs)
     assert ours.evalImgs is ours.evalImgs, "matched once"
-    for mine, other in zip(ours.evalImgs, theirs.evalImgs):
-        assert (mine is None) == (other is None)
-        for key in other or ():
-            np.testing.assert_array_equal(mine[key], other[key], err_msg=key)
+    for mine, their_image in zip(ours.evalImgs, theirs.evalImgs):
+        assert (mine is None) == (their_image is None)
+        for key in their_image or ():
+            np.testing.assert_array_equal(mine[key], their_image[key], err_msg=key)
     assert ours.ious.keys() == theirs.ious.keys()
     for key, overlaps in theirs.ious.items():
         np.testing.assert_array_equal(ours.ious[key], overlaps)
@@ -149,21 +153,21 @@ def torchvision(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
         evaluation.params.imgIds = members
         if number % 2:
             evaluation.evaluate()
-            found = evaluation.evalImgs
+            results = evaluation.evalImgs
         else:
             params = evaluation.params
             params.imgIds, params.catIds = list(np.unique(params.imgIds)), list(np.unique(params.catIds))
             evaluation._prepare()
             pairs = [(image, category) for image in params.imgIds for category in params.catIds]
             evaluation.ious = {pair: evaluation.computeIoU(*pair) for pair in pairs}
-            found = [
+            results = [
                 evaluation.evaluateImg(image, category, area, params.maxDets[-1])
                 for category in params.catIds
                 for area in params.areaRng
                 for image in params.imgIds
             ]
         numbers += evaluation.params.imgIds
-        batches.append(np.asarray(found).reshape(-1, len(evaluation.params.areaRng), len(evaluation.params.imgIds)))
+        batches.append(np.asarray(results).reshape(-1, len(evaluation.params.areaRng), len(evaluation.params.imgIds)))
     order = np.argsort(numbers)
     evaluation.evalImgs = list(np.concatenate(batches, 2)[..., order].flatten())
     evaluation.params.imgIds = list(np.asarray(numbers)[order])
@@ -175,7 +179,7 @@ def torchvision(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
 
 def mmdet(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
     """Its metric: up to 1000 detections, thresholds of its own making, once more as proposals without categories."""
-    found = []
+    results = []
     for with_categories in (1, 0):
         evaluation = evaluator(truth, sent, kind)
         evaluation.params.catIds, evaluation.params.imgIds = truth.getCatIds(), truth.getImgIds()
@@ -185,8 +189,8 @@ def mmdet(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
         evaluation.evaluate()
         evaluation.accumulate()
         evaluation.summarize()
-        found.append((evaluation.stats, evaluation.eval))
-    return np.stack([stats for stats, _ in found]), found[0][1]
+        results.append((evaluation.stats, evaluation.eval))
+    return np.stack([stats for stats, _ in results]), results[0][1]
 
 
 def detectron2(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
@@ -231,11 +235,11 @@ def torchmetrics(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
 @pytest.mark.parametrize("loop", [torchvision, mmdet, detectron2, torchmetrics])
 def test_the_loops_of_its_users_run_unchanged(loop: Any, kind: str) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
-        (ours, curves), (theirs, other) = (
+        (ours, curves), (theirs, their_image) = (
             loop(evaluator, *small(8, kind), kind) for evaluator in (COCOeval, Incumbent)
         )
     np.testing.assert_array_equal(ours, theirs)
-    same_curves(curves, other)
+    same_curves(curves, their_image)
 
 
 def test_a_subclass_with_rules_of_its_own_keeps_them() -> None:
@@ -251,20 +255,20 @@ def test_a_subclass_with_rules_of_its_own_keeps_them() -> None:
 
 
 def test_parameters_that_change_after_the_matching_choose_from_it() -> None:
-    found = []
+    results = []
     for evaluator in (COCOeval, Incumbent):
         evaluation = evaluator(*small(8, "segm"))
         with contextlib.redirect_stdout(io.StringIO()):
             evaluation.evaluate()
             evaluation.params.catIds, evaluation.params.maxDets = [2], [10]
             evaluation.accumulate()
-        found.append(evaluation.eval)
-    same_curves(*found)
+        results.append(evaluation.eval)
+    same_curves(*results)
 
 
 @pytest.mark.parametrize("use_categories", [(1, 1), (0, 0), (0, 1), (1, 0)], ids=str)
 def test_one_object_may_be_used_again(use_categories: tuple[int, int]) -> None:
-    found = []
+    results = []
     for evaluator in (COCOeval, Incumbent):
         evaluation = evaluator(*small(8, "segm"))
         for value in use_categories:
@@ -273,13 +277,13 @@ def test_one_object_may_be_used_again(use_categories: tuple[int, int]) -> None:
                 evaluation.evaluate()
                 evaluation.accumulate()
                 evaluation.accumulate()
-        found.append((evaluation.eval, evaluation.params.catIds))
-    same_curves(found[0][0], found[1][0])
-    assert found[0][1] == found[1][1]
+        results.append((evaluation.eval, evaluation.params.catIds))
+    same_curves(results[0][0], results[1][0])
+    assert results[0][1] == results[1][1]
 
 
 def test_truths_without_sizes_of_images_are_compared_by_boxes() -> None:
-    found = []
+    results = []
     for evaluator in (COCOeval, Incumbent):
         truth, sent = small(8, "bbox")
         truth.dataset["images"] = [{"id": row["id"]} for row in truth.dataset["images"]]
@@ -287,8 +291,8 @@ def test_truths_without_sizes_of_images_are_compared_by_boxes() -> None:
         with contextlib.redirect_stdout(io.StringIO()):
             evaluation.evaluate()
             evaluation.accumulate()
-        found.append(evaluation.eval)
-    same_curves(*found)
+        results.append(evaluation.eval)
+    same_curves(*results)
 
 
 @needs_shared
@@ -355,17 +359,17 @@ def test_davis_evaluation_returns_the_dictionary_of_davis2017(task: str, real: A
     root, sent = real if semi else laid_out("C1", tmp_path, "Annotations_unsupervised")
     objects = golden("B_davis_semi" if semi else "C1_davis_unsup").values()
     expected = [(name, values) for of_sequence in objects for name, values in of_sequence.items()]
-    found = DAVISEvaluation(str(root), task, "val").evaluate(sent)
-    assert list(found) == ["J", "F"]
-    for metric, of_metric in found.items():
+    results = DAVISEvaluation(str(root), task, "val").evaluate(sent)
+    assert list(results) == ["J", "F"]
+    for metric, of_metric in results.items():
         assert list(of_metric) == ["M", "R", "D", "M_per_object"]
         assert list(of_metric["M_per_object"]) == [name for name, _ in expected]
         for key, name in (("M", "mean"), ("R", "recall"), ("D", "decay")):
             assert of_metric[key] == pytest.approx([values[f"{metric}_{name}"] for _, values in expected], abs=1e-9)
         assert list(of_metric["M_per_object"].values()) == of_metric["M"]
-    one = DAVISEvaluation(str(root), task, "val", sequences=REAL[0]).evaluate(sent, metric="J")
-    assert list(one) == ["J"]
-    assert one["J"]["M"] == found["J"]["M"][: len(one["J"]["M"])]
+    scores = DAVISEvaluation(str(root), task, "val", sequences=REAL[0]).evaluate(sent, metric="J")
+    assert list(scores) == ["J"]
+    assert scores["J"]["M"] == results["J"]["M"][: len(scores["J"]["M"])]
 
 
 @needs_shared
@@ -377,9 +381,9 @@ def test_benchmark_returns_and_writes_what_vos_benchmark_does(real: Any, capsys:
     for name, objects in expected.items():
         for side, metric in zip(videos[name], ("J", "F")):
             assert side == {
-                int(one): pytest.approx(values[f"{metric}_mean"], abs=1e-7) for one, values in objects.items()
+                int(item): pytest.approx(values[f"{metric}_mean"], abs=1e-7) for item, values in objects.items()
             }
-    means = [np.mean([one for sides in videos.values() for one in sides[side].values()]) for side in (0, 1)]
+    means = [np.mean([item for sides in videos.values() for item in sides[side].values()]) for side in (0, 1)]
     assert (j, f) == ([pytest.approx(means[0])], [pytest.approx(means[1])])
     assert jf == [pytest.approx(sum(means) / 2)]
     lines = (Path(sent) / "results.csv").read_text().splitlines()
@@ -406,3 +410,159 @@ def test_what_davis_cannot_do_is_said() -> None:
         evaluation.evaluate("sent", metric="T")
     with pytest.raises(ValueError, match="possible values"):
         evaluation.evaluate("sent", metric=["X"])
+
+
+@pytest.fixture
+def stood_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the stand-ins be what pycocotools exports, until the test is over."""
+    for module, name in (
+        (pycocotools.cocoeval, "COCOeval"),
+        (pycocotools.cocoeval, "Params"),
+        (pycocotools.coco, "COCO"),
+    ):
+        monkeypatch.setattr(module, name, getattr(module, name))
+    cocoeval.install()
+
+
+@pytest.mark.usefixtures("stood_in")
+def test_installed_it_is_what_programs_import_from_pycocotools(tmp_path: Path) -> None:
+    truth, sent = files_of(*small(3, "both"), tmp_path)
+    with contextlib.redirect_stdout(io.StringIO()):
+        coco = COCO(truth)
+        theirs = Incumbent(coco, coco.loadRes(sent), "segm")
+        opened = pycocotools.coco.COCO(truth)
+        ours = pycocotools.cocoeval.COCOeval(opened, opened.loadRes(sent), "segm")
+        assert type(ours) is COCOeval
+        assert type(ours.params) is cocoeval.Params
+        assert type(opened) is type(vars(ours)["cocoDt"]) is stand_in.COCO
+        for run in (theirs, ours):
+            run.evaluate()
+            run.accumulate()
+            run.summarize()
+    assert np.array_equal(ours.stats, theirs.stats)
+
+
+def files_of(truth: Any, sent: Any, folder: Path) -> tuple[str, str]:
+    """Write a truth and detections as programs write them, and return the two paths."""
+    keys = ("image_id", "category_id", "score", "bbox", "segmentation")
+    first = sent.dataset["annotations"][0]
+    wanted = [key for key in keys if key in first and not isinstance(first[key], np.ndarray)]
+    if isinstance(first["segmentation"], list):
+        wanted.remove("segmentation")  # which `loadRes` makes of a box
+    rows = [{key: row[key] for key in wanted} for row in sent.dataset["annotations"]]
+    for name, content in (("truth", truth.dataset), ("sent", rows)):
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return str(folder / "truth.json"), str(folder / "sent.json")
+
+
+def evaluated(evaluator: Any, truth: Any, sent: Any, kind: str, changes: dict[str, Any]) -> Any:
+    evaluation = evaluator(truth, sent, kind)
+    vars(evaluation.params).update(changes)
+    with contextlib.redirect_stdout(io.StringIO()):
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+    return evaluation
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"useCats": 0},
+        {"imgIds": [1, 2, 3, 5, 7, 8], "catIds": [1, 2]},
+        {"catIds": [0, 2, 9]},
+        {"maxDets": [1, 2, 3]},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("form", "kind"), [("segm", "segm"), ("bbox", "bbox"), ("both", "segm"), ("both", "bbox")])
+@pytest.mark.parametrize("way", ["paths", "classes", "values"])
+def test_files_and_values_give_what_pycocotools_gives(
+    way: str, form: str, kind: str, changes: dict[str, Any], tmp_path: Path
+) -> None:
+    truth, sent = files_of(*small(8, form), tmp_path)
+    with contextlib.redirect_stdout(io.StringIO()):
+        coco = COCO(truth)
+        theirs = evaluated(Incumbent, coco, coco.loadRes(sent), kind, changes)
+        given: Any = truth, sent
+        if way == "classes":
+            opened = stand_in.COCO(truth)
+            given = opened, opened.loadRes(sent)
+        elif way == "values":
+            given = json.loads(Path(truth).read_bytes()), json.loads(Path(sent).read_bytes())
+        ours = evaluated(COCOeval, *given, kind, changes)
+    if way != "values" and changes != {"useCats": 0} and "catIds" not in changes:
+        assert "dataset" not in vars(vars(ours)["cocoDt"]), "no annotation was made"
+    assert ours.stats.tolist() == theirs.stats.tolist()
+    same_curves(ours.eval, theirs.eval)
+    same_images(ours, theirs)
+    for mine, their_side in ((vars(ours)[side], vars(theirs)[side]) for side in ("cocoGt", "cocoDt")):
+        for name in ("imgs", "cats", "imgToAnns", "catToImgs"):
+            assert getattr(mine, name).keys() == getattr(their_side, name).keys()
+
+
+@pytest.mark.parametrize("dataset", [stand_in.COCO, COCO])
+def test_records_with_bytes_in_memory_give_what_pycocotools_gives(dataset: Any, tmp_path: Path) -> None:
+    """As `pycocotools.mask.encode` returns run lengths, without JSON between."""
+    path, sent = files_of(*small(8, "segm"), tmp_path)
+    rows = json.loads(Path(sent).read_bytes())
+    for row in rows:
+        row["segmentation"]["counts"] = row["segmentation"]["counts"].encode()
+    results = []
+    for made, evaluator in ((dataset, COCOeval), (COCO, Incumbent)):
+        with contextlib.redirect_stdout(io.StringIO()):
+            truth = made(path)
+            results.append(evaluated(evaluator, truth, truth.loadRes(copy.deepcopy(rows)), "segm", {}))
+    same_curves(results[0].eval, results[1].eval)
+    same_images(*results)
+
+
+def test_an_array_of_boxes_gives_what_pycocotools_gives(tmp_path: Path) -> None:
+    truth, sent = files_of(*small(8, "bbox"), tmp_path)
+    rows = [
+        [row["image_id"], *row["bbox"], row["score"], row["category_id"]] for row in json.loads(Path(sent).read_bytes())
+    ]
+    with contextlib.redirect_stdout(io.StringIO()):
+        coco = COCO(truth)
+        theirs = evaluated(Incumbent, coco, coco.loadRes(np.array(rows)), "bbox", {})
+        ours = evaluated(COCOeval, truth, np.array(rows), "bbox", {})
+    same_curves(ours.eval, theirs.eval)
+
+
+def test_a_program_may_ask_for_annotations_and_change_them(tmp_path: Path) -> None:
+    truth, sent = files_of(*small(8, "both"), tmp_path)
+    results = []
+    for dataset, evaluator in ((stand_in.COCO, COCOeval), (COCO, Incumbent)):
+        with contextlib.redirect_stdout(io.StringIO()):
+            coco = dataset(truth)
+            assert coco.getCatIds(catNms=["2"]) == [2]
+            detections = coco.loadRes(sent)
+            assert coco.loadImgs([3])[0]["height"] == SIZE[0]
+            for row in detections.loadAnns(detections.getAnnIds(imgIds=[1, 2])):
+                row["score"] = 1 - row["score"]
+            copied = copy.deepcopy(coco)
+            copied.anns[1]["iscrowd"] = 1
+            results.append(evaluated(evaluator, copied, detections, "segm", {}))
+    same_curves(results[0].eval, results[1].eval)
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ('[{"image_id": 99, "category_id": 1, "score": 1, "bbox": [0, 0, 1, 1]}]', AssertionError),
+        ('[{"image_id": 1, "category_id": 1, "score": 1, "bbox": [0, 0, 1]}]', IndexError),
+        ('{"image_id": 1}', AssertionError),
+        ("[", json.JSONDecodeError),
+    ],
+)
+def test_files_that_pycocotools_refuses_are_refused_alike(content: str, error: type, tmp_path: Path) -> None:
+    truth, _ = files_of(*small(8, "both"), tmp_path)
+    (tmp_path / "bad.json").write_text(content)
+    for dataset in (stand_in.COCO, COCO):
+        with contextlib.redirect_stdout(io.StringIO()), pytest.raises(error):
+            dataset(truth).loadRes(str(tmp_path / "bad.json"))
+    (tmp_path / "list.json").write_text("[]")
+    for dataset in (stand_in.COCO, COCO):
+        with contextlib.redirect_stdout(io.StringIO()), pytest.raises(AssertionError):
+            dataset(str(tmp_path / "list.json"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests import calls
-from tests.commands import drop_ins, hosts, interactions, options, rehearsals
+from tests.commands import drop_ins, interactions, options, rehearsals
 
 
 def test_stand_ins_return_and_refuse_what_was_noted() -> None:
@@ -20,7 +20,3 @@ def test_sessions_are_run_and_drawn_as_was_noted() -> None:
 
 def test_a_rehearsal_begins_and_ends_as_was_noted() -> None:
     calls.hold(rehearsals.write_rehearsals(), rehearsals.FILE)
-
-
-def test_commands_of_hosts_print_and_write_what_was_noted() -> None:
-    calls.hold(hosts.write_hosts(), hosts.FILE)

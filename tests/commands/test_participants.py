@@ -54,8 +54,8 @@ def results(tmp_path: Path) -> Path:
 def scored(path: object, root: Path, tmp_path: Path, *more: str) -> float:
     """J-Mean of a results path against the truth."""
     target = tmp_path / "scores.json"
-    words = ["score", str(path), "--truth", str(root), "--protocol", "davis2017", "--json", str(target), *more]
-    assert main(words) == 0
+    arguments = ["score", str(path), "--truth", str(root), "--protocol", "davis2017", "--json", str(target), *more]
+    assert main(arguments) == 0
     return float(json.loads(target.read_text())["result"][0]["val"]["J-Mean"])
 
 
@@ -116,22 +116,22 @@ def test_a_phase_is_scored_from_links_too_and_the_server_refuses_them(tmp_path: 
     with pytest.raises(SubmissionError, match="is a link or a device, not a file"):
         evaluate(str(ANNOTATIONS), str(tmp_path / "linked"), DEV)
     (tmp_path / "above").mkdir()
-    for one in (tmp_path / "real").iterdir():
-        (tmp_path / "above" / one.name).symlink_to(one)
+    for path in (tmp_path / "real").iterdir():
+        (tmp_path / "above" / path.name).symlink_to(path)
     with pytest.raises(SubmissionError, match="is a link or a device, not a file"):
         evaluate(str(ANNOTATIONS), str(tmp_path / "above"), DEV)
 
 
 @pytest.mark.parametrize(
-    ("target", "words"),
+    ("target", "message"),
     [("/nowhere/00001.png", "No such file or directory"), ("00001.png", "Too many levels of symbolic links")],
     ids=["dangling", "itself"],
 )
-def test_a_link_that_leads_nowhere_is_named(target: str, words: str, root: Path, results: Path, capsys: Any) -> None:
+def test_a_link_that_leads_nowhere_is_named(target: str, message: str, root: Path, results: Path, capsys: Any) -> None:
     (results / "dog/00001.png").unlink()
     (results / "dog/00001.png").symlink_to(target)
     assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
-    assert f"dog/00001.png: is a link that leads nowhere ({words})" in capsys.readouterr().err
+    assert f"dog/00001.png: is a broken link ({message})" in capsys.readouterr().err
 
 
 def test_links_of_what_is_left_behind_do_no_harm(root: Path, results: Path, tmp_path: Path) -> None:
@@ -144,8 +144,8 @@ def test_links_of_what_is_left_behind_do_no_harm(root: Path, results: Path, tmp_
 def test_a_truth_with_links_and_a_circle_is_read(root: Path, results: Path, tmp_path: Path) -> None:
     linked = tmp_path / "linked-truth"
     linked.mkdir()
-    for one in root.iterdir():
-        (linked / one.name).symlink_to(one)
+    for path in root.iterdir():
+        (linked / path.name).symlink_to(path)
     (root / "Annotations/480p/dog/.up").symlink_to(root)
     (root / "Annotations/back").symlink_to(root)
     assert scored(results, linked, tmp_path) == 0.75
@@ -183,7 +183,7 @@ def test_davis_script_has_its_own_defaults(root: Path, results: Path, capsys: An
 
 
 @pytest.mark.parametrize(
-    ("words", "output"),
+    ("arguments", "output"),
     [
         (["a", "--results_path", "b", "--davis_path", "c"], "results is given twice, as a and b"),
         (["a", "--davis_path", "c", "--truth", "d"], "truth is given twice, as c and d"),
@@ -198,8 +198,13 @@ def test_davis_script_has_its_own_defaults(root: Path, results: Path, capsys: An
         ([SHARP, "--truth", TRUTH, "--protocol", "coco", "--subset", "test"], "has no split 'test', only dev"),
     ],
 )
-def test_what_contradicts_itself_is_one_sentence(words: list[str], output: str, capsys: Any) -> None:
-    assert main(["score", *words]) == 2
+def test_what_contradicts_itself_is_one_sentence(
+    arguments: list[str], output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in "abcd":
+        (tmp_path / name).touch()
+    assert main(["score", *arguments]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert output in line
 
@@ -243,17 +248,19 @@ def test_a_folder_of_pngs_is_a_truth(places: tuple[Path, Path], tmp_path: Path, 
     document, out = tmp_path / "truth.json", tmp_path / "scores.json"
     main(["convert", "places", str(folder), str(document), "--categories", str(listing)])
     annotations = json.loads(document.read_text())["annotations"]
-    found = tmp_path / "found.json"
-    found.write_text(json.dumps([{**one, "score": 0.5 + 0.1 * k} for k, one in enumerate(annotations[:3])]))
+    results = tmp_path / "found.json"
+    results.write_text(
+        json.dumps([{**annotation, "score": 0.5 + 0.1 * k} for k, annotation in enumerate(annotations[:3])])
+    )
     answers, digests = [], []
     for truth in (["--truth", str(folder), "--categories", str(listing)], ["--truth", str(document)]):
-        assert main(["score", str(found), *truth, "--protocol", "places2017", "--json", str(out)]) == 0
+        assert main(["score", str(results), *truth, "--protocol", "places2017", "--json", str(out)]) == 0
         answers.append(json.loads(out.read_text()))
         digests.append(answers[-1]["provenance"].pop("truth"))
     assert answers[0] == answers[1]
     assert [digest.split(":")[0] for digest in digests] == ["folder", "file"]
     assert 0.5 < answers[0]["result"][0]["val"]["AP"] < 1
-    official = ["--preds_json", str(found), "--dataset_json", str(folder), "--imgCatIdsFile", str(listing)]
+    official = ["--preds_json", str(results), "--dataset_json", str(folder), "--imgCatIdsFile", str(listing)]
     assert main(["score", *official]) == 0
     assert "places2017-official" in capsys.readouterr().err
 
@@ -298,8 +305,8 @@ def test_what_cannot_be_written_is_said_before_anything_is_scored(
 ) -> None:
     taken = {"--csv": results / "dog/00000.png", "--json": tmp_path}[option]
     for path in (taken, results / "dog/00000.png/below"):
-        words = ["score", "/nowhere", "--truth", str(root), "--protocol", "davis2017", option, str(path)]
-        assert main(words) == 2, "the results that are not there were not looked for"
+        arguments = ["score", "/nowhere", "--truth", str(root), "--protocol", "davis2017", option, str(path)]
+        assert main(arguments) == 2, "the results that are not there were not looked for"
         assert re.fullmatch(r"segjudge: .*: cannot be written \(.*\)\n", capsys.readouterr().err)
 
 
@@ -312,17 +319,24 @@ def test_a_folder_that_is_named_as_a_file_is_said(tmp_path: Path, capsys: Any) -
     assert main(["show", "--truth", TRUTH, "--out", str(out)]) == 0, "a folder that is there may have any name"
 
 
-def test_a_truth_without_a_protocol_is_told_where_the_names_are(root: Path, results: Path, capsys: Any) -> None:
-    assert main(["score", str(results), "--truth", str(root)]) == 2
-    assert capsys.readouterr().err == "segjudge: --truth needs --protocol NAME; `segjudge benchmarks` lists the names\n"
+@pytest.mark.parametrize("command", ["score", "report", "compare"])
+def test_every_command_that_scores_has_the_same_default_protocol(
+    command: str, root: Path, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = [command, str(results), *([f"b={results}"] if command == "compare" else []), "--truth", str(root)]
+    assert main(arguments) == 0
+    assert "No --protocol given: davis2017 scores; `segjudge benchmarks` lists the others.\n" in capsys.readouterr().err
+    assert main([*arguments, "--protocol", "davis2017"]) == 0
+    assert "No --protocol given" not in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="ROOT MAY WRITE EVERYWHERE")
 def test_a_read_only_folder_is_said(root: Path, results: Path, tmp_path: Path, capsys: Any) -> None:
     folder = tmp_path / "kept"
     folder.mkdir(mode=0o500)
-    words = ["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--csv", str(folder)]
-    assert main(words) == 2
+    arguments = ["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--csv", str(folder)]
+    assert main(arguments) == 2
     assert "cannot be written (Permission denied)" in capsys.readouterr().err
 
 
@@ -350,10 +364,10 @@ def test_the_truth_is_drawn_alone(tmp_path: Path, capsys: Any) -> None:
 
 def test_pngs_are_drawn_without_converting_them_first(places: tuple[Path, Path], tmp_path: Path, capsys: Any) -> None:
     folder, listing = places
-    words = ["show", "--truth", str(folder), "--categories", str(listing), "--out", str(tmp_path / "page")]
-    assert main(words) == 0
+    arguments = ["show", "--truth", str(folder), "--categories", str(listing), "--out", str(tmp_path / "page")]
+    assert main(arguments) == 0
     assert "a.jpg: 2 instances" in (tmp_path / "page/index.html").read_text()
-    assert main([*words[:3], "--out", str(tmp_path / "page")]) == 2
+    assert main([*arguments[:3], "--out", str(tmp_path / "page")]) == 2
     assert "with --categories FILE" in capsys.readouterr().err
 
 
@@ -376,11 +390,11 @@ def test_the_truth_scored_against_itself(root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("results", "truth", "protocol", "code", "words"),
+    ("results", "truth", "protocol", "code", "message"),
     [
-        ("packed", "packed", "davis2017", 1, "is an annotation file that `pack` made, not results"),
-        ("zip in zip", "root", "davis2017", 1, "results.zip: is an archive among the files. Unpack it"),
-        ("other subset", "root", "davis2017", 1, r"no folder is named as a sequence of this phase \(dog, cat\)"),
+        ("packed", "packed", "davis2017", 1, "is an annotation file of `pack`, not results"),
+        ("zip in zip", "root", "davis2017", 1, "results.zip: is an archive inside the submission. Unpack it"),
+        ("other subset", "root", "davis2017", 1, r"no folder has the name of a sequence of this phase \(dog, cat\)"),
         ("sharp", "root", "davis2017", 1, "is JSON, but not an object of sequences"),
         (
             "results",
@@ -398,7 +412,7 @@ def test_the_truth_scored_against_itself(root: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_fit_is_one_sentence(
-    results: str, truth: str, protocol: str, code: int, words: str, root: Path, tmp_path: Path, capsys: Any
+    results: str, truth: str, protocol: str, code: int, message: str, root: Path, tmp_path: Path, capsys: Any
 ) -> None:
     places = {name: tmp_path / name for name in ("packed", "zip in zip", "other subset", "empty", "results")}
     places |= {"root": root, "sharp": Path(SHARP), "instances": Path(TRUTH), "png": tmp_path / "results/dog/00000.png"}
@@ -411,7 +425,7 @@ def test_what_does_not_fit_is_one_sentence(
     assert main(["score", str(places[results]), "--truth", str(places[truth]), "--protocol", protocol]) == code
     output = capsys.readouterr().err.strip()
     assert len(output.splitlines()) == 1
-    assert re.search(words, output), output
+    assert re.search(message, output), output
 
 
 INSTANCE_UPLOADS: dict[str, bytes] = {
@@ -442,15 +456,15 @@ def test_remedies_of_the_instance_track_never_speak_of_png_masks(data: bytes, tm
     assert "not your fault" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("protocol", "words"), [("mosev2", "(scored as 0)"), ("sav", "(left out of the means)")])
+@pytest.mark.parametrize(("protocol", "message"), [("mosev2", "(scored as 0)"), ("sav", "(excluded from the means)")])
 def test_a_missing_sequence_is_counted_in_plain_english(
-    protocol: str, words: str, root: Path, tmp_path: Path, capsys: Any
+    protocol: str, message: str, root: Path, tmp_path: Path, capsys: Any
 ) -> None:
     results = folder_of(tmp_path / "one", ("dog",))
     main(["score", str(results), "--truth", str(root), "--protocol", protocol])
-    assert f"your file: 1 of 2 sequences is missing: cat {words}" in capsys.readouterr().err
+    assert f"1 of 2 sequences is missing: cat {message}" in capsys.readouterr().err
     assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
-    assert "your file: 1 of 2 sequences is missing: cat. Send a folder" in capsys.readouterr().err
+    assert "1 of 2 sequences is missing: cat. Send a folder" in capsys.readouterr().err
 
 
 # ── truths of another family ────────────────────────────────────────────────
@@ -481,9 +495,15 @@ def test_a_truth_of_another_family_is_a_sentence(held: str, tmp_path: Path, caps
 def test_a_packed_truth_without_splits_is_refused(command: list[str], tmp_path: Path, capsys: Any) -> None:
     packed = tmp_path / "packed.zip"
     sequence_truth.write(str(packed), {})
-    words = ["--truth", str(packed), "--protocol", "davis2017", *(["--out", "x.html"] if command == ["report"] else [])]
-    assert main([*command, *words]) == 3
-    assert "holds no splits, so nothing can be scored. Pack it anew" in capsys.readouterr().err
+    arguments = [
+        "--truth",
+        str(packed),
+        "--protocol",
+        "davis2017",
+        *(["--out", "x.html"] if command == ["report"] else []),
+    ]
+    assert main([*command, *arguments]) == 3
+    assert "holds no splits, so nothing can be scored. Pack it again" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("results", [True, False], ids=["results", "truth-alone"])
@@ -492,14 +512,14 @@ def test_show_writes_the_player_of_other_families(results: bool, tmp_path: Path)
     (split,) = open_truth(TruthSource(truth), PROTOCOLS["vspw"], lambda *_: None).splits.values()
     moved = tools_of("semantic").make_sample([split], PROTOCOLS["vspw"], 0.1)
     (tmp_path / "sent.zip").write_bytes(zipped(dict(moved)))
-    words = [*([str(tmp_path / "sent.zip")] if results else []), "--truth", truth, "--protocol", "vspw"]
-    assert main(["show", *words, "--out", str(tmp_path / "out")]) == 0
+    arguments = [*([str(tmp_path / "sent.zip")] if results else []), "--truth", truth, "--protocol", "vspw"]
+    assert main(["show", *arguments, "--out", str(tmp_path / "out")]) == 0
     text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert 'class="player"' in text
     assert "Summary" not in text
 
 
 def test_show_refuses_what_only_instances_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["show", "--truth", str(tmp_path), "--protocol", "vspw", "--iou", "0.7", "--out", str(tmp_path / "out")]
-    assert main(words) == 2
+    arguments = ["show", "--truth", str(tmp_path), "--protocol", "vspw", "--iou", "0.7", "--out", str(tmp_path / "out")]
+    assert main(arguments) == 2
     assert "no meaning for vspw" in capsys.readouterr().err

@@ -1,36 +1,75 @@
-"""What commands print and write stays what it is, unless a change is meant to be seen."""
+"""What commands print and write stays what it is, case by case, unless a change is meant to be seen."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from tests import transcript
+from tests.answers import read_answers
 from tests.builders import ROOT
 
-from . import hosts_transcript, streams
+from . import hosts, hosts_transcript, streams
 
-FILES = {
-    "tests.transcript": transcript.FILE,
-    "tests.commands.streams": streams.FILE,
-    "tests.commands.hosts_transcript": hosts_transcript.FILE,
+_FOLDERS = {
+    "tests.transcript": transcript.FOLDER,
+    "tests.commands.hosts": hosts.FOLDER,
+    "tests.commands.hosts_transcript": hosts_transcript.FOLDER,
 }
+_NOTED = {module: read_answers(folder) for module, folder in _FOLDERS.items()}
+
+
+def _run_module(module: str, path: Path) -> None:
+    """Run a module apart from what other tests have changed."""
+    arguments = [sys.executable, "-m", module, str(path)]
+    subprocess.run(arguments, cwd=ROOT, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+
+
+@cache
+def _play(module: str) -> dict[str, str]:
+    with TemporaryDirectory(prefix="segjudge-") as folder:
+        _run_module(module, Path(folder))
+        return read_answers(Path(folder))
+
+
+def _list_cases(*modules: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return pytest.mark.parametrize(
+        ("module", "title"), [(module, title) for module in modules for title in _NOTED[module]]
+    )
+
+
+@_list_cases("tests.transcript", "tests.commands.hosts")
+def test_commands_print_and_write_what_was_noted(module: str, title: str) -> None:
+    assert _play(module).get(title) == _NOTED[module][title], f"`python -m {module}` notes what is meant to be seen"
+
+
+@pytest.mark.long
+@_list_cases("tests.commands.hosts_transcript")
+def test_commands_print_with_real_servers_what_was_noted(module: str, title: str) -> None:
+    assert _play(module).get(title) == _NOTED[module][title], f"`python -m {module}` notes what is meant to be seen"
 
 
 @pytest.mark.parametrize(
     "module",
     [
         "tests.transcript",
-        "tests.commands.streams",
+        "tests.commands.hosts",
         pytest.param("tests.commands.hosts_transcript", marks=pytest.mark.long),
     ],
 )
-def test_commands_print_and_write_what_was_noted(module: str, tmp_path: Path) -> None:
-    now = tmp_path / "transcript.txt"
-    words = [sys.executable, "-m", module, str(now)]  # apart from what other tests have changed
-    subprocess.run(words, cwd=ROOT, check=True, stdin=subprocess.DEVNULL, capture_output=True)
-    noted = FILES[module].read_text(encoding="utf-8")
-    assert now.read_text(encoding="utf-8") == noted, f"`python -m {module}` notes what is meant to be seen"
+def test_each_case_that_is_played_was_noted(module: str) -> None:
+    assert [*_play(module)] == [*_NOTED[module]]
+
+
+def test_commands_end_and_say_what_was_noted_whatever_their_streams_are(tmp_path: Path) -> None:
+    now = tmp_path / "streams.txt"
+    _run_module("tests.commands.streams", now)
+    assert now.read_text(encoding="utf-8") == streams.FILE.read_text(encoding="utf-8"), (
+        "`python -m tests.commands.streams` notes what is meant to be seen"
+    )

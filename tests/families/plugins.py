@@ -31,10 +31,16 @@ def counting(site: Path) -> Path:
     return install(site, "segjudge-counting", files, {"counting": "segjudge_counting"})
 
 
-def run(site: Path, folder: Path, *words: str, code: int = 0) -> str:
+def run(site: Path, folder: Path, *arguments: str, code: int = 0) -> str:
     """Run a command where the plug-ins of a folder are installed; return what it said: on stderr where it refuses."""
+    done = run_process(site, folder, *arguments, code=code)
+    return done.stdout if code == 0 else done.stderr
+
+
+def run_process(site: Path, folder: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command where the plug-ins of a folder are installed."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "segjudge", *words],
+        [sys.executable, "-P", "-m", "segjudge", *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"},
         capture_output=True,
@@ -43,4 +49,4 @@ def run(site: Path, folder: Path, *words: str, code: int = 0) -> str:
         check=False,
     )
     assert done.returncode == code, done.stderr
-    return done.stdout if code == 0 else done.stderr
+    return done

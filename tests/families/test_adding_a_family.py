@@ -56,8 +56,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def scores(site: Path, folder: Path, *words: str) -> dict[str, float | None]:
-    document = json.loads(run(site, folder, *words, "--json", "-"))
+def scores(site: Path, folder: Path, *arguments: str) -> dict[str, float | None]:
+    document = json.loads(run(site, folder, *arguments, "--json", "-"))
     values: dict[str, float | None] = document["result"][0]["val"]
     return values
 
@@ -82,25 +82,25 @@ def test_what_is_wrong_with_a_submission_to_it_is_a_sentence(site: Path, folder:
     on = ("--truth", "truth.json", "--protocol", "counting")
     assert "2 of 3 images are missing: b, c. Send every image." in run(site, folder, "score", "some.json", *on, code=1)
     assert "2. image c: has no whole number." in run(site, folder, "score", "text.json", *on, code=1)
-    words = run(site, folder, "score", "some.json", *on, "--layout", "lvos", code=2)
-    assert "layout has no meaning for counting" in words
+    message = run(site, folder, "score", "some.json", *on, "--layout", "lvos", code=2)
+    assert "layout has no meaning for counting" in message
 
 
 def test_a_plug_in_that_cannot_be_used_is_a_sentence_and_hurts_nobody(site: Path, folder: Path) -> None:
     listed = run(site, folder, "benchmarks")
     assert "\n  counting-wide " in listed
     assert "\n  kitti-mots " in listed
-    said = run(site, folder, "score", *ON_TRUTH, "countin", code=2)
-    assert "there is no 'countin'; did you mean counting?" in said
-    begin, taken = "the plug-in segjudge-", "semantic is the name of another family, or none that a module can have"
-    faults = [line.removeprefix(begin) for line in said.splitlines() if line.startswith(begin)]
+    output = run(site, folder, "score", *ON_TRUTH, "countin", code=2)
+    assert "'countin' does not exist; did you mean counting?" in output
+    begin, taken = "the plug-in segjudge-", "semantic cannot name a family: the name is taken, or no module can have it"
+    faults = [line.removeprefix(begin) for line in output.splitlines() if line.startswith(begin)]
     assert faults == [
         "absent 1.0 (absent = segjudge_absent) cannot be used: ModuleNotFoundError: there is no package segjudge_absent",
         "broken 1.0 (broken = segjudge_broken) cannot be used: ModuleNotFoundError: No module named 'nowhere'",
         "exits 1.0 (exits = segjudge_exits) cannot be used: SystemExit: ",
         f"semantic 1.0 (semantic = segjudge_semantic) cannot be used: {taken}",
         "empty 1.0 (empty = segjudge_empty) cannot be used: it has neither FAMILY nor PROTOCOLS",
-        "thief 1.0 (thief = segjudge_thief) cannot be used: there is a protocol coco already",
+        "thief 1.0 (thief = segjudge_thief) cannot be used: these names exist already: a protocol coco",
     ]
     assert run(site, folder, "score", *ON_TRUTH, "engineless", code=3) == (
         "the plug-in segjudge-engineless 1.0 (engineless = segjudge_engineless) cannot be used: ModuleNotFoundError: "
@@ -145,7 +145,7 @@ def test_its_mirror_makes_challenges_and_a_section_of_the_report(site: Path, fol
     assert page.index("<td>c</td>") < page.index("<td>b</td>")
     run(site, folder, "new", "mine", "--demo", "--protocol", "counting-wide", "--segjudge", COMMIT)
     config = (folder / "mine/challenge_config.yaml").read_text(encoding="utf-8")
-    assert 'description: "the mean error of numbers"' in config
+    assert 'description: "mean error of numbers"' in config
     assert "sort_ascending: True" in config
     guide = (folder / "mine/templates/submission_guidelines.html").read_text(encoding="utf-8")
     assert '{"street": 3, …}' in guide
@@ -167,9 +167,9 @@ def test_its_upload_half_goes_into_bundles_and_scores_there_alone(site: Path, fo
     assert "segjudge-wide 1.0" in (script / "families/plugins.py").read_text()
     assert not (script / "families/engineless").exists()
     program = "import evaluation_script, sys; print(evaluation_script.evaluate(*sys.argv[1:], 'val')['result'])"
-    words = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(script.parent)!r}); {program}"]
+    arguments = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(script.parent)!r}); {program}"]
     files = [str(folder / "mine" / name) for name in ("annotations/val.zip", "examples/val/poor.zip")]
-    done = subprocess.run([*words, *files], check=True, capture_output=True, text=True, cwd=folder)
+    done = subprocess.run([*arguments, *files], check=True, capture_output=True, text=True, cwd=folder)
     assert done.stdout.splitlines()[-1] == "[{'val': {'Error': 3.0, 'Right': 0.0}}]"
 
 
@@ -212,8 +212,8 @@ def test_an_upload_half_that_evalai_could_not_run_is_not_built(folder: Path) -> 
     site = counting(folder / "site")
     run(site, folder, "new", "mine", "--truth", "truth.json", "--protocol", "counting", "--segjudge", COMMIT)
     (site / "segjudge_counting/upload/more.py").write_text("import segjudge\n")
-    said = run(site, folder / "mine", "build", code=3)
-    assert said.startswith(
+    output = run(site, folder / "mine", "build", code=3)
+    assert output.startswith(
         "segjudge-counting 1.0 (counting = segjudge_counting), upload/more.py, line 1: imports segjudge"
     )
 
@@ -248,7 +248,7 @@ def test_a_family_that_is_uninstalled_leaves_no_trace(folder: Path) -> None:
     assert run(folder, folder, "benchmarks") == before
     packed = ("score", "answers.json", "--truth", "truth.zip", "--protocol", "davis2017")
     assert "holds counting, which the protocol davis2017 does not score" in run(folder, folder, *packed, code=3)
-    assert "there is no 'counting'" in run(folder, folder, "score", *ON_TRUTH, "counting", code=2)
+    assert "'counting' does not exist" in run(folder, folder, "score", *ON_TRUTH, "counting", code=2)
 
 
 @pytest.mark.long
@@ -268,10 +268,10 @@ def test_without_its_folders_and_its_word_a_family_of_ours_is_gone_and_the_rest_
     assert f' "{family}",' in text
     registry.write_text(text.replace(f' "{family}",', "", 1), encoding="utf-8")
 
-    def run_copy(*words: str) -> str:
+    def run_copy(*arguments: str) -> str:
         paths = f"import sys; sys.path[:0] = [{str(folder)!r}, {str(site)!r}]; from segjudge.cli import main; main()"
         done = subprocess.run(
-            [sys.executable, "-P", "-c", paths, *words], cwd=folder, capture_output=True, text=True, check=True
+            [sys.executable, "-P", "-c", paths, *arguments], cwd=folder, capture_output=True, text=True, check=True
         )
         return done.stdout
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from segjudge import SubmissionError, score, score_arrays
-from segjudge.evaluation_script.families.base.reports import judge_pixels
+from segjudge.evaluation_script.families.base.suspicions import judge_pixels
 from tests import published
 from tests.builders import png, zipped
 
@@ -24,54 +24,57 @@ def said(prediction: Any, truth: Any = TRUTH, protocol: str = "semantic", **opti
 
 
 CHECK = ": check the numbers of the classes"
-CODED = "labels look like those of another coding, such as 7 for 0, 11 for 1, 19 for 2 and 2 more" + CHECK
+CODED = "labels look like another encoding, such as 7 for 0, 11 for 1, 19 for 2 and 2 more" + CHECK
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         (lambda labels: labels, ""),
         (lambda labels: labels + 120, "labels look as if 120 was added to each" + CHECK),
         (lambda labels: labels + 1, "labels look as if 1 was added to each" + CHECK),
-        (lambda labels: np.maximum(labels, 1) - 1, "labels look as if 1 was taken from each" + CHECK),
+        (lambda labels: np.maximum(labels, 1) - 1, "labels look as if 1 was subtracted from each" + CHECK),
         (lambda labels: np.array([7, 11, 19, 5, 4, 26, 0])[labels], CODED),
-        (lambda labels: np.where(labels == 3, 3, 99), "83 % of the pixels that count have labels that the truth has"),
-        (lambda labels: labels * 0 + 99, "have labels that the truth has nowhere (99)" + CHECK),
+        (
+            lambda labels: np.where(labels == 3, 3, 99),
+            "83 % of the scored pixels have labels that never occur in the truth",
+        ),
+        (lambda labels: labels * 0 + 99, "have labels that never occur in the truth (99)" + CHECK),
         (lambda labels: labels * 0 + 2, ""),  # a model that says one class is bad, and no more
         (lambda labels: np.where(labels < 3, labels, 99), ""),
     ],
 )
-def test_labels_of_another_coding_are_named(change: Any, words: str) -> None:
+def test_labels_of_another_coding_are_named(change: Any, message: str) -> None:
     labels = np.where(TRUTH == 255, 6, TRUTH).astype(int)
     lines = said(change(labels))
-    assert len(lines) == bool(words)
-    assert words in "".join(lines)
+    assert len(lines) == bool(message)
+    assert message in "".join(lines)
 
 
 @pytest.mark.parametrize(
-    ("pixels", "words"),
+    ("pixels", "message"),
     [
         ({(0, 0): 25, (1, 3): 35, (3, 1): 40}, ""),
-        ({(0, 0): 24, (1, 3): 36, (3, 1): 40}, "labels look like those of another coding, such as 1 for 3, 3 for 1:"),
-        ({(1, 3): 25, (3, 1): 25, (1, 2): 25, (3, 2): 25}, ""),  # a half is explained
+        ({(0, 0): 24, (1, 3): 36, (3, 1): 40}, "labels look like another encoding, such as 1 for 3, 3 for 1:"),
+        ({(1, 3): 25, (3, 1): 25, (1, 2): 25, (3, 2): 25}, "no pixel has the right class"),  # a half is explained
         ({(1, 3): 27, (3, 1): 26, (1, 2): 25, (3, 2): 25}, "such as 3 for 1, 1 for 3:"),
         ({(1, 3): 99, (3, 1): 1}, "such as 3 for 1, 1 for 3:"),
-        ({(1, 3): 80, (0, 0): 20}, "80 % of the pixels that count have labels that the truth has nowhere (3)"),  # 0 for 0 tells nothing
-        ({(1, 3): 100, (3, 1): 1}, ""),  # less than a hundredth tells nothing, and one label alone neither
+        ({(1, 3): 80, (0, 0): 20}, "80 % of the scored pixels have labels that never occur in the truth (3)"),  # 0 for 0 tells nothing
+        ({(1, 3): 100, (3, 1): 1}, "no pixel has the right class"),  # less than a hundredth tells nothing, and one label alone neither
         ({(1, 2): 49, (2, 3): 1, (2, 2): 20, (0, 3): 15, (3, 0): 15}, "such as 2 for 1, 3 for 0, 0 for 3:"),
         ({(1, 2): 50, (2, 3): 1, (2, 2): 20, (0, 3): 15, (3, 0): 14}, "labels look as if 1 was added to each"),
-        ({(2, 1): 50, (3, 2): 1, (2, 2): 20, (0, 3): 15, (3, 0): 14}, "labels look as if 1 was taken from each"),
+        ({(2, 1): 50, (3, 2): 1, (2, 2): 20, (0, 3): 15, (3, 0): 14}, "labels look as if 1 was subtracted from each"),
         ({(1, 1): 50, (1, 2): 50}, ""),
-        ({(1, 1): 49, (1, 0): 20, (1, 2): 31}, "51 % of the pixels that count have labels that the truth has nowhere (2, 0)"),
+        ({(1, 1): 49, (1, 0): 20, (1, 2): 31}, "51 % of the scored pixels have labels that never occur in the truth (2, 0)"),
     ],
 )  # fmt: skip
-def test_a_coding_is_named_where_it_explains_more_than_a_half(pixels: Any, words: str) -> None:
+def test_a_coding_is_named_where_it_explains_more_than_a_half(pixels: Any, message: str) -> None:
     table = np.zeros((5, 5), np.int64)
     for (label, predicted), count in pixels.items():
         table[label, predicted] = count
     lines = judge_pixels(table)
-    assert bool(lines) == bool(words)
-    assert words in "".join(lines)
+    assert bool(lines) == bool(message)
+    assert message in "".join(lines)
 
 
 def test_maps_without_pixels_that_count_say_nothing() -> None:
@@ -81,7 +84,9 @@ def test_maps_without_pixels_that_count_say_nothing() -> None:
 
 def test_classes_below_the_truth_s_are_named_too() -> None:
     labels = np.where(TRUTH == 255, 255, TRUTH + 10).astype(np.uint8)
-    assert said(TRUTH % 255, labels) == ["labels look as if 10 was taken from each: check the numbers of the classes"]
+    assert said(TRUTH % 255, labels) == [
+        "labels look as if 10 was subtracted from each: check the numbers of the classes"
+    ]
 
 
 def test_files_say_it_too_and_strict_refuses_nobody_for_a_guess(tmp_path: Path) -> None:
@@ -95,8 +100,8 @@ def test_files_say_it_too_and_strict_refuses_nobody_for_a_guess(tmp_path: Path) 
 def test_segments_without_a_match_are_named() -> None:
     ids = np.where(TRUTH == 255, 0, TRUTH + 1)
     segments = {number: number for number in range(1, 6)} | {6: 5}
-    other = {number: category % 5 + 1 for number, category in segments.items()}
-    truth, right, wrong = ([(frame, one) for frame in ids] for one in (segments, segments, other))
+    second = {number: category % 5 + 1 for number, category in segments.items()}
+    truth, right, wrong = ([(frame, item) for frame in ids] for item in (segments, segments, second))
     for protocol in ("coco-panoptic", "vipseg"):
         assert said(right, truth, protocol, categories=CATEGORIES) == []
         (line,) = said(wrong, truth, protocol, categories=CATEGORIES)
@@ -129,16 +134,16 @@ def test_tracks_without_a_match_are_named() -> None:
 
 def test_objects_of_which_none_is_where_it_should_be_are_named() -> None:
     truth = np.where(TRUTH == 255, 0, TRUTH)
-    line = "video: no mask shares a pixel with the object of its number: check the numbers of the objects"
+    line = "video: no mask overlaps the object with its number: check the object numbers"
     assert said(np.where(truth > 1, truth - 1, 0), truth, "davis2017") == [line]
     assert said(np.where(truth > 0, truth % 5 + 1, 0), truth, "davis2017") == [line]
     assert said(np.where(truth > 0, truth % 5 + 1, 0), truth, "davis2016") == []
-    assert said(truth * 0, truth, "davis2017") == []
+    assert said(truth * 0, truth, "davis2017") == ["all object masks are empty: check the submission"]
 
 
 def test_a_colour_picture_is_no_map_of_classes(tmp_path: Path) -> None:
     truth = published.published("vspw", tmp_path)
-    picture = np.repeat(published.labels("swan", 0)[:, :, None] + np.uint8(99), 3, axis=2)
+    picture = published.labels("swan", 0)[:, :, None] + np.array([99, 98, 97], np.uint8)
     files = {f"{name}/{k:08d}.png": png(picture) for name, k in published.frames()}
     (tmp_path / "results.zip").write_bytes(zipped(files))
     with pytest.raises(SubmissionError, match="(?s)2 problems.*swan: each of 8 files .* is a colour image whose pixel"):

@@ -10,12 +10,12 @@ import pytest
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.instances import matching, metrics
 from segjudge.testing import CHECKS, Case
-from tests.scoring.shares import SAMPLES, write_files
+from tests.families.contract import examples
+from tests.scoring.shares import write_files
 
 #: What takes seconds, and the protocol of which it is quick.
 SLOW = {"hostile": "coco", "python39": "davis2017"}
-#: Rows that read files as no other protocol of their family does.
-ROWS = ("kitti-step", "revos-official", "grefcoco")
+SAMPLES = examples("sharing")
 #: What every protocol is held to.
 EVERYWHERE = ("rules", "sharing", "archives", "hidden")
 #: What needs no arrays; those of each family are in `tests/scoring/test_in_memory.py` and in its own folder.
@@ -28,7 +28,7 @@ QUICK = {
 CASES = [
     pytest.param(protocol, name, marks=() if (protocol, name) in QUICK else pytest.mark.long)
     for protocol in PROTOCOLS
-    for name in (PROMISES if protocol in (*SAMPLES, *ROWS) else EVERYWHERE)
+    for name in (PROMISES if protocol in (*SAMPLES, *examples("promises")) else EVERYWHERE)
 ]
 
 

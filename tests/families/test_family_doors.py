@@ -76,8 +76,8 @@ def test_a_phase_of_a_challenge_scores_them_guarded(
 def test_units_can_be_chosen_by_name() -> None:
     truth, submission, protocol, _ = paths("vipseg")
     golden = json.loads((TRACKS_DATA / "vps" / "golden.json").read_text())
-    found = segjudge.score(submission, truth, protocol, sequences=["long"]).metrics["val"]
-    assert found["VPQ"] == pytest.approx(golden["vpq"]["long"]["VPQ"]["All"] / 100, abs=1e-9)
+    results = segjudge.score(submission, truth, protocol, sequences=["long"]).metrics["val"]
+    assert results["VPQ"] == pytest.approx(golden["vpq"]["long"]["VPQ"]["All"] / 100, abs=1e-9)
 
 
 def test_two_truths_go_into_one_file(tmp_path: Path) -> None:

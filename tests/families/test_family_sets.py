@@ -14,10 +14,10 @@ from segjudge.evaluation_script.families import PROTOCOLS
 
 @pytest.mark.parametrize("name", tracks.SETS)
 def test_a_generated_set_scores_by_each_of_its_protocols(name: str, tmp_path: Path) -> None:
-    one = tracks.SETS[name]
-    one.make(tmp_path, np.random.default_rng(1), 0.001, (64, 96))
-    for protocol in one.peers:
-        (values,) = segjudge.score(tmp_path / one.results, tmp_path / one.truth, protocol).metrics.values()
+    item = tracks.SETS[name]
+    item.make(tmp_path, np.random.default_rng(1), 0.001, (64, 96))
+    for protocol in item.peers:
+        (values,) = segjudge.score(tmp_path / item.results, tmp_path / item.truth, protocol).metrics.values()
         first = values[PROTOCOLS[protocol].metrics[0]]
         assert first is not None
         assert 0 < first < 1
@@ -35,9 +35,9 @@ def test_an_evaluators_numbers_stand_beside_ours_and_an_absent_one_is_named(
 ) -> None:
     """A peer that prints one of our numbers, one other, and lines before them; and one that is not there."""
     script = "import json; print('loading {'); print(json.dumps({'mIoU': 0.0, 'VC8': None}))"
-    one = tracks.SETS["vspw"]
+    item = tracks.SETS["vspw"]
     evaluators = {"vspw": ("present", script), "vspw-official": ("absent", "import no_such_evaluator")}
-    peer = tracks.TrackSet(one.make, one.size, evaluators, one.truth, one.results)
+    peer = tracks.TrackSet(item.make, item.size, evaluators, item.truth, item.results)
     peer.make(tmp_path, np.random.default_rng(1), 0.003, (16, 16))
     rows, odd = tracks.compare(tracks.parsed(["vspw", "--repeat", "1"]), peer, tmp_path)
     assert [text.partition("mIoU ")[0] for text in odd if "mIoU" in text] == ["vspw: "]

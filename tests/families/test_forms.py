@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -23,17 +24,19 @@ from segjudge.evaluation_script.families.base.units import PictureFiles
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS, UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.scoring.scorer import Scorer
+from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.starting.new_challenge import write_demo_truth
 from tests import published
-from tests.builders import png, tarred, zipped
-from tests.published import UPLOADS
+from tests.builders import png, tarred, written, zipped
+from tests.families.contract import examples, merge_rows
 
 Members = dict[str, bytes]
+UPLOADS, REFUSALS = merge_rows("UPLOADS"), merge_rows("REFUSALS")
 
 
-#: What is uploaded for a family whose videos have any names; `burst` and those of files are in `UPLOADS` too.
-NAMED = ("davis2017", "vipseg", "vspw", "mots", "burst")
+NAMED = examples("any names")
 
 
 def members(upload: bytes) -> Members:
@@ -45,7 +48,7 @@ def members(upload: bytes) -> Members:
 
 
 def uploaded(protocol: str, truth: Path) -> Members:
-    return members(UPLOADS[protocol][0](truth))
+    return members(published.upload(protocol, truth))
 
 
 def file(data: bytes, path: Path) -> Path:
@@ -73,7 +76,7 @@ def pax(files: Members) -> bytes:
 
 
 FORMS: dict[str, Callable[[Members, Path], Path]] = {
-    "folder": lambda files, path: published.written(path / "results", files),
+    "folder": lambda files, path: written(path / "results", files),
     "zip": lambda files, path: file(zipped(files), path / "results.zip"),
     "stored zip": lambda files, path: file(zipped(files, zipfile.ZIP_STORED), path / "results.zip"),
     "tar": lambda files, path: file(tarred(files), path / "results.tar"),
@@ -82,7 +85,7 @@ FORMS: dict[str, Callable[[Members, Path], Path]] = {
     "zip from Windows": lambda files, path: file(zipped(windows(files)), path / "results.zip"),
     "tar from Windows": lambda files, path: file(tarred(windows(files)), path / "results.tar"),
     "tar.gz from Windows": lambda files, path: file(tarred(windows(files), "w:gz"), path / "results.tar.gz"),
-    "zip from Windows, unpacked elsewhere": lambda files, path: published.written(path / "results", windows(files)),
+    "zip from Windows, unpacked elsewhere": lambda files, path: written(path / "results", windows(files)),
     "one folder more": lambda files, path: file(
         tarred({f"my results/{name}": data for name, data in files.items()}, "w:gz"), path / "results.tgz"
     ),
@@ -118,8 +121,8 @@ def test_every_form_of_results_is_the_same_submission(protocol: str, tmp_path: P
     expected = scored.report(FORMS["zip"](files, tmp_path))
     for number, (form, make) in enumerate({**FORMS, **alone}.items()):
         (tmp_path / str(number)).mkdir()
-        found = scored.report(make(files, tmp_path / str(number)))
-        assert (found.values, found.warnings) == (expected.values, expected.warnings), form
+        results = scored.report(make(files, tmp_path / str(number)))
+        assert (results.values, results.warnings) == (expected.values, expected.warnings), form
 
 
 @pytest.mark.parametrize("protocol", UPLOADS)
@@ -127,27 +130,7 @@ def test_what_is_no_form_of_results_is_told_what_its_family_sends(protocol: str,
     scored = Scored(protocol, tmp_path)
     with pytest.raises(SubmissionError) as caught:
         scored.report(file(b"\xfd7zXZ\0" + bytes(range(99)), tmp_path / "results.tar.xz"))
-    words = {
-        "sequences": "Send one zip with a folder of PNG masks for each sequence, or one JSON file",
-        "instances": "Send one zip with a text for each image, whose lines name a mask, its label and its score"
-        if protocol.startswith("cityscapes")
-        else "Send one JSON file, plain, gzipped or zipped, with a list of records",
-        "panoptic": "Send one zip with a folder of PNGs for each sequence: red is the class"
-        if "step" in protocol
-        else "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids",
-        "semantic": "Send one zip with a folder of PNGs for each video"
-        if protocol == "vspw"
-        else "Send one JSON with the run lengths of each label of each image"
-        if protocol.startswith("coco-stuff")
-        else "Send one zip with a PNG for each image, named as its truth",
-        "phrases": "Send one JSON with a list of records",
-        "scans": "Send one zip with sequences/08/predictions/000000.label and so on",
-        "saliency": "Send one zip with a grey PNG for each image, named as its mask",
-        "microscopy": "Send one zip with a PNG or TIFF of labels for each image, such as 007_masks.png",
-        "cells": "Send one zip with 01_RES/mask000.tif and so on, and 01_RES/res_track.txt, for each sequence",
-        "tracks": "Send one JSON file" if protocol == "burst" else "Send one zip with a text SEQUENCE.txt for each",
-    }
-    assert "your file: is an xz file. " + words[scored.protocol.family] in str(caught.value)
+    assert f"your file: is an xz file. {REFUSALS[protocol]}" in str(caught.value)
 
 
 def videos_named(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,8 +149,8 @@ def test_a_backslash_in_a_name_of_the_truth_is_a_letter_in_every_form(
     for number, (form, make) in enumerate(FORMS.items()):
         if "Windows" not in form:
             (tmp_path / str(number)).mkdir()
-            found = scored.report(make(files, tmp_path / str(number)))
-            assert (found.values, found.warnings) == (expected.values, expected.warnings), form
+            results = scored.report(make(files, tmp_path / str(number)))
+            assert (results.values, results.warnings) == (expected.values, expected.warnings), form
 
 
 def respelled(name: str, data: bytes, form: str) -> bytes:
@@ -191,10 +174,10 @@ def test_a_name_in_another_unicode_form_is_the_same_name(
     files = {normalize(sent, name): respelled(name, data, sent) for name, data in as_truth.items()}
     for number, (form, make) in enumerate(FORMS.items()):
         (tmp_path / str(number)).mkdir()
-        found = scored.report(make(files, tmp_path / str(number)), strict=True)
-        assert found.values == expected.values, form
-        (warning,) = [line for line in found.warnings if line not in expected.warnings]
-        assert "2 names are in another Unicode form than the truth's, and were taken for the same" in warning, form
+        results = scored.report(make(files, tmp_path / str(number)), strict=True)
+        assert results.values == expected.values, form
+        (warning,) = [line for line in results.warnings if line not in expected.warnings]
+        assert "2 names are in another Unicode form than the truth's, and were treated as equal" in warning, form
 
 
 def test_names_that_the_truth_has_in_both_forms_are_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +211,7 @@ def test_surplus_names_are_listed_in_order(protocol: str, tmp_path: Path, monkey
     assert -1 < places[0] < places[1] < places[2]
 
 
-@pytest.mark.parametrize("protocol", ["davis2017", "vspw", "vipseg"])
+@pytest.mark.parametrize("protocol", examples("folders"))
 def test_one_mistake_in_all_files_of_a_folder_is_one_line(protocol: str, tmp_path: Path) -> None:
     scored = Scored(protocol, tmp_path)
     small = png(np.zeros((4, 5, 3) if protocol == "vipseg" else (4, 5), np.uint8))
@@ -242,7 +225,7 @@ def test_one_mistake_in_all_files_of_a_folder_is_one_line(protocol: str, tmp_pat
     for line, video in zip(lines, ("swan", "goat"), strict=True):
         count = frames - 2 if protocol == "davis2017" else frames  # the first and the last are not read
         assert f"{video}: each of {count} files (0000" in line
-        assert f" and {count - 3} more) is 5×4 pixels but the frame is 128×96. Save masks at the size" in line
+        assert f" and {count - 3} more) is 5x4 pixels but the frame is 128x96. Save masks at the size" in line
 
 
 def test_the_picture_of_a_name_is_found_in_its_folder() -> None:
@@ -288,7 +271,7 @@ def test_a_truth_is_chosen_by_its_names() -> None:
     assert caught.value.args == ("x", "y")
 
 
-@pytest.mark.parametrize("protocol", ["davis2017", "vspw"])
+@pytest.mark.parametrize("protocol", examples("lists"))
 def test_a_list_may_name_folders_in_another_unicode_form(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,3 +284,23 @@ def test_a_list_may_name_folders_in_another_unicode_form(
     split: Any = scorer.truth
     names = [unit.name for unit in getattr(split, "units", None) or split.sequences]
     assert names == list(published.VIDEOS)
+
+
+OTHER_UNITS = merge_rows("OTHER_UNITS")
+
+
+@pytest.mark.parametrize("protocol", OTHER_UNITS)
+def test_the_files_of_the_only_sequence_may_lie_at_the_top(protocol: str, tmp_path: Path) -> None:
+    """Platforms that unpack a zip leave out the folders that all of its files share."""
+    truth = Path(write_demo_truth(PROTOCOLS[protocol], str(tmp_path / "demo")))
+    for place in OTHER_UNITS[protocol]:
+        shutil.rmtree(truth / place)
+    for listing in truth.rglob("val.txt"):
+        listing.write_text("crossing\n")
+    ((_, scorer),) = prepare(
+        ScoreRequest("", TruthSource(str(truth), "", "", "", ""), PROTOCOLS[protocol])
+    ).scorers.items()
+    sample = dict(tools_of(PROTOCOLS[protocol].family).make_sample([scorer.truth], PROTOCOLS[protocol], 0.01))
+    bare = {name.rpartition("/")[2]: data for name, data in sample.items()}
+    expected, report = (scorer.score(str(file(zipped(files), tmp_path / "results.zip"))) for files in (sample, bare))
+    assert (report.values, report.warnings) == (expected.values, expected.warnings)

@@ -46,7 +46,7 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
     counts = next(counts for counts in map(decode_sequence, whole.state_dict().values()) if len(counts.rows))
     with pytest.raises(ValueError, match="counted twice, with different results"):
         total.update(replace(counts, counts=counts.counts + 1))
-    with pytest.raises(ValueError, match="described in two ways"):
+    with pytest.raises(ValueError, match="two different descriptions"):
         total.update(replace(counts, frames=[*counts.frames, "more"]))
     beyond, before = counts.rows + len(counts.frames) - counts.rows[-1], counts.rows - counts.rows[0] - 1
     for rows in (beyond, before, counts.rows[::-1], np.maximum(counts.rows, counts.rows[1])):
@@ -99,7 +99,9 @@ def test_images_merge_in_any_order_and_with_repeats_and_contradictions_are_refus
     whole = scorer_of(files, "coco").count(files.results)
     expected, total = describe_counts(whole), empty_like(whole)
     (counts,) = map(decode_instances, whole.state_dict().values())
-    updates = [counts.of(np.array(chosen)) for chosen in ([3], [0, 3, 7], *([image] for image in range(IMAGES)))] * 2
+    updates = [
+        counts.select_images(np.array(chosen)) for chosen in ([3], [0, 3, 7], *([image] for image in range(IMAGES)))
+    ] * 2
     random.Random(5).shuffle(updates)
     for update in updates:
         total.update(update)
@@ -174,7 +176,7 @@ SEQUENCE = SequenceCounts(
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ({}, ""),
         ({"rows": 4}, "impossible numbers of rows or labels"),
@@ -193,13 +195,13 @@ SEQUENCE = SequenceCounts(
         ({"objects": [["1", [], False]]}, ""),
     ],
 )
-def test_counts_of_a_sequence_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
+def test_counts_of_a_sequence_that_cannot_be_are_refused(changes: dict[str, Any], message: str) -> None:
     data = SEQUENCE.encode()
     (length,) = struct.unpack_from("<I", data)
     text = json.dumps({**json.loads(data[4 : 4 + length]), **changes}).encode()
     changed = struct.pack("<I", len(text)) + text + data[4 + length :]
-    if words:
-        with pytest.raises(ValueError, match=words):
+    if message:
+        with pytest.raises(ValueError, match=message):
             decode_sequence(changed)
     else:
         assert decode_sequence(changed).frames == SEQUENCE.frames
@@ -225,7 +227,7 @@ def test_a_table_without_numbers_has_a_form_too(side: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "numbers", "words"),
+    ("header", "numbers", "message"),
     [
         ({"tables": {"cells": ["<i8", 2, 3]}}, 5, "fewer numbers than its tables"),
         ({"tables": {"cells": ["<i8", 2, 3]}}, 7, "more numbers than tables"),
@@ -247,8 +249,8 @@ def test_a_table_without_numbers_has_a_form_too(side: int) -> None:
         ({"problem_count": -1}, 0, "problems that cannot be counted"),
     ],
 )
-def test_counts_that_cannot_be_are_refused(header: dict[str, Any], numbers: int, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_counts_that_cannot_be_are_refused(header: dict[str, Any], numbers: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         decode_unit(encoded(header, numbers))
 
 
@@ -281,7 +283,7 @@ def test_units_are_counted_once_by_the_names_of_the_split() -> None:
         accumulator.update(UnitCounts("c", {}))
     with pytest.raises(ValueError, match="b holds a"):
         accumulator.load_state_dict({"b": data})
-    with pytest.raises(ValueError, match="a unit's name stands twice"):
+    with pytest.raises(ValueError, match="a unit's name occurs twice"):
         UnitAccumulator("rules", {}, ["a", "b", "a"])
     for others in (UnitAccumulator("other rules", {}, ["b", "a"]), UnitAccumulator("rules", {}, ["a", "b"])):
         with pytest.raises(ValueError, match="different splits, protocols or submissions"):

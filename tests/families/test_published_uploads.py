@@ -11,8 +11,11 @@ from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, UNIT_LIMITS, ArchiveLimits
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
-from tests.published import UPLOADS, published
+from segjudge.families import layout_of
+from tests.families.contract import examples, merge_rows
+from tests.published import published
 
+UPLOADS = merge_rows("UPLOADS")
 LIMITS = {"sequences": ArchiveLimits(), "instances": INSTANCE_LIMITS}
 
 
@@ -23,21 +26,19 @@ def test_a_phase_scores_an_upload_of_the_published_form(
     truth, (make, expected) = published(protocol, tmp_path), UPLOADS[protocol]
     upload = tmp_path / "upload"
     upload.write_bytes(make(truth))
-    if protocol.startswith("cityscapes-instance"):  # a phase has it packed
-        assert (
-            cli(["pack", "--layout", "cityscapes-instance", "--root", str(truth), "--out", str(tmp_path / "val.zip")])
-            == 0
-        )
+    if protocol in examples("packed first"):
+        packed = str(tmp_path / "val.zip")
+        assert cli(["pack", "--layout", layout_of(PROTOCOLS[protocol]), "--root", str(truth), "--out", packed]) == 0
         truth = tmp_path / "val.zip"
     track, metrics = PROTOCOLS[protocol].family, PROTOCOLS[protocol].metrics
     phase = Phase("val", "val.zip", (PhaseSplit("val", protocol, metrics),), limits=LIMITS.get(track, UNIT_LIMITS))
     monkeypatch.setattr(main, "PHASES", (phase,))
 
     answer = main.evaluate(str(truth), str(upload), "val")
-    found = answer["result"][0]["val"]
+    results = answer["result"][0]["val"]
     assert [line for line in answer["submission_result"]["warnings"] if "check" in line] == []
-    assert {metric: found[metric] for metric in expected} == pytest.approx(expected)
+    assert {metric: results[metric] for metric in expected} == pytest.approx(expected)
 
     assert cli(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "mine")]) == 0
     packed = str(tmp_path / "mine/annotations/val.zip")
-    assert main.evaluate(packed, str(upload), "val")["result"] == [{"val": found}]
+    assert main.evaluate(packed, str(upload), "val")["result"] == [{"val": results}]

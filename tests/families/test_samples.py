@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import pycocotools.mask as coco
 import pytest
 
 from segjudge.evaluation_script.families import PROTOCOLS
@@ -15,12 +13,8 @@ from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
 from segjudge.starting.new_challenge import write_demo_truth
 from tests.builders import zipped
-from tests.published import UPLOADS, published
-
-PROTOCOL_NAMES = (
-    "davis2017", "mevis", "ref-davis17", "coco", "ovis", "coco-panoptic", "vipseg", "kitti-step", "vspw", "mots",
-    "kitti-mots", "burst",
-)  # fmt: skip
+from tests.families.contract import examples, merge_rows
+from tests.published import published
 
 
 def score_samples(name: str, truth: str, folder: Path) -> list[Report]:
@@ -34,11 +28,11 @@ def score_samples(name: str, truth: str, folder: Path) -> list[Report]:
     return reports
 
 
-@pytest.mark.parametrize("name", PROTOCOL_NAMES)
+@pytest.mark.parametrize("name", examples("samples"))
 def test_a_sample_is_as_good_as_its_masks_are_near(name: str, tmp_path: Path) -> None:
     reports = score_samples(name, str(published(name, tmp_path)), tmp_path)
     assert [line for report in reports for line in report.warnings if "nothing to average" not in line] == []
-    metric = next(iter(UPLOADS[name][1]))
+    metric = next(iter(merge_rows("UPLOADS")[name][1]))
     near, moved = (report.values[metric] for report in reports)
     assert near is not None
     assert moved is not None
@@ -55,16 +49,3 @@ def test_what_the_demo_holds_can_be_missed(name: str, tmp_path: Path) -> None:
     assert moved is not None
     is_better = near < moved if tools_of(protocol.family).prefers_smaller(protocol.metrics[0]) else near > moved
     assert is_better
-
-
-def test_tracks_of_a_sample_have_the_areas_and_boxes_of_their_masks(tmp_path: Path) -> None:
-    protocol = PROTOCOLS["sa-co-veval"]
-    source = TruthSource(write_demo_truth(protocol, str(tmp_path / "demo")), "", "", "", "")
-    (scorer,) = prepare(ScoreRequest(str(tmp_path / "sample.zip"), source, protocol)).scorers.values()
-    ((_, content),) = tools_of(protocol.family).make_sample([scorer.truth], protocol, 0.05)
-    records = json.loads(content)
-    assert records
-    for record in records:
-        masks = [mask or {"size": [1, 1], "counts": "1"} for mask in record["segmentations"]]
-        assert record["areas"] == [int(coco.area(mask)) for mask in masks]
-        assert record["bboxes"] == [coco.toBbox(mask).tolist() for mask in masks]

@@ -46,11 +46,20 @@ def refusal(content: Any, path: Path, truth: str, protocol: str) -> str:
     return str(error.value)
 
 
+def refusal_of(protocol: str, results: Path, truth: str) -> str:
+    """Return why results of a file are refused."""
+    import segjudge
+
+    with pytest.raises(SubmissionError) as caught:
+        segjudge.score(results, truth, protocol)
+    return str(caught.value)
+
+
 def accumulated(protocol: Any, facts: Any, *tables: Any) -> UnitAccumulator[Any]:
     names = [f"unit {number}" for number in range(len(tables))]
     total = UnitAccumulator(protocol, facts, names)
-    for name, one in zip(names, tables):
-        total.update(UnitCounts(name, one))
+    for name, table in zip(names, tables):
+        total.update(UnitCounts(name, table))
     return total
 
 

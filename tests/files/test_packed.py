@@ -42,10 +42,13 @@ def test_a_file_is_replaced_as_a_whole_and_keeps_its_mode_and_its_links(tmp_path
 def test_a_file_that_cannot_be_written_stays_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("old")
-    full, other = OSError(errno.ENOSPC, "No space left on device"), OSError(errno.EIO, "Input/output error", "other")
+    full, other_error = (
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EIO, "Input/output error", "other"),
+    )
     partial = f"{os.path.realpath(path)}.{os.getpid()}.partial"
     own = OSError(errno.EIO, "Input/output error", partial)
-    for error, raised in ((full, NotWritten), (own, NotWritten), (other, OSError), (KeyError("x"), KeyError)):
+    for error, raised in ((full, NotWritten), (own, NotWritten), (other_error, OSError), (KeyError("x"), KeyError)):
         with pytest.raises(raised) as caught:
             write(path, "new", error)
         if raised is NotWritten:
@@ -61,9 +64,9 @@ def test_a_device_is_written_to_and_says_that_it_is_full(tmp_path: Path) -> None
     write(Path(os.devnull), "new")
     with pytest.raises(NotWritten, match=r"^/dev/full: cannot be written \(No space left on device\)$"):
         write(Path("/dev/full"), "new")
-    gone, other = OSError(errno.EPIPE, "Broken pipe"), OSError(errno.EIO, "Input/output error", "other")
+    gone, other_error = OSError(errno.EPIPE, "Broken pipe"), OSError(errno.EIO, "Input/output error", "other")
     own = OSError(errno.EIO, "Input/output error", os.devnull)
-    for error, raised in ((gone, NotWritten), (own, NotWritten), (other, OSError)):
+    for error, raised in ((gone, NotWritten), (own, NotWritten), (other_error, OSError)):
         with pytest.raises(raised) as caught:
             write(Path(os.devnull), "new", error)
         assert isinstance(caught.value, NotWritten) == (raised is NotWritten)
@@ -81,34 +84,34 @@ def test_a_member_has_nothing_of_the_day_and_the_machine() -> None:
 def test_the_table_of_a_zip_is_found_and_nothing_of_other_files(tmp_path: Path) -> None:
     path, data = tmp_path / "z", zipped({"a": "x", "b": "y"})
     table = data[data.index(b"PK\1\2") : data.rindex(b"PK\5\6")]
-    for content, found in ((data, table), (b"before" + data, table), (data[:-5], b""), (b"", b""), (zipped({}), b"")):
+    for content, results in ((data, table), (b"before" + data, table), (data[:-5], b""), (b"", b""), (zipped({}), b"")):
         path.write_bytes(content)
-        assert table_of(str(path)) == found
+        assert table_of(str(path)) == results
 
 
 def manifest(**changes: Any) -> bytes:
     return zipped({"manifest.json": json.dumps({**WHOLE, **changes})})
 
 
-AGAIN = "Pack it anew"
+AGAIN = "Pack it again"
 
 
 @pytest.mark.parametrize(
-    ("data", "family", "words"),
+    ("data", "family", "message"),
     [
         (manifest(), "", ""),
         (manifest(), "sequences", ""),
         (manifest(), "instances", "holds sequences, not instances; choose another file or protocol"),
         (manifest(format="2"), "", f"has the format '2'; this version reads 'segjudge truth 1'. {AGAIN}"),
         (manifest(splits={}), "", f"holds no splits, so nothing can be scored. {AGAIN}"),
-        (manifest(splits=7), "", f"is not an annotation file that can be read (TypeError(…)). {AGAIN}"),
-        (zipped({"manifest.json": "{}"}), "", f"is not an annotation file that can be read (KeyError(…)). {AGAIN}"),
-        (zipped({"manifest.json": "{"}), "", f"is not an annotation file that can be read (JSONDecodeError(…)). {AGAIN}"),
-        (zipped({"other": ""}), "", f"is not an annotation file that can be read (KeyError(…)). {AGAIN}"),
-        (b"odd", "", f"is not an annotation file that can be read (BadZipFile(…)). {AGAIN}"),
+        (manifest(splits=7), "", f"is not a readable annotation file (TypeError(…)). {AGAIN}"),
+        (zipped({"manifest.json": "{}"}), "", f"is not a readable annotation file (KeyError(…)). {AGAIN}"),
+        (zipped({"manifest.json": "{"}), "", f"is not a readable annotation file (JSONDecodeError(…)). {AGAIN}"),
+        (zipped({"other": ""}), "", f"is not a readable annotation file (KeyError(…)). {AGAIN}"),
+        (b"odd", "", f"is not a readable annotation file (BadZipFile(…)). {AGAIN}"),
     ],
 )  # fmt: skip
-def test_a_packed_truth_says_what_it_is(data: bytes, family: str, words: str, tmp_path: Path) -> None:
+def test_a_packed_truth_says_what_it_is(data: bytes, family: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "truth.zip"
     path.write_bytes(data)
     try:
@@ -116,12 +119,12 @@ def test_a_packed_truth_says_what_it_is(data: bytes, family: str, words: str, tm
         archive.close()
         assert (read, packed.family_of(str(path)), packed.splits_of(str(path))) == (WHOLE, "sequences", ["b", "a"])
         assert (packed.family_of(io.BytesIO(data)), packed.splits_of(io.BytesIO(data))) == ("sequences", ["b", "a"])
-        said = ""
+        text = ""
     except HostError as error:
-        said = str(error).partition(": ")[2]
-        head, middle, tail = said.partition("(")
-        said = f"{head}({tail.partition('(')[0]}(…)). {AGAIN}" if middle and "can be read" in head else said
-    assert said == words
+        text = str(error).partition(": ")[2]
+        head, middle, tail = text.partition("(")
+        text = f"{head}({tail.partition('(')[0]}(…)). {AGAIN}" if middle and "readable" in head else text
+    assert text == message
 
 
 def test_what_is_no_packed_truth_has_no_family_and_no_splits(tmp_path: Path) -> None:
@@ -129,20 +132,25 @@ def test_what_is_no_packed_truth_has_no_family_and_no_splits(tmp_path: Path) -> 
         (tmp_path / "x").write_bytes(data)
         assert (packed.family_of(str(tmp_path / "x")), packed.splits_of(str(tmp_path / "x"))) == ("", [])
     (tmp_path / "x").write_bytes(zipped({"manifest.json": "7"}))
-    with pytest.raises(HostError, match="is not an annotation file that can be read"):
+    with pytest.raises(HostError, match="is not a readable annotation file"):
         packed.family_of(str(tmp_path / "x"))
 
 
 def test_problems_of_several_readers_are_one_list_of_twenty() -> None:
-    one, other = Problems(), Problems()
+    problems, other_problems = Problems(), Problems()
     for number in range(15):
-        one.add(Problem(f"a{number}", f"is odd {number}", "Change it"))
-    other.extend(one.first, 15)
-    other.extend(one.first, 40)
-    other.extend(one.first, 1)
-    assert (len(other.first), other.count, bool(other), bool(Problems())) == (20, 56, True, False)
-    assert other.first == [*one.first, *one.first[:5]]
-    assert other.text().splitlines()[0] == "56 problems found in your submission:"
-    assert other.text("the truth").splitlines()[-1] == "  … and 36 more like these."
-    other.stop()
-    assert other.text().splitlines()[0] == "56 or more problems found in your submission:"
+        problems.add(Problem(f"a{number}", f"is odd {number}", "Change it"))
+    other_problems.extend(problems.first, 15)
+    other_problems.extend(problems.first, 40)
+    other_problems.extend(problems.first, 1)
+    assert (len(other_problems.first), other_problems.count, bool(other_problems), bool(Problems())) == (
+        20,
+        56,
+        True,
+        False,
+    )
+    assert other_problems.first == [*problems.first, *problems.first[:5]]
+    assert other_problems.text().splitlines()[0] == "56 problems found in your submission:"
+    assert other_problems.text("the truth").splitlines()[-1] == "  ... and 36 more like these."
+    other_problems.stop()
+    assert other_problems.text().splitlines()[0] == "56 or more problems found in your submission:"

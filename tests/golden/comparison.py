@@ -33,8 +33,8 @@ def close(mine: float | None, golden: float | None, scale: float = 1.0) -> bool:
 
 def rows_by_sequence(scores: list[sequence_metrics.ObjectScore]) -> dict[str, list[sequence_metrics.ObjectScore]]:
     rows: dict[str, list[sequence_metrics.ObjectScore]] = {}
-    for one in scores:
-        rows.setdefault(one.sequence, []).append(one)
+    for score in scores:
+        rows.setdefault(score.sequence, []).append(score)
     for of_one in rows.values():  # official tables of matched proposals are in the proposals' order
         of_one.sort(key=lambda row: row.proposal)
     return rows

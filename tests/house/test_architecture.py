@@ -43,8 +43,8 @@ PRINTING = {
 def paths(package: str) -> list[Path]:
     """The files of a layer; the mounted folders are layers of their own."""
     folder = TOOLKIT if package == "segjudge" else ROOT / package.partition(".")[2]
-    found = sorted(folder.rglob("*.py"))
-    return [path for path in found if package != "segjudge" or path.relative_to(TOOLKIT).parts[0] not in MOUNTED]
+    results = sorted(folder.rglob("*.py"))
+    return [path for path in results if package != "segjudge" or path.relative_to(TOOLKIT).parts[0] not in MOUNTED]
 
 
 FILES = {
@@ -66,33 +66,35 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def statements(path: Path, *, late: bool = True) -> Iterator[ast.AST]:
-    """The imports of a file, with or without those that wait inside functions or are for types alone."""
+def statements(path: Path, *, late: bool = True, typed: bool = True) -> Iterator[ast.AST]:
+    """The imports of a file, with or without those that wait inside functions, and those for types alone."""
     pending = list(tree_of(path).body)
     while pending:
         node = pending.pop()
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
+        if isinstance(node, ast.If) and not typed and ast.unparse(node.test) == "TYPE_CHECKING":
+            pending += node.orelse
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
             yield node
         elif not isinstance(node, ast.expr) and (late or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))):
             pending += list(ast.iter_child_nodes(node))
 
 
 @functools.cache
-def imports(name: str, *, late: bool = True) -> set[str]:
+def imports(name: str, *, late: bool = True, typed: bool = True) -> set[str]:
     """What a file imports of anybody's, as absolute module names."""
     path = FILES[name]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    found = set()
-    for node in statements(path, late=late):
+    results = set()
+    for node in statements(path, late=late, typed=typed):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            results |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             for alias in node.names:
                 inner = f"{base}.{alias.name}"
-                found.add(inner if inner in FILES else base)
-    return found
+                results.add(inner if inner in FILES else base)
+    return results
 
 
 @pytest.mark.parametrize("package", LAYERS)
@@ -112,7 +114,7 @@ def test_the_upload_imports_its_own_modules_relatively(path: Path) -> None:
         if isinstance(node, ast.ImportFrom) and node.level:
             assert node.level <= len(path.relative_to(SCRIPT).parts), f"{path} imports what is not uploaded"
         else:
-            named = [node.module] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names]  # type: ignore[attr-defined]
+            named = [node.module] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]  # type: ignore[attr-defined]
             for name in named:
                 assert name.split(".")[0] not in rooms, f"{path} imports {name}: EvalAI cannot"
 
@@ -124,21 +126,21 @@ def _circles(arrows: dict[str, set[str]]) -> set[frozenset[str]]:
         seen: set[str] = set()
         pending = [start]
         while pending:
-            for one in arrows.get(pending.pop(), set()) - seen:
-                seen.add(one)
-                pending.append(one)
+            for item in arrows.get(pending.pop(), set()) - seen:
+                seen.add(item)
+                pending.append(item)
         return seen
 
     reach = {name: reached(name) for name in arrows}
     return {
-        frozenset(other for other in reach[name] if name in reach.get(other, ()))
+        frozenset(second for second in reach[name] if name in reach.get(second, ()))
         for name in arrows
         if name in reach[name]
     }
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
-    arrows = {name: {one for one in imports(name) if one in FILES and one != name} for name in FILES}
+    arrows = {name: {item for item in imports(name) if item in FILES and item != name} for name in FILES}
     assert _circles(arrows) == set()
 
 
@@ -153,9 +155,15 @@ def room_of(name: str) -> str:
 def test_no_rooms_import_each_other_in_a_circle() -> None:
     arrows: dict[str, set[str]] = {}
     for name in FILES:
-        found = {room_of(one) for one in imports(name) if one in FILES} - {room_of(name)}
-        arrows.setdefault(room_of(name), set()).update(found)
+        results = {room_of(item) for item in imports(name) if item in FILES} - {room_of(name)}
+        arrows.setdefault(room_of(name), set()).update(results)
     assert _circles(arrows) == set()
+
+
+def test_masks_import_no_family() -> None:
+    masks = [name for name in FILES if room_of(name) in ("segjudge.masks", "segjudge.evaluation_script.masks")]
+    assert masks
+    assert [(name, module) for name in masks for module in imports(name) if ".families" in module] == []
 
 
 def test_the_upload_shows_its_rooms_and_evaluate_alone() -> None:
@@ -182,6 +190,32 @@ def test_only_the_command_line_and_progress_print() -> None:
         calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
         printing = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ("print", "exit")]
         assert not printing or name in PRINTING, name
+
+
+@pytest.mark.parametrize("package", [package for package in LAYERS if package != "segjudge"])
+def test_what_workers_print_is_ascii(package: str) -> None:
+    """EvalAI serves their output without its charset, so that browsers misread the rest."""
+    for path in paths(package):
+        docstrings = {
+            id(node.body[0].value)
+            for node in ast.walk(tree_of(path))
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+            if node.body and isinstance(node.body[0], ast.Expr)
+        }
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                shown = "".join(filter(str.isprintable, node.value))  # a pattern may have others
+                assert shown.isascii(), f"{path}:{node.lineno}: {shown}"
+
+
+def test_the_refusals_that_are_noted_are_ascii() -> None:
+    """Each was raised by a file, and a worker prints it."""
+    texts = (ROOT / "tests/families").glob("*/golden/*.txt")
+    noted = "\n".join(path.read_text(encoding="utf-8") for path in texts)
+    sentences = re.findall(r"SubmissionError: (.*(?:\n +(?:\d+\. |\.\.\. and).*)*)", noted)
+    assert len(sentences) > 100
+    for sentence in sentences:
+        assert sentence.isascii(), sentence
 
 
 def test_no_folder_of_ours_has_the_name_of_those_that_evalais_worker_deletes() -> None:

@@ -37,6 +37,7 @@ USED_FROM_OUTSIDE = {
 TESTED_FROM_OUTSIDE = {
     "describe_counts": "how the kit compares counts, bit by bit",
     "empty_like": "what the kit merges counts into",
+    "rings": "what draws polygons, which may cost no more than a limit",
     "_lzw": "what the kit makes hostile pictures with, which the reader of TIFF meets",
     "_tiff": "the same",
 }
@@ -44,7 +45,7 @@ TESTED_FROM_OUTSIDE = {
 PRONOUNS = frozenset(
     {
         "found", "one", "ones", "two", "other", "others", "here", "there", "where", "sent", "real", "kept", "most", "place",
-        "part", "left", "this", "that", "them", "thing", "known", "first", "rest", "given", "taken", "made",
+        "part", "left", "own", "held", "said", "this", "that", "them", "thing", "known", "first", "rest", "given", "taken", "made",
     }
 )  # fmt: skip
 
@@ -62,6 +63,7 @@ VERBS_AND_NOUNS = frozenset({"bed", "embed", "exceed", "feed", "hundred", "need"
 
 #: Names that keep such a word, and why.
 ALLOWED: dict[str, str] = {
+    "_split_lines": "a method of `argparse.HelpFormatter`",
     "annotated_frames": "a function that `davisinteractive` published",
     "annotated_frames_object": "a function that `davisinteractive` published",
     "batched_f_measure": "a function that `davisinteractive` published",

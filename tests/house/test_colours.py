@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from segjudge.families.instances import pictures
 from segjudge.report import colours
 from tests.builders import ROOT
 
@@ -91,13 +90,6 @@ def test_missing_surplus_and_right_are_told_apart_by_all_eyes(cones: str) -> Non
         assert np.linalg.norm(first - second) > APART
 
 
-def test_the_first_object_has_no_colour_of_a_mistake() -> None:
-    objects = read("segjudge/report/pages/frames_masks.js", rf"OBJECTS = \[{NUMBERS}, {NUMBERS}, {NUMBERS}")
-    instances = list(pictures._COLOURS[:3])
-    assert objects == instances
-    assert not {MISSING, SURPLUS, RIGHT} & set(objects)
-
-
 def inks_of(style: str) -> list[tuple[int, ...]]:
     """Return the opaque colours of a style, which later rules may only draw patterns on or fill."""
     text = (ROOT / "segjudge/report/pages/page.css").read_text(encoding="utf-8")
@@ -112,7 +104,7 @@ KINDS = {
     for path in sorted((ROOT / "segjudge/families").glob("*/*.py"))
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
-    if isinstance(node.targets[0], ast.Name) and node.targets[0].id in {"kinds", "KINDS"}
+    if isinstance(node.targets[0], ast.Name) and node.targets[0].id in {"kinds", "KINDS", "_KINDS"}
     for key in node.value.keys
     if isinstance(key, ast.Constant) and isinstance(key.value, str)
 }
@@ -135,9 +127,80 @@ def test_kinds_of_mistakes_have_the_colours_of_the_language_and_none_that_of_wha
 )
 def test_all_eyes_tell_apart_the_colours_of_mistakes(cones: str, styles: str) -> None:
     inks = {style: RIGHT if style == "right" else inks_of(style)[0] for style in styles.split()}
-    for (one, ink), (other, beside) in itertools.combinations(inks.items(), 2):
+    for (first, ink), (second, beside) in itertools.combinations(inks.items(), 2):
         seen = as_seen(np.array([ink, beside], float), cones)
-        assert np.linalg.norm(seen[0] - seen[1]) > APART, (one, other)
+        assert np.linalg.norm(seen[0] - seen[1]) > APART, (first, second)
+
+
+#: The styles of kinds of mistakes in legends.
+STYLES = ("missing", "extra", "mixed", "merged", "split", "inexact", "partial")
+
+
+def inks_in(path: str, pattern: str) -> list[tuple[int, ...]]:
+    """Return the colours of a file, within what a pattern matches."""
+    match = re.search(pattern, (ROOT / path).read_text(encoding="utf-8"), re.DOTALL)
+    assert match, path
+    return [triple(ink) for ink in re.findall(r"#\w{6}\b|\d+, \d+, \d+", match[0])]
+
+
+#: What stands for a method, a run, a team, an object or a class, wherever charts and pictures have it.
+IDENTITIES = {
+    "methods and runs": [triple(ink) for ink in colours.METHODS],
+    "methods in the dark": [triple(ink) for ink in colours.METHODS_IN_DARK],
+    "objects": list(colours.OBJECTS),
+}
+#: The mistakes of all families, and what is right.
+MISTAKES = [RIGHT, *dict.fromkeys(ink for style in STYLES for ink in inks_of(style))]
+
+
+def test_the_player_the_pictures_and_the_pages_have_one_palette_of_identities() -> None:
+    assert inks_in("segjudge/report/pages/frames_masks.js", r"OBJECTS = \[.*?\];") == IDENTITIES["objects"]
+    teams = inks_in("segjudge/server/static/page.css", r"\.team-1,.*?\.team-6[^}]*")
+    assert teams[::2] == IDENTITIES["methods and runs"]
+    assert teams[1::2] == IDENTITIES["methods in the dark"]
+
+
+@pytest.mark.parametrize("cones", CONES)
+@pytest.mark.parametrize(("palette", "apart"), [("methods and runs", 15), ("methods in the dark", 15), ("objects", 14)])
+def test_no_identity_has_the_colour_of_a_mistake(palette: str, apart: float, cones: str) -> None:
+    mistakes = as_seen(np.array(MISTAKES, float), cones)
+    for ink in IDENTITIES[palette]:
+        assert np.linalg.norm(mistakes - as_seen(np.array(ink, float), cones), axis=1).min() > apart, ink
+
+
+@pytest.mark.parametrize("cones", CONES)
+@pytest.mark.parametrize("palette", IDENTITIES)
+def test_all_eyes_tell_apart_the_first_eight_identities(palette: str, cones: str) -> None:
+    seen = as_seen(np.array(IDENTITIES[palette][:8], float), cones)
+    for first, second in itertools.combinations(seen, 2):
+        assert np.linalg.norm(first - second) > APART
+
+
+@pytest.mark.parametrize(("palette", "ground"), [("methods and runs", "#ffffff"), ("methods in the dark", "#14181f")])
+def test_names_in_the_colour_of_a_line_can_be_read(palette: str, ground: str) -> None:
+    inks = np.array([triple(ground), *IDENTITIES[palette]], float) / 255
+    light = np.where(inks <= 0.04045, inks / 12.92, ((inks + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722] + 0.05
+    assert (np.maximum(light[1:], light[0]) / np.minimum(light[1:], light[0])).min() >= 4.5
+
+
+def test_lines_of_many_methods_differ_in_their_dashes() -> None:
+    assert len({colours.line_of_method(number) for number in range(24)}) == 24
+
+
+#: Where a chart may have colours of its own: nowhere else does a file draw with one that is not in these.
+CHARTS = sorted(
+    str(path.relative_to(ROOT))
+    for folder in ("analysis", "interactive", "report", "scoring", "server", "families")
+    for ending in ("py", "js", "html", "css")
+    for path in (ROOT / "segjudge" / folder).rglob(f"*.{ending}")
+)
+#: A cycle of somebody else's colours: matplotlib's, or a map of colours by name.
+CYCLES = re.compile(r"""["']C\d|f["']C\{|tab\d+|["']viridis|color_cycle|prop_cycle|cmap=""")
+
+
+@pytest.mark.parametrize("path", CHARTS)
+def test_no_chart_takes_its_colours_from_elsewhere(path: str) -> None:
+    assert not CYCLES.findall((ROOT / path).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("side", [400, 24])

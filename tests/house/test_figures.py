@@ -47,8 +47,8 @@ def test_every_benchmark_gives_figures() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", figures.FIGURES)
 def test_a_benchmark_runs_on_a_tiny_set(name: str) -> None:
-    module, *words = figures.FIGURES[name][1].split()
-    command = [sys.executable, "-m", f"benchmarks.{module}", *words]
+    module, *arguments = figures.FIGURES[name][1].split()
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
     if module in figures.WITH_PEERS:
         command += ["--peers", "no such folder", "--peer-python", sys.executable]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)

@@ -81,18 +81,18 @@ def test_a_public_class_has_its_name_for_itself() -> None:
         for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(path.relative_to(ROOT).as_posix())
-    assert {name: found for name, found in places.items() if len(found) > 1 and name not in TWICE} == {}
+    assert {name: place for name, place in places.items() if len(place) > 1 and name not in TWICE} == {}
 
 
 def test_a_word_that_was_given_up_does_not_come_back() -> None:
-    found = sorted(
+    results = sorted(
         f"{path.relative_to(ROOT)}:{line}: {name}"
         for path in files(*FOLDERS)
         if words(path.read_text(encoding="utf-8")) & BANNED
         for name, line in identifiers(path).items()
         if name not in ALLOWED and not name.startswith("test_") and words(name) & BANNED
     )
-    assert found == []
+    assert results == []
 
 
 def test_every_exception_is_needed() -> None:

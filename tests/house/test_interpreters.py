@@ -24,6 +24,6 @@ assert server  # the toolkit is here: on the worker's interpreter this file is l
 def test_no_test_was_lost_on_the_workers_interpreter() -> None:
     command = [WORKER, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    found = re.search(r"(\d+) tests collected", done.stdout)
-    assert found, done.stdout[-500:] + done.stderr[-500:]
-    assert int(found.group(1)) >= FEWEST
+    match = re.search(r"(\d+) tests collected", done.stdout)
+    assert match, done.stdout[-500:] + done.stderr[-500:]
+    assert int(match.group(1)) >= FEWEST

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from segjudge.cli import main
-from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from tests.builders import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -36,6 +35,18 @@ def test_the_first_screen_is_what_the_command_prints() -> None:
     assert abs(size - size_now) < size_now / 5, "the size in README.md is not the one that is printed"
 
 
+def test_the_first_score_is_what_the_command_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"    \$ \./run\.sh (score .+)\n((?:    .*\n|\n)+?)    …\n", text)
+    assert block
+    assert main(shlex.split(block[1])) == 0
+    shown = re.sub(r"^    ", "", block[2], flags=re.MULTILINE)
+    assert capsys.readouterr().out.startswith(shown)
+
+
 #: A command on a line of its own, or within a sentence; `tests/house/test_snippets.py` runs the former.
 SHOWN = re.compile(
     r"^\s*(?:\$ )?(?:\./run\.sh|segjudge) ([a-z].*)$|`(?:\./run\.sh|segjudge) ([a-z][^`]*)`", re.MULTILINE
@@ -44,26 +55,23 @@ SHOWN = re.compile(
 NO_COMMANDS = ("test", "format", "site", "part")
 
 
-#: Options of other tools, which are taken and not shown.
-_HIDDEN = {
-    "score": ("--davis_path", "--results_path", "--task", "--set", "--preds_json", "--dataset_json", "--imgCatIdsFile"),
-    "convert": ("--ann_dir", "--imgCatIdsFile", "--output_json"),
-}
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_in_the_docs_are_commands(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for line in (one or other for one, other in SHOWN.findall(page.read_text(encoding="utf-8"))):
-        words = shlex.split(line.split("#")[0])
-        if words[0] in NO_COMMANDS:
+    for line in (first or second for first, second in SHOWN.findall(page.read_text(encoding="utf-8"))):
+        arguments = shlex.split(line.split("#")[0])
+        if arguments[0] in NO_COMMANDS:
             continue
-        options = [word.partition("=")[0] for word in words[1:] if word.startswith("--") and word != "--"]
-        platform = words[words.index("--platform") : words.index("--platform") + 2] if "--platform" in words else []
-        asked = [*words[: 2 if words[0] == "interactive" else 1], *platform]
+        options = [word.partition("=")[0] for word in arguments[1:] if word.startswith("--") and word != "--"]
+        platform = (
+            arguments[arguments.index("--platform") : arguments.index("--platform") + 2]
+            if "--platform" in arguments
+            else []
+        )
+        asked = [*arguments[: 2 if arguments[0] == "interactive" else 1], *platform]
         with pytest.raises(SystemExit) as caught:
             main([*asked, "--help"])
         assert caught.value.code == 0
-        known = capsys.readouterr().out + " ".join(_HIDDEN.get(words[0], ()))
+        known = capsys.readouterr().out
         assert all(option in known for option in options), line
 
 
@@ -71,9 +79,3 @@ def test_commands_in_the_docs_are_commands(page: Path, capsys: pytest.CaptureFix
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert os.path.exists(page.parent / target), target
-
-
-def test_every_protocol_is_listed_for_hosts_and_in_the_readme() -> None:
-    for page in ("README.md", "docs/hosts.md"):
-        text = (ROOT / page).read_text(encoding="utf-8")
-        assert [name for name in SEQUENCE_PROTOCOLS if f"`{name}`" not in text] == []

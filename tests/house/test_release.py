@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shlex
+import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.system.errors import install_line
 from tests.builders import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
@@ -24,6 +26,22 @@ def test_the_version_stands_in_every_place_that_says_it() -> None:
     assert headings[0] in ("Unreleased", VERSION)
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert 'version = { attr = "segjudge.evaluation_script.scoring.VERSION" }' in project
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")]
+    shown = {
+        (path.name, version)
+        for path in pages
+        for version in re.findall(
+            r"(?:[Ss]egjudge |[Ss]egjudge@|scores as of )v?(\d+\.\d+\.\d+)", path.read_text(encoding="utf-8")
+        )
+    }
+    assert {version for _, version in shown} == {VERSION}, shown
+
+
+def test_the_change_log_is_one_page_and_only_minor_versions_move_scores() -> None:
+    log = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert len(log.splitlines()) <= 120
+    patches = [section for section in log.split("\n## ") if re.match(r"\d+\.\d+\.[1-9]", section)]
+    assert [section.splitlines()[0] for section in patches if "### Scores" in section] == []
 
 
 def test_the_tag_of_a_release_has_to_be_its_version(tmp_path: Path) -> None:
@@ -53,6 +71,29 @@ def test_workflows_hold_what_a_shell_reads(path: Path) -> None:
     } <= set(jobs)
 
 
+@pytest.mark.long
+def test_the_script_that_linux_and_windows_compare_scores_packs_reports_compares_and_ranks(tmp_path: Path) -> None:
+    for folder in ("annotations", "examples"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    program = tmp_path / "bin/segjudge"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m segjudge "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    path = os.pathsep.join([str(program.parent), os.path.dirname(sys.executable), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "SEGJUDGE_KERNEL": "off"}
+    for out in ("linux", "windows"):
+        command = ["bash", str(ROOT / ".github/daily.sh"), out]
+        subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    first, second = (
+        {path.relative_to(tmp_path / out): path.read_bytes() for path in (tmp_path / out).rglob("*.*")}
+        for out in ("linux", "windows")
+    )
+    assert {Path("zip.json"), Path("truth.zip"), Path("page.html"), Path("methods.json"), Path("ranking.html")} <= {
+        *first
+    }
+    assert first == second
+
+
 def test_nothing_is_published_before_the_suite_the_wheels_and_the_site() -> None:
     jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))["jobs"]
     publishing = {name for name, job in jobs.items() if "id-token" in job.get("permissions", {})}
@@ -77,15 +118,15 @@ def test_nobody_is_sent_to_a_package_index_for_this_project() -> None:
             assert not asked, (path, asked)
 
 
-@pytest.mark.parametrize(
-    "extra", ["tables", "torch", "interactive", "cluster", "postgres", "environments", "agent", "aws"]
-)
-def test_the_line_that_installs_an_extra_names_packages_that_exist(extra: str) -> None:
-    command, *packages = shlex.split(install_line(extra).removeprefix("pip "))
-    assert command == "install"
+def test_an_older_python_is_refused_before_a_dependency_is_fetched() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert packages == project["optional-dependencies"][extra]
-
-
-def test_an_extra_that_is_not_known_is_one_of_the_checkout() -> None:
-    assert install_line("none") == "pip install '.[none]' in the checkout"
+    oldest = project["requires-python"].removeprefix(">=")
+    for line in project["dependencies"]:
+        marker = Requirement(line).marker
+        assert marker is not None, line
+        systems = {"platform_machine": "x86_64"}
+        assert [marker.evaluate({**systems, "python_version": version}) for version in ("3.9", "3.10", oldest)] == [
+            False,
+            False,
+            True,
+        ]

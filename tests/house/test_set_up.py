@@ -12,6 +12,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -46,9 +47,12 @@ name = "segjudge"
 version = "0.0"
 dependencies = ["base-thing"]
 [project.optional-dependencies]
+serve = []
 more = ["extra-thing"]
 all = ["segjudge[more]"]
 """
+#: Says which version a checkout has.
+VERSION_FILE = "evaluation_script/scoring/__init__.py"
 MAIN = "import os, sys; print(os.path.realpath(sys.prefix)); import base_thing; print('base', base_thing.VERSION)\n"
 
 
@@ -100,6 +104,8 @@ class Checkout:
         (self.folder / "segjudge/__main__.py").write_text(MAIN)
         (self.folder / "backend.py").write_text(BACKEND)
         (self.folder / "pyproject.toml").write_text(PROJECT)
+        (self.folder / "evaluation_script/scoring").mkdir(parents=True)
+        (self.folder / VERSION_FILE).write_text('VERSION = "0.1.0"\n')
         shutil.copy(ROOT / "run.sh", self.folder)
         shutil.copytree(
             ROOT / "segjudge/set_up", self.folder / "segjudge/set_up", ignore=shutil.ignore_patterns("__pycache__")
@@ -176,7 +182,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """Return a checkout with an environment; its tests leave it working."""
     checkout = Checkout(tmp_path_factory.mktemp("made"), has_uv=False)
     output = checkout.run()
-    assert "Fetching uv" in output
+    assert "Downloading uv" in output
     assert "Setting up the toolkit in .venv" in output
     assert "Set up in" in output
     return checkout
@@ -200,7 +206,7 @@ def test_two_at_once_in_a_fresh_clone_make_one_environment(fresh: Checkout) -> N
 
 @pytest.mark.long
 def test_help_is_given_at_once_whatever_is_missing_or_sets_up(fresh: Checkout) -> None:
-    (fresh.folder / "segjudge/cli.py").write_text("def main(arguments): print('usage of', *arguments)\n")
+    (fresh.folder / "segjudge/cli.py").write_text("import sys\ndef main(): print('usage of', *sys.argv[1:])\n")
     output = fresh.run("rehearse", "--agents", "a.toml", "--help")
     assert output == "usage of rehearse --agents a.toml --help\n"
     assert not (fresh.folder / ".environments").exists()
@@ -211,7 +217,7 @@ def test_help_is_given_at_once_whatever_is_missing_or_sets_up(fresh: Checkout) -
     (fresh.folder / "slow").unlink()
     process.communicate()
     assert process.returncode == 0
-    (fresh.folder / "segjudge/cli.py").write_text("import base_thing\ndef main(arguments): print(base_thing.VERSION)\n")
+    (fresh.folder / "segjudge/cli.py").write_text("import base_thing\ndef main(): print(base_thing.VERSION)\n")
     assert fresh.run("score", "--help") == "1.0\n"
 
 
@@ -339,6 +345,13 @@ def test_without_a_network_it_says_so_and_leaves_what_was_there(made: Checkout) 
     assert "Setting up" not in made.run()
 
 
+def test_a_checkout_of_another_version_is_installed_again(fresh: Checkout) -> None:
+    fresh.run()
+    (fresh.folder / VERSION_FILE).write_text('VERSION = "1.0.0"\n')
+    assert "Setting up" in fresh.run()
+    assert "Setting up" not in fresh.run()
+
+
 @pytest.mark.long
 def test_an_environment_whose_python_is_gone_is_made_again(fresh: Checkout) -> None:
     fresh.run()
@@ -391,7 +404,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(fresh: Checkout) -> None:
     own = fresh.folder / ".venv"
     own.mkdir()
     (own / "thesis.tex").touch()
-    assert ".venv is no link made by ./run.sh and stays" in fresh.run()
+    assert ".venv is not a link made by ./run.sh and is kept" in fresh.run()
     assert (own / "thesis.tex").exists()
 
 
@@ -413,7 +426,7 @@ def test_a_checkout_that_cannot_be_written_runs(made: Checkout) -> None:
     assert done.stderr == ""
     done = subprocess.run([*seal, made.folder / "run.sh", "arena"], capture_output=True, text=True, check=False)
     assert done.returncode == 3
-    assert re.fullmatch(r"run.sh: .*toolkit-all.lock: Read-only file system\n", done.stderr)
+    assert re.match(r"run.sh: .*toolkit-all.lock: Read-only file system, so .* clone the repository ", done.stderr)
 
 
 def test_bytecode_is_written_where_python_is_told_not_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -425,16 +438,47 @@ def test_bytecode_is_written_where_python_is_told_not_to(tmp_path: Path, monkeyp
         (folder / "module.py").write_text("NUMBER = 1\n")
     (mounted / "broken.py").write_text("NUMBER =\n")
     (package / "mounted").symlink_to(mounted)
-    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     compile_bytecode(package)
     assert not list(tmp_path.rglob("*.pyc"))
-    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     compile_bytecode(package)
     assert len(list(package.glob("__pycache__/*.pyc"))) == len(list(mounted.glob("__pycache__/*.pyc"))) == 1
     (mounted / "__pycache__").joinpath(next(mounted.glob("__pycache__/*.pyc"))).unlink()
     worker = tmp_path / "worker"
-    worker.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/words\nexec {sys.executable} "$@"\n')
+    worker.write_text(f'#!/bin/sh\necho "$@" > {quote(str(tmp_path))}/words\nexec {quote(sys.executable)} "$@"\n')
     worker.chmod(0o755)
     compile_bytecode(package, str(worker))
-    assert (tmp_path / "words").read_text().split() == ["-m", "compileall", "-qq", str(package / "mounted")]
+    assert (tmp_path / "words").read_text() == f"-m compileall -qq {package / 'mounted'}\n"
     assert list(mounted.glob("__pycache__/*.pyc"))
+
+
+def start(message: str, **variables: str) -> Any:
+    """Run a line of the shell in this checkout, whose environment exists."""
+    environment = {**{key: value for key, value in os.environ.items() if key != "SEGJUDGE_BUNDLE"}, **variables}
+    return subprocess.run(
+        ["bash", "-c", message], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("message", "code"), [("--version", 0), ("score --help", 0), ("arena --static", 2)])
+def test_closed_streams_are_no_errors(message: str, code: int, closed: str) -> None:
+    done = start(f"./run.sh {message} {closed}")
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "write error" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full ABSENT")
+def test_help_that_cannot_be_written_blames_no_environment() -> None:
+    done = start("./run.sh score --help > /dev/full")
+    assert (done.returncode, done.stderr) == (3, "segjudge: the output: cannot be written (No space left on device)\n")
+    assert start("./run.sh score --help | true; exit ${PIPESTATUS[0]}").stderr == ""
+
+
+def test_the_python_of_the_surroundings_does_not_reach_ours(tmp_path: Path) -> None:
+    (tmp_path / "numpy.py").write_text("raise ImportError('built for another Python')\n")
+    done = start("./run.sh --version", PYTHONPATH=str(tmp_path), PYTHONHOME=str(tmp_path), PYTHONPLATLIBDIR="none")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("segjudge ")

@@ -41,6 +41,31 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return import_module("build")
 
 
+def test_a_site_takes_the_place_of_a_site_and_of_nothing_else(
+    builder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = list[Path]()
+    monkeypatch.setattr(builder, "build", lambda out: built.append(out) or [])
+    monkeypatch.chdir(tmp_path)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for arguments in (["--out", "mine"], ["mine"], ["--out=new"], []):
+        assert builder.main(arguments) == 0
+    assert built == [Path("mine"), Path("mine"), Path("new"), ROOT / "dist/site"]
+    (mine / "thesis.txt").write_text("unsaved")
+    for arguments, sentence in (
+        (["--out", "mine"], "mine is not a site that this command wrote, and would be deleted"),
+        (["--out"], "expected one argument"),
+        (["--verbose"], "unrecognized arguments: --verbose"),
+        (["a", "--out", "b"], "are two folders; name one"),
+    ):
+        with pytest.raises(SystemExit) as caught:
+            builder.main(arguments)
+        assert caught.value.code == 2
+        assert sentence in capsys.readouterr().err
+    assert len(built) == 4
+
+
 def test_every_page_of_the_docs_is_in_the_navigation(site: Path) -> None:
     links = (site / "overview.html").read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")]
@@ -57,7 +82,7 @@ def test_the_reference_describes_every_public_name_and_setting(site: Path) -> No
     assert "Wall clock for one submission, in seconds." in reference
     commands = (site / "reference/commands.html").read_text(encoding="utf-8")
     assert all(f'id="{name}"' in commands for name in COMMANDS)
-    assert re.search(r"<td><code>--protocol PROTOCOL</code></td>\s*<td>a benchmark of those that", commands)
+    assert re.search(r"<td><code>--protocol NAME</code></td>\s*<td>the benchmark whose rules score", commands)
     assert 'id="interactive-serve"' in commands
     assert 'id="push-platform-codabench"' in commands
     settings = (site / "reference/challenge-config.html").read_text(encoding="utf-8")
@@ -168,5 +193,5 @@ def test_the_site_is_searched_in_a_browser_and_asks_nobody_else(address: str, wi
         page.keyboard.press("Control+k")
         page.locator("input:focus").wait_for()
         page.keyboard.type("jackknife")
-        page.locator("a:visible", has_text="leaves out a sequence at a time").first.wait_for()
-    assert all(one.startswith((address, "data:", "blob:")) for one in asked)
+        page.locator("a:visible", has_text="leaves out a whole sequence at a time").first.wait_for()
+    assert all(item.startswith((address, "data:", "blob:")) for item in asked)

@@ -22,7 +22,21 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 #: Commands that a test cannot run; the shell reads their lines.
-ABSENT = ("pip", "uvx", "pipx", "docker", "systemctl", "evalai", "dask", "sqlite3", "aws", "sbatch", "sudo")
+ABSENT = (
+    "pip",
+    "uv",
+    "uvx",
+    "pipx",
+    "docker",
+    "rattler-build",
+    "systemctl",
+    "evalai",
+    "dask",
+    "sqlite3",
+    "aws",
+    "sbatch",
+    "sudo",
+)
 #: Programs of Python's that go on for ever, or that test themselves.
 NOT_RUN = (
     "-m segjudge.code_upload",
@@ -41,7 +55,7 @@ SEGJUDGE = f'exec "{sys.executable}" -P -m tests.snippets "$@"\n'
 
 
 def found(kind: str) -> list[tuple[Path, Snippet]]:
-    return [(page, one) for page in PAGES for one in snippets(page) if one.kind == kind]
+    return [(page, snippet) for page in PAGES for snippet in snippets(page) if snippet.kind == kind]
 
 
 def program(path: Path, text: str) -> None:
@@ -62,18 +76,19 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (ROOT / name).exists() and not shown:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
-    for words in (["init", "-q"], ["add", "-A"]):
-        subprocess.run(["git", *words], cwd=folder, check=True)
+    for arguments in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *arguments], cwd=folder, check=True)
     git = shutil.which("git")
     program(folder / ".bin/git", f'case "$1" in clone|tag|push) exit 0;; esac\nexec {git} "$@"')
     for command in ABSENT:
         program(folder / ".bin" / command, "exit 0")
-    skipped = "\n".join(f'case "$*" in "{one}"*) exit 0;; esac' for one in NOT_RUN)
+    skipped = "\n".join(f'case "$*" in "{item}"*) exit 0;; esac' for item in NOT_RUN)
     program(folder / ".bin/python", f'{skipped}\nexec "{sys.executable}" "$@"')
     program(folder / ".venv/bin/python", f'{skipped}\nexec "{sys.executable}" "$@"')
     program(folder / ".bin/segjudge", SEGJUDGE)
     program(folder / "run.sh", f'case "$1" in test|format|site) exit 0;; esac\n[ $# -gt 0 ] || set -- run\n{SEGJUDGE}')
     (folder / "path/to/starter/remote_challenge_evaluation").mkdir(parents=True)
+    (folder / "code_upload_challenge_evaluation/agent").mkdir()  # a fork of EvalAI's starter has its agents there
     return folder
 
 
@@ -101,15 +116,15 @@ def environment(stage: Path) -> dict[str, str]:
 )
 def test_what_a_page_shows_is_what_works(page: Path, checkout: Path, stage: Path) -> None:
     every = snippets(page)
-    for one in every:
-        if one.kind == "file":
-            (stage / FILE.match(one.text)[1]).write_text(one.text, encoding="utf-8")  # type: ignore[index]
+    for item in every:
+        if item.kind == "file":
+            (stage / FILE.match(item.text)[1]).write_text(item.text, encoding="utf-8")  # type: ignore[index]
     for name, text in PRELUDES.get(page.name, {}).items():
         (stage / name).write_text(text, encoding="utf-8")
     folder = str(stage)
-    for one in every:
-        if one.kind == "shell":
-            script = script_of(one.text)
+    for item in every:
+        if item.kind == "shell":
+            script = script_of(item.text)
             if "--starter" in script:  # it looks at all that is in the checkout
                 folder = str(shutil.copytree(checkout, stage / "fork", symlinks=True))
             for shown, here in PLACES.items():
@@ -125,19 +140,19 @@ def test_what_a_page_shows_is_what_works(page: Path, checkout: Path, stage: Path
                 check=False,
             )
             assert done.returncode == 0, (
-                f"{page.name}, line {one.line}:\n{one.text}\n{done.stdout[-1500:]}{done.stderr[-3000:]}"
+                f"{page.name}, line {item.line}:\n{item.text}\n{done.stdout[-1500:]}{done.stderr[-3000:]}"
             )
             folder = (stage / ".folder").read_text().strip()  # where the reader would be now
     if page.stem not in (*PYTHON_PAGES, "adding-a-family"):  # whose tests compare their numbers too
-        run_python(page, [one for one in every if one.kind == "python"], stage)
+        run_python(page, [entry for entry in every if entry.kind == "python"], stage)
 
 
 def run_python(page: Path, every: list[Snippet], stage: Path) -> None:
     """Run the Python of a page as one program, in the order of the page."""
-    run = [one for one in every if not any(words in one.text for words in PARSED_PYTHON)]
+    run = [item for item in every if not any(arguments in item.text for arguments in PARSED_PYTHON)]
     if not run:
         return
-    lines = [f"# line {one.line}\n{one.text}" for one in run]
+    lines = [f"# line {item.line}\n{item.text}" for item in run]
     program = "from prelude import *\n" * (stage / "prelude.py").exists() + PACKAGE + "\n".join(lines)
     (stage / "page.py").write_text(program.replace("…", "...").replace('"/data/', '"data/'), encoding="utf-8")
     done = subprocess.run(
@@ -153,14 +168,25 @@ def run_python(page: Path, every: list[Snippet], stage: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_snippet_is_of_a_kind_that_is_tested(page: Path) -> None:
-    for one in snippets(page):
-        if one.kind == "text":
+    for snippet in snippets(page):
+        if snippet.kind == "text":
             assert not any(
                 f" {line}".startswith((" segjudge ", " ./run.sh", " import ", " from "))
-                for line in one.text.splitlines()
-            ), one
-        elif one.kind == "file":
-            tomllib.loads(one.text)
+                for line in snippet.text.splitlines()
+            ), snippet
+        elif snippet.kind == "file":
+            tomllib.loads(snippet.text)
+
+
+def test_a_clone_can_be_copied_and_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    address = project.get("urls", {}).get("Repository", "REPOSITORY")
+    clones = [(page, line) for page, item in found("shell") for line in item.text.splitlines() if "git clone" in line]
+    assert {page.name for page, _ in clones} >= {"README.md", "installing.md"}
+    for page, line in clones:
+        assert line == f"git clone {address} segjudge && cd segjudge", page
+        if address == "REPOSITORY":
+            assert "eplace `REPOSITORY` with the address of this repository" in page.read_text(encoding="utf-8"), page
 
 
 def test_every_command_is_shown_somewhere() -> None:

@@ -32,10 +32,22 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if name and source.exists() and not beside:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", str(folder), str(folder / "source")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return _build(folder / "source", folder, SEGJUDGE_KERNEL="")
+
+
+def _build(source: Path, folder: Path, **variables: str) -> Path:
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", str(folder), str(source)]
+    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return next(folder.glob("*.whl"))
+
+
+@pytest.mark.long
+def test_a_wheel_without_the_kernel_is_for_all_systems(wheel: Path, tmp_path: Path) -> None:
+    pure = _build(wheel.parent / "source", tmp_path, SEGJUDGE_KERNEL="off")
+    assert pure.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(pure) as archive:
+        assert not any("segjudge_kernel." in name for name in archive.namelist())
 
 
 @pytest.mark.long
@@ -45,8 +57,8 @@ def test_one_package_holds_everything(wheel: Path) -> None:
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"segjudge"}
     for name in (
         "evaluation_script/main.py", "evaluation_script/requirements.txt", "remote_challenge_evaluation/worker.py",
-        "remote_challenge_evaluation/Dockerfile", "remote_challenge_evaluation/compose.yaml",
-        "remote_challenge_evaluation/segjudge-worker.service",
+        "remote_challenge_evaluation/Dockerfile.jinja", "remote_challenge_evaluation/compose.yaml.jinja",
+        "remote_challenge_evaluation/segjudge-worker.service.jinja",
         "code_upload_challenge_evaluation/environment/service.py", "platforms/evalai/bundle/worker-3.9.txt",
         "platforms/codabench/page-wheels.txt", "report/published.json",
         "server/templates/base.html", "report/pages/page.html", "interactive/davis_sequences.csv",
@@ -110,10 +122,10 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run_in(fresh: Path, folder: Path, *words: str) -> str:
+def run_in(fresh: Path, folder: Path, *arguments: str) -> str:
     """The output of `segjudge` in a folder, with nothing of this machine but the environment."""
     done = subprocess.run(
-        [str(fresh / "bin/python"), "-m", "segjudge", *words],
+        [str(fresh / "bin/python"), "-m", "segjudge", *arguments],
         cwd=folder, env={"PATH": os.environ["PATH"], "HOME": str(folder)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -132,7 +144,9 @@ def test_a_challenge_starts_from_nothing_but_the_wheel(wheel: Path, fresh: Path,
 
     out = run_in(fresh, mine, "run")
     assert re.search(r"^1\. good\.zip +0\.\d{4}", out, re.MULTILINE)
-    assert "EvalAI would accept this bundle, by push and by its web form." in run_in(fresh, mine, "check", "--quick")
+    assert "EvalAI's own rules would accept this bundle by push and by its web form." in run_in(
+        fresh, mine, "check", "--quick"
+    )
 
 
 @pytest.mark.long

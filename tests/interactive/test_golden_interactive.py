@@ -73,9 +73,9 @@ def test_scribbles_as_masks_and_points() -> None:
                 continue  # kept as a checksum alone
             wanted = rows[key.replace("/", "_")]
             drawn = np.argwhere(mask != int(ground[2:]))
-            found = np.column_stack([drawn, mask[tuple(drawn.T)]])
+            results = np.column_stack([drawn, mask[tuple(drawn.T)]])
             # A sample that lies between two pixels to the last bit may fall on either side.
-            different = {tuple(row) for row in found.tolist()} ^ {tuple(row) for row in wanted.tolist()}
+            different = {tuple(row) for row in results.tolist()} ^ {tuple(row) for row in wanted.tolist()}
             assert len(different) <= (2 if curved == "bez1" else 0), (key, different)
             seen += 1
     assert seen > 60
@@ -112,17 +112,17 @@ def test_run_lengths_of_little() -> None:
 def test_probabilities_become_ids() -> None:
     golden = output("misc/combine_masks.json")
     for key, threshold in (("th02", 0.2), ("th05", 0.5)):
-        found = codec.combine_masks(np.array(golden["input"]), threshold)
-        assert str(found.dtype) == golden["dtype"]
-        assert found.tolist() == golden[key]
+        combine_masks = codec.combine_masks(np.array(golden["input"]), threshold)
+        assert str(combine_masks.dtype) == golden["dtype"]
+        assert combine_masks.tolist() == golden[key]
 
 
 def shifted(truth: Any) -> Any:
-    found = np.zeros_like(truth)
+    results = np.zeros_like(truth)
     for frame, labels in enumerate(truth):
         by = 2 + 3 * (frame % 7)
-        found[frame, :, by:] = np.where(labels == 255, 0, labels)[:, :-by]
-    return found
+        results[frame, :, by:] = np.where(labels == 255, 0, labels)[:, :-by]
+    return results
 
 
 @pytest.mark.parametrize("sequence", ["synA", "synB"])
@@ -136,8 +136,8 @@ def test_measures(sequence: str) -> None:
         assert np.allclose(batched_jaccard(truth, prediction), case["J_avg_infer"], atol=1e-12)
     for key, wanted in golden.items():
         if key.startswith(f"{sequence}|shift|bound_th="):
-            found = batched_f_measure(truth, shifted(truth), False, len(wanted[0]), float(key.partition("=")[2]))
-            assert np.allclose(found, wanted, atol=1e-12)
+            results = batched_f_measure(truth, shifted(truth), False, len(wanted[0]), float(key.partition("=")[2]))
+            assert np.allclose(results, wanted, atol=1e-12)
 
 
 def regions() -> list[Any]:
@@ -158,16 +158,16 @@ def test_the_robots_regions_skeletons_and_lines(pair: str, number: str, case: An
     truth, prediction = masks[f"{pair}__gt"].squeeze(), masks[f"{pair}__pred"].squeeze()
     missing = (truth == int(number)) & (prediction != int(number))
     assert missing.sum() == case["error_area"]
-    found = robot_module._open_region(missing, min(0.2 * np.sqrt(missing.sum()) / 2, 16))
-    assert np.array_equal(found, inside[f"{pair}__obj{number}__opened"])
-    assert np.array_equal(robot_module._thin_to_skeleton(found), inside[f"{pair}__obj{number}__skel"])
+    region = robot_module._open_region(missing, min(0.2 * np.sqrt(missing.sum()) / 2, 16))
+    assert np.array_equal(region, inside[f"{pair}__obj{number}__opened"])
+    assert np.array_equal(robot_module._thin_to_skeleton(region), inside[f"{pair}__obj{number}__skel"])
     paths = InteractiveScribblesRobot(kernel_size=0.2).paths(missing)
     assert len(paths) == case["nb_paths"]
     for path in paths:
         xs, ys = path.T
-        assert found[ys, xs].all(), "every control point lies in the opened region"
+        assert region[ys, xs].all(), "every control point lies in the opened region"
     lengths = sum(np.linalg.norm(np.diff(path, axis=0), axis=1).sum() for path in paths)
-    wanted = sum(one["ctrl_length_px"] for one in case["paths"])
+    wanted = sum(item["ctrl_length_px"] for item in case["paths"])
     # By how much the original varies itself, with another order of ties.
     assert wanted * 0.78 - 1 <= lengths <= wanted * 1.42 + 1
 

@@ -19,7 +19,7 @@ from segjudge.cli import main
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.baseline import Baseline, lines
 from segjudge.interactive.dataset import Davis
-from segjudge.interactive.other_datasets import DrawnScribbles
+from segjudge.interactive.mask_datasets import DrawnScribbles
 from segjudge.interactive.runs import Frames, run
 from tests.browser import chromium, faint_texts, fresh_page, needs_chromium
 from tests.data import SEQUENCES
@@ -40,13 +40,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def runs(demo: Path) -> dict[str, Path]:
     """Reports of the baseline and of the drawn lines, with their steps."""
-    found = {}
+    results = {}
     for name in ("Baseline", "lines"):
         out = demo.parent / name
         command = ["interactive", "run", f"segjudge.interactive.baseline:{name}", "--root", str(demo)]
         assert main([*command, "--out", str(out), "--steps", "--max-nb-interactions", "3"]) == 0
-        (found[name],) = out.glob("result_*.csv")
-    return found
+        (results[name],) = out.glob("result_*.csv")
+    return results
 
 
 @pytest.mark.long
@@ -65,7 +65,7 @@ def test_a_broken_dataset_is_not_the_methods_fault(demo: Path, tmp_path: Path, c
     command = ["interactive", "run", "segjudge.interactive.baseline:lines", "--root", str(broken)]
     assert main([*command, "--out", str(tmp_path)]) == 3
     output = capsys.readouterr().err
-    assert "00003.png: has another size" in output
+    assert "00003.png: differs in size" in output
     assert "Traceback" not in output
 
 
@@ -75,7 +75,7 @@ def test_a_defect_of_ours_is_not_taken_for_the_hosts_mistake(
     def fail(_seed: int) -> None:
         raise ValueError("a defect")
 
-    monkeypatch.setattr("segjudge.interactive.other_datasets.make_demo_scenes", fail)
+    monkeypatch.setattr("segjudge.interactive.mask_datasets.make_demo_scenes", fail)
     assert main(["interactive", "demo", "--out", str(tmp_path / "demo")]) == 3
     assert "Traceback" in capsys.readouterr().err
 
@@ -112,8 +112,8 @@ def test_the_page_steps_through_interactions(runs: dict[str, Path], tmp_path: Pa
     def colours(page: Any) -> Any:
         return page.locator("[data-part=view]").screenshot()
 
-    def wait_for(page: Any, words: str) -> None:
-        page.locator("[data-part=numbers]").filter(has_text=words).wait_for()
+    def wait_for(page: Any, message: str) -> None:
+        page.locator("[data-part=numbers]").filter(has_text=message).wait_for()
 
     with chromium() as browser, fresh_page(browser, {"width": 900, "height": 1200}) as (page, asked):
         page.goto((tmp_path / "index.html").as_uri())
@@ -146,7 +146,7 @@ def test_the_page_steps_through_interactions(runs: dict[str, Path], tmp_path: Pa
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("spoil", "words"),
+    ("spoil", "message"),
     [
         (lambda report: report.with_suffix(".summary.json").write_text("[]"), "is not a summary"),
         (lambda report: report.with_suffix(".summary.json").write_text('{"auc": NaN}'), "is not a summary"),
@@ -157,7 +157,7 @@ def test_the_page_steps_through_interactions(runs: dict[str, Path], tmp_path: Pa
     ids=["list", "nan", "many", "words", "step"],
 )
 def test_a_broken_run_is_said_in_a_sentence(
-    runs: dict[str, Path], tmp_path: Path, spoil: Any, words: str, capsys: Any
+    runs: dict[str, Path], tmp_path: Path, spoil: Any, message: str, capsys: Any
 ) -> None:
     report = tmp_path / "run.csv"
     for ending in (".csv", ".summary.json"):
@@ -166,7 +166,7 @@ def test_a_broken_run_is_said_in_a_sentence(
     spoil(report)
     assert main(["interactive", "plot", str(report), "--out", str(tmp_path / "page")]) == 3
     output = capsys.readouterr().err
-    assert re.search(words, output)
+    assert re.search(message, output)
     assert "Traceback" not in output
 
 
@@ -228,8 +228,8 @@ def test_the_baseline_is_far_above_the_drawn_lines_on_real_frames(tmp_path: Path
         session = DavisInteractiveSession(
             dataset=dataset, report_save_dir=tmp_path / name, clock=clock, max_nb_interactions=2
         )
-        found = run(session, timed, dataset.image_paths, lambda *_: None, steps=False)
-        areas[name] = found["auc"]
+        results = run(session, timed, dataset.image_paths, lambda *_: None, steps=False)
+        areas[name] = results["auc"]
         assert len(session.samples) == 4
     assert areas["baseline"] > areas["lines"] + 0.15, areas
 

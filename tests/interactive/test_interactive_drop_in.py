@@ -177,7 +177,7 @@ def test_the_published_sequences_are_known_before_a_root_is_opened() -> None:
     assert Davis.sets["val"][:3] == ["bike-packing", "blackswan", "bmx-trees"]
     assert len(Davis.dataset) == 120
     totals = {
-        name: tuple(sum(Davis.dataset[one][key] for one in Davis.sets[name]) for key in ("num_frames", "num_objects"))
+        name: tuple(sum(Davis.dataset[item][key] for item in Davis.sets[name]) for key in ("num_frames", "num_objects"))
         for name in ("train", "val", "test-dev")
     }
     assert totals == {"train": (4209, 144), "val": (1999, 61), "test-dev": (2086, 89)}
@@ -214,8 +214,8 @@ def written(root: Path, name: str, frames: int, sets: int, *, objects: int = 1, 
         (root / kind / name).mkdir(parents=True)
     for frame in range(frames):
         mask = np.zeros((30, 40), np.uint8)
-        for one in range(1, objects + 1):
-            mask[4:26, 15 * one - 11 + frame : 15 * one + frame] = one
+        for index in range(1, objects + 1):
+            mask[4:26, 15 * index - 11 + frame : 15 * index + frame] = index
         Image.fromarray(mask).save(root / f"Annotations/480p/{name}/{frame:05d}.png")
         Image.new("RGB", (40, 30)).save(root / f"JPEGImages/480p/{name}/{frame:05d}.jpg")
     for number in range(1, sets + 1):
@@ -269,14 +269,14 @@ def test_a_changed_catalogue_goes_before_the_disk(root: Path) -> None:
 def test_first_scribbles_may_be_of_the_whole_sequence(tmp_path: Path) -> None:
     """One frame on the disk, and scribbles of all 82: what is read is what is there."""
     written(tmp_path, "bear", 1, 1, lists=82)
-    found = Davis(tmp_path).load_scribble("bear", 1)
-    assert len(found["scribbles"]) == 82
-    assert scribbles.annotated_frames(found) == [0]
+    scribble = Davis(tmp_path).load_scribble("bear", 1)
+    assert len(scribble["scribbles"]) == 82
+    assert scribbles.annotated_frames(scribble) == [0]
     with pytest.raises(AssertionError, match="has 1 of 82 masks"):
         Davis(tmp_path).check_files(["bear"])
     path = tmp_path / "Scribbles/bear/001.json"
     path.write_text(path.read_text().replace('"bear"', '"cow"'))
-    with pytest.raises(AssertionError, match="is of the sequence 'cow'"):
+    with pytest.raises(AssertionError, match="belongs to the sequence 'cow'"):
         Davis(tmp_path).load_scribble("bear", 1)
 
 
@@ -297,7 +297,7 @@ def test_a_root_with_lists_describes_itself(tmp_path: Path) -> None:
 
 def test_a_root_comes_from_the_environment_and_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATASET_DAVIS", str(tmp_path / "made"))
-    with pytest.warns(UserWarning, match="an empty one is made"):
+    with pytest.warns(UserWarning, match="an empty one is created"):
         assert Davis().davis_root == str(tmp_path / "made")
     assert (tmp_path / "made").is_dir()
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -347,11 +347,11 @@ def test_a_session_on_the_frameworks_kind_of_root(root: Path, tmp_path: Path, me
     wanted = {"J": share * 3 / 4, "F": 0.0, "J_AND_F": share * 3 / 8}[metric]
     assert summary["metric_at_threshold"] == {"threshold": 60, metric: pytest.approx(wanted)}
     (kept,) = (tmp_path / "reports").iterdir()
-    found = pd.read_csv(kept, index_col=0)
-    assert list(found.columns) == [
+    csv = pd.read_csv(kept, index_col=0)
+    assert list(csv.columns) == [
         "session_id", "sequence", "scribble_idx", "interaction", "object_id", "frame", "jaccard", "contour", "j_and_f", "timing",
     ]  # fmt: skip
-    assert set(found["session_id"]) == {session.session_key}
+    assert set(csv["session_id"]) == {session.session_key}
 
 
 def test_the_robot_of_a_session_may_be_adjusted(root: Path, tmp_path: Path) -> None:
@@ -391,10 +391,10 @@ def test_the_robot_draws_in_pictures_that_are_narrower_than_its_disk(size: tuple
 
 @pytest.mark.parametrize("subset", ["test-dev", "xxxx"])
 def test_a_subset_is_checked_before_the_root_is(subset: str, tmp_path: Path) -> None:
-    words = r"For local connector, `subset` must be a valid subset: \['train', 'val', 'trainval'\]"
+    text = r"For local connector, `subset` must be a valid subset: \['train', 'val', 'trainval'\]"
     for place in ({"davis_root": str(tmp_path / "nowhere")}, {}):
         with (
-            pytest.raises(ValueError, match=words),
+            pytest.raises(ValueError, match=text),
             DavisInteractiveSession(subset=subset, report_save_dir=tmp_path, **place),
         ):  # type: ignore[arg-type]
             pass
@@ -510,7 +510,7 @@ def test_frames_of_a_sequence_that_was_annotated_all_over_are_none(order: Any) -
 
 
 @pytest.mark.parametrize(
-    ("more", "error", "words"),
+    ("more", "error", "message"),
     [
         ({"jaccard": [0.5, 1.1]}, ValueError, "Jaccard"),
         ({"contour": [-0.1, 1.0]}, ValueError, "Contour"),
@@ -525,10 +525,10 @@ def test_frames_of_a_sequence_that_was_annotated_all_over_are_none(order: Any) -
         ),
     ],
 )
-def test_a_storage_refuses_what_cannot_be(more: dict[str, Any], error: Any, words: str) -> None:
+def test_a_storage_refuses_what_cannot_be(more: dict[str, Any], error: Any, message: str) -> None:
     storage = LocalStorage()
     kept(storage)
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=message):
         kept(storage, **{"interaction": 2, **more})
     assert len(storage.get_report("s")) == 2
     with pytest.raises(TypeError):
@@ -571,13 +571,13 @@ def test_measures_have_shapes_and_limits(measure: Any) -> None:
     assert measure(truth, truth) == pytest.approx(1)
     assert measure(truth.tolist(), prediction.astype(float)) == pytest.approx(measure(truth, prediction))
     assert measure(np.where(truth == 3, 255, truth), prediction, False).shape == (5, 2), "void is no object"
-    for a, b, words in (
+    for a, b, message in (
         (truth[0], prediction, "y_true array must have 3 dimensions."),
         (truth, prediction[0], "y_pred array must have 3 dimensions."),
         (truth, prediction[:, :, 1:], r"y_true and y_pred must have the same shape. \(5, 20, 30\) != \(5, 20, 29\)"),
         (truth * 0, prediction, "Number of objects in y_true should be higher than 0."),
     ):
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=message):
             measure(a, b)
 
 
@@ -611,18 +611,18 @@ def test_a_robot_draws_on_what_is_missing() -> None:
     assert set(drawn) == {"scribbles", "sequence"}
     assert drawn["sequence"] == "box"
     assert [len(lines) > 0 for lines in drawn["scribbles"]] == [False, True, False]
-    assert [one["object_id"] for one in drawn["scribbles"][1]] == [1, 2]
-    for one in drawn["scribbles"][1]:
-        assert set(one) == {"path", "object_id", "start_time", "end_time"}
-        assert np.asarray(one["path"]).shape == (1000, 2)
-        assert type(one["object_id"]) is int
-        under = [truth[1, round(y * 60), round(x * 80)] == one["object_id"] for x, y in one["path"]]
+    assert [entry["object_id"] for entry in drawn["scribbles"][1]] == [1, 2]
+    for item in drawn["scribbles"][1]:
+        assert set(item) == {"path", "object_id", "start_time", "end_time"}
+        assert np.asarray(item["path"]).shape == (1000, 2)
+        assert type(item["object_id"]) is int
+        under = [truth[1, round(y * 60), round(x * 80)] == item["object_id"] for x, y in item["path"]]
         assert np.mean(under) > 0.9, "the disk of an opening has its centre between pixels, which shifts a line by one"
     json.dumps(drawn)
     assert scribbles.is_empty(robot.interact("box", truth, truth))
     assert scribbles.annotated_frames(robot.interact("box", prediction * 0, truth, nb_objects=2, frame=2)) == [2]
     ground = robot.interact("box", np.ones_like(truth), truth * 0, nb_objects=1, frame=0)
-    assert {one["object_id"] for one in ground["scribbles"][0]} == {0}
+    assert {entry["object_id"] for entry in ground["scribbles"][0]} == {0}
     with pytest.raises(ValueError, match="Number of objects in y_true should be higher than 0."):
         robot.interact("box", truth * 0, truth * 0)
 
@@ -656,7 +656,7 @@ def test_fused_scribbles_hold_both() -> None:
     a = {"scribbles": [[line(1)], []], "sequence": "box", "annotated_frame": 0}
     b = {"scribbles": [[line(2)], [line(3)]], "sequence": "box"}
     fused = scribbles.fuse_scribbles(a, b)
-    assert [[one["object_id"] for one in lines] for lines in fused["scribbles"]] == [[1, 2], [3]]
+    assert [[line["object_id"] for line in lines] for lines in fused["scribbles"]] == [[1, 2], [3]]
     assert fused["annotated_frame"] == 0
     with pytest.raises(ValueError, match="not from the same sequence"):
         scribbles.fuse_scribbles(a, {**b, "sequence": "other"})
@@ -717,9 +717,9 @@ def test_objects_are_laid_over_a_picture() -> None:
     assert own[1, 1].tolist() == [100, 100, 100]
     with pytest.raises(ValueError, match="First two dimensions of `im` and `ann` must match"):
         visualization.overlay_mask(picture, objects[:2])
-    for other in (picture[..., 0], picture[..., :2]):
+    for second in (picture[..., 0], picture[..., :2]):
         with pytest.raises(ValueError, match="`im` must have three channels"):
-            visualization.overlay_mask(other, objects)
+            visualization.overlay_mask(second, objects)
 
 
 def test_masks_as_run_lengths() -> None:
@@ -727,7 +727,7 @@ def test_masks_as_run_lengths() -> None:
     assert (mask_api.decode_batch_masks(mask_api.encode_batch_masks(masks)) == masks).all()
     output = mask_api.encode_mask(masks[0], nb_objects=2)
     assert output["size"] == [12, 9]
-    assert [one["object_id"] for one in output["objects"]] == [1, 2]
+    assert [item["object_id"] for item in output["objects"]] == [1, 2]
     back = mask_api.decode_mask(output)
     assert (back.dtype, back.shape) == (np.uint8, (12, 9))
     assert (back == np.where(masks[0] == 3, 0, masks[0])).all()
@@ -755,10 +755,10 @@ def test_the_reference_names_everything() -> None:
 
     text = (Path(__file__).parents[2] / "docs/interactive-reference.md").read_text()
     session = inspect.signature(DavisInteractiveSession.__init__).parameters
-    for name, one in list(session.items())[1:]:
+    for name, parameter in list(session.items())[1:]:
         assert f"`{name}`" in text, name
-        if one.kind is one.POSITIONAL_OR_KEYWORD and name != "report_save_dir":
-            shown = repr(one.default).replace("'", '"')
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and name != "report_save_dir":
+            shown = repr(parameter.default).replace("'", '"')
             assert f"| `{name}` | `{shown}` |" in text, name
     for name in COLUMNS:
         assert f"\n| `{name}` |" in text, name
@@ -771,8 +771,8 @@ def test_the_reference_names_everything() -> None:
             part for part in text.replace(",\n", ", ").replace(",\ncontour", ", contour").splitlines()
             if f"{function.__name__}(" in part and "batched_f" not in part
         ][:1]  # fmt: skip
-        for name, one in inspect.signature(function).parameters.items():
-            if name != "self" and one.kind is one.POSITIONAL_OR_KEYWORD:
+        for name, parameter in inspect.signature(function).parameters.items():
+            if name != "self" and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
                 assert name in line, (function, name)
     for line in LINES:
         if line.startswith("from D."):

@@ -200,7 +200,7 @@ def test_two_servers_cannot_share_a_folder(root: Path) -> None:
 
 
 def decimals(output: Any) -> int:
-    return max((len(repr(one).partition(".")[2]) for one in output), default=0)
+    return max((len(repr(item).partition(".")[2]) for item in output), default=0)
 
 
 def test_nothing_but_times_leaves_with_more_than_four_decimals(root: Path) -> None:
@@ -228,8 +228,8 @@ def test_nothing_but_times_leaves_with_more_than_four_decimals(root: Path) -> No
 def test_one_pixel_does_not_show_in_a_sequence_of_usual_size() -> None:
     """What docs/interactive-protocol.md says about four decimals, by the numbers it names."""
     frames, area = 70, 10_000
-    one = 1 / area / frames  # J of a mask of one pixel, over all frames
-    assert round(one, wire_format.DECIMALS) == 0
+    item = 1 / area / frames  # J of a mask of one pixel, over all frames
+    assert round(item, wire_format.DECIMALS) == 0
     # A frame's J shows from half a step of the mean on.
     assert 0.5 * 10**-wire_format.DECIMALS * frames == pytest.approx(0.0035)
 
@@ -357,9 +357,9 @@ def test_a_submission_that_was_refused_is_not_kept(root: Path) -> None:
                 )
             del text
             kept = [
-                one
-                for one in gc.get_objects()
-                if isinstance(one, dict) and isinstance(one.get("x"), str) and len(one["x"]) > SMALL_BODY // 4
+                item
+                for item in gc.get_objects()
+                if isinstance(item, dict) and isinstance(item.get("x"), str) and len(item["x"]) > SMALL_BODY // 4
             ]
         finally:
             gc.enable()

@@ -12,24 +12,24 @@ from PIL import Image
 from segjudge.families.truths import TruthSource, pack
 from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.dataset import Davis
-from segjudge.interactive.other_datasets import DrawnScribbles, MaskDataset
+from segjudge.interactive.mask_datasets import DrawnScribbles, MaskDataset
 from segjudge.interactive.scribbles import annotated_frames, scribbles2mask
 from segjudge.masks.demo import Scene, png_of, scene
 from tests.builders import ANNOTATIONS
 from tests.interactive.tale import Clock
 
 
-def written(folder: Path, one: Scene, names: Any = "{:05d}".format) -> Path:
+def written(folder: Path, scene: Scene, names: Any = "{:05d}".format) -> Path:
     """A scene in a published layout, with pictures."""
     for kind in ("Annotations", "JPEGImages"):
-        (folder / kind / one.name).mkdir(parents=True)
-    for frame in range(one.frames):
-        labels = one.truth(frame)
-        (folder / "Annotations" / one.name / f"{names(frame)}.png").write_bytes(png_of(labels))
-        Image.fromarray(labels).convert("RGB").save(folder / "JPEGImages" / one.name / f"{names(frame)}.jpg")
+        (folder / kind / scene.name).mkdir(parents=True)
+    for frame in range(scene.frames):
+        labels = scene.truth(frame)
+        (folder / "Annotations" / scene.name / f"{names(frame)}.png").write_bytes(png_of(labels))
+        Image.fromarray(labels).convert("RGB").save(folder / "JPEGImages" / scene.name / f"{names(frame)}.jpg")
     (folder / "ImageSets").mkdir(exist_ok=True)
     with open(folder / "ImageSets/val.txt", "a") as file:
-        file.write(f"{one.name}\n")
+        file.write(f"{scene.name}\n")
     return folder
 
 

@@ -34,18 +34,18 @@ def predicted(model: str, truth: Any, interaction: int) -> Any:
     """What the toy models of the golden sessions answer."""
     truth = np.where(truth == 255, 0, truth)
     if model == "shift":
-        found = np.zeros_like(truth)
+        results = np.zeros_like(truth)
         for frame, labels in enumerate(truth):
             by = 2 + 3 * (frame % 7)
-            found[frame, :, by:] = labels[:, :-by]
-        return found
+            results[frame, :, by:] = labels[:, :-by]
+        return results
     if model == "erode":
-        found = np.zeros_like(truth)
+        results = np.zeros_like(truth)
         for frame, labels in enumerate(truth):
             times = max(0, 9 - 2 * (interaction - 1) + frame % 3)
-            for one in range(1, truth.max() + 1):
-                found[frame][binary_erosion(labels == one, iterations=times) if times else labels == one] = one
-        return found
+            for index in range(1, truth.max() + 1):
+                results[frame][binary_erosion(labels == index, iterations=times) if times else labels == index] = index
+        return results
     made = {
         "perfect": truth,
         "zeros": np.zeros_like(truth),
@@ -161,7 +161,7 @@ def test_a_session_from_its_readme(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("masks", "error", "words"),
+    ("masks", "error", "message"),
     [
         pytest.param(
             np.zeros((3, 40, 60)), ValueError, r"must have the same shape. \(4, 40, 60\) != \(3, 40, 60\)", id="frames"
@@ -174,12 +174,12 @@ def test_a_session_from_its_readme(root: Path) -> None:
     ],
 )
 def test_a_refused_submission_changes_nothing_and_may_be_repeated(
-    root: Path, masks: Any, error: Any, words: str
+    root: Path, masks: Any, error: Any, message: str
 ) -> None:
     with begun(root) as session:
         session.next()
         session.get_scribbles()
-        with pytest.raises(error, match=words):
+        with pytest.raises(error, match=message):
             session.submit_masks(masks)
         assert len(session.get_report()) == 0
         session.submit_masks(EMPTY)
@@ -268,7 +268,7 @@ def test_another_thread_is_refused(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("more", "message"),
     [
         pytest.param({"max_nb_interactions": None}, "Both max_time and max_nb_interactions can not be None", id="none"),
         pytest.param({"max_nb_interactions": 0}, "Both max_time and max_nb_interactions can not be None", id="zero"),
@@ -280,8 +280,8 @@ def test_another_thread_is_refused(root: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_meant_is_said_at_the_start(root: Path, more: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words), begun(root, **more):
+def test_what_cannot_be_meant_is_said_at_the_start(root: Path, more: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message), begun(root, **more):
         pass
 
 
@@ -363,10 +363,10 @@ def test_a_sample_whose_masks_all_came_late_counts_as_zero(root: Path) -> None:
                     session.submit_masks(masks)
             else:
                 session.submit_masks(masks)
-    found = session.get_global_summary()
+    global_summary = session.get_global_summary()
     # Half of the samples have 1 and 4 seconds for each interaction, the other half 0 and none; the end is 20 s.
-    assert found["curve"] == {"time": [0.0, 2.0, 4.0, 20.0], "J_AND_F": [0.0, 0.5, 0.5, 0.5]}
-    assert found["auc"] == pytest.approx((0.5 * 2 / 2 + 0.5 * 18) / 20)
+    assert global_summary["curve"] == {"time": [0.0, 2.0, 4.0, 20.0], "J_AND_F": [0.0, 0.5, 0.5, 0.5]}
+    assert global_summary["auc"] == pytest.approx((0.5 * 2 / 2 + 0.5 * 18) / 20)
 
 
 def rows(*output: tuple[str, int, int, int, float, float]) -> pd.DataFrame:
@@ -383,9 +383,9 @@ def test_every_object_of_a_sample_without_a_row_counts() -> None:
 
 
 def test_a_session_without_a_row_still_has_its_time() -> None:
-    found = SummaryTerms("F", 2, 30.0, 1.5, samples={("a", 1): 2}).summarize(rows())
-    assert found["curve"] == {"time": [0.0, 0.0, 0.0, 45.0], "F": [0.0] * 4}
-    assert found["auc"] == found["metric_at_threshold"]["F"] == 0.0
+    results = SummaryTerms("F", 2, 30.0, 1.5, samples={("a", 1): 2}).summarize(rows())
+    assert results["curve"] == {"time": [0.0, 0.0, 0.0, 45.0], "F": [0.0] * 4}
+    assert results["auc"] == results["metric_at_threshold"]["F"] == 0.0
 
 
 def test_what_is_missing_is_named(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,16 +412,16 @@ def test_the_dataset_tells_what_is_on_the_disk(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("interaction", "error", "words"),
+    ("interaction", "error", "message"),
     [
         (0, ValueError, "Should be higher than 0"),
         (2, RuntimeError, "For box and scribble 1 does not exist a result for previous interaction 1"),
         (3, ValueError, "Interaction 3 is higher than the maximum number of interactions 2"),
     ],
 )
-def test_the_service_takes_interactions_in_their_order(root: Path, interaction: int, error: Any, words: str) -> None:
+def test_the_service_takes_interactions_in_their_order(root: Path, interaction: int, error: Any, message: str) -> None:
     service = EvaluationService("val", davis_root=str(root), max_i=2)
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=message):
         service.post_predicted_masks("box", 1, EMPTY, 1.0, interaction)
     service.post_predicted_masks("box", 1, EMPTY, 1.0, 1)
     with pytest.raises(RuntimeError, match="already exist a result for interaction 1"):
@@ -477,8 +477,8 @@ def test_a_session_goes_on_after_its_program_died(root: Path, die_at: int) -> No
     assert run(parts, die_at, "0") == 9
     assert len(list(parts.glob("*.state.json"))) == 1
     assert run(parts, 99, "1") == 0
-    (wanted,), (found,) = (list(folder.iterdir()) for folder in (whole, parts))
-    pd.testing.assert_frame_equal(pd.read_csv(found, index_col=0), pd.read_csv(wanted, index_col=0))
+    (wanted,), (results,) = (list(folder.iterdir()) for folder in (whole, parts))
+    pd.testing.assert_frame_equal(pd.read_csv(results, index_col=0), pd.read_csv(wanted, index_col=0))
 
 
 def test_nothing_to_go_on_with_is_said(root: Path) -> None:

@@ -101,8 +101,8 @@ class Wire:
         return self
 
     def masks(self, masks: Any = None, **more: Any) -> dict[str, Any]:
-        found = encode_batch_masks(answer(0) % 255 if masks is None else masks)
-        return {"sequence": "box", "scribble_idx": 1, "interaction": 1, "pred_masks": found, **more}
+        batch_masks = encode_batch_masks(answer(0) % 255 if masks is None else masks)
+        return {"sequence": "box", "scribble_idx": 1, "interaction": 1, "pred_masks": batch_masks, **more}
 
 
 def test_a_session_over_the_wire_is_the_session_here(root: Path) -> None:
@@ -163,9 +163,9 @@ def test_a_repeat_changes_nothing_and_another_body_is_refused(root: Path) -> Non
         wired = Wire(address).begun().handed()
         answers = [wired.post(wire_format.INTERACTION, wired.masks()) for _ in range(3)]
         assert [(answer.status_code, wire_format.LATE in answer.headers) for answer in answers] == [(204, False)] * 3
-        other = wired.post(wire_format.INTERACTION, wired.masks(np.zeros(SHAPE, int)))
-        assert (other.status_code, other.json()["error"]) == (409, "RuntimeError")
-        assert "those that are due are for ['box', 1, 2]" in other.json()["message"]
+        other_answer = wired.post(wire_format.INTERACTION, wired.masks(np.zeros(SHAPE, int)))
+        assert (other_answer.status_code, other_answer.json()["error"]) == (409, "RuntimeError")
+        assert "those that are due are for ['box', 1, 2]" in other_answer.json()["message"]
         assert wired.post(wire_format.NEXT).json()["interaction"] == 2
         assert len(wired.get(wire_format.REPORT).json()["interaction"]) == 1
 
@@ -201,7 +201,7 @@ def deep_size() -> bytes:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         pytest.param(b"", "is not JSON", id="empty"),
         pytest.param(b"\x80\x04K\x01.", "is not JSON", id="pickle"),
@@ -244,9 +244,9 @@ def deep_size() -> bytes:
         pytest.param(deep_size(), "y_true and y_pred must have the same shape|not JSON", id="deep size"),
         pytest.param({"pred_masks": {"size": ["\ud800" * 10**5] * 3, "frames": []}}, "same shape", id="surrogate size"),
         pytest.param({"pred_masks": {"size": [4, 40, 60], "frames": [[{"object_id": 1, "counts": "\ud800"}]] * 4}},
-                     "characters that run lengths do not have", id="surrogate counts"),
+                     "invalid characters", id="surrogate counts"),
         pytest.param({"pred_masks": {"size": [4, 40, 60], "frames": [[{"object_id": 1, "counts": "Ā" * 9}]] * 4}},
-                     "characters that run lengths do not have", id="beyond latin-1"),
+                     "invalid characters", id="beyond latin-1"),
         pytest.param({"pred_masks": {"size": [4, 40, 60], "frames": [[{"object_id": 1.0, "counts": "0"}]] * 4}},
                      "1 to 255", id="fractional id"),
         pytest.param({"pred_masks": {"size": [4, 40, 60], "frames": [[{"object_id": 1, "counts": [2400]}]] * 4}},
@@ -257,13 +257,13 @@ def deep_size() -> bytes:
         pytest.param('{"sequence": "box"}'.encode("utf-16"), "not JSON in UTF-8", id="utf-16"),
     ],
 )  # fmt: skip
-def test_hostile_masks_are_refused_and_may_be_fixed(root: Path, body: Any, words: str) -> None:
+def test_hostile_masks_are_refused_and_may_be_fixed(root: Path, body: Any, message: str) -> None:
     with served(hosting(root)) as address:
         wired = Wire(address).begun().handed()
         output = wired.post(wire_format.INTERACTION, body if isinstance(body, bytes) else wired.masks() | body)
         assert output.status_code in (400, 409, 413, 422), output.text
         assert len(output.text) < 1000
-        assert re.search(words, output.json()["message"]), output.text
+        assert re.search(message, output.json()["message"]), output.text
         assert output.json()["error"] in ("ValueError", "TypeError", "RuntimeError", "OverflowError")
         assert wired.get(wire_format.REPORT).json()["interaction"] == []
         assert wired.post(wire_format.INTERACTION, wired.masks()).status_code == 204
@@ -361,7 +361,7 @@ def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Pa
 
 
 @pytest.mark.parametrize(
-    ("spoil", "words"),
+    ("spoil", "message"),
     [
         (lambda place: (place / "Scribbles/box/001.json").unlink(), "box: has no scribbles"),
         (lambda place: (place / "Scribbles/box/001.json").write_text("{"), "001.json: is not JSON"),
@@ -370,7 +370,7 @@ def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Pa
         (lambda place: (place / "ImageSets/2017/val.txt").write_text(""), "val.txt: names no sequence"),
         (lambda place: (place / "ImageSets/2017/val.txt").write_text("box\nbox\n"), "val.txt: names box twice"),
         (lambda place: Image.new("L", (9, 9)).save(place / "Annotations/480p/box/00002.png"),
-         "00002.png: has another size"),
+         "00002.png: differs in size"),
         (lambda place: Image.new("RGB", (60, 40)).save(place / "Annotations/480p/box/00002.png"), "is a picture in colour"),
         (lambda place: (place / "Annotations/480p/box/00002.png").write_bytes(b"x"), "00002.png: cannot be read"),
         (lambda place: [Image.new("L", (60, 40)).save(place / f"Annotations/480p/box/0000{k}.png") for k in range(4)],
@@ -378,9 +378,9 @@ def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Pa
     ],
     ids=["no scribbles", "broken", "short", "empty list", "twice", "sizes", "colour", "no image", "no object"],
 )  # fmt: skip
-def test_a_dataset_that_cannot_serve_is_refused_at_the_start(root: Path, spoil: Any, words: str) -> None:
+def test_a_dataset_that_cannot_serve_is_refused_at_the_start(root: Path, spoil: Any, message: str) -> None:
     spoil(root)
-    with pytest.raises((ValueError, FileNotFoundError), match=words):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
         hosting(root)
 
 
@@ -414,7 +414,7 @@ def test_masks_after_the_time_do_not_count(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("masks", "error", "words"),
+    ("masks", "error", "message"),
     [
         (np.zeros((3, 40, 60)), ValueError, r"must have the same shape. \(4, 40, 60\) != \(3, 40, 60\)"),
         (np.zeros((40, 60)), ValueError, "y_pred array must have 3 dimensions."),
@@ -423,7 +423,7 @@ def test_masks_after_the_time_do_not_count(root: Path) -> None:
     ],
     ids=["frames", "2-d", "none", "nan"],
 )
-def test_a_clients_mistakes_are_reported_as_here(root: Path, masks: Any, error: Any, words: str) -> None:
+def test_a_clients_mistakes_are_reported_as_here(root: Path, masks: Any, error: Any, message: str) -> None:
     with served(hosting(root)) as address, client(address, root) as session:
         with pytest.raises(RuntimeError, match="call next"):
             session.get_scribbles()
@@ -433,7 +433,7 @@ def test_a_clients_mistakes_are_reported_as_here(root: Path, masks: Any, error: 
         session.get_scribbles()
         with pytest.raises(RuntimeError, match="twice without"):
             session.get_scribbles()
-        with pytest.raises(error, match=words):
+        with pytest.raises(error, match=message):
             session.submit_masks(masks)
         session.submit_masks(answer(0))
         assert len(session.get_report()) == 1
@@ -503,14 +503,14 @@ def test_a_client_goes_on_where_the_server_stands(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [("ann", ":1: is not `name key`"), ("# none\n", "holds no user"), (f"ann {ANN}\nbob {ANN}\n", "bob is there twice"),
      ("ann short\n", "16 characters")],
     ids=["one word", "none", "twice", "short"],
 )  # fmt: skip
-def test_a_file_of_users_that_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+def test_a_file_of_users_that_is_wrong(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "users").write_text(text)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         read_users(str(tmp_path / "users"))
 
 

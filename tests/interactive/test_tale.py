@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from segjudge.interactive import baseline, dataset, masks, robot, runs, scribbles
-from segjudge.interactive.other_datasets import DrawnScribbles
+from segjudge.interactive.mask_datasets import DrawnScribbles
 
 from .tale import FILE, Tale, write_part, write_root
 from .tale.parts import PARTS
@@ -47,7 +47,7 @@ def test_the_baseline_finds_what_it_found(tmp_path: Path) -> None:
         values.append(masks.batched_jaccard(truth, guess, False, 2))
         drawer = robot.InteractiveScribblesRobot(0.2, clock=float)
         lines = scribbles.fuse_scribbles(lines, drawer.interact("duo", guess, truth, 2, 3 - interaction))
-    with pytest.raises(ValueError, match="^duo: there are no pictures to look at$"):
+    with pytest.raises(ValueError, match="^duo: there are no pictures$"):
         method(sequence="duo", scribbles=lines, new_sequence=True, images=[])
     drawn = baseline.lines(sequence="duo", scribbles=lines, new_sequence=True, images=images)
     assert np.allclose(values, J_OF_BASELINE, atol=0.015)

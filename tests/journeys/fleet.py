@@ -119,11 +119,13 @@ class Fleet:
 
     def beyond_one(self, column: str) -> dict[str, int]:
         """How often a machine did more than once what once is enough for."""
-        found = {}
+        results = {}
         for name in self.machines:
-            with sqlite3.connect(self._folder / name / "journal.sqlite3") as db:
-                found[name] = int(db.execute(f"SELECT coalesce(sum(max(0, {column} - 1)), 0) FROM jobs").fetchone()[0])
-        return found
+            with contextlib.closing(sqlite3.connect(self._folder / name / "journal.sqlite3")) as db, db:
+                results[name] = int(
+                    db.execute(f"SELECT coalesce(sum(max(0, {column} - 1)), 0) FROM jobs").fetchone()[0]
+                )
+        return results
 
     def logs(self) -> str:
         """Everything that they said."""
@@ -191,7 +193,7 @@ def _send(server: Rehearsal, submissions: int, tokens: list[str], files: list[Pa
 def _await(server: Rehearsal, day: Day, limit: float) -> None:
     until = time.monotonic() + limit
     while time.monotonic() < until:
-        with sqlite3.connect(server.data / "rehearsal.sqlite3") as db:
+        with contextlib.closing(sqlite3.connect(server.data / "rehearsal.sqlite3")) as db, db:
             day.statuses = Counter(row[0] for row in db.execute("SELECT status FROM submissions"))
         if set(day.statuses) <= set(FINAL):
             return
@@ -200,7 +202,7 @@ def _await(server: Rehearsal, day: Day, limit: float) -> None:
 
 def _compare(server: Rehearsal, day: Day) -> None:
     truth, samples = ROOT / "annotations/sequences-dev.zip", ROOT / "examples/sequences-dev"
-    with sqlite3.connect(server.data / "rehearsal.sqlite3") as db:
+    with contextlib.closing(sqlite3.connect(server.data / "rehearsal.sqlite3")) as db, db:
         db.row_factory = sqlite3.Row
         sent = {row["id"]: row["method_name"] for row in db.execute("SELECT id, method_name FROM submissions")}
         rows = db.execute("SELECT * FROM results WHERE disabled = 0").fetchall()

@@ -87,7 +87,7 @@ def _send(server: Rehearsal, came: Storm, weather: Weather) -> None:
 
 
 def _rows(server: Rehearsal, query: str) -> list[Any]:
-    with sqlite3.connect(server.data / "rehearsal.sqlite3") as db:
+    with contextlib.closing(sqlite3.connect(server.data / "rehearsal.sqlite3")) as db, db:
         db.row_factory = sqlite3.Row
         return db.execute(query).fetchall()
 

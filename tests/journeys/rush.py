@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,13 +96,13 @@ def _kill(server: Rehearsal, came: Rush, chosen: random.Random, plan: tuple[floa
 
 
 def _children(server: Rehearsal) -> list[int]:
-    found = []
+    results = []
     for task in Path(f"/proc/{server.process.pid}/task").iterdir():
         try:
-            found += [int(pid) for pid in (task / "children").read_text().split()]
+            results += [int(pid) for pid in (task / "children").read_text().split()]
         except OSError:
             continue
-    return found
+    return results
 
 
 def _await(server: Rehearsal, came: Rush, seconds: float = 600) -> None:
@@ -117,8 +118,8 @@ def _await(server: Rehearsal, came: Rush, seconds: float = 600) -> None:
 
 def _peak(server: Rehearsal) -> float:
     text = Path(f"/proc/{server.process.pid}/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+)", text)
-    return int(found.group(1)) / 1024 if found else 0.0
+    match = re.search(r"VmHWM:\s+(\d+)", text)
+    return int(match.group(1)) / 1024 if match else 0.0
 
 
 def _count(server: Rehearsal, came: Rush) -> None:
@@ -127,6 +128,6 @@ def _count(server: Rehearsal, came: Rush) -> None:
         url = f"{server.address}/api/jobs/challenge_phase_split/{split['id']}/leaderboard/"
         for row in requests.get(url, timeout=60).json()["results"]:
             came.rows_of_teams[row["submission__participant_team__team_name"], split["id"]] += 1
-    with sqlite3.connect(server.data / "rehearsal.sqlite3") as db:
+    with closing(sqlite3.connect(server.data / "rehearsal.sqlite3")) as db, db:
         for submission, split in db.execute("SELECT submission_id, phase_split_id FROM results WHERE disabled = 0"):
             came.rows_of_submissions[submission, split] += 1

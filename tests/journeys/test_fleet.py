@@ -20,8 +20,8 @@ def test_nothing_is_lost_or_doubled_while_workers_die_and_the_api_errs(
     machines: dict[str, int], tmp_path: Path
 ) -> None:
     bundle = remote_bundle(tmp_path)
-    options = ("--workers", "0", "--visibility", "3", "--requests-per-minute", "6000", "--faults", "5:0.05")
-    server = Rehearsal(tmp_path / "data", (*options, str(bundle))).start()
+    options = ("--workers", "0", "--visibility", "3", "--requests-per-minute", "6000")
+    server = Rehearsal(tmp_path / "data", (*options, str(bundle)), faults="5:0.05").start()
     fleet = Fleet(server, tmp_path, machines, **QUICK)
     try:
         day = bad_day(server, fleet, 15, kill_every=1.5, limit=150)

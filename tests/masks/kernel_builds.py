@@ -25,8 +25,8 @@ from tests.calls import run_calls
 
 FILE = Path(__file__).parents[1] / "golden/kernel_builds.txt"
 #: Writes what it is called with into its log, and a library; or fails.
-_PROGRAM = """#!/bin/sh
-echo "$(basename "$0") $* PYTHONPATH=$PYTHONPATH ZIG=$ZIG_GLOBAL_CACHE_DIR" | sed 's/ -o [^ ]*/ -o OUT/' >> log
+_PROGRAM = r"""#!/bin/sh
+echo "$(basename "$0") $* PYTHONPATH=$PYTHONPATH ZIG=$ZIG_GLOBAL_CACHE_DIR" | sed 's/ -o .*\.partial/ -o OUT/' >> log
 [ -f fails ] && { cat fails >&2; exit 3; }
 for word; do last=$word; done
 case "$*" in *pip*) mkdir -p "$last/ziglang" ;; *) for word; do [ "$before" = -o ] && echo library > "$word"; before=$word; done ;; esac
@@ -142,20 +142,20 @@ def _with_home(call: Callable[[], object]) -> str:
 
 def _make_wheel(*, editable: bool = False, error: str = "", library: str = "") -> str:
     """Build with setuptools that only says what it does; return that, what is printed, and what the wheel is tagged with."""
-    said, printed = list[str](), io.StringIO()
+    output, printed = list[str](), io.StringIO()
 
     class Builds:
         build_lib, editable_mode, bdist_dir = "lib", editable, f"wheel-{library}"
         root_is_pure = True
 
         def run(self) -> None:
-            said.append("copies the package")
+            output.append("copies the package")
 
         def get_tag(self) -> tuple[str, str, str]:
             return "cp311", "cp311", "this_machine"
 
     def compile_local(folder: Path) -> None:
-        said.append(f"compiles into {folder}")
+        output.append(f"compiles into {folder}")
         if error:
             raise compiling.CompileError(error)
 
@@ -181,7 +181,7 @@ def _make_wheel(*, editable: bool = False, error: str = "", library: str = "") -
         wheels.BuildWithKernel().run()
         wheel = wheels.WheelWithKernel()
         tag = wheel.get_tag()
-    return f"{', '.join(said)}\n{printed.getvalue()}{tag}, pure: {wheel.root_is_pure}"
+    return f"{', '.join(output)}\n{printed.getvalue()}{tag}, pure: {wheel.root_is_pure}"
 
 
 if __name__ == "__main__":

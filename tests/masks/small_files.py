@@ -22,8 +22,10 @@ from PIL import Image
 
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.masks import png as reader
-from segjudge.masks import comparison, compression, demo
-from segjudge.masks.compression import code_png, compress, grey_png, label_png
+from segjudge.families.sequences import comparison
+from segjudge.families.sequences.compression import compress
+from segjudge.masks import compression, demo
+from segjudge.masks.compression import code_png, grey_png, label_png
 from segjudge.masks.run_lengths import decode_labels, encode_labels, runs_of_mask
 from segjudge.masks.tiff import encode_tiff
 from tests.builders import written, zipped

@@ -19,7 +19,7 @@ from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.masks import png as mask_png
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.masks import compression
+from segjudge.families.sequences import compression
 from segjudge.masks.run_lengths import runs_of_mask
 from tests import revisions
 from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, png, stack_of, zipped
@@ -90,7 +90,7 @@ def test_object_folders_keep_their_names_and_what_they_share(
 
     assert main(["compress", str(results), "--out", str(out)]) == 0
 
-    assert "Read again and compared: 5 frames, all equal.\n" in capsys.readouterr().out
+    assert "Verified: 5 frames, all equal.\n" in capsys.readouterr().out
     document = json.loads(gzip.decompress(out.read_bytes()))
     assert list(document) == ["video"]
     assert list(document["video"]) == ["000", "007"]
@@ -110,15 +110,12 @@ def test_objects_that_nothing_is_predicted_for_and_those_called_0_are_kept(tmp_p
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("samples")
-    with zipfile.ZipFile(revisions.FILES) as archive:
-        archive.extractall(folder)
-    return folder
+    return revisions.extract(tmp_path_factory.mktemp("samples"))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_what_is_written_scores_the_same_for_every_protocol(protocol: str, samples: Path, tmp_path: Path) -> None:
-    entry = revisions.known()[protocol][str(PROTOCOLS[protocol].revision)]
+    entry = revisions.known(PROTOCOLS[protocol])
     with zipfile.ZipFile(samples / entry["samples"]["poor"]["file"]) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     for name in [name for name in files if name.endswith(".png")]:
@@ -139,15 +136,18 @@ def test_run_lengths_of_objects_are_not_written_for_who_does_not_read_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out.json.gz"
-    words = ["compress", str(STRONG), "--out", str(out)]
-    assert main([*words, "--protocol", "vspw"]) == 1
+    arguments = ["compress", str(STRONG), "--out", str(out)]
+    assert main([*arguments, "--protocol", "vspw"]) == 1
     assert f"{out}: would hold run lengths of objects, which vspw does not read. Write PNGs" in capsys.readouterr().err
     assert not out.exists()
 
-    assert main(words) == 0
-    hint = "Only protocols of objects in videos read this form"
+    assert main(arguments) == 0
+    hint = "Only protocols for objects in videos read this format"
     assert hint in capsys.readouterr().out
-    for quiet in ([*words, "--protocol", "davis2017"], ["compress", str(STRONG), "--out", str(tmp_path / "out.zip")]):
+    for quiet in (
+        [*arguments, "--protocol", "davis2017"],
+        ["compress", str(STRONG), "--out", str(tmp_path / "out.zip")],
+    ):
         assert main(quiet) == 0
         assert hint not in capsys.readouterr().out
 
@@ -157,7 +157,7 @@ KINDS = {"grey": "L", "few": "1", "colours": "RGB", "alpha": "RGBA", "palette": 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_png_stays_of_its_kind(kind: str, tmp_path: Path) -> None:
-    """What a grey or a colour means is for a protocol to say: `sod` and `revos-official` read how bright a pixel is."""
+    """What a grey or a colour means is for a protocol to say: some read how bright a pixel is."""
     labels = np.zeros((50, 70), np.uint8)
     labels[5:30, 5:40] = 1
     image = Image.fromarray(labels * np.uint8(255)).convert(KINDS[kind])
@@ -188,7 +188,7 @@ def test_every_png_keeps_its_name_and_its_labels(tmp_path: Path, capsys: pytest.
 
     assert main(["compress", str(source), "--out", str(out)]) == 0
 
-    assert "Read again and compared: 5 PNGs, all equal.\n" in capsys.readouterr().out
+    assert "Verified: 5 PNGs, all equal.\n" in capsys.readouterr().out
     small = files_of(out)
     assert small.pop("readme.txt") == b"0" * 999
     assert {name: backend().read_labels(data, (50, 70)).tolist() for name, data in small.items()} == {
@@ -204,7 +204,7 @@ def test_instances_are_gzipped(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
     assert main(["compress", str(source), "--out", str(out)]) == 0
 
-    assert "compared: 13 kB of JSON, all equal.\n" in capsys.readouterr().out
+    assert "Verified: 13 kB of JSON, all equal.\n" in capsys.readouterr().out
     assert scores_of(out, truth, "coco") == scores_of(source, truth, "coco")
     assert main(["compress", str(out), "--out", str(tmp_path / "again.json.gz")]) == 1  # not smaller
 
@@ -222,7 +222,7 @@ def test_what_would_become_larger_is_not_written(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize(
-    ("names", "words"),
+    ("names", "message"),
     [
         (["method-1/dog/1.png", "method-2/dog/1.png"], "which folders are sequences"),
         (["dog/9.png", "dog/10.png"], "names are in different order"),
@@ -231,12 +231,12 @@ def test_what_would_become_larger_is_not_written(tmp_path: Path, capsys: pytest.
     ],
 )
 def test_run_lengths_are_not_written_where_the_sequences_or_frames_are_not_sure(
-    names: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    names: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = folder_of(tmp_path / "results", dict.fromkeys(names, png(np.ones((20, 20), np.uint8))))
 
     assert main(["compress", str(results), "--out", str(tmp_path / "out.json.gz")]) == 1
-    assert words in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_grey_levels_are_no_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,7 +283,7 @@ def test_a_changed_pixel_is_found(ending: str, tmp_path: Path, monkeypatch: pyte
     results = folder_of(tmp_path / "results", {"dog/1.png": png(mask)})
     moved = np.roll(mask, 1)
     monkeypatch.setattr(compression, "_runs_of", lambda *_: runs_of_mask(moved > 0))
-    monkeypatch.setattr(compression, "_encode_smallest", lambda *_: png(moved, optimize=True))
+    monkeypatch.setattr(compression, "encode_smallest", lambda *_: png(moved, optimize=True))
 
     assert main(["compress", str(results), "--out", str(tmp_path / f"out{ending}")]) == 3
     assert not list(tmp_path.glob("out*"))
@@ -298,6 +298,14 @@ def test_run_lengths_are_those_of_the_whole_frame() -> None:
         stack = stack_of(*masks)
         for place in np.flatnonzero(stack.area).tolist():
             assert compression._runs_of(stack, place) == runs_of_mask(masks[place])
+
+
+@pytest.mark.parametrize("ending", [".json.gz", ".zip"])
+def test_scans_are_sent_as_they_are(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scans = folder_of(tmp_path / "scans", {"sequences/08/predictions/000000.label": bytes(400)})
+    assert main(["compress", str(scans), "--out", str(tmp_path / f"small{ending}")]) != 0
+    complaint = capsys.readouterr().err
+    assert "holds neither PNGs nor JSON, but sequences/08/predictions/000000.label. Send it as it is" in complaint
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -39,7 +40,7 @@ def test_the_samples_are_what_the_seed_makes(tmp_path: Path) -> None:
         path.relative_to(ROOT)
         for folder in ("annotations", "examples")
         for path in (ROOT / folder).rglob("*")
-        if path.is_file() and not path.relative_to(ROOT).parts[1].startswith("photo-")
+        if path.is_file() and not re.match("photo-|agents$", path.relative_to(ROOT).parts[1])
     }
     assert {path.relative_to(tmp_path) for path in made} == kept
     for path in made:
@@ -49,7 +50,7 @@ def test_the_samples_are_what_the_seed_makes(tmp_path: Path) -> None:
 
 def test_every_phase_has_samples() -> None:
     assert all(len(paths) >= 3 for paths in SAMPLES.values())
-    assert {path.name for path in (ROOT / "examples").iterdir()} == set(CODENAMES)
+    assert {path.name for path in (ROOT / "examples").iterdir()} == {*CODENAMES, "agents"}
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script.families.instances import submission
+from segjudge.evaluation_script.families.instances import json_parts
 from segjudge.evaluation_script.families.instances.matching import (
     DETECTION,
     IMAGE,
@@ -30,6 +31,7 @@ from segjudge.evaluation_script.families.instances.matching import (
 )
 from segjudge.evaluation_script.families.instances.metrics import MatchedDetections
 from segjudge.evaluation_script.families.instances.records import (
+    UNUSUAL,
     KnownImages,
     join_frames,
     rank_in_group,
@@ -39,8 +41,10 @@ from segjudge.evaluation_script.files.problems import Flaw, Problems
 from segjudge.evaluation_script.masks import kernel
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
+from segjudge.evaluation_script.masks.detections import BOX, POINTS
 from segjudge.evaluation_script.masks.files import LabelImages, ObjectFolders, SalientImages
 from segjudge.evaluation_script.masks.overlaps import LabelMap, Pairs, reach_of
+from segjudge.evaluation_script.masks.polygons import outlines
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.similarity import Region, disk, fractional_disk
 from tests.backends import COMPILED, compiled, use
@@ -163,10 +167,10 @@ def test_objects_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
     for label in ("1", "2"):
         for frame in frames[generator.randrange(2) :]:
             name = f"{label}/{frame}"
-            value, other = generator.choice([(255, 255), (1, 1), (255, 255), (7, 9)])
+            value, second = generator.choice([(255, 255), (1, 1), (255, 255), (7, 9)])
             labels = blobs(generator, size, 1) * value
             if generator.random() < 0.2:
-                labels[-1, -1] = other
+                labels[-1, -1] = second
             files[name] = encoded(labels, 8, generator)
             members.setdefault(label, {})[frame] = name
 
@@ -270,12 +274,12 @@ def test_more_labels_than_a_phase_allows_are_counted_alike(switch: Any) -> None:
     few = encoded(labels // 128 * 20, 8, random.Random(1))
 
     def stacks() -> Any:
-        found = []
+        results = []
         for most, content in ((255, data), (254, data), (3, data), (3, few)):
             problems = Problems()
             images = LabelImages(Memory({"a.png": content}), {"a": "a.png"}, most)  # type: ignore[arg-type]
-            found.append((plain(images.stacks(["a"], size, problems)), problems.text()))
-        return found
+            results.append((plain(images.stacks(["a"], size, problems)), problems.text()))
+        return results
 
     by_kernel, by_numpy = switch(stacks)
     assert by_kernel == by_numpy
@@ -330,11 +334,11 @@ def some_texts(generator: random.Random) -> Iterator[Tuple[str, int]]:
         pixels = sum(runs)
         text = rle.compress(runs)
         kind = generator.randrange(8)
-        at = generator.randrange(len(text) + 1)
+        position = generator.randrange(len(text) + 1)
         if kind == 0:
-            text = text[:at]
+            text = text[:position]
         elif kind == 1:
-            text = text[:at] + generator.choice([*CHARACTERS, "\x00", "~", "Ā", "ÿ", "\ud800"]) + text[at:]
+            text = text[:position] + generator.choice([*CHARACTERS, "\x00", "~", "Ā", "ÿ", "\ud800"]) + text[position:]
         elif kind == 2:
             pixels += generator.choice([-1, 1])
         elif kind == 3:
@@ -406,13 +410,13 @@ def test_detections_are_matched_as_numpy_matches_them(seed: int, switch: Any) ->
     )  # fmt: skip
     rank = rank_in_group(detections[:, 0] * 1000 + detections[:, 1])
     area = lot.choice(areas, sent)
-    found = Detections(detections[:, 0], detections[:, 1], rank, area, area, lot.random(sent) < 0.1 * (seed % 3))
+    results = Detections(detections[:, 0], detections[:, 1], rank, area, area, lot.random(sent) < 0.1 * (seed % 3))
     drawn = np.round(lot.random(20_000), 2) * (lot.random(20_000) < lot.random())
 
-    by_kernel, by_numpy = switch(lambda: match(truth, found, lambda pairs: drawn[: len(pairs.prediction)]))
+    by_kernel, by_numpy = switch(lambda: match(truth, results, lambda pairs: drawn[: len(pairs.prediction)]))
 
-    for one, other in zip(by_kernel, by_numpy):
-        assert one.tolist() == other.tolist()
+    for first, second in zip(by_kernel, by_numpy):
+        assert first.tolist() == second.tolist()
     assert sent == 0 or by_kernel[0].dtype == by_numpy[0].dtype == np.uint64
 
 
@@ -435,20 +439,23 @@ def test_curves_are_drawn_as_numpy_draws_them(seed: int, switch: Any) -> None:
     counts = InstanceCounts(np.zeros(9, IMAGE), np.zeros(categories, TRUTH), np.zeros(count, DETECTION))
     counts.truth["category"] = np.arange(categories)
     counts.truth["counted"] = lot.integers(0, 1 + count, (categories, 4))
-    found = counts.detections
-    found["image"] = np.sort(lot.integers(0, 9, count))
-    found["category"], found["rank"] = lot.integers(0, categories, count), lot.integers(0, 12, count)
-    found["score"] = np.round(lot.random(count), 1)
-    words = lot.integers(0, 1 << 40, (2, count), dtype=np.uint64)
-    found["matched"], found["ignored"] = words[0] & words[1] if seed % 3 else words[0], words[seed % 2]
+    detections = counts.detections
+    detections["image"] = np.sort(lot.integers(0, 9, count))
+    detections["category"], detections["rank"] = lot.integers(0, categories, count), lot.integers(0, 12, count)
+    detections["score"] = np.round(lot.random(count), 1)
+    integers = lot.integers(0, 1 << 40, (2, count), dtype=np.uint64)
+    detections["matched"], detections["ignored"] = (
+        integers[0] & integers[1] if seed % 3 else integers[0],
+        integers[seed % 2],
+    )
     pairs = [(area, cap) for area in range(4) for cap in range(3)]
 
     matching, group = MatchedDetections(counts, categories, (1, 5, 10)), lot.integers(0, 4, 9)
     by_kernel, by_numpy = switch(lambda: [matching.curves(pairs), *matching.without_each(pairs, group, 4)])
 
-    for one, other in zip(by_kernel, by_numpy):
-        assert np.array_equal(one.precision, other.precision)
-        assert np.array_equal(one.recall, other.recall)
+    for first, second in zip(by_kernel, by_numpy):
+        assert np.array_equal(first.precision, second.precision)
+        assert np.array_equal(first.recall, second.recall)
 
 
 # ── records ─────────────────────────────────────────────────────────────────
@@ -474,10 +481,10 @@ VIDEOS = KnownImages(IMAGES.ids, IMAGES.sizes * [[1, 1], [1, 3], [1, 2]], IMAGES
 
 def video_record(generator: random.Random) -> Dict[str, Any]:
     """A record of a video, under the key of images."""
-    one = record(generator)
-    mask, index = one.pop("segmentation"), IMAGES.ids.tolist().index(one["image_id"])
+    item = record(generator)
+    mask, index = item.pop("segmentation"), IMAGES.ids.tolist().index(item["image_id"])
     count = int(VIDEOS.frames[index]) if VIDEOS.frames is not None else 0
-    return {**one, "segmentations": [mask if generator.random() < 0.7 else None for _ in range(count)]}
+    return {**item, "segmentations": [mask if generator.random() < 0.7 else None for _ in range(count)]}
 
 
 #: How a text of records is changed by hand.
@@ -515,6 +522,68 @@ CHANGES: List[Callable[[str], str]] = [
     lambda text: text.replace("null", "[]", 1),
     lambda text: text.replace('"segmentations": [', '"segmentations": [], "x": [', 1),
     lambda text: text.replace("segmentations", "segmentation"),
+    *[
+        lambda text, value=value: text.replace('"score": ', f'"x": {value}, "score": ', 1)
+        for value in (
+            *(
+                '"é €"',
+                '"\\u00e9\\n"',
+                '"\\x"',
+                '"\t"',
+                '{"a": [], "b": {"a": [1e5, -0.5, NaN]}}',
+                '{"a": 1, "a": 2}',
+                "[1,]",
+            ),
+            *(
+                "[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]",
+                "true",
+                "-Infinity",
+                "nul",
+                "01",
+                "-",
+                "9" * 1500,
+                "[ ]",
+                "{ }",
+                '"',
+            ),
+        )
+    ],
+    *[
+        lambda text, value=value: text.replace('"score": ', f'"bbox": {value}, "score": ', 1)
+        for value in (
+            "null",
+            "[]",
+            "[ ]",
+            "[1, 2.5, 3e0, 4]",
+            "[1., 2, 3, 4]",
+            "[null, 1, 2, 3, 4]",
+            "[1, 2, 3]",
+            "7",
+            "[1,2,3,4,5]",
+        )
+    ],
+    *[
+        lambda text, value=value: text.replace('"score": ', f'"score": {value}, "y": ', 1)
+        for value in (
+            "12345e-8",
+            "0.00000000000000000000000000012345",
+            "9007199254740993",
+            "17.12345678901234567",
+            "1e23",
+            "-0",
+            "00",
+        )
+    ],
+    lambda text: re.sub(r'"counts": "[^"]*"', '"counts": [3, 0, 0, 21]', text),
+    lambda text: re.sub(r'"counts": "[^"]*"', '"counts": [0, 900000, 0, 0, 0]', text),
+    lambda text: re.sub(r'"counts": "[^"]*"', '"counts": [25]', text),
+    lambda text: re.sub(r'"counts": "[^"]*"', '"counts": []', text),
+    lambda text: re.sub(r'"counts": "[^"]*"', '"counts": [26, -1]', text),
+    lambda text: re.sub(r'"counts": "[^"]*"', '"z": {}, "counts": [12.0, 12]', text),
+    lambda text: re.sub(r'\{"size"[^}]*\}', "[[0, 1, 2.5, 1, 2, 3e0], [1,1,2,1,1,2]]", text, count=1),
+    lambda text: re.sub(r'\{"size"[^}]*\}', "[0, 1, 2.5, 1, 2, 3]", text),
+    lambda text: re.sub(r'\{"size"[^}]*\}', "[]", text),
+    lambda text: re.sub(r'\{"size"[^}]*\}', "[[1, 2], 3]", text),
 ]
 
 
@@ -542,14 +611,26 @@ def compare_readings(change: int, seed: int, *, video: bool) -> None:
         assert change, "the usual form is read by the kernel"
         return
     assert change or table.end == len(text) + 1
-    loaded = submission._parse_records(f"{text},"[: table.end].rstrip(", "))  # it is JSON, whatever was changed
+    loaded = json_parts.parse_records(f"{text},"[: table.end].rstrip(", "))  # it is JSON, whatever was changed
     assert len(loaded) == len(table)
     try:
         read = read_columns(table, images, boxes=False)
-    except ValueError:
+    except (ValueError, Flaw):
         assert change, "the usual form is read by the kernel"
+        with pytest.raises(UNUSUAL):
+            read_columns(loaded, images, boxes=False)
         return
     usual = read_columns(loaded, images, boxes=False)
+    assert read.outlined.tolist() == usual.outlined.tolist()
+    if read.rings is not None and usual.rings is not None:
+        assert [side.tolist() for side in vars(read.rings).values()] == [
+            side.tolist() for side in vars(usual.rings).values()
+        ]
+        assert read.cost == usual.cost
+    assert table.boxed.tolist() == [
+        0 if "bbox" not in one else 1 if one["bbox"] in (None, []) else 2 if np.shape(one["bbox"]) == (4,) else 3
+        for one in loaded
+    ]
     for name in ("image", "category", "score"):
         assert getattr(read, name).tolist() == getattr(usual, name).tolist()
     assert list(read.masks) == list(usual.masks)
@@ -564,8 +645,8 @@ def test_records_are_read_up_to_the_first_that_is_unusual() -> None:
     usual = json.dumps(record(random.Random(1)))
     for unusual in ("null", '{"image_id": 3}', usual[:-1], usual.replace("score", "sc\\u006fre"), "", "é"):
         table = KERNEL.records(f"{usual} , {usual},{unusual}, {usual},")
-        assert (table is None) == (unusual == "é")
-        assert table is None or (len(table), table.end) == (2, 2 * len(usual) + 4)
+        assert table is not None
+        assert (len(table), table.end) == (2, 2 * len(usual) + 4)
     for few in (usual, "", f",{usual}"):
         assert KERNEL.records(few) is None
 
@@ -581,11 +662,52 @@ def test_records_of_another_kind_than_the_truth_are_left_to_python() -> None:
             read_columns(table, images, boxes=False)
 
 
+@given(st.lists(st.lists(st.floats(-9, 40) | st.integers(-9, 40), min_size=6, max_size=24), min_size=1, max_size=20))
+@examples(200)
+def test_polygons_are_drawn_as_pycocotools_draws_them(rings: List[List[float]]) -> None:
+    sizes = np.array([[9, 30], [40, 7], [1, 1]])
+    joined = outlines([[ring[: len(ring) // 2 * 2] for ring in rings]] * 3, np.full(3, 40)).rings
+    drawn, area = KERNEL.draw(joined, sizes) or pytest.fail("drawn by the kernel")
+    expected, pixels = NumpyBackend().draw_polygons(joined, sizes)
+    assert (list(drawn), area.tolist()) == (list(expected), pixels.tolist())
+
+
+def test_many_crossings_of_one_column_are_drawn_too() -> None:
+    ring = [coordinate for k in range(700) for coordinate in (k % 2 * 5, k * 37 % 400)]
+    joined, sizes = outlines([[ring], [ring, ring[::-1]]], np.full(2, 400)).rings, np.array([[400, 9]] * 2)
+    drawn, _ = KERNEL.draw(joined, sizes) or pytest.fail("drawn by the kernel")
+    assert list(drawn) == list(NumpyBackend().draw_polygons(joined, sizes)[0])
+
+
+@pytest.mark.parametrize("shape", [BOX, POINTS])
+def test_boxes_and_keypoints_are_read_as_python_reads_them(shape: int) -> None:
+    generator = random.Random(shape)
+    numbers = [1, 2.5, -3e-7, 4e2, 0.1 + 0.2, 1234.567123456789012, 5e-324]
+    some = [
+        {
+            "bbox": [generator.choice(numbers) ** 2 for _ in range(4)],
+            "area": None,
+            "keypoints": generator.choices(numbers, k=6),
+        }
+        for _ in range(20)
+    ]
+    records = [{"image_id": 3, "category_id": 1, "score": 0.5, **one} for one in some]
+    table = KERNEL.records(json.dumps(records)[1:-1] + ",", shape)
+    assert table is not None
+    assert len(table) == len(records)
+    points = 2 if shape == POINTS else 0
+    rules = {"boxes": shape == BOX, "points": points, "boxes_give_areas": shape == POINTS}
+    read, usual = (read_columns(one, IMAGES, **rules) for one in (table, records))
+    for name in ("boxes", "points", "own_area"):
+        np.testing.assert_array_equal(getattr(read, name), getattr(usual, name))
+    np.testing.assert_array_equal(read.checked.area, usual.checked.area)
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 @examples(400)
 def test_a_score_is_the_number_that_python_reads(score: float) -> None:
-    one = {"image_id": 3, "category_id": 1, "score": score, "segmentation": {"size": [5, 5], "counts": "i0"}}
-    text = json.dumps(one)
+    item = {"image_id": 3, "category_id": 1, "score": score, "segmentation": {"size": [5, 5], "counts": "i0"}}
+    text = json.dumps(item)
     table = KERNEL.records(f"{text},")
     assert table is not None
     read = read_columns(table, IMAGES, boxes=False)
@@ -659,8 +781,9 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
             return (lambda *_: self._result) if name == self._name else getattr(LOADED, name)
 
     for name in (
-        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_join_frames",
-        "sj_order", "sj_match", "sj_curves", "sj_label_pairs", "sj_boundaries", "sj_survey",
+        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_draw",
+        "sj_join_frames", "sj_order", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_boundaries", "sj_survey",
+        "sj_boxes", "sj_corners", "sj_squares", "sj_components",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(kernel.KernelError, match="self-test"):
@@ -673,14 +796,19 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_pack_png(None, 0, None, 0) == LOADED.sj_pack_labels(None, 0, None, 0) == -1
     assert LOADED.sj_pack_png(ctypes.byref(kernel._Block()), 0, b"", 0) == -1
     assert LOADED.sj_read_png(None, 1, 1, 1, 1, None) == -1
-    assert LOADED.sj_label_pairs(None, 1, None, 1, 1, None, None, 1, None) == -1
+    assert LOADED.sj_label_pairs(None, 1, None, 1, 1, None, None, 1, None, None) == -1
+    assert LOADED.sj_label_table(None, 1, None, 1, 1, 1, None, 1, 1, 1, None) == -1
     assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
+    assert LOADED.sj_boxes(None, 1, 1, 1, 1, 1, None, None) == LOADED.sj_corners(None, 1, 1, 1, None) == -1
+    assert LOADED.sj_squares(None, None, 1, 1, 1, None, None, 0) == -1
+    assert LOADED.sj_components(None, 1, 1, 1, 26, None, None) == -1
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
     assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, 1, None, 1, None) == -1
     assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
     assert LOADED.sj_order(None, None, 1, None) == -1
     assert LOADED.sj_curves(None, None, None, None, 1, None, None, 1, 1, 1, None, 1, None, None) == -1
-    assert LOADED.sj_records(None, 1, 1, None, None, None, None, 1, None, None) == -1
+    assert LOADED.sj_records(None, 1, 0, 1, None, None, None, None, None, None, None, None) == -1
+    assert LOADED.sj_draw(None, 1, None, 1, None, 1, None, None, 1, None, None) == -1
     assert LOADED.sj_join_frames(None, 1, None, 1, None, None, 1, None, 1, None, 1, None, None) == -1
 
 
@@ -697,9 +825,18 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
     assert KERNEL.measure_surroundings(flags, bytes_, 0, 4) is not None
     for truth, values in ((bytes_, bytes_), (flags, labels), (flags, bytes_[:1]), (flags[:1], bytes_)):
         assert KERNEL.measure_surroundings(truth, values, 0, 4) is None
-    mask, other = stack_of(bytes_ > 0), stack_of(np.ones((2, 3), bool))
+    volume = flags[None]
+    assert KERNEL.find_corners(volume) is not None
+    assert KERNEL.find_corners(bytes_[None]) is KERNEL.find_components(bytes_[None], 6) is None
+    assert (
+        KERNEL.find_components(volume, 7) is KERNEL.find_boxes(volume, 2) is KERNEL.find_boxes(labels[None], 3) is None
+    )
+    assert KERNEL.find_distances(bytes_[None], bytes_[None], (1, 1, 1)) is not None
+    for places, spacing in ((bytes_[None, :1], 1), (volume, 1), (bytes_[None], 0), (bytes_[None], float("nan"))):
+        assert KERNEL.find_distances(bytes_[None], places, (1, 1, spacing)) is None
+    mask, stack = stack_of(bytes_ > 0), stack_of(np.ones((2, 3), bool))
     assert KERNEL.compare([(mask, mask)], ((0, 0, 0),)) is not None
-    for pairs in ([(mask, other)], [(mask, mask), (other, other)], [(mask, stack_of(bytes_ > 0, bytes_ > 0))], []):
+    for pairs in ([(mask, stack)], [(mask, mask), (stack, stack)], [(mask, stack_of(bytes_ > 0, bytes_ > 0))], []):
         assert KERNEL.compare(pairs, ((0, 0, 0),)) is None
     assert switch(lambda: backend().compare([], ())) == ([], [])
     with pytest.raises(ValueError, match="^the kernel says -1$"):
@@ -731,9 +868,9 @@ HUGE = 1 << 62
 def test_a_frame_is_packed_into_as_many_words_as_its_sides_make(
     height: int, frames: int, slots: int, room: int
 ) -> None:
-    words, labels = np.zeros(512, np.uint64), np.zeros((height, 8), np.uint8)
+    message, labels = np.zeros(512, np.uint64), np.zeros((height, 8), np.uint8)
     frame = kernel.PackedFrames((height, 8), 1, KERNEL)
-    frame._block.words, frame._block.room = words.ctypes.data, room
+    frame._block.words, frame._block.room = message.ctypes.data, room
     frame._block.frames, frame._block.slots = frames, slots
     status = LOADED.sj_pack_labels(ctypes.byref(frame._block), 0, labels.ctypes.data, labels.size)
     assert status == (0 if room > 0 and slots * frames * height == room else -1)
@@ -812,10 +949,10 @@ def test_frames_are_joined_as_numpy_joins_them(seed: int, switch: Any) -> None:
         inner = int(lot.integers(0, min(count, 60)))
         borders = np.sort(lot.choice(count + 1, inner, replace=bool(seed % 2)))
         texts.append(rle.compress(np.diff(borders, prepend=0, append=count).tolist()))
-    joined, other = switch(lambda: join_frames(pack_texts(texts), shown, tube, pixels, len(frames)))
-    assert list(joined.masks) == list(other.masks)
-    assert joined.pixels.tolist() == other.pixels.tolist()
-    assert joined.mean_area.tolist() == other.mean_area.tolist()
+    joined, second = switch(lambda: join_frames(pack_texts(texts), shown, tube, pixels, len(frames)))
+    assert list(joined.masks) == list(second.masks)
+    assert joined.pixels.tolist() == second.pixels.tolist()
+    assert joined.mean_area.tolist() == second.mean_area.tolist()
     for broken in ("", "2P", "\x7f", "2N"):
         if texts:
             with pytest.raises(ValueError):
@@ -849,7 +986,7 @@ def test_colours_are_read_as_pillow_reads_them(seed: int, channels: int, switch:
             read = backend().read_labels if channels == 1 else backend().read_codes
             return read(data, (height, width)).tolist()
         except Flaw as flaw:
-            return str(flaw.at("x"))
+            return str(flaw.as_problem("x"))
 
     by_kernel, by_pillow = switch(codes)
     assert by_kernel == by_pillow
@@ -886,19 +1023,82 @@ def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) 
                 for map_ in (truth, prediction)
             )
         )
-        return [column.tolist() for one in (alike, edges) for column in (one.truth, one.prediction, one.pixels)]
+        return [column.tolist() for item in (alike, edges) for column in (item.truth, item.prediction, item.pixels)]
 
     by_kernel, by_numpy = switch(compared)
     assert by_kernel == by_numpy
     assert sum(by_kernel[2]) == size[0] * size[1]
 
 
-def test_more_pairs_of_labels_than_there_is_room_for_are_left_to_numpy(switch: Any) -> None:
-    numbers = np.arange(kernel._MOST_PAIRS + 1, dtype=np.uint16).reshape(1, -1)
-    assert KERNEL.label_pairs(numbers[:, 1:], numbers[:, :-1]) is not None
-    assert KERNEL.label_pairs(numbers, numbers) is None
+def test_nothing_that_was_counted_is_counted_again_where_room_is_made_for_more_pairs(switch: Any) -> None:
+    numbers = np.arange(5 * kernel._FIRST_PAIRS, dtype=np.uint32).reshape(1, -1)
     for pairs in switch(lambda: backend().count_label_pairs(LabelMap(numbers), LabelMap(numbers))):
+        assert pairs.truth.tolist() == pairs.prediction.tolist() == numbers[0].tolist()
         assert pairs.pixels.tolist() == [1] * numbers.size
+    calls, counted = [], LOADED.sj_label_pairs
+
+    class Noting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(LOADED, name)
+
+        def sj_label_pairs(self, *arguments: Any) -> int:
+            begun = arguments[-2]._obj
+            calls.append((begun.value, arguments[-3]))
+            return int(counted(*arguments))
+
+    assert kernel.Kernel(Noting()).label_pairs(numbers, numbers) is not None
+    assert calls == [(0, kernel._FIRST_PAIRS), (kernel._FIRST_PAIRS, 4 * kernel._FIRST_PAIRS),
+                     (4 * kernel._FIRST_PAIRS, 16 * kernel._FIRST_PAIRS)]  # fmt: skip
+
+
+def test_pairs_of_labels_beyond_all_room_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "_MOST_PAIRS", kernel._FIRST_PAIRS)
+    numbers = np.arange(kernel._FIRST_PAIRS + 1, dtype=np.uint32).reshape(1, -1)
+    assert KERNEL.label_pairs(numbers, numbers) is None
+    assert BACKENDS[0].count_label_pairs(LabelMap(numbers), LabelMap(numbers)).pixels.tolist() == [1] * numbers.size
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_noise_is_counted_as_numpy_counts_it(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    size = int(lot.integers(1, 90)), int(lot.integers(1, 90))
+    kinds = [np.uint8, np.uint16, np.uint32]
+    sides = []
+    for kind in (kinds[seed % 3], kinds[seed // 3 % 3]):
+        labels = coarse_map(lot, size, np.int64)
+        noisy = lot.random(size) < lot.choice([0.02, 0.3, 1])
+        labels[noisy] = lot.integers(0, [256, 1 << 16, 1 << 24][kinds.index(kind)], size)[noisy]
+        sides.append(labels.astype(kind))
+
+    def compared() -> Any:
+        counts = backend().count_label_pairs(*map(LabelMap, sides))
+        values = sorted(zip(*(column.tolist() for column in backend().pair_values(*sides))))
+        return [column.tolist() for column in counts], values
+
+    by_kernel, by_numpy = switch(compared)
+    assert by_kernel == by_numpy
+    pairs, counts = np.unique(np.stack([side.reshape(-1) for side in sides], 1), axis=0, return_counts=True)
+    assert by_kernel[1] == [(*pair, count) for pair, count in zip(pairs.tolist(), counts.tolist())]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_points_are_counted_by_the_places_of_their_labels(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    count, labels = int(lot.integers(1, 3000)), int(lot.integers(1, 60))
+    places = lot.integers(0, 9, labels)
+    truth, values = (
+        np.repeat(lot.integers(0, labels, count), lot.integers(1, 20, count))[:count].astype(np.uint32)
+        | (lot.integers(0, 9, count) << 16).astype(np.uint32)
+        for _ in range(2)
+    )
+    expected = np.zeros((9, labels), np.int64)
+    np.add.at(expected, (places[truth & 0xFFFF], values & 0xFFFF), 1)
+    for table in switch(lambda: backend().count_labels(truth, values, 0xFFFF, places, (9, labels))):
+        assert table.tolist() == expected.tolist()
+    for odd in (truth, values):
+        odd[lot.integers(count)] = labels
+        assert set(switch(lambda: backend().count_labels(truth, values, 0xFFFF, places, (9, labels)))) == {None}
+        odd[:] = 0
 
 
 # ── grey maps ───────────────────────────────────────────────────────────────

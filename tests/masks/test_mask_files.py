@@ -59,11 +59,11 @@ def masks_of(files: MaskFiles, size: Any = SIZE, frames: Optional[List[str]] = N
     if stacks is None:
         return [str(problem) for problem in problems]
     assert not problems
-    found = {}
+    results = {}
     for label, stack in stacks.items():
         rows = unpack(stack.words, WORD * stack.words.shape[2]).nonzero() if stack.words.size else ((), (), ())
-        found[label] = [(k, int(y) + stack.top, int(x) + stack.column * WORD) for k, y, x in zip(*rows)]
-    return found
+        results[label] = [(k, int(y) + stack.top, int(x) + stack.column * WORD) for k, y, x in zip(*rows)]
+    return results
 
 
 def places(*masks: Any) -> Any:
@@ -85,7 +85,7 @@ def test_each_label_of_an_image_is_an_object_and_their_number_is_limited() -> No
         "v/2.png: is cut off: the file ends inside a chunk. Write the file again and repeat the upload."
     ]
     assert masks_of(images, (4, 71)) == [
-        "v: each of 2 files (0.png, 1.png) is 70×4 pixels but the frame is 71×4. Save masks at the size of the frames, without resizing."
+        "v: each of 2 files (0.png, 1.png) is 70x4 pixels but the frame is 71x4. Save masks at the size of the frames, without resizing."
     ]
 
 
@@ -124,7 +124,7 @@ def test_a_mask_of_one_object_has_two_values_unless_it_may_have_many() -> None:
     many = {"v/cow/00000.png": png(BOTH * 255 + RIGHT), "v/ant/00000.png": png(BOTH[:, 1:])}
     assert masks_of(folders_of(contents=many)) == [
         "v/cow/00000.png: holds more than two values. Save the mask of one object as 0 and 255.",
-        "v/ant/00000.png: is 69×4 pixels but the frame is 70×4. Save masks at the size of the frames, without resizing.",
+        "v/ant/00000.png: is 69x4 pixels but the frame is 70x4. Save masks at the size of the frames, without resizing.",
     ], "each object is looked at"
     del many["v/ant/00000.png"]
     read = masks_of(folders_of(contents=many, many_values=True))
@@ -196,13 +196,13 @@ def test_codes_are_colours_of_eight_bits_and_labels_are_not() -> None:
     ):
         with pytest.raises(Flaw, match="^is not an RGB picture of 8 bits a channel$"):
             backend().read_codes(data, SIZE)
-    for data, words in (
+    for data, message in (
         (png(colours[..., :3]), "is a colour image whose pixel"),
         (raw_png(70, 4, 16, 2, wide), "is a 16-bit colour image"),
     ):
-        with pytest.raises(Flaw, match=words):
+        with pytest.raises(Flaw, match=message):
             backend().read_labels(data, SIZE)
-    with pytest.raises(Flaw, match="is 70×4 pixels but the frame is 4×70"):
+    with pytest.raises(Flaw, match="is 70x4 pixels but the frame is 4x70"):
         backend().read_codes(png(colours), (70, 4))
 
 
@@ -217,7 +217,7 @@ def test_what_is_wrong_with_a_grey_mask_is_said_of_each_where_it_is_read() -> No
     folders, save_again = folders_of(GreyFolders, contents=contents), "Save the mask again as a palette or grey PNG"
     assert masks_of(folders) == [
         "v/cow/00000.png: is cut off: the file ends inside a chunk. Write the file again and repeat the upload.",
-        f"v/cow/00001.png: has 1,050,817 bytes, and a mask of this size never takes more than 1,050,816. {save_again}.",
+        f"v/cow/00001.png: has 1,050,817 bytes; a mask of this size takes at most 1,050,816. {save_again}.",
         "v/dog/00000.png: is empty. Save masks as PNG.",
     ]
     assert folders.read_greys("dog", "2", SIZE).tolist() == BOTH.tolist()
@@ -270,7 +270,7 @@ def test_run_lengths_are_a_list_for_each_object_with_a_mask_or_null_for_each_fra
         f"v, object a: has 1 mask. {remedy}", f"v, object b: is not a list of masks. {remedy}",
         f"v, object c: has 3 masks. {remedy}",
     ]  # fmt: skip
-    assert read([both]) == ['v: is not an object of objects. Write {"sequence": {"object": [rle or null, …]}}.']
+    assert read([both]) == ['v: is not an object of objects. Write {"sequence": {"object": [rle or null, ...]}}.']
     assert read({"a": [None, {**right, "size": [4, 69]}], "b": [{**both, "counts": "0"}, both]}) == [
         "v, object a, mask 1: has the size [4, 69] but the frame is [4, 70] (height, width). Encode the mask at the size of the frame.",
         "v, object b, mask 0: has counts that add up to 0, not to the 280 pixels of the frame. Write it as pycocotools' encode does.",
@@ -280,10 +280,10 @@ def test_run_lengths_are_a_list_for_each_object_with_a_mask_or_null_for_each_fra
 def test_a_header_that_is_not_sound_is_read_as_a_whole_file_is() -> None:
     good = png(BOTH)
     assert reader.size_of(good[:33]) == SIZE
-    for data, words in (
+    for data, message in (
         (b"", "is empty"),
         (good[:32], "is cut off"),
         (good[:20] + struct.pack(">I", 5) + good[24:], "checksum"),
     ):
-        with pytest.raises(Flaw, match=words):
+        with pytest.raises(Flaw, match=message):
             reader.size_of(data)

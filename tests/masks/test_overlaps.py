@@ -30,8 +30,8 @@ GOLDEN: Any = json.loads(_FILE.read_text()) if _FILE.exists() else {"boundaries"
 
 
 def masks_of(masks: list[Any]) -> Masks:
-    area, sizes = np.array([one.sum() for one in masks]), np.array([one.shape for one in masks])
-    return Masks(pack_texts([run_length_text(one) for one in masks]), area, sizes)
+    area, sizes = np.array([mask.sum() for mask in masks]), np.array([mask.shape for mask in masks])
+    return Masks(pack_texts([run_length_text(mask) for mask in masks]), area, sizes)
 
 
 def two_groups(seed: int) -> tuple[list[Any], list[Any], Pairs]:
@@ -39,16 +39,16 @@ def two_groups(seed: int) -> tuple[list[Any], list[Any], Pairs]:
     rng = np.random.default_rng(seed)
 
     def blots(size: tuple[int, int], count: int) -> list[Any]:
-        found = []
+        results = []
         for _ in range(count):
-            one, (y, x) = np.zeros(size, bool), rng.integers(0, 6, 2)
-            one[y : y + rng.integers(4, 12), x : x + rng.integers(4, 12)] = True
-            found.append(one & (rng.random(size) < 0.97))
-        return found
+            entry, (y, x) = np.zeros(size, bool), rng.integers(0, 6, 2)
+            entry[y : y + rng.integers(4, 12), x : x + rng.integers(4, 12)] = True
+            results.append(entry & (rng.random(size) < 0.97))
+        return results
 
     sent, real = blots((15, 20), 3) + blots((60, 80), 2), blots((15, 20), 2) + blots((60, 80), 2)
-    one, two = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4], [0, 1, 0, 1, 0, 1, 2, 3, 2, 3]
-    return sent, real, Pairs(np.array(one), np.array(two), np.array([0, 0, 6, 10]))
+    item, two = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4], [0, 1, 0, 1, 0, 1, 2, 3, 2, 3]
+    return sent, real, Pairs(np.array(item), np.array(two), np.array([0, 0, 6, 10]))
 
 
 CROWD = np.array([False, True, False, True])
@@ -66,9 +66,9 @@ def test_masks_share_their_intersection_over_union_and_in_crowds_over_the_detect
     if compiled:
         shared = np.array([(sent[i] & real[j]).sum() for i, j in zip(pairs.prediction, pairs.truth)])
         use(monkeypatch, CompiledBackend(SimpleNamespace(overlaps=lambda *_: shared)))  # type: ignore[arg-type]
-    found = backend().mask_overlaps(pairs, masks_of(sent), masks_of(real), CROWD)
+    mask_overlaps = backend().mask_overlaps(pairs, masks_of(sent), masks_of(real), CROWD)
     expected = [overlap_of(sent[i], real[j], CROWD[j]) for i, j in zip(pairs.prediction, pairs.truth)]
-    assert found.tolist() == expected
+    assert mask_overlaps.tolist() == expected
 
 
 def test_empty_masks_share_nothing() -> None:
@@ -92,8 +92,8 @@ def test_boxes_that_only_touch_share_nothing() -> None:
     sent = np.array([[0, 0, 4, 2], [4, 0, 4, 2], [1, 1, 4, 4], [0, 2, 4, 2], [9, 9, 1, 1]], float)
     real = np.array([[0, 0, 4, 2], [2, 0, 4, 2]], float)
     pairs = Pairs(np.array([0, 1, 2, 3, 4, 0, 2]), np.array([0, 0, 0, 0, 0, 1, 1]), np.array([0, 7]))
-    found = instance_overlaps.box_overlaps(pairs, sent, real, np.array([False, True]))
-    assert found.tolist() == close([1, 0, 3 / 21, 0, 0, 4 / 8, 3 / 16])
+    box_overlaps = instance_overlaps.box_overlaps(pairs, sent, real, np.array([False, True]))
+    assert box_overlaps.tolist() == close([1, 0, 3 / 21, 0, 0, 4 / 8, 3 / 16])
 
 
 def test_boxes_without_any_area_share_nothing() -> None:
@@ -111,20 +111,20 @@ def edges(mask: Any, reach: int) -> Any:
 @pytest.mark.parametrize("seed", range(4))
 def test_boundaries_lower_the_iou_where_it_is_wanted(seed: int) -> None:
     sent, real, pairs = two_groups(seed)
-    for one in (sent[2], sent[4], real[1], real[2]):
-        one[...] = False
-        one[: one.shape[0] - seed, seed // 2 :] = True
-    for one in (sent[0], real[0]):
-        one[...] = False
-        one[0, 3 + seed : 9] = True
+    for item in (sent[2], sent[4], real[1], real[2]):
+        item[...] = False
+        item[: item.shape[0] - seed, seed // 2 :] = True
+    for item in (sent[0], real[0]):
+        item[...] = False
+        item[0, 3 + seed : 9] = True
     ious = np.array([overlap_of(sent[i], real[j]) for i, j in zip(pairs.prediction, pairs.truth)])
     wanted = np.array([True] * 5 + [False] + [True] * 4)
-    found = instance_overlaps.smaller_of_both(pairs, masks_of(sent), masks_of(real), ious, wanted, 0.02)
+    results = instance_overlaps.smaller_of_both(pairs, masks_of(sent), masks_of(real), ious, wanted, 0.02)
     expected = []
     for i, j, iou, flag in zip(pairs.prediction, pairs.truth, ious, wanted):
         reach = {15: 1, 60: 2}[len(sent[i])]
         expected.append(min(iou, overlap_of(edges(sent[i], reach), edges(real[j], reach))) if flag else iou)
-    assert found.tolist() == expected
+    assert results.tolist() == expected
     assert ious.tolist() != expected
 
 
@@ -133,8 +133,8 @@ def test_boundaries_of_masks_that_lie_apart_share_nothing() -> None:
     left[:3, :3], right[:3, 6:], below[6:, :3] = True, True, True
     pairs = Pairs(np.array([0, 0, 0]), np.array([0, 1, 2]), np.array([0, 3]))
     real = masks_of([right, below, left])
-    found = instance_overlaps.smaller_of_both(pairs, masks_of([left]), real, np.full(3, 0.9), np.ones(3, bool), 0.02)
-    assert found.tolist() == [0, 0, 0.9]
+    results = instance_overlaps.smaller_of_both(pairs, masks_of([left]), real, np.full(3, 0.9), np.ones(3, bool), 0.02)
+    assert results.tolist() == [0, 0, 0.9]
 
 
 def test_the_best_assignment_is_scipys_which_alone_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,14 +158,14 @@ def test_the_best_assignment_is_scipys_which_alone_is_loaded(monkeypatch: pytest
 @needs_shared
 @pytest.mark.parametrize("name", GOLDEN["boundaries"])
 def test_boundaries_are_the_official_ones(name: str) -> None:
-    one = GOLDEN["boundaries"][name]
-    height, width = one["mask"]["size"]
+    item = GOLDEN["boundaries"][name]
+    height, width = item["mask"]["size"]
     flags, expected = (
         np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(width, height)
-        for runs in (rle.runs_of(one[key]["counts"], height * width) for key in ("mask", "boundary"))
+        for runs in (rle.runs_of(item[key]["counts"], height * width) for key in ("mask", "boundary"))
     )
     reach = reach_of(height, width, 0.02)
-    assert reach == one["reach"]
+    assert reach == item["reach"]
     assert np.array_equal(_keep_boundary(flags, reach), expected)
 
 
@@ -192,3 +192,15 @@ def test_a_boundary_is_what_lies_near_the_outside(seed: int) -> None:
         ]
     )  # fmt: skip
     assert np.array_equal(_keep_boundary(flags, reach), expected)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int32])
+@pytest.mark.parametrize("labels", [16, 17, 200])
+def test_a_table_of_labels_counts_every_pair_whatever_their_type(kind: Any, labels: int) -> None:
+    random = np.random.default_rng(labels)
+    truth, prediction = (random.integers(0, labels, (410, 410)).astype(kind) for _ in range(2))
+    table = instance_overlaps.count_table(truth.ravel(), prediction.ravel())
+    counted = np.zeros((labels, labels), int)
+    np.add.at(counted, (truth.ravel(), prediction.ravel()), 1)
+    assert table is not None
+    assert table.tolist() == counted.tolist()

@@ -18,7 +18,7 @@ from segjudge.evaluation_script.families.instances.records import check_record
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords, read_records
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
-from segjudge.evaluation_script.masks import polygons
+from segjudge.evaluation_script.masks import polygons, rings
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.masks.polygons import outlines, polygon_mask
@@ -79,25 +79,25 @@ BACKENDS = [backend(), NumpyBackend("in a test")]
 )
 def test_texts_are_read_as_they_are_defined(texts: list[str], more: int, characters: int, checks: NumpyBackend) -> None:
     runs = [decoded(text) for text in texts]
-    pixels = [max(0, sum(one or [0]) + more) for one in runs]
+    pixels = [max(0, sum(item or [0]) + more) for item in runs]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rle, "_CHARACTERS", characters)
         checked = checks.check_masks(texts, np.array(pixels))
-    for text, one, count, fault, area in zip(texts, runs, pixels, checked.fault, checked.area):
+    for text, run, count, fault, area in zip(texts, runs, pixels, checked.fault, checked.area):
         if len(text) > 2 * count + 64:
             expected = 5
-        elif one is None:
+        elif run is None:
             expected = 2
-        elif min(one, default=0) < 0:
+        elif min(run, default=0) < 0:
             expected = 3
         else:
-            expected = 0 if sum(one) == count else 4
+            expected = 0 if sum(run) == count else 4
         assert (fault > 0) == (expected > 0), (text, count)
         if characters > len(text) or expected == 5:  # a longer one is read some characters at a time, up to a fault
             assert fault == expected, (text, count)
-        if expected == 0 and one is not None:
-            assert area == sum(one[1::2]) == verdict(text, count)
-            assert rle.runs_of(text, count).tolist() == one
+        if expected == 0 and run is not None:
+            assert area == sum(run[1::2]) == verdict(text, count)
+            assert rle.runs_of(text, count).tolist() == run
         else:
             assert isinstance(verdict(text, count), str)
 
@@ -126,9 +126,9 @@ def test_each_fault_is_told_of_the_mask_that_has_it(
         "0" * 88: 4,
         "0" * 89: 5,
     }
-    many = [one for text in cases for one in [*[good] * beside, text]]
+    many = [item for text in cases for item in [*[good] * beside, text]]
     checked = checks.check_masks(many, np.full(len(many), 12))
-    assert checked.fault.tolist() == [one for fault in cases.values() for one in [*[0] * beside, fault]]
+    assert checked.fault.tolist() == [number for fault in cases.values() for number in [*[0] * beside, fault]]
     assert checked.area[0] == (6 if many[0] == good else 0)
     assert checks.check_masks(["", "0"], np.zeros(2, int)).fault.tolist() == [0, 0]
     assert checks.check_masks([], np.zeros(0, int)).fault.tolist() == []
@@ -177,9 +177,9 @@ def test_frames_that_are_not_shown_are_background(shown: list[bool], checks: Num
 
 def test_runs_are_compressed_as_they_are_defined() -> None:
     lists = [[0], [31], [32], [15, 16, 17], [1, 2, 3, 1000, 5, 6, 7], [1 << 28, 0, 5, 1 << 27, 2], [], [9, 9, 9, 9]]
-    assert rle.compress_many(lists) == [encoded(one) for one in lists]
+    assert rle.compress_many(lists) == [encoded(item) for item in lists]
     assert rle.compress_many([]) == []
-    assert [decoded(encoded(one)) for one in lists] == lists
+    assert [decoded(encoded(item)) for item in lists] == lists
 
 
 @pytest.mark.parametrize("runs", [[12], [0, 12], [5, 0, 7], [12, 0]])
@@ -226,10 +226,10 @@ def test_runs_that_do_not_fill_their_image_are_not_compressed(runs: list[Any], e
         ([12.0], "has counts that are not all whole numbers"),
         ([True, 11], "has counts that are not all whole numbers"),
         (None, "has counts that are neither text nor a list"),
-        ("1\x2f", "has counts with characters that run lengths do not have"),
-        ("1\u00fc", "has counts with characters that run lengths do not have"),
-        ("1p", "has counts with characters that run lengths do not have"),
-        ("1o", "has counts that break off or are endless"),
+        ("1\x2f", "has counts with invalid characters"),
+        ("1\u00fc", "has counts with invalid characters"),
+        ("1p", "has counts with invalid characters"),
+        ("1o", "has counts that end too early or never"),
     ],
 )
 def test_runs_fill_their_frame(counts: Any, words: str | None) -> None:
@@ -269,7 +269,7 @@ def test_an_outline_costs_its_length_its_corners_and_a_hundred() -> None:
     assert outlines([triangle], np.array([20])).cost == 123
     square = [0, 0, 0.5, 0, 0.5, 0.5, 0, 0.5]
     assert outlines([[triangle, square], [square]], np.array([20, 20])).cost == 123 + 2 * (2 + 4 + 100)
-    assert outlines([triangle], np.array([20])).rings == [[triangle]]
+    assert outlines([triangle], np.array([20])).rings.numbers.tolist() == triangle
     assert outlines([], np.array([], int)).cost == 0
 
 
@@ -279,7 +279,7 @@ def test_a_corner_lies_within_four_image_sizes(corner: float, near: bool) -> Non
     if near:
         outlines([[[0, 0, 1, 1, 30, 30]], [ring]], np.array([50, 10]))
         return
-    with pytest.raises(Flaw, match="with corners that are not numbers or far outside"):
+    with pytest.raises(Flaw, match="with corners that are not numbers or lie far outside"):
         outlines([[[0, 0, 1, 1, 30, 30]], [ring]], np.array([50, 10]))
 
 
@@ -304,7 +304,7 @@ def test_a_ring_has_three_whole_corners(ring: Any) -> None:
 
 @pytest.mark.parametrize("side", [None, "1", True, 10**400, float("nan"), float("inf")])
 def test_a_corner_is_a_number(side: Any) -> None:
-    with pytest.raises(Flaw, match="not numbers or far outside"):
+    with pytest.raises(Flaw, match="not numbers or lie far outside"):
         outlines([[[0, 0, 5, 5, 9, side]]], np.array([20]))
 
 
@@ -314,7 +314,7 @@ def test_polygons_are_drawn_as_pycocotools_draws_them() -> None:
     assert text == coco.merge(coco.frPyObjects([ring], 6, 10))["counts"].decode()
     assert rle.runs_of(text, 60)[1::2].sum() == 21
     assert polygon_mask(ring, 6, 10) == text
-    assert polygons.mask_of([[0.0] * 6], 0, 5) == polygons.mask_of([[0.0] * 6], 5, 0) == ""
+    assert rings.mask_of([[0.0] * 6], 0, 5) == rings.mask_of([[0.0] * 6], 5, 0) == ""
 
 
 # ── records ─────────────────────────────────────────────────────────────────
@@ -362,7 +362,7 @@ def test_records_are_columns_in_the_order_of_the_file(tmp_path: Path) -> None:
 
 
 def test_boxes_beside_masks_are_counted(tmp_path: Path) -> None:
-    output = "a bbox beside the mask, which was ignored; the official script would take areas from it"
+    output = "a bbox beside the mask, which was ignored; the official script would compute areas from it"
     assert read([one(bbox=[0, 0, 1, 1]), one()], tmp_path).warnings == [f"1 record has {output}"]
     assert read([one(bbox=5)] * 2, tmp_path).warnings == [f"2 records have {output}"]
     boxes = read([{**one(), "bbox": [1, 2, 3, 4.5]}], tmp_path, "coco-box")

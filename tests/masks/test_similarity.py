@@ -30,8 +30,8 @@ EXACT = 1e-12
 
 
 def compared(truth: Any, prediction: Any, match: Any = None) -> Counts:
-    one, other = Region(stack_of(truth)), Region(stack_of(prediction))
-    return backend().compare([(one, other)], match or disk(reach(truth.shape)))[0]
+    region, other_region = Region(stack_of(truth)), Region(stack_of(prediction))
+    return backend().compare([(region, other_region)], match or disk(reach(truth.shape)))[0]
 
 
 def j(truth: Any, prediction: Any) -> float:
@@ -162,13 +162,13 @@ def test_joined_stacks_have_the_smallest_window_that_holds_all() -> None:
     size = (9, 260)
     first, last, neither = (np.zeros(size, bool) for _ in range(3))
     first[2:4, 70], last[5:8, 140:200] = True, True
-    one, other, empty = map(stack_of, (first, last, neither))
-    joined = join_stacks([empty, one, other], 1, size)
+    item, second, empty = map(stack_of, (first, last, neither))
+    joined = join_stacks([empty, item, second], 1, size)
     assert (joined.top, joined.column, joined.words.shape) == (2, 1, (1, 6, 3))
     whole = np.zeros((1, 9, 5), np.uint64)
     whole[:, 2:8, 1:4] = joined.words
     assert (unpack(whole, 260)[0] == first | last).all()
-    assert join_stacks([empty, other], 1, size) is other
+    assert join_stacks([empty, second], 1, size) is second
     assert not join_stacks([empty, empty], 1, size).words.size
 
 

@@ -64,7 +64,7 @@ PLAIN = bytes(24)
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "message"),
     [
         (b"", "is empty"),
         (b"\x89PNG\r\n\x1a\n", "is not a TIFF"),
@@ -72,8 +72,8 @@ PLAIN = bytes(24)
         (b"II+\0\x08\0\0\0", "is a BigTIFF"),
         (b"II*\0\x08\0\0\0", "is cut off: the file ends inside its tags"),
         (b"II*\0" + bytes(9), "is damaged: it holds no picture"),
-        (_tiff(5, 3, PLAIN), "is 5×3 pixels but the frame is 4×3"),
-        (_tiff(0, 3, PLAIN), "is damaged: it says no size"),
+        (_tiff(5, 3, PLAIN), "is 5x3 pixels but the frame is 4x3"),
+        (_tiff(0, 3, PLAIN), "is damaged: it has no size"),
         (_tiff(4, 3, PLAIN, {258: 32}), "holds numbers of 32 bits"),
         (_tiff(4, 3, PLAIN, {339: 2}), "holds signed numbers of 16 bits"),
         (_tiff(4, 3, PLAIN, {254: 1, 300: 1, 339: 2, 340: 1}), "holds signed numbers of 16 bits"),
@@ -83,21 +83,21 @@ PLAIN = bytes(24)
         (_tiff(4, 3, PLAIN, {259: 32773}), "is compressed by PackBits"),
         (_tiff(4, 3, PLAIN, {259: 9}), "is compressed by way 9"),
         (_tiff(4, 3, PLAIN, {317: 3}), "is written with the predictor 3"),
-        (_tiff(4, 3, PLAIN, {278: 1}), "its strips are not those of its size"),
+        (_tiff(4, 3, PLAIN, {278: 1}), "its strips do not match its size"),
         (_tiff(4, 3, PLAIN, {279: 23}), "is cut off: it has fewer pixels than its size"),
         (_tiff(4, 3, PLAIN, {279: 1 << 31}), "is damaged: its strips overlap"),
         (_tiff(4, 3, PLAIN, {273: 1 << 31}), "is cut off: the file ends inside its pixels"),
         (_tiff(4, 3, b"\xff" * 9, {259: 8}), "is damaged: its pixels cannot be inflated"),
         (_tiff(4, 3, _lzw([256, 7, 257]), {259: 5}), "is cut off: it has fewer pixels"),
-        (_tiff(4, 3, _lzw([256, 7, 300]), {259: 5}), "its LZW has a code that nothing stands for"),
-        (_tiff(4, 3, _lzw([256] * 99), {259: 5}), "its LZW begins anew far too often"),
+        (_tiff(4, 3, _lzw([256, 7, 300]), {259: 5}), "its LZW data has an undefined code"),
+        (_tiff(4, 3, _lzw([256] * 99), {259: 5}), "its LZW data restarts far too often"),
         (encode_tiff(np.zeros((2, 3, 4))), "has more than 1 slice"),
     ],
 )
-def test_what_is_no_label_map_is_a_sentence(data: bytes, words: str) -> None:
+def test_what_is_no_label_map_is_a_sentence(data: bytes, message: str) -> None:
     with pytest.raises(Flaw) as caught:
         tiff.read_labels(data, (3, 4))
-    assert words in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_volume_with_too_few_slices_is_said() -> None:
@@ -106,8 +106,8 @@ def test_a_volume_with_too_few_slices_is_said() -> None:
     beside = 1 << 20
     for pages, limit in (((), beside + beside // 16 + 36), ((3,), beside + 3 * (beside // 16 + 36))):
         tiff.check_length(limit, (3, 4), *pages)
-        words = f"^has {limit + 1:,} bytes, and labels of this size never take more than {limit:,}$"
-        with pytest.raises(Flaw, match=words):
+        text = f"^has {limit + 1:,} bytes; labels of this size take at most {limit:,}$"
+        with pytest.raises(Flaw, match=text):
             tiff.check_length(limit + 1, (3, 4), *pages)
 
 
@@ -118,6 +118,126 @@ def test_lzw_that_grows_without_end_is_bounded() -> None:
     ))) == "1").tobytes()  # fmt: skip
     start = time.process_time()
     assert tiff.inflate_lzw(strip, 1 << 22) == bytes(1 << 22)
-    with pytest.raises(Flaw, match="begins anew"):
+    with pytest.raises(Flaw, match="restarts far too often"):
         tiff.inflate_lzw(_lzw([256, 0] * 50_000), 1 << 21)
     assert time.process_time() - start < 2
+
+
+# ── wide maps ───────────────────────────────────────────────────────────────
+
+KINDS = ["uint8", "uint16", "uint32", "uint64", "int16", "int32", "int64", "float32", "float64"]
+
+
+def written_by_tifffile(labels: Any, **options: Any) -> bytes:
+    tifffile = pytest.importorskip("tifffile")
+    out = io.BytesIO()
+    tifffile.imwrite(out, labels, **options)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"byteorder": ">"}, {"tile": (64, 32)}, {"tile": (512, 512)}, {"bigtiff": True}, {"rowsperstrip": 7}],
+    ids=str,
+)
+def test_what_tifffile_writes_is_read(kind: str, options: dict[str, Any]) -> None:
+    labels = CELLS % 251 if kind == "uint8" else CELLS
+    data = written_by_tifffile(labels.astype(kind), **options)
+    tiff.check_length(len(data), labels.shape, wide=True)
+    assert tiff.size_of(data, wide=True) == (1, *labels.shape)
+    numbers = tiff.read_labels(data, labels.shape, wide=True)
+    assert numbers.dtype == (np.uint8 if kind == "uint8" else np.uint16)
+    assert np.array_equal(numbers, labels)
+
+
+@pytest.mark.parametrize("labels", [CELLS.astype(np.int32), CELLS.astype(np.float32)], ids=["I", "F"])
+@pytest.mark.parametrize("way", [None, "packbits", "tiff_lzw", "tiff_adobe_deflate"])
+def test_what_pillow_writes_of_wide_numbers_is_read(labels: Any, way: str | None) -> None:
+    data = written_by_pillow(labels, **({"compression": way} if way else {}))
+    assert np.array_equal(tiff.read_labels(data, CELLS.shape, wide=True), CELLS)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "int32", "float32"])
+def test_what_opencv_writes_is_read(kind: str) -> None:
+    cv2 = pytest.importorskip("cv2")
+    labels = CELLS % 251
+    done, data = cv2.imencode(".tif", labels.astype(kind))
+    assert done
+    assert np.array_equal(tiff.read_labels(data.tobytes(), CELLS.shape, wide=True), labels)
+
+
+def test_what_scikit_image_labels_is_read() -> None:
+    measure = pytest.importorskip("skimage.measure")
+    labels = measure.label(CELLS > 100)
+    assert labels.dtype.kind == "i"
+    assert np.array_equal(tiff.read_labels(written_by_tifffile(labels), CELLS.shape, wide=True), labels)
+
+
+def test_imagej_and_ome_files_are_read() -> None:
+    for data in (
+        written_by_tifffile(CELLS.astype(np.uint16), imagej=True),
+        written_by_tifffile(CELLS.astype(np.float32), imagej=True),
+        written_by_tifffile(CELLS.astype(np.uint16), ome=True, tile=(256, 256)),
+    ):
+        assert np.array_equal(tiff.read_labels(data, CELLS.shape, wide=True), CELLS)
+
+
+def test_zstandard_is_read_where_a_package_for_it_is_installed() -> None:
+    pixels = np.arange(12, dtype="<u2").tobytes()
+    module = tiff._find_zstandard()
+    if module is None:
+        with pytest.raises(Flaw, match="which needs the package zstandard here"):
+            tiff.read_labels(_tiff(4, 3, pixels, {259: 50000}), (3, 4), wide=True)
+        return
+    pack = getattr(module, "compress", None) or module.ZstdCompressor().compress
+    assert np.array_equal(
+        tiff.read_labels(_tiff(4, 3, pack(pixels), {259: 50000}), (3, 4), wide=True), np.arange(12).reshape(3, 4)
+    )
+    with pytest.raises(Flaw, match="damaged"):
+        tiff.read_labels(_tiff(4, 3, b"no frame", {259: 50000}), (3, 4), wide=True)
+
+
+WIDE = {339: 2, 258: 32}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (_tiff(4, 3, np.full(12, -1, "<i4").tobytes(), WIDE), "holds the label -1"),
+        (_tiff(4, 3, np.full(12, 1 << 24, "<i4").tobytes(), WIDE), "holds the label 16777216"),
+        (_tiff(4, 3, np.full(12, 0.5, "<f4").tobytes(), {339: 3, 258: 32}), "holds 0.5, which is no whole number"),
+        (_tiff(4, 3, np.full(12, np.nan, "<f4").tobytes(), {339: 3, 258: 32}), "holds nan, which is no whole number"),
+        (_tiff(4, 3, np.full(12, np.inf, "<f4").tobytes(), {339: 3, 258: 32}), "holds the label inf"),
+        (_tiff(4, 3, bytes(48), {339: 3, 258: 32, 317: 2}), "is written with the predictor 2"),
+        (_tiff(4, 3, bytes(24), {339: 3, 258: 16}), "holds floating numbers of 16 bits"),
+        (_tiff(4, 3, b"\x7f" + bytes(3), {259: 32773}), "is cut off: it has fewer pixels"),
+        (_tiff(4, 3, bytes(24), {322: 0, 323: 16}), "is damaged: its strips"),
+        (_tiff(4, 3, bytes(24), {322: 8192, 323: 16}), "has tiles of 8192x16 pixels"),
+        (b"II+\0" + bytes(12), "is damaged: it holds no picture"),
+        (b"II+\0\x08\0\0\0", "is cut off"),
+    ],
+)
+def test_what_is_no_wide_map_is_a_sentence(data: bytes, message: str) -> None:
+    with pytest.raises(Flaw, match=message):
+        tiff.read_labels(data, (3, 4), wide=True)
+
+
+@pytest.mark.parametrize("form", [{"tile": (64, 32)}, {"bigtiff": True}])
+def test_other_benchmarks_take_strips_and_usual_files_alone(form: dict[str, Any]) -> None:
+    with pytest.raises(Flaw, match="is written in tiles|is a BigTIFF"):
+        tiff.read_labels(written_by_tifffile(CELLS.astype(np.uint16), **form), CELLS.shape)
+
+
+@pytest.mark.parametrize("form", [{}, {"tile": (64, 32)}, {"bigtiff": True}])
+def test_damaged_wide_maps_are_a_sentence_or_labels(form: dict[str, Any]) -> None:
+    lot = np.random.default_rng(1)
+    data = written_by_tifffile(CELLS[:40, :30].astype(np.int32), **form)
+    for _ in range(300):
+        damaged = bytearray(data)
+        for place in lot.integers(0, min(len(data), 400), 3):
+            damaged[place] = lot.integers(256)
+        try:
+            tiff.read_labels(bytes(damaged), (40, 30), wide=True)
+        except Flaw:
+            continue

@@ -30,6 +30,7 @@ from segjudge.platforms.codabench.build import build as build_competitions
 from segjudge.platforms.evalai.bundle import build as evalai_build
 from segjudge.platforms.evalai.bundle.build import VARIANTS, build, find_unwanted_files, with_variant
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+from tests.answers import fold
 from tests.builders import ROOT, drawn, png, written, zipped
 from tests.platforms.damages import GOLDEN, GONE, Config, new_folder, plain, put, show, write_yaml
 from tests.platforms.evalai.damaged_bundles import CONFIG as FOREIGN
@@ -68,11 +69,18 @@ def _list_variants() -> Iterator[str]:
                     continue
                 yield from (f"    {change}" for change in changes)
                 before = text.splitlines(keepends=True)
+                sentences = {str(change) for change in changes}
                 yield from (
                     f"    {number}: {line!r}"
                     for number, line in enumerate(changed.splitlines(keepends=True), 1)
                     if before[number - 1 : number] != [line]
+                    and not any(_tells(text, number, line) for text in sentences)
                 )
+
+
+def _tells(change: str, number: int, line: str) -> bool:
+    """Return whether a change says what a line of the YAML becomes, to the last character."""
+    return f":{number}: " in change and f"{change.rpartition(' → ')[2]}\n" == line
 
 
 _CONFIG: Config = {**FOREIGN, "evaluation_script": "evaluation_script.zip"}
@@ -191,6 +199,7 @@ _PHASE: Config = {
     "codename": "first",
     "description": "text.html",
     "is_public": True,
+    "leaderboard_public": True,
     "start_date": plain("2026-01-01 00:00:00"),
     "end_date": plain("2030-01-01 00:00:00"),
     "test_annotation_file": "annotations/val.zip",
@@ -277,7 +286,7 @@ _COMPETITIONS: dict[str, tuple[Config, CodabenchOptions]] = {
             "allowed_email_domains": ["a.org"], "enable_forum": False, "prizes": [{"rank": 2, "amount": "1EUR"}, {"rank": 1, "amount": "2EUR"}],
             "challenge_phases": [{**_PHASE, "submission_meta_attributes": _ASKED, "max_submissions_per_month": 9, "is_submission_public": True, "leaderboard_public": False}],
         },
-        CodabenchOptions(),
+        CodabenchOptions(hidden=True),
     ),
     "remote evaluation": ({**MINE, "remote_evaluation": True}, CodabenchOptions()),
     "code": ({**MINE, "is_docker_based": True}, CodabenchOptions()),
@@ -311,7 +320,7 @@ HTML = b"<h1>Text</h1>\n    <p>indented</p>\n"
 
 def _list_competitions() -> Iterator[str]:
     with new_folder():
-        words = [
+        arguments = [
             "new",
             "mine",
             "--protocol",
@@ -321,7 +330,7 @@ def _list_competitions() -> Iterator[str]:
             "--quiet",
         ]
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            main(words)
+            main(arguments)
         os.rename(next(Path("mine/annotations").iterdir()), "mine/annotations/val.zip")
         wide = png(drawn("#" * 600, "." * 600))
         written(Path("mine"), {"text.html": HTML, "logo.png": FILES["logo.png"], "wide.png": wide})
@@ -353,12 +362,12 @@ def _list_packaged() -> Iterator[str]:
         Path("mine/evaluation_script/phases.py").write_text(table)
         yield name
 
-        def run_pip(folder: Path, words: list[str], name: str = name, is_found: bool = is_found) -> None:
+        def run_pip(folder: Path, arguments: list[str], name: str = name, is_found: bool = is_found) -> None:
             if not is_found:
                 raise CompileError("pip failed: no network")
             written(
                 folder,
-                {"b.whl": zipped({"small/": "", "small/a.py": name, f"{Path(words[-2]).name}/x": ""}), "a.txt": ""},
+                {"b.whl": zipped({"small/": "", "small/a.py": name, f"{Path(arguments[-2]).name}/x": ""}), "a.txt": ""},
             )
 
         toolkits = {"families/odd/shown.py": b"import segjudge.static\n", "families/odd/x.html": b""}
@@ -420,7 +429,8 @@ def write_text() -> str:
         "what a starter should not upload": lambda: unwanted,
         "competitions for Codabench": _list_competitions,
     }
-    return "".join(f"── {title} ──\n" + "".join(f"{line}\n" for line in lines()) for title, lines in parts.items())
+    texts = (f"── {title} ──\n" + "".join(f"{line}\n" for line in lines()) for title, lines in parts.items())
+    return fold("".join(texts))
 
 
 if __name__ == "__main__":

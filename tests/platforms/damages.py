@@ -8,6 +8,8 @@ import json
 import os
 import re
 import tempfile
+import textwrap
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -106,6 +108,9 @@ def show(problem: BundleProblem) -> str:
     rule, also = f" {problem.rule}" if problem.rule else "", ", consequence" if problem.consequence else ""
     text = str(problem).encode("utf-8", "backslashreplace").decode().replace("\n", "\\n").replace("\0", "\\0")
     text = re.sub(
+        r"day \d+ must be in range .*? in year \d+", "day is out of range for month", text
+    )  # Python 3.14's words
+    text = re.sub(
         r"(is not Python [\d.]+) \(.*?\)(, which|\. Correct)", r"\1 (…)\2", text
     )  # other Pythons say it otherwise
     text = re.sub(r"(SyntaxError): .*?(?=\)\. Correct)", r"\1: …", re.sub(r"\band \d+ more\b", "and N more", text))
@@ -115,9 +120,72 @@ def show(problem: BundleProblem) -> str:
 def note(title: str, cases: Mapping[str, Iterable[str]]) -> str:
     """Return what is said of several cases; those of which the same is said stand together."""
     by_words: dict[tuple[str, ...], list[str]] = {}
-    for name, words in cases.items():
-        by_words.setdefault(tuple(words), []).append(name)
+    for name, case in cases.items():
+        by_words.setdefault(tuple(case), []).append(name)
     lines = [f"── {title} ──"]
-    for words, names in by_words.items():
-        lines += [f"{', '.join(names)}{'' if words else ': nothing'}", *(f"    {line}" for line in words)]
+    for case, names in by_words.items():
+        lines += [f"{', '.join(names)}{'' if case else ': nothing'}", *(f"    {line}" for line in case)]
     return "\n".join(lines) + "\n"
+
+
+#: A problem as `show` writes it: its kind and rule, the file and the place in it, the key, and the sentence.
+_PROBLEM = re.compile(
+    r"((?:the form: )?[a-z ]+?(?: \d+)?(?:, consequence)?): (?:(\S+?)(?::(\d+(?::\d+)?))?: )?(?:(\S+): )?(.*)"
+)
+#: How sentences that name a value begin, and what is no value there.
+_VALUE = re.compile(r"(?:is|names|begins with) ('.*?'|[^\s,;]+?)(?=[.,;] )|(\S+\.[a-z]+) (?:is|has|holds) ")
+_NO_VALUES = ("missing", "empty", "there", "nothing")
+
+
+def note_by_sentence(damages: Mapping[str, Mapping[str, Iterable[str]]]) -> str:
+    """Return each sentence once, with the keys and values that get it.
+
+    `damages` has what is said by key and by the value that was put there. In a sentence KEY is the key's last step, and VALUE
+    the value, which stands in parentheses where it is written otherwise. Most problems of a key stand at one
+    line and column.
+    """
+    output = [
+        (key, value, *_PROBLEM.fullmatch(line).groups(default=""))  # type: ignore[union-attr]
+        for key, values in damages.items() for value, lines in values.items() for line in lines
+    ]  # fmt: skip
+    places: dict[str, str] = {}
+    for key in damages:
+        common = Counter(place for name, _, _, _, place, *_ in output if name == key and place).most_common(1)
+        places[key] = common[0][0] if common else ""
+    main_file = Counter(file for _, _, _, file, *_ in output).most_common(1)[0][0]
+    takers: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for key, value, kind, file, place, where, text in output:
+        sentence, shown = _generalize(text, where)
+        other_file = "" if file == main_file else file
+        place_or_none = place or ("" if other_file else "no line")
+        path = re.sub(r"\[(\d+)\]", r".\1", where)
+        notes = [
+            "" if shown in ("", value) else shown,
+            "" if path == key else where or "no key",
+            other_file,
+            "" if place_or_none == places[key] else place_or_none,
+        ]
+        note_of_value = ", ".join(filter(None, notes))
+        takers[f"{kind}: {sentence}"][key].append(f"{value} ({note_of_value})" if note_of_value else value)
+    for key, values in damages.items():
+        takers["nothing is said"][key] += [value for value, lines in values.items() if not list(lines)]
+    blocks = {"lines and columns of keys": "; ".join(f"{key} {place}" for key, place in places.items() if place)}
+    for sentence, keys in takers.items():
+        blocks[sentence] = "; ".join(f"{key} = {' | '.join(values)}" for key, values in keys.items() if values)
+    return "".join(f"{sentence}\n{_wrap(text)}\n" for sentence, text in blocks.items())
+
+
+def _generalize(text: str, where: str) -> tuple[str, str]:
+    """Return a sentence without its key and value, and the value as the sentence has it."""
+    if key := where.rpartition(".")[2]:
+        text = re.sub(rf"""(?<=['“"]){re.escape(key)}(?=['”:])""", "KEY", text)
+    beginning = _VALUE.match(text)
+    value = "".join(filter(None, beginning.groups())) if beginning else ""
+    if not value or value in _NO_VALUES:
+        return text, ""
+    return re.sub(rf"(?<![\w.:-]){re.escape(value)}(?![\w:-])", "VALUE", text), value
+
+
+def _wrap(text: str) -> str:
+    lines = textwrap.wrap(text, 140, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+    return "\n".join(lines)

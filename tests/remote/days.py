@@ -36,6 +36,7 @@ from segjudge.remote_challenge_evaluation.download import GoneError, TooLargeErr
 from segjudge.remote_challenge_evaluation.scorer_process import ScoringOutcome, ScoringRequest
 from segjudge.remote_challenge_evaluation.settings import ScoredPhase, WorkerSettings
 from segjudge.system.network import StoppedError, WireError
+from tests.answers import count_repeats
 
 from .days_in_trouble import DAYS as IN_TROUBLE
 from .days_in_trouble import GOOD
@@ -111,9 +112,9 @@ class Server:
         self.messages.append({"body": body, "handle": f"handle {next(self._handles)}", "hidden_until": 0.0})
 
     def fail(
-        self, words: str, times: int, status: int, message: str = "", body: object = None, wait: float = 0
+        self, requests: str, times: int, status: int, message: str = "", body: object = None, wait: float = 0
     ) -> None:
-        self.troubles.append((words, times, ApiError(status, message or f"answers {status}", body, wait or None)))
+        self.troubles.append((requests, times, ApiError(status, message or f"answers {status}", body, wait or None)))
 
     def answer(self, method: str, route: str, values: dict[str, Any], options: dict[str, Any]) -> Any:
         path = routes.path(route, **values)
@@ -121,9 +122,9 @@ class Server:
         self.calls[what] += 1
         body = options.get("json") or options.get("data") or {}
         call = f"{method} {path} {body}"
-        for index, (words, times, error) in enumerate(self.troubles):
-            if words in call:
-                self.troubles[index : index + 1] = [(words, times - 1, error)] if times > 1 else []
+        for index, (message, times, error) in enumerate(self.troubles):
+            if message in call:
+                self.troubles[index : index + 1] = [(message, times - 1, error)] if times > 1 else []
                 raise error
         self.answered_at = self._clock.now
         return getattr(self, f"_{method.lower()}")(route, values, body)
@@ -300,8 +301,8 @@ class Day:
             "metadata": request.metadata["status"],
         }
         facts["annotation"] = request.annotation.replace(str(self.folder), "FOLDER")
-        words = ", ".join(f"{name} {value}" for name, value in facts.items() if value not in ("", None, ()))
-        self.say(f"      scores {number} in {self._shorten(folder)} within {seconds:g} s: {words}")
+        message = ", ".join(f"{name} {value}" for name, value in facts.items() if value not in ("", None, ()))
+        self.say(f"      scores {number} in {self._shorten(folder)} within {seconds:g} s: {message}")
         tries = self.outcomes.get(number, [ScoringOutcome(GOOD)])
         outcome = tries.pop(0) if len(tries) > 1 else tries[0]
         for _ in range(10):
@@ -390,6 +391,7 @@ def start_day() -> Iterator[Day]:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             text = log.getvalue().replace(folder, "FOLDER").replace("2026-01-05T", "")
+            text = re.sub(r"( when serializing \w+ item '\w+')+", "", text)  # Python 3.13 and newer say where
             day.text = re.sub(r"Traceback .*?(\w+Error: )", r"Traceback … \1", text)
 
 
@@ -512,13 +514,13 @@ class Aws:
         self._day, self.answers, self.tags = day, list[Any](), {"truths/a/dev.zip": '"1"'}
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        def call(*words: Any, **fields: Any) -> Any:
+        def call(*arguments: Any, **fields: Any) -> Any:
             shown = {key: value.decode() if isinstance(value, bytes) else value for key, value in fields.items()}
-            self._day.say(f"      → {name} {[self._day._shorten(str(word)) for word in words]} {shown}")
+            self._day.say(f"      → {name} {[self._day._shorten(str(word)) for word in arguments]} {shown}")
             if name == "head_object":
                 return {"ETag": self.tags[f"{fields['Bucket']}/{fields['Key']}"]}
             if name == "download_file":
-                Path(words[2]).write_text("a truth")
+                Path(arguments[2]).write_text("a truth")
             if name != "receive_message":
                 return {}
             answer = self.answers.pop(0) if self.answers else {}
@@ -557,7 +559,7 @@ def a_day_with_a_queue_and_buckets_of_the_hosts_own(day: Day) -> None:
         aws.answers = [StoppedError("asked to stop"), *[{}] * 3]
         day.at("8:04", day.stop)
         day.work(**terms)
-        queue = services.OwnQueue(day.settings, monitoring.Log("pretty"), lambda: None)
+        queue = services.HostQueue(day.settings, monitoring.Log("pretty"), lambda: None)
         message, forms = services.QueueMessage({}, "handle 5"), (aws, _Refusing())
         for queue._sqs in forms:
             waits = iter((False, False, True))
@@ -673,7 +675,62 @@ DAYS = (
 def write_day(live: Callable[[Day], None]) -> str:
     with start_day() as day:
         live(day)
-    return f"═══ {live.__name__.replace('_', ' ')}\n{day.text}"
+    return f"═══ {live.__name__.replace('_', ' ')}\n{count_repeats(_fold(_fold_starts(day.text)))}"
+
+
+def _fold_starts(text: str) -> str:
+    """Return a day's text in which the lines of a start that reads as an earlier one stand as one line."""
+    seen = set[str]()
+
+    def fold(start: re.Match[str]) -> str:
+        lines = start[0].splitlines()
+        facts = "\n".join(line[13:] for line in lines)
+        if len(lines) < 2 or facts not in seen:
+            seen.add(facts)
+            return start[0]
+        return f"{start[1]}  start                  as before, in {len(lines)} lines\n"
+
+    return re.sub(r"(?m)^(\S+Z)  start {18}.*\n(?:\1  start {18}.*\n)*", fold, text)
+
+
+def _fold(text: str) -> str:
+    """Return a day's text in which three or more lines of a submission that read as those of an earlier one stand as one line."""
+    earlier: list[tuple[str, list[str]]] = []
+    folded = list[str]()
+    for block in re.findall(r"(?m)(?:^ {6}\S.*\n)+|^.*\n", text):
+        lines, place = block.splitlines(), 0
+        while place < len(lines):
+            number = _OF_A_SUBMISSION.match(lines[place])
+            same, earlier_day = (
+                max(_find_repeats(lines[place:], number[1], earlier), default=(0, "")) if number else (0, "")
+            )
+            if number and same > 2:
+                folded.append(
+                    f"      {number[1]}: {same} lines as of {earlier_day}, to {lines[place + same - 1].split()[0]!r}"
+                )
+                place += same
+            else:
+                folded.append(lines[place])
+                place += 1
+        if number := _OF_A_SUBMISSION.match(lines[0]):
+            earlier.append((number[1], _hide_number(lines, number[1])))
+    return "".join(f"{line}\n" for line in folded)
+
+
+_OF_A_SUBMISSION = re.compile(r" {6}(?:→ |scores |downloads \S+/media/)(\d+)\b")
+
+
+def _hide_number(lines: list[str], number: str) -> list[str]:
+    return [re.sub(rf"(?<![\w.]){number}(?![\w:.])", "N", line) for line in lines]
+
+
+def _find_repeats(lines: list[str], number: str, earlier: list[tuple[str, list[str]]]) -> Iterator[tuple[int, str]]:
+    """Yield how many of the lines read as those of each earlier submission, from any of its lines on."""
+    now = _hide_number(lines, number)
+    for earlier_day, before in earlier:
+        for start in range(len(before)):
+            pairs = zip(before[start:], now, strict=False)
+            yield sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)), earlier_day
 
 
 if __name__ == "__main__":

@@ -33,10 +33,10 @@ def a_day_with_a_machine_in_trouble(day: Day) -> None:
     made: list[Any] = [journal.JournalError("locked"), OSError(errno.ENOSPC, "full"), OSError(errno.EIO, "broken")]
     real = journal.Journal
 
-    def open_journal(*words: Any) -> Any:
+    def open_journal(*arguments: Any) -> Any:
         if made:
             raise made.pop(0)
-        return real(*words)
+        return real(*arguments)
 
     incident = ScoringOutcome(incident="an accident")
     day.outcomes = {

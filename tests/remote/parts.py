@@ -54,8 +54,8 @@ class Page:
     def __init__(self, folder: Path) -> None:
         self.folder, self.lines = folder, list[str]()
 
-    def say(self, *words: object) -> None:
-        text = " ".join(map(str, words)).replace(sys.executable, "PYTHON").replace(str(self.folder), "FOLDER")
+    def say(self, *arguments: object) -> None:
+        text = " ".join(map(str, arguments)).replace(sys.executable, "PYTHON").replace(str(self.folder), "FOLDER")
         self.lines.append(text.replace(str(ROOT), "CHECKOUT"))
 
     def try_out(self, about: str, work: Callable[[], object]) -> None:
@@ -127,9 +127,9 @@ def several_workers(page: Page) -> None:
             now[0] += pause  # noqa: B023
             return now[0] > 1000 + seconds  # noqa: B023
 
-        def start(words: list[str], _streams: object, *, environment: dict[str, str]) -> Worker:
+        def start(arguments: list[str], _streams: object, *, environment: dict[str, str]) -> Worker:
             number, looks_and_code = next(numbers), next(coming)  # noqa: B023
-            page.say(f"  at {now[0] - 1000:.1f} process {number}: {words[1:]} {environment.get('HEALTH_PORT')}")  # noqa: B023
+            page.say(f"  at {now[0] - 1000:.1f} process {number}: {arguments[1:]} {environment.get('HEALTH_PORT')}")  # noqa: B023
             if looks_and_code is None:
                 raise OSError
             return Worker(page, number, *looks_and_code)
@@ -160,20 +160,20 @@ def the_program(page: Page) -> None:
 
     errors: list[Exception] = []
     workers = mock.Mock(return_value=9)
-    for words, environment, error in (
+    for message, environment, error in (
         ([], RIGHT, None), (["--check"], RIGHT, None), (["--check", "--jobs", "3"], RIGHT, None), (["--once"], RIGHT, StartError("not here")),
         (["--bundle", "b", "--evaluate", "e", "--python", "p"], RIGHT, TokenRefusedError("Invalid token")), ([], {**RIGHT, "AUTH_TOKEN": ""}, None),
         (["--jobs", "3", "--once"], RIGHT, None), (["--jobs", "2"], {**RIGHT, "GRACE_SECONDS": "7"}, None), ([], RIGHT, StoppedError("asked")),
         ([], RIGHT, SettingsError("no port")),
     ):  # fmt: skip
         errors[:] = [error] if error else []
-        out, said = io.StringIO(), io.StringIO()
+        out, output = io.StringIO(), io.StringIO()
         with (
             mock.patch.object(program, "WorkerLoop", Loop), mock.patch.object(program, "run_workers", workers),
-            mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(out), contextlib.redirect_stderr(said),
+            mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(out), contextlib.redirect_stderr(output),
         ):  # fmt: skip
-            page.try_out(str(words), lambda: program.main(words))  # noqa: B023
-        page.say(f"  {out.getvalue()!r} {said.getvalue()!r} {workers.call_args}")
+            page.try_out(str(message), lambda: program.main(message))  # noqa: B023
+        page.say(f"  {out.getvalue()!r} {output.getvalue()!r} {workers.call_args}")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         page.say(program.main(["--print", "dockerfile"]), printed.getvalue().splitlines()[0])
@@ -235,8 +235,9 @@ def challenges_described(page: Page) -> None:
     with mock.patch.object(challenge, "_phases_of", return_value=phases), facts:
         page.say(challenge._read_annotations(chosen))  # type: ignore[arg-type]
     for code, output in ((0, '{"a": 1}'), (0, "[1]"), (0, "x"), (1, '{"a": 1}')):
-        words = [sys.executable, "-c", f"import sys; print({output!r}); sys.stderr.write('a fault'); sys.exit({code})"]
-        with mock.patch.object(scorer_process, "Child", lambda _words, *more, **named: _Child(words, *more, **named)):  # noqa: B023
+        script = f"import sys; print({output!r}); sys.stderr.write('a fault'); sys.exit({code})"
+        command = [sys.executable, "-c", script]
+        with mock.patch.object(scorer_process, "Child", lambda _, *more, **named: _Child(command, *more, **named)):  # noqa: B023
             page.try_out(f"{code} {output}", lambda: scorer_process._describe("s", str(page.folder), {}, lambda: None))  # type: ignore[typeddict-item]
     for problems in (["a", "b"], []):
         described = mock.patch.object(scorer_process, "_describe", return_value={"problems": problems, "facts": ["c"]})
@@ -300,10 +301,10 @@ def a_machine_and_its_limits(page: Page) -> None:
     page.say("a worker of its own:", forbid.call_count, stat.filemode((page.folder / "machine").stat().st_mode))
     loop._journal.close()
     os.umask(0o022)
-    one = journal.Journal(str(page.folder / "journal"))
+    item = journal.Journal(str(page.folder / "journal"))
     modes = {path.name: stat.filemode(path.stat().st_mode) for path in sorted((page.folder / "journal").rglob("*"))}
     page.say({name if len(name) != 8 else "owner": mode for name, mode in modes.items()})
-    one.close()
+    item.close()
 
     class Now(datetime.datetime):
         @classmethod
@@ -405,9 +406,9 @@ def downloads(page: Page) -> None:
             asked.append(  # noqa: B023
                 " ".join([url, *(f"{name}: {value}" for name, value in headers.items() if name != "Accept-Encoding")])
             )
-            one = next(coming)  # noqa: B023
-            one.wait = wait
-            return one
+            item = next(coming)  # noqa: B023
+            item.wait = wait
+            return item
 
         def exchange(work: Any, watch: Callable[[], None]) -> Any:
             watch()

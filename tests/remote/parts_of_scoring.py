@@ -90,7 +90,7 @@ def a_phase_as_starters_ask_for_it(page: Page) -> None:
         name: Phase(name, f"deep/{path}", splits, report=True)
         for name, path in (("dev", "truth.zip"), ("late", "gone.zip"))
     }
-    found = SimpleNamespace(phases=lambda: [phases["late"], Phase("own", "deep/truth.zip", splits[:1])])
+    namespace = SimpleNamespace(phases=lambda: [phases["late"], Phase("own", "deep/truth.zip", splits[:1])])
 
     def score(phase: Any, truth: str, submission: str, metadata: object) -> Any:
         page.say("  scores", phase.codename, phase.report, truth, submission, metadata)
@@ -104,7 +104,7 @@ def a_phase_as_starters_ask_for_it(page: Page) -> None:
         page.say("──", name, truth, variables)
         with (
             mock.patch.multiple(evaluate, evaluate_phase=score, phase_named=phases.__getitem__), mock.patch.dict(os.environ, variables),
-            mock.patch("segjudge.platforms.evalai.bundle.bundle_source.find_bundle", lambda path: found if path == "b" else None),
+            mock.patch("segjudge.platforms.evalai.bundle.bundle_source.find_bundle", lambda path: namespace if path == "b" else None),
             mock.patch.object(sys, "__stderr__", io.StringIO()) as errors, warnings.catch_warnings(),
         ):  # fmt: skip
             warnings.simplefilter("always")
@@ -123,48 +123,48 @@ def a_phase_as_starters_ask_for_it(page: Page) -> None:
 
 def a_journal_in_trouble(page: Page) -> None:
     folder = page.folder / "machine"
-    path, said = folder / journal.NAME, list[str]()
+    path, output = folder / journal.NAME, list[str]()
     clock = SimpleNamespace(monotonic=lambda: waits[-1], sleep=lambda seconds: waits.append(waits[-1] + seconds),
                             strftime=lambda form: form.replace("%", ""), time=lambda: 1000.0)  # fmt: skip
     waits = [0.0]
 
     def open_journal() -> Any:
-        return journal.Journal(str(folder), lambda: said.append("looks"), said.append)
+        return journal.Journal(str(folder), lambda: output.append("looks"), output.append)
 
     with mock.patch.object(journal, "time", clock), mock.patch.object(journal.os, "getpid", return_value=7):
         page.try_out("none", lambda: repr(journal.Journal.problem_in(str(folder))))
-        one = open_journal()
+        item = open_journal()
         page.try_out("a new one", lambda: repr(journal.Journal.problem_in(str(folder))))
         page.say({each.name: stat.filemode(each.stat().st_mode) for each in sorted(folder.iterdir())})
         path.rename(folder / "away")
-        one.file.follow_replacement()
-        one.file.follow_replacement()
-        page.say("replaced:", said, path.exists())
-        said.clear()
-        one.close()
+        item.file.follow_replacement()
+        item.file.follow_replacement()
+        page.say("replaced:", output, path.exists())
+        output.clear()
+        item.close()
         path.write_bytes(b"no journal" * 500)
         page.try_out("damaged", lambda: journal.Journal.problem_in(str(folder)))
-        one = open_journal()
-        page.say("opened anew:", said, sorted(each.name for each in folder.iterdir()))
-        said.clear()
-        one.close()
+        item = open_journal()
+        page.say("opened anew:", output, sorted(each.name for each in folder.iterdir()))
+        output.clear()
+        item.close()
         with contextlib.closing(sqlite3.connect(path)) as db:
             db.execute("PRAGMA user_version = 99")
         page.try_out("of another version", open_journal)
         page.try_out("of another version", lambda: journal.Journal.problem_in(str(folder)))
         with contextlib.closing(sqlite3.connect(path)) as db:
             db.execute(f"PRAGMA user_version = {journal.VERSION}")
-        one = open_journal()
+        item = open_journal()
         with (
             contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db,
             mock.patch.object(journal, "_LONG_BUSY_SECONDS", 0.5),
         ):
             db.execute("BEGIN EXCLUSIVE")
-            page.try_out("locked", lambda: one.set("key", 1.0))
-            page.say([round(each, 1) for each in waits], said)
+            page.try_out("locked", lambda: item.set("key", 1.0))
+            page.say([round(each, 1) for each in waits], output)
             db.execute("ROLLBACK")
-        one.set("key", 1.5)
-        page.say(one.numbers(), one.counts(), one.progress())
+        item.set("key", 1.5)
+        page.say(item.numbers(), item.counts(), item.progress())
         for error in (
             (),
             (sqlite3.SQLITE_CORRUPT,),
@@ -177,46 +177,46 @@ def a_journal_in_trouble(page: Page) -> None:
         locks, folders = folder / "locks", [folder / name for name in (journal.DOWNLOADS, journal.FETCHED)]
         for number, each in enumerate(folders):
             each.mkdir()
-            for name in (f"a-{one.worker}", "b-0123abcd", "c-0123abcd.partial", "d-0123abcde", "e"):
+            for name in (f"a-{item.worker}", "b-0123abcd", "c-0123abcd.partial", "d-0123abcde", "e"):
                 (each / name).mkdir() if number else (each / name).touch()
         (folders[1] / "b-0123abcd/file").touch()
         for name in ("0123abcd", "zz"):
             (locks / name).touch()
         page.say(
             "alive:",
-            one.owners.is_alive(one.worker),
-            one.owners.is_alive("fedcba98"),
-            one.owners.is_alive("../x"),
-            one.owners.is_alive("0123abcd"),
+            item.owners.is_alive(item.worker),
+            item.owners.is_alive("fedcba98"),
+            item.owners.is_alive("../x"),
+            item.owners.is_alive("0123abcd"),
         )
         (locks / "0123abcd").touch()
-        page.say("removed:", *[each.replace(one.worker, "MINE") for each in one.owners.remove_abandoned()])
+        page.say("removed:", *[each.replace(item.worker, "MINE") for each in item.owners.remove_abandoned()])
         page.say(
             "left:",
             sorted(
-                each.relative_to(folder).as_posix().replace(one.worker, "MINE")
+                each.relative_to(folder).as_posix().replace(item.worker, "MINE")
                 for each in folder.rglob("*")
                 if each.parent != folder
             ),
         )
-        one.close()
+        item.close()
         page.say("after the end:", sorted(each.name for each in locks.iterdir()))
 
 
 def a_journal_that_others_take(page: Page) -> None:
-    one, locks = journal.Journal(str(page.folder / "machine")), page.folder / "machine/locks"
+    item, locks = journal.Journal(str(page.folder / "machine")), page.folder / "machine/locks"
     with mock.patch.object(journal.os.path, "samestat", side_effect=[False, True]):
-        name, lock = one.owners._take_lock()
-    page.say("a lock that was taken away:", len(list(locks.iterdir())), name != one.worker)
+        name, lock = item.owners._take_lock()
+    page.say("a lock that was taken away:", len(list(locks.iterdir())), name != item.worker)
     os.close(lock)
     for each in locks.glob("?" * 8):
-        if each.name != one.worker:
+        if each.name != item.worker:
             each.unlink()
-    with mock.patch.object(one, "number", return_value=0.0):  # as it was read before another took the turn
-        page.say("turns:", one.take_turn("turn_at", 60), one.take_turn("turn_at", 60))
+    with mock.patch.object(item, "number", return_value=0.0):  # as it was read before another took the turn
+        page.say("turns:", item.take_turn("turn_at", 60), item.take_turn("turn_at", 60))
     damaged: Any = SimpleNamespace(execute=lambda query: SimpleNamespace(fetchone=lambda: [journal.VERSION if "version" in query else "row 3 is missing"]))  # fmt: skip
     page.try_out("a page that is damaged", lambda: journal._check(damaged, "f"))
-    one.close()
+    item.close()
 
 
 def submissions_that_a_sweep_finds(page: Page) -> None:

@@ -72,6 +72,7 @@ def scored(function: str, path: Path, root: Path | None = None, hidden: tuple[st
         os.close(lock)
 
 
+@pytest.mark.long
 def test_a_foreign_remote_challenge_is_scored_by_its_own_evaluate(
     server: Rehearsal, worker: Operator, folder: Path
 ) -> None:
@@ -128,7 +129,7 @@ def test_what_evaluate_raises_is_what_the_team_reads(server: Rehearsal, worker: 
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("import nothing_there\n", "No module named 'nothing_there'"),
         ("x = 1\n", "has no attribute 'evaluate'"),
@@ -137,11 +138,11 @@ def test_what_evaluate_raises_is_what_the_team_reads(server: Rehearsal, worker: 
     ],
 )
 def test_an_evaluate_that_cannot_be_loaded_ends_the_start(
-    text: str, words: str, worker: Operator, folder: Path, tmp_path: Path
+    text: str, message: str, worker: Operator, folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "evaluate.py").write_text(text)
     output = worker.run("--check", "--bundle", str(folder), "--evaluate", str(tmp_path / "evaluate.py"), expected=3)
-    assert words in output
+    assert message in output
 
 
 @pytest.mark.long
@@ -185,7 +186,7 @@ def test_the_form_is_read_from_the_first_name(signature: str, form: str, tmp_pat
         ("return {'result': [{'val': 3}]}", {"accuracies": [{"split": "val", "show_to_participant": True, "accuracies": 3}]}),
         ("return {}", {"incident": "evaluate() returned no result"}),
         ("return {'stderr': 'no such phase'}", {"refused": "no such phase"}),
-        ("return {'result': [{'val': {'A': object()}}]}", {"incident": "evaluate() returned what JSON cannot hold (Object of type object is not JSON serializable)"}),
+        ("return {'result': [{'val': {'A': object()}}]}", {"incident": "evaluate() returned a value that JSON cannot represent (Object of type object is not JSON serializable)"}),
         ("raise ValueError('row 3')", {"refused": "row 3"}),
         ("raise KeyError()", {"refused": "KeyError"}),
         ("import sys; sys.exit(4)", {"incident": "evaluate() ended its process (SystemExit: 4)"}),

@@ -55,8 +55,8 @@ def opened(tmp_path: Path) -> Iterator[Open]:
         return made[-1]
 
     yield another
-    for one in made:
-        one.close()
+    for item in made:
+        item.close()
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_looking_stops_before_reporting_does(journal: Journal) -> None:
 
 def test_the_budget_is_the_machines(opened: Open) -> None:
     first, second = opened(), opened()
-    taken = [one.take_request(4, urgent=True) == 0 for one in (first, second, first, second, first, second)]
+    taken = [item.take_request(4, urgent=True) == 0 for item in (first, second, first, second, first, second)]
     assert taken == [True] * 4 + [False] * 2
 
 
@@ -186,10 +186,10 @@ def test_nobody_else_can_read_it(tmp_path: Path) -> None:
         until = time.monotonic() + 20
         while not (folder / "journal.sqlite3-wal").exists() and time.monotonic() < until:
             time.sleep(0.05)
-        found = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
+        results = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
         process.kill()
-    assert {name: mode for name, mode in found.items() if mode & 0o077} == {}
-    assert found["journal.sqlite3"] == 0o600
+    assert {name: mode for name, mode in results.items() if mode & 0o077} == {}
+    assert results["journal.sqlite3"] == 0o600
 
 
 def test_what_others_could_read_they_no_longer_can(tmp_path: Path) -> None:
@@ -229,12 +229,12 @@ def test_a_damaged_journal_is_set_aside_and_kept(name: str, tmp_path: Path) -> N
     path = tmp_path / "journal.sqlite3"
     damaged = GARBAGE[name](path.read_bytes())
     path.write_bytes(damaged)
-    said: list[str] = []
-    journal = Journal(str(tmp_path), say=said.append)
+    output: list[str] = []
+    journal = Journal(str(tmp_path), say=output.append)
     assert journal.claim(1, "", 7) is not None
     journal.close()
-    assert "is damaged" in said[0]
-    (kept,) = [one for one in tmp_path.glob("journal.sqlite3.damaged-*") if not one.name.endswith(("-wal", "-shm"))]
+    assert "is damaged" in output[0]
+    (kept,) = [path for path in tmp_path.glob("journal.sqlite3.damaged-*") if not path.name.endswith(("-wal", "-shm"))]
     assert kept.read_bytes() == damaged
 
 

@@ -141,8 +141,8 @@ def test_a_queue_of_the_hosts_own(server: Rehearsal, operator: Operator, aws: st
 
 def _count(sqs: Any, queue: str) -> int:
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
-    return sum(int(value) for value in found.values())
+    attributes = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
+    return sum(int(value) for value in attributes.values())
 
 
 @pytest.mark.long

@@ -58,8 +58,8 @@ def command(folder: Path, body: str, submission: str, truth: str, seconds: float
 def run(
     folder: Path, body: str = "", submission: str = STRONG, truth: str = TRUTH, seconds: float = 30
 ) -> dict[str, Any]:
-    words = command(folder, body, submission, truth, seconds)
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=90, check=False)
+    message = command(folder, body, submission, truth, seconds)
+    done = subprocess.run(message, cwd=ROOT, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
     outcome: dict[str, Any] = json.loads(done.stdout)
     return outcome
@@ -82,8 +82,8 @@ def test_a_warning_of_a_library_is_for_the_operator_alone(
 
 def test_the_documented_form_returns_the_rest_list(monkeypatch: pytest.MonkeyPatch) -> None:
     result = evaluate(STRONG, "sequences-dev", TRUTH, submission_metadata={"id": 1})
-    here = hosted(TRUTH, STRONG, "sequences-dev")["result"]
-    assert result["result"] == [{"split": "dev", "show_to_participant": True, "accuracies": here[0]["dev"]}]
+    local_scores = hosted(TRUTH, STRONG, "sequences-dev")["result"]
+    assert result["result"] == [{"split": "dev", "show_to_participant": True, "accuracies": local_scores[0]["dev"]}]
     monkeypatch.setenv("ANNOTATIONS", str(ROOT / "annotations"))
     assert evaluate(STRONG, "sequences-dev")["result"] == result["result"], "it finds the truth itself"
 
@@ -117,7 +117,7 @@ def test_what_an_incident_says_goes_to_the_operator_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         pytest.param("os.kill(os.getpid(), 9)", "its process was killed by SIGKILL", id="killed"),
         pytest.param("os.kill(os.getpid(), 11)", "its process was killed by SIGSEGV", id="segfault"),
@@ -128,9 +128,9 @@ def test_what_an_incident_says_goes_to_the_operator_alone(tmp_path: Path) -> Non
         pytest.param("os.close(int(sys.argv[2])); time.sleep(1000)", "its process", id="closed"),
     ],
 )
-def test_a_scorer_that_dies_is_an_incident(tmp_path: Path, body: str, words: str) -> None:
+def test_a_scorer_that_dies_is_an_incident(tmp_path: Path, body: str, message: str) -> None:
     outcome = run(tmp_path, body)
-    assert words in outcome["incident"]
+    assert message in outcome["incident"]
     assert outcome["children"] == []
 
 
@@ -233,7 +233,7 @@ LABELS = {"dev": ["J", "F"]}
 
 
 @pytest.mark.parametrize(
-    ("result", "words"),
+    ("result", "message"),
     [
         pytest.param({"dev": {"J": 1}}, "not a list of splits", id="dict"),
         pytest.param([{"split": "x", "accuracies": {}}], "names the split 'x'", id="split"),
@@ -246,8 +246,8 @@ LABELS = {"dev": ["J", "F"]}
         pytest.param([1], "names the split None", id="number"),
     ],
 )
-def test_a_result_that_the_server_would_refuse_is_not_sent(result: Any, words: str) -> None:
-    with pytest.raises(ShapeError, match=words):
+def test_a_result_that_the_server_would_refuse_is_not_sent(result: Any, message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
         check_accuracies(result, LABELS)
 
 

@@ -75,9 +75,9 @@ def test_its_submissions_are_scored(server: Rehearsal, tmp_path: Path) -> None:
     run(server, tmp_path)
     row = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert row["status"] == "finished", server.text(row["stderr_file"])
-    here = hosted(str(ROOT / "annotations/sequences-dev.zip"), str(STRONG), "sequences-dev")["result"][0]["dev"]
+    local_scores = hosted(str(ROOT / "annotations/sequences-dev.zip"), str(STRONG), "sequences-dev")["result"][0]["dev"]
     board = server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]
-    assert [one["result"] for one in board if one["submission__id"] == number] == [list(here.values())]
+    assert [item["result"] for item in board if item["submission__id"] == number] == [list(local_scores.values())]
 
 
 def test_a_mistake_reads_as_a_sentence_there_too(server: Rehearsal, tmp_path: Path) -> None:

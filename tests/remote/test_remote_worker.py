@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from segjudge.remote_challenge_evaluation.settings import (
     WorkerSettings,
 )
 from segjudge.server.models import ChallengePhase, StoredMessage
-from segjudge.server.services import Services
 from tests.builders import ROOT
 from tests.demo_challenge import CODENAMES
 from tests.hostile_network import Network
@@ -45,7 +45,7 @@ def operator(server: Rehearsal, tmp_path: Path) -> Operator:
 
 def send(server: Rehearsal, operator: Operator, body: Any) -> None:
     """A message as anybody with the queue's keys could put it there."""
-    Services(str(server.data)).queue.send(operator.queue, body)
+    server.services.queue.send(operator.queue, body)
 
 
 # ── the start ───────────────────────────────────────────────────────────────
@@ -70,28 +70,30 @@ def test_annotations_are_the_bundles_unless_said_otherwise(tmp_path: Path, monke
 def test_a_check_proves_everything_and_touches_nothing(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     output = operator.run("--check")
-    for words in ("token: accepted", "queue: ", "remote evaluation", "phase 1: sequences-dev", "test, test-hard"):
-        assert words in output
+    for name in ("token: accepted", "queue: ", "remote evaluation", "phase 1: sequences-dev", "test, test-hard"):
+        assert name in output
     assert status(server, number) == "submitted"
     assert server.people["host"]["token"] not in output
 
 
 @pytest.mark.parametrize(
-    ("environment", "code", "words"),
+    ("environment", "code", "message"),
     [
         pytest.param({"AUTH_TOKEN": "", "QUEUE_NAME": ""}, 2, "AUTH_TOKEN is not set: copy it", id="settings"),
         pytest.param({"AUTH_TOKEN": "wrong"}, 4, "EvalAI no longer accepts", id="401"),
         pytest.param({"QUEUE_NAME": "another"}, 3, "QUEUE_NAME: Challenge with queue name another", id="queue"),
-        pytest.param({"CHALLENGE_PK": "7"}, 3, "CHALLENGE_PK is 7, but the queue is of challenge 1", id="challenge"),
+        pytest.param(
+            {"CHALLENGE_PK": "7"}, 3, "CHALLENGE_PK is 7, but the queue belongs to challenge 1", id="challenge"
+        ),
         pytest.param({"ANNOTATIONS": "/nowhere"}, 3, "there is no annotation file for", id="annotations"),
         pytest.param({"API_SERVER": "http://127.0.0.1:9"}, 3, "does not answer", id="nobody"),
     ],
 )
 def test_what_is_missing_is_said_before_anything_is_touched(
-    operator: Operator, environment: dict[str, str], code: int, words: str
+    operator: Operator, environment: dict[str, str], code: int, message: str
 ) -> None:
     output = operator.run("--check", expected=code, **environment)
-    assert words in output
+    assert message in output
     assert "Traceback" not in output
 
 
@@ -104,9 +106,9 @@ def test_settings_that_are_missing_or_wrong_are_said_all_at_once() -> None:
         "AUTH_TOKEN is not set: copy it from your profile page on EvalAI",
         "QUEUE_NAME is not set: `segjudge push` prints it, and so does the Manage tab",
         "CHALLENGE_PK is 'one', which is not a number",
-        "API_SERVER is http://eval.example: a token goes over https only, or to this machine",
+        "API_SERVER is http://eval.example: tokens are sent only over https or to this machine",
         "SWEEP_SECONDS must be above 0",
-        "HEALTH_PORT is a port, up to 65535",
+        "HEALTH_PORT must be a port, at most 65535",
     ]
 
 
@@ -116,22 +118,22 @@ def test_a_participants_token_is_not_enough(server: Rehearsal, operator: Operato
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         pytest.param({"remote_evaluation": False}, "EvalAI's own worker scores it", id="hosted"),
         pytest.param({"is_docker_based": True}, "another worker scores it", id="docker"),
     ],
 )
 def test_a_challenge_that_another_worker_scores_is_left_alone(
-    server: Rehearsal, operator: Operator, change: Any, words: str, tmp_path: Path
+    server: Rehearsal, operator: Operator, change: Any, message: str, tmp_path: Path
 ) -> None:
     name = next(iter(change))
     bundle = bundle_with(tmp_path, lambda c: c.update(change, title=name))
     assert server.push(bundle, repository=f"me/{name}").status_code == 201
     listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
-    held = next(one for one in listed if one["title"] == name)
-    output = operator.run("--once", expected=3, QUEUE_NAME=held["queue"], CHALLENGE_PK=str(held["id"]))
-    assert words in output
+    row = next(item for item in listed if item["title"] == name)
+    output = operator.run("--once", expected=3, QUEUE_NAME=row["queue"], CHALLENGE_PK=str(row["id"]))
+    assert message in output
 
 
 # ── messages ────────────────────────────────────────────────────────────────
@@ -145,9 +147,11 @@ def test_a_submission_is_scored_and_the_journal_knows(server: Rehearsal, operato
     row = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert row["status"] == "finished"
     assert row["job_name"][0].startswith("segjudge-")
-    here = evaluate(str(ROOT / "annotations/sequences-dev.zip"), str(STRONG), "sequences-dev")["result"][0]["dev"]
+    local_scores = evaluate(str(ROOT / "annotations/sequences-dev.zip"), str(STRONG), "sequences-dev")["result"][0][
+        "dev"
+    ]
     board = server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]
-    assert [one["result"] for one in board if one["submission__id"] == number] == [list(here.values())]
+    assert [item["result"] for item in board if item["submission__id"] == number] == [list(local_scores.values())]
     assert "3 of 3 scored" in server.text(row["stdout_file"])
     for_hosts = json.loads(server.text(row["submission_metadata_file"]))
     assert for_hosts["submission_result"]["scored"] == ["dev"]
@@ -160,7 +164,7 @@ def test_a_submission_is_scored_and_the_journal_knows(server: Rehearsal, operato
 @pytest.mark.long
 def test_a_submission_costs_six_requests(server: Rehearsal, operator: Operator) -> None:
     def used() -> float:
-        with sqlite3.connect(operator.folder / "machine/journal.sqlite3") as db:
+        with closing(sqlite3.connect(operator.folder / "machine/journal.sqlite3")) as db, db:
             return float(db.execute("SELECT value FROM numbers WHERE key = 'requests'").fetchone()[0])
 
     operator.run("--once")
@@ -182,7 +186,7 @@ def test_a_mistake_and_an_upload_that_broke_off_read_as_sentences(server: Rehear
     assert [row["status"] for row in rows] == ["failed", "failed"]
     mistake, placeholder = (server.text(row["stderr_file"]) for row in rows)
     assert "is a zip that was cut off" in mistake.splitlines()[-1]
-    assert "Your upload broke off" in placeholder
+    assert "Your upload was interrupted" in placeholder
 
 
 MEANINGLESS = (
@@ -247,7 +251,7 @@ def test_a_resumed_submission_is_new_work(server: Rehearsal, operator: Operator)
     number = submitted(server, b"PK\x03\x04")
     operator.run("--once")
     assert status(server, number) == "failed"
-    services = Services(str(server.data))
+    services = server.services
     services.submissions.update(
         number,
         status="resuming",
@@ -270,7 +274,7 @@ def test_a_file_that_is_too_large_is_said(server: Rehearsal, operator: Operator)
 
 @pytest.mark.long
 def test_logs_are_not_sent_where_the_phase_says_so(server: Rehearsal, operator: Operator) -> None:
-    services = Services(str(server.data))
+    services = server.services
     config = services.store.require(ChallengePhase, 1).config
     services.store.change(ChallengePhase, 1, config={**config, "disable_logs": True})
     try:
@@ -278,8 +282,8 @@ def test_logs_are_not_sent_where_the_phase_says_so(server: Rehearsal, operator: 
         operator.run("--once")
     finally:
         services.store.change(ChallengePhase, 1, config=config)
-    held = server.get(f"/api/jobs/submission/{number}", "host").json()
-    assert server.text(held["stdout_file"]) == ""
+    row = server.get(f"/api/jobs/submission/{number}", "host").json()
+    assert server.text(row["stdout_file"]) == ""
 
 
 # ── what is not ours ────────────────────────────────────────────────────────
@@ -289,7 +293,7 @@ def test_logs_are_not_sent_where_the_phase_says_so(server: Rehearsal, operator: 
 def test_a_phase_that_appeared_after_the_start_is_said_and_left_to_others(
     server: Rehearsal, operator: Operator
 ) -> None:
-    services = Services(str(server.data))
+    services = server.services
     for row in server.get("/api/jobs/challenge/1/submission/", "host").json():
         if row["status"] not in FINAL:  # the first sweep would ask for the phases on their account
             services.submissions.update(row["id"], status="cancelled")
@@ -300,16 +304,16 @@ def test_a_phase_that_appeared_after_the_start_is_said_and_left_to_others(
         waited(lambda: operator.worker_number("empty_answers") > 0)
         services.store.change(ChallengePhase, 2, codename="new", config={**config, "codename": "new"})
         new = [submitted(server, phase=2) for _ in range(3)]
-        said = "".join(lines_until(process, "ALERT"))
+        output = "".join(lines_until(process, "ALERT"))
         ours = submitted(server)
         waited(lambda: status(server, ours) == "finished")
     finally:
         services.store.change(ChallengePhase, 2, codename=config["codename"], config=config)
         process.terminate()
         _, rest = process.communicate(timeout=60)
-    assert f"no phase 'new' in the bundle ({', '.join(CODENAMES)})" in said
-    assert "appeared after the start of this worker" in said
-    assert (said + rest).count("ALERT") == 1
+    assert f"no phase 'new' in the bundle ({', '.join(CODENAMES)})" in output
+    assert "appeared after the start of this worker" in output
+    assert (output + rest).count("ALERT") == 1
     assert [status(server, number) for number in new] == ["submitted"] * 3
     assert [job["submission"] for job in operator.jobs()] == [ours]
 
@@ -327,12 +331,12 @@ def test_a_single_run_ends_beside_messages_that_others_have_to_score(
     bundle = bundle_with(tmp_path, lambda config: config.update(title="others", remote_evaluation=True))
     assert server.push(bundle, repository="me/others").status_code == 201
     listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
-    other = next(one["id"] for one in listed if one["title"] == "others")
-    phase = server.get(f"/api/challenges/challenge/{other}/challenge_phase").json()["results"][0]["id"]
+    second = next(item["id"] for item in listed if item["title"] == "others")
+    phase = server.get(f"/api/challenges/challenge/{second}/challenge_phase").json()["results"][0]["id"]
     ours = submitted(server)
-    others = [server.submit("host", STRONG, phase=phase, challenge=other).json()["id"] for _ in range(3)]
+    others = [server.submit("host", STRONG, phase=phase, challenge=second).json()["id"] for _ in range(3)]
     for number in others:
-        send(server, operator, {"submission_pk": number, "phase_pk": phase, "challenge_pk": other})
+        send(server, operator, {"submission_pk": number, "phase_pk": phase, "challenge_pk": second})
     output = operator.run("--once")
     assert output.count("message left") == 3, "each once"
     assert output.count("ALERT") == 1
@@ -398,7 +402,7 @@ def test_a_fault_of_ours_is_tried_twice_then_given_back_with_a_number(
 def test_a_result_that_the_server_refuses_ends_as_failed(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     operator.run("--once")
-    Services(str(server.data)).submissions.update(number, status="running")
+    server.services.submissions.update(number, status="running")
     # A label that the leaderboard does not have: the start compares them, so that only a change after it leads here.
     labels = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay", "Other")
     entry = {"split": "dev", "show_to_participant": True, "accuracies": dict.fromkeys(labels, 0.5)}
@@ -416,7 +420,7 @@ def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal,
     operator.run("--once")
     report = json.dumps({"refused": "kept", "stdout": "", "stderr": ""})
     operator.journal("UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, report = ?", report)
-    Services(str(server.data)).submissions.update(number, status="running")
+    server.services.submissions.update(number, status="running")
     login = {"username": "host", "password": server.people["host"]["password"]}
     token = server.call("POST", routes.LOGIN, data=login).json()["token"]
     process = operator.start(AUTH_TOKEN=token, POLL_SECONDS="0.1")
@@ -427,8 +431,8 @@ def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal,
             time.time() + 4,
             report,
         )
-        Services(str(server.data)).submissions.update(number, status="running")
-        Services(str(server.data)).accounts.forget_token(token)
+        server.services.submissions.update(number, status="running")
+        server.services.accounts.forget_token(token)
         _, output = process.communicate(timeout=120)
     finally:
         process.kill()
@@ -510,16 +514,16 @@ def test_an_operator_sees_health_and_numbers(server: Rehearsal, operator: Operat
         process.terminate()
         _, output = process.communicate(timeout=120)
     assert healthy.status_code == 200
-    assert re.search(r"runs since \d{4}-\d\d-\d\dT[\d:]{8}Z; its last turn was at .*Z, \d+ s ago\n", healthy.text)
-    assert re.search(r"EvalAI answered last at .*Z, \d+ s ago\n", healthy.text)
+    assert re.search(r"running since \d{4}-\d\d-\d\dT[\d:]{8}Z; last turn at .*Z, \d+ s ago\n", healthy.text)
+    assert re.search(r"EvalAI last answered at .*Z, \d+ s ago\n", healthy.text)
     counters = re.findall(r"^# TYPE (\S+) counter$", numbers, re.MULTILINE)
     assert counters
     assert all(name.endswith("_total") for name in counters)
     assert known in numbers
     for stage in ("download", "scoring", "reporting"):
-        found = re.search(rf"^segjudge_worker_{stage}_seconds_total (\S+)$", numbers, re.MULTILINE)
-        assert found
-        assert float(found.group(1)) > 0
+        match = re.search(rf"^segjudge_worker_{stage}_seconds_total (\S+)$", numbers, re.MULTILINE)
+        assert match
+        assert float(match.group(1)) > 0
     events = [json.loads(line) for line in output.splitlines()]
     assert "reported" in {event["event"] for event in events}
     assert {event["worker"] for event in events}
@@ -548,7 +552,7 @@ def test_several_processes_share_the_work(server: Rehearsal, operator: Operator)
 
 def lost(server: Rehearsal, number: int, **values: Any) -> None:
     """A submission without its message, of this age."""
-    services = Services(str(server.data))
+    services = server.services
     services.submissions.update(number, **values)
     services.store.remove(StoredMessage)
 
@@ -590,7 +594,7 @@ def test_the_sweep_leaves_a_large_upload_its_two_hours(server: Rehearsal, operat
     swept(operator)
     assert status(server, sending) == "submitted"
     row = server.get(f"/api/jobs/submission/{broken}", "host").json()
-    assert "Your upload broke off" in server.text(row["stderr_file"])
+    assert "Your upload was interrupted" in server.text(row["stderr_file"])
     lost(server, sending, status="cancelled")
 
 

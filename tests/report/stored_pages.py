@@ -110,7 +110,7 @@ def _break() -> Iterator[tuple[str, dict[str, Any]]]:
         yield str(changes), store(**changes)
     whole = store()
     twice = whole["losses"]["dev"]["sequences"] * 2
-    nested = {"truth": reduce(lambda inner, _: [inner], range(5000), 0)}
+    nested = {"truth": reduce(lambda inner, _: [inner], range(300_000), 0)}
     for changes in ({"losses": []}, {"losses": {}}, {"losses": {"val": whole["losses"]["dev"]}}, {"objects": []}, {"sequences": []}, {"provenance": nested},
                     {"objects": [{**ROW, "object": "1"}, {**ROW, "object": "2"}]}, {"losses": {"dev": {**whole["losses"]["dev"], "sequences": twice}}}):  # fmt: skip
         yield f"changed {list(changes)}", {**whole, **changes}
@@ -125,9 +125,9 @@ def _film(metric: str, films: Any, *, masks: bool, smaller: bool) -> dict[str, A
         entries, predicted = [], []
         for index, film in enumerate(films[number:] if number < 2 else films[-1:] * 5):
             kinds = [int(kind) for kind in film.split()] * (number * 7 + 1)
-            at = list(range(index, index + len(kinds)))
+            position = list(range(index, index + len(kinds)))
             scores = [
-                [(97 * frame * side + 31 * kind) % 1001 for frame, kind in zip(at, kinds, strict=True)]
+                [(97 * frame * side + 31 * kind) % 1001 for frame, kind in zip(position, kinds, strict=True)]
                 for side in (1, 3)
             ]
             parts = [(41 * place + 13 * index) % 301 for place in range(4 * kinds.count(-2))]
@@ -135,7 +135,9 @@ def _film(metric: str, films: Any, *, masks: bool, smaller: bool) -> dict[str, A
             shares = [0.02 * ((index + kind) % 4) for kind in range(9)]
             entries.append({"name": label, "category": ("", "bird", "dog")[(index + number) % 3], "unseen": index % 3 == 1, "frames": len(kinds),
                             "area": area, "absent": index % 2 == 0, "shares": shares})  # fmt: skip
-            predicted.append({"name": label, "at": at, "j": scores[0], "f": scores[1], "kinds": kinds, "parts": parts})
+            predicted.append(
+                {"name": label, "at": position, "j": scores[0], "f": scores[1], "kinds": kinds, "parts": parts}
+            )
             document["objects"].append({"split": "dev", "sequence": name, "object": label, "J-Mean": 0.1 * index})
         head = {"size": [1, 1], "groups": [[]], "runs": 0}
         streams = [pack({**head, "frames": frames}), pack({**head, "objects": predicted})]
@@ -153,11 +155,12 @@ def _show(document: dict[str, Any]) -> str:
         return str(error).replace(EVIL, "EVIL")
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])  # type: ignore[index]
     body = re.sub(r"<(style|script|pre)\b.*?</\1>", "", page[page.index("<section") :], flags=re.DOTALL)
-    words = re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", body)))
+    body = round_numbers(body)
+    message = re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", body)))
     if len(document["objects"]) < 3:
-        return f"{digest(body.encode())} {words[:110]}"
+        return f"{digest(body.encode())} {message[:110]}"
     digests = f"{digest(body.encode())} {digest(json.dumps(data).encode())}"
-    return f"{words.replace(' All ', chr(10) + 'All ').replace(' Worst ', chr(10) + 'Worst ')}\n{digests}"
+    return f"{message.replace(' All ', chr(10) + 'All ').replace(' Worst ', chr(10) + 'Worst ')}\n{digests}"
 
 
 if __name__ == "__main__":

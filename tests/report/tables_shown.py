@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ import pytest
 import segjudge
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.families import tools_of
-from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.report import page, stored, tables
 from segjudge.report.page import make_list, render_page
+from tests.answers import Answers, fold
 from tests.calls import labels, run_session
 
 FILE = Path(__file__).parents[1] / "golden/tables_shown.txt"
@@ -37,11 +38,12 @@ format_leaderboard("Board", rank, ["x", "y"], "x", descending=True), format_lead
 format_difference({"a": 0.5, "b": 0.1, "c": 0.1004}, {"a": 0.25, "b": 0.4, "c": 0.1}), format_difference({"a": 0.1004}, {"a": 0.1}), format_difference({"a": 0.1005}, {"a": 0.1})
 format_csv(["a", "b"], [["x,y", 1], ['"', None]]), [format_cell(value) for value in (None, 0, 0.12345, 12)]
 first_metric([{"split": "a", "id": 5, "name": "b", "count": 3, "AP": None}]), first_metric([]), first_metric([{"split": "a"}]), key_of_rows("sequences"), key_of_rows("images")
-short = scored(3); long = scored(45); short, long
-format_report(short.reports[0], compare=True)
-format_report(long.reports[0], compare=False, look=Look(70))
+short = scored(3); long = scored(45); short; few(repr(long))
+few(format_report(long.reports[0], compare=False, look=Look(70)))
+format_report(images.reports[0], compare=False, look=Look(50), all_metrics=False), format_report(images.reports[0], compare=False, look=Look(50))
+[max(map(len, format_report(images.reports[0], compare=False, look=Look(width), all_metrics=every).splitlines())) <= width for width in (40, 80, 99) for every in (False, True)]
 named = scored(20, ("bike-packing blackswan bmx-trees breakdance camel car-roundabout car-shadow cows dance-twirl dog dogs-jump drift-chicane drift-straight goat gold-fish horsejump-high india judo kite-surf lab-coat libby loading mbike-trick motocross-jump paragliding-launch parkour pigs scooter-black shooting soapbox").split())
-format_report(named.reports[0], compare=True)
+few(format_report(named.reports[0], compare=True))
 for protocol in ("vos-benchmark", "vos-benchmark-all-frames"): say(protocol, files(protocol))
 said()
 format_citations([{"source": "s", "method": "a"}, {"source": "t", "method": "b"}, {"source": "s", "method": "c"}])
@@ -56,16 +58,14 @@ short.table("wrong")
 page(make_list("Some", [{"name": "a", "x": 0.5, "n": 3, "t": "text"}, {"name": "b", "x": None, "n": 0, "t": ""}], "About."))
 page(make_list("Many", [{"name": str(k), "x": k / 50} for k in range(9)], "About."))
 page(make_list("None", [], "About."))
-limited("_MOST_ROWS", 3, lambda: [make_list("Many", [{"name": str(k), "x": k / 50} for k in range(count)], "About.").values for count in (3, 4)])
+limited("MOST_ROWS", 3, lambda: [make_list("Many", [{"name": str(k), "x": k / 50} for k in range(count)], "About.").values for count in (3, 4)])
 one = make_list("Some", [{"name": "a"}], "About.").of_split("val"); one.title, one.id, one.path, one.style
 
 # As the script of the Places Challenge prints it
 tools_of("instances").format_official(images.reports[0])
-for protocol in ("places2017", "lvis", "coco-keypoints", "ovis", "cityscapes-instance"): say(protocol, official(protocol))
-said()
 
 # Words on what is lost
-for kinds in ({}, {"a": 0.0}, {"a": 0.5}, {"a": 0.3, "b": 0.3}, {"a": 0.5, "b": 0.2, "c": 0.2, "d": 0.1}, {"a": 0.996, "b": 0.004}, {"a": 0.92, "b": 0.08}, {"a": 0.4, "b": -0.3, "c": 0.37}, {"a": 0.0004}, {"a": 0.0006}): say(kinds, f"{rank_kinds(kinds)} {rank_kinds(kinds, 'the loss')}")
+for kinds in ({}, {"a": 0.0}, {"a": 0.5}, {"a": 0.3, "b": 0.3}, {"a": 0.5, "b": 0.2, "c": 0.2, "d": 0.1}, {"a": 0.996, "b": 0.004}, {"a": 0.92, "b": 0.08}, {"a": 0.4, "b": -0.3, "c": 0.37}, {"a": 0.0004}, {"a": 0.0006}): say(kinds, f"{rank_kinds(kinds)} {rank_kinds(kinds, 'AP')}")
 for costs in ([], [1], [0, 0], [1, 1], [3, 1], [9, 1, 1], [1, 0, 0, 0], [1] * 9, [2] + [1] * 9, [1] * 30, [5, 4] + [1] * 30, [50] + [1] * 30, [20, 20] + [1] * 40, [-1, 2, 3], [1000.5, 0.25] * 3): say(f"{len(costs)} {costs[:3]}", count_costly(costs, "cases"))
 for rows in ([], [{"name": "a", "costs": 0.5}], [{"name": "a", "costs": 0.0001, "x": 1}] * 2, [{"name": "a<b", "costs": 0.5, "x": 0.1, "y": 0.4}] * 2, [{"name": "c", "costs": 0.5, "x": 0.5, "y": 0}] * 2): say(len(rows), f"{name_worst(rows, 'Worst images')} | {name_worst(rows, 'units', 'val', {'c': 'sea'})}")
 said()
@@ -99,16 +99,16 @@ limited("_MOST_BYTES", 7, lambda: read_result(write("b.json", '{"a":1}')))
 
 def write_tables() -> str:
     """Return what the session says, in a folder of its own."""
-    said = list[str]()
+    output = Answers()
     space: dict[str, Any] = {
         **{name: value for name, value in vars(tables).items() if name.startswith(("format_", "Look", "first_", "key_", "to_", "own_"))},
         **{name: value for name, value in vars(stored).items() if name.startswith(("as_", "read_result"))},
         **{name: getattr(page, name) for name in ("rank_kinds", "name_worst", "link_frames")}, "count_costly": page._count_costly,
-        "json": json, "tools_of": tools_of, "official": _print_official, "limited": _limit, "say": lambda head, text: said.append(f"{head}\n{text}"), "make_list": make_list, "page": _render,
-        "said": lambda: ("\n".join(said), said.clear())[0], "scored": _score, "files": _list_files, "images": _detect(), "write": _write,
+        "json": json, "tools_of": tools_of, "limited": _limit, "say": lambda head, text: output.add(str(head), str(text)), "make_list": make_list, "page": _render,
+        "said": lambda: ("".join(output.texts), output.texts.clear())[0], "scored": _score, "files": _list_files, "images": _detect(), "write": _write, "few": _shorten_rows,
         "changed": lambda document, **changes: {**copy.deepcopy(document), **changes}, "read": _read,
     }  # fmt: skip
-    return run_session(SESSION, space).replace(VERSION, "VERSION")
+    return fold(run_session(SESSION, space).replace(VERSION, "VERSION"))
 
 
 def _score(videos: int, names: Any = ()) -> segjudge.Scores:
@@ -117,6 +117,20 @@ def _score(videos: int, names: Any = ()) -> segjudge.Scores:
     truths = {name: np.stack([np.roll(square, frame, 1) for frame in range(4)]) for name in names}
     predictions = {name: np.roll(frames, 1 + number % 3, 2) for number, (name, frames) in enumerate(truths.items())}
     return segjudge.score_arrays(predictions, truths, "davis2017")
+
+
+def _shorten_rows(text: str) -> str:
+    """Return a table with each row once; of a row that repeats the numbers of an earlier one, the names of both."""
+    lines, names, repeats = list[str](), dict[str, str](), list[str]()
+    for line in text.splitlines():
+        name, _, numbers = line.partition(" ")
+        if re.match(r"[a-z][\w-]* +\d", line) and names.setdefault(numbers.strip(), name) != name:
+            repeats.append(f"{name} as {names[numbers.strip()]}")
+            continue
+        lines += [", ".join(repeats)] if repeats else []
+        repeats.clear()
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _list_files(protocol: str) -> str:
@@ -149,22 +163,6 @@ def _detect() -> segjudge.Scores:
     ]
     names = [{"id": 1, "name": "cat, small"}, {"id": 2, "name": "dog"}, {"id": 3, "name": "owl"}]
     return segjudge.score_arrays([side[0] for side in sides], [side[1] for side in sides], "coco", categories=names)
-
-
-def _print_official(protocol: str) -> str:
-    """Score two things, of which one is found."""
-    mask = np.zeros((40, 60), bool)
-    mask[5:25, 5:25] = True
-    rle = {"size": [40, 60], "counts": [int(run) for run in runs_of_mask(mask)]}
-    shape: dict[str, Any] = {"segmentation": rle}
-    if "keypoints" in protocol:
-        shape = {"keypoints": [5, 5, 2] * 17, "num_keypoints": 17, "bbox": [5, 5, 20, 20], "area": 400}
-    if protocol == "ovis":
-        shape = {"segmentations": [rle]}
-    label = 26 if protocol.startswith("cityscapes") else 1
-    truth = [{"category_id": label, **shape}]
-    sides = {"v": [{**truth[0], "score": 0.5}], "w": []}, {"v": truth, "w": truth}
-    return tools_of("instances").format_official(segjudge.score_arrays(*sides, protocol).reports[0])
 
 
 def _limit(name: str, value: int, call: Any) -> Any:

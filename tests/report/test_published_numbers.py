@@ -55,8 +55,9 @@ def test_published_numbers_stand_beside_the_sequences_that_they_are_of_and_no_ot
     for chosen, is_shown in ((names, True), (names[1:], False), ([*names, "mine"], False), (["a", "b"], False)):
         arrays = dict.fromkeys(chosen, mask)
         (report,) = score_arrays(arrays, arrays, protocol).reports
-        text = _format_means(report, compare=True, look=PLAIN)
-        assert (f"XMem, {dataset}" in text) == is_shown
+        text = _format_means(report, compare=True, look=PLAIN, all_metrics=True)
+        assert ("\nXMem " in text) == is_shown
+        assert (f"\nPublished for {dataset}: " in text) == is_shown
         assert ("hkchengrex/XMem f3b841d, docs/RESULTS.md" in text) == is_shown
         assert (dataset in str(make_summary(report, {}).values)) == is_shown
         assert "published.json" not in text

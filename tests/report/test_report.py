@@ -114,10 +114,10 @@ def open_player(browser: Any, address: str, size: dict[str, int]) -> Iterator[An
         yield page
 
 
-def wait_for(page: Any, words: str, row: int = 0) -> None:
+def wait_for(page: Any, message: str, row: int = 0) -> None:
     """Wait until a line of the frame's numbers begins so; scripts that are given as text may not poll here."""
     line = page.locator("[data-part=numbers] span").nth(row)
-    line.filter(has_text=re.compile(rf"^{words}")).wait_for()
+    line.filter(has_text=re.compile(rf"^{message}")).wait_for()
 
 
 def shown(page: Any) -> str:
@@ -146,10 +146,10 @@ def test_the_worst_frame_of_the_worst_sequence_is_there_at_once(files: Path, bro
         scores = score(files / "predictions.zip", files / "truth.zip", layout="davis2017").reports[0].scores  # type: ignore[attr-defined]
         lost: dict[str, list[float]] = {}
         frames: dict[tuple[str, str], list[float]] = {}
-        for one in scores:
-            lost.setdefault(one.sequence, []).append(float(((one.j + one.f) / 2).mean()))
-            for frame, j, f in zip(one.frames, one.j, one.f):
-                frames.setdefault((one.sequence, frame), []).append(1 - (j + f) / 2)
+        for item in scores:
+            lost.setdefault(item.sequence, []).append(float(((item.j + item.f) / 2).mean()))
+            for frame, j, f in zip(item.frames, item.j, item.f):
+                frames.setdefault((item.sequence, frame), []).append(1 - (j + f) / 2)
         worst = min(lost, key=lambda name: sum(lost[name]) / len(lost[name]))
         costs = {frame: sum(values) / len(values) for (name, frame), values in frames.items() if name == worst}
         text = shown(page)
@@ -269,6 +269,27 @@ def compared(files: Path) -> Path:
     return files / "compared.html"
 
 
+def test_a_page_of_many_sequences_stays_small_and_says_what_it_omits(tmp_path: Path) -> None:
+    count, budget = 130, 1
+    truth = np.zeros((2, 24, 24), np.uint8)
+    truth[:, 4:14, 4:14] = 1
+    moved = {f"s{number:03}": np.roll(truth, number % 9, 2) for number in range(count)}
+    for name, videos in (("truth", dict.fromkeys(moved, truth)), ("results", moved)):
+        (tmp_path / f"{name}.zip").write_bytes(label_zip({video: list(frames) for video, frames in videos.items()}))
+    command = ["report", str(tmp_path / "results.zip"), "--truth", str(tmp_path / "truth.zip"), "--layout", "davis2017"]
+    assert main([*command, "--budget", str(budget), "--out", str(tmp_path / "page.html")]) == 0
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert len(text) < budget * 1_000_000
+    rows = int(re.search(r"shows the first (\d+) of 130 sequences", text)[1])  # type: ignore[index]
+    table = text.partition('id="tables-sequences"')[2].partition("</table>")[0]
+    assert table.count('<th scope="row">') == rows < count
+    assert "The 100 sequences with the largest loss, of 130" in text
+    loss = re.findall(r'<th scope="col"[^>]*>([^<]*)<', table).index("loss")
+    cells = [re.findall(r"<td[^>]*?(?:data-value=\"([^\"]*)\")?>", row)[loss - 1] for row in table.split("<tr>")[2:]]
+    assert len(cells) == rows
+    assert [float(cell) for cell in cells] == sorted(map(float, cells), reverse=True), "the largest losses first"
+
+
 def test_sequences_in_which_the_second_method_loses_come_first(compared: Path) -> None:
     rows = re.findall(
         r"<tr><th scope=\"row\"><a href=\"#frames\"[^>]*>([^<]+)</a></th>(.*?)</tr>", compared.read_text()
@@ -307,7 +328,7 @@ def test_two_methods_are_stepped_through_side_by_side(compared: Path, browser: A
         page.keyboard.press("Home")
         first = lines.all_inner_texts()
         page.keyboard.press("ArrowRight")
-        assert all(one != other for one, other in zip(first, lines.all_inner_texts()))
+        assert all(item != inner_text for item, inner_text in zip(first, lines.all_inner_texts()))
 
 
 @pytest.mark.long
@@ -365,7 +386,7 @@ def test_sequences_without_room_keep_their_numbers(files: Path, browser: Any, tm
     assert main([*command, "--budget", "1", "--out", str(tmp_path / "page.html")]) == 0
     text = (tmp_path / "page.html").read_text()
     assert len(text) < 1_300_000
-    assert "Masks of 1 sequence with" in text
+    assert "the page omits the masks of 1 sequence with" in text
     with open_player(browser, (tmp_path / "page.html").as_uri(), WIDE) as page:
         assert shown(page).startswith("b, frame")
         page.keyboard.press("j")
@@ -420,7 +441,7 @@ def test_a_truth_alone_is_stepped_through_too(files: Path, browser: Any, tmp_pat
 def test_only_the_truth_of_sequences_has_a_page_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     truth = str(ROOT / "annotations/instances-dev.zip")
     assert main(["report", "--truth", truth, "--protocol", "coco", "--out", str(tmp_path / "a.html")]) == 2
-    assert "`show` draws" in capsys.readouterr().err
+    assert "`report --draw FOLDER` draws" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -47,19 +47,22 @@ def test_images_in_which_the_second_method_errs_more_come_first(tmp_path: Path) 
     beyond = [coarse - sharp for sharp, coarse in zip(mistakes[::2], mistakes[1::2], strict=True)]
     assert beyond == sorted(beyond, reverse=True)
     assert beyond[0] > 0
-    assert "Those first in which coarse makes most mistakes beyond those of sharp" in out.read_text()
+    assert "Sorted by how many more mistakes coarse makes than sharp, most first." in out.read_text()
 
 
 def test_the_name_of_a_line_stands_just_above_it(tmp_path: Path) -> None:
-    words = ["--truth", str(ROOT / "annotations/instances-dev.zip"), "--protocol", "places2017"]
-    assert main(["report", str(ROOT / "examples/instances-dev/coarse.json"), *words, "--out", str(tmp_path / "a")]) == 0
+    arguments = ["--truth", str(ROOT / "annotations/instances-dev.zip"), "--protocol", "places2017"]
+    assert (
+        main(["report", str(ROOT / "examples/instances-dev/coarse.json"), *arguments, "--out", str(tmp_path / "a")])
+        == 0
+    )
     text = (tmp_path / "a").read_text()
     lines = re.findall(r'<polyline class="line marked" points="([^"]+)"><title>\w+ (\S+): AP', text)
     named = dict(re.findall(r'<text class="named" x="34" y="([^"]+)">([^<]+)<', text))
     assert list(named.values()) == [name for _, name in lines] != []
-    for at, (points, _) in zip(named, lines, strict=True):
+    for position, (points, _) in zip(named, lines, strict=True):
         (down,) = [point.split(",")[1] for point in points.split() if point.startswith("33.")]
-        assert float(at) == pytest.approx(float(down) - 1, abs=0.06)
+        assert float(position) == pytest.approx(float(down) - 1, abs=0.06)
 
 
 def test_a_report_of_nothing_detected_says_so(tmp_path: Path) -> None:
@@ -74,7 +77,7 @@ def test_a_report_of_nothing_detected_says_so(tmp_path: Path) -> None:
 
 def test_videos_are_listed_and_not_drawn(tmp_path: Path) -> None:
     mask = {"size": [4, 4], "counts": [0, 8, 8]}
-    one = {
+    item = {
         "id": 1,
         "video_id": 1,
         "category_id": 1,
@@ -84,7 +87,7 @@ def test_videos_are_listed_and_not_drawn(tmp_path: Path) -> None:
         "iscrowd": 0,
     }
     video = {"id": 1, "width": 4, "height": 4, "length": 1, "file_names": ["a/0.jpg"]}
-    truth = {"videos": [video], "categories": [{"id": 1, "name": "dog"}], "annotations": [one]}
+    truth = {"videos": [video], "categories": [{"id": 1, "name": "dog"}], "annotations": [item]}
     record = {"video_id": 1, "category_id": 1, "score": 0.5, "segmentations": [mask]}
     for name, document in (("truth", truth), ("results", [record])):
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
@@ -134,8 +137,8 @@ def test_pictures_are_chosen_by_category_and_stepped_through_by_keys(page: Path,
         name.click()
         shown = opened.locator(".sides:visible")
         assert 0 < shown.count() < 24
-        for words in shown.evaluate_all("figures => figures.map(figure => figure.dataset.words)"):
-            assert category in words
+        for message in shown.evaluate_all("figures => figures.map(figure => figure.dataset.words)"):
+            assert category in message
         cell = opened.locator(".matrix td button").first
         wanted = cell.get_attribute("title").removeprefix("pictures with ").split()
         cell.click()

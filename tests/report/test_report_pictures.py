@@ -19,7 +19,7 @@ from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, Uni
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.families import tools_of
-from segjudge.families.base.drawing import UnitPictures, draw_units
+from segjudge.families.base.drawing import RankedUnits, UnitPictures, draw_units
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_mask
 from segjudge.families.base.segments import FAULTS, judge_segments
 from segjudge.families.truths import TruthSource
@@ -28,13 +28,14 @@ from segjudge.report.page import PageOptions, make_confusion, templates
 from segjudge.scoring.scores import ScoreRequest, prepare
 from tests.browser import chromium, needs_chromium
 from tests.builders import zipped
+from tests.families.contract import examples
 from tests.published import published
 from tests.report.test_report import NARROW, WIDE, open_player, shown, wait_for
 
 #: Protocols whose pages have pictures.
-PAINTED = ("coco-panoptic", "vipseg", "kitti-step", "vspw", "mots", "burst", "sa-co-gold", "refcoco", "reasonseg")
+PAINTED = examples("painted")
 #: Those whose units ask for something in words.
-ASKING = ("sa-co-gold", "refcoco", "reasonseg")
+ASKING = examples("painted questions")
 #: Letters in drawings: capitals are things, which have an identity.
 CLASSES = "abcABC"
 
@@ -68,15 +69,15 @@ def judged(truth: str, prediction: str) -> tuple[str, str]:
     sides = [sorted(set(row) - {"."}) for row in (truth, prediction)]
     shared = np.array(
         [
-            [sum(a == one and b == two for a, b in zip(truth, prediction, strict=True)) for two in sides[1]]
-            for one in sides[0]
+            [sum(a == side and b == two for a, b in zip(truth, prediction, strict=True)) for two in sides[1]]
+            for side in sides[0]
         ],
         float,
     ).reshape(len(sides[0]), len(sides[1]))
     areas = tuple(
-        np.array([row.count(one) for one in side]) for row, side in zip((truth, prediction), sides, strict=True)
+        np.array([row.count(item) for item in side]) for row, side in zip((truth, prediction), sides, strict=True)
     )
-    classes = tuple(np.array([one in "xyz" for one in side], int) for side in sides)
+    classes = tuple(np.array([item in "xyz" for item in side], int) for side in sides)
     kinds = judge_segments(shared, (areas[0], areas[1]), (classes[0], classes[1]))
     named = [" ".join(FAULTS[kind].name for kind in side.tolist()) for side in kinds[:2]]
     return named[0], named[1]
@@ -123,15 +124,16 @@ class DrawnPainter(UnitPainter):
             letters = [sorted({*side.reshape(-1).tolist()} - {"."}) for side in pixels]
             sides = [
                 Side(
-                    own, own, np.array([(side == one).sum() for one in own]),
-                    np.array([one.isupper() for one in own], int), np.ones(len(own), bool),
+                    own, own, np.array([(side == item).sum() for item in own]),
+                    np.array([item.isupper() for item in own], int), np.ones(len(own), bool),
                 )
                 for side, own in zip(pixels, letters, strict=True)
             ]  # fmt: skip
             shared = np.array(
-                [[((pixels[0] == one) & (pixels[1] == two)).sum() for two in letters[1]] for one in letters[0]], float
+                [[((pixels[0] == letter) & (pixels[1] == two)).sum() for two in letters[1]] for letter in letters[0]],
+                float,
             ).reshape(len(letters[0]), len(letters[1]))
-            maps = [np.array([[1 + own.index(one) if one != "." else 0 for one in row] for row in side], np.uint16)
+            maps = [np.array([[1 + own.index(item) if item != "." else 0 for item in row] for row in side], np.uint16)
                     for side, own in zip(pixels, letters, strict=True)]  # fmt: skip
             excused = np.zeros(len(letters[1]), bool)
             yield SeenFrame(sides[0], sides[1], shared, excused, np.stack(maps) if index in drawn else None)
@@ -146,7 +148,7 @@ def draw(videos: Mapping[str, Sequence[tuple[str, str]]], *, dense: bool = False
     truth = UnitTruth("drawn", "drawn", {}, units)
     order = [(index, [0.5 - 0.1 * index]) for index in range(len(units))]
     painters = {"": DrawnPainter(videos, dense=dense)}
-    pictures = draw_units(painters, truth, order, "videos", PageOptions(), split="val")
+    pictures = draw_units(painters, RankedUnits("val", truth, order, "videos"), PageOptions())
     assert pictures is not None
     return pictures
 
@@ -180,8 +182,8 @@ def test_every_pixel_has_the_colour_of_what_is_wrong_there() -> None:
 
 def test_an_image_whose_masks_all_match_says_how_far_they_do_not() -> None:
     image = {"cat": [("aaaaaaaa..", "..aaaaaaaa")]}
-    words = "everything matches: 25 % of the truth is missed, 25 % of what is sent surplus"
-    assert words in str(draw(image).player.values)
+    text = "everything matches: 25 % of the truth is missed, 25 % of what is sent surplus"
+    assert text in str(draw(image).player.values)
     assert "everything matches, not exactly" in str(draw(image, dense=True).player.values)
 
 
@@ -225,7 +227,7 @@ def test_a_track_that_changes_objects_is_swapped_and_a_moment_says_when() -> Non
     rows = {row["name"]: [FAULTS[kind].name for kind in row["kinds"]] for row in about["rows"]}
     assert rows == {name: ["right"] * 6 + ["swapped"] * 2 for name in "AB"}
     moments = pictures.player.values["moments"]
-    assert [(one["kind"], one["subject"], one["text"]) for one in moments] == [  # type: ignore[attr-defined]
+    assert [(moment["kind"], moment["subject"], moment["text"]) for moment in moments] == [  # type: ignore[attr-defined]
         ("swapped", ", A, frames 6 to 7", "has the track of B"),
         ("swapped", ", B, frames 6 to 7", "has the track of A"),
     ]
@@ -253,7 +255,9 @@ def test_units_that_lost_nothing_are_not_drawn() -> None:
     assert draw({"cat": [("a.", ".a")], "dog": [("a.", ".a")]}).looked_at == 2
     video: Mapping[str, Sequence[tuple[str, str]]] = {"cat": [("a", "a")]}
     truth = UnitTruth("drawn", "drawn", {}, [Unit("cat", 1, list)])
-    assert draw_units({"": DrawnPainter(video)}, truth, [(0, [0.0])], "videos", PageOptions(), split="val") is None
+    assert (
+        draw_units({"": DrawnPainter(video)}, RankedUnits("val", truth, [(0, [0.0])], "videos"), PageOptions()) is None
+    )
 
 
 def test_units_are_named_by_what_they_ask_for() -> None:
@@ -276,7 +280,7 @@ def draw_both(frames: Sequence[tuple[str, str, str]]) -> UnitPictures:
     size = len(frames[0][0].split()), len(frames[0][0].split()[0])
     unit = Unit("cat", 1, lambda: [TruthFrame(str(k), size, [], no_pixels) for k in range(len(frames))])
     truth = UnitTruth("drawn", "drawn", {}, [unit])
-    pictures = draw_units(painters, truth, [(0, [0.1, 0.4])], "videos", PageOptions(), split="val")
+    pictures = draw_units(painters, RankedUnits("val", truth, [(0, [0.1, 0.4])], "videos"), PageOptions())
     assert pictures is not None
     return pictures
 
@@ -306,7 +310,7 @@ def test_a_method_that_is_judged_by_another_truth_brings_it() -> None:
         "ours": DrawnPainter({"cat": [("...aa", "..aa.")]}),
     }
     truth = UnitTruth("drawn", "drawn", {}, [Unit("cat", 1, lambda: [TruthFrame("0", (1, 5), [], no_pixels)])])
-    pictures = draw_units(painters, truth, [(0, [0.0, 0.1])], "videos", PageOptions(), split="val")
+    pictures = draw_units(painters, RankedUnits("val", truth, [(0, [0.0, 0.1])], "videos"), PageOptions())
     assert pictures is not None
     assert decoded(pictures.player.streams["val/cat"])[1].tolist() == [[[1, 1, 0, 0, 0]]]
     assert decoded(pictures.player.streams["val/cat/1/truth"])[1].tolist() == [[[0, 0, 0, 1, 1]]]
@@ -364,18 +368,23 @@ def test_a_page_is_walked_by_keys_and_its_moments_by_choice(page: tuple[str, Pat
             for key, layer in (("t", "Truth"), ("p", "Prediction"), ("d", "Difference")):
                 opened.keyboard.press(key)
                 assert opened.get_by_role("button", name=layer).get_attribute("aria-pressed") == "true"
-            words = opened.locator(".chooser-of-moments [data-word]")
-            if words.count():
-                words.first.click()
-                count = int(words.first.locator("small").inner_text())
+            message = opened.locator(".chooser-of-moments [data-word]")
+            if message.count():
+                message.first.click()
+                count = int(message.first.locator("small").inner_text())
                 assert opened.locator("[data-part=chosen]").inner_text().startswith(f"{count} of ")
                 assert opened.locator("ol.moments li").count() == min(count, 60)
+                word = message.first.get_attribute("data-word")
+                message.first.click()
+                opened.locator(".chooser-of-moments input").fill(f"{word}, ")
+                chosen = opened.locator("[data-part=chosen]").inner_text()
+                assert int(chosen.partition(" ")[0]) >= count, "typed words choose by kind and size too"
             assert before
 
 
 @pytest.mark.long
 @needs_chromium
-@pytest.mark.parametrize("name", ["coco-panoptic", "mots", "sa-co-gold"])
+@pytest.mark.parametrize("name", examples("painted beside"))
 def test_two_methods_are_walked_beside_each_other_by_the_same_keys(name: str, browser: Any, tmp_path: Path) -> None:
     protocol, truth = PROTOCOLS[name], str(published(name, tmp_path))
     (split,) = prepare(ScoreRequest("", TruthSource(truth), protocol)).scorers.values()
@@ -424,7 +433,9 @@ def test_a_truth_alone_is_drawn_too(page: tuple[str, Path, Path], browser: Any) 
 @needs_chromium
 def test_a_link_leads_to_the_frame_it_was_copied_from(page: tuple[str, Path, Path], browser: Any) -> None:
     with open_player(browser, page[1].as_uri(), WIDE) as opened:
+        first = re.escape(shown(opened).split(",")[0])
         opened.keyboard.press("j")
+        wait_for(opened, f"(?!{first},)")  # the next sequence is unpacked first
         opened.keyboard.press("t")
         opened.keyboard.press("End")
         text = shown(opened)

@@ -48,6 +48,45 @@ def test_the_smallest_phones_scroll_in_boxes_alone(files: Path, compared: Path, 
             assert page.evaluate("document.documentElement.scrollWidth") == TINY["width"]
 
 
+@pytest.mark.usefixtures("compared")
+def test_long_names_of_methods_fit_the_smallest_phones(files: Path, browser: Any, tmp_path: Path) -> None:
+    name = f"{'a method that has a long name ' * 2}{'x' * 60}"
+    assert len(name) == 120
+    methods = [f"{title}={files}/{file}.zip" for title, file in ((name, "predictions"), ("worse", "worse"))]
+    truth = ["--truth", str(files / "data/packed.zip")]
+    assert main(["compare", *methods, *truth, "--out", str(tmp_path / "compared.html")]) == 0
+    assert main(["report", str(files / "worse.zip"), *truth, "--title", name, "--out", str(tmp_path / "one.html")]) == 0
+    table = tmp_path / "scores.csv"
+    table.write_text("algorithm,case,value\n" + "".join(f"{row},c{k},{k}\n" for k in range(3) for row in (name, "b")))
+    assert main(["rank", str(table), "--draws", "10", "--out", str(tmp_path / "ranked.html")]) == 0
+    for page in ("compared", "one", "ranked"):
+        with fresh_page(browser, TINY) as (opened, _):
+            opened.goto((tmp_path / f"{page}.html").as_uri())
+            assert name.rsplit(maxsplit=1)[-1] in opened.inner_text("main") + opened.inner_text(".top"), page
+            assert opened.evaluate("document.documentElement.scrollWidth") == TINY["width"], page
+
+
+def test_typed_words_choose_an_object_a_kind_and_a_size(files: Path, browser: Any) -> None:
+    with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
+        page.wait_for_selector(".film")
+        texts = page.locator("ol.moments li").all_inner_texts()
+        field = page.locator(".chooser-of-moments input")
+
+        def typed(text: str) -> list[str]:
+            field.fill(text)
+            return [str(one) for one in page.locator("ol.moments li").all_inner_texts()]
+
+        first = [text for text in texts if "object 1," in text]
+        assert 0 < len(first) < len(texts)
+        assert {*first} <= {*typed("object 1")}
+        assert all("object 1," in text for text in typed("Object  1")), "a number is a whole one"
+        group = page.locator(".chooser-of-moments [data-word]").first
+        word, count = group.get_attribute("data-word"), int(group.locator("small").inner_text())
+        assert len(typed(word[:4])) >= count, "the beginning of a word is enough"
+        assert len(typed(f"{word}, object 1")) == len([text for text in typed(word) if "object 1," in text])
+        assert typed("(nothing like this*") == []
+
+
 def test_a_held_key_shows_the_other_layer(files: Path, browser: Any) -> None:
     with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
         page.keyboard.press("t")

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests import pages
+from tests.families.contract import examples
 
-DIGESTS = json.loads(pages.FILE.read_text())
-#: A form of most families, and those of detections that are soon shown.
-WHOLE = ("davis2017", "coco", "ovis", "coco-keypoints", "places2017", "vspw", "refcoco", "semantic-kitti")
+WHOLE = examples("pages shown whole")
 #: Of the others so much is quick as has code of its own; methods are compared alike in all.
 OWN = {
-    **dict.fromkeys(pages.FORMS, ("challenge", "report")), "cityscapes-instance": ("challenge",),
-    **dict.fromkeys(("davis2017-unsupervised", "mosev2", "youtube-vos", "long-rvos", "kitti-step", "vipseg"), ("report",)),
-}  # fmt: skip
+    **dict.fromkeys(examples("pages"), ("challenge", "report")),
+    **dict.fromkeys(examples("pages of reports"), ("report",)),
+    **dict.fromkeys(examples("pages of challenges"), ("challenge",)),
+}
 CASES = [
-    *[pytest.param(name, pages.SHOWS, id=name, marks=[pytest.mark.long] * (name not in WHOLE)) for name in pages.FORMS],
-    *[pytest.param(name, OWN[name], id=f"{name}-alone") for name in pages.FORMS if name not in WHOLE],
+    *[
+        pytest.param(name, pages.SHOWS, id=name, marks=[pytest.mark.long] * (name not in WHOLE))
+        for name in examples("pages")
+    ],
+    *[pytest.param(name, OWN[name], id=f"{name}-alone") for name in examples("pages") if name not in WHOLE],
 ]
 
 
 @pytest.mark.parametrize(("protocol", "shows"), CASES)
 def test_what_is_shown_of_mistakes_is_what_was_noted(protocol: str, shows: tuple[str, ...]) -> None:
-    noted, shown = DIGESTS[protocol], pages.digest_all(pages.run(protocol, shows))
+    noted, shown = pages.read_digests(protocol), pages.digest_all(pages.run(protocol, shows))
     changed = [f"{name}: {part}" for name, parts in shown.items() for part in parts.items()
                if part not in noted.get(name, {}).items()]  # fmt: skip
     assert not changed, "see tests/pages.py on how to look at what changed, and how to note it"

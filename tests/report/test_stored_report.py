@@ -110,8 +110,8 @@ def test_the_page_is_that_which_report_makes_with_the_truth(whole: dict[str, Any
     # The moments are those of thousandths.
     moments = re.compile(r"<ol class=\"moments\">.*?</ol>", re.DOTALL)
     assert moments.sub("", live) == moments.sub("", left)
-    words = [re.sub(r"0\.\d+", "", moments.findall(text)[0]) for text in (live, left)]
-    assert words[0] == words[1]
+    arguments = [re.sub(r"0\.\d+", "", moments.findall(text)[0]) for text in (live, left)]
+    assert arguments[0] == arguments[1]
 
 
 def test_without_room_for_numbers_the_kinds_alone_are_left(
@@ -141,7 +141,7 @@ def test_a_page_of_the_size_of_davis_has_at_most_three_megabytes(tmp_path: Path)
     phase = Phase("dev", "", (PhaseSplit("val", "davis2017", ("J&F-Mean",)),), detail="all", report=True)
     left = evaluate_phase(phase, str(tmp_path / "packed.zip"), str(paths[1]))["submission_result"]
     assert all(entry["masks"] for entry in left["losses"]["val"]["sequences"])
-    frames = sum(one["frames"] for entry in left["losses"]["val"]["sequences"] for one in entry["objects"])
+    frames = sum(item["frames"] for entry in left["losses"]["val"]["sequences"] for item in entry["objects"])
     assert frames > 3000  # of objects
     size = len(make_stored_report(left, "davis").encode())
     assert 1_000_000 < size < 3_000_000

@@ -30,7 +30,7 @@ def run(job: Any, *, seconds: float = 20, memory: int = MEMORY, said: Any = None
 
 
 def test_what_a_job_returns_and_says_arrives_and_what_it_complains_of_is_logged(capfd: Any) -> None:
-    said: list[str] = []
+    output: list[str] = []
 
     def job(say: Any) -> Any:
         say("halfway")
@@ -40,9 +40,9 @@ def test_what_a_job_returns_and_says_arrives_and_what_it_complains_of_is_logged(
         print("last", end="")
         return {"answer": [1.5, None, "ü"], "written": written}
 
-    assert run(job, said=said) == {"answer": [1.5, None, "ü"], "written": 11}
-    assert said == ["halfway", "printed", "last"]
-    assert capfd.readouterr().err == "complained\nof �, and no more\n"
+    assert run(job, said=output) == {"answer": [1.5, None, "ü"], "written": 11}
+    assert output == ["halfway", "printed", "last"]
+    assert capfd.readouterr().err == "complained\nof \\x1b, and no more\n"
 
 
 @pytest.mark.parametrize(
@@ -57,17 +57,20 @@ def test_what_a_job_returns_and_says_arrives_and_what_it_complains_of_is_logged(
         (lambda: print("to stdout", file=sys.stdout), ["to stdout"]),
         (lambda: print("\n\n"), []),
         (lambda: print("10 %\r20 %"), ["10 %\n20 %"]),
-        (lambda: print("\x1b[2Jx\0y\u202ez\ud800\N{GRINNING FACE}\tü"), ["�[2Jx�y�z�\N{GRINNING FACE}\tü"]),
+        (
+            lambda: print("\x1b[2Jx\0y\u202ez\ud800\N{GRINNING FACE}\tü"),
+            ["\\x1b[2Jx\\x00y\\u202ez\\ud800\N{GRINNING FACE}\tü"],
+        ),
     ],
 )
 def test_what_is_printed_arrives_line_by_line(prints: Any, lines: list[str]) -> None:
-    said: list[str] = []
-    run(lambda say: prints() and None, said=said)
-    assert said == lines
+    output: list[str] = []
+    run(lambda say: prints() and None, said=output)
+    assert output == lines
 
 
 def test_threads_and_forks_of_a_job_may_print() -> None:
-    said: list[str] = []
+    output: list[str] = []
 
     def job(say: Any) -> Any:
         def prints() -> None:
@@ -86,10 +89,10 @@ def test_threads_and_forks_of_a_job_may_print() -> None:
         os.waitpid(child, 0)
         return "answer"
 
-    assert run(job, said=said) == "answer"
-    assert sum(map(len, said[:-1])) <= _LOG_CHARACTERS
-    assert said[-1].startswith("… what is printed beyond")
-    assert set("".join(said[:-1])) == {"x"}
+    assert run(job, said=output) == "answer"
+    assert sum(map(len, output[:-1])) <= _LOG_CHARACTERS
+    assert output[-1].startswith("... output beyond")
+    assert set("".join(output[:-1])) == {"x"}
 
 
 def test_a_fork_that_comes_back_does_not_answer() -> None:
@@ -104,7 +107,7 @@ def test_a_fork_that_comes_back_does_not_answer() -> None:
 
 @pytest.mark.parametrize("line", [b"x" * 999 + b"\n", b"x" * (1 << 20), b"\n"], ids=["lines", "no line", "empty"])
 def test_a_job_may_print_a_gigabyte(line: bytes) -> None:
-    said: list[str] = []
+    output: list[str] = []
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     text = line.decode()
 
@@ -113,8 +116,8 @@ def test_a_job_may_print_a_gigabyte(line: bytes) -> None:
             sys.stdout.write(text)
         return "done"
 
-    assert run(job, said=said, seconds=300) == "done"
-    assert sum(map(len, said)) < _LOG_CHARACTERS + 100
+    assert run(job, said=output, seconds=300) == "done"
+    assert sum(map(len, output)) < _LOG_CHARACTERS + 100
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 << 10
 
 
@@ -122,15 +125,15 @@ def test_a_job_may_print_a_gigabyte(line: bytes) -> None:
 @pytest.mark.parametrize("way", ["printed", "said"])
 def test_as_much_is_kept_as_a_log_holds(way: str, excess: int) -> None:
     """A line's end counts as a character, where the line has any."""
-    said: list[str] = []
+    output: list[str] = []
 
     def job(say: Any) -> Any:
         for line in ("ab", "", long_line):
             say(line) if way == "said" else print(line)
 
     long_line = "x" * (_LOG_CHARACTERS - len("ab\n\n") + excess)
-    run(job, said=said)
-    assert said == ["ab", "… what is printed beyond 1,048,576 characters is left out …" if excess else long_line]
+    run(job, said=output)
+    assert output == ["ab", "... output beyond 1,048,576 characters is omitted ..." if excess else long_line]
 
 
 def test_a_job_that_never_stops_talking_is_ended() -> None:
@@ -223,7 +226,7 @@ def test_a_child_that_hangs_deaf_to_signals_is_ended() -> None:
         pytest.param(lambda say: os.kill(os.getpid(), signal.SIGSTOP), id="stops"),
         pytest.param(lambda say: (os.closerange(0, 4096), time.sleep(100)), id="closes-everything"),
         pytest.param(lambda say: raw(say, b"A\xff\xff{", lambda: time.sleep(100)), id="half-a-message"),
-        pytest.param(lambda say: (os.kill(os.getppid(), signal.SIGSTOP), time.sleep(100)), id="stops-its-keeper"),
+        pytest.param(lambda say: (os.kill(os.getppid(), signal.SIGSTOP), time.sleep(100)), id="stops-its-supervisor"),
     ],
 )
 def test_a_child_that_does_nothing_any_more_is_ended(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +266,7 @@ def test_what_is_no_answer_is_no_fault_of_the_participant(data: bytes) -> None:
 
 def test_an_answer_that_is_too_large_is_a_defect_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "_ANSWER_BYTES", 2 << 20)
-    with pytest.raises(CrashError, match="the answer has 3 MB, the most is 2"):
+    with pytest.raises(CrashError, match="the answer has 3 MB; the limit is 2"):
         run(lambda say: "x" * (3 << 20))
 
 
@@ -293,7 +296,7 @@ def left(say: Any, way: str) -> None:
 
 @pytest.mark.parametrize("way", ["child", "session", "deaf", "silent", "stopped"])
 @pytest.mark.parametrize(
-    ("end", "words"),
+    ("end", "message"),
     [
         (lambda: None, ""),
         (lambda: os._exit(7), r"without an answer \(exit 7\)"),
@@ -303,9 +306,9 @@ def left(say: Any, way: str) -> None:
     ],
     ids=["answers", "exits", "is killed", "leaves", "hangs"],
 )
-def test_nothing_that_a_child_started_outlives_it(way: str, end: Any, words: str) -> None:
+def test_nothing_that_a_child_started_outlives_it(way: str, end: Any, message: str) -> None:
     """Nor does it make a child that has ended look like one that has not."""
-    said: list[str] = []
+    output: list[str] = []
     ended: list[str] = []
 
     def job(say: Any) -> Any:
@@ -314,16 +317,16 @@ def test_nothing_that_a_child_started_outlives_it(way: str, end: Any, words: str
         return "done"
 
     try:
-        ended.append(run(job, said=said, seconds=2 if words == "longer than" else 60))
+        ended.append(run(job, said=output, seconds=2 if message == "longer than" else 60))
     except SubmissionError as error:
         ended.append(str(error))
-    assert re.search(words or "^done$", ended[0])
-    assert is_gone(int(said[0]), 0)
+    assert re.search(message or "^done$", ended[0])
+    assert is_gone(int(output[0]), 0)
 
 
 @pytest.mark.long
 def test_forks_without_end_are_ended() -> None:
-    said: list[str] = []
+    output: list[str] = []
     most = len(os.listdir("/proc")) + 150
 
     def job(say: Any) -> Any:
@@ -335,9 +338,9 @@ def test_forks_without_end_are_ended() -> None:
                 say(str(os.getpid()))
 
     with pytest.raises(SubmissionError, match="longer than"):
-        run(job, seconds=3, said=said)
-    assert len(said) > 20
-    assert all(is_gone(int(one), 0) for one in said)
+        run(job, seconds=3, said=output)
+    assert len(output) > 20
+    assert all(is_gone(int(item), 0) for item in output)
 
 
 def test_two_at_once_in_threads_do_not_end_each_other() -> None:
@@ -360,11 +363,11 @@ def test_two_at_once_in_threads_do_not_end_each_other() -> None:
     for thread in threads:
         thread.start()
     begun.wait()
-    for number, other in ((0, 1), (1, None)):
+    for number, second in ((0, 1), (1, None)):
         os.write(ends[number][1], b"x")
         threads[number].join(60)
         assert is_gone(grandchildren[number], 0)
-        assert other is None or not is_gone(grandchildren[other], 0)
+        assert second is None or not is_gone(grandchildren[second], 0)
     for end in (*ends[0], *ends[1]):
         os.close(end)
 
@@ -389,7 +392,7 @@ def test_a_workers_own_handlers_and_wakeup_are_its_own() -> None:
     try:
         with pytest.raises(SubmissionError, match="ended by SIGTERM"):
             run(lambda say: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(CrashError, match="^the keeper of the scoring process was ended$"):
+        with pytest.raises(CrashError, match="^the supervisor of the scoring process was ended$"):
             run(lambda say: (os.kill(os.getppid(), signal.SIGKILL), time.sleep(100)))
         assert not heard
         os.set_blocking(reader, False)
@@ -404,16 +407,16 @@ def test_a_workers_own_handlers_and_wakeup_are_its_own() -> None:
 
 
 def test_a_job_ends_with_its_keeper() -> None:
-    said: list[str] = []
+    output: list[str] = []
 
     def job(say: Any) -> Any:
         say(str(os.getpid()))
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(100)
 
-    with pytest.raises(CrashError, match="the keeper of the scoring process was ended"):
-        run(job, said=said)
-    assert is_gone(int(said[0]))
+    with pytest.raises(CrashError, match="the supervisor of the scoring process was ended"):
+        run(job, said=output)
+    assert is_gone(int(output[0]))
 
 
 def test_a_job_has_a_few_descriptors_more_than_its_worker_who_has_no_more_afterwards() -> None:
@@ -469,10 +472,10 @@ def test_without_fork_it_says_so_once_and_scores(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(guard.os, "fork", refuse)
     monkeypatch.setattr(guard, "_reported", [])
-    said: list[str] = []
+    output: list[str] = []
 
-    assert [run(lambda say: "scored", said=said) for _ in range(2)] == ["scored", "scored"]
-    assert said == ["Scoring runs without limits here: no process can be forked (no more processes)."]
+    assert [run(lambda say: "scored", said=output) for _ in range(2)] == ["scored", "scored"]
+    assert output == ["Memory and time are not limited here: no process can be forked (no more processes)."]
 
 
 @pytest.mark.parametrize("way", ["child", "session", "deaf", "silent", "stopped"])

@@ -45,8 +45,8 @@ for result in results_of_processes(work, [1] * 3, 3, lambda number: None):
 @pytest.mark.parametrize("doing", ["sleeps", "works", "sends"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_children_end_with_whoever_shares_the_work(doing: str, number: int) -> None:
-    words = [sys.executable, "-c", CODE, str(Path(__file__).parents[2]), doing]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
+    arguments = [sys.executable, "-c", CODE, str(Path(__file__).parents[2]), doing]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
         assert parent.stdout is not None
         children = {int(parent.stdout.readline()) for _ in range(3)}
         parent.send_signal(number)
@@ -81,13 +81,13 @@ def test_a_child_that_fails_or_is_killed_is_an_error() -> None:
     def dies(number: int) -> Any:
         os._exit(3)
 
-    for work, kind, words in (
+    for work, kind, message in (
         (fails, RuntimeError, "ValueError: no"),
         (refuses, Flaw, "is wrong"),
         (blames, HostError, "item"),
         (dies, MemoryError, "was ended"),
     ):
-        with pytest.raises(kind, match=words):
+        with pytest.raises(kind, match=message):
             list(results_of_processes(work, [1] * 3, 2, lambda _: None))
 
 
@@ -130,11 +130,11 @@ def test_what_another_process_does_meanwhile_is_done_here_where_it_fails() -> No
     def dies() -> bool:
         return work() or os._exit(3)
 
-    for job, here in ((work, False), (dies, True)):
+    for job, is_parent in ((work, False), (dies, True)):
         meanwhile = Meanwhile(job)
         while meanwhile.is_awaited():
             time.sleep(0.01)
-        assert meanwhile.result() == here
+        assert meanwhile.result() == is_parent
         meanwhile.close()
     assert calls == [ours]
 

@@ -34,6 +34,8 @@ from tests.calls import run_session
 
 FILE = Path(__file__).parent / "score_calls.txt"
 TRUTH = TruthSource("truth.zip")
+#: The line that installs an extra, which depends on where the tests run.
+LINE = mock.patch("segjudge.system.extras.install_line", "the line for {}{}".format)
 CHANGED = replace(PROTOCOLS["davis2017"], revision=99)
 
 SESSION = """
@@ -168,7 +170,7 @@ shared(3)
 shared(SimpleNamespace(get_executor=lambda pure: print(pure) or Pool(), nthreads=lambda: {"a": 2, "b": 1}))
 printed()
 absolute("sent.zip", "truth.zip", "s3://bucket/x", "")
-sharing.count_part("0.0", "run", None, 1, 1, 0)
+sharing.count_part("0.0", "run", ask(), 1, 1, 0)
 waited([7]), waited([None, None, 7])
 waited([None] * 30, [0] * 10)
 waited([None] * 30, [0] * 9 + [1] + [0] * 10)
@@ -195,17 +197,17 @@ class Pool(Executor):
         if workers:
             self._max_workers = workers
 
-    def submit(self, work: Any, /, *words: Any, **_: Any) -> Future[Any]:
+    def submit(self, work: Any, /, *arguments: Any, **_: Any) -> Future[Any]:
         if self._refuses:
             raise self._refuses
-        _, _, _, number, count, attempt = words
+        _, _, _, number, count, attempt = arguments
         self.calls.append((number, count, attempt))
         future: Future[Any] = Future()
         if self._fails.get(number):
             self._fails[number] -= 1
             future.set_exception(self._error)
         else:
-            future.set_result(work(*words))
+            future.set_result(work(*arguments))
         return future
 
 
@@ -216,15 +218,15 @@ def _share(
     truth: Any = TRUTH,
     **options: Any,
 ) -> str:
-    said: list[Any] = []
+    output: list[Any] = []
     try:
-        found: object = sharing.score_by_workers(
-            pool, scores.ScoreRequest(results, truth, protocol, **options), lambda *words: said.append(words)
+        by_workers: object = sharing.score_by_workers(
+            pool, scores.ScoreRequest(results, truth, protocol, **options), lambda *words: output.append(words)
         )
-        found = found.metrics  # type: ignore[attr-defined]
+        by_workers = by_workers.metrics  # type: ignore[attr-defined]
     except Exception as error:  # noqa: BLE001 - its sentence is what is held
-        found = f"{type(error).__name__}: {error}"
-    return f"{getattr(pool, 'calls', '')}\n{said}\n{found}"
+        by_workers = f"{type(error).__name__}: {error}"
+    return f"{getattr(pool, 'calls', '')}\n{output}\n{by_workers}"
 
 
 def _describe_figure(figure: Any) -> str:
@@ -276,8 +278,12 @@ def _say_prepared(prepared: Any) -> Any:
 
 
 def _prepare_phase(phase: Phase, split: str = "", sequences: Any = None) -> Any:
-    found = scores.prepare_phase("sent.zip", phase, "both.zip", split, sequences)
-    return found.results, found.truth, {name: [*scorer.truth.item_names] for name, scorer in found.scorers.items()}
+    results = scores.prepare_phase("sent.zip", phase, "both.zip", split, sequences)
+    return (
+        results.results,
+        results.truth,
+        {name: [*scorer.truth.item_names] for name, scorer in results.scorers.items()},
+    )
 
 
 def _wait(coming: list[Any], workers: list[int] | None = None) -> Any:
@@ -286,10 +292,10 @@ def _wait(coming: list[Any], workers: list[int] | None = None) -> Any:
 
     def get(*, timeout: float) -> Any:
         patience.append(timeout)
-        found = coming.pop(0)
-        if found is None:
+        results = coming.pop(0)
+        if results is None:
             raise queue.Empty
-        return found
+        return results
 
     try:
         return sharing._wait_for_next(SimpleNamespace(get=get), lambda: next(looks)), patience[0], len(patience)  # type: ignore[arg-type]
@@ -298,11 +304,11 @@ def _wait(coming: list[Any], workers: list[int] | None = None) -> Any:
 
 
 def _connect(module: Any, answer: Any = None) -> str:
-    said: list[Any] = []
-    client = SimpleNamespace(close=lambda: said.append("closed"))
+    output: list[Any] = []
+    client = SimpleNamespace(close=lambda: output.append("closed"))
 
     async def look(address: str) -> bool:
-        said.append(address)
+        output.append(address)
         if isinstance(answer, Exception):
             raise answer
         return bool(answer)
@@ -310,15 +316,15 @@ def _connect(module: Any, answer: Any = None) -> str:
     made = (
         module
         if module is None
-        else SimpleNamespace(Client=lambda *words, **options: said.append((words, options)) or client)
+        else SimpleNamespace(Client=lambda *words, **options: output.append((words, options)) or client)
     )
-    with mock.patch.dict(sys.modules, {"distributed": made}), mock.patch.object(sharing, "_has_workers", look):
+    with mock.patch.dict(sys.modules, {"distributed": made}), mock.patch.object(sharing, "_has_workers", look), LINE:
         try:
-            with sharing.connect("tcp://user:secret@host:8786") as found:
-                said.append(found is client)
+            with sharing.connect("tcp://user:secret@host:8786") as results:
+                output.append(results is client)
         except UsageError as error:
-            said.append(f"UsageError: {error}")
-    return "\n".join(map(str, said))
+            output.append(f"UsageError: {error}")
+    return "\n".join(map(str, output))
 
 
 def _show_page(one: Any) -> tuple[int, bool]:
@@ -346,7 +352,7 @@ def _limit(name: str, number: int) -> str:
 
 
 def _do_without(module: str, call: Any) -> str:
-    with mock.patch.dict(sys.modules, {module: None}):
+    with mock.patch.dict(sys.modules, {module: None}), LINE:
         try:
             return str(call())
         except UsageError as error:
@@ -385,9 +391,9 @@ def write_calls() -> str:
             "ask": lambda results="sent.zip", truth=TRUTH, **options: scores.ScoreRequest(results, truth, PROTOCOLS["davis2017"], **options),
             "shown_page": _show_page, "manifest": _change_manifest, "limited": _limit, "without": _do_without, "read_costs": parts.read_costs,
             "changed": CHANGED, "document": document, "strange": segjudge.score_arrays(sent, others, CHANGED),
-            "images": segjudge.score_arrays([truth[1], truth[2]], [truth[1], truth[1]], "cellpose-ap"),
+            "images": segjudge.score_arrays(*([{"labels": [1], "masks": truth[[number]] > 0, "scores": [0.5]} for number in pair] for pair in ((1, 2), (1, 1))), "coco"),
         })  # fmt: skip
-    text = re.sub(r"a worker on \S+ has segjudge \S+,", "a worker on HOST has segjudge VERSION,", text)
+    text = re.sub(r"a worker on \S+ has segjudge \S+;", "a worker on HOST has segjudge VERSION;", text)
     return text.replace(os.getcwd(), "HERE")
 
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.families.instances.truth import LABELS
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from tests import published
 from tests.builders import label_zip
+from tests.families.contract import value_of
 from tests.families.instances.test_instances import document
-from tests.families.sequences.test_sequences import sent
 
 NAMES = "abcdefg"
 IMAGES = 23
@@ -53,13 +49,6 @@ def write_sequences(folder: Path, results: Any = SENT) -> Files:
     sequence_truth.write(files.truth, dataset_reader.read(str(folder / "truth.zip")).splits)
     Path(files.results).write_bytes(results if isinstance(results, bytes) else label_zip(results))
     return files
-
-
-def write_sequences_of(protocol: str, folder: Path) -> Files:
-    """The same in the form of a benchmark."""
-    if protocol in ("lvos-unsupervised-single", "davis2016"):
-        return write_sequences(folder, {name: [(f > 0).astype(np.uint8) for f in v] for name, v in SENT.items()})
-    return write_sequences(folder, sent(SENT, SEQUENCE_PROTOCOLS[protocol]))
 
 
 def write_instances(folder: Path, results: Any = None, *, videos: bool = False) -> Files:
@@ -98,35 +87,15 @@ def write_units(protocol: str, folder: Path) -> Files:
         truth = published.published(protocol, folder)
         patch.setattr(published, "VIDEOS", {name: 1 + number % 2 for number, name in enumerate(NAMES)})
         files = Files(str(folder / "results.zip"), str(truth))
-        if PROTOCOLS[protocol].family in ("tracks", "phrases"):  # whose results are made from the truth
+        if value_of(protocol, "RESULTS_FROM_TRUTH"):
             (folder / "other").mkdir()
             truth = published.published(protocol, folder / "other")
         Path(files.results).write_bytes(published.upload(protocol, truth))
     return files
 
 
-#: A protocol of each family, and what else is counted in another way.
-SAMPLES = (
-    "davis2017",
-    "mosev2",
-    "coco",
-    "ovis",
-    "coco-panoptic",
-    "vipseg",
-    "vspw",
-    "mots",
-    "burst",
-    "sa-co-gold",
-    "sa-co-veval",
-)
-
-
 def write_files(protocol: str, folder: Path) -> Files:
     """Results and truth for a protocol, in a folder."""
-    writers: dict[str, Callable[[], Files]] = {
-        "sequences": lambda: write_sequences_of(protocol, folder),
-        "instances": lambda: write_instances(folder, videos=INSTANCE_PROTOCOLS[protocol].tubes),
-    }
-    has_own_files = protocol.startswith(("coco-keypoints", "cityscapes-instance"))
-    family = "" if has_own_files else PROTOCOLS[protocol].family
-    return writers.get(family, lambda: write_units(protocol, folder))()
+    write = value_of(protocol, "write_results")
+    files: Files | None = write(protocol, folder) if write else None
+    return files or write_units(protocol, folder)

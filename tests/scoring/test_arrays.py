@@ -64,16 +64,16 @@ def of_files(folder: Path, protocol: str) -> Any:
     return score_sequences(str(path), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
 
 
-def same(found: Any, expected: Any) -> bool:
+def same(actual: Any, expected: Any) -> bool:
     """Whether the scores of objects have the same bits."""
     scores, _ = expected
-    mine = found.reports[0].scores
-    assert [(one.sequence, one.name, one.values, one.frames, one.proposal) for one in mine] == [
-        (one.sequence, one.name, one.values, one.frames, one.proposal) for one in scores
+    mine = actual.reports[0].scores
+    assert [(entry.sequence, entry.name, entry.values, entry.frames, entry.proposal) for entry in mine] == [
+        (score.sequence, score.name, score.values, score.frames, score.proposal) for score in scores
     ]
-    for one, two in zip(mine, scores, strict=True):
-        np.testing.assert_array_equal(one.j, two.j)
-        np.testing.assert_array_equal(one.f, two.f)
+    for item, two in zip(mine, scores, strict=True):
+        np.testing.assert_array_equal(item.j, two.j)
+        np.testing.assert_array_equal(item.f, two.f)
     return True
 
 
@@ -189,7 +189,7 @@ def test_videos_that_do_not_fit_are_refused() -> None:
 def test_no_object_at_all_is_a_prediction_too() -> None:
     scores = score_arrays({}, TRUTHS["dog"])
     assert scores.metrics["all"]["J-Mean"] < 0.5
-    with pytest.raises(ValueError, match="is no state"):
+    with pytest.raises(ValueError, match="does not belong"):
         FrameAccumulator().load_state_dict({"protocol": "vost", "counts": {}})
 
 
@@ -197,13 +197,13 @@ def test_videos_may_be_named_by_numbers() -> None:
     for names in ((1, 2), (1.0, np.int64(2)), ("1", "2")):
         truths = dict(zip(names, TRUTHS.values(), strict=True))
         predictions = dict(zip(("1", 2), PREDICTIONS.values(), strict=True))
-        found = score_arrays(predictions, truths)
-        assert found.metrics == score_arrays(PREDICTIONS, TRUTHS).metrics
-        assert [row["sequence"] for row in found.tables["sequences"]] == ["1", "2"]
+        arrays = score_arrays(predictions, truths)
+        assert arrays.metrics == score_arrays(PREDICTIONS, TRUTHS).metrics
+        assert [row["sequence"] for row in arrays.tables["sequences"]] == ["1", "2"]
     lists = {name: list(labels) for name, labels in TRUTHS.items()}
     assert score_arrays(PREDICTIONS, lists).metrics == score_arrays(PREDICTIONS, TRUTHS).metrics
-    one = {1: (PREDICTIONS["dog"] == 1).astype(np.uint8)}
-    assert score_arrays(one, {1: TRUTHS["dog"]}).metrics == score_arrays({"a": one[1]}, {"a": TRUTHS["dog"]}).metrics
+    item = {1: (PREDICTIONS["dog"] == 1).astype(np.uint8)}
+    assert score_arrays(item, {1: TRUTHS["dog"]}).metrics == score_arrays({"a": item[1]}, {"a": TRUTHS["dog"]}).metrics
 
 
 def test_what_may_be_videos_or_objects_is_asked_for() -> None:
@@ -282,9 +282,9 @@ def test_maps_of_labels_where_others_are_scored_are_a_wrong_call(protocol: str) 
 
 
 def test_columns_of_masked_values_are_refused() -> None:
-    found = {"labels": np.ma.masked_equal([3, 4], 4), "masks": TRUTHS["dog"][:2] == 1, "scores": [0.5, 0.4]}
+    results = {"labels": np.ma.masked_equal([3, 4], 4), "masks": TRUTHS["dog"][:2] == 1, "scores": [0.5, 0.4]}
     with pytest.raises(SubmissionError, match="prediction of 0: is a masked array"):
-        score_arrays([found], [{"labels": [3], "masks": TRUTHS["dog"][:1] == 1}], "coco")
+        score_arrays([results], [{"labels": [3], "masks": TRUTHS["dog"][:1] == 1}], "coco")
 
 
 @pytest.mark.parametrize("protocol", NUMBERED)

@@ -90,7 +90,7 @@ def test_what_is_no_scheduler_is_reported_in_a_sentence(
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        for address, words in (
+        for address, message in (
             ("tcp://127.0.0.1:9", "does not answer as one"),
             (f"tcp://127.0.0.1:{silent.getsockname()[1]}", "does not answer as one"),
             ("tls://127.0.0.1:9", "does not answer as one"),
@@ -100,7 +100,7 @@ def test_what_is_no_scheduler_is_reported_in_a_sentence(
             command = [given[0], "--truth", given[1], "--protocol", "davis2017", "--scheduler", address]
             assert cli.main(["score", *command]) == 2
             (line,) = capfd.readouterr().err.strip().splitlines()
-            assert words in line
+            assert message in line
             assert address in line
             assert time.monotonic() - started < 30
     wanted = pytest.raises(UsageError, match="has no worker; start some with `dask worker tcp://")
@@ -110,19 +110,19 @@ def test_what_is_no_scheduler_is_reported_in_a_sentence(
 
 def test_a_worker_with_another_version_is_reported(tmp_path: Path, given: tuple[str, str]) -> None:
     with cluster(tmp_path / "dask", workers=0) as made:
-        other = tmp_path / "other"
-        other.mkdir()
-        (other / "sitecustomize.py").write_text(
+        second = tmp_path / "other"
+        second.mkdir()
+        (second / "sitecustomize.py").write_text(
             "from segjudge.evaluation_script import scoring\nscoring.VERSION = '0.0.1'\n"
         )
-        made.add_worker(PYTHONPATH=f"{other}{os.pathsep}{Path(__file__).parents[2]}")
-        with connect(made.address) as client, pytest.raises(UsageError, match=r"has segjudge 0\.0\.1, and this is"):
+        made.add_worker(PYTHONPATH=f"{second}{os.pathsep}{Path(__file__).parents[2]}")
+        with connect(made.address) as client, pytest.raises(UsageError, match=r"has segjudge 0\.0\.1; this is"):
             score(*given, executor=client)
 
 
 def test_ctrl_c_ends_the_command_and_cancels_what_waits(two: Cluster, given: tuple[str, str]) -> None:
-    words = ["score", given[0], "--truth", given[1], "--protocol", "davis2017", "--jobs", "256"]
-    command = [sys.executable, "-m", "segjudge", *words, "--scheduler", two.address]
+    arguments = ["score", given[0], "--truth", given[1], "--protocol", "davis2017", "--jobs", "256"]
+    command = [sys.executable, "-m", "segjudge", *arguments, "--scheduler", two.address]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with process, connect(two.address) as client:
         deadline = time.monotonic() + 60
@@ -153,7 +153,7 @@ def test_a_cluster_is_reached_over_tls_by_those_with_certificates(tmp_path: Path
             f"{prefix}__{role}__CERT": str(tmp_path / "own.pem"),
             f"{prefix}__{role}__KEY": str(tmp_path / "own.key"),
         }
-    words = [
+    arguments = [
         sys.executable,
         "-m",
         "segjudge",
@@ -166,11 +166,11 @@ def test_a_cluster_is_reached_over_tls_by_those_with_certificates(tmp_path: Path
         "--json",
         "-",
     ]
-    alone = subprocess.run(words, capture_output=True, check=True)
+    alone = subprocess.run(arguments, capture_output=True, check=True)
     with cluster(tmp_path / "dask", workers=1, protocol="tls", **tls) as cluster_of_tls:
-        words += ["--scheduler", cluster_of_tls.address]
-        shared = subprocess.run(words, capture_output=True, check=True, env={**os.environ, **tls})
+        arguments += ["--scheduler", cluster_of_tls.address]
+        shared = subprocess.run(arguments, capture_output=True, check=True, env={**os.environ, **tls})
         assert shared.stdout == alone.stdout
-        without = subprocess.run(words, check=False, capture_output=True)
+        without = subprocess.run(arguments, check=False, capture_output=True)
         assert (without.returncode, len(without.stderr.splitlines())) == (2, 1)
         assert b"TLS" in without.stderr

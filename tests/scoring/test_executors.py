@@ -103,7 +103,7 @@ def test_arguments_are_refused_as_by_one_process(given: tuple[str, str]) -> None
         assert content(score(path, truth, sequences=["b", "c"], executor=executor)) == content(
             score(path, truth, sequences=["b", "c"])
         )
-    with pytest.raises(UsageError, match="neither of concurrent.futures nor a Dask client"):
+    with pytest.raises(UsageError, match="neither from concurrent.futures nor a Dask client"):
         score(path, truth, executor="no executor")  # type: ignore[arg-type]
 
 
@@ -116,7 +116,10 @@ def test_a_part_that_failed_is_done_again_twice(given: tuple[str, str]) -> None:
 
 def test_a_broken_pool_is_reported_in_a_sentence(given: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "count_part", _dies)
-    with ProcessPoolExecutor(1) as executor, pytest.raises(HostError, match="workers were lost .*make a new executor"):
+    with (
+        ProcessPoolExecutor(1) as executor,
+        pytest.raises(HostError, match="workers were lost .*create a new executor"),
+    ):
         score(*given, executor=executor)
     executor.shutdown()
     with pytest.raises(HostError, match="workers were lost"):
@@ -134,7 +137,7 @@ def test_a_worker_of_another_version_is_reported(given: tuple[str, str], monkeyp
             monkeypatch.undo()
             return future
 
-    with pytest.raises(UsageError, match="has segjudge 0.0.1, and this is .*; install the same version everywhere"):
+    with pytest.raises(UsageError, match="has segjudge 0.0.1; this is .*; install the same version everywhere"):
         score(*given, executor=Elsewhere())
 
 
@@ -149,7 +152,7 @@ def test_parts_of_different_files_are_refused(given: tuple[str, str], tmp_path: 
             return future
 
     done: list[object] = []
-    with pytest.raises(UsageError, match="^part 1 and part 2 are of different predictions; merge parts of one"):
+    with pytest.raises(UsageError, match="^part 1 and part 2 belong to different predictions; merge only parts of one"):
         score(*given, executor=Changing(), jobs=2)
 
 

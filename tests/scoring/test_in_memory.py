@@ -25,6 +25,7 @@ from segjudge.evaluation_script.families.base.units import UnitCounts, decode_un
 from segjudge.evaluation_script.families.sequences.counting import decode_counts as decode_sequence
 from tests.backends import use_numpy
 from tests.data import TRACKS_DATA
+from tests.families.contract import examples
 from tests.shared import needs_shared
 
 SIZE = (60, 80)
@@ -45,15 +46,15 @@ def of_parts(protocol: str, updates: list[tuple[Any, ...]], parts: int = 3, **op
     return whole.compute()
 
 
-def same(found: Any, expected: Any, *, order: bool = True) -> None:
+def same(actual: Any, expected: Any, *, order: bool = True) -> None:
     """Hold scores to be equal to the last bit, or where the order of units is another one nearly so."""
-    (mine,), (other,) = found.metrics.values(), expected.metrics.values()
-    assert mine == (other if order else pytest.approx(other, abs=1e-12))
+    (mine,), (second,) = actual.metrics.values(), expected.metrics.values()
+    assert mine == (second if order else pytest.approx(second, abs=1e-12))
     warnings = [line.partition(": ")[2] for line in expected.warnings if "a bbox beside" not in line]
-    assert [line.partition(": ")[2] for line in found.warnings] == warnings
+    assert [line.partition(": ")[2] for line in actual.warnings] == warnings
     for name, rows in expected.tables.items():
-        for one, two in zip(found.tables[name], rows, strict=True):
-            assert {**one, "split": ""} == ({**two, "split": ""} if order else pytest.approx({**two, "split": ""}))
+        for table, two in zip(actual.tables[name], rows, strict=True):
+            assert {**table, "split": ""} == ({**two, "split": ""} if order else pytest.approx({**two, "split": ""}))
 
 
 def runs(mask: Any) -> Any:
@@ -68,7 +69,7 @@ def box(mask: Any) -> list[float]:
 def images(seed: int, count: int = 9) -> list[Any]:
     """Masks, labels and scores of both sides of some images; the first has no instance, the last no detection."""
     draw = np.random.default_rng(seed)
-    found = []
+    results = []
     for image in range(count):
         sides = []
         for least in (0 if image == 0 else 1, 0 if image == count - 1 else 1):
@@ -85,20 +86,20 @@ def images(seed: int, count: int = 9) -> list[Any]:
         truth["iscrowd"] = draw.random(len(truth["labels"])) < 0.2
         if len(truth["labels"]) and len(prediction["labels"]):  # found, if not quite
             prediction["masks"][0], prediction["labels"][0] = np.roll(truth["masks"][0], 2, 1), truth["labels"][0]
-        found.append((prediction, truth))
-    return found
+        results.append((prediction, truth))
+    return results
 
 
 def records(side: Any, image: int, start: int = 0) -> list[dict[str, Any]]:
     """The same as COCO has it in files."""
-    found = [{"image_id": image, "category_id": int(label)} for label in side["labels"]]
-    for number, (record, mask) in enumerate(zip(found, side["masks"]), start=start):
+    results = [{"image_id": image, "category_id": int(label)} for label in side["labels"]]
+    for number, (record, mask) in enumerate(zip(results, side["masks"]), start=start):
         record |= {"segmentation": runs(mask), "bbox": box(mask), "area": int(mask.sum()), "id": number}
         if "scores" in side:
             record["score"] = float(side["scores"][number - start])
         else:
             record["iscrowd"] = int(side["iscrowd"][number - start])
-    return found
+    return results
 
 
 def files(found: list[Any], folder: Path) -> tuple[str, str]:
@@ -133,13 +134,13 @@ def test_instances_in_memory_score_as_files_do(
 ) -> None:
     if path == "numpy":
         use_numpy(monkeypatch)
-    found = images(5)
-    expected = segjudge.score(*files(found, tmp_path), protocol)
+    results = images(5)
+    expected = segjudge.score(*files(results, tmp_path), protocol)
     assert 0 < (expected.metrics["val"]["AP"] or 0) < 1
     if protocol == "coco-box":
-        found = [({**boxed(one)}, {**boxed(two), "area": [m.sum() for m in two["masks"]]}) for one, two in found]
-    same(of_parts(protocol, [(image, None, *sides) for image, sides in enumerate(found)]), expected)
-    predictions, truths = ({image: sides[side] for image, sides in enumerate(found)} for side in (0, 1))
+        results = [({**boxed(item)}, {**boxed(two), "area": [m.sum() for m in two["masks"]]}) for item, two in results]
+    same(of_parts(protocol, [(image, None, *sides) for image, sides in enumerate(results)]), expected)
+    predictions, truths = ({image: sides[side] for image, sides in enumerate(results)} for side in (0, 1))
     same(score_arrays(predictions, truths, protocol), expected)
     same(score_arrays(list(predictions.values()), list(truths.values()), protocol), expected)
 
@@ -147,18 +148,18 @@ def test_instances_in_memory_score_as_files_do(
 @pytest.mark.parametrize("parts", [1, 2, 7, 64])
 @pytest.mark.parametrize("protocol", ["coco", "lvis", "coco-box"])
 def test_parts_of_images_have_the_same_bits(protocol: str, parts: int) -> None:
-    found = images(4, 30)
-    found = found if protocol != "coco-box" else [(boxed(one), boxed(two)) for one, two in found]
-    expected = score_arrays(*map(list, zip(*found)), protocol)
-    same(of_parts(protocol, [(image, None, *sides) for image, sides in enumerate(found)], parts), expected)
+    results = images(4, 30)
+    results = results if protocol != "coco-box" else [(boxed(item), boxed(two)) for item, two in results]
+    expected = score_arrays(*map(list, zip(*results)), protocol)
+    same(of_parts(protocol, [(image, None, *sides) for image, sides in enumerate(results)], parts), expected)
 
 
 def test_records_of_coco_and_columns_are_the_same() -> None:
-    found = images(6)
-    expected = score_arrays(*zip(*found), "coco")
-    listed = [(records(one, 3), {"annotations": records(two, 3, 1)}) for one, two in found]
+    results = images(6)
+    expected = score_arrays(*zip(*results), "coco")
+    listed = [(records(item, 3), {"annotations": records(two, 3, 1)}) for item, two in results]
     same(score_arrays(*zip(*listed), "coco"), expected)
-    encoded = [tuple({**side, "masks": [runs(mask) for mask in side["masks"]]} for side in sides) for sides in found]
+    encoded = [tuple({**side, "masks": [runs(mask) for mask in side["masks"]]} for side in sides) for sides in results]
     same(score_arrays(*zip(*encoded), "coco"), expected)
 
 
@@ -180,8 +181,8 @@ def test_lvis_in_memory_scores_as_files_do(case: str) -> None:
     for protocol in ("lvis", "lvis-boundary", "coco"):
         accumulator = FrameAccumulator(protocol, categories=truth["categories"])
         for image in truth["images"]:
-            of_image = [one for one in truth["annotations"] if one["image_id"] == image["id"]]
-            predicted = [one for one in sent if one["image_id"] == image["id"]]
+            of_image = [item for item in truth["annotations"] if item["image_id"] == image["id"]]
+            predicted = [item for item in sent if item["image_id"] == image["id"]]
             accumulator.update(image["id"], None, predicted, {**image, "annotations": of_image})
         same(accumulator.compute(), segjudge.score(str(folder / f"{case}.json"), str(folder / "truth.json"), protocol))
 
@@ -193,8 +194,8 @@ def test_instances_of_videos_score_as_files_do(protocol: str) -> None:
     truth, sent = (json.loads((folder / name).read_text()) for name in ("truth.json", "ordinary.json"))
     updates = []
     for video in truth["videos"]:
-        annotations = [one for one in truth["annotations"] if one["video_id"] == video["id"]]
-        predicted = [one for one in sent if one["video_id"] == video["id"]]
+        annotations = [item for item in truth["annotations"] if item["video_id"] == video["id"]]
+        predicted = [item for item in sent if item["video_id"] == video["id"]]
         updates.append((video["id"], None, predicted, annotations))
     expected = segjudge.score(str(folder / "ordinary.json"), str(folder / "truth.json"), protocol)
     same(of_parts(protocol, updates, categories=truth["categories"]), expected)
@@ -205,7 +206,7 @@ def test_instances_of_videos_score_as_files_do(protocol: str) -> None:
 CATEGORIES = [{"id": 1, "name": "x", "isthing": 1}]
 
 
-@pytest.mark.parametrize("protocol", ["davis2017", "coco", "ovis", "coco-panoptic", "vipseg", "vspw", "mots", "burst"])
+@pytest.mark.parametrize("protocol", examples("sharing"))
 def test_a_state_that_is_none_is_refused(protocol: str) -> None:
     accumulator, draw = FrameAccumulator(protocol, categories=CATEGORIES), np.random.default_rng(0)
     broken = [b"", b"[]", b"{}", b"[[1,2],[],[]]", "text", None, *(draw.bytes(length) for length in range(1, 200))]
@@ -213,7 +214,7 @@ def test_a_state_that_is_none_is_refused(protocol: str) -> None:
         with pytest.raises(ValueError):
             accumulator.load_state_dict({"protocol": protocol, "frames": {"dog": {"00000": data}}})
     for state in ({}, {"protocol": protocol}, {"protocol": protocol, "frames": 5}, {"protocol": "other", "frames": {}}):
-        with pytest.raises(ValueError, match=f"is no state of an accumulator of {protocol}"):
+        with pytest.raises(ValueError, match=f"does not belong to an accumulator of {protocol}"):
             accumulator.load_state_dict(state)
 
 
@@ -222,9 +223,9 @@ def test_counts_of_two_frames_or_of_none_are_not_those_of_one() -> None:
     accumulator.update("dog", "00000", np.eye(4, dtype=int), np.eye(4, dtype=int))
     counts = decode_sequence(accumulator.state_dict()["frames"]["dog"]["00000"])
     none = replace(counts, rows=counts.rows[:0], counts=counts.counts[..., :0])
-    for other in (none, replace(counts, frames=["00000", "00001"])):
+    for second in (none, replace(counts, frames=["00000", "00001"])):
         with pytest.raises(ValueError, match="is not the counts of one frame"):
-            accumulator.load_state_dict({"protocol": "davis2017", "frames": {"dog": {"00000": other.encode()}}})
+            accumulator.load_state_dict({"protocol": "davis2017", "frames": {"dog": {"00000": second.encode()}}})
 
 
 def test_a_state_that_cannot_have_been_counted_makes_no_scores() -> None:
@@ -241,20 +242,20 @@ def test_a_state_that_cannot_have_been_counted_makes_no_scores() -> None:
     ):
         accumulator = FrameAccumulator(protocol, categories=CATEGORIES)
         accumulator.load_state_dict({"protocol": protocol, "frames": {"dog": {frame: data}}})
-        with pytest.raises(ValueError, match=f"gives no scores of {protocol} .* is not what state_dict returned"):
+        with pytest.raises(ValueError, match=f"do not give scores of {protocol} .* did not come from state_dict"):
             accumulator.compute()
 
 
 def test_an_accumulator_goes_to_another_process_as_it_is() -> None:
-    found = images(5)
+    results = images(5)
     whole, labels = FrameAccumulator("coco"), FrameAccumulator("davis2017")
-    for image, sides in enumerate(found):
+    for image, sides in enumerate(results):
         whole.update(image, None, *sides)
-        labels.update("dog", image, found[3][0]["masks"][0], found[3][1]["masks"][0])
-    for one in (whole, labels):
-        sent = pickle.loads(pickle.dumps(one))
-        assert sent.compute().metrics == one.compute().metrics
-        assert copy.deepcopy(one).merge(sent).state_dict() == one.state_dict()
+        labels.update("dog", image, results[3][0]["masks"][0], results[3][1]["masks"][0])
+    for item in (whole, labels):
+        sent = pickle.loads(pickle.dumps(item))
+        assert sent.compute().metrics == item.compute().metrics
+        assert copy.deepcopy(item).merge(sent).state_dict() == item.state_dict()
 
 
 def test_a_track_without_masks_in_memory_says_so() -> None:
@@ -278,13 +279,15 @@ def test_panoptic_images_in_memory_score_as_files_do(
         use_numpy(monkeypatch)
     folder = TRACKS_DATA / "panoptic"
     truth, sent = (json.loads((folder / name).read_text()) for name in ("truth.json", "submission.json"))
-    by_image = {one["image_id"]: one for one in sent["annotations"]}
+    by_image = {item["image_id"]: item for item in sent["annotations"]}
     updates = []
-    for one in truth["annotations"]:
-        other = by_image[one["image_id"]]
-        real = colours(folder / "truth" / one["file_name"]), one["segments_info"]
-        segments = {segment["id"]: segment["category_id"] for segment in other["segments_info"]}
-        updates.append((one["image_id"], None, (colours(folder / "submission" / other["file_name"]), segments), real))
+    for first in truth["annotations"]:
+        second = by_image[first["image_id"]]
+        real = colours(folder / "truth" / first["file_name"]), first["segments_info"]
+        segments = {segment["id"]: segment["category_id"] for segment in second["segments_info"]}
+        updates.append(
+            (first["image_id"], None, (colours(folder / "submission" / second["file_name"]), segments), real)
+        )
     shutil.copytree(folder / "submission", tmp_path / "submission")
     shutil.copy(folder / "submission.json", tmp_path)
     expected = segjudge.score(str(tmp_path), str(folder / "truth.json"), protocol)
@@ -300,14 +303,14 @@ def video_frames(folder: Path) -> tuple[Any, list[tuple[Any, ...]]]:
     """The categories of VIPSeg-like data, and an update for each frame."""
     truth = json.loads((folder / "truth.json").read_text())
     sent = json.loads((folder / "submission/pred.json").read_text())
-    of_video = {one["video_id"]: one["annotations"] for one in sent["annotations"]}
+    of_video = {item["video_id"]: item["annotations"] for item in sent["annotations"]}
     updates = []
     for video in truth["annotations"]:
-        for one, other in zip(video["annotations"], of_video[video["video_id"]]):
-            name = Path(one["file_name"]).stem
+        for first, second in zip(video["annotations"], of_video[video["video_id"]]):
+            name = Path(first["file_name"]).stem
             picture = f"{video['video_id']}/{name}.png"
-            real = colours(folder / "truth" / picture), one["segments_info"]
-            predicted = colours(folder / "submission/pan_pred" / picture), other["segments_info"]
+            real = colours(folder / "truth" / picture), first["segments_info"]
+            predicted = colours(folder / "submission/pan_pred" / picture), second["segments_info"]
             updates.append((video["video_id"], name, predicted, real))
     return truth["categories"], updates
 
@@ -361,7 +364,7 @@ def test_tracks_in_memory_score_as_files_do(protocol: str) -> None:
         name = path.parent.parent.name
         real, predicted = lines(path), lines(sent / f"{name}.txt")
         length = int((path.parent.parent / "seqinfo.ini").read_text().lower().split("seqlength=")[1].split()[0])
-        updates += [(name, at, predicted.get(at, []), real.get(at, [])) for at in range(1, length + 1)]
+        updates += [(name, index, predicted.get(index, []), real.get(index, [])) for index in range(1, length + 1)]
     same(of_parts(protocol, updates, 5), segjudge.score(str(sent), str(truths), protocol))
 
 
@@ -370,22 +373,24 @@ def test_tracks_in_memory_score_as_files_do(protocol: str) -> None:
 def test_burst_in_memory_scores_as_files_do(guided: str) -> None:
     folder = TRACKS_DATA / "burst"
     truth, sent = (json.loads((folder / name).read_text()) for name in ("truth.json", f"{guided}.json"))
-    of_sequence = {(one["dataset"], one["seq_name"]): one for one in sent["sequences"]}
+    of_sequence = {(item["dataset"], item["seq_name"]): item for item in sent["sequences"]}
     updates = []
-    for one in truth["sequences"]:
-        other = of_sequence[one["dataset"], one["seq_name"]]
-        size = [one["height"], one["width"]]
-        masks = dict(zip(other["annotated_image_paths"], other["segmentations"]))
-        for at, (name, real) in enumerate(zip(one["annotated_image_paths"], one["segmentations"])):
+    for first in truth["sequences"]:
+        second = of_sequence[first["dataset"], first["seq_name"]]
+        size = [first["height"], first["width"]]
+        masks = dict(zip(second["annotated_image_paths"], second["segmentations"]))
+        for position, (name, real) in enumerate(zip(first["annotated_image_paths"], first["segmentations"])):
             sides = []
-            for side, categories in ((masks[name], other), (real, one)):
+            for side, categories in ((masks[name], second), (real, first)):
                 sides.append([
                     {"track_id": int(track), "category_id": categories["track_category_ids"][track],
                      "segmentation": {"size": size, "counts": mask["rle"]}, "score": mask.get("score", 1.0)}
                     for track, mask in side.items()
                 ])  # fmt: skip
-            facts = {key: one[key] for key in ("neg_category_ids", "not_exhaustive_category_ids")}
-            updates.append((f"{one['dataset']}/{one['seq_name']}", at, sides[0], {"annotations": sides[1], **facts}))
+            facts = {key: first[key] for key in ("neg_category_ids", "not_exhaustive_category_ids")}
+            updates.append(
+                (f"{first['dataset']}/{first['seq_name']}", position, sides[0], {"annotations": sides[1], **facts})
+            )
     for protocol in ("burst", "burst-official") if guided[0] == "c" else ("burst-exemplar-guided",):
         expected = segjudge.score(str(folder / f"{guided}.json"), str(folder / "truth.json"), protocol)
         same(of_parts(protocol, updates, 4, categories=truth["categories"]), expected)

@@ -257,28 +257,28 @@ def test_nothing_of_a_hidden_split_reaches_a_participant(
     """Neither names, nor numbers, nor how long it took; on the leaderboard all is there."""
     phase = next(phase for phase in PHASES if phase.codename == "sequences-test")
     splits = tuple(replace(shown, hidden=shown.codename == hidden) for shown in phase.splits)
-    (other,) = {shown.codename for shown in splits} - {hidden}
+    (codename,) = {shown.codename for shown in splits} - {hidden}
     monkeypatch.setattr(main, "PHASES", (replace(phase, splits=splits, notify=Notify() if notified else None),))
     sent: list[Any] = []
     monkeypatch.setenv("SEGJUDGE_WEBHOOK", "http://127.0.0.1:9/x")
     monkeypatch.setattr(notify, "_post", lambda kind, address, body, failures: sent.append(body))
     truth = str(ROOT / phase.annotations)
     sample = min((ROOT / "examples/sequences-test").iterdir())
-    hidden_names = {one.name for one in main.open_truth(truth, phase)[hidden].sequences}
+    hidden_names = {sequence.name for sequence in main.open_truth(truth, phase)[hidden].sequences}
 
     answer = evaluate(truth, str(sample), phase.codename, submission_metadata={"id": 1})
 
     scored = {split: values for entry in answer["result"] for split, values in entry.items()}
-    assert set(scored) == {hidden, other}
+    assert set(scored) == {hidden, codename}
     assert answer["submission_result"]["scored"] == [shown.codename for shown in splits]
-    assert [set(entry) for entry in answer["submission_result"]["result"]] == [{other}]
+    assert [set(entry) for entry in answer["submission_result"]["result"]] == [{codename}]
     assert hidden not in answer["submission_metadata"]["seconds"]
     # What only hosts read on every platform says it of all splits.
     for_hosts = [
         answer["submission_metadata"].pop("sums"),
         answer["submission_metadata"]["provenance"].pop("protocols"),
     ]
-    assert [set(one) for one in for_hosts] == [{hidden, other}] * 2
+    assert [set(for_host) for for_host in for_hosts] == [{hidden, codename}] * 2
     out = capsys.readouterr().out
     shown = [json.dumps(answer["submission_result"]), json.dumps(answer["submission_metadata"]), json.dumps(sent), out]
     assert len(sent) == notified
@@ -288,7 +288,7 @@ def test_nothing_of_a_hidden_split_reaches_a_participant(
         assert not [
             metric
             for metric, value in scored[hidden].items()
-            if value and str(round(value, 3)) in text and value not in scored[other].values()
+            if value and str(round(value, 3)) in text and value not in scored[codename].values()
         ]
     alone = {**answer["submission_result"], "scored": []}
     assert f'"{hidden}"' not in json.dumps([alone, answer["submission_metadata"], sent])
@@ -357,6 +357,27 @@ def test_warnings_reach_the_participant_grouped_and_few(tmp_path: Path, capsys: 
         f"warning: {line}" for line in warnings
     ]
     assert any("stranger0" in line and "45 more" in line for line in warnings)
+
+
+def test_all_that_a_participant_reads_is_ascii_whatever_the_files_are_called(tmp_path: Path, capsys: Any) -> None:
+    """EvalAI serves these texts without their charset."""
+    files, path = files_of(), tmp_path / "x"
+    foreign = {"日本/0.png": b"x", "\N{GRINNING FACE}/0.png": b"x"}
+    path.write_bytes(zipped({**files, **foreign}))
+    answer = evaluate(str(ANNOTATIONS), str(path), DEV)
+    printed = capsys.readouterr().out
+    assert printed.isascii()
+    assert r"\u65e5\u672c" in printed
+    assert r"\U0001f600" in printed
+    assert json.dumps(answer).isascii()
+
+    path.write_bytes(zipped({**files, "../ü×….png": b"x"}))
+    with pytest.raises(SubmissionError) as caught:
+        evaluate(str(ANNOTATIONS), str(path), DEV)
+    assert str(caught.value).isascii()
+    assert r"\xfc\xd7\u2026.png" in str(caught.value)
+    with pytest.raises(SubmissionError, match=r"no phase '\\xfc'"):
+        evaluate(str(ANNOTATIONS), str(path), "ü")
 
 
 def test_nothing_to_average_is_null_in_tables_and_zero_for_evalai(tmp_path: Path) -> None:

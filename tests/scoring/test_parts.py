@@ -23,8 +23,9 @@ from segjudge.scoring import parts
 from segjudge.scoring.scores import ScoreRequest, prepare
 from segjudge.testing.checks import describe_counts, empty_like
 from tests.builders import label_zip, png, tarred
+from tests.families.contract import examples
 from tests.families.instances.test_instances import GOOD
-from tests.scoring.shares import SAMPLES, SENT, TRUTH, Files, write_files, write_instances, write_sequences
+from tests.scoring.shares import SENT, TRUTH, Files, write_files, write_instances, write_sequences
 
 
 def scorer_of(files: Files, protocol: str, *, jobs: int = 1, strict: bool = False) -> Scorer:
@@ -54,14 +55,14 @@ def test_blocks_processes_and_parts_of_any_number_give_the_same_bits(
         assert describe_counts(total) == expected
 
 
-@pytest.mark.parametrize("protocol", SAMPLES)
+@pytest.mark.parametrize("protocol", examples("sharing"))
 def test_counts_of_other_rules_or_strictness_are_not_merged(protocol: str, tmp_path: Path) -> None:
     files = write_files(protocol, tmp_path)
     whole = scorer_of(files, protocol).count(files.results)
-    other = next(
+    second = next(
         rules for rules in PROTOCOLS.values() if rules.family == whole.protocol.family and rules != whole.protocol
     )
-    for changes in ({"protocol": other}, {"strict": True}):
+    for changes in ({"protocol": second}, {"strict": True}):
         total = empty_like(whole)
         vars(total).update(changes)
         with pytest.raises(ValueError, match="different splits, protocols or submissions"):
@@ -135,8 +136,8 @@ def score_parts(files: Files, count: int, protocol: str, *more: str, folder: str
     parts_folder.mkdir(exist_ok=True)
     paths = [str(parts_folder / f"part-{number}.segjudge") for number in range(1, count + 1)]
     for number, path in enumerate(paths, 1):
-        words = [*words_of(files, protocol), *more, "--part", f"{number}/{count}", "--out", path]
-        assert cli.main(["score", *words]) == 0
+        arguments = [*words_of(files, protocol), *more, "--part", f"{number}/{count}", "--out", path]
+        assert cli.main(["score", *arguments]) == 0
     return paths
 
 
@@ -169,18 +170,18 @@ def test_merged_parts_print_what_one_run_prints(
     assert {p.name: p.read_bytes() for p in (tmp_path / "csv").iterdir()} == tables
 
 
-def refused(paths: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def refused(paths: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert cli.main(["merge", *paths]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert words in line
+    assert message in line
 
 
 def test_parts_of_sequences_that_do_not_fit_are_refused_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = write_sequences(tmp_path)
-    one, two, three = score_parts(files, 3, "davis2017")
+    item, two, three = score_parts(files, 3, "davis2017")
     strict = score_parts(files, 3, "vost", folder="vost")
     others = score_parts(files, 2, "davis2017", folder="two")
     some = score_parts(files, 3, "davis2017", "--sequences", "a,b", folder="some")
@@ -190,26 +191,26 @@ def test_parts_of_sequences_that_do_not_fit_are_refused_in_a_sentence(
     damaged = bytearray(Path(two).read_bytes())
     damaged[damaged.index(b"counts/0/000000") + 40] ^= 0xFF
     (tmp_path / "damaged.segjudge").write_bytes(damaged)
-    for paths, words in (
-        ([one, two], "part 3 of 3 missing"),
+    for paths, message in (
+        ([item, two], "part 3 of 3 missing"),
         ([three, two], "part 1 of 3 missing"),
-        ([one, two, three, two], "are both part 2"),
-        ([one, strict[1], three], "different protocols"),
-        ([one, others[1]], "different numbers of parts"),
-        ([one, some[1], three], "different sequences"),
-        ([one, predictions[1], three], "different predictions"),
-        ([one, str(tmp_path / "not.segjudge")], "is not a part that"),
-        ([one, str(tmp_path / "none.segjudge")], "cannot be opened"),
-        ([one, str(tmp_path / "damaged.segjudge"), three], "damaged"),
+        ([item, two, three, two], "are both part 2"),
+        ([item, strict[1], three], "different protocols"),
+        ([item, others[1]], "different numbers of parts"),
+        ([item, some[1], three], "different sequences"),
+        ([item, predictions[1], three], "different predictions"),
+        ([item, str(tmp_path / "not.segjudge")], "is not a part that"),
+        ([item, str(tmp_path / "none.segjudge")], "there is no such file or folder"),
+        ([item, str(tmp_path / "damaged.segjudge"), three], "damaged"),
     ):
-        refused(paths, words, capsys)
+        refused(paths, message, capsys)
 
 
 def test_parts_of_instances_that_do_not_fit_are_refused_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = write_instances(tmp_path)
-    one, two, three = score_parts(files, 3, "places2017")
+    item, two, three = score_parts(files, 3, "places2017")
     rules = score_parts(files, 3, "places2017", "--cap", "category", folder="rules")
     protocols = score_parts(files, 3, "coco", folder="protocols")
     document = json.loads(Path(files.truth).read_text())
@@ -221,16 +222,16 @@ def test_parts_of_instances_that_do_not_fit_are_refused_in_a_sentence(
     damaged = bytearray(Path(two).read_bytes())
     damaged[len(damaged) // 2] ^= 0xFF
     (tmp_path / "damaged.segjudge").write_bytes(damaged)
-    for paths, words in (
-        ([one, two], "part 3 of 3 missing"),
-        ([one, two, three, two], "are both part 2"),
-        ([one, rules[1], three], "different rules of the same protocol"),
-        ([one, protocols[1], three], "different protocols"),
-        ([one, truths[1], three], "different truths"),
-        ([one, predictions[1], three], "different predictions"),
-        ([one, str(tmp_path / "damaged.segjudge"), three], "damaged"),
+    for paths, message in (
+        ([item, two], "part 3 of 3 missing"),
+        ([item, two, three, two], "are both part 2"),
+        ([item, rules[1], three], "different rules of the same protocol"),
+        ([item, protocols[1], three], "different protocols"),
+        ([item, truths[1], three], "different truths"),
+        ([item, predictions[1], three], "different predictions"),
+        ([item, str(tmp_path / "damaged.segjudge"), three], "damaged"),
     ):
-        refused(paths, words, capsys)
+        refused(paths, message, capsys)
 
 
 ODD = (None, -1, "x", [], {}, [[]], [{}], 1e999, 10**30)
@@ -271,18 +272,20 @@ def test_a_manifest_of_millions_of_lists_is_refused_unread(
 
 
 def test_a_part_with_a_bad_mask_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = words_of(write_sequences(tmp_path, {name: [f[:-1] for f in v] for name, v in SENT.items()}), "davis2017")
-    assert cli.main(["score", *words, "--part", "1/2", "--out", str(tmp_path / "part")]) == 1
+    arguments = words_of(
+        write_sequences(tmp_path, {name: [f[:-1] for f in v] for name, v in SENT.items()}), "davis2017"
+    )
+    assert cli.main(["score", *arguments, "--part", "1/2", "--out", str(tmp_path / "part")]) == 1
     assert "problems found" in capsys.readouterr().err
     assert not (tmp_path / "part").exists()
-    assert cli.main(["score", *words, "--part", "1/2"]) == 2
-    assert "--part and --out go together" in capsys.readouterr().err
+    assert cli.main(["score", *arguments, "--part", "1/2"]) == 2
+    assert "--part and --out need each other" in capsys.readouterr().err
 
 
 def test_a_part_checks_every_record_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = write_instances(tmp_path, [GOOD | {"image_id": 7, "category_id": 1}, {**GOOD, "image_id": 999}])
     for number in (1, 2):
-        words = [*words_of(files, "coco"), "--part", f"{number}/2", "--out", str(tmp_path / "part")]
-        assert cli.main(["score", *words]) == 1
+        arguments = [*words_of(files, "coco"), "--part", f"{number}/2", "--out", str(tmp_path / "part")]
+        assert cli.main(["score", *arguments]) == 1
         assert "record 1 (image 999)" in capsys.readouterr().err
         assert not (tmp_path / "part").exists()

@@ -87,7 +87,7 @@ def test_scores_stay_whatever_happens_to_the_report(
     answer = answer_of(detail="all", report=True)
     assert answer["result"] == answer_of(detail="all")["result"]
     assert "losses" not in answer["submission_result"]
-    assert "the page of a submission lacks what was lost" in capfd.readouterr().err
+    assert "the page of a submission lacks the causes of loss" in capfd.readouterr().err
 
 
 def test_a_report_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,21 +112,21 @@ def test_masks_of_the_worst_sequences_are_kept_in_whatever_order_they_come() -> 
         }
         for number, (lost, size) in enumerate(zip(generator.random(30).round(1), generator.integers(5, 60, 30)))
     ]
-    found = []
+    results = []
     for _ in range(20):
         kept = losses._Entries(500)
         for number in generator.permutation(30):
             kept.add(copy.deepcopy(entries[number]))
-        found.append(kept.rows())
+        results.append(kept.rows())
         assert kept.fit
-    assert all(one == found[0] for one in found)
-    masks = [entry["masks"] for entry in found[0]]
+    assert all(item == results[0] for item in results)
+    masks = [entry["masks"] for entry in results[0]]
     assert masks == sorted(masks, reverse=True)
     assert 0 < sum(masks) < 30
     # One more would not fit.
     sizes = {entry["name"]: len(entry["streams"][0]) for entry in entries}
-    following = found[0][sum(masks)]["name"]
-    used = sum(len(text) for entry in found[0] for text in entry["streams"])
+    following = results[0][sum(masks)]["name"]
+    used = sum(len(text) for entry in results[0] for text in entry["streams"])
     assert used + sizes[following] - 1 > 500
 
 
@@ -166,6 +166,6 @@ def test_noise_leaves_its_numbers_and_no_masks(tmp_path: Path) -> None:
 
 
 def test_a_start_imports_nothing_of_it() -> None:
-    words = "import sys, evaluation_script.families.sequences.engine; print([name for name in sys.modules if 'loss' in name or 'fail' in name or 'phase_report' in name])"
-    done = subprocess.run([sys.executable, "-c", words], cwd=ROOT, capture_output=True, text=True, check=True)
+    text = "import sys, evaluation_script.families.sequences.engine; print([name for name in sys.modules if 'loss' in name or 'fail' in name or 'phase_report' in name])"
+    done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

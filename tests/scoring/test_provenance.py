@@ -65,8 +65,8 @@ def test_the_digest_of_a_folder_is_that_of_its_names_and_sizes(tmp_path: Path, m
 
 
 def test_a_truth_that_has_gone_stays_what_it_was(tmp_path: Path) -> None:
-    said: list[str] = []
-    truths, path = TruthCache(said.append), tmp_path / "truth.zip"
+    output: list[str] = []
+    truths, path = TruthCache(output.append), tmp_path / "truth.zip"
     with pytest.raises(HostError, match=r"truth\.zip: cannot be opened \(No such file or directory\)$"):
         truths.open(str(path), "davis2017")
     path.write_bytes(TRUTH.read_bytes())
@@ -74,7 +74,7 @@ def test_a_truth_that_has_gone_stays_what_it_was(tmp_path: Path) -> None:
     path.unlink()
     assert truths.open(str(path), "davis2017") is splits
     assert truths.digest(str(path)) == digest == digest_of(str(TRUTH))
-    assert not said
+    assert not output
 
 
 def test_a_folder_with_circles_of_links_has_a_digest(tmp_path: Path) -> None:
@@ -95,8 +95,8 @@ def test_a_folder_with_circles_of_links_has_a_digest(tmp_path: Path) -> None:
 def test_every_protocol_has_a_revision_and_says_where_its_rules_were_changed() -> None:
     assert all(type(protocol.revision) is int and protocol.revision > 0 for protocol in PROTOCOLS.values())
     changed = replace(PROTOCOLS["davis2017"], skip_first=False)  # type: ignore[call-arg]
-    found = provenance({"a": PROTOCOLS["davis2017"], "b": changed}, "t", "s", "numpy", {})["protocols"]
-    assert found == {
+    protocols = provenance({"a": PROTOCOLS["davis2017"], "b": changed}, "t", "s", "numpy", {})["protocols"]
+    assert protocols == {
         "a": {"name": "davis2017", "revision": 1, "changed": False},
         "b": {"name": "davis2017", "revision": 1, "changed": True},
     }
@@ -129,12 +129,12 @@ def test_participants_read_the_same_of_hidden_truths_that_score_alike(
     (phase,) = (phase for phase in main.PHASES if phase.codename == "sequences-dev")
     splits = tuple(replace(split, hidden=True) for split in phase.splits)
     monkeypatch.setattr(main, "PHASES", (replace(phase, splits=splits),))
-    other = tmp_path / TRUTH.name
-    with zipfile.ZipFile(TRUTH) as source, zipfile.ZipFile(other, "w") as archive:
+    second = tmp_path / TRUTH.name
+    with zipfile.ZipFile(TRUTH) as source, zipfile.ZipFile(second, "w") as archive:
         for info in source.infolist():
             info.date_time = (2001, 1, 1, 0, 0, 0)
             archive.writestr(info, source.read(info))
-    answers = [evaluate(str(path), str(STRONG), "sequences-dev") for path in (TRUTH, other)]
+    answers = [evaluate(str(path), str(STRONG), "sequences-dev") for path in (TRUTH, second)]
     kept, shown = ([answer[name] for answer in answers] for name in ("submission_metadata", "submission_result"))
     assert kept[0]["provenance"]["truth"] != kept[1]["provenance"]["truth"]
     assert json.dumps(shown[0]) == json.dumps(shown[1])

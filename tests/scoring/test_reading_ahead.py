@@ -16,9 +16,9 @@ from tests.families.instances.test_instances import document
 
 
 def test_records_that_are_read_before_the_truth_score_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    truth, found = document(3, images=40, categories=7)
+    truth, results = document(3, images=40, categories=7)
     paths = [tmp_path / "found.json", tmp_path / "truth.json"]
-    strange, broken = [{**found[0], "image_id": 999}], [{**found[0], "score": None}]
+    strange, broken = [{**results[0], "image_id": 999}], [{**results[0], "score": None}]
     monkeypatch.setattr(submission, "CHUNK_BYTES", 4000)
     monkeypatch.setattr(limits, "CHUNK_BYTES", 4000)
     monkeypatch.setattr(archive, "CHUNK_BYTES", 4000)
@@ -26,7 +26,7 @@ def test_records_that_are_read_before_the_truth_score_the_same(tmp_path: Path, m
     begun: list[object] = []
     meanwhile = scores.Meanwhile
     monkeypatch.setattr(scores, "Meanwhile", lambda read: (begun.append(read), meanwhile(read))[1])
-    for sent in (found, found + strange, strange + found, found + broken + found, broken + found, []):
+    for sent in (results, results + strange, strange + results, results + broken + results, broken + results, []):
         paths[0].write_text(json.dumps(sent))
         answers: list[Any] = []
         begun.clear()

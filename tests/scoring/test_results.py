@@ -16,12 +16,13 @@ import pytest
 
 import segjudge
 from segjudge.cli import main
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import PROTOCOLS, folder_of
 from segjudge.evaluation_script.families.base.reports import interval
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from tests import revisions
 from tests.builders import label_zip
 from tests.data import ROOT
+from tests.families.contract import golden_path
 
 SEQUENCES = (ROOT / "examples/sequences-dev/strong.zip", ROOT / "annotations/sequences-dev.zip", "davis2017")
 INSTANCES = (ROOT / "examples/instances-dev/sharp.json", ROOT / "annotations/instances-dev.zip", "places2017")
@@ -51,8 +52,8 @@ def test_a_saved_result_is_the_same_to_the_last_bit(files: Any, tmp_path: Path) 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_results_of_every_protocol_are_saved_and_have_tables(name: str, tmp_path: Path) -> None:
-    entry = revisions.known()[name][str(PROTOCOLS[name].revision)]
-    with zipfile.ZipFile(revisions.FILES) as archive:
+    entry = revisions.known(PROTOCOLS[name])
+    with zipfile.ZipFile(golden_path(folder_of(PROTOCOLS[name].family), revisions.FILES)) as archive:
         truth, sample = (archive.extract(file, tmp_path) for file in (entry["truth"], entry["samples"]["poor"]["file"]))
     scores = segjudge.score(sample, truth, name)
     scores.save(tmp_path / "run")
@@ -102,9 +103,9 @@ def test_what_could_not_be_read_again_is_not_saved(tmp_path: Path) -> None:
     changed = replace(SEQUENCE_PROTOCOLS["davis2017"], skip_first=False)
     with pytest.raises(segjudge.UsageError, match="rules of davis2017 were changed"):
         segjudge.score_arrays(predictions, truths, changed).save(tmp_path / "run")
-    one, other = segjudge.score(*SEQUENCES), segjudge.score(*INSTANCES)
-    with pytest.raises(segjudge.UsageError, match="davis2017 and places2017 are not saved together"):
-        segjudge.Scores([*one.reports, *other.reports], provenance=one.provenance).save(tmp_path / "run")
+    scores, other_scores = segjudge.score(*SEQUENCES), segjudge.score(*INSTANCES)
+    with pytest.raises(segjudge.UsageError, match="davis2017 and places2017 cannot be saved together"):
+        segjudge.Scores([*scores.reports, *other_scores.reports], provenance=scores.provenance).save(tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -154,22 +155,22 @@ def test_the_kinds_of_each_category_are_those_of_the_report() -> None:
 @pytest.mark.parametrize("count", [4, 5, 12])
 def test_an_interval_is_students_and_is_not_made_of_few_sequences(count: int) -> None:
     scores = segjudge.score_arrays(*videos(count))
-    found = scores.interval("J-Mean")
+    results = scores.interval("J-Mean")
     if count < 5:
-        assert found is None
+        assert results is None
         return
     value, error = scores["J-Mean"], scores.standard_errors["all"]["J-Mean"]
     assert value is not None
     assert error
     reach = interval(0, error, count)[1]
-    assert found == (pytest.approx(max(0.0, value - reach)), pytest.approx(min(1.0, value + reach)))
+    assert results == (pytest.approx(max(0.0, value - reach)), pytest.approx(min(1.0, value + reach)))
     wider = scores.interval("J-Mean", 0.99)
     assert wider is not None
-    assert wider[0] < found[0]
+    assert wider[0] < results[0]
     with pytest.raises(segjudge.UsageError, match="davis2017 has no metric AP, only J&F-Mean"):
         scores.interval("AP")
     for level in (95, 1, 1.0, 0, -1, math.nan, math.inf, True, None, "0.95"):
-        with pytest.raises(segjudge.UsageError, match="level is .*a share between 0 and 1, such as 0.95"):
+        with pytest.raises(segjudge.UsageError, match="level is .*give a number between 0 and 1, such as 0.95"):
             scores.interval("J-Mean", level)  # type: ignore[arg-type]
 
 
@@ -217,7 +218,7 @@ def test_a_result_is_flat_for_loggers() -> None:
     assert scores.flat("val/") == {f"val/{name}": value for name, value in scores.metrics["dev"].items()}
     twice = segjudge.Scores([*scores.reports, *segjudge.score(*INSTANCES).reports])
     assert {name.split("/")[0] for name in twice.flat()} == {"dev"}
-    with pytest.raises(segjudge.UsageError, match="name one of the splits dev, dev"):
+    with pytest.raises(segjudge.UsageError, match="have the splits dev, dev; name one"):
         _ = twice["AP"]
     empty = segjudge.score(*SEQUENCES, sequences=["solo"])
     assert empty["False-Alarm"] is None
@@ -239,18 +240,18 @@ def test_a_notebook_shows_a_small_table_without_scripts() -> None:
 
 
 def test_numbers_need_no_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = builtins.__import__
+    results = builtins.__import__
 
     def without(name: str, *given: Any, **more: Any) -> Any:
         if name.split(".", maxsplit=1)[0] == "pandas":
             raise ImportError(name)
-        return found(name, *given, **more)
+        return results(name, *given, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
     scores = segjudge.score(*SEQUENCES)
     assert scores["J&F-Mean"]
     assert scores._repr_html_()
-    with pytest.raises(segjudge.UsageError, match=r"tables need pandas: pip install 'pandas>=2'"):
+    with pytest.raises(segjudge.UsageError, match=r"A table needs the extra tables \(pandas is not installed\): "):
         _ = scores.frames
 
 
@@ -270,8 +271,8 @@ def test_the_command_shows_and_writes_intervals_where_there_are_any(tmp_path: Pa
         assert main([*given, "--json", str(tmp_path / "scores.json")]) == 0
         document, scores = json.loads((tmp_path / "scores.json").read_text()), segjudge.score(results, truth, protocol)
         assert document["errors"] == [scores.standard_errors]
-        found = {metric: list(scores.interval(metric) or ()) for metric in scores.metrics["dev"]}
-        assert document["intervals"] == [{"dev": {metric: ends for metric, ends in found.items() if ends}}]
-        lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("95 % interval")]
-        low, high = found.get("AP") or (0.0, 0.0)
-        assert [line[3] for line in lines] == ([f"{low:.3f}–{high:.3f}"] if there else [])
+        matches = {metric: list(scores.interval(metric) or ()) for metric in scores.metrics["dev"]}
+        assert document["intervals"] == [{"dev": {metric: ends for metric, ends in matches.items() if ends}}]
+        lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("95 % CI")]
+        low, high = matches.get("AP") or (0.0, 0.0)
+        assert [line[4] for line in lines] == ([f"{low:.3f}", f"{high:.3f}"] if there else [])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,15 +25,12 @@ MOVED = (
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("revisions")
-    with zipfile.ZipFile(revisions.FILES) as archive:
-        archive.extractall(folder)
-    return folder
+    return revisions.extract(tmp_path_factory.mktemp("revisions"))
 
 
-def differences(found: Any, expected: Any) -> dict[str, Any]:
+def differences(actual: Any, expected: Any) -> dict[str, Any]:
     """The metrics that are other ones, with both values."""
-    pairs = {name: (found.get(name, "nothing"), value) for name, value in expected.items()}
+    pairs = {name: (actual.get(name, "nothing"), value) for name, value in expected.items()}
     return {
         name: pair for name, pair in pairs.items()
         if pair[0] != pair[1] and not (None not in pair and math.isclose(*pair, rel_tol=0, abs_tol=1e-12))
@@ -49,13 +45,13 @@ def test_a_number_never_moves_within_a_revision(
     if path == "numpy":
         use_numpy(monkeypatch)
     protocol = PROTOCOLS[name]
-    entry = revisions.known().get(name, {}).get(str(protocol.revision))
+    entry = revisions.known(protocol)
     assert entry, f"nothing is known of revision {protocol.revision} of {name}: python -m tests.revisions"
     now = revisions.rules(protocol)
     assert {rule: now.get(rule) for rule in entry["rules"]} == entry["rules"], MOVED
-    for sample in entry["samples"].values():
-        found = revisions.values(name, files / entry["truth"], files / sample["file"])
-        assert differences(found, sample["values"]) == {}, MOVED
+    for sample in [entry["samples"][sample] for sample in revisions.SAMPLES]:
+        results = revisions.values(name, files / entry["truth"], files / sample["file"])
+        assert differences(results, sample["values"]) == {}, MOVED
 
 
 @pytest.mark.parametrize("path", ["kernel", pytest.param("numpy", marks=pytest.mark.long)])
@@ -65,18 +61,18 @@ def test_what_mistakes_cost_never_moves_either(
 ) -> None:
     if path == "numpy":
         use_numpy(monkeypatch)
-    expected = revisions.known_mistakes().get(name, {}).get(str(PROTOCOLS[name].revision))
+    expected = revisions.known(PROTOCOLS[name]).get("samples", {}).get(revisions.MISTAKES, {}).get("values")
     assert expected, f"nothing is known of revision {PROTOCOLS[name].revision} of {name}: python -m tests.revisions"
     assert differences(revisions.values_of_mistakes(name, tmp_path), expected) == {}, MOVED
 
 
 def test_another_rule_moves_a_number(files: Path) -> None:
     """Else the test above could not fail."""
-    entry = revisions.known()["davis2017"]["1"]
+    entry = revisions.known(PROTOCOLS["davis2017"])
     changed = replace(PROTOCOLS["davis2017"], objects=ObjectRule.FOREGROUND)  # type: ignore[call-arg]
     sample = entry["samples"]["poor"]
-    found = segjudge.score(files / sample["file"], files / entry["truth"], changed).metrics["val"]
-    assert differences(found, sample["values"])
+    results = segjudge.score(files / sample["file"], files / entry["truth"], changed).metrics["val"]
+    assert differences(results, sample["values"])
     assert revisions.rules(changed) != entry["rules"]
 
 

@@ -100,8 +100,8 @@ def test_a_part_of_the_sequences_can_be_scored(root: Path, results: Path) -> Non
 def test_scores_are_equal_where_they_say_the_same(root: Path, results: Path, tmp_path: Path) -> None:
     scores = segjudge.score(results, root)
     scores.save(tmp_path / "scores")
-    for other in (copy.deepcopy(scores), copy.copy(scores), pickle.loads(pickle.dumps(scores))):
-        assert other == scores
+    for second in (copy.deepcopy(scores), copy.copy(scores), pickle.loads(pickle.dumps(scores))):
+        assert second == scores
     assert segjudge.load(tmp_path / "scores").metrics == scores.metrics
     assert scores != segjudge.score(results, root, "davis2016")
     assert scores != scores.metrics
@@ -157,12 +157,12 @@ def test_of_many_sequences_twenty_are_named(tmp_path: Path) -> None:
         ({"layout": "vosst"}, segjudge.UsageError, "there is no layout 'vosst', only davis2016, "),
         ({"sequences": ["cow"]}, segjudge.UsageError, "the truth has no sequence cow"),
         ({"sequences": "cat"}, segjudge.UsageError, r"sequences is one text: give a list of names, such as \['cat'\]"),
-        ({"sequences": []}, segjudge.UsageError, "sequences names none: give a list of names, or leave it out for all"),
-        ({"sequences": ["cat", None]}, segjudge.UsageError, "sequences names None, which is no name"),
-        ({"sequences": ["cat", 2.5]}, segjudge.UsageError, "sequences names 2.5, which is no name"),
+        ({"sequences": []}, segjudge.UsageError, "sequences names none: give a list of names, or omit it for all"),
+        ({"sequences": ["cat", None]}, segjudge.UsageError, "sequences names None, which is not a name"),
+        ({"sequences": ["cat", 2.5]}, segjudge.UsageError, "sequences names 2.5, which is not a name"),
         ({"sequences": 3}, segjudge.UsageError, "sequences is of int: give a list of names"),
         ({"sequences": [3]}, segjudge.UsageError, "the truth has no sequence 3"),
-        ({"jobs": 0}, segjudge.UsageError, "jobs is 0: give a whole number from 1 on, or 'auto'"),
+        ({"jobs": 0}, segjudge.UsageError, "jobs is 0: give a whole number of at least 1, or 'auto'"),
         ({"jobs": -1}, segjudge.UsageError, "jobs is -1: give"),
         ({"jobs": "x"}, segjudge.UsageError, "jobs is 'x': give"),
         ({"jobs": 1.5}, segjudge.UsageError, "jobs is 1.5: give"),
@@ -171,7 +171,7 @@ def test_of_many_sequences_twenty_are_named(tmp_path: Path) -> None:
         ({"protocol": "coco", "layout": "lvos"}, segjudge.UsageError, "layout has no meaning for instances"),
         ({"truth": "nowhere"}, segjudge.HostError, "nowhere"),
         ({"results": "nowhere"}, segjudge.SubmissionError, "nowhere: cannot be opened"),
-        ({"results": ANNOTATIONS}, segjudge.SubmissionError, "is an annotation file that `pack` made, not results"),
+        ({"results": ANNOTATIONS}, segjudge.SubmissionError, "is an annotation file of `pack`, not results"),
         (
             {"truth": ANNOTATIONS, "layout": "lvos"},
             segjudge.UsageError,
@@ -255,4 +255,4 @@ def test_only_the_opener_reads_published_datasets_in_the_toolkit() -> None:
     }
 
     # `compress` reads results by themselves, without a truth.
-    assert readers == {"families/sequences/published.py", "masks/compression.py"}
+    assert readers == {"families/sequences/published.py", "families/sequences/compression.py"}

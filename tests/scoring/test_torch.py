@@ -93,11 +93,11 @@ def test_a_metric_scores_what_arrays_score_however_it_is_used(protocol: str) -> 
 def test_instances_come_as_detection_models_give_them() -> None:
     from segjudge.torch import SegmentationMetric
 
-    found = images(7)
-    sides = [[{key: tensor(value) for key, value in one.items()} for one in side] for side in zip(*found)]
+    results = images(7)
+    sides = [[{key: tensor(value) for key, value in item.items()} for item in side] for side in zip(*results)]
     metric = SegmentationMetric("coco")
-    metric.update(*sides, list(range(len(found))))
-    assert numbers(metric.compute()) == score_arrays(*zip(*found), "coco").metrics["all"]
+    metric.update(*sides, list(range(len(results))))
+    assert numbers(metric.compute()) == score_arrays(*zip(*results), "coco").metrics["all"]
 
 
 def test_tensors_are_read_without_the_metric() -> None:

@@ -144,5 +144,9 @@ def test_images_without_frames_names_of_numbers_and_mappings_are_taken(face: Any
 def test_a_protocol_that_no_masks_in_memory_have_is_refused_at_once(face: Any) -> None:
     with pytest.raises(Exception, match="nothing"):
         face.SegmentationMetric("nothing")
-    one = face.SegmentationMetric
-    assert (one.full_state_update, one.higher_is_better, one.is_differentiable) == (False, True, False)
+    segmentationmetric = face.SegmentationMetric
+    assert (
+        segmentationmetric.full_state_update,
+        segmentationmetric.higher_is_better,
+        segmentationmetric.is_differentiable,
+    ) == (False, True, False)

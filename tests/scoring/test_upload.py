@@ -12,8 +12,8 @@ import pytest
 
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle.agreement import splits_of
 from segjudge.platforms.evalai.bundle.build import build
+from segjudge.platforms.evalai.bundle.phase_splits import splits_of
 from segjudge.platforms.evalai.bundle.trial import open_hosted_worker
 from tests.builders import ROOT
 from tests.demo_challenge import SAMPLES
@@ -44,8 +44,8 @@ def test_samples_score_in_the_extracted_bundle_as_here(python: str, tmp_path: Pa
 
                 assert outcome.status == "finished", outcome.stderr
                 annotation = str(ROOT / phase["test_annotation_file"])
-                here = evaluate(annotation, str(sample), phase["codename"])
-                assert outcome.result == {split: v for entry in here["result"] for split, v in entry.items()}
+                local_scores = evaluate(annotation, str(sample), phase["codename"])
+                assert outcome.result == {split: v for entry in local_scores["result"] for split, v in entry.items()}
                 assert list(outcome.result) == [split.codename for split in splits_of(stage.config, phase)]
                 assert "scored" in outcome.stdout
 

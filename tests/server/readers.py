@@ -59,9 +59,9 @@ class _Play:
         with patch.object(self.services.report_pages, "_product", self.make):
             for _ in range(4):
                 answer = self.stage.browse("GET", path, who)
-                words = re.findall(r"<(?:h1|p)>([^<]*)<", answer.text)[:2]
+                message = re.findall(r"<(?:h1|p)>([^<]*)<", answer.text)[:2]
                 self.note(
-                    f"  {answer.status_code} {answer.headers.get('Location', '')} {words} {answer.headers.get('Refresh', '')}".rstrip()
+                    f"  {answer.status_code} {answer.headers.get('Location', '')} {message} {answer.headers.get('Refresh', '')}".rstrip()
                 )
                 if "Refresh" not in answer.headers:
                     return
@@ -126,14 +126,14 @@ def _play_reports(play: _Play, folder: Path) -> None:
         ):
             play.ask(f"/leaderboard/1/compare?submission={pair[0]}&submission={pair[1]}", who)
         play.ask(f"/leaderboard/2/compare?submission={of_test}&submission={of_test}", who)
-    for phase, split, one in ((2, 2, of_test), (3, 4, of_means)):
+    for phase, split, item in ((2, 2, of_test), (3, 4, of_means)):
         another = play.send(phase, "aurora")
         for who in ("host", "aurora", "borealis"):
-            play.ask(f"/leaderboard/{split}/compare?submission={one}&submission={another}", who)
-    other = play.send(1, "host", named="other", is_baseline=True)
+            play.ask(f"/leaderboard/{split}/compare?submission={item}&submission={another}", who)
+    second_upload = play.send(1, "host", named="other", is_baseline=True)
     more = play.send(1, "host", named="more")
     unnamed = play.send(1, "host")
-    for pair in ((other, more), (other, unnamed)):
+    for pair in ((second_upload, more), (second_upload, unnamed)):
         play.ask(f"/leaderboard/1/compare?submission={pair[0]}&submission={pair[1]}", "host")
     play.ask(f"/leaderboard/4/compare?submission={of_means}&submission={nothing}", "aurora")
     for path in (
@@ -145,13 +145,13 @@ def _play_reports(play: _Play, folder: Path) -> None:
     ):
         for who in ("", "host", "aurora", "borealis", "cygnus"):
             page = play.stage.browse("GET", path, who).text
-            found = [
+            results = [
                 f"{name}{number}"
                 for name, number in re.findall(
                     r'(?:href="/submissions/(?=\d+/report)|value="(?=\d+" form="comp))()(\d+)', page
                 )
             ]
-            play.note(f"reports on {path} for {who or 'nobody'}: {found}")
+            play.note(f"reports on {path} for {who or 'nobody'}: {results}")
     services.store.change(ChallengePhase, 1, annotation=None)
     play.ask(f"/submissions/{first}/report", "aurora")
     play.ask(f"/leaderboard/1/compare?submission={first}&submission={second}", "aurora")
@@ -219,10 +219,10 @@ def _play_pages(play: _Play, folder: Path) -> None:
 def _run(play: _Play, order: PageOrder, run: dict[str, Any]) -> str:
     pages = play.services.report_pages
 
-    def bounded(words: list[str], bounds: Any, seconds: float, size: int, **options: Any) -> Any:
+    def bounded(arguments: list[str], bounds: Any, seconds: float, size: int, **options: Any) -> Any:
         folder = Path(options["folder"])
         files = {path.name: path.read_text() for path in sorted(folder.iterdir())}
-        shown = f"{words}, {bounds.memory >> 20} MB, {bounds.processes > 0}, {bounds.tmpfs}, {seconds} s, {size >> 20} MB, TMPDIR {options['environment']['TMPDIR']}, {'PYTHONPATH' in options['environment']}, {files}"
+        shown = f"{arguments}, {bounds.memory >> 20} MB, {bounds.processes > 0}, {bounds.tmpfs}, {seconds} s, {size >> 20} MB, TMPDIR {options['environment']['TMPDIR']}, {'PYTHONPATH' in options['environment']}, {files}"
         play.note(f"  runs {shown}".replace(str(folder), "WORKING"))
         options["check"]()
         return SimpleNamespace(**run)
@@ -369,5 +369,5 @@ def _ask_program(folder: Path, order: dict[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as here:
-        FILE.write_text(write_readers(Path(here)), encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as scratch:
+        FILE.write_text(write_readers(Path(scratch)), encoding="utf-8")

@@ -1,9 +1,9 @@
-"""What a rehearsal answers to hosts, teams and strangers, page by page, as one text.
+"""What a rehearsal answers to hosts, teams and strangers, page by page.
 
     python -m tests.server.scenario
 
-asks again what `tests/server/scenario.txt` asks, and writes the answers there: for changes that are meant to be seen, look at
-the difference; for a further question, write its line first.
+asks again what the chapters in `tests/server/scenario/` ask, one after the other, and writes the answers there: for changes that
+are meant to be seen, look at the difference; for a further question, write its line first.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ import requests
 import yaml
 
 from segjudge.server.models import Challenge
+from tests.answers import Answers, write_answers
 from tests.builders import png, zipped
 
 from .staged import Stage
 
 #: Behind `$` everything that is asked: of whom, what, with which fields (`name=value`), files (`name@file=content`), JSON
 #: (`json=…`) and headers (`+Name=value`); `> name: a.b` keeps a value of the answer as `$name`; `later` lets seconds pass.
-#: `#` begins a chapter.
-FILE = Path(__file__).with_name("scenario.txt")
+#: A file is a chapter; chapters follow each other by name.
+FOLDER = Path(__file__).with_name("scenario")
 _LABELS = {"labels": ["Score", "Loss"], "default_order_by": "Score", "metadata": {
     "Score": {"sort_ascending": False, "description": "How good"}, "Loss": {"sort_ascending": True, "description": ""},
 }}  # fmt: skip
@@ -106,19 +107,19 @@ def bundle_of(config: dict[str, Any], truth: str = "") -> bytes:
     return zipped({"challenge_config.yaml": yaml.safe_dump(config), **files})
 
 
-def write_scenario(folder: Path) -> str:
-    """Play the script; return what was asked and answered."""
+def write_scenario(folder: Path) -> dict[str, str]:
+    """Play the chapters; return what was asked and answered in each."""
     (folder / "lakes.zip").write_bytes(bundle_of(config_of("Lakes & ponds", allow_resuming_submissions=True)))
     with Stage(folder, folder / "lakes.zip", "dora") as stage:
         stage.services.accounts.create("cygnus", "secret")
         stage.people["cygnus"] = {"password": "secret", "token": ""}
         player = _Player(stage)
-        for line in FILE.read_text(encoding="utf-8").splitlines():
-            if line.startswith("# "):
-                player.pages.append(f"{line}\n\n")
-            elif line.startswith("$ "):
-                player.play(line[2:])
-    return "".join(player.pages)
+        for chapter in sorted(FOLDER.glob("*.txt")):
+            player.open_chapter(chapter.stem)
+            for line in chapter.read_text(encoding="utf-8").splitlines():
+                if line.startswith("$ "):
+                    player.play(line[2:])
+    return {name: "".join(cases.texts) for name, cases in player.chapters.items()}
 
 
 class _Player:
@@ -126,9 +127,10 @@ class _Player:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self.pages: list[str] = []
+        self.chapters: dict[str, Answers] = {}
         self._names: dict[str, Any] = {**_SUMS, "queue": stage.services.store.require(Challenge, 1).queue}
         self._frames: set[str] = set()
+        self._cases = Answers()
         self._files = {
             name: bundle_of(config_of(name, **changes)) for name, changes in {
                 "past": {"end_date": "2030-04-30 00:00:00"}, "future": {"start_date": "2030-06-01 00:00:00"},
@@ -138,21 +140,26 @@ class _Player:
             }.items()
         }  # fmt: skip
 
+    def open_chapter(self, name: str) -> None:
+        self._cases = self.chapters[name] = Answers()
+        self._frames.clear()
+
     def play(self, line: str) -> None:
         if line.startswith("later "):
             self._stage.now += float(line.split()[1])
-            self.pages.append(f"$ {line}\n")
+            self._cases.add(line, "")
         else:
             asked, _, kept = line.partition(" > ")
             answer = self._ask([Template(word).safe_substitute(self._names) for word in shlex.split(asked)])
             for name, path in re.findall(r"(\w+): (\S+)", kept):
                 self._names[name] = _pick(answer, path)
-            self.pages.append(f"$ {line}\n{_settle(self._show(answer))}\n")
+            frame, content = map(_settle, self._show(answer))
+            self._cases.add(line, content, frame)
 
-    def _ask(self, words: list[str]) -> requests.Response:
-        who, *words = words
-        method = words.pop(0) if words[0].isupper() else "GET"
-        path, *fields = words
+    def _ask(self, arguments: list[str]) -> requests.Response:
+        who, *arguments = arguments
+        method = arguments.pop(0) if arguments[0].isupper() else "GET"
+        path, *fields = arguments
         options: dict[str, Any] = {"data": {}, "headers": {}}
         for field in fields:
             name, _, value = field.partition("=")
@@ -171,18 +178,20 @@ class _Player:
         ask = self._stage.call if api else self._stage.browse
         return ask(method, path.removeprefix(self._stage.address), who.strip("-"), **options)
 
-    def _show(self, answer: requests.Response) -> str:
+    def _show(self, answer: requests.Response) -> tuple[str, str]:
+        """Return the frame of a page, where it is a new one, and all else that was answered."""
         kind = answer.headers.get("Content-Type", "").partition(";")[0]
         headers = [f"{name}: {answer.headers[name]}" for name in _HEADERS if name in answer.headers]
-        body = answer.text
+        body, frame = answer.text, ""
         if kind == "application/json":
             body = json.dumps(_without_nulls(answer.json()), ensure_ascii=False)
         elif kind == "text/html":
             frame, begin, content = _read_page(answer.text).partition("<main")
             kind_of_frame = re.sub(r' aria-current="page"|\?next=[^"]*|expires=\d+', "", _settle(frame))
-            body = f"{'' if kind_of_frame in self._frames else frame}{begin}{content}"
+            body = f"{begin}{content}"
+            frame = "" if kind_of_frame in self._frames else frame
             self._frames.add(kind_of_frame)
-        return "\n".join([f"{answer.status_code} {'; '.join(headers)}".rstrip(), *([body] if body else [])])
+        return frame, "\n".join([f"{answer.status_code} {'; '.join(headers)}".rstrip(), *([body] if body else [])])
 
 
 def _without_nulls(value: Any) -> Any:
@@ -214,6 +223,7 @@ def _read_page(text: str) -> str:
     """A page as text: a line for each block, tags with their attributes, without what all pages have."""
     text = text.partition('<header class="top">')[2].partition('<p id="said"')[0]
     text = re.sub(r"(?s)<pre.*?</pre>", lambda found: found[0].replace("\n", "⏎"), text)
+    text = text.replace('<svg viewBox="0 0 24 8" aria-hidden="true"><path d="M0 4H24"/></svg>', "[line]")
     text = _FORM.sub(lambda found: f" [{' '.join(filter(None, found.groups()))}]", re.sub(r"\s+", " ", text))
     text = text.replace(' id="main" tabindex="-1"', "")
     text = re.sub(r'<(td|th)(?: scope="\w+"| class="(?:number|short)")*', r"<\1", text)
@@ -232,5 +242,5 @@ def _settle(text: str) -> str:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as here:
-        FILE.write_text(write_scenario(Path(here)), encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as scratch:
+        write_answers(FOLDER, write_scenario(Path(scratch)))

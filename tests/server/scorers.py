@@ -32,6 +32,7 @@ from segjudge.server.models import Challenge, ChallengePhase, LogLine, StoredMes
 from segjudge.server.store import BusyError
 from segjudge.server.workers import JobScorer, Workers
 from segjudge.system.sandbox import PROCESSES
+from tests.answers import fold
 
 from .scenario import bundle_of, config_of
 from .staged import Stage
@@ -51,9 +52,13 @@ class _Play:
         self._logged = 0
 
     def note(self, text: object) -> None:
-        words = re.sub(r"[^\s']*/segjudge-worker-[0-9a-f]{32}", "WORKER", str(text).replace(str(self.folder), "FOLDER"))
-        words = re.sub(r"\b[0-9a-f]{32,64}\b", "ID", words)
-        self.lines.append(words)
+        message = re.sub(
+            rf"{re.escape(tempfile.gettempdir())}/segjudge-worker-[0-9a-f]{{32}}",
+            "WORKER",
+            str(text).replace(str(self.folder), "FOLDER"),
+        )
+        message = re.sub(r"\b[0-9a-f]{32,64}\b", "ID", message)
+        self.lines.append(message)
 
     def send(self, challenge: int, phase: int, word: str, name: str = "a.json", who: str = "aurora") -> int:
         path = f"/api/jobs/challenge/{challenge}/challenge_phase/{phase}/submission/"
@@ -89,7 +94,7 @@ def write_scorers(folder: Path) -> str:
         _play_workers(play, turns)
         turns.clear()
         _play_agents(play, turns)
-    return "\n".join(play.lines) + "\n"
+    return fold("\n".join(play.lines) + "\n")
 
 
 def _config(title: str, **changes: Any) -> dict[str, Any]:
@@ -191,9 +196,9 @@ def _play_workers(play: _Play, turns: list[tuple[str, _Turn, Callable[[], None]]
     python: Any = "python3.9"
     left = play.folder / "segjudge-worker-abc"
     left.mkdir()
-    other = play.folder / "other"
-    other.mkdir()
-    for folder in (left, other, play.folder / "gone"):
+    second = play.folder / "other"
+    second.mkdir()
+    for folder in (left, second, play.folder / "gone"):
         play.services.store.note_folder(str(folder))
     with _played(play):
         pool = Workers(play.services, JobScorer(python, 6.0, "box"), 2)
@@ -201,7 +206,7 @@ def _play_workers(play: _Play, turns: list[tuple[str, _Turn, Callable[[], None]]
             f"folders left: {left.exists()} {play.services.store.worker_folders()}, {pool._group.asked}, {pool.is_limited}"
         )  # type: ignore[attr-defined]
         name, turn, close = turns[0]
-        play.note(f"{[one[0] for one in turns]}: {play.services.workers}, idle turn {turn()}")
+        play.note(f"{[turn[0] for turn in turns]}: {play.services.workers}, idle turn {turn()}")
         for word in ("good", "files", "raise", "split", "rows", "keys", "stumble", "exit", "hang", "die"):
             number = play.send(1, 1, word)
             play.note(f"\n{name} on {word!r}")
@@ -457,5 +462,5 @@ def name_of(play: _Play, challenge: int, index: int) -> str:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as here:
-        FILE.write_text(write_scorers(Path(here)), encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as scratch:
+        FILE.write_text(write_scorers(Path(scratch)), encoding="utf-8")

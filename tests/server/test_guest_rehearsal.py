@@ -44,8 +44,8 @@ def test_a_rehearsal_tells_why_a_script_cannot_be_loaded(tmp_path: Path) -> None
         row = server.settled(1)
         assert server.text(row["stderr_file"]) == (
             "evaluation_script cannot be loaded: ModuleNotFoundError: No module named 'torch_of_nobody' "
-            "(helpers.py, line 1). EvalAI shows this to the hosts in the Manage tab, and scores nothing until it is "
-            "corrected."
+            "(helpers.py, line 1). EvalAI shows this to the hosts in the Manage tab and scores nothing until they correct "
+            "it."
         )
     finally:
         server.stop()
@@ -60,7 +60,7 @@ def test_build_takes_folders_and_not_what_is_built(tmp_path: Path, capsys: Any) 
     folder, out = guests.starter(tmp_path / "bundle"), tmp_path / "b.zip"
     assert main(["build", "--bundle", str(folder), "--out", str(out)]) == 0
     assert main(["build", "--bundle", str(out), "--out", str(tmp_path / "c.zip")]) == 2
-    assert "is built already; name the bundle's folder" in capsys.readouterr().err
+    assert "is already built; name the bundle's folder" in capsys.readouterr().err
     assert main(["run", str(out), "--python", sys.executable]) == 0
     assert "Opened" in capsys.readouterr().out
 
@@ -74,7 +74,7 @@ def test_what_needs_our_phases_says_so(more: list[str], tmp_path: Path, capsys: 
     (tmp_path / "truth.json").write_text(json.dumps({}))
     code = main(["arena", *more, "--bundle", str(folder), "--phase", "dev", *([] if more else truth), str(agent)])
     assert code == 3
-    assert "scorers of its own, and no phases.py of Segjudge's" in capsys.readouterr().err
+    assert "its own scorers, and no phases.py of Segjudge's" in capsys.readouterr().err
 
 
 @pytest.mark.long
@@ -85,14 +85,14 @@ def test_a_rehearsal_of_a_challenge_that_is_over_says_that_it_takes_nothing(tmp_
     config.write_text(re.sub(r"start_date: .*", "start_date: 2020-01-01 00:00:00", config.read_text()))
     server = rehearsed(folder, tmp_path / "data")
     try:
-        assert "takes no submission: Challenge is not active (start_date, end_date)" in server.said
+        assert "accepts no submissions: Challenge is not active (start_date, end_date)" in server.said
         assert "Sent" not in server.said
-        found = re.search(r"with --now (\S+) it would", server.said)
-        assert found
+        match = re.search(r"with --now (\S+) it would", server.said)
+        assert match
         server.stop()
-        server.start("--now", found.group(1))
+        server.start("--now", match.group(1))
         assert "Sent 3 sample submissions." in server.said
-        assert "takes no submission" not in server.said
+        assert "accepts no submissions" not in server.said
         assert [server.settled(number)["status"] for number in (1, 2, 3)] == ["finished"] * 3
         assert server.get("/api/challenges/challenge/present/approved/public").json()["count"] == 1
     finally:
@@ -101,7 +101,7 @@ def test_a_rehearsal_of_a_challenge_that_is_over_says_that_it_takes_nothing(tmp_
 
 
 @pytest.mark.parametrize(
-    ("words", "refusal"),
+    ("arguments", "refusal"),
     [
         (["--now", "tomorrow"], "--now tomorrow: is not a date; write 2026-05-01 or 2026-05-01T12:00:00Z"),
         (
@@ -110,9 +110,9 @@ def test_a_rehearsal_of_a_challenge_that_is_over_says_that_it_takes_nothing(tmp_
         ),
     ],
 )
-def test_a_rehearsal_that_cannot_begin_says_why(words: list[str], refusal: str, tmp_path: Path) -> None:
+def test_a_rehearsal_that_cannot_begin_says_why(arguments: list[str], refusal: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "segjudge", "rehearse", str(guests.starter(tmp_path / "bundle")), "--port", "0"]
-    ended = subprocess.run([*command, *words], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    ended = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode in (2, 3)
     assert refusal in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,12 @@ def remote(server: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> dict[
     answer = server.push(bundle_with(tmp_path_factory.mktemp("remote"), change), repository="me/remote")
     assert answer.status_code == 201, answer.text
     listed = server.get(f"/api/challenges/challenge_host_team/{server.people['host']['team']}/challenge", "host").json()
-    held = next(one for one in listed["results"] if one["github_repository"] == "me/remote")
+    row = next(item for item in listed["results"] if item["github_repository"] == "me/remote")
     for name in ("aurora", "borealis"):
-        path = f"/api/challenges/challenge/{held['id']}/participant_team/{server.people[name]['team']}"
+        path = f"/api/challenges/challenge/{row['id']}/participant_team/{server.people[name]['team']}"
         assert server.call("POST", path, name).status_code == 201
-    held["phases"] = server.get(f"/api/challenges/{held['id']}/phases/", "host").json()
-    return dict(held)
+    row["phases"] = server.get(f"/api/challenges/{row['id']}/phases/", "host").json()
+    return dict(row)
 
 
 # ── who calls ───────────────────────────────────────────────────────────────
@@ -80,9 +81,10 @@ def test_a_login_mints_a_token(server: Rehearsal) -> None:
 
 def test_a_token_serves_as_a_word_on_a_command_line(tmp_path: Path) -> None:
     # `evalai set_token TOKEN` takes one that begins with "-" for an option, and says nothing.
-    accounts = Accounts(Store(str(tmp_path)))
-    user = accounts.create("aurora", "password")
-    assert all(accounts.mint_token(user, "profile")[0].isalnum() for _ in range(100))
+    with closing(Store(str(tmp_path))) as store:
+        accounts = Accounts(store)
+        user = accounts.create("aurora", "password")
+        assert all(accounts.mint_token(user, "profile")[0].isalnum() for _ in range(100))
 
 
 def test_a_team_is_made_and_its_name_is_taken(server: Rehearsal) -> None:
@@ -90,6 +92,14 @@ def test_a_team_is_made_and_its_name_is_taken(server: Rehearsal) -> None:
     assert (answer.status_code, answer.json()["team_name"]) == (201, "New team")
     again = server.call("POST", "/api/participants/participant_team", "borealis", json={"team_name": "New team"})
     assert (again.status_code, list(again.json())) == (400, ["team_name"])
+    for name, reason in {
+        None: "This field may not be null.",
+        True: "Not a valid string.",
+        ("a",): "Not a valid string.",
+        " ": "This field may not be blank.",
+    }.items():
+        refused = server.call("POST", "/api/participants/participant_team", "aurora", json={"team_name": name})
+        assert (refused.status_code, refused.json()) == (400, {"team_name": [reason]})
 
 
 # ── looking ─────────────────────────────────────────────────────────────────
@@ -179,16 +189,16 @@ def test_a_bad_file_fails_with_its_sentence_last(server: Rehearsal) -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "who", "status", "words"),
+    ("phase", "who", "status", "message"),
     [
         pytest.param(99, "aurora", 400, "Challenge Phase does not exist", id="no-phase"),
         pytest.param(1, "", 401, "credentials were not provided", id="nobody"),
     ],
 )
-def test_refusals_of_a_submission(server: Rehearsal, phase: int, who: str, status: int, words: str) -> None:
+def test_refusals_of_a_submission(server: Rehearsal, phase: int, who: str, status: int, message: str) -> None:
     answer = server.submit(who, STRONG, phase)
     assert answer.status_code == status
-    assert words in answer.text
+    assert message in answer.text
 
 
 def test_no_file_an_empty_file_and_an_address_are_refused(server: Rehearsal) -> None:
@@ -199,7 +209,7 @@ def test_no_file_an_empty_file_and_an_address_are_refused(server: Rehearsal) -> 
     assert server.submit("aurora", b"").json() == {"input_file": ["The submitted file is empty."]}
     answer = server.call("POST", path, "aurora", data={"file_url": "http://127.0.0.1/secret"})
     assert answer.status_code == 400
-    assert "fetches nothing from elsewhere" in answer.json()["error"]
+    assert "downloads no files" in answer.json()["error"]
 
 
 def test_limits_hold_in_the_servers_words(server: Rehearsal, tmp_path: Path) -> None:
@@ -215,7 +225,7 @@ def test_limits_hold_in_the_servers_words(server: Rehearsal, tmp_path: Path) -> 
 
     server.push(bundle_with(tmp_path, change), repository="me/limits")
     listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
-    challenge = next(one["id"] for one in listed if one["title"] == "Limits")
+    challenge = next(item["id"] for item in listed if item["title"] == "Limits")
     phases = [phase["id"] for phase in server.get(f"/api/challenges/{challenge}/phases/", "host").json()]
     refused = server.submit("aurora", STRONG, phases[0], challenge)
     assert (refused.status_code, refused.json()["error"]) == (403, "You haven't participated in the challenge")
@@ -256,7 +266,7 @@ def test_a_team_sees_its_own_submissions_alone(server: Rehearsal) -> None:
     assert server.get(f"/api/jobs/submission/{number}", "borealis").status_code == 401
     assert server.get(f"/api/jobs/submission/{number}").status_code == 401
     path = "/api/jobs/challenge/1/challenge_phase/3/submission/"
-    assert number in [one["id"] for one in server.get(path, "aurora").json()["results"]]
+    assert number in [item["id"] for item in server.get(path, "aurora").json()["results"]]
     assert server.get(path, "borealis").json()["count"] == 0
     assert server.get("/api/jobs/challenge/1/submission/", "aurora").status_code == 403
 
@@ -307,7 +317,7 @@ def test_a_broken_large_upload_is_the_placeholder(server: Rehearsal) -> None:
 def test_an_annotation_comes_in_parts_and_stays(server: Rehearsal, tmp_path: Path) -> None:
     server.push(bundle_with(tmp_path, lambda config: config.update(title="Annotated")), repository="me/annotated")
     listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
-    challenge = next(one["id"] for one in listed if one["title"] == "Annotated")
+    challenge = next(item["id"] for item in listed if item["title"] == "Annotated")
     phase = server.get(f"/api/challenges/{challenge}/phases/", "host").json()[0]["id"]
     urls = f"/api/challenges/phases/{phase}/get_annotation_file_presigned_url/"
     assert server.call("POST", urls, "aurora", data={"num_file_chunks": 1}).status_code == 403
@@ -319,8 +329,8 @@ def test_an_annotation_comes_in_parts_and_stays(server: Rehearsal, tmp_path: Pat
         server.call("POST", finish, "host", data={"upload_id": begun["upload_id"], "parts": parts}).status_code == 201
     )
     server.push(bundle_with(tmp_path, lambda config: config.update(title="Annotated")), repository="me/annotated")
-    held = server.get(f"/api/challenges/{challenge}/phases/", "host").json()[0]
-    assert server.text(held["test_annotation"]) == "new truth", "a push no longer changes it"
+    row = server.get(f"/api/challenges/{challenge}/phases/", "host").json()[0]
+    assert server.text(row["test_annotation"]) == "new truth", "a push no longer changes it"
 
 
 # ── remote workers ──────────────────────────────────────────────────────────
@@ -335,7 +345,9 @@ def test_a_message_hides_and_comes_back_with_another_handle(server: Rehearsal, r
     again = server.get(queue, "host").json()
     if time.monotonic() - asked < 1:  # as long as it is hidden
         assert again == {"body": None, "receipt_handle": None}
-    again = again if again["body"] else waited(lambda: (found := server.get(queue, "host").json())["body"] and found)
+    again = (
+        again if again["body"] else waited(lambda: (results := server.get(queue, "host").json())["body"] and results)
+    )
     assert again["body"] == first["body"]
     assert again["receipt_handle"] != first["receipt_handle"]
     answer = server.call(
@@ -375,10 +387,10 @@ def test_a_remote_worker_reports(server: Rehearsal, remote: Any, waiting: Any) -
     for value in (0.5, 0.75):
         done = put(server, remote, waiting, result=results(**{"J&F-Mean": value}), stdout="out", metadata="meta")
         assert done.json() == {"success": "Submission result has been successfully updated"}
-    held = server.get(f"/api/jobs/submission/{waiting['id']}", "aurora").json()
-    assert held["status"] == "finished"
-    assert server.text(held["stdout_file"]) == "out"
-    assert server.text(held["submission_result_file"]) == "[{'J&F-Mean': 0.75}]"
+    content = server.get(f"/api/jobs/submission/{waiting['id']}", "aurora").json()
+    assert content["status"] == "finished"
+    assert server.text(content["stdout_file"]) == "out"
+    assert server.text(content["submission_result_file"]) == "[{'J&F-Mean': 0.75}]"
     split = server.get(f"/api/challenges/{remote['id']}/challenge_phase_split").json()[0]["id"]
     rows = server.get(f"/api/jobs/challenge_phase_split/{split}/leaderboard/").json()["results"]
     mine = [row for row in rows if row["submission__id"] == waiting["id"]]
@@ -430,9 +442,9 @@ def test_rerun_and_resume(server: Rehearsal, remote: Any, waiting: Any) -> None:
     put(server, remote, waiting, submission_status="FAILED", stderr="ours")
     done = server.call("POST", f"/api/jobs/submissions/{waiting['id']}/resume/", "host").json()
     assert done == {"success": "Submission is successfully resumed"}
-    held = server.get(f"/api/jobs/submission/{waiting['id']}", "host").json()
-    assert held["status"] == "resuming"
-    assert held["rerun_resumed_at"]
+    row = server.get(f"/api/jobs/submission/{waiting['id']}", "host").json()
+    assert row["status"] == "resuming"
+    assert row["rerun_resumed_at"]
     assert server.call("POST", f"/api/jobs/submissions/{waiting['id']}/re-run/", "aurora").status_code == 403
     server.call("POST", f"/api/jobs/submissions/{waiting['id']}/re-run/", "host")
     assert server.get(f"/api/jobs/submission/{waiting['id']}", "host").json()["status"] == "cancelled"
@@ -520,29 +532,31 @@ def test_static_code_upload_is_scored_in_its_second_stage(server: Rehearsal, tmp
 
     assert server.push(bundle_with(tmp_path, change), repository="me/static").status_code == 201
     listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
-    held = next(one for one in listed if one["title"] == "Static")
-    phase = server.get(f"/api/challenges/{held['id']}/phases/", "host").json()[0]["id"]
+    content = next(item for item in listed if item["title"] == "Static")
+    phase = server.get(f"/api/challenges/{content['id']}/phases/", "host").json()[0]["id"]
     server.call(
-        "POST", f"/api/challenges/challenge/{held['id']}/participant_team/{server.people['aurora']['team']}", "aurora"
+        "POST",
+        f"/api/challenges/challenge/{content['id']}/participant_team/{server.people['aurora']['team']}",
+        "aurora",
     )
-    refused = server.submit("aurora", b"no json", phase, held["id"])
+    refused = server.submit("aurora", b"no json", phase, content["id"])
     assert "in submitted_image_uri from submission file" in refused.json()["error"]
-    sent = server.submit("aurora", b'{"submitted_image_uri": "registry.example/me:1"}', phase, held["id"]).json()
-    queue = f"/api/jobs/challenge/queues/{held['queue']}/"
+    sent = server.submit("aurora", b'{"submitted_image_uri": "registry.example/me:1"}', phase, content["id"]).json()
+    queue = f"/api/jobs/challenge/queues/{content['queue']}/"
     message = waited(lambda: server.get(queue, "host").json()["body"])
     assert message["is_static_dataset_code_upload_submission"] is True
     assert message["submitted_image_uri"] == "registry.example/me:1"
     product = (ROOT / "examples/sequences-dev/first-mask.json").read_bytes()
     server.call(
         "PATCH",
-        UPDATE.format(held["id"]),
+        UPDATE.format(content["id"]),
         "host",
         data={"submission": sent["id"]},
         files={"submission_input_file": ("submission.json", product)},
     )
     done = server.settled(sent["id"])
     assert done["status"] == "finished"
-    split = server.get(f"/api/challenges/{held['id']}/challenge_phase_split").json()[0]["id"]
+    split = server.get(f"/api/challenges/{content['id']}/challenge_phase_split").json()[0]["id"]
     (row,) = server.get(f"/api/jobs/challenge_phase_split/{split}/leaderboard/").json()["results"]
     assert round(row["result"][0], 4) == 0.2366
 
@@ -595,7 +609,7 @@ def test_a_host_of_another_challenge_reaches_no_submission_of_this_one(server: R
     files = {"zip_configuration": bundle_with(tmp_path).read_bytes()}
     assert server.call("POST", path, "borealis", data={"GITHUB_REPOSITORY": "rivals/x"}, files=files).status_code == 201
     listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
-    theirs = max(one["id"] for one in listed)
+    theirs = max(item["id"] for item in listed)
     body = {"submission": number, "challenge_phase": 3, "submission_status": "RUNNING", "result": "[]"}
     for method, status in (("PATCH", "RUNNING"), ("PUT", "FINISHED"), ("PUT", "CANCELLED")):
         answer = server.call(method, UPDATE.format(theirs), "borealis", json={**body, "submission_status": status})
@@ -676,9 +690,8 @@ def test_a_look_at_the_head_alone_is_answered(server: Rehearsal, page: str) -> N
 
 @pytest.mark.long
 def test_faults_are_real_and_change_nothing(tmp_path: Path) -> None:
-    server = Rehearsal(
-        tmp_path / "data", ("--workers", "0", "--requests-per-minute", "100000", "--faults", "3:1.0")
-    ).start()
+    options = ("--workers", "0", "--requests-per-minute", "100000")
+    server = Rehearsal(tmp_path / "data", options, faults="3:1.0").start()
     seen: dict[str, int] = {}
     try:
         for _ in range(60):

@@ -101,8 +101,8 @@ def test_of_two_processes_one_receives_a_message(services: Services, tmp_path: P
     others = [Services(str(tmp_path / "data"), database=database) for _ in range(THREADS)]
     received = at_once(lambda number: others[number].queue.receive("queue"))
     assert len([message for message in received if message is not None]) == 1
-    for other in others:
-        other.store.close()
+    for second in others:
+        second.store.close()
 
 
 def test_a_large_upload_behind_a_long_queue_is_sent_once(services: Services) -> None:
@@ -114,7 +114,7 @@ def test_a_large_upload_behind_a_long_queue_is_sent_once(services: Services) -> 
             services.queue.send(challenge.queue, {"submission_pk": 1000 + number})
     number, _ = submitting.start_upload(services, user, phase, {"num_file_chunks": 1})
     submitting.send_upload(services, user, phase, number)
-    with pytest.raises(Refusal, match="sent already"):
+    with pytest.raises(Refusal, match="already sent"):
         submitting.send_upload(services, user, phase, number)
 
 
@@ -279,13 +279,13 @@ def test_a_rehearsal_is_opened_again(store: Store, database: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "words"),
+    ("version", "message"),
     [(SCHEMA - 1, "was made by an older version"), (SCHEMA + 1, "was made by a newer version")],
     ids=["older", "newer"],
 )
-def test_another_version_is_refused_with_what_to_do(store: Store, database: str, version: int, words: str) -> None:
+def test_another_version_is_refused_with_what_to_do(store: Store, database: str, version: int, message: str) -> None:
     store.change(Setting, "schema", value=str(version))
-    with pytest.raises(HostError, match=rf"{words} of the rehearsal \(schema {version}.*--reset"):
+    with pytest.raises(HostError, match=rf"{message} of the rehearsal \(schema {version}.*--reset"):
         reopened(store, database)
 
 
@@ -326,7 +326,7 @@ def test_a_reset_drops_no_tables_of_others(tmp_path: Path, postgres_server: str)
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
+    ("url", "message"),
     [
         pytest.param("nonsense", "is not a URL", id="no url"),
         pytest.param("mysql://me:secret@host/name", "is neither PostgreSQL nor SQLite", id="mysql"),
@@ -334,8 +334,8 @@ def test_a_reset_drops_no_tables_of_others(tmp_path: Path, postgres_server: str)
         pytest.param("postgresql://me:secret@/name?host=/nowhere", "cannot be used as a database", id="nobody there"),
     ],
 )
-def test_a_database_that_cannot_be_used_is_said(tmp_path: Path, url: str, words: str) -> None:
-    with pytest.raises(HostError, match=words) as error:
+def test_a_database_that_cannot_be_used_is_said(tmp_path: Path, url: str, message: str) -> None:
+    with pytest.raises(HostError, match=message) as error:
         Store(str(tmp_path), url)
     assert "secret" not in str(error.value)
 

@@ -96,15 +96,15 @@ def test_a_refusal_is_read_by_who_sent_a_little(closed: Rehearsal) -> None:
 @pytest.mark.long
 def test_heads_that_never_end_are_given_up(closed: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
     host, port = closed.address.removeprefix("http://").split(":")
-    held = [socket.create_connection((host, int(port)), timeout=60) for _ in range(100)]
+    connections = [socket.create_connection((host, int(port)), timeout=60) for _ in range(100)]
     try:
-        for one in held:
-            one.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+        for item in connections:
+            item.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
         assert closed.get("/challenges/1").status_code == 200, "others are served meanwhile"
-        waited(lambda: held[0].recv(1) == b"", 60)
+        waited(lambda: connections[0].recv(1) == b"", 60)
     finally:
-        for one in held:
-            one.close()
+        for item in connections:
+            item.close()
 
 
 # ── odd texts and numbers ───────────────────────────────────────────────────

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from sqlalchemy.orm import Session
 
 from segjudge.server import store
 from segjudge.server.background import Background
@@ -31,10 +32,10 @@ from tests.server.test_rehearsal_stop import send, slow_bundle
 @contextmanager
 def locked(folder: str | Path) -> Iterator[None]:
     """Another program writes into the database."""
-    with closing(sqlite3.connect(f"{folder}/rehearsal.sqlite3", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with closing(sqlite3.connect(f"{folder}/rehearsal.sqlite3", isolation_level=None)) as second:
+        second.execute("BEGIN IMMEDIATE")
         yield
-        other.execute("ROLLBACK")
+        second.execute("ROLLBACK")
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_a_loop_waits_for_the_database_and_goes_on(services: Services, caplog: A
     sent = services.store.count(StoredMessage)
     waited(lambda: services.store.count(StoredMessage) > sent and not sender.loops[0].trouble)
     sender.stop()
-    assert [line.partition("Z ")[2][:12] for line in caplog.messages] == ["sender waits", "sender goes "]
+    assert [line.partition("Z ")[2][:12] for line in caplog.messages] == ["sender waits", "sender conti"]
 
 
 def test_what_a_turn_must_store_is_stored_when_the_database_is_back(services: Services) -> None:
@@ -149,6 +150,29 @@ def test_an_upload_that_cannot_be_stored_leaves_no_file(services: Services) -> N
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("change", ["keep", "drop"])
+def test_a_file_follows_a_commit_whose_answer_was_lost(
+    services: Services, monkeypatch: pytest.MonkeyPatch, change: str, committed: bool
+) -> None:
+    kept = services.files.keep(b"x", "x.zip", "input_file")
+    commit = Session.commit
+
+    def lose(session: Session) -> None:
+        commit(session) if committed else session.rollback()
+        raise OperationalError("COMMIT", {}, Exception("server closed the connection"), connection_invalidated=True)
+
+    with monkeypatch.context() as lost, pytest.raises(OperationalError):
+        lost.setattr(Session, "commit", lose)
+        services.files.keep(b"y", "y.zip", "input_file") if change == "keep" else services.files.drop(kept)
+    files = Path(services.store.folder) / "files"
+    assert len(list(files.iterdir())) == (2 if change == "keep" else 1), "nothing is deleted while nobody knows"
+    with services.store.write():
+        pass
+    assert set(os.listdir(files)) == {file.id for file in services.store.find(StoredFile)}
+    assert len(os.listdir(files)) == {("keep", True): 2, ("drop", True): 0}.get((change, committed), 1)
+
+
 def test_what_a_killed_server_left_is_swept(services: Services) -> None:
     folder = Path(services.store.folder)
     kept = services.files.keep(b"the input of nothing", "x.zip", "input_file")
@@ -183,7 +207,11 @@ def is_away(server: Rehearsal, status: int) -> None:
     answer = server.submit("aurora", b"0.5 0.1")
     assert answer.status_code == status, answer.text
     assert int(answer.headers["Retry-After"]) > 0
-    assert "at the moment" in answer.json()["error"] or "is full" in answer.json()["error"]
+    assert (
+        "does not respond" in answer.json()["error"]
+        or "locked by another" in answer.json()["error"]
+        or "is full" in answer.json()["error"]
+    )
     waited(lambda: any(loop["waits"] for loop in healthy(server, 503)["loops"]))
 
 
@@ -297,3 +325,23 @@ def test_a_server_that_is_killed_under_uploads_leaves_no_file_behind(tmp_path: P
         files = {row.input_file for row in rows} <= set(os.listdir(server.data / "files"))
     assert files
     goes_on(server, [row.id for row in rows])
+
+
+def test_a_request_that_a_stop_interrupts_is_answered_and_not_logged_as_a_defect(tmp_path: Path) -> None:
+    answers: list[Any] = []
+    with Rehearsal(tmp_path / "data", bundle=slow_bundle(tmp_path)).start() as server:
+        if server.database:
+            pytest.skip("locks the embedded database")
+        form = {"username": "aurora", "password": server.people["aurora"]["password"]}
+
+        def log_in() -> None:
+            answers.append(server.call("POST", "/api/auth/login", json=form))
+
+        with locked(server.data):
+            waiting = threading.Thread(target=log_in)
+            waiting.start()
+            time.sleep(1)  # until the request waits for the database
+            server.process.send_signal(signal.SIGTERM)
+            waiting.join(60)
+    assert [answer.status_code for answer in answers] == [503]
+    assert "is stopping" in answers[0].json()["error"]

@@ -212,8 +212,8 @@ def test_a_file_that_the_phase_does_not_take_uses_no_submission(server: Rehearsa
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "masks.rar")
     page.get_by_role("button", name="Submit").click()
     page.get_by_role("alert").wait_for()
-    words = "masks.rar is no .zip or .json or .gz or .tar file, and Sequences, development takes no other."
-    assert page.get_by_role("alert").inner_text() == words
+    text = "masks.rar is no .zip or .json or .gz or .tar file; Sequences, development accepts no other file type."
+    assert page.get_by_role("alert").inner_text() == text
     page.goto(f"{server.address}/challenges/1/submissions")
     assert "masks.rar" not in page.get_by_role("main").inner_text()
 
@@ -275,7 +275,7 @@ def test_taking_part_with_a_new_team(server: Rehearsal, page: Any, tmp_path: Pat
     made = server.push(build_other(tmp_path), repository="me/other")
     assert made.status_code == 201
     listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
-    number = max(one["id"] for one in listed)
+    number = max(item["id"] for item in listed)
     log_in(page, server, "borealis", f"/challenges/{number}/submit")
     page.get_by_role("button", name="Take part").click()
     page.get_by_role("heading", name="Submit as Borealis").wait_for()
@@ -286,18 +286,18 @@ def test_an_image_is_submitted_on_the_page(server: Rehearsal, page: Any, tmp_pat
 
     made = bundle_with(tmp_path, lambda config: config.update(is_docker_based=True, title="Code"))
     assert server.push(made, repository="me/code").status_code == 201
-    held = max(server.get("/api/challenges/challenge/all/all/all").json()["results"], key=lambda one: one["id"])
+    answer = max(server.get("/api/challenges/challenge/all/all/all").json()["results"], key=lambda one: one["id"])
     team = server.people["aurora"]["team"]
-    server.call("POST", f"/api/challenges/challenge/{held['id']}/participant_team/{team}", "aurora")
+    server.call("POST", f"/api/challenges/challenge/{answer['id']}/participant_team/{team}", "aurora")
     for content, output in (
         (b"PK", "in submitted_image_uri from submission file"),
         (b'{"submitted_image_uri": "a:1"}', ""),
     ):
         (tmp_path / "image.json").write_bytes(content)
         if output:
-            log_in(page, server, "aurora", f"/challenges/{held['id']}/submit")
+            log_in(page, server, "aurora", f"/challenges/{answer['id']}/submit")
         else:
-            page.goto(f"{server.address}/challenges/{held['id']}/submit")
+            page.goto(f"{server.address}/challenges/{answer['id']}/submit")
         assert "Send a JSON file that names your image" in page.locator("main").inner_text()
         page.get_by_label("Sequences, development").check()
         page.get_by_label("File", exact=True).set_input_files(tmp_path / "image.json")
@@ -306,7 +306,7 @@ def test_an_image_is_submitted_on_the_page(server: Rehearsal, page: Any, tmp_pat
             page.get_by_role("alert").wait_for()
             assert output in page.get_by_role("alert").inner_text()
     page.wait_for_url(re.compile(r"/submissions/\d+$"))
-    body = server.get(f"/api/jobs/challenge/queues/{held['queue']}/", "host").json()["body"]
+    body = server.get(f"/api/jobs/challenge/queues/{answer['queue']}/", "host").json()["body"]
     assert body["submitted_image_uri"] == "a:1"
 
 
@@ -325,7 +325,7 @@ def test_a_phases_questions_are_asked_and_answered(server: Rehearsal, page: Any,
         config["challenge_phases"][0]["submission_meta_attributes"] = questions
 
     assert server.push(bundle_with(tmp_path, change), repository="me/questions").status_code == 201
-    number = max(one["id"] for one in server.get("/api/challenges/challenge/all/all/all").json()["results"])
+    number = max(item["id"] for item in server.get("/api/challenges/challenge/all/all/all").json()["results"])
     server.call(
         "POST", f"/api/challenges/challenge/{number}/participant_team/{server.people['aurora']['team']}", "aurora"
     )
@@ -344,7 +344,7 @@ def test_a_phases_questions_are_asked_and_answered(server: Rehearsal, page: Any,
     page.get_by_role("button", name="Submit").click()
     page.wait_for_url(re.compile(r"/submissions/\d+$"))
     kept = server.get(f"/api/jobs/submission/{page.url.rpartition('/')[2]}", "aurora").json()["submission_metadata"]
-    assert [one.get("value", one.get("values")) for one in kept] == ["DAVIS alone", True, "large", ["flow", "text"]]
+    assert [item.get("value", item.get("values")) for item in kept] == ["DAVIS alone", True, "large", ["flow", "text"]]
 
 
 def test_a_host_makes_a_baseline(server: Rehearsal, page: Any) -> None:
@@ -358,7 +358,7 @@ def test_a_host_makes_a_baseline(server: Rehearsal, page: Any) -> None:
     assert teams() == [], "a host's own is no entry"
     log_in(page, server, "host", f"/submissions/{sent}")
     page.get_by_role("button", name="Make it a baseline").click()
-    page.get_by_role("button", name="No baseline any more").wait_for()
+    page.get_by_role("button", name="Remove the baseline mark").wait_for()
     assert len(teams()) == 1
     page.get_by_role("button", name="Hide from the leaderboard").click()
     page.get_by_role("button", name="Show on the leaderboard").wait_for()
@@ -450,7 +450,7 @@ def test_screen_readers_get_names_for_everything(server: Rehearsal, page: Any) -
 
 def contrast(page: Any, selector: str) -> float:
     """Of a text with its ground, as WCAG counts it."""
-    found: float = page.evaluate(
+    scores: float = page.evaluate(
         """selector => {
           const light = text => {
             const [r, g, b] = text.match(/[\\d.]+/g).slice(0, 3).map(v => {
@@ -461,7 +461,7 @@ def contrast(page: Any, selector: str) -> float:
           return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); }""",
         selector,
     )
-    return found
+    return scores
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -503,11 +503,11 @@ def test_the_scripts_of_the_pages_are_well_formed() -> None:
 
 
 def test_a_long_board_has_pages_ties_a_filter_and_ones_own_row(server: Rehearsal, page: Any) -> None:
-    own, split = int(server.people["aurora"]["team"]), 3
+    own_team, split = int(server.people["aurora"]["team"]), 3
     with server.store() as store, store.write() as session:
         board = store.require(ChallengePhaseSplit, split)
         for k in range(240):
-            team = own
+            team = own_team
             if k != 150:
                 row = Team(kind="participant", team_name=f"Crowd {k:03d}", created_by=1)
                 session.add(row)
@@ -538,8 +538,8 @@ def test_a_long_board_has_pages_ties_a_filter_and_ones_own_row(server: Rehearsal
         page.get_by_role("link", name="Crowd 231").click()
     assert page.title() == "Crowd 231 – Segjudge demo challenge"
     assert "rank 234 of 243" in page.get_by_role("main").inner_text()
-    for words in ("page=99999999999999999999", "page=-1", "team=%ED%A0%80", "team=" + "x" * 5000):
-        assert server.get(f"/challenges/1/leaderboard/{split}?{words}").status_code == 200
+    for message in ("page=99999999999999999999", "page=-1", "team=%ED%A0%80", "team=" + "x" * 5000):
+        assert server.get(f"/challenges/1/leaderboard/{split}?{message}").status_code == 200
     for team in (0, 10**30, 999):
         assert server.get(f"/challenges/1/teams/{team}").status_code == 404
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 import socket
 import threading
 import time
-import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -25,14 +23,14 @@ from segjudge.server.wire import Refusal
 from segjudge.system import sandbox
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT, files_of, raw_png, zipped
-from tests.rehearsals import SCRIPT, Rehearsal, bundle_with, many, waited
+from tests.rehearsals import SCRIPT, Rehearsal, bundle_with, edit_phases, many, waited
 
 needs_bwrap = pytest.mark.skipif(sandbox.find_sandbox() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
 DEV, TEST, INSTANCES = 1, 2, 3
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
 SECRET = ROOT / "examples/sequences-test/lagging.zip"
 COARSE = ROOT / "examples/instances-dev/coarse.json"
-WAITING = "The report is being made"
+WAITING = "Preparing the report"
 FULL = "Where the loss is"
 STREAM = '<script type="text/plain" data-stream='
 #: How a browser draws a page's text.
@@ -47,20 +45,12 @@ def own_bundle(folder: Path, detail: str) -> Path:
         config["challenge_phase_splits"][2]["visibility"] = 1
 
     path = bundle_with(folder, change)
-    with zipfile.ZipFile(path) as files:
-        content = {name: files.read(name) for name in files.namelist()}
-    with zipfile.ZipFile(io.BytesIO(content["evaluation_script.zip"])) as files:
-        script = {name: files.read(name) for name in files.namelist()}
-    text = script["phases.py"].decode()
-    text = text.replace('codename="sequences-dev",', f'codename="sequences-dev", detail="{detail}",')
-    text = text.replace('codename="sequences-test",', 'codename="sequences-test", detail="all", report=True,')
-    text = text.replace('"test-hard", "davis2017", LABELS', '"test-hard", "davis2017", LABELS, hidden=True')
-    assert f'detail="{detail}"' in text
-    assert "report=True" in text
-    assert "hidden=True" in text
-    script["phases.py"] = text.encode()
-    content["evaluation_script.zip"] = zipped(script)
-    path.write_bytes(zipped(content))
+    edit_phases(
+        path,
+        ('codename="sequences-dev",', f'codename="sequences-dev", detail="{detail}",'),
+        ('codename="sequences-test",', 'codename="sequences-test", detail="all", report=True,'),
+        ('"test-hard", "davis2017", LABELS', '"test-hard", "davis2017", LABELS, hidden=True'),
+    )
     return path
 
 
@@ -135,10 +125,10 @@ def test_another_team_is_refused_and_who_has_no_name_logs_in(
 def test_where_the_truth_is_public_participants_open_the_reports_of_baselines_and_compare_them(
     server: Rehearsal, people: dict[str, requests.Session]
 ) -> None:
-    number, own = scored(server, STRONG, DEV), int(server.submit("borealis", STRONG, DEV).json()["id"])
-    assert server.settled(own)["status"] == "finished"
+    number, team_report = scored(server, STRONG, DEV), int(server.submit("borealis", STRONG, DEV).json()["id"])
+    assert server.settled(team_report)["status"] == "finished"
     split = server.get("/api/challenges/1/challenge_phase_split", "host").json()[0]["id"]
-    path = f"/leaderboard/{split}/compare?submission={own}&submission={number}"
+    path = f"/leaderboard/{split}/compare?submission={team_report}&submission={number}"
 
     def look(who: requests.Session) -> tuple[int, str]:
         answers = waited(lambda: [it for it in [who.get(server.address + path, timeout=30)] if WAITING not in it.text])
@@ -191,16 +181,16 @@ def test_of_a_phase_with_a_hidden_split_the_team_sees_what_was_left_for_it(
     server: Rehearsal, people: dict[str, requests.Session]
 ) -> None:
     number = scored(server, SECRET, TEST)
-    whole, own = (report(server, people[who], number).text for who in ("host", "aurora"))
-    found = server.get(f"/api/jobs/submission/{number}", "host").json()["submission_result_file"]
-    shown = set(re.findall(r"\d\.\d{3}", own))
+    whole, team_report = (report(server, people[who], number).text for who in ("host", "aurora"))
+    submission_result_file = server.get(f"/api/jobs/submission/{number}", "host").json()["submission_result_file"]
+    shown = set(re.findall(r"\d\.\d{3}", team_report))
     assert "Summary: test-hard" in whole
     assert FULL in whole
-    assert "test-hard" not in own
-    assert 'data-stream="test/' in own, "the masks of the split that is public, since the phase leaves them"
-    assert whole.count(STREAM) == 2 * own.count(STREAM)
-    values = requests.get(found, timeout=30).json()["result"]
-    assert [list(one) for one in values] == [["test"]]
+    assert "test-hard" not in team_report
+    assert 'data-stream="test/' in team_report, "the masks of the split that is public, since the phase leaves them"
+    assert whole.count(STREAM) == 2 * team_report.count(STREAM)
+    values = requests.get(submission_result_file, timeout=30).json()["result"]
+    assert [list(value) for value in values] == [["test"]]
     assert f"{values[0]['test']['J&F-Mean']:.3f}" in shown
     hidden = re.search(r'id="summary-test-hard".*?class="big">(\d\.\d{3})', whole, re.DOTALL)
     assert hidden
@@ -210,12 +200,12 @@ def test_of_a_phase_with_a_hidden_split_the_team_sees_what_was_left_for_it(
 @pytest.mark.long
 def test_a_phase_of_means_shows_its_team_means(server: Rehearsal, people: dict[str, requests.Session]) -> None:
     number = scored(server, COARSE, INSTANCES)
-    whole, own = (report(server, people[who], number).text for who in ("host", "aurora"))
-    assert '<p class="big">' in own
-    assert len(own) < len(whole) / 2
+    whole, team_report = (report(server, people[who], number).text for who in ("host", "aurora"))
+    assert '<p class="big">' in team_report
+    assert len(team_report) < len(whole) / 2
     for word in ("wedge", "image_000.jpg", "Where AP is lost"):  # a category, an image, a section
         assert word in whole
-        assert word not in own
+        assert word not in team_report
 
 
 @pytest.mark.long
@@ -271,7 +261,7 @@ def code(config: Any) -> None:
             lambda config: config.update(title="Foreign", remote_evaluation=True),
             {"__init__.py": SCRIPT},
             STRONG,
-            "this challenge has scorers of its own",
+            "this challenge has its own scorers",
             id="foreign",
         ),
     ],
@@ -288,7 +278,7 @@ def test_where_none_can_be_made_a_sentence_says_why(
     answer = server.push(bundle_with(tmp_path, change, script), repository=f"me/{tmp_path.name}")
     assert answer.status_code == 201, answer.text
     listed = server.get(f"/api/challenges/challenge_host_team/{server.people['host']['team']}/challenge", "host").json()
-    challenge = next(one["id"] for one in listed["results"] if one["github_repository"] == f"me/{tmp_path.name}")
+    challenge = next(item["id"] for item in listed["results"] if item["github_repository"] == f"me/{tmp_path.name}")
     joined = f"/api/challenges/challenge/{challenge}/participant_team/{server.people['aurora']['team']}"
     assert server.call("POST", joined, "aurora").status_code == 201
     phase = server.get(f"/api/challenges/{challenge}/phases/", "host").json()[0]["id"]
@@ -358,10 +348,11 @@ def test_a_page_under_way_holds_nobody_up(server: Rehearsal, people: dict[str, r
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Iterator[ReportPages]:
-    made = Services(str(tmp_path / "data")).report_pages
-    made.start()
-    yield made
-    made.stop()
+    services = Services(str(tmp_path / "data"))
+    services.report_pages.start()
+    yield services.report_pages
+    services.report_pages.stop()
+    services.store.close()
 
 
 def ordered(pages: ReportPages, script: bytes) -> PageOrder:
@@ -387,24 +378,24 @@ def test_readers_at_once_cause_one_process(pages: ReportPages, monkeypatch: pyte
 
     monkeypatch.setattr(report_pages, "run_bounded", counted)
     order = ordered(pages, levels())
-    found: list[str] = []
+    results: list[str] = []
     threads = [
-        threading.Thread(target=lambda: found.append(waited(partial(pages.find_or_order, order, HOSTS))))
+        threading.Thread(target=lambda: results.append(waited(partial(pages.find_or_order, order, HOSTS))))
         for _ in range(8)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 8
-    assert set(found) == {found[0]}
-    assert '"sequences-dev": ["means", []]' in found[0]
+    assert len(results) == 8
+    assert set(results) == {results[0]}
+    assert '"sequences-dev": ["means", []]' in results[0]
     assert len(begun) == 1
 
 
 def test_a_script_that_breaks_off_is_a_sentence_and_its_reason_in_the_log(pages: ReportPages) -> None:
     order = ordered(pages, levels("\nprint('{}')\nraise ValueError('of the host')\n"))
-    with pytest.raises(Refusal, match="could not be made"):
+    with pytest.raises(Refusal, match="could not be created"):
         waited(partial(pages.find_or_order, order, HOSTS))
     assert "of the host" in logged(pages)
 
@@ -431,10 +422,10 @@ raise ValueError(f"sees {{seen}}")
 @pytest.mark.parametrize(
     ("code", "sentence", "noted"),
     [
-        pytest.param("held = bytearray(4 << 30)", "could not be made", "MemoryError", id="memory"),
+        pytest.param("held = bytearray(4 << 30)", "could not be created", "MemoryError", id="memory"),
         pytest.param("import time; time.sleep(600)", "was not ready within 3 seconds", "", id="time"),
-        pytest.param("import os; os.write(3, b'x' * (40 << 20))", "could not be made", "", id="flood"),
-        pytest.param("import os; os.kill(os.getpid(), 9)", "could not be made", "SIGKILL|137", id="killed"),
+        pytest.param("import os; os.write(3, b'x' * (40 << 20))", "could not be created", "", id="flood"),
+        pytest.param("import os; os.kill(os.getpid(), 9)", "could not be created", "SIGKILL|137", id="killed"),
     ],
 )
 def test_a_script_that_takes_too_much_is_ended(

@@ -24,10 +24,10 @@ from segjudge.server.stored_files import FileStore
 from segjudge.server.submissions import MessageQueues, Submissions
 from segjudge.system import sandbox
 from tests.builders import ROOT
-from tests.rehearsals import Rehearsal, bundle_with, many, private, started, without_sandbox
+from tests.rehearsals import Rehearsal, bundle_with, edit_phases, many, private, started, without_sandbox
 
 needs_bwrap = pytest.mark.skipif(sandbox.find_sandbox() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
-WITHHELD = "[withheld: this phase has splits for the hosts alone, and a script that may write their scores here]"
+WITHHELD = "[withheld: only hosts may see some splits of this phase, and its script might print their scores here]"
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
 
 
@@ -51,8 +51,8 @@ def output(server: Rehearsal, code: str) -> Any:
     number = server.submit("aurora", code.encode()).json()["id"]
     done = server.settled(number)
     text = server.text(done["stdout_file"]) if done["stdout_file"] else ""
-    found = re.search(r"^TOLD(.*)$", text, re.MULTILINE)
-    return json.loads(found.group(1)) if found else server.text(done["stderr_file"])
+    match = re.search(r"^TOLD(.*)$", text, re.MULTILINE)
+    return json.loads(match.group(1)) if match else server.text(done["stderr_file"])
 
 
 # ── who may push ────────────────────────────────────────────────────────────
@@ -66,8 +66,8 @@ def test_a_participant_makes_no_host_team_and_pushes_nothing(server: Rehearsal, 
     bundle = bundle_with(tmp_path)
     for verb in ("validate_challenge_config", "create_or_update_github_challenge"):
         assert server.push(bundle, "aurora", verb=verb).status_code in (401, 403)
-        own = server.people["aurora"]["team"]
-        path = f"/api/challenges/challenge/challenge_host_team/{own}/{verb}/"
+        team = server.people["aurora"]["team"]
+        path = f"/api/challenges/challenge/challenge_host_team/{team}/{verb}/"
         files = {"zip_configuration": bundle.read_bytes()}
         assert server.call("POST", path, "aurora", data={"GITHUB_REPOSITORY": "a/b"}, files=files).status_code == 406
     path = f"/api/challenges/challenge/challenge_host_team/{server.people['host']['team']}/zip_upload/"
@@ -138,10 +138,10 @@ for place in glob.glob("/proc/[0-9]*"):
     except OSError:
         pass
 """
-    found = " ".join(output(server, code))
-    assert "hosted_worker" in found
-    assert "rehearse" not in found
-    assert "a-secret-in-the-environment" not in found
+    results = " ".join(output(server, code))
+    assert "hosted_worker" in results
+    assert "rehearse" not in results
+    assert "a-secret-in-the-environment" not in results
 
 
 @needs_bwrap
@@ -281,7 +281,7 @@ def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pyte
 
 @needs_bwrap
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("code", "message"),
     [
         (
             "for _ in range(8):\n  if os.fork() == 0:\n   held = bytearray(b'x' * (60 << 20)); time.sleep(60)",
@@ -297,7 +297,7 @@ def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pyte
     ],
     ids=["children", "shared", "shm", "root", "memfd"],
 )
-def test_a_script_cannot_exhaust_the_machine(code: str, words: str) -> None:
+def test_a_script_cannot_exhaust_the_machine(code: str, message: str) -> None:
     from segjudge.platforms.evalai.hosted_worker import process
     from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
     from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
@@ -317,7 +317,7 @@ def test_a_script_cannot_exhaust_the_machine(code: str, words: str) -> None:
         except process.DiedError as death:
             text = str(death)
         child.kill()
-        assert re.search(words, text), text
+        assert re.search(message, text), text
     finally:
         compute.remove()
 
@@ -455,7 +455,7 @@ def test_what_the_rehearsal_says_of_a_failure_is_not_withheld(hidden: Rehearsal)
     number = hidden.submit("aurora", b"unknown").json()["id"]
     assert hidden.settled(number)["status"] == "failed"
     with hidden.store() as store:
-        ended = Submissions(store, FileStore(store), MessageQueues(store, 30, lambda: False))
+        ended = Submissions(store, FileStore(store), MessageQueues(store, 30))
         store.change(Submission, number, status="running")
         ended.fail(number, "On EvalAI this would hang.")
     row = hidden.get(f"/api/jobs/submission/{number}", "aurora").json()
@@ -474,6 +474,7 @@ def ours_with_a_hidden_split(config: Any) -> None:
 @pytest.mark.long
 def test_files_of_our_scorers_are_as_they_were_written(tmp_path: Path) -> None:
     bundle = bundle_with(tmp_path, ours_with_a_hidden_split)
+    edit_phases(bundle, ('"test-hard", "davis2017", LABELS', '"test-hard", "davis2017", LABELS, hidden=True'))
     with Rehearsal(tmp_path / "data", ("--requests-per-minute", "100000"), bundle=bundle).start() as server:
         number = server.submit("aurora", ROOT / "examples/sequences-test/strong.zip", phase=2).json()["id"]
         assert server.settled(number)["status"] == "finished"
@@ -481,14 +482,20 @@ def test_files_of_our_scorers_are_as_they_were_written(tmp_path: Path) -> None:
         for key in ("submission_result_file", "stdout_file"):
             assert server.text(mine[key]) == server.text(theirs[key])
         assert json.loads(server.text(mine["submission_result_file"]))["provenance"]["limits"]
-    assert "hidden=True" in server.errors(), "phases.py shows what the YAML hides, and the start says so"
+
+
+def test_no_rehearsal_starts_where_phases_py_shows_what_the_yaml_hides(tmp_path: Path) -> None:
+    bundle = bundle_with(tmp_path, ours_with_a_hidden_split)
+    with pytest.raises(AssertionError, match="shows the scores of test-hard, which the visibility in the YAML keeps"):
+        Rehearsal(tmp_path / "data", bundle=bundle).start()
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_participants_link_cannot_be_made_into_a_hosts(hidden: Rehearsal) -> None:
     number = hidden.submit("aurora", b"nested").json()["id"]
     hidden.settled(number)
     link = hidden.get(f"/api/jobs/submission/{number}", "aurora").json()["submission_result_file"]
-    for other in (link.replace(f"of={number}&", ""), link.replace(f"of={number}&", "of=0&"), link + "&of=0"):
-        assert requests.get(other, timeout=10).status_code == 403
-    for other in (f"of={number - 1}&", "of=x&", "of=%F0%9D%9F%99&"):
-        assert requests.get(link.replace(f"of={number}&", other), timeout=10).status_code == 403
+    for second in (link.replace(f"of={number}&", ""), link.replace(f"of={number}&", "of=0&"), link + "&of=0"):
+        assert requests.get(second, timeout=10).status_code == 403
+    for second in (f"of={number - 1}&", "of=x&", "of=%F0%9D%9F%99&"):
+        assert requests.get(link.replace(f"of={number}&", second), timeout=10).status_code == 403

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -83,7 +84,7 @@ def test_places_are_shown_where_enough_sequences_are_known(server: tuple[str, in
         if not COMPARED[detail, videos]:
             assert page.locator(".map").count() == 0
             assert page.locator("abbr").count() == 0
-            assert "told apart is not known: the files of submission 1 do not say" in page.locator("main").inner_text()
+            assert "told apart is not known: the files of submission 1 do not give" in page.locator("main").inner_text()
             return
         places = page.locator("table >> nth=0 >> tbody >> td:nth-child(2)").all_inner_texts()
         assert places == ["1–2", "1–2", "3"]
@@ -104,9 +105,9 @@ HISTORY = [(1, 100.0, 0.5), (2, 150.0, 0.25), (1, 200.0, 0.0), (1, 250.0, 0.75),
 def drawn(*history: tuple[int, float, float], descending: bool = True) -> Any:
     entries = [
         SimpleNamespace(
-            team_id=team, team_name=f"team {team}", is_baseline=team == 2, submitted_at=at, result={"AP": value}
+            team_id=team, team_name=f"team {team}", is_baseline=team == 2, submitted_at=position, result={"AP": value}
         )
-        for team, at, value in history
+        for team, position, value in history
     ]
     rows = list({entry.team_id: entry for entry in entries}.values())
     board: Any = SimpleNamespace(rows=rows, order="AP", descending=descending, history=entries)
@@ -115,12 +116,22 @@ def drawn(*history: tuple[int, float, float], descending: bool = True) -> Any:
 
 def test_scores_over_time_fill_the_picture_from_the_first_to_the_last_and_the_worst_to_the_best() -> None:
     history = drawn(*HISTORY)
-    assert (history.size, history.begins, history.ends) == ((640, 220), 100.0, 300.0)
+    assert (history.size, history.begins, history.ends) == ((760, 220), 100.0, 300.0)
     assert history.marks == [(0.0, 196.0), (1.0, 12.0)]
     team, baseline = history.teams
     assert team.dots == [(56.0, 104.0), (342.0, 196.0), (485.0, 58.0), (628.0, 12.0)]
     assert team.path == "M56.0 104.0H485.0V58.0H628.0V12.0H628", "a step goes up where the best so far does"
     assert (baseline.baseline, baseline.dots, baseline.path) == (True, [(199.0, 150.0)], "M56 150.0H628")
+
+
+def test_names_stand_at_the_ends_of_lines_and_never_on_one_another() -> None:
+    history = drawn(*((team, 100.0 + team, 0.5 + team / 1000) for team in range(1, 9)), (9, 200.0, 0.0))
+    downs = [team.down for team in history.teams if team.name != "team 9"]
+    assert len(downs) == 8
+    assert downs == sorted(downs, reverse=True), "in the order of the lines"
+    assert min(upper - lower for upper, lower in itertools.pairwise(downs)) >= 13.9
+    long = drawn((1, 100.0, 0.5), (1, 200.0, 0.6)).teams[0]
+    assert (long.label, long.name) == ("team 1", "team 1")
 
 
 def test_the_best_so_far_goes_down_where_small_values_are_good() -> None:
@@ -143,7 +154,7 @@ def test_equal_scores_of_one_moment_have_a_place() -> None:
 
 ORIGIN = {"protocols": {"val": {"name": "davis2017", "revision": 1}}, "truth": "zip:1"}
 #: Three submissions in ten cases, with two objects in each.
-SUMS = {number: [one + (k % 3) / 100 for k in range(10)] for number, one in ((1, 1.5), (2, 1.5), (3, 0.5))}
+SUMS = {number: [item + (k % 3) / 100 for k in range(10)] for number, item in ((1, 1.5), (2, 1.5), (3, 0.5))}
 
 
 def document(number: int, **other: Any) -> dict[str, Any]:
@@ -156,25 +167,27 @@ def compared(
     """Compare submissions whose files for hosts hold these documents."""
     for number, text in documents.items():
         (folder / str(number)).write_text(text if isinstance(text, str) else json.dumps(text))
-    found = [SimpleNamespace(id=number, metadata_file=str(number)) for number in documents]
-    store: Any = SimpleNamespace(find=lambda *_: found)
+    matches = [SimpleNamespace(id=number, metadata_file=str(number)) for number in documents]
+    store: Any = SimpleNamespace(find=lambda *_: matches)
     files: Any = SimpleNamespace(
         path=lambda file: str(folder / file), row=lambda file: SimpleNamespace(size=(folder / file).stat().st_size)
     )
     results = {number: {"J&F-Mean": percent * sum(SUMS[number]) / 20} for number in documents}
-    rows = [SimpleNamespace(submission=one, result=value) for one, value in results.items()]
+    rows = [SimpleNamespace(submission=item, result=value) for item, value in results.items()]
     board: Any = SimpleNamespace(rows=rows, order="J&F-Mean", descending=descending)
     return Comparisons(store, files).compare(board, split)
 
 
 def test_submissions_are_compared_by_the_sums_in_the_files_for_hosts(tmp_path: Path) -> None:
     documents = {number: document(number) for number in SUMS}
-    found = compared(tmp_path, documents)
-    assert found.places == {1: (1, 2), 2: (1, 2), 3: (3, 3)}
-    assert (found.better, found.cases) == ({(1, 3), (2, 3)}, 10)
-    assert compared(tmp_path, documents, percent=100) == found
-    remote = {number: {"submission_result": {}, "submission_metadata": one} for number, one in documents.items()}
-    assert compared(tmp_path, remote) == found
+    results = compared(tmp_path, documents)
+    assert results.places == {1: (1, 2), 2: (1, 2), 3: (3, 3)}
+    assert (results.better, results.cases) == ({(1, 3), (2, 3)}, 10)
+    assert compared(tmp_path, documents, percent=100) == results
+    remote = {
+        number: {"submission_result": {}, "submission_metadata": document} for number, document in documents.items()
+    }
+    assert compared(tmp_path, remote) == results
     smaller = compared(tmp_path, documents, descending=False)
     assert smaller.places == {1: (2, 3), 2: (2, 3), 3: (1, 1)}
 
@@ -203,5 +216,5 @@ def test_submissions_that_were_not_scored_alike_are_not_compared(other: dict[str
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, '"text"'])
 def test_files_that_are_not_ours_compare_nothing(text: str, tmp_path: Path) -> None:
-    assert compared(tmp_path, {1: document(1), 2: text}).startswith("the files of submission 2 do not say J&F-Mean")
+    assert compared(tmp_path, {1: document(1), 2: text}).startswith("the files of submission 2 do not give J&F-Mean")
     assert compared(tmp_path, {1: document(1), 2: document(2)}, split="other").startswith("the files of submission 1 ")

@@ -167,7 +167,7 @@ def test_a_stop_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     server.stop(signal.SIGKILL)
     assert left
     server.start("--workers", "0")
-    assert not [one for one in left if one.exists()], "what a killed one left goes at the next start"
+    assert not [item for item in left if item.exists()], "what a killed one left goes at the next start"
     stopped(server, once(signal.SIGTERM))
 
 
@@ -220,15 +220,15 @@ def test_a_cancelled_submission_is_left_and_never_scored(tmp_path: Path) -> None
 def table_of(folder: Path) -> Path:
     """Agents that take their time, in a folder around everything."""
     write_frames(str(folder / "frames"))
-    shutil.copytree(ROOT / "code_upload_challenge_evaluation/agent", folder / "agents")
+    shutil.copytree(ROOT / "examples/agents", folder / "agents")
     slow = "import runpy, time\ntime.sleep(2)\nrunpy.run_path('agent.py', run_name='__main__')\n"
     (folder / "agents/slow.py").write_text(slow)
     truth = ROOT / "annotations/sequences-dev.zip"
-    words = ["--env", "segjudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
+    arguments = ["--env", "segjudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
              "--option", "phase=sequences-dev", "--gone-seconds", "1"]  # fmt: skip
     (folder / "agents.toml").write_text(
         f'seconds = 60\n[images."a/slow:1"]\ncommand = ["python", "slow.py"]\nfolder = "agents"\n'
-        f"[environments]\nsequences-dev = {json.dumps(words)}\n"
+        f"[environments]\nsequences-dev = {json.dumps(arguments)}\n"
     )
     return folder / "agents.toml"
 

@@ -99,12 +99,12 @@ def challenge(server: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> di
 
 def entered(server: Rehearsal, title: str) -> dict[str, Any]:
     listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
-    held: dict[str, Any] = next(one for one in listed if one["title"] == title)
+    row: dict[str, Any] = next(item for item in listed if item["title"] == title)
     server.call(
-        "POST", f"/api/challenges/challenge/{held['id']}/participant_team/{server.people['aurora']['team']}", "aurora"
+        "POST", f"/api/challenges/challenge/{row['id']}/participant_team/{server.people['aurora']['team']}", "aurora"
     )
-    held["phase"] = server.get(f"/api/challenges/{held['id']}/phases/", "host").json()[0]["id"]
-    return held
+    row["phase"] = server.get(f"/api/challenges/{row['id']}/phases/", "host").json()[0]["id"]
+    return row
 
 
 def ended(server: Rehearsal, challenge: dict[str, Any], word: str) -> dict[str, Any]:
@@ -115,22 +115,22 @@ def ended(server: Rehearsal, challenge: dict[str, Any], word: str) -> dict[str, 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("word", "words"),
+    ("word", "message"),
     [
         pytest.param("exit", "its process ended with exit code 3, again and again", id="sys.exit"),
         pytest.param("segfault", "its process was killed by SIGSEGV, again and again", id="segfault"),
         pytest.param("realtime", "its process was killed by signal 40, again and again", id="realtime-signal"),
-        pytest.param("garbage", "something other than the answer came from its process, again and again", id="garbage"),
+        pytest.param("garbage", "its process sent something other than the answer, again and again", id="garbage"),
         pytest.param("orphan", "its process was killed by SIGKILL, again and again", id="orphan-holds-the-pipe"),
-        pytest.param("hang", "it did not answer for 6 seconds, and EvalAI waits for ever", id="hang"),
+        pytest.param("hang", "it did not answer for 6 seconds, and EvalAI waits forever", id="hang"),
     ],
 )
-def test_what_hangs_on_evalai_is_ended_and_said(server: Rehearsal, challenge: Any, word: str, words: str) -> None:
+def test_what_hangs_on_evalai_is_ended_and_said(server: Rehearsal, challenge: Any, word: str, message: str) -> None:
     done = ended(server, challenge, word)
     assert done["status"] == "failed"
     output = server.text(done["stderr_file"])
     assert output.startswith("On EvalAI this would hang: ")
-    assert words in output
+    assert message in output
     assert ended(server, challenge, "fine")["status"] == "finished", "the next one is scored"
 
 
@@ -191,9 +191,9 @@ def test_a_stop_ends_what_runs_and_leaves_nothing_running(tmp_path: Path) -> Non
     running = Rehearsal(tmp_path / "data", ("--workers", "2", "--requests-per-minute", "10000")).start()
     script = {"__init__.py": b"def evaluate(*a, **k):\n    while True: pass\n"}
     running.push(bundle_with(tmp_path, lambda config: config.update(title="Busy"), script), repository="me/busy")
-    held = entered(running, "Busy")
+    row = entered(running, "Busy")
     for _ in range(2):
-        running.submit("aurora", b"x", held["phase"], held["id"])
+        running.submit("aurora", b"x", row["phase"], row["id"])
     waited(lambda: len(children(running)) == 2)
     time.sleep(1)
     left = children(running)
@@ -232,10 +232,10 @@ def test_a_new_script_takes_effect_at_once(server: Rehearsal, tmp_path: Path) ->
         server.push(
             bundle_with(tmp_path, lambda config: config.update(title="Renewed"), script), repository="me/renewed"
         )
-        held = entered(server, "Renewed")
-        sent = server.submit("aurora", b"x", held["phase"], held["id"], is_public="true").json()
+        row = entered(server, "Renewed")
+        sent = server.submit("aurora", b"x", row["phase"], row["id"], is_public="true").json()
         server.settled(sent["id"])
-    assert rows(server, held)[0]["result"][0] == 2.0
+    assert rows(server, row)[0]["result"][0] == 2.0
 
 
 @pytest.mark.long
@@ -245,17 +245,17 @@ def test_state_survives_a_restart(tmp_path: Path) -> None:
         board = "/api/jobs/challenge_phase_split/1/leaderboard/"
         waited(lambda: len(server.get(board).json().get("results", ())) == 3)  # who asks too often gets no results
         server.stop()
-        assert "shown once" in server.said
+        assert "shown only this once" in server.said
         assert re.search("The bundle was built with(out)? kernel", server.said.splitlines()[-1])
         server.start()
-        assert "shown once" not in server.said
+        assert "shown only this once" not in server.said
         assert "Sent" not in server.said, "samples are not sent twice"
         assert len(server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]) == 3
         assert server.get("/api/participants/participant_team", "aurora").status_code == 200, "tokens too"
     finally:
         server.stop()
     server.start("--reset")
-    assert "shown once" in server.said
+    assert "shown only this once" in server.said
     server.stop(signal.SIGKILL)
 
 
@@ -269,17 +269,17 @@ def test_the_numbers_are_those_of_scoring_here(tmp_path: Path) -> None:
             path = f"/api/jobs/challenge_phase_split/{split['id']}/leaderboard/"
             codename = CODENAMES[split["challenge_phase"] - 1]
             count = len(SAMPLES[codename])
-            found = waited(
+            results = waited(
                 lambda path=path, count=count: (
                     len(server.get(path).json()["results"]) == count and server.get(path).json()
                 )
             )
-            for row in found["results"]:
-                here = evaluate(
+            for row in results["results"]:
+                local_scores = evaluate(
                     str(ROOT / f"annotations/{codename}.zip"),
                     str(ROOT / f"examples/{codename}" / row["submission__method_name"]),
                     codename,
                 )
-                values = {name: v for entry in here["result"] for name, v in entry.items()}
+                values = {name: v for entry in local_scores["result"] for name, v in entry.items()}
                 name = {"Development": "dev", "Test": "test"}.get(split["dataset_split_name"], "test-hard")
                 assert row["result"] == list(values[name].values())

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.answers import read_answers, split_answers
 
 from . import readers, scenario, scorers, troubles
 
-
-def test_pages_and_answers_are_as_they_were(tmp_path: Path) -> None:
-    expected = scenario.FILE.read_text(encoding="utf-8").splitlines()  # asks and expects
-    assert scenario.write_scenario(tmp_path).splitlines() == expected, (
-        "if that is meant: python -m tests.server.scenario"
-    )
+_NOTED = read_answers(scenario.FOLDER)
 
 
+@cache
+def _play_scenario() -> dict[str, str]:
+    with TemporaryDirectory(prefix="segjudge-") as folder:
+        texts = scenario.write_scenario(Path(folder))  # asks what was noted
+    return {title: case for name, text in texts.items() for title, case in split_answers(name, text).items()}
+
+
+@pytest.mark.parametrize("title", _NOTED)
+def test_pages_and_answers_are_as_they_were(title: str) -> None:
+    assert _play_scenario()[title] == _NOTED[title], "if that is meant: python -m tests.server.scenario"
+
+
+@pytest.mark.long
 def test_submissions_end_as_they_did(tmp_path: Path) -> None:
     expected = scorers.FILE.read_text(encoding="utf-8").splitlines()
     assert scorers.write_scorers(tmp_path).splitlines() == expected, "if that is meant: python -m tests.server.scorers"
@@ -26,6 +40,7 @@ def test_trouble_is_met_as_it_was(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_reports_are_for_whom_they_were(tmp_path: Path) -> None:
     expected = readers.FILE.read_text(encoding="utf-8").splitlines()
     assert readers.write_readers(tmp_path).splitlines() == expected, "if that is meant: python -m tests.server.readers"

@@ -31,9 +31,9 @@ from segjudge.server import api, background, first_run, leaderboards, server, st
 from segjudge.server.actions import hosting, submitting
 from segjudge.server.background import Background
 from segjudge.server.models import Setting, StoredFile, StoredMessage
-from segjudge.server.server import Faults
 from segjudge.server.store import BusyError, outage_of, unless_away
 from segjudge.server.wire import Refusal
+from tests.answers import fold
 
 from .scenario import bundle_of, config_of
 from .staged import Stage, _answer
@@ -44,7 +44,6 @@ FILE = Path(__file__).with_name("troubles.txt")
 def write_troubles(folder: Path) -> str:
     lines: list[str] = []
     _play_bodies(lines)
-    _play_faults(lines)
     _play_throttle(lines)
     _play_connections(lines)
     config = config_of("Lakes")
@@ -60,7 +59,7 @@ def write_troubles(folder: Path) -> str:
     _play_databases(lines, folder)
     _play_transactions(lines, folder)
     text = re.sub(r"0x[0-9a-f]+", "0x…", "\n".join(lines)).replace(str(folder), "FOLDER")
-    return re.sub(r"\b[0-9a-f]{24,64}\b", "ID", text) + "\n"
+    return fold(re.sub(r"\b[0-9a-f]{24,64}\b", "ID", text) + "\n")
 
 
 # ── bodies ──────────────────────────────────────────────────────────────────
@@ -146,64 +145,6 @@ async def _converse(
         bounded = server._BoundedApp(app, lambda: stopping)
         await bounded({"type": kind, "headers": pairs}, receive, send)
     return [*lines, *([f"leaves {len(waiting)}"] if waiting else [])]
-
-
-# ── faults ──────────────────────────────────────────────────────────────────
-
-
-def _play_faults(lines: list[str]) -> None:
-    lines.append("\n# Faults\n")
-    for text in (
-        "7:0.05",
-        "-3:1",
-        "1:1.",
-        "1:.5",
-        "x:1",
-        "1:2",
-        "1:1.01",
-        "1:",
-        "1",
-        "",
-        "1:-1",
-        "1:1e-3",
-        f"{'1' * 19}:1",
-    ):
-        try:
-            faults = Faults.parse(text)
-            lines.append(f"{text[:9]}: {faults.rate}, {[faults.strikes() for _ in range(4)]}")
-        except ValueError as error:
-            lines.append(f"{text[:9]}: {error}")
-    for kind in server._KINDS:
-        lines += [kind, *(f"  {line}" for line in asyncio.run(_spoil("/api/x", kind)))]
-    for title, path, rate in (("a page", "/x", 1.0), ("no fault", "/api/x", 0.0)):
-        lines += [title, *(f"  {line}" for line in asyncio.run(_spoil(path, "error", rate)))]
-
-
-async def _spoil(path: str, kind: str, rate: float = 1.0) -> list[str]:
-    lines = []
-
-    class Connection:
-        transport = SimpleNamespace(abort=lambda: lines.append("aborts"))
-
-        async def send(self, message: Any) -> None:
-            shown = {key: value for key, value in message.items() if key != "headers"}
-            lines.append(f"sends {shown}")
-
-    async def app(_scope: Any, _receive: Any, send: Any) -> None:
-        lines.append("is carried out")
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"12345", "more_body": True})
-        await send({"type": "http.response.body", "body": b"6789"})
-
-    async def sleep(seconds: float) -> None:
-        lines.append(f"waits {seconds:.3f} s")
-
-    faults = Faults(1, rate)
-    draws = SimpleNamespace(random=lambda: 0.5, choice=lambda _kinds: kind, uniform=lambda low, high: (low + high) / 2)
-    with patch.object(faults, "random", draws), patch.object(server.asyncio, "sleep", sleep):
-        scope = {"type": "http", "path": path, "headers": []}
-        await server._FaultyApp(app, faults)(scope, None, Connection().send)  # type: ignore[arg-type]
-    return lines
 
 
 def _play_throttle(lines: list[str]) -> None:
@@ -298,8 +239,8 @@ async def _connect(parts: tuple[bytes | None, ...]) -> list[str]:
 # ── outages ─────────────────────────────────────────────────────────────────
 
 
-def _sqlite(code: int, words: str) -> OperationalError:
-    cause = sqlite3.OperationalError(words)
+def _sqlite(code: int, message: str) -> OperationalError:
+    cause = sqlite3.OperationalError(message)
     cause.sqlite_errorcode = code
     return OperationalError("SELECT 1", {}, cause)
 
@@ -400,15 +341,15 @@ def _play_loops(lines: list[str], stage: Stage) -> None:
         return bool(outcome)
 
     beside._add(turn, lambda: _raise(ValueError("closing")), "the loop")
-    said: list[str] = []
+    output: list[str] = []
     stop = SimpleNamespace(is_set=beside._stop.is_set, set=beside._stop.set, wait=pauses.append)
     stage.services.note_background([SimpleNamespace(loops=beside.loops, alive=True)])  # type: ignore[list-item]
-    with patch.object(background, "write_line", said.append), patch.object(beside, "_stop", stop):
+    with patch.object(background, "write_line", output.append), patch.object(beside, "_stop", stop):
         loop = beside.loops[0]
         beside._run(loop, turn, lambda: _raise(ValueError("closing")))
         lines += [
             f"pauses {pauses}",
-            f"says {said}",
+            f"says {output}",
             f"trouble {loop.trouble!r}",
             f"log {stage.services.store.log_lines(0)}",
         ]
@@ -477,7 +418,7 @@ def _play_numbers(lines: list[str], stage: Stage) -> None:
     for descending in (True, False):
         board: Any = SimpleNamespace(descending=descending)
         for dots in ([], [(1.0, 2.0)], [(1.0, 2.0), (3.0, 2.0), (4.0, 1.0), (5.0, 3.0)]):
-            lines.append(f"{dots}: {leaderboards._best_so_far(dots, board)!r}")  # noqa: PERF401
+            lines.append(f"{dots}: {leaderboards._best_score_path(dots, board)!r}")  # noqa: PERF401
     for error in (Refusal(400, {"detail": math.nan}), Refusal(409, {"detail": "\ud800ä"})):
         lines += _ask_in_trouble(stage, "/api/challenges/challenge/1", error)
     with patch.object(stage.services.store, "count", side_effect=ValueError("x")):
@@ -520,33 +461,34 @@ def _play_databases(lines: list[str], folder: Path) -> None:
 
     for url in ("", "nonsense", "mysql://host/name", "postgresql://me:secret@host/name", "postgresql+psycopg2://host/name", "sqlite:///x.db",
                 "postgresql://host/name?connect_timeout=3", "sqlite:///x.db?timeout=1"):  # fmt: skip
-        with patch.object(store, "create_engine", create):
+        line = patch("segjudge.system.extras.install_line", "the line for {}{}".format)
+        with patch.object(store, "create_engine", create), line:
             lines.append(
                 f"{url!r}: {_outcome(lambda url=url: store._new_engine(store._database_url('folder', url)))} {made}"
             )
         made.clear()
-    own, other, where = folder / "own.db", folder / "other.db", folder / "data"
-    with contextlib.closing(sqlite3.connect(other)) as db:
+    first_database, second_database, where = folder / "own.db", folder / "other.db", folder / "data"
+    with contextlib.closing(sqlite3.connect(second_database)) as db:
         db.execute("CREATE TABLE kept (x)")
-    store.Store(str(where), f"sqlite:///{own}").close()
-    lines.append(f"again: {_outcome(lambda: store.Store(str(where), f'sqlite:///{own}').close())}")
+    store.Store(str(where), f"sqlite:///{first_database}").close()
+    lines.append(f"again: {_outcome(lambda: store.Store(str(where), f'sqlite:///{first_database}').close())}")
     for title, data, path in (
-        ("of another folder", "elsewhere", own),
-        ("of others", "data", other),
+        ("of another folder", "elsewhere", first_database),
+        ("of others", "data", second_database),
         ("nowhere", "data", folder / "no/x.db"),
     ):
         lines.append(
             f"{title}: {_outcome(lambda data=data, path=path: store.Store(str(folder / data), f'sqlite:///{path}'))}"
         )
     for version in (1, 3):
-        with contextlib.closing(sqlite3.connect(own)) as db, db:
+        with contextlib.closing(sqlite3.connect(first_database)) as db, db:
             db.execute("UPDATE settings SET value = ? WHERE key = 'schema'", (version,))
-        lines.append(f"version {version}: {_outcome(lambda: store.Store(str(where), f'sqlite:///{own}'))}")
+        lines.append(f"version {version}: {_outcome(lambda: store.Store(str(where), f'sqlite:///{first_database}'))}")
     lines += [
         f"{path.name} is emptied: {_outcome(lambda path=path: store.drop_tables(f'sqlite:///{path}'))}"
-        for path in (own, other, folder / "no/x.db")
+        for path in (first_database, second_database, folder / "no/x.db")
     ]
-    for path in (own, other):
+    for path in (first_database, second_database):
         with contextlib.closing(sqlite3.connect(path)) as db:
             lines.append(f"{path.name} has {[row[0] for row in db.execute('SELECT name FROM sqlite_master')]}")
     for title, names in (
@@ -623,5 +565,5 @@ def _health(stage: Stage) -> str:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as here:
-        FILE.write_text(write_troubles(Path(here)), encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as scratch:
+        FILE.write_text(write_troubles(Path(scratch)), encoding="utf-8")

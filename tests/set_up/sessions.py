@@ -7,6 +7,7 @@ writes it to `tests/set_up/sessions.txt`, for changes that are meant to be seen:
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import errno
 import fcntl
@@ -14,7 +15,9 @@ import io
 import itertools
 import os
 import re
+import shlex
 import shutil
+import signal
 import ssl
 import sys
 import tempfile
@@ -29,6 +32,7 @@ from segjudge.kernel import compiling
 from segjudge.set_up import environment
 from segjudge.set_up import main as command
 from segjudge.set_up.environment import PythonEnvironment, SetUpError
+from tests.answers import count_repeats, fold_sections
 
 FILE = Path(__file__).with_name("sessions.txt")
 #: uv: makes folders, and fails with the words of a file.
@@ -114,11 +118,10 @@ class _Session:
             patch.object(ssl, "get_default_verify_paths", lambda: ("/certificates", None)),
             patch.object(time, "monotonic", lambda: next(seconds)),
             patch.object(
-                command.compileall,
+                compileall,
                 "compile_dir",
                 lambda folder, quiet: print(f"compiles {folder} {quiet}", file=output),
             ),
-            patch.object(sys, "dont_write_bytecode", "PYTHONDONTWRITEBYTECODE" in variables),
             patch.object(sys, "stdout", printed),
             contextlib.redirect_stderr(output),
         ):
@@ -131,7 +134,9 @@ class _Session:
         shown = printed.buffer.getvalue().decode()  # type: ignore[attr-defined]
         text = self._settle(f"# {title}\n{output.getvalue()}{programs}{shown}→ {result}\n")
         listed, before = self._list(), self._listed
-        self.lines.append(text + (listed if listed != before else ""))
+        gone = [f"  gone: {line.strip()}\n" for line in before.splitlines() if line not in listed.splitlines()]
+        new = [f"{line}\n" for line in listed.splitlines() if line not in before.splitlines()]
+        self.lines.append("".join([text, *gone, *new]))
         self._listed = listed
 
     def _settle(self, text: str) -> str:
@@ -172,7 +177,7 @@ def write_sessions(folder: Path) -> str:
     _play_certificates(session)
     _play_pythons(session)
     _play_command(session)
-    return "\n".join(session.lines)
+    return fold_sections(count_repeats("\n".join(session.lines)), "# ") + "\n"
 
 
 def _ensure(kind: str, extra: str = "") -> Callable[[], str]:
@@ -233,18 +238,20 @@ def _play_repairs(session: _Session) -> None:
     link.rmdir()
     link.symlink_to("nowhere")
     session.play("a link that leads nowhere", _ensure("client"))
-    waiting = itertools.count()
-    held = [os.open(session.checkout / ".environments/client.lock", os.O_RDWR)]
-    fcntl.flock(held[0], fcntl.LOCK_EX)
-    os.pwrite(held[0], b"4711", 0)
-    os.ftruncate(held[0], 4)
+    locks = [os.open(session.checkout / ".environments/client.lock", os.O_RDWR)]
+    fcntl.flock(locks[0], fcntl.LOCK_EX)
+    os.pwrite(locks[0], b"4711", 0)
+    os.ftruncate(locks[0], 4)
     link.unlink()
 
-    def sleep(_seconds: float) -> None:
-        if next(waiting) == 4:
-            os.close(held.pop())
+    say = environment.say
 
-    with patch.object(time, "sleep", sleep), patch.object(environment, "_REPORT_EVERY", 14):
+    def say_and_release(text: str) -> None:
+        say(text)
+        if locks:
+            os.close(locks.pop())
+
+    with patch.object(environment, "say", say_and_release):
         session.play("another process sets up the same", _ensure("client"))
     with patch.object(fcntl, "flock", side_effect=OSError(errno.ENOLCK, "No locks available")):
         link.unlink()
@@ -260,7 +267,7 @@ def _play_no_access(session: _Session, link: Path) -> None:
     os.utime(old / "in-use", (1, 1))
     lock = os.open(session.checkout / ".environments/toolkit-test.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    with patch.object(time, "sleep", side_effect=AssertionError("it waits")):
+    with patch.object(environment, "say", side_effect=AssertionError("it waits")):
         session.play("an old one that another process is about to set up again", _ensure("client"))
     os.close(lock)
     link.unlink()
@@ -289,16 +296,19 @@ def _play_no_access(session: _Session, link: Path) -> None:
     session.play("what a program holds that runs in one", hold)
 
     def interrupt() -> str:
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # other tests may have left another
         try:
             return _ensure("client")()
         except KeyboardInterrupt:
             pid = int((session.folder / "pid").read_text())
             return f"interrupted, and uv is there: {os.path.exists(f'/proc/{pid}')}"
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     session.write("hidden/kept", (session.folder / "programs/uv").read_text())
     session.write(
         "programs/uv",
-        f'#!/bin/sh\n[ "$1" = --version ] && echo uv && exit\necho $$ > {session.folder}/pid\n{shutil.which("sleep")} 0.2\n'
+        f'#!/bin/sh\n[ "$1" = --version ] && echo uv && exit\necho $$ > {shlex.quote(str(session.folder))}/pid\n{shutil.which("sleep")} 0.2\n'
         f"kill -INT {os.getpid()}\nexec {shutil.which('sleep')} 20\n",
     )
     (session.environments("client")[0] / "stamp").unlink()
@@ -322,13 +332,13 @@ def _play_faults(session: _Session) -> None:
         session.play("of another Python it is another", _ensure("toolkit", "test"))
         session.play("but not the worker's", _ensure("worker"))
     session.change()
-    for words in ("error: No space left on device", "error: Failed to fetch x", "error: something else"):
-        session.write("fault", f"{words}\n")
-        session.play(f"uv says {words!r}", _ensure("toolkit", "test"))
+    for name in ("error: No space left on device", "error: Failed to fetch x", "error: something else"):
+        session.write("fault", f"{name}\n")
+        session.play(f"uv says {name!r}", _ensure("toolkit", "test"))
     session.write("programs/uv", "#!/bin/sh\nexit 1\n")
-    for words in ("Retrying (Retry(total=4))", "No module named x"):
-        session.write("fault", f"{words}\n")
-        session.play(f"there is no uv, and pip says {words!r}", _ensure("toolkit", "test"))
+    for name in ("Retrying (Retry(total=4))", "No module named x"):
+        session.write("fault", f"{name}\n")
+        session.play(f"there is no uv, and pip says {name!r}", _ensure("toolkit", "test"))
     (session.folder / "fault").unlink()
     session.write("no_pip", "")
     session.play("there is no uv, and no pip", _ensure("toolkit", "test"))
@@ -351,10 +361,10 @@ def _play_settings(session: _Session) -> None:
     session.play(
         "without a place for what is fetched", _ensure("toolkit", "test"), PIP_NO_INDEX="0", XDG_CACHE_HOME="/dev/null"
     )
-    other = session.write("other/python", _PYTHON)
+    second = session.write("other/python", _PYTHON)
     (session.folder / "python").chmod(0o644)
     session.change()
-    with patch.object(sys, "executable", str(other)):
+    with patch.object(sys, "executable", str(second)):
         session.play("an interpreter whose base cannot be run", _ensure("toolkit", "test"))
     (session.folder / "python").chmod(0o755)
 
@@ -388,8 +398,8 @@ def _play_pythons(session: _Session) -> None:
 def _play_command(session: _Session) -> None:
     def run(*words: str) -> Callable[[], object]:
         def execute(python: str, arguments: list[str], variables: dict[str, str]) -> Any:
-            found = {name: value for name, value in variables.items() if name.startswith("SEGJUDGE")}
-            raise SetUpError(f"runs {python} with {arguments} and {found}")
+            results = {name: value for name, value in variables.items() if name.startswith("SEGJUDGE")}
+            raise SetUpError(f"runs {python} with {arguments} and {results}")
 
         def note_signal(how: object, numbers: object) -> None:
             names = ", ".join(number.name for number in numbers) if isinstance(numbers, tuple) else "by a handler"
@@ -409,24 +419,16 @@ def _play_command(session: _Session) -> None:
     session.play("no place for environments", find_no_place)
     session.play("all three", run("toolkit[test]", "client", "try:worker", "--", "-m", "segjudge", "score"))
     session.play("found, or not", run("found:worker", "toolkit", "--", "-m", "x"))
-    session.play("help", run("help", "--", "-m", "segjudge", "--help"))
-    (session.checkout / "segjudge/mounted").symlink_to("/mounted")
+    for name in ("segjudge", "scorers"):
+        (session.checkout / name).mkdir(exist_ok=True)
+        (session.checkout / name / "module.py").touch()
+    (session.checkout / "segjudge/mounted").symlink_to(session.checkout / "scorers")
     python = session.environments("worker")[0] / "bin/python"
     python.unlink()
     python.symlink_to(session.folder / "python")
     session.play("without compiled files", run("toolkit", "worker", "--", "-m", "x"), PYTHONDONTWRITEBYTECODE="1")
     session.play("without compiled files, nor a worker", run("toolkit", "--", "-m", "x"), PYTHONDONTWRITEBYTECODE="1")
-    current = Path(os.path.realpath(session.checkout / ".venv")) / "bin/python"
-    current.unlink()
-    current.symlink_to(session.folder / "choosy")
-    session.write("choosy", '#!/bin/sh\necho "usage: $2 $3 $4 … $6 $7"\n')
-    session.play(
-        "help that the program in the environment gives", run("help", "--", "-m", "segjudge", "score", "--help")
-    )
     session.write("choosy", '#!/bin/sh\n[ "$2" = -S ]\n')
-    session.play(
-        "help that the program in the environment does not give", run("help", "--", "-m", "segjudge", "--help")
-    )
     for compiled in (True, False):
         with patch.object(compiling, "compile_local", lambda _folder, compiled=compiled: compiled):
             session.play(f"the kernel, which was compiled: {compiled}", _COMPILE_KERNEL)
@@ -450,10 +452,10 @@ def _play_command(session: _Session) -> None:
     def interrupt(_words: list[str]) -> None:
         raise KeyboardInterrupt
 
-    with patch.object(command, "prepare", interrupt):
+    with patch.object(command, "prepare_environments", interrupt):
         session.play("interrupted", run("toolkit", "--", "-m", "x"))
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as here:
-        FILE.write_text(write_sessions(Path(here)), encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as scratch:
+        FILE.write_text(write_sessions(Path(scratch)), encoding="utf-8")

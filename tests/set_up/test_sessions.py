@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import pwd
 from pathlib import Path
+
+import pytest
+
+from segjudge.set_up import environment
 
 from .sessions import FILE, write_sessions
 
@@ -10,3 +16,16 @@ from .sessions import FILE, write_sessions
 def test_setting_up_goes_as_it_went(tmp_path: Path) -> None:
     expected = FILE.read_text(encoding="utf-8").splitlines()
     assert write_sessions(tmp_path).splitlines() == expected, "if that is meant: python -m tests.set_up.sessions"
+
+
+def test_what_the_system_refuses_is_said_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "CHECKOUT", str(tmp_path))
+    refused = PermissionError(errno.EACCES, "Permission denied", "toolkit.lock")
+    what, own = (
+        "toolkit.lock: Permission denied, so the environment cannot be set up",
+        "clone the repository into a folder of your own",
+    )
+    assert environment.explain(refused) == f"{what}. Make {tmp_path} readable and writable, or {own}, and run it there"
+    monkeypatch.setattr("os.getuid", lambda: -1)
+    owner = pwd.getpwuid(tmp_path.stat().st_uid).pw_name
+    assert environment.explain(refused) == f"{what}. This checkout belongs to {owner}; {own}, and run it there"

@@ -21,38 +21,38 @@ SERVING = (("rehearse",), ("interactive", "serve"))
 ELSEWHERE = ("push", "worker", "--scheduler", "--host", "--database", "s3://")
 
 
-def main(words: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Do what a page says."""
-    words = [_existing(word) for word in words]
-    if any(re.search(rf"(^|[= ]){one}", " ".join(words)) for one in ELSEWHERE):
-        cli._parser(words).parse_args(words)
+    arguments = [_existing(word) for word in arguments]
+    if any(re.search(rf"(^|[= ]){item}", " ".join(arguments)) for item in ELSEWHERE):
+        cli.make_parser(arguments).parse_args(arguments)
         return 0
-    prepare(words)
-    if any(tuple(words[: len(one)]) == one for one in SERVING):
-        return served(words)
-    return cli.main(words)
+    prepare(arguments)
+    if any(tuple(arguments[: len(item)]) == item for item in SERVING):
+        return served(arguments)
+    return cli.main(arguments)
 
 
 def _existing(word: str) -> str:
     """Return the path that a shortened one means."""
     name, _, path = word.rpartition("=")
-    found = sorted(glob.glob(path.replace("…", "*"))) if "…" in path else []
-    return f"{name}={found[0]}" if found and name else found[0] if found else word
+    results = sorted(glob.glob(path.replace("…", "*"))) if "…" in path else []
+    return f"{name}={results[0]}" if results and name else results[0] if results else word
 
 
-def served(words: list[str]) -> int:
+def served(arguments: list[str]) -> int:
     """Start a server, wait until it has said where it is, and stop it as Ctrl-C does."""
-    command = [sys.executable, "-m", "segjudge", *words, "--port", "0"]
+    command = [sys.executable, "-m", "segjudge", *arguments, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout
-        said = []
+        output = []
         for line in process.stdout:
-            said.append(line)
+            output.append(line)
             if "http://" in line:
                 process.send_signal(signal.SIGINT)
-        if process.wait() in (0, 130, -signal.SIGINT) and any("http://" in line for line in said):
+        if process.wait() in (0, 130, -signal.SIGINT) and any("http://" in line for line in output):
             return 0
-    print("".join(said), file=sys.stderr)
+    print("".join(output), file=sys.stderr)
     return 1
 
 

@@ -24,10 +24,10 @@ MADE = Path(".made.json")
 LAYOUTS = {"places2017": "coco", "generic": "davis2017"}
 
 
-def prepare(words: list[str]) -> None:
+def prepare(arguments: list[str]) -> None:
     """Make what is missing."""
-    command = Command(words)
-    maker = MAKERS.get(words[0])
+    command = Command(arguments)
+    maker = MAKERS.get(arguments[0])
     if maker:
         maker(command)
 
@@ -35,11 +35,11 @@ def prepare(words: list[str]) -> None:
 class Command:
     """The words of a command, and its options by name."""
 
-    def __init__(self, words: list[str]) -> None:
-        self.name = words[0]
+    def __init__(self, arguments: list[str]) -> None:
+        self.name = arguments[0]
         self.places: list[str] = []
         self.options: dict[str, str] = {}
-        pending = words[1:]
+        pending = arguments[1:]
         while pending:
             word = pending.pop(0)
             if word == "--":
@@ -74,9 +74,9 @@ def other_parts(path: str, options: dict[str, str]) -> None:
     asked, of = map(int, options["--part"].split("/"))
     for number in set(range(1, of + 1)) - {asked}:
         out = options["--out"].replace(str(asked), str(number))
-        words = ["score", path, "--truth", options["--truth"], "--protocol", options["--protocol"]]
+        arguments = ["score", path, "--truth", options["--truth"], "--protocol", options["--protocol"]]
         if not Path(out).exists():
-            quietly([*words, "--part", f"{number}/{of}", "--out", out])
+            quietly([*arguments, "--part", f"{number}/{of}", "--out", out])
 
 
 def scored(paths: list[str], options: dict[str, str]) -> None:
@@ -99,7 +99,7 @@ def compare(command: Command) -> None:
 
 def new(command: Command) -> None:
     options = command.options
-    protocol = options.get("--protocol") or (command.places[0] if command.name == "host" else "davis2017")
+    protocol = options.get("--protocol", "davis2017")
     if "--truth" in options:
         truth(options["--truth"], protocol, options.get("--subset", ""))
 
@@ -114,16 +114,7 @@ def pack(command: Command) -> None:
     truth(options["--root"], names[0] if names else LAYOUTS[layout], options.get("--subset", ""))
 
 
-def convert(command: Command) -> None:
-    options = command.options
-    pngs(
-        *(command.places[1], options["--categories"])
-        if command.places
-        else (options["--ann_dir"], options["--imgCatIdsFile"])
-    )
-
-
-def show(command: Command) -> None:
+def draw(command: Command) -> None:
     options = command.options
     truth(options["--truth"], options.get("--protocol", "coco"))
     for path in command.places:
@@ -163,7 +154,9 @@ def stored(path: Path) -> None:
 
 
 def report(command: Command) -> None:
-    if "--truth" in command.options:
+    if "--draw" in command.options:
+        draw(command)
+    elif "--truth" in command.options:
         compare(command)
     elif not Path(command.places[0]).exists():
         stored(Path(command.places[0]))
@@ -186,7 +179,7 @@ def interactive(command: Command) -> None:
 
 
 MAKERS = {
-    "score": score, "compare": compare, "new": new, "host": new, "pack": pack, "convert": convert, "show": show,
+    "score": score, "compare": compare, "new": new, "pack": pack,
     "compress": compress, "rank": rank, "interactive": interactive, "report": report,
 }  # fmt: skip
 
@@ -218,7 +211,7 @@ def results(path: str, truth_path: str, protocol: str, *, poor: bool = False) ->
     if Path(path).exists() and made().get(path, key) == key:
         return
     with tempfile.TemporaryDirectory() as name:
-        quietly(["host", protocol, "--truth", truth_path, "--out", f"{name}/challenge"])
+        quietly(["new", f"{name}/challenge", "--protocol", protocol, "--truth", truth_path])
         (source,) = Path(name, "challenge/examples").glob("*/poor.zip" if poor else "*/good.zip")
         as_named(source, Path(path))
     note(path, key)
@@ -246,7 +239,7 @@ def sample(path: str, phase: str) -> None:
     """Copy a sample of a phase of the bundle, unless the results are there."""
     if Path(path).exists() and made().get(path, phase) == phase:
         return
-    (source,) = [one for one in sorted(Path("examples", phase).iterdir()) if one.suffix == Path(path).suffix][-1:]
+    (source,) = [item for item in sorted(Path("examples", phase).iterdir()) if item.suffix == Path(path).suffix][-1:]
     shutil.copy(source, path)
     note(path, phase)
 
@@ -270,9 +263,11 @@ def detections(path: str, folder: str, categories: str) -> None:
     """Write detections that are what such PNGs show."""
     with tempfile.TemporaryDirectory() as name:
         document = Path(name, "truth.json")
-        quietly(["convert", "places", folder, str(document), "--categories", categories])
+        quietly(
+            ["pack", "--layout", "places2017", "--root", folder, "--out", str(document), "--categories", categories]
+        )
         annotations = json.loads(document.read_text(encoding="utf-8"))["annotations"]
-    Path(path).write_text(json.dumps([{**one, "score": 0.5} for one in annotations]), encoding="utf-8")
+    Path(path).write_text(json.dumps([{**annotation, "score": 0.5} for annotation in annotations]), encoding="utf-8")
     note(path, folder)
 
 
@@ -285,10 +280,10 @@ def note(path: str, key: str) -> None:
     MADE.write_text(json.dumps({**made(), path: key}), encoding="utf-8")
 
 
-def quietly(words: list[str]) -> None:
+def quietly(arguments: list[str]) -> None:
     """Run a command of the toolkit."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        code = cli.main(words)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        code = cli.main(arguments)
     if code:
-        raise AssertionError(f"{' '.join(words)}: {said.getvalue()}")
+        raise AssertionError(f"{' '.join(arguments)}: {output.getvalue()}")

@@ -42,12 +42,12 @@ class Snippet:
 def snippets(page: Path) -> list[Snippet]:
     """Return the snippets of a page, in order."""
     text = page.read_text(encoding="utf-8")
-    found = [
+    results = [
         Snippet(text[: match.start()].count("\n") + 2, LANGUAGES.get(match[2], "text"), textwrap.dedent(match[3]))
         for match in FENCE.finditer(text)
     ]
     outside = FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)
-    return sorted([*found, *_indented(outside)], key=lambda snippet: snippet.line)
+    return sorted([*results, *_indented(outside)], key=lambda snippet: snippet.line)
 
 
 def _indented(text: str) -> Iterator[Snippet]:
@@ -77,7 +77,7 @@ def kind_of(text: str) -> str:
         statements = ast.parse(text.replace("…", "...")).body
     except SyntaxError:
         return "text"
-    return "python" if any(not isinstance(one, ast.Expr) for one in statements) else "text"
+    return "python" if any(not isinstance(statement, ast.Expr) for statement in statements) else "text"
 
 
 def script_of(text: str) -> str:

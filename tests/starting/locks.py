@@ -36,7 +36,7 @@ _SOURCES = (
 #: Lines of requirements.
 _LINES = (
     "", "# a comment", "segjudge==0.3.0", "segjudge[tables]>=0.1", "SegJudge", f"./wheels/{_WHEEL}", f"file:./wheels/{_WHEEL}#sha256={_DIGEST}",
-    f"file:./wheels/{_WHEEL}#sha256=RIGHT", f"./wheels/{_WHEEL} --hash=sha256:RIGHT", f"file:./wheels/segjudge-9-py3-none-any.whl#sha256={_DIGEST}",
+    f"file:./wheels/{_WHEEL}#sha256=RIGHT", f"file:./wheels/{_WHEEL}#sha256=RIGHT\nsegjudge[serve]", f"./wheels/{_WHEEL} --hash=sha256:RIGHT", f"file:./wheels/segjudge-9-py3-none-any.whl#sha256={_DIGEST}",
     f"segjudge @ file:///home/me/{_WHEEL}#sha256={_DIGEST}", f"segjudge @ file:./wheels/{_WHEEL}", f"/home/{_WHEEL}",
     "segjudge @ git+https://example.org/s@main", f"segjudge @ git+https://example.org/s@{_COMMIT}  # scores as of 0.2.0",
     f"git+https://example.org/s@{_COMMIT}#egg=s", "git+https://example.org/s", f"x @ https://e.org/x-1-py3-none-any.whl#sha256={_DIGEST}",
@@ -106,22 +106,22 @@ def _installed(version: str, texts: dict[str, str]) -> Callable[..., Iterable[ob
 def _play_sources(lines: list[str], folder: Path) -> None:
     lines.append("# What is locked\n")
     texts = {"METADATA": "Name: segjudge", "entry_points.txt": "", "licenses/LICENSE": "free"}
-    with patch.object(lock, "distributions", _installed("0.3.0", texts)):
+    with patch("importlib.metadata.distributions", _installed("0.3.0", texts)):
         for number, source in enumerate(_SOURCES):
             target = folder / f"new-{number}"
             target.mkdir()
             line = _outcome(
                 lambda source=source, target=target: lock_line(
-                    source.replace("FOLDER", str(folder)), str(target)
+                    source.replace("FOLDER", str(folder)), str(target), "serve"
                 ).rstrip()
             )
             lines += [f"{source or 'nothing'}: {line}", *(f"  {name}" for name in _list(target))]
     for version, installed in (("0.2.0", texts), ("0.3.0", {})):
-        with patch.object(lock, "distributions", _installed(version, installed)):
+        with patch("importlib.metadata.distributions", _installed(version, installed)):
             target = folder / f"of {version}"
             target.mkdir()
             lines.append(
-                f"{version} is installed with {list(installed)}: {_outcome(lambda target=target: lock_line('', str(target)))}"
+                f"{version} is installed with {list(installed)}: {_outcome(lambda target=target: lock_line('', str(target), 'serve'))}"
             )
 
 
@@ -176,5 +176,5 @@ def _play_changes(lines: list[str], folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as here:
-        FILE.write_text(write_locks(Path(here)), encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as scratch:
+        FILE.write_text(write_locks(Path(scratch)), encoding="utf-8")

@@ -12,7 +12,8 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
-from tests.published import coco_keypoints, published
+from tests.families.contract import examples, merge_rows
+from tests.published import published
 
 #: A protocol of each form of truth stands for the others where there is little time.
 OF_A_FORM = {protocol.form: name for name, protocol in reversed([*PROTOCOLS.items()])}.values()
@@ -43,10 +44,7 @@ def test_two_commands_lead_from_published_data_to_a_leaderboard(protocol: str, t
 
 
 #: A protocol of each form in which truths are published.
-FORMS = (
-    *("davis2017", "sav", "mevis-v2", "ref-youtube-vos", "ref-davis17", "lvis", "ovis", "coco-panoptic", "vipseg"),
-    *("vspw", "mots", "kitti-mots", "burst"),
-)
+FORMS = examples("hosts")
 
 
 @pytest.mark.long
@@ -55,10 +53,10 @@ def test_the_demo_needs_no_data(protocol: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     assert main(["new", "try", "--demo", "--protocol", protocol]) == 0
     assert main(["check", "--quick", "--strict", "try"]) == 0
-    found = []
+    results = []
     for sample in ("good", "poor"):
         capsys.readouterr()
-        words = [
+        arguments = [
             "score",
             f"try/examples/val/{sample}.zip",
             "--truth",
@@ -66,11 +64,11 @@ def test_the_demo_needs_no_data(protocol: str, tmp_path: Path, monkeypatch: pyte
             "--protocol",
             protocol,
         ]
-        assert main([*words, "--json", "-"]) == 0
+        assert main([*arguments, "--json", "-"]) == 0
         result = json.loads(capsys.readouterr().out)["result"][0]["val"]
-        found.append(result[PROTOCOLS[protocol].metrics[0]])
-    assert 0.8 < found[0] < 1
-    assert 0.2 < found[1] < found[0] - 0.1
+        results.append(result[PROTOCOLS[protocol].metrics[0]])
+    assert 0.8 < results[0] < 1
+    assert 0.2 < results[1] < results[0] - 0.1
 
 
 def test_the_demo_is_of_davis_unless_another_benchmark_is_named(tmp_path: Path, capsys: Any) -> None:
@@ -84,17 +82,13 @@ def test_every_benchmark_has_a_line_below_its_track(capsys: Any) -> None:
     assert main(["benchmarks"]) == 0
     listing = capsys.readouterr().out.partition("\n\n")[0]
     assert re.findall(r"^(\S+):$", listing, re.MULTILINE) == list(
-        dict.fromkeys(one.family for one in PROTOCOLS.values())
+        dict.fromkeys(protocol.family for protocol in PROTOCOLS.values())
     )
     rows = [line.split(maxsplit=1) for line in listing.splitlines() if line.startswith("  ")]
     assert rows == [[name, protocol.about] for name, protocol in PROTOCOLS.items()]
 
 
-#: Benchmarks, another whose truth is named, and what that holds.
-UNFIT = (
-    ("youtube-vis-2019", "coco", "images"), ("coco", "ovis", "videos"), ("vipseg", "coco-panoptic", "coco-panoptic"),
-    ("coco-panoptic", "vipseg", "vipseg"), ("burst", "mots", "mots"), ("coco", "vspw", "semantic"),
-)  # fmt: skip
+UNFIT = [(protocol, *row) for protocol, rows in merge_rows("UNFIT").items() for row in rows]
 
 
 @pytest.mark.parametrize(("protocol", "other", "held"), UNFIT)
@@ -108,24 +102,7 @@ def test_a_truth_of_another_form_is_refused(protocol: str, other: str, held: str
     assert not (tmp_path / "two").exists()
 
 
-def replaced(path: Path, old: str, new: str) -> None:
-    path.write_text(path.read_text().replace(old, new))
-
-
-#: Benchmark → what is done to its truth, and what a host reads of it.
-BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "vspw": (lambda root: (root / "data/goat/mask/00000002.png").write_bytes(b"GIF"), "data/goat/mask/00000002.png: "),
-    "semantic": (lambda root: (root / "val.txt").write_text("swan\nduck\n"), "has no frames of duck"),
-    "vipseg": (lambda root: (root / "panomasksRGB/swan/00000001.png").unlink(), "no PNG swan/00000001.png"),
-    "coco-panoptic": (lambda path: replaced(path, '"category_id": 18', '"category_id": 19'), "139: cannot be read"),
-    "coco-panoptic-boundary": (lambda path: replaced(path, '"isthing"', '"is"'), "is not a panoptic truth"),
-    "mots": (lambda root: replaced(root / "MOTS20-swan/gt/gt.txt", "2001", "car"), "line 1 is not `frame id class"),
-    "burst": (lambda path: replaced(path, '"rle"', '"mask"'), "YFCC100M/swan: cannot be read (KeyError('rle'))"),
-    "mevis": (lambda root: (root / "mask_dict.json").write_text("{}"), "no video of meta_expressions.json has masks"),
-    "ref-youtube-vos": (lambda root: replaced(next(root.rglob("*.json")), "obj_id", "id"), "that say their obj_id"),
-    "ovis": (lambda path: replaced(path, '"video_id": 2', '"video_id": 9'), "video 9, which is not listed"),
-    "lvis": (lambda path: replaced(path, '"categories"', '"classes"'), "'categories' is missing"),
-}
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = merge_rows("BROKEN")
 
 
 @pytest.mark.parametrize("protocol", BROKEN)
@@ -133,9 +110,9 @@ def test_a_broken_truth_is_a_sentence_and_leaves_nothing(protocol: str, tmp_path
     truth, (spoil, sentence) = published(protocol, tmp_path / "data"), BROKEN[protocol]
     spoil(truth)
     assert main(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "mine")]) == 3
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert "defect" not in said
+    output = capsys.readouterr().err
+    assert sentence in output
+    assert "defect" not in output
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
@@ -144,8 +121,8 @@ def test_splits_of_instances_are_packed_one_by_one(tmp_path: Path, capsys: Any) 
     """As the short and the long videos of YouTube-VIS 2022 are."""
     truth, packed, folder = published("youtube-vis-2022", tmp_path), str(tmp_path / "truth.zip"), str(tmp_path / "mine")
     for split in ("short", "long"):
-        words = ["pack", "--layout", "coco", "--root", str(truth), "--out", packed, "--split", split]
-        assert main(words) == 0
+        arguments = ["pack", "--layout", "coco", "--root", str(truth), "--out", packed, "--split", split]
+        assert main(arguments) == 0
         assert f"split {split}, 2 images or videos, 4 instances" in capsys.readouterr().out
     assert main(["pack", "--layout", "coco", "--root", packed, "--out", f"{packed}2"]) == 2
     assert "is packed already" in capsys.readouterr().err
@@ -154,32 +131,16 @@ def test_splits_of_instances_are_packed_one_by_one(tmp_path: Path, capsys: Any) 
     assert "all / long" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("protocol", ["davis2017", "vipseg", "vspw", "mots", "burst"])
+@pytest.mark.parametrize("protocol", examples("any names"))
 def test_an_empty_truth_is_told_to_a_host_and_not_to_a_participant(
     protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     truth = tmp_path / "truth.zip"
     truth.touch()
     assert main(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "out")]) == 3
-    said = capsys.readouterr().err
-    assert said.startswith(f"{truth}: ")
-    assert "is empty. Name the folder or the " in said
-    assert "your file" not in said
-    assert "Send" not in said
+    output = capsys.readouterr().err
+    assert output.startswith(f"{truth}: ")
+    assert "is empty. Name the folder or the " in output
+    assert "your file" not in output
+    assert "Send" not in output
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.long
-def test_one_command_builds_what_both_platforms_take_of_a_truth_of_many_images(tmp_path: Path, capsys: Any) -> None:
-    truth = coco_keypoints(tmp_path)
-    document = json.loads(truth.read_text())
-    document["images"] += [{"id": number, "height": 90, "width": 90} for number in range(3, 10_103)]
-    truth.write_text(json.dumps(document))
-    out = tmp_path / "mine"
-    assert main(["host", "coco-keypoints", "--truth", str(truth), "--out", str(out), "--build"]) == 0
-    assert "records=1_010_200, json_bytes=482 << 20" in (out / "evaluation_script/phases.py").read_text()
-    printed = capsys.readouterr().out
-    for name in ("challenge_config.zip", "codabench/val.zip"):
-        assert (out / "dist" / name).exists()
-        assert name in printed
-    assert main(["check", "--bundle", str(out)]) == 0

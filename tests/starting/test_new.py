@@ -26,9 +26,9 @@ from segjudge.families import tools_of
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.trial import try_samples
 from segjudge.starting import lock, new_challenge
-from segjudge.starting.new_challenge import _evalai_title, _plain_title
+from segjudge.starting.new_challenge import MOST_LABELS, _evalai_title, _plain_title, choose_labels
 from tests.builders import ROOT
-from tests.published import davis
+from tests.families.sequences.family import davis
 
 FILES = {
     "challenge_config.yaml", "evaluation_script/phases.py", "annotations/val.zip", "logo.png", "requirements.txt",
@@ -118,8 +118,8 @@ def test_nothing_is_written_over_and_nothing_half_made_stays(root: Path, tmp_pat
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "thesis.tex").write_text("years")
-    words = ["new", str(folder), "--protocol", "davis2017", "--truth", str(root)]
-    assert main(words) == 2
+    arguments = ["new", str(folder), "--protocol", "davis2017", "--truth", str(root)]
+    assert main(arguments) == 2
     assert "is there already" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
 
@@ -135,11 +135,17 @@ DIGEST = "ab" * 32
 @pytest.mark.parametrize(
     ("source", "line"),
     [
-        (f"https://example.org/segjudge.git@{COMMIT}", f"segjudge @ git+https://example.org/segjudge.git@{COMMIT}"),
-        (f"git+ssh://git@example.org/segjudge@{COMMIT}", f"segjudge @ git+ssh://git@example.org/segjudge@{COMMIT}"),
+        (
+            f"https://example.org/segjudge.git@{COMMIT}",
+            f"segjudge[serve] @ git+https://example.org/segjudge.git@{COMMIT}",
+        ),
+        (
+            f"git+ssh://git@example.org/segjudge@{COMMIT}",
+            f"segjudge[serve] @ git+ssh://git@example.org/segjudge@{COMMIT}",
+        ),
         (
             f"https://example.org/segjudge-1-py3-none-any.whl#sha256={DIGEST}",
-            f"segjudge @ https://example.org/segjudge-1-py3-none-any.whl#sha256={DIGEST}",
+            f"segjudge[serve] @ https://example.org/segjudge-1-py3-none-any.whl#sha256={DIGEST}",
         ),
     ],
 )
@@ -153,15 +159,15 @@ def test_the_lock_names_what_scores(source: str, line: str, root: Path, tmp_path
     ("source", "sentence"),
     [
         ("1.2", "the package index has no release of this project"),
-        ("git+https://example.org/segjudge@v1", "may lead to something else tomorrow"),
+        ("git+https://example.org/segjudge@v1", "may point to something else tomorrow"),
         ("segjudge-1.0-py3-none-any.whl", "there is no such wheel (No such file or directory)"),
     ],
 )
 def test_what_may_be_anything_tomorrow_does_not_score(
     source: str, sentence: str, root: Path, tmp_path: Path, capsys: Any
 ) -> None:
-    words = ["new", str(tmp_path / "other"), "--protocol", "davis2017", "--truth", str(root), "--segjudge", source]
-    assert main(words) == 2
+    arguments = ["new", str(tmp_path / "other"), "--protocol", "davis2017", "--truth", str(root), "--segjudge", source]
+    assert main(arguments) == 2
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "other").exists()
 
@@ -174,7 +180,10 @@ def test_a_challenge_carries_the_package_that_runs_whatever_became_of_where_it_c
     (wheel,) = (folder / "wheels").iterdir()
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     line = f"file:./wheels/{wheel.name}#sha256={digest}"
-    assert (folder / "requirements.txt").read_text() == f"{line}  # scores as of {VERSION}\n"
+    assert (folder / "requirements.txt").read_text().splitlines() == [
+        f"{line}  # scores as of {VERSION}",
+        "segjudge[serve]  # this wheel, with the packages that its commands need",
+    ]
     command = [
         sys.executable,
         "-m",
@@ -198,12 +207,12 @@ def test_a_challenge_carries_the_package_that_runs_whatever_became_of_where_it_c
 def test_a_wheel_that_is_named_goes_into_the_repository_with_its_version(root: Path, tmp_path: Path) -> None:
     first = made(tmp_path / "first", "davis2017", root)
     (wheel,) = (first / "wheels").iterdir()
-    other = tmp_path / wheel.name.replace(VERSION, "0.0.9")
-    other.write_bytes(wheel.read_bytes())
-    folder = made(tmp_path / "mine", "davis2017", root, "--segjudge", str(other))
-    other.unlink()
-    assert (folder / "wheels" / other.name).read_bytes() == wheel.read_bytes()
-    assert (folder / "requirements.txt").read_text().endswith("# scores as of 0.0.9\n")
+    second = tmp_path / wheel.name.replace(VERSION, "0.0.9")
+    second.write_bytes(wheel.read_bytes())
+    folder = made(tmp_path / "mine", "davis2017", root, "--segjudge", str(second))
+    second.unlink()
+    assert (folder / "wheels" / second.name).read_bytes() == wheel.read_bytes()
+    assert (folder / "requirements.txt").read_text().splitlines()[0].endswith("# scores as of 0.0.9")
 
 
 #: What a line of the requirements says, and what `check` says of it; "" for what it lets pass.
@@ -236,7 +245,7 @@ def test_run_and_build_say_that_the_requirements_name_another_version(root: Path
     for line in (
         "file:./wheels/segjudge-9.1-py3-none-any.whl#sha256=00",
         "segjudge==9.1",
-        "segjudge @ git+ssh://g/s  # scores as of 9.1",
+        "segjudge[serve] @ git+ssh://g/s  # scores as of 9.1",
     ):
         (folder / "requirements.txt").write_text(f"{line}\n")
         for command in (
@@ -246,7 +255,7 @@ def test_run_and_build_say_that_the_requirements_name_another_version(root: Path
         ):
             assert main([*command, str(folder)]) == 0
             assert (
-                f"requirements.txt names Segjudge 9.1, and the scorers of {VERSION} are taken"
+                f"requirements.txt names Segjudge 9.1, but the scorers of the running version {VERSION} are used"
                 in capsys.readouterr().err
             )
 
@@ -276,8 +285,8 @@ def test_a_challenge_passes_the_step_that_it_names_next(
     folder: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["--protocol", "davis2017", "--truth", str(root), "--title", "" if folder != "a.b" else "Ü+\n" * 60]
-    assert main(["new", *words, "--", folder]) == 0
+    arguments = ["--protocol", "davis2017", "--truth", str(root), "--title", "" if folder != "a.b" else "Ü+\n" * 60]
+    assert main(["new", *arguments, "--", folder]) == 0
     command = capsys.readouterr().out.partition("Next: ")[2].partition("; its README")[0]
     assert main([*shlex.split(command)[1:]]) == 0
     assert main(["check", "--quick", "--strict", f"--bundle={folder}"]) == 0
@@ -323,6 +332,8 @@ def test_check_says_what_changed_in_scores_since_the_lock(
     )
     monkeypatch.setattr(lock, "_CHANGELOG", str(changelog))
     monkeypatch.setattr(lock, "VERSION", "0.3.0")
+    lock_line = (folder / "requirements.txt").read_text().partition("  # ")[0]
+    (folder / "requirements.txt").write_text(f"{lock_line}  # scores as of 0.1.0\n")
 
     assert main(["check", "--quick", str(folder)]) == 0
     out = capsys.readouterr().out
@@ -331,7 +342,6 @@ def test_check_says_what_changed_in_scores_since_the_lock(
     assert "First numbers" not in out
     assert main(["check", "--quick", "--strict", str(folder)]) == 4
 
-    lock_line = (folder / "requirements.txt").read_text().rpartition("  # ")[0]
     (folder / "requirements.txt").write_text(f"{lock_line}  # scores as of 0.3.0\n")
     assert main(["check", "--quick", "--strict", str(folder)]) == 0
     (folder / "requirements.txt").write_text(f"{lock_line}  # scores as of 0.4.0\n")
@@ -340,7 +350,8 @@ def test_check_says_what_changed_in_scores_since_the_lock(
 
 def test_the_changelog_of_this_version_is_read() -> None:
     changes = list(lock._read_changes())
-    assert any("First numbers" in change for _, change in changes)
+    assert any(change.startswith("`sa-co-veval-official`: TETA") for _, change in changes)
+    assert {str(version) for version, _ in changes} == {VERSION}
 
 
 def test_it_asks_on_a_terminal_and_nowhere_else(
@@ -387,12 +398,12 @@ def test_a_leaderboard_leaves_out_what_its_truth_does_not_define(tmp_path: Path,
     packed = tmp_path / "truth.zip"
     for name, side in (("near", 200), ("far", 20)):
         source = instances(tmp_path / f"{name}.json", side)
-        words = ["pack", "--layout", "coco", "--root", str(source), "--out", str(packed), "--split", name]
-        assert main(words) == 0
+        arguments = ["pack", "--layout", "coco", "--root", str(source), "--out", str(packed), "--split", name]
+        assert main(arguments) == 0
     folder = made(tmp_path / "mine", "coco", packed)
-    said = capsys.readouterr().err
-    assert "nothing to average for APs, APm, ARs, ARm in near: its leaderboard leaves them out" in said
-    assert "nothing to average for APm, APl, ARm, ARl in far: its leaderboard leaves them out" in said
+    output = capsys.readouterr().err
+    assert "nothing to average for APs, APm, ARs, ARm in near: its leaderboard omits them" in output
+    assert "nothing to average for APm, APl, ARm, ARl in far: its leaderboard omits them" in output
     config = yaml.safe_load((folder / "challenge_config.yaml").read_text())
     near, far = (board["schema"]["labels"] for board in config["leaderboard"])
     assert "APl" in near
@@ -404,9 +415,47 @@ def test_a_leaderboard_leaves_out_what_its_truth_does_not_define(tmp_path: Path,
     assert main(["check", "--quick", "--strict", str(folder)]) == 0
 
 
+LABELS = {
+    "davis2017": ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay"),
+    "mots": ("HOTA", "DetA", "AssA", "DetRe", "DetPr", "AssRe", "AssPr"),
+    "coco": ("AP", "AP50", "AP75", "APs", "APm", "APl"),
+    "youtube-vis-2019": ("AP", "AP50", "AP75", "AR@1", "AR@10"),
+    "kits23": ("Dice", "NSD", "Dice_kidney", "Dice_mass", "Dice_tumor"),
+    "flare22": ("Dice", "NSD"),
+}
+
+
+@pytest.mark.parametrize(("protocol", "labels"), LABELS.items())
+def test_a_leaderboard_has_the_first_metrics_and_no_half_of_a_group(protocol: str, labels: tuple[str, ...]) -> None:
+    assert choose_labels(PROTOCOLS[protocol].metrics) == labels
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_leaderboard_begins_with_the_metric_that_ranks_and_fits_a_page(protocol: str) -> None:
+    metrics = PROTOCOLS[protocol].metrics
+    chosen = choose_labels(metrics)
+    assert metrics[: len(chosen)] == chosen
+    assert 1 <= len(chosen) <= MOST_LABELS
+    assert chosen == metrics or len(metrics) > MOST_LABELS
+
+
+def test_all_metrics_are_on_the_leaderboard_where_the_host_wants_them(tmp_path: Path, capsys: Any) -> None:
+    assert main(["new", str(tmp_path / "few"), "--demo", "--protocol", "mots"]) == 0
+    assert "leaderboard: the first 7 of 14 metrics" in capsys.readouterr().err
+    assert main(["new", str(tmp_path / "all"), "--demo", "--protocol", "mots", "--all-metrics"]) == 0
+    assert "leaderboard:" not in capsys.readouterr().err
+    few, every = (
+        yaml.safe_load((tmp_path / name / "challenge_config.yaml").read_text())["leaderboard"][0]["schema"]
+        for name in ("few", "all")
+    )
+    assert tuple(every["labels"]) == PROTOCOLS["mots"].metrics
+    assert tuple(few["labels"]) == LABELS["mots"]
+    assert set(few["metadata"]) == set(few["labels"])
+
+
 @pytest.mark.long
 def test_check_and_run_name_the_labels_that_no_sample_has(tmp_path: Path, capsys: Any) -> None:
-    folder = made(tmp_path / "mine", "coco", instances(tmp_path / "truth.json", 20))
+    folder = made(tmp_path / "mine", "coco", instances(tmp_path / "truth.json", 20), "--all-metrics")
     for name, old, new in (
         ("evaluation_script/phases.py", '"APs",', '"APl", "APs",'),
         ("challenge_config.yaml", '"APs", ', '"APl", "APs", '),
@@ -415,7 +464,7 @@ def test_check_and_run_name_the_labels_that_no_sample_has(tmp_path: Path, capsys
         text = (folder / name).read_text()
         assert old in text
         (folder / name).write_text(text.replace(old, new, 1))
-    sentence = "val: val: nothing to average for APl on this truth, so that the leaderboard shows 0"
+    sentence = "val: val: nothing to average for APl on this truth, so the leaderboard shows 0"
     bundle = build(str(folder), str(tmp_path / "bundle.zip")).path
     assert [f"{problem.subject}: {problem.fault}" for problem in try_samples(str(folder), bundle)] == [sentence]
     capsys.readouterr()
@@ -457,13 +506,13 @@ def test_splits_that_cannot_be_codenames_and_samples_that_do_not_score_are_sente
 ) -> None:
     packed = tmp_path / "packed.zip"
     for split in ("x" * 50, "x" * 51, "a b"):
-        words = ["pack", "--layout", "davis2017", "--root", str(root), "--subset", "val", "--out", str(packed)]
-        assert main([*words, "--split", split]) == 0
+        arguments = ["pack", "--layout", "davis2017", "--root", str(root), "--subset", "val", "--out", str(packed)]
+        assert main([*arguments, "--split", split]) == 0
     assert main(["new", str(tmp_path / "mine"), "--protocol", "davis2017", "--truth", str(packed)]) == 2
     rule = "cannot be a codename, which has up to 50 characters of a-z, 0-9, - and _; pack the truth with --split NAME first"
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"{'x' * 51}, a b: {rule}")
     monkeypatch.setattr(new_challenge.Scorer, "score", Mock(side_effect=SubmissionError("a mask is missing")))
     assert main(["new", str(tmp_path / "mine"), "--protocol", "davis2017", "--truth", str(root)]) == 3
-    expected = "the samples made of this truth do not score: a mask is missing"
+    expected = "the samples made from this truth cannot be scored: a mask is missing"
     assert capsys.readouterr().err.splitlines()[-1] == expected
     assert not (tmp_path / "mine").exists()

@@ -117,7 +117,7 @@ def test_the_tests_that_the_page_shows_pass(tmp_path: Path) -> None:
 )
 def test_a_name_that_no_module_has_is_a_sentence(name: str, tmp_path: Path, capsys: Any) -> None:
     assert main(["new", str(tmp_path / "plugin"), "--family", name]) == 2
-    expected = f"--family {name}: is no name of a module; write small letters, digits and _, as in my_family"
+    expected = f"--family {name}: is not a module name; use small letters, digits and _, as in my_family"
     assert expected in capsys.readouterr().err
     assert not (tmp_path / "plugin").exists()
 
@@ -125,7 +125,7 @@ def test_a_name_that_no_module_has_is_a_sentence(name: str, tmp_path: Path, caps
 @pytest.mark.parametrize("name", [*FOLDERS, "base", "plugins", "uploads", "unit", "family", "coco", "lvos"])
 def test_a_name_that_is_taken_is_a_sentence(name: str, tmp_path: Path, capsys: Any) -> None:
     assert main(["new", str(tmp_path / "plugin"), "--family", name]) == 2
-    expected = f"--family {name}: is the name of something else in Segjudge or a plug-in; choose another"
+    expected = f"--family {name}: is already used in Segjudge or a plug-in; choose another name"
     assert expected in capsys.readouterr().err
     assert not (tmp_path / "plugin").exists()
 
@@ -134,16 +134,18 @@ def test_the_name_of_a_plug_in_is_taken_even_where_that_lacks_its_package(tmp_pa
     site = counting(tmp_path / "site")
     install(site, "segjudge-absent", {}, {"absent": "segjudge_absent"})
     for name in ("counting", "absent"):
-        assert "something else in Segjudge or a plug-in" in run(site, tmp_path, "new", "mine", "--family", name, code=2)
+        assert "is already used in Segjudge or a plug-in" in run(
+            site, tmp_path, "new", "mine", "--family", name, code=2
+        )
 
 
 def test_nothing_is_written_over_and_nothing_of_a_challenge_is_taken(plugin: Path, capsys: Any) -> None:
     assert main(["new", str(plugin), "--family", "spots"]) == 2
     assert "plugin: is there already, and nothing in it is written over" in capsys.readouterr().err
     assert paths(plugin) == FILES
-    for words in (["--protocol", "coco"], ["--demo"], ["--title", "x"], ["--subset", "val"]):
-        assert main(["new", str(plugin.parent / "other"), "--family", "spots", *words]) == 2
-        assert f"writes a plug-in, not a challenge; leave out {words[0]}" in capsys.readouterr().err
+    for arguments in (["--protocol", "coco"], ["--demo"], ["--title", "x"], ["--subset", "val"]):
+        assert main(["new", str(plugin.parent / "other"), "--family", "spots", *arguments]) == 2
+        assert f"writes a plug-in, not a challenge; omit {arguments[0]}" in capsys.readouterr().err
     assert {path.name for path in plugin.parent.iterdir()} == {"plugin"}
 
 
@@ -157,9 +159,9 @@ def test_pip_installs_it_as_a_newcomer_would_and_takes_it_away_again(plugin: Pat
     folder = tmp_path / "elsewhere"
     folder.mkdir()
 
-    def do(*words: str, code: int = 0) -> str:
+    def do(*arguments: str, code: int = 0) -> str:
         done = subprocess.run(
-            [python, "-P", "-m", *words], cwd=folder, capture_output=True, text=True, timeout=280, check=False
+            [python, "-P", "-m", *arguments], cwd=folder, capture_output=True, text=True, timeout=280, check=False
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout if code == 0 else done.stderr
@@ -189,7 +191,7 @@ def test_pip_installs_it_as_a_newcomer_would_and_takes_it_away_again(plugin: Pat
     do("pip", "uninstall", "--quiet", "--yes", "segjudge-my-spots")
     assert {path.name for path in packages.iterdir()} == {"beside.pth"}
     assert do("segjudge", "benchmarks") == before
-    assert "there is no 'my_spots'" in do("segjudge", "score", *on, code=2)
+    assert "'my_spots' does not exist" in do("segjudge", "score", *on, code=2)
 
     # The wheel that the challenge carries is the plug-in, too.
     do("pip", "install", "--quiet", "--no-deps", str(carried))

@@ -19,7 +19,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,13 +28,16 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system import addresses, bounds, files, interrupts, network, plugins, processes, sandbox
 from segjudge.system.addresses import RemoteFolder, _S3Files, digest_of, resolve_address
 from segjudge.system.bounds import ResourceGroup, TreeBounds, TreeWatch
-from segjudge.system.errors import UsageError, install_line
+from segjudge.system.errors import UsageError
 from segjudge.system.files import BuiltFile, OutputFolder
 from segjudge.system.plugins import Plugin
 from segjudge.system.processes import ExitCode
 from segjudge.system.sandbox import ProcessLimits
+from tests.answers import fold
 
 FILE = Path(__file__).with_name("machine.txt")
+#: A list of fewer characters is one line.
+_LINE = 100
 
 
 class _Text:
@@ -46,11 +48,19 @@ class _Text:
         self.lines: list[str] = []
 
     def note(self, title: str, value: object) -> None:
-        """Note a value, a list with an item on each line."""
+        """Note a value, a list with an item on each line, or a short one in one line."""
         many = isinstance(value, (list, tuple))
-        shown = "".join(f"\n    {item}" for item in value) if many else f" {value}"  # type: ignore[union-attr]
-        text = f"{title}:{shown}".replace(str(self.folder), "FOLDER").replace(sandbox._LIMIT, "LIMIT")
-        self.lines.append(text.replace(str(os.getpid()), "PID"))
+        items = [self._settle(str(item)) for item in (value if many else [value])]  # type: ignore[union-attr]
+        line = " | ".join(items)
+        whole = not many or (len(line) < _LINE and "\n" not in line)
+        self.lines.append(
+            f"{self._settle(title)}:" + (f" {line}" if whole else "".join(f"\n    {item}" for item in items))
+        )
+
+    def _settle(self, text: str) -> str:
+        return (
+            text.replace(str(self.folder), "FOLDER").replace(sandbox._LIMIT, "LIMIT").replace(str(os.getpid()), "PID")
+        )
 
     def attempt(self, title: str, action: Callable[[], object]) -> None:
         try:
@@ -75,7 +85,7 @@ def write_machine(folder: Path) -> str:
         text.lines.append(f"\n# {play.__doc__}\n")
         with patch.dict(os.environ):
             play(text, folder)
-    return "\n".join(text.lines) + "\n"
+    return fold("\n".join(text.lines) + "\n")
 
 
 @contextmanager
@@ -95,7 +105,7 @@ def _play_sandbox(text: _Text, folder: Path) -> None:
         (folder / name).mkdir(parents=True)
     (folder / "agent/key").touch()
     (folder / "link").symlink_to(folder / "agent")
-    os.environ.update(HOME=str(folder / "home"), PIP_FIND_LINKS=f"{folder}/wheels {folder}/none")
+    os.environ.update(HOME=str(folder / "home"), PIP_FIND_LINKS=f"/var {folder}/none")  # pip splits them at blanks
     hidden = [
         str(folder / "agent/secret"),
         str(folder / "agent/key"),
@@ -117,7 +127,7 @@ def _play_sandbox(text: _Text, folder: Path) -> None:
         text.note("an agent's", " ".join(agent))
         text.note("without a sandbox", sandbox.agent_command(None, ["run"], "x", mounts, hidden, limits))
         for options in ({}, {"folder": "/inside", "memory": 5 << 20}):
-            words = sandbox.scorer_command(
+            limit_words = sandbox.scorer_command(
                 "bwrap",
                 ["run"],
                 ["/read"],
@@ -126,7 +136,7 @@ def _play_sandbox(text: _Text, folder: Path) -> None:
                 python="python3.9",
                 **options,  # type: ignore[arg-type]
             )
-            text.note("a scorer's", " ".join(words))
+            text.note("a scorer's", " ".join(limit_words))
         installer = sandbox.installer_command("bwrap", ["pip"], ["/read"], ["/write"])
         text.note("an installer's", " ".join(installer))
         text.note("what does not hold", sandbox.missing_limits("bwrap"))
@@ -135,8 +145,8 @@ def _play_sandbox(text: _Text, folder: Path) -> None:
             text.note("an agent's, without packages of the user", " ".join(agent))
     for release, user in (("5.14.2", 1), ("5.13.9", 1), ("6.1-rc1", 1), ("5.14.2", 0)):
         with _patched((platform, "release", lambda release=release: release), (os, "getuid", lambda user=user: user)):
-            words = sandbox._limit_words("python", ["run"], 1, 2, 3, is_boxed=True)
-            text.note(f"Linux {release} of user {user}", [sandbox.are_processes_refused(), words[5:8]])
+            limit_words = sandbox._limit_words("python", ["run"], 1, 2, 3, is_boxed=True)
+            text.note(f"Linux {release} of user {user}", [sandbox.are_processes_refused(), limit_words[5:8]])
     for machine in ("x86_64", "aarch64"):
         with patch.object(platform, "machine", lambda machine=machine: machine):
             text.note(
@@ -218,6 +228,7 @@ def _play_bounds(text: _Text, folder: Path) -> None:
         (TreeBounds(processes=3), {"threads": 7}), (TreeBounds(processes=3), {"threads": 8}),
         (TreeBounds(memory=5 << 20), {"private": 3 << 20, "shared": 2 << 20}), (TreeBounds(memory=5 << 20), {"private": 6 << 20, "exact": 5 << 20}),
         (TreeBounds(memory=5 << 20), {"private": 6 << 20, "exact": 4 << 20, "shared": 2 << 20}),
+        (TreeBounds(memory=5 << 20), {"private": 6 << 20, "exact": 6 << 20, "ending": 2 << 20}),
         (TreeBounds(disk=3 << 20), {"disk": 3 << 20}), (TreeBounds(disk=3 << 20), {"disk": (3 << 20) + 1}), (TreeBounds(), {"private": 1 << 50}),
     ):  # fmt: skip
         text.note(f"{limits}, {used}", repr(_excess(limits, **used)))
@@ -229,11 +240,20 @@ def _disk_of_closed(tree: Path) -> int:
 
 
 def _excess(
-    limits: TreeBounds, threads: int = 1, private: int = 0, exact: int = 0, shared: int = 0, disk: int = 0
+    limits: TreeBounds,
+    threads: int = 1,
+    private: int = 0,
+    exact: int = 0,
+    shared: int = 0,
+    disk: int = 0,
+    ending: int = 0,
 ) -> str:
+    """Return why processes are ended; memory of those that end is in the first exact reading once more."""
+    readings = [exact, *[exact - ending] * 2]
+    families = iter([{1: 1}, *[{} if ending else {1: 1}] * 3])
     with _patched(
-        (bounds, "descendants", lambda _above: [1]), (bounds, "_private_bytes", lambda _pids: (private, threads)),
-        (bounds, "_exact_private_bytes", lambda _pids: exact), (bounds, "_tmpfs_bytes", lambda *_: shared // 2),
+        (bounds, "descendants", lambda _above: next(families)), (bounds, "_private_bytes", lambda _pids: (private, threads)),
+        (bounds, "_exact_private_bytes", lambda _pids: readings.pop(0)), (bounds, "_tmpfs_bytes", lambda *_: shared // 2),
         (bounds, "_nameless_bytes", lambda *_: shared - shared // 2), (bounds, "_disk_bytes", lambda *_: disk - 1),
         (bounds, "_bytes_of_removed", lambda *_: 1), (bounds.threading, "Thread", lambda **_: SimpleNamespace(start=lambda: None)),
     ):  # fmt: skip
@@ -335,10 +355,10 @@ class _Client:
             self.asked.append(f"{name} {asked}")
             if asked["Bucket"] == "none":
                 raise self.exceptions.NoSuchBucket
-            found = [
+            results = [
                 {"Key": key, "Size": len(data)} for key, data in self.objects.items() if key.startswith(asked["Prefix"])
             ]
-            yield from ({"Contents": [entry]} for entry in found)
+            yield from ({"Contents": [entry]} for entry in results)
             yield {}
 
         return SimpleNamespace(paginate=paginate)
@@ -376,9 +396,9 @@ def _play_bucket(text: _Text, folder: Path) -> None:
     with patch.object(addresses, "_s3_files", lambda _address: bucket):
         text.attempt("a file", lambda: Path(resolve_address("s3://bucket/a.zip")).read_bytes())
         text.attempt("a file in the cache", lambda: Path(resolve_address("S3A://bucket/a.zip")).name[24:])
-        found = resolve_address("s3://user:secret@bucket/sent/")
-        assert isinstance(found, RemoteFolder)
-        text.note("a folder", [f"{found:>30}", *found.sizes.items(), digest_of(found)])
+        results = resolve_address("s3://user:secret@bucket/sent/")
+        assert isinstance(results, RemoteFolder)
+        text.note("a folder", [f"{results:>30}", *results.sizes.items(), digest_of(results)])
         for address in ("s3://none/x", "s3://bucket/refused", "s3://bucket/none"):
             text.attempt(address, lambda address=address: resolve_address(address, UsageError))
 
@@ -410,7 +430,8 @@ def _play_cache(text: _Text, folder: Path) -> None:
             text.attempt(title, lambda size=size: addresses._fetch("https://u:p@x.test/y?z", cache / "fetched", size))
         text.note("there is", [(path.name, path.stat().st_size) for path in cache.iterdir() if "fetched" in path.name])
         (cache / "fetched").unlink(missing_ok=True)
-    with patch.dict(sys.modules, {"fsspec.core": None, "boto3": None}):
+    line = patch("segjudge.system.extras.install_line", "the line for {}{}".format)
+    with patch.dict(sys.modules, {"fsspec.core": None, "boto3": None}), line:
         for address in ("https://u:p@x.test/y?z", "s3://u:p@bucket/y?z"):
             addresses._connect.cache_clear()
             text.attempt(f"without what reads {address[:2]}", lambda address=address: addresses._system(address))
@@ -465,13 +486,13 @@ def _play_files(text: _Text, folder: Path) -> None:
         ((OutputFolder("full"),), ("full",)), ((OutputFolder("x.zip"),), ()), ((OutputFolder("full"), "full/new"), ()), ((OutputFolder("made"), "made/x"), ()),
         ((BuiltFile("made/deep/x"),), ()), (("made/deep/x",), ()), ((BuiltFile("file/x"),), ()), (("full",), ()), ((OutputFolder("file"),), ()),
     ):  # fmt: skip
-        here = os.getcwd()
+        start_folder = os.getcwd()
         os.chdir(inside)
         try:
             title = f"{[f'{type(path).__name__} {path}' if type(path) is not str else path for path in outputs]} of {list(inputs)}"
             text.attempt(title, lambda outputs=outputs, inputs=inputs: files.check_outputs(outputs, inputs))
         finally:
-            os.chdir(here)
+            os.chdir(start_folder)
     files.replace(inside / "private", "x", private=True)
     text.note("private", oct((inside / "private").stat().st_mode & 0o777))
     for name in ("draft", "full", "file"):
@@ -610,9 +631,9 @@ def _play_plugins(text: _Text, folder: Path) -> None:
         (site / half.partition("/")[0] / "__init__.py").touch()
         (site / half / "__init__.py").touch() if half[0] != "e" else None
     with _patched((sys, "path", [str(site), "", str(folder / "none")])):
-        found = plugins.list_plugins.__wrapped__()
-        text.note("plug-ins", [f"{plugin.origin}" for plugin in found])
-        with _patched((plugins, "list_plugins", lambda: found)):
+        results = plugins.list_plugins.__wrapped__()
+        text.note("plug-ins", [f"{plugin.origin}" for plugin in results])
+        with _patched((plugins, "list_plugins", lambda: results)):
             for package in (plugins.UPLOADS, plugins.TOOLKITS):
                 for name in ("whole", "twice", "empty", "lost", "plugins"):
                     text.note(f"{package}.{name}", _origin_of(f"{package}.{name}"))
@@ -626,23 +647,11 @@ def _play_plugins(text: _Text, folder: Path) -> None:
                     text.note(name, _origin_of(name))
                 except (ModuleNotFoundError, KeyError) as error:
                     text.note(name, repr(error))
-    lines = ["numpy", "boto3>=1 ; extra == 'cluster'", 'fsspec[s3] (<3); extra == "cluster"', "x; extra == 'cluster2'"]
-    for title, asked in (
-        ("installed", lambda _name: lines),
-        ("without requirements", lambda _name: None),
-        ("not installed", _miss),
-    ):
-        with patch("importlib.metadata.requires", asked):
-            text.note(f"what an extra needs, {title}", [install_line("cluster"), install_line("none")])
 
 
 def _origin_of(name: str) -> str:
     spec = plugins.find_half(name)
     return f"{spec.origin} {spec.submodule_search_locations}" if spec else "none"
-
-
-def _miss(name: str) -> list[str]:
-    raise PackageNotFoundError(name)
 
 
 # ── the network and processes ───────────────────────────────────────────────
@@ -726,5 +735,5 @@ def _never(_mode: str) -> Any:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as here:
-        FILE.write_text(write_machine(Path(here)), encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as scratch:
+        FILE.write_text(write_machine(Path(scratch)), encoding="utf-8")

@@ -18,7 +18,7 @@ from PIL import Image
 import segjudge
 from segjudge import cli
 from segjudge.cli import main
-from segjudge.commands import COMMANDS
+from segjudge.commands import COMMANDS, EARLIER
 from segjudge.commands.shared import BundlePath, check_files
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.system.files import OutputFile, OutputFolder, file_name
@@ -50,7 +50,7 @@ def drawing(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "file"),
+    ("message", "file"),
     [
         (places, "out.json"),
         (scoring, "global_results-dev.csv"),
@@ -63,9 +63,9 @@ def drawing(folder: Path) -> list[str]:
     ids=["convert", "global", "per-sequence", "padded", "per-category", "page", "picture"],
 )
 def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
-    words: Any, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    message: Any, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    command = words(tmp_path)
+    command = message(tmp_path)
     out = tmp_path / file
     out.parent.mkdir(exist_ok=True)
     out.write_text(BEFORE)
@@ -91,10 +91,11 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
 
 
 def test_every_option_that_writes_is_checked_before_anything_is_done() -> None:
-    writing = {"out", "json", "csv", "plots", "report", "pages", "result", "results_yaml", "output_json"}
-    for name in {*COMMANDS} - {"host"}:  # it writes a new folder alone
+    usual = {"out", "json", "csv", "plots", "report", "pages", "result", "results_yaml", "output_json"}
+    for name in {*COMMANDS, *EARLIER} - {"host"}:  # it writes a new folder alone
+        writing = usual | ({"draw"} if name == "report" else set())
         for platform in [cli.EVALAI, *(key for key, table in cli.PLATFORMS.items() if name in table)]:
-            for parser in parsers(cli._parser([name, "--platform", platform])):
+            for parser in parsers(cli.make_parser([name, "--platform", platform])):
                 for action in parser._actions:
                     if action.dest in writing and action.nargs != 0:
                         assert isinstance(action.type, type), (name, action.dest)
@@ -114,7 +115,7 @@ SCORE = ["score", "R.zip", "--truth", "T.zip", "--protocol", "davis2017"]
 
 
 @pytest.mark.parametrize(
-    ("words", "path"),
+    ("arguments", "path"),
     [
         ([*SCORE, "--json", "T.zip"], "T.zip"),
         ([*SCORE, "--report", "R.zip"], "R.zip"),
@@ -140,11 +141,11 @@ SCORE = ["score", "R.zip", "--truth", "T.zip", "--protocol", "davis2017"]
     ],
 )
 def test_no_output_is_written_over_an_input(
-    words: list[str], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    arguments: list[str], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     inputs(tmp_path, monkeypatch)
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
-    assert main(words) == 2
+    assert main(arguments) == 2
     assert "would be written over; name another file" in (error := capsys.readouterr().err)
     assert error.startswith(f"segjudge: {path}: is ")
     assert before == {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
@@ -160,7 +161,7 @@ def inputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["--json", "X", "--report", "X"],
         ["--json", "X", "--results-yaml", "folder/../X"],
@@ -169,16 +170,16 @@ def inputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_no_two_outputs_are_written_to_one_place(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     inputs(tmp_path, monkeypatch)
-    assert main([*SCORE, *words]) == 2
+    assert main([*SCORE, *arguments]) == 2
     assert "is named for two outputs; name a file for each" in capsys.readouterr().err
     assert not [file for file in tmp_path.rglob("*") if file.name == "X" or file.suffix == ".csv"]
 
 
 @pytest.mark.parametrize(
-    ("words", "reason"),
+    ("arguments", "reason"),
     [
         ([*SCORE, "--csv", "R.zip"], "R.zip: cannot be written (Not a directory)"),
         ([*SCORE, "--json", "folder"], "folder: cannot be written (Is a directory)"),
@@ -201,10 +202,10 @@ def test_no_two_outputs_are_written_to_one_place(
     ],
 )
 def test_what_cannot_be_written_ends_every_command_with_one_sentence_and_one_code(
-    words: list[str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    arguments: list[str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     inputs(tmp_path, monkeypatch)
-    assert main(words) == (3 if "No space" in reason else 2)
+    assert main(arguments) == (3 if "No space" in reason else 2)
     line = capsys.readouterr().err.strip().splitlines()[-1].removeprefix("segjudge: ").replace(f"{tmp_path}/", "")
     assert line.startswith(reason)
 
@@ -222,15 +223,15 @@ def test_a_name_from_a_file_makes_no_path(name: str, tmp_path: Path, capsys: Any
     folder = tmp_path / "deep/deeper/csv"
     packed = tmp_path / "packed.zip"
     sequence_truth.write(str(packed), {name: truth, name.replace("/", "%2F") + "%": truth})
-    words = ["score", str(STRONG), "--truth", str(packed), "--protocol", "vos-benchmark", "--csv", str(folder)]
+    arguments = ["score", str(STRONG), "--truth", str(packed), "--protocol", "vos-benchmark", "--csv", str(folder)]
     before = set(tmp_path.rglob("*"))
-    assert main(words) == 0
+    assert main(arguments) == 0
     written = {path for path in tmp_path.rglob("*") if path.is_file()} - before
     assert len(written) == 6
     assert {path.parent for path in written} == {folder}
     assert all(len(os.fsencode(path.name)) < 200 and not path.name.startswith(".") for path in written)
     part, merged = tmp_path / "part", tmp_path / "merged"
-    assert main([*words[:-2], "--part", "1/1", "--out", str(part)]) == 0
+    assert main([*arguments[:-2], "--part", "1/1", "--out", str(part)]) == 0
     assert main(["merge", str(part), "--csv", str(merged)]) == 0
     assert {path.name for path in merged.iterdir()} == {path.name for path in written}
 
@@ -245,8 +246,8 @@ def test_names_of_files_differ_where_names_do() -> None:
 
 def test_no_terminal_is_too_old() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    for words in (["benchmarks"], ["score", STRONG, "--truth", ANNOTATIONS, "--protocol", "davis2017"]):
-        command = [sys.executable, "-m", "segjudge", *words]
+    for arguments in (["benchmarks"], ["score", STRONG, "--truth", ANNOTATIONS, "--protocol", "davis2017"]):
+        command = [sys.executable, "-m", "segjudge", *arguments]
         done = subprocess.run(command, check=True, capture_output=True, env=environment, timeout=60)
         assert b"Traceback" not in done.stderr
         assert "\\u" not in done.stdout.decode("ascii"), "the characters of our own words have plain forms"

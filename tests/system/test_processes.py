@@ -165,7 +165,7 @@ while True:
     born = supervisor.descendants(keeping)
     assert len(born) >= 50
     assert child.end() == -9
-    assert all(is_gone(one, 0) for one in born)
+    assert all(is_gone(item, 0) for item in born)
     child.close_streams()
 
 
@@ -223,18 +223,18 @@ def test_what_cannot_be_started_is_an_error_that_names_it(command: str, kind: ty
 
 def test_two_at_once_do_not_end_each_other() -> None:
     """Orphans of one are not taken for the other's, and ending may come from several threads."""
-    one, other = (python(AWAY["a session of its own"] + SLEEP) for _ in range(2))
-    of_one, of_other = (int(child.output.readline()) for child in (one, other))
-    threads = [threading.Thread(target=one.end) for _ in range(3)]
+    first, second = (python(AWAY["a session of its own"] + SLEEP) for _ in range(2))
+    of_one, of_other = (int(child.output.readline()) for child in (first, second))
+    threads = [threading.Thread(target=first.end) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert is_gone(of_one, 0)
     assert not is_gone(of_other, 0)
-    other.end()
+    second.end()
     assert is_gone(of_other, 0)
-    for child in (one, other):
+    for child in (first, second):
         child.close_streams()
 
 

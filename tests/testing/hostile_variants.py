@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import tempfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +26,8 @@ from segjudge.testing import hostile
 FILE = Path(__file__).parent.parent / "golden/hostile.txt"
 #: What is longer is shown by its beginning, its length and a checksum.
 _BYTES = 60
+#: Where a variant has its value.
+_VALUE = re.compile(r"(\w+:(?: .*?)? (?:is|called|as|bits)) (.*?): ((?:[\d,]+ bytes )?b['\"].*)")
 #: What is shown of every submission.
 _ALWAYS = ("empty", "as it is")
 
@@ -36,16 +40,30 @@ def write_variants() -> str:
         for name, data in _submissions():
             path = Path(folder, name)
             path.write_bytes(data)
-            lines += ["", f"── {name}: {_show(data)}", *_list_variants(path, shown)]
+            lines += ["", f"── {name}: {_show(data)}", *_join_values([*_list_variants(path, shown)])]
         whole = Path(folder, "folder")
         for member in ("a/1.txt", "b/2.txt"):
             (whole / member).parent.mkdir(parents=True)
             (whole / member).write_bytes(b"1\n")
-        lines += ["", "── a folder", *_list_variants(whole, shown)]
+        lines += ["", "── a folder", *_join_values([*_list_variants(whole, shown)])]
         for path in (whole, Path(folder, "lines.txt")):
             lines += ["", f"── refused, of {path.name}"]
-            lines += [f"{about}: {_show(data)} → {words}" for about, data, words in hostile.make_refused(path)]
+            lines += [f"{about}: {_show(data)} → {message}" for about, data, message in hostile.make_refused(path)]
     return "\n".join(lines[1:]) + "\n"
+
+
+def _join_values(lines: list[str]) -> Iterator[str]:
+    """Yield the lines; of a place that takes many values one line: the values, and the first and a checksum of all."""
+    found = [(line, _VALUE.match(line)) for line in lines]
+    places, joined = Counter(match[1] for _, match in found if match), set[str]()
+    for line, match in found:
+        if not match or places[match[1]] < 3:
+            yield line
+        elif match[1] not in joined:
+            same = [each for _, each in found if each and each[1] == match[1]]
+            texts = [each[3] for each in same]
+            yield f"{match[1]} {', '.join(each[2] for each in same)}: {texts[0]} … {zlib.crc32(repr(texts).encode()):08x}"
+            joined.add(match[1])
 
 
 def _submissions() -> Iterator[tuple[str, bytes]]:

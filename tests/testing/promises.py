@@ -11,6 +11,7 @@ import itertools
 import math
 import os
 import re
+import resource
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from typing import Any
 from unittest import mock
 
 from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.families import FamilyTools
 from segjudge.system.errors import UsageError
 from segjudge.testing import checks, running
 from segjudge.testing.running import Outcome
@@ -120,12 +122,16 @@ def rules_and_numbers(ledger: Ledger) -> None:
         ("no words", Row(about=" "), ("own",), "m"), ("no text", Row(about=3), ("own",), "m"), ("revision 0", Row(revision=0), ("own",), "m"),  # type: ignore[arg-type]
         ("revision true", Row(revision=True), ("own",), "m"), ("no metrics", Row(metrics=()), ("own",), "m"), ("metrics twice", Row(metrics=("A", "A")), ("own",), "m"),
         ("no layout", Row(), (), "m"), ("another's layout", Row(), ("own", "foreign"), "m"), ("no meaning", Row(), ("own",), " "),
+        ("no direction", Row(), ("own",), "m"),
         ("not frozen", Thawed(), ("own",), "m"), ("no dataclass", Loose(name="row"), ("own",), "m"), ("unlike itself", Row(bounds={"A": (math.nan, 1.0)}), ("own",), "m"),
     ):  # fmt: skip
-        family = SimpleNamespace(name="family", protocols={"row": row}, layouts=taken)
-        tools = SimpleNamespace(describe_metric=lambda _, meaning=meaning: meaning)  # type: ignore[misc]
+        family = SimpleNamespace(name="family", protocols={"row": row}, layouts=taken, own_metrics=("C",))
+        tools = FamilyTools()
+        tools.directions = {} if about == "no direction" else dict.fromkeys("ABC", "larger")  # type: ignore[misc]
+        tools.directions |= {"B&C": "smaller"}  # type: ignore[misc, operator]
+        tools.describe_metric = lambda _, meaning=meaning: meaning  # type: ignore[method-assign, misc]
         with mock.patch.multiple(
-            checks, FAMILIES={"family": family}, LAYOUTS=layouts, tools_of=lambda _, tools=tools: tools
+            checks, FAMILIES={"family": family}, LAYOUTS=layouts, tools_of=lambda _, tools=tools: tools, folder_of=str
         ):  # type: ignore[misc]
             ledger.check("rules", about, Case())
     for about, changes in (
@@ -204,13 +210,13 @@ def archives_and_hostile_ones(ledger: Ledger) -> None:
     case = Case()
     case.prepare = lambda _path: SimpleNamespace(scorers={"a": Scored(meet), "b": None})  # type: ignore[method-assign,assignment,misc]
     ledger.say("limits of a phase", lambda: checks._first_scorer(case, "x").rules.limits)  # type: ignore[arg-type]
-    for about, data, words in (
+    for about, data, message in (
         ("refused", b"is a link", "a link"),
         ("otherwise", b"is odd", "a link"),
         ("scored", b"good", "a link"),
         ("a bell", b"a link\a", "a link"),
     ):
-        with mock.patch.object(checks, "make_refused", lambda _, row=(about, data, words): [row]):  # type: ignore[misc]
+        with mock.patch.object(checks, "make_refused", lambda _, row=(about, data, message): [row]):  # type: ignore[misc]
             ledger.check("archives", about, case)
 
     def variants(*sent: bytes) -> Any:
@@ -314,12 +320,12 @@ def what_is_shown(ledger: Ledger) -> None:
             kit = mock.patch.multiple(checks, NewChallenge=lambda *words: words, tools_of=lambda _, tools=tools: tools)
             with mock.patch.object(checks, "create", create), kit:  # type: ignore[misc]
                 ledger.check("challenge", f"{about}, smaller is better: {smaller}", case)
-    for words in ("there are no challenges of it", "there are no texts", "the disk is full"):
+    for message in ("there are no challenges of it", "there are no texts", "the disk is full"):
         with (
-            mock.patch.object(checks, "create", side_effect=UsageError(words)),
+            mock.patch.object(checks, "create", side_effect=UsageError(message)),
             mock.patch.object(checks, "NewChallenge"),
         ):
-            ledger.check("challenge", words, Case())
+            ledger.check("challenge", message, Case())
     for about, outcomes in (("equal", ("1", "1")), ("other bits", ("1", "2")), ("died", ("1", ""))):
         apart = [("n", Outcome("returned" if text else "died", text or "it died")) for text in outcomes]
         with mock.patch.object(checks, "run_apart", return_value=apart) as ran:
@@ -441,7 +447,7 @@ def works_apart(ledger: Ledger) -> None:
         with (
             mock.patch.multiple(running.os, write=write, _exit=lambda code: limits.append(f"exits with {code}")),
             mock.patch.object(running.sys, "platform", system),
-            mock.patch.object(running.resource, "setrlimit", lambda _, bounds: limits.append(bounds)),
+            mock.patch.object(resource, "setrlimit", lambda _, bounds: limits.append(bounds)),
             mock.patch.object(running, "_peak", lambda *, reset=False: 3 if reset else 10),
             mock.patch.object(running, "_bytes_of", len),
             mock.patch.object(running.time, "process_time", iter(range(99)).__next__),
@@ -469,12 +475,12 @@ def another_python(ledger: Ledger) -> None:
     """The check by a Python of 3.9, which is not there."""
     answer: list[Any] = []
 
-    def run(words: list[str], **options: Any) -> Any:
-        script = Path(words[4])
+    def run(arguments: list[str], **options: Any) -> Any:
+        script = Path(arguments[4])
         places = [(script / "evaluation_script" / name).read_bytes()[:9] for name in ("main.py", "more/file.py")]
         hidden = [path for path in script.rglob("*") if "__pycache__" in path.parts]
         ledger.lines.append(
-            f"  runs {[words[0], words[1], words[2], len(words[3]) > 99, words[5], os.path.relpath(words[6]), words[7]]} {options} {places} {hidden}"
+            f"  runs {[arguments[0], arguments[1], arguments[2], len(arguments[3]) > 99, arguments[5], os.path.relpath(arguments[6]), arguments[7]]} {options} {places} {hidden}"
         )
         return SimpleNamespace(
             returncode=answer[0], stderr="it broke, " * 300, stdout=f'odd\n{{"val": {{"A": {answer[1]}}}}}\n'

@@ -75,7 +75,7 @@ def test_all_checks_are_tried_and_each_that_fails_is_told(monkeypatch: pytest.Mo
 
 ENGINE, TOOLS, ROWS = "upload/engine.py", "toolkit/__init__.py", "upload/protocols.py"
 MISTAKES = {
-    "a metric without a meaning": ("rules", TOOLS, "return MEANINGS[metric]", 'return ""', "nothing says what Error means"),
+    "a metric without a meaning": ("rules", TOOLS, "return MEANINGS[metric]", 'return ""', "Error has no description"),
     "a revision of 0": ("rules", ROWS, "revision: int = 1", "revision: int = 0", "has no revision from 1"),
     "another number": ("numbers", ENGINE, "wrong = abs(sent - true)", "wrong = (sent - true) ** 2", "is expected"),
     "beyond its bounds": ("numbers", ENGINE, '"Error": error', '"Error": -error', "not within 0.0 to inf"),
@@ -87,7 +87,7 @@ MISTAKES = {
     "a list of the first problem alone": (
         "problems", ENGINE, "        problem = Problem(",
         ("        from ...files import SubmissionError\n"
-         "        raise SubmissionError.of(Problem(f'image {unit.name}', 'is wrong', 'x'))\n        problem = Problem("),
+         "        raise SubmissionError.from_problem(Problem(f'image {unit.name}', 'is wrong', 'x'))\n        problem = Problem("),
         "nothing is said of image c",
     ),
     "a traceback": (
@@ -115,11 +115,11 @@ MISTAKES = {
         "what participants read of a hidden split differs with its truth",
     ),
     "a page that differs": (
-        "report", TOOLS, '"The most wrong ones first."', "str(id(self.make_sections)) + str(__import__('time').time())",
+        "report", TOOLS, '"The largest errors first."', "str(id(self.make_sections)) + str(__import__('time').time())",
         "two pages of the same scores differ",
     ),
     "a better sample that is worse": (
-        "challenge", TOOLS, 'return metric == "Error"', "return False", "a poor sample whose Error is 3.0, and a good",
+        "challenge", TOOLS, '{"Error": "smaller"', '{"Error": "larger"', "a poor sample whose Error is 3.0, and a good",
     ),
     "a newer Python": ("python39", ENGINE, "import json\n", "import json\nfrom itertools import pairwise\n", "has no pairwise"),
 }  # fmt: skip
@@ -131,23 +131,23 @@ QUICK = ("another number", "a traceback", "a score that is printed", "a newer Py
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in MISTAKES],
 )
 def test_a_mistake_is_found_and_told(mistake: str, tmp_path: Path) -> None:
-    name, path, before, after, words = MISTAKES[mistake]
-    assert words in run_kit(tmp_path, name, {path: (before, after)})
+    name, path, before, after, message = MISTAKES[mistake]
+    assert message in run_kit(tmp_path, name, {path: (before, after)})
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "message"),
     [
         (b"[]", "a trick: is scored"),
         (b"[", "a trick: the refusal does not say `a link`, only: your file: is not valid JSON"),
     ],
 )
 def test_an_archive_that_is_scored_or_refused_for_another_reason_is_told(
-    data: bytes, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checks, "make_refused", lambda _: [("a trick", data, "a link")])
     files = write_files("coco", tmp_path)
-    with pytest.raises(AssertionError, match=words):
+    with pytest.raises(AssertionError, match=message):
         CHECKS["archives"](Case("coco", files.truth, {"results": files.results}))
 
 

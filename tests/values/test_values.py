@@ -66,6 +66,7 @@ def _outcome(act: Callable[[type[Any], type[Any]], object], classes: tuple[type[
         lambda _, cube: [(field.name, field.type) for field in dataclasses.fields(cube)],
         lambda box, _: repr(copy.deepcopy(box(1, 5))),
         lambda box, _: vars(box(1)),
+        lambda box, _: list(vars(box(height=7, width=1))),
         lambda box, _: setattr(box(1), "width", 2),
         lambda box, _: delattr(box(1), "width"),
         lambda box, _: box(),

@@ -1,4 +1,4 @@
-"""What every family counts a split with.
+"""The accumulator: the counts of a split, which every family adds to and merges.
 
 One run, a pool of processes and parts fill the same accumulators.  Nothing is summed before all is there, and
 then in the truth's order, so merging is exact, in any order and with repeats.
@@ -31,7 +31,7 @@ class Accumulator(abc.ABC, Generic[Rules, _Counts]):
 
     @abc.abstractmethod
     def describe(self) -> Dict[str, Any]:
-        """Return which units the counts are of, and the notes, as JSON that `make_empty` reads."""
+        """Return the counted units and the notes as JSON that `make_empty` reads."""
 
     @classmethod
     @abc.abstractmethod
@@ -48,11 +48,11 @@ class Accumulator(abc.ABC, Generic[Rules, _Counts]):
 
     @abc.abstractmethod
     def missing(self) -> List[str]:
-        """Return what was not counted yet, in the truth's order."""
+        """Return the units that are not counted yet, in the truth's order."""
 
     @abc.abstractmethod
     def state_dict(self) -> Dict[str, bytes]:
-        """Return all that was counted as bytes; equal contents give equal bytes."""
+        """Return all counts as bytes; equal contents give equal bytes."""
 
     @abc.abstractmethod
     def load_state_dict(self, state: Dict[str, bytes]) -> None:
@@ -60,18 +60,18 @@ class Accumulator(abc.ABC, Generic[Rules, _Counts]):
 
     @abc.abstractmethod
     def all_counts(self) -> Iterable[_Counts]:
-        """Return all that was counted."""
+        """Return all counts."""
 
     def merge(self, accumulator: Accumulator[Rules, _Counts]) -> None:
         """Add the counts of another accumulator of the same split; raises ValueError where they contradict."""
-        own, merged = ((side.protocol, side.strict, side.describe()) for side in (self, accumulator))
-        if own != merged:
-            raise ValueError("they are of different splits, protocols or submissions")
+        rules, merged = ((side.protocol, side.strict, side.describe()) for side in (self, accumulator))
+        if rules != merged:
+            raise ValueError("they belong to different splits, protocols or submissions")
         for counts in accumulator.all_counts():
             self.update(counts)
 
     def refuse_missing(self) -> None:
-        """Raise HostError unless all was counted."""
+        """Raise HostError unless every unit is counted."""
         missing = self.missing()
         if missing:
             raise HostError(f"{quantity(len(missing), self.noun)} not counted yet: {name_list(missing)}")
@@ -81,7 +81,7 @@ class Accumulator(abc.ABC, Generic[Rules, _Counts]):
 
 
 def problems_of(header: Dict[str, Any]) -> Tuple[List[Problem], int]:
-    """Return the problems of a header, and how many there are; raises ValueError where they cannot be counted."""
+    """Return the problems of a header and their number; raises ValueError for malformed ones."""
     problems = [Problem(*map(str, (subject, fault, remedy))) for subject, fault, remedy in header["problems"]]
     count = header["problem_count"]
     if type(count) is not int or count < len(problems) or (count > 0) != bool(problems):
@@ -99,16 +99,16 @@ class NamedCounts(abc.ABC):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing more is to be counted."""
+        """Return True if everything has been counted."""
         return True
 
     @abc.abstractmethod
     def describe(self) -> Dict[str, object]:
-        """Return what a header says beside the name and the problems; JSON can hold it."""
+        """Return the header's further fields, as JSON, beside name and problems."""
 
     @abc.abstractmethod
     def numbers(self) -> Iterable[Array]:
-        """Return its tables, little-endian."""
+        """Return the tables of the counts, little-endian."""
 
     def encode(self) -> bytes:
         """Return the bytes that `decode_with` reads: the length of a JSON header, the header, and the numbers."""
@@ -128,7 +128,7 @@ _Named = TypeVar("_Named", bound=NamedCounts)
 
 
 def decode_with(read: Callable[[Dict[str, Any], bytes], _Named], data: bytes, longest: int) -> _Named:
-    """Return what `read` makes of a header, of at most so many bytes, and of numbers; ValueError where it cannot."""
+    """Decode a header of limited length and its numbers with `read`; raises ValueError for malformed bytes."""
     length = int.from_bytes(data[:4], "little")
     if not 0 < length <= min(longest, len(data) - 4):
         raise ValueError("has no header")
@@ -147,7 +147,7 @@ class NamedAccumulator(Accumulator[Rules, _Named]):
         self.names = names
         self._known = frozenset(names)
         if len(self._known) != len(names):
-            raise ValueError(f"a {self.noun}'s name stands twice")
+            raise ValueError(f"a {self.noun}'s name occurs twice")
         self._counts: Dict[str, _Named] = {}
 
     def update(self, counts: _Named) -> None:

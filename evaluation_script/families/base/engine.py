@@ -1,4 +1,4 @@
-"""What a family does: open truths and submissions, count them item by item, and say what follows."""
+"""The engine of a family: it opens truths and submissions, counts item by item, and computes scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .truth import AnnotationFile, SplitTruth
 
 @dataclass(frozen=True)
 class CountingJob:
-    """What is to be counted of a part of a submission: items, each by any process and in any order."""
+    """The items to count in one part of a submission; any process may count them, in any order."""
 
     #: Takes what was counted; empty at first.
     accumulator: Accumulator[Any, Any]
@@ -27,10 +27,10 @@ class CountingJob:
 
 
 class OpenedSubmission(Protocol):
-    """A submission beside its truth, opened once for any number of parts."""
+    """A submission and its truth, opened once for any number of parts."""
 
     def plan(self, share: Part, progress: Progress) -> CountingJob:
-        """Return what is to be counted of a part; `progress` hears of what is read before that."""
+        """Return the counting job of a part; `progress` reports the reading before it."""
 
     def close(self) -> None:
         """Close the submission's file."""

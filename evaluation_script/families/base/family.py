@@ -1,4 +1,4 @@
-"""What a family is: a way to read and score, and the benchmarks that it has."""
+"""The family: how to read and score, and the benchmarks that it has."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ Values = Dict[str, Optional[float]]
 
 
 def mean_of_all(values: Sequence[Optional[float]]) -> Optional[float]:
-    """Return the mean of values, None where any has none."""
+    """Return the mean of the values; None if any value is missing."""
+    from ...values.arithmetic import mean  # numpy comes with it, which help does not need
+
     numbers = [value for value in values if value is not None]
-    return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
+    return mean(numbers) if numbers and len(numbers) == len(values) else None
 
 
 class FamilyProtocol(Protocol):
@@ -27,7 +29,7 @@ class FamilyProtocol(Protocol):
 
     @property
     def form(self) -> str:
-        """What it scores, where truths of its family hold one thing or another, such as images or videos."""
+        """The form of truth that it scores, if its family has several, such as images and videos."""
 
     @property
     def name(self) -> str:
@@ -35,7 +37,7 @@ class FamilyProtocol(Protocol):
 
     @property
     def about(self) -> str:
-        """One line for people: what is applied, and what it skips."""
+        """One line for people: the rules that apply, and the frames or pixels that are skipped."""
 
     @property
     def metrics(self) -> Tuple[str, ...]:
@@ -43,7 +45,18 @@ class FamilyProtocol(Protocol):
 
     @property
     def revision(self) -> int:
-        """Raised with whatever changes any score."""
+        """The revision, which rises with every change of a score."""
+
+
+@dataclass(frozen=True)
+class ScriptedProtocol:
+    """The rules of a benchmark whose official script has quirks, which a family can switch on."""
+
+    name: str
+    about: str
+    #: The rules are those of the benchmark's script, with its quirks.
+    as_script: bool = False
+    revision: int = 1
 
 
 @dataclass(frozen=True)
@@ -70,7 +83,7 @@ class Family:
 
 @dataclass(frozen=True)
 class ScoringRules:
-    """How one split is scored: a protocol, and what a submission may be."""
+    """The scoring rules of one split: its protocol and the limits of a submission."""
 
     protocol: FamilyProtocol
     limits: ArchiveLimits

@@ -1,4 +1,4 @@
-"""What the truths of all families have in common."""
+"""The truth: what all families' truths share."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class SplitTruth(abc.ABC):
 
     @property
     def form(self) -> str:
-        """What it holds, where truths of its family hold one thing or another; each is scored by other protocols."""
+        """The form of truth that it holds, if its family has several; each form has its own protocols."""
         return ""
 
     @property
     def item_names(self) -> List[str]:
-        """What it can be asked for by name; nothing where it is one whole."""
+        """The names of its items; empty if it has no items."""
         return []
 
     def select(self, names: List[str], protocol: Any) -> SplitTruth:
-        """Return the truth of what is named, as a protocol names it; raises KeyError for what it does not have.
+        """Return the truth of the named items, as the protocol names them; raises KeyError for unknown ones.
 
         Where it has no names it is whole.
         """
         return self
 
     def spell(self, names: List[str]) -> List[str]:
-        """Return names as the truth spells them; raises KeyError for those that it does not have."""
+        """Return names as the truth spells them; raises KeyError for unknown ones."""
         items = self.item_names
         spelled = list(map(TruthNames(items).respell, names))
         if not set(items) >= set(spelled):
@@ -48,16 +48,16 @@ class SplitTruth(abc.ABC):
         return spelled
 
     def list_oddities(self, protocol: Any) -> List[str]:
-        """Return what a host should know of it where a protocol scores it."""
+        """Return remarks for the host about this truth under a protocol."""
         return self.notes
 
     def find_fault(self, protocol: Any) -> str:
-        """Return why a protocol of its family and form cannot score it, said of the truth; nothing where it can."""
+        """Return why a protocol cannot score this truth; empty if it can."""
         return ""
 
     @abc.abstractmethod
     def read_through(self) -> str:
-        """Read all masks, and return in words how much there is; raises HostError where any cannot be read."""
+        """Read all masks and return their number in words; raises HostError for unreadable ones."""
 
 
 class TruthNames:
@@ -71,31 +71,31 @@ class TruthNames:
         self.respelled: Dict[str, str] = {}
 
     def respell(self, name: str) -> str:
-        """Return a name as the truth spells it; a name that it does not have as it is."""
+        """Return a name as the truth spells it; unknown names stay as they are."""
         if name.isascii() or name in self._names or compose(name) not in self._by_form:
             return name
-        own = self._by_form[compose(name)]
-        self.respelled[own] = name
-        return own
+        spelling = self._by_form[compose(name)]
+        self.respelled[spelling] = name
+        return spelling
 
     def spare_backslashes(self, limits: ArchiveLimits) -> ArchiveLimits:
-        """Return limits by which a backslash is a letter, where it is one of any name."""
+        """Return limits that treat a backslash as a letter, if any name of the truth contains one."""
         return replace(limits, backslash=LETTER) if any("\\" in name for name in self._names) else limits
 
     @property
     def notes(self) -> List[str]:
-        """What a participant should know of names in another form."""
+        """A note for participants about names in another Unicode form."""
         if not self.respelled:
             return []
         count = len(self.respelled)
         respelled = f"{quantity(count, 'name')} {inflect(count, 'is', 'are')} in another Unicode form than the truth's"
         return [
-            f"{respelled}, and {inflect(count, 'was', 'were')} taken for the same: {name_list(sorted(self.respelled))}"
+            f"{respelled}, and {inflect(count, 'was', 'were')} treated as equal: {name_list(sorted(self.respelled))}"
         ]
 
 
 def compose(name: str) -> str:
-    """Return a name in the form in which equal letters are equal characters."""
+    """Return a name in the Unicode form in which equal letters are equal characters."""
     return name if name.isascii() else normalize("NFC", name)
 
 

@@ -27,6 +27,7 @@ from typing import (
     Iterable,
     List,
     Mapping,
+    NamedTuple,
     Optional,
     Sequence,
     Tuple,
@@ -37,7 +38,7 @@ from typing import (
 import numpy as np
 
 from ...files import (
-    LONE_SEPARATOR,
+    HOST_LIMITS,
     ArchiveLimits,
     Files,
     Flaw,
@@ -52,7 +53,16 @@ from ...files import (
 )
 from ...files.archive import UPLOAD, open_files, truth_error
 from ...files.inflate import inflate_member
-from ...files.packed import FORMAT, MANIFEST, add_member, annotations_error, open_packed, replace_file
+from ...files.packed import (
+    DAMAGED,
+    FAMILY_KEY,
+    MANIFEST,
+    add_member,
+    annotations_error,
+    make_manifest,
+    open_packed,
+    replace_file,
+)
 from ...masks import png
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
@@ -62,6 +72,15 @@ from .accumulator import NamedAccumulator, NamedCounts, Rules, decode_with, prob
 from .engine import CountingJob, Engine
 from .family import Progress, ScoringRules, Values
 from .reports import Report, Row, deal_groups
+from .suspicions import (
+    Reading,
+    ReadingScores,
+    choose_units,
+    decode_reading_scores,
+    encode_reading_scores,
+    judge_readings,
+    score_readings,
+)
 from .truth import DEFAULT_SPLIT, AnnotationFile, SplitTruth, TruthNames, compose
 
 #: What a dataset lists in a frame, a row for each segment or track: values that JSON has, in each family's own form.
@@ -115,7 +134,7 @@ class UnitTruth(SplitTruth):
         return [unit.name for unit in self.units]
 
     def select(self, names: List[str], protocol: Any) -> UnitTruth:
-        """Return the truth of some units; raises KeyError for those that it does not have."""
+        """Return the truth of some units; raises KeyError for unknown ones."""
         units = {unit.name: unit for unit in self.units}
         names = self.spell(names)
         return replace(
@@ -123,14 +142,14 @@ class UnitTruth(SplitTruth):
         )
 
     def read_through(self) -> str:
-        """Read all pixels, and return in words how many frames there are."""
+        """Read all pixels and return the number of frames in words."""
         frames = [frame.read().numbers.size for unit in self.units for frame in unit.load()]
         units = inflect(len(self.units), "image or sequence", "images or sequences")
         return f"{len(self.units):,} {units} of {quantity(len(frames), 'frame')}"
 
 
 def guard_reading(name: str, read: Callable[[], _Read]) -> Callable[[], _Read]:
-    """Return what reads a part of a published truth, and raises HostError where that is broken."""
+    """Return a reader for part of a published truth that raises HostError if the part is broken."""
 
     def read_or_refuse() -> _Read:
         try:
@@ -150,19 +169,21 @@ def png_frame(files: Files, member: str, rows: Rows, read: Callable[[bytes, Size
 
 
 def no_pixels() -> LabelMap:
-    """Return the map of a frame whose rows hold all there is."""
+    """Return an empty map, for a frame whose rows hold all data."""
     return LabelMap(np.zeros((0, 0), np.uint8))
 
 
 def write_units(path: str, splits: Dict[str, UnitTruth]) -> None:
     """Write an annotation file; the same splits give the same bytes."""
     (family,) = {split.family for split in splits.values()}
-    manifest: Dict[str, Any] = {"format": FORMAT, "track": family, "splits": {}}
+    manifest = make_manifest(family, {})
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name, split in splits.items():
             units = []
             for number, unit in enumerate(split.units):
-                frames = [_write_frame(archive, f"{name}/{number}/{at}", frame) for at, frame in enumerate(unit.load())]
+                frames = [
+                    _write_frame(archive, f"{name}/{number}/{index}", frame) for index, frame in enumerate(unit.load())
+                ]
                 add_member(archive, f"units/{name}/{number}.json", _json(frames))
                 units.append([unit.name, unit.cost, unit.facts])
             manifest["splits"][name] = {
@@ -182,10 +203,10 @@ def _write_frame(archive: zipfile.ZipFile, member: str, frame: TruthFrame) -> Li
     pixels = frame.read()
     values = pixels.numbers.reshape(-1)
     starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if values.size else values
-    labels = np.unique(pixels.at(starts)) if values.size else starts
+    labels = np.unique(pixels.labels_at(starts)) if values.size else starts
     if values.size:
         kind = np.min_scalar_type(len(labels) - 1)
-        runs = np.searchsorted(labels, pixels.at(starts)).astype(kind.newbyteorder("<"))
+        runs = np.searchsorted(labels, pixels.labels_at(starts)).astype(kind.newbyteorder("<"))
         add_member(archive, f"maps/{member}", np.repeat(runs, np.diff(np.append(starts, values.size))).tobytes())
     return [frame.name, *frame.size, frame.rows, labels.tolist()]
 
@@ -194,7 +215,7 @@ def read_units(path: str) -> Dict[str, UnitTruth]:
     """Open a packed annotation file: its manifest at once, its units and frames one by one."""
     archive, manifest = open_packed(path)
     try:
-        family, entries = manifest["track"], manifest["splits"]
+        family, entries = manifest[FAMILY_KEY], manifest["splits"]
         every = frozenset(unit for entry in entries.values() for unit, *_ in entry["units"])
         return {name: _open_split(archive, name, family, entry, every) for name, entry in entries.items()}
     except (KeyError, ValueError, TypeError, AttributeError) as error:
@@ -216,11 +237,11 @@ def _loader(archive: zipfile.ZipFile, member: str) -> Callable[[], List[TruthFra
     def load() -> List[TruthFrame]:
         frames = json.loads(_member(archive, f"units/{member}.json"))
         return [
-            TruthFrame(name, (height, width), rows, _reader(archive, f"maps/{member}/{at}", (height, width), labels))
-            for at, (name, height, width, rows, labels) in enumerate(frames)
+            TruthFrame(name, (height, width), rows, _reader(archive, f"maps/{member}/{index}", (height, width), labels))
+            for index, (name, height, width, rows, labels) in enumerate(frames)
         ]
 
-    return load
+    return guard_reading(f"annotation file: {member}", load)
 
 
 def _reader(archive: zipfile.ZipFile, member: str, size: Size, labels: List[int]) -> Callable[[], LabelMap]:
@@ -228,33 +249,23 @@ def _reader(archive: zipfile.ZipFile, member: str, size: Size, labels: List[int]
         kind = np.min_scalar_type(len(labels) - 1).newbyteorder("<")
         return LabelMap(np.frombuffer(_member(archive, member), kind).reshape(size), np.array(labels, np.int64))
 
-    return read_map if labels else no_pixels
+    return guard_reading(f"annotation file: {member}", read_map) if labels else no_pixels
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
     try:
         return bytes(inflate_member(archive, archive.getinfo(name)) or archive.read(name))
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+    except DAMAGED as error:
         raise HostError(f"annotation file: {name} cannot be read ({error!r})") from None
 
 
-#: What a host's own data may be.
-HOST_LIMITS = ArchiveLimits(
-    members=10_000_000,
-    total_bytes=1 << 42,
-    json_bytes=1 << 32,
-    memory_bytes=1 << 36,
-    links=True,
-    backslash=LONE_SEPARATOR,
-    send="Name the folder or the file of a dataset",
-    smaller="Leave it out",
-)
+def open_dataset(path: str, compressed: Tuple[str, ...] = ()) -> Files:
+    """Open the files of a published truth; raises HostError where they cannot be read.
 
-
-def open_dataset(path: str) -> Files:
-    """Open the files of a published truth; raises HostError where they cannot be read."""
+    Files with these endings are compressed by their own format, and are no archives.
+    """
     try:
-        return open_files(path, HOST_LIMITS)
+        return open_files(path, replace(HOST_LIMITS, compressed=compressed))
     except (OSError, ValueError, Flaw, SubmissionError) as error:
         raise truth_error(path, error, "cannot be read") from None
 
@@ -274,19 +285,21 @@ class UnitSubmission(abc.ABC):
     protocol: Any
 
     def __init__(self, path: str, truth: UnitTruth, protocol: Any, limits: ArchiveLimits) -> None:
-        """Open the files, and read what says which units there are; close them again where that is refused."""
+        """Open the files and list their units; close them again if they are rejected."""
         self.truth, self.protocol, self.limits = truth, protocol, limits
         self.truth_names = TruthNames([*truth.item_names, *sorted(truth.elsewhere)])
-        limits = replace(self.truth_names.spare_backslashes(limits), send=self.send, smaller="Send less in it")
+        limits = replace(self.truth_names.spare_backslashes(limits), send=self.send, smaller="Make it smaller")
         if self.has_sparse_files:
             largest = max(limits.member_bytes, _SPARSE_BYTES)
             limits = replace(limits, ratio=max(limits.ratio, _SPARSE_RATIO), member_bytes=largest)
         self.files: Files = open_files(path, limits)
+        #: The files that were read or that units are looked for in; None where that is not known.
+        self.used_files: Optional[AbstractSet[str]] = None
         try:
             self.read_upload()
         except Flaw as flaw:
             self.close()
-            raise SubmissionError.of(flaw.at(UPLOAD)) from None
+            raise SubmissionError.from_problem(flaw.as_problem(UPLOAD)) from None
         except BaseException:
             self.close()
             raise
@@ -294,23 +307,40 @@ class UnitSubmission(abc.ABC):
     @property
     @abc.abstractmethod
     def send(self) -> str:
-        """What to send, for a participant who sent something else."""
+        """The sentence that tells a participant what to send."""
 
     @abc.abstractmethod
     def read_upload(self) -> None:
-        """Read what says which units there are; a Flaw where the upload as a whole is wrong."""
+        """List the units of an upload; raises a Flaw if the upload as a whole is wrong."""
 
     def find_json(self, remedy: str = "") -> str:
         """Return the name of the only JSON file; a Flaw when there is none, or several."""
         names = [name for name in self.files.sizes if name.lower().endswith(".json")]
         if len(names) != 1:
-            raise Flaw(f"holds {quantity(len(names), 'JSON file')}", remedy or self.send)
+            fault = f"holds {quantity(len(names), 'JSON file')}" if names else self.describe_files("JSON file")
+            raise Flaw(fault, remedy or self.send)
+        self.used_files = {names[0]}
         return names[0]
+
+    def describe_files(self, lacking: str) -> str:
+        """Return the sentence that the upload lacks a kind of file and holds others."""
+        names = list(self.files.sizes)
+        return f"holds no {lacking}, but {name_list(names)}" if names else "holds no files"
+
+    @property
+    def lone_unit(self) -> str:
+        """The name of the truth's only unit, whose folder is optional; "" if there are several."""
+        return self.truth.item_names[0] if len(self.truth.units) == 1 and not self.truth.elsewhere else ""
 
     @property
     def notes(self) -> List[str]:
-        """What a participant should know of what was sent."""
+        """Notes for the participant about the submission."""
         return self.truth_names.notes
+
+    @property
+    def suspicions(self) -> List[str]:
+        """Suspicions about the submission as a whole, if it looks like a mistake."""
+        return []
 
     @abc.abstractmethod
     def names(self) -> AbstractSet[str]:
@@ -319,6 +349,38 @@ class UnitSubmission(abc.ABC):
     def close(self) -> None:
         """Close the file."""
         self.files.close()
+
+
+class UnitNouns(NamedTuple):
+    """The words for a truth with a file for each unit."""
+
+    #: Its files, in the plural, and the name of one.
+    files: str
+    example: str
+    #: What each is of.
+    unit: str
+
+
+def choose_members(
+    files: Files,
+    path: str,
+    subset: str,
+    list_members: Callable[[Iterable[str]], Dict[str, List[str]]],
+    nouns: UnitNouns,
+) -> Dict[str, str]:
+    """Return the one file of each unit of a truth, below a folder or in folders of a subset's name, sorted by unit."""
+    within = "" if subset == DEFAULT_SPLIT else subset
+    units = list_members(member for member in files.sizes if not within or within in member.split("/")[:-1])
+    if not units and within == os.path.basename(os.path.normpath(path)):
+        units = list_members(files.sizes)
+    if not units:
+        raise HostError(
+            f"{path}: has no {nouns.files} such as {nouns.example}" + (f" in a folder {within}" if within else "")
+        )
+    doubled = [members for members in units.values() if len(members) > 1]
+    if doubled:
+        raise HostError(f"{path}: has several {nouns.files} of one {nouns.unit}: {name_list(doubled[0])}")
+    return {name: member for name, (member,) in sorted(units.items())}
 
 
 class FilesOfUnits(UnitSubmission):
@@ -331,7 +393,7 @@ class FilesOfUnits(UnitSubmission):
 
     @abc.abstractmethod
     def pair_members(self) -> Iterable[Tuple[str, str]]:
-        """Yield files with the names of their units before them."""
+        """Yield the name of each file's unit and the file."""
 
     def read_upload(self) -> None:
         self._members: Dict[str, List[str]] = {}
@@ -339,30 +401,48 @@ class FilesOfUnits(UnitSubmission):
             self._members.setdefault(self.truth_names.respell(name), []).append(member)
         if not self._members:
             raise Flaw(self.lacking, self.send)
+        self.used_files = {member for members in self._members.values() for member in members}
 
     def names(self) -> AbstractSet[str]:
         return self._members.keys()
 
     def read_member(self, name: str, read: Callable[[str], Array], problems: Problems) -> Optional[Array]:
-        """Return what `read` makes of a unit's file; None where there is a problem with it."""
+        """Return a unit's file as decoded by `read`; None if it has a problem."""
         member, *repeats = self._members[name]
         try:
             if repeats:
-                raise Flaw(f"is sent again as {name_list(repeats)}", self.once)
+                raise Flaw(f"is also sent as {name_list(repeats)}", self.once)
             return read(member)
         except Flaw as flaw:
-            problems.add(flaw.at(member))
+            problems.add(flaw.as_problem(member))
             return None
+
+
+def count_by_image(
+    measure: Callable[[Unit, LabelMap, Array, Any], Dict[str, Array]],
+) -> Callable[[Unit, Any], UnitCounts]:
+    """Return the function that counts a one-image unit with `measure`, from truth, prediction and protocol."""
+
+    def count(unit: Unit, submission: Any) -> UnitCounts:
+        problems, (frame,) = Problems(), unit.load()
+        prediction = submission.read(unit.name, frame.size, problems)
+        if prediction is None:
+            return UnitCounts(unit.name, {}, problems.first, problems.count)
+        return UnitCounts(unit.name, measure(unit, frame.read(), prediction, submission.protocol))
+
+    return count
 
 
 class PictureFiles:
     """The PNGs of a folder or archive, by their names and by those of their folders."""
 
-    def __init__(self, files: Files, folder: str = "") -> None:
+    def __init__(self, files: Files, folder: str = "", lone_unit: str = "") -> None:
+        """Sort the PNGs by name; those at the top belong to the lone unit, if there is one."""
         self.files, self._folder = files, folder
         self._by_name: Dict[str, List[str]] = {}
+        self._lone_unit = lone_unit if not any("/" in name for name in files.sizes if _is_png(name)) else ""
         for name in files.sizes:
-            if name.lower().endswith(".png"):
+            if _is_png(name):
                 self._by_name.setdefault(_form_of(name), []).append(name)
 
     def find(self, name: str, folder: str = "") -> str:
@@ -370,7 +450,7 @@ class PictureFiles:
         paths = self._by_name.get(_form_of(name), [])
         if folder:
             inside = compose(f"/{folder}")
-            paths = [path for path in paths if compose(f"/{path.rpartition('/')[0]}").endswith(inside)]
+            paths = [path for path in paths if compose(f"/{self._folder_of(path)}").endswith(inside)]
         if len(paths) > 1:
             paths = [path for path in paths if f"/{self._folder}/" in f"/{path}"] or paths
         if len(paths) != 1:
@@ -378,13 +458,24 @@ class PictureFiles:
             raise Flaw(f"{count} {printable(f'{folder}/{name}' if folder else name)}", "Send one PNG for each frame")
         return paths[0]
 
+    def members(self) -> AbstractSet[str]:
+        """Return the paths of all PNGs."""
+        return {path for paths in self._by_name.values() for path in paths}
+
     def stems(self) -> AbstractSet[str]:
         """Return the names of all PNGs, without their ending."""
         return {name.rpartition(".")[0] for name in self._by_name}
 
     def folders(self) -> AbstractSet[str]:
         """Return the names of the folders that hold PNGs."""
-        return {name.rpartition("/")[0].rpartition("/")[2] for names in self._by_name.values() for name in names}
+        return {self._folder_of(name).rpartition("/")[2] for names in self._by_name.values() for name in names}
+
+    def _folder_of(self, path: str) -> str:
+        return path.rpartition("/")[0] or self._lone_unit
+
+
+def _is_png(name: str) -> bool:
+    return name.lower().endswith(".png")
 
 
 def _form_of(path: str) -> str:
@@ -405,7 +496,7 @@ _FactForms = Mapping[str, Tuple[type, ...]]
 
 @dataclass(frozen=True)
 class UnitCounts(NamedCounts):
-    """What was counted in one unit."""
+    """The counts of one unit."""
 
     name: str
     #: Tables of 64-bit numbers, by names that the family gives them.
@@ -413,16 +504,19 @@ class UnitCounts(NamedCounts):
     #: What is wrong with its prediction: the first ones, and how many there are.
     problems: List[Problem] = field(default_factory=list)
     problem_count: int = 0
+    #: What it scores by other readings, where it was looked at again.
+    reading_scores: ReadingScores = field(default_factory=dict)
 
     def describe(self) -> Dict[str, object]:
-        return {"tables": {key: [f"<{table.dtype.kind}8", *table.shape] for key, table in self.tables.items()}}
+        tables = {key: [f"<{table.dtype.kind}8", *table.shape] for key, table in self.tables.items()}
+        return {"tables": tables, **encode_reading_scores(self.reading_scores)}
 
     def numbers(self) -> List[Array]:
         return [table.astype(f"<{table.dtype.kind}8", copy=False) for table in self.tables.values()]
 
 
 def decode_unit(data: bytes) -> UnitCounts:
-    """Return the counts that `encode` wrote; raises ValueError where they cannot be such."""
+    """Return the counts that `encode` wrote; raises ValueError for malformed bytes."""
     return decode_with(_unit, data, _LONGEST_HEADER)
 
 
@@ -432,7 +526,7 @@ def _unit(header: Dict[str, Any], numbers: bytes) -> UnitCounts:
     problems, count = problems_of(header)
     if source.read(1):
         raise ValueError("has more numbers than tables")
-    return UnitCounts(str(header["name"]), tables, problems, count)
+    return UnitCounts(str(header["name"]), tables, problems, count, decode_reading_scores(header))
 
 
 def _table(source: io.BytesIO, kind: str, *shape: int) -> Array:
@@ -445,7 +539,7 @@ def _table(source: io.BytesIO, kind: str, *shape: int) -> Array:
 
 
 class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
-    """The counts of the units of one split, and what their scores need beside them."""
+    """The counts of the units of one split, and the other inputs of their scores."""
 
     decode = staticmethod(decode_unit)
 
@@ -455,6 +549,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         facts: Dict[str, Any],
         names: List[str],
         notes: Sequence[str] = (),
+        suspicions: Sequence[str] = (),
         *,
         strict: bool = False,
     ) -> None:
@@ -463,22 +558,29 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self.facts = facts
         #: What was noted before anything was decoded.
         self.notes = list(notes)
+        #: What all that was sent looks like, if a slip was made.
+        self.suspicions = list(suspicions)
         #: The tables that were stacked, for scores without some of the units.
         self._stacks: Dict[str, Array] = {}
+        #: What was added up, by name; without some of the units, the accumulator of all, and these units.
+        self._sums: Dict[str, Array] = {}
+        self._left_out: Optional[Tuple[UnitAccumulator[Rules], List[UnitCounts]]] = None
 
     @classmethod
     def make_empty(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
         names, notes = (list(map(str, description[key])) for key in ("units", "notes"))
-        return cls(protocol, dict(description["facts"]), names, notes, strict=strict)
+        suspicions = list(map(str, description.get("suspicions", ())))
+        return cls(protocol, dict(description["facts"]), names, notes, suspicions, strict=strict)
 
     def describe(self) -> Dict[str, Any]:
-        return {"units": self.names, "facts": self.facts, "notes": self.notes}
+        suspicions = {"suspicions": self.suspicions} if self.suspicions else {}
+        return {"units": self.names, "facts": self.facts, "notes": self.notes, **suspicions}
 
     def check(self, shapes: Shapes, facts: Optional[_FactForms], signed: Collection[str]) -> None:
-        """Raise ValueError where tables have other shapes, or facts other forms; without these they may be any."""
+        """Raise ValueError if tables have unexpected shapes or facts unexpected forms, if these are given."""
         for key, rows in self.facts.items():
             if facts is not None and (key not in facts or any(tuple(map(type, row)) != facts[key] for row in rows)):
-                raise ValueError("the truth is described in a way that is not known")
+                raise ValueError("the description of the truth has an unknown format")
         for unit in self.all_counts():
             if shapes and not unit.problem_count:
                 _check_tables(unit.tables, shapes, signed)
@@ -495,12 +597,25 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
             self._stacks[key] = np.stack([counts.tables[key] for counts in self.complete_counts()])
         return self._stacks[key]
 
+    def add_up(self, key: str, tabulate: Callable[[List[UnitCounts]], Array]) -> Array:
+        """Return a table of whole numbers that are sums over units; `key` identifies `tabulate`.
+
+        Without some of the units it is the table of all less theirs, so that many scores cost two looks at each unit.
+        """
+        if key not in self._sums:
+            if self._left_out is None:
+                self._sums[key] = tabulate(self.complete_counts())
+            else:
+                everything, units = self._left_out
+                self._sums[key] = everything.add_up(key, tabulate) - tabulate(units)
+        return self._sums[key]
+
     def update(self, counts: UnitCounts) -> None:
         super().update(counts)
-        self._stacks = {}
+        self._stacks, self._sums, self._left_out = {}, {}, None
 
     def load_state_dict(self, state: Dict[str, bytes]) -> None:
-        self._stacks = {}
+        self._stacks, self._sums, self._left_out = {}, {}, None
         super().load_state_dict(state)
 
     def _keep(self, units: List[UnitCounts], flags: Array) -> UnitAccumulator[Rules]:
@@ -509,12 +624,13 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         accumulator = UnitAccumulator(self.protocol, self.facts, list(units_by_name))
         accumulator._counts = units_by_name
         accumulator._stacks = {key: table[flags] for key, table in self._stacks.items()}
+        accumulator._left_out = self, [unit for unit, flag in zip(units, flags.tolist()) if not flag]
         return accumulator
 
     def without_groups(
         self, values: Callable[[UnitAccumulator[Rules]], Values], _metrics: Collection[str] = ()
     ) -> Dict[str, Array]:
-        """Return what `values` makes of the units without each group of them: all metrics; nothing of a single unit."""
+        """Return all metrics, computed by `values`, leaving out one group of units at a time; empty for one unit."""
         units = self.complete_counts()
         if len(units) < 2:
             return {}
@@ -525,7 +641,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
 
 def _check_tables(tables: Dict[str, Array], shapes: Shapes, signed: Collection[str]) -> None:
     if tables.keys() != shapes.keys():
-        raise ValueError(f"a unit has other tables than {', '.join(shapes)}")
+        raise ValueError(f"a unit has tables other than {', '.join(shapes)}")
     lengths: Dict[str, int] = {}
     for key, shape in shapes.items():
         sides = tables[key].shape
@@ -538,13 +654,41 @@ def _check_tables(tables: Dict[str, Array], shapes: Shapes, signed: Collection[s
 
 
 _Count = Callable[[Unit, Any], UnitCounts]
+#: Returns the metrics of units that were counted.
+_Measure = Callable[[UnitAccumulator[Any]], Values]
+
+
+@dataclass(frozen=True)
+class _Counting:
+    """How a family counts a unit, and the other readings by which it counts low scores again."""
+
+    count: _Count
+    measure: _Measure
+    readings: Callable[[Any], Sequence[Reading]]
+
+    def count_twice(self, unit: Unit, submission: UnitSubmission) -> UnitCounts:
+        """Count a unit, and by other readings too if its score is low."""
+        counts = self.count(unit, submission)
+
+        def score(counts: UnitCounts) -> Optional[float]:
+            if counts.problem_count:
+                return None
+            accumulator = UnitAccumulator(submission.protocol, submission.truth.facts, [unit.name])
+            accumulator.update(counts)
+            return self.measure(accumulator)[submission.protocol.metrics[0]]
+
+        readings = self.readings(submission.protocol)
+        reading_scores = score_readings(
+            score(counts), readings, lambda reading: score(self.count(unit, reading.open(submission)))
+        ) if readings else {}  # fmt: skip
+        return replace(counts, reading_scores=reading_scores) if reading_scores else counts
 
 
 class _OpenedUnits:
     """A submission beside its truth."""
 
-    def __init__(self, submission: UnitSubmission, truth: UnitTruth, count: _Count, rules: ScoringRules) -> None:
-        self._submission, self._truth, self._count, self._rules = submission, truth, count, rules
+    def __init__(self, submission: UnitSubmission, truth: UnitTruth, counting: _Counting, rules: ScoringRules) -> None:
+        self._submission, self._truth, self._counting, self._rules = submission, truth, counting, rules
         try:
             self._notes = _note_surplus(submission, truth, strict=rules.strict)
         except BaseException:
@@ -557,11 +701,16 @@ class _OpenedUnits:
 
     def plan(self, share: Part, progress: Progress) -> CountingJob:
         truth, rules = self._truth, self._rules
-        accumulator = UnitAccumulator(rules.protocol, truth.facts, truth.item_names, self._notes, strict=rules.strict)
-        units = [truth.units[number] for number in share.of([unit.cost for unit in truth.units])]
+        notes, suspicions = self._notes, self._submission.suspicions
+        accumulator = UnitAccumulator(
+            rules.protocol, truth.facts, truth.item_names, notes, suspicions, strict=rules.strict
+        )
+        numbers = share.select([unit.cost for unit in truth.units])
+        units, twice = [truth.units[number] for number in numbers], choose_units(len(truth.units))
 
         def count(number: int) -> bytes:
-            return self._count(units[number], self._submission).encode()
+            count_unit = self._counting.count_twice if numbers[number] in twice else self._counting.count
+            return count_unit(units[number], self._submission).encode()
 
         return CountingJob(accumulator, count, [unit.cost for unit in units], [unit.name for unit in units])
 
@@ -570,20 +719,30 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     read_truth: Callable[[str, str], UnitTruth],
     open_submission: Callable[[str, UnitTruth, Any, ArchiveLimits], UnitSubmission],
     count: _Count,
-    values: Callable[[UnitAccumulator[Any]], Values],
+    values: _Measure,
     tables: Callable[[UnitAccumulator[Any]], Dict[str, List[Row]]],
     shapes: Callable[[Any, Dict[str, Any]], Shapes] = lambda _protocol, _facts: {},
-    oddities: Callable[[UnitAccumulator[Any]], List[str]] = lambda _counts: [],
+    suspicions: Callable[[UnitAccumulator[Any]], List[str]] = lambda _counts: [],
     facts: Optional[_FactForms] = None,
     signed: Collection[str] = (),
+    readings: Callable[[Any], Sequence[Reading]] = lambda _protocol: (),
+    notes: Callable[[UnitAccumulator[Any]], List[str]] = lambda _counts: [],
 ) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
-    """Return the engine of a family: how truths and submissions are read, what is counted, and what follows.
+    """Return the engine of a family from its functions for reading, counting and scoring.
 
     Of parts that files bring the tables are checked where `shapes` says which a unit of a protocol and truth has, and
     what the truth says of all units where `facts` says what a row of each holds.  Only numbers of tables that are
     `signed` may be below zero.
-    `oddities` are what a participant should know of all units together, though it refuses nothing.
+    `suspicions` are what all units together look like, if a slip was made; `readings` of a protocol are other ways to
+    read a submission, by which a few units are counted again whose first metric is low: it must rise with quality.
+    `notes` are what else a participant should know of all units together.  None of these refuses anything.
     """
+    counting = _Counting(count, values, readings)
+
+    def suspect(counts: UnitAccumulator[Any]) -> List[str]:
+        reading_scores, metric = [unit.reading_scores for unit in counts.all_counts()], counts.protocol.metrics[0]
+        explained = judge_readings(reading_scores, len(counts.names), readings(counts.protocol), metric)
+        return [*counts.suspicions, *(explained or suspicions(counts))]
 
     def report(split: str, counts: UnitAccumulator[Any]) -> Report:
         return Report(
@@ -591,10 +750,11 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
             counts.protocol,
             values(counts),
             tables(counts),
-            [*counts.notes, *oddities(counts)],
+            [*counts.notes, *notes(counts)],
             counts,
             len(counts.names),
             partial(counts.without_groups, values),
+            suspect(counts),
         )
 
     return Engine(
@@ -602,7 +762,7 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
         read_units,
         lambda path, subset, _protocol: AnnotationFile({subset or DEFAULT_SPLIT: read_truth(path, subset)}),
         lambda path, truth, protocol, rules: _OpenedUnits(
-            open_submission(path, truth, protocol, rules.limits), truth, count, rules
+            open_submission(path, truth, protocol, rules.limits), truth, counting, rules
         ),
         report,
         lambda counts: counts.check(shapes(counts.protocol, counts.facts), facts, signed),
@@ -610,7 +770,7 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
 
 
 def _note_surplus(submission: UnitSubmission, truth: UnitTruth, *, strict: bool) -> List[str]:
-    """Return a warning of units that the truth does not have; raises SubmissionError where any is missing."""
+    """Return a warning about surplus units; raises SubmissionError if any unit is missing."""
     names, noun = submission.names(), submission.noun
     missing = [name for name in truth.item_names if name not in names]
     surplus = sorted(names - truth.elsewhere.union(truth.item_names))
@@ -619,11 +779,21 @@ def _note_surplus(submission: UnitSubmission, truth: UnitTruth, *, strict: bool)
         fault = f"{lacking}: {name_list(missing, 5)}"
         if surplus:
             fault += f"; {len(surplus):,} {inflect(len(surplus), 'is', 'are')} not in the truth: {name_list(surplus)}"
-        raise SubmissionError.of(Problem(UPLOAD, fault, f"Send every {noun}"))
-    if not surplus:
-        return submission.notes
-    were = inflect(len(surplus), "is not in the truth and was", "are not in the truth and were")
-    ignored = f"{quantity(len(surplus), noun)} {were} ignored: {name_list(surplus)}"
-    if strict:
-        raise SubmissionError.of(Problem(UPLOAD, ignored, "Send only what is scored"))
-    return [ignored, *submission.notes]
+        raise SubmissionError.from_problem(Problem(UPLOAD, fault, f"Send every {noun}"))
+    unused = [] if submission.used_files is None else sorted(submission.files.sizes.keys() - submission.used_files)
+    ignored = _describe_surplus(surplus, noun, unused)
+    if ignored and strict:
+        raise SubmissionError.from_problem(Problem(UPLOAD, "; ".join(ignored), "Send only what is scored"))
+    return [*ignored, *submission.notes]
+
+
+def _describe_surplus(surplus: List[str], noun: str, unused: List[str]) -> List[str]:
+    """Return the sentence about surplus units and unused files of a submission."""
+    ignored = []
+    if surplus:
+        were = inflect(len(surplus), "is not in the truth and was", "are not in the truth and were")
+        ignored.append(f"{quantity(len(surplus), noun)} {were} ignored: {name_list(surplus)}")
+    if unused:
+        were = inflect(len(unused), "is not part of the results and was", "are not part of the results and were")
+        ignored.append(f"{quantity(len(unused), 'file')} {were} ignored: {name_list(unused)}")
+    return ignored

@@ -1,4 +1,4 @@
-"""Cells that move and divide: SEG, DET, TRA, LNK, the biological measures and CHOTA of the Cell Tracking Challenge.
+"""Cells that move and divide: the metrics of the Cell Tracking Challenge (SEG, DET, TRA, LNK, BIO, CHOTA).
 
 The contract is the row of the registry and the modules that the toolkit's mirror works with: `engine` and `files`.
 The rest is reached through the engine.

@@ -1,4 +1,4 @@
-"""How cells are scored: each sequence by itself, then the mean over sequences of each metric.
+"""The scoring of cells: each metric is computed per sequence, then averaged over sequences.
 
 What is counted in a sequence: matches in frames, the operations that mend the graph of tracks, overlaps with outlines,
 and of lineages complete tracks, fractions of tracks, divisions, cell cycles, and how tracks associate.
@@ -14,8 +14,9 @@ from ...files.problems import Flaw, HostError, Problems, name_list
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key, sum_label_pairs
 from ...masks.stack import Array
+from ...values.arithmetic import add
 from ..base.family import Values, mean_of_all
-from ..base.reports import judge_matches
+from ..base.suspicions import judge_matches
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import BEGIN, END, LABEL, PARENT, CellSubmission, judge_frame, name_labels, read_truth
 from .protocols import TOLERANCES, CellProtocol
@@ -27,7 +28,7 @@ OUTLINED, MATCHED, IOU = range(3)
 
 
 class FrameMatches(NamedTuple):
-    """The cells of a frame: labels of both sides, and which prediction covers more than half of each of the truth."""
+    """The cells of a frame: the labels of both sides, and the prediction that covers most of each true cell."""
 
     truth: Array
     prediction: Array
@@ -71,7 +72,7 @@ def count_sequence(
     read: Callable[[int, TruthFrame], Array],
     rules: Tuple[CellProtocol, Problems],
 ) -> Dict[str, Array]:
-    """Return the tables of a sequence unless it has problems; its frames lie in these members, "" for none."""
+    """Return the tables of a sequence, given the members of its frames ("" for none), unless it has problems."""
     protocol, problems = rules
     frames, truth_tracks = unit.load(), np.array(unit.facts["tracks"], np.int64).reshape(-1, 4)
     outlines: Dict[int, List[TruthFrame]] = {}
@@ -84,7 +85,7 @@ def count_sequence(
         try:
             prediction = read(index, frame)
         except Flaw as flaw:
-            problems.add(flaw.at(member))
+            problems.add(flaw.as_problem(member))
             continue
         found_cells = match_cells(backend().count_label_pairs(frame.read(), LabelMap(prediction)))
         unlisted = np.setdiff1d(found_cells.truth, truth_tracks[:, LABEL])
@@ -92,7 +93,7 @@ def count_sequence(
             raise HostError(f"{unit.name}_GT: man_track.txt lacks labels of frame {index}: {name_labels(unlisted)}")
         if tracks is not None:
             for mismatch in judge_frame(found_cells.prediction, index, tracks):
-                problems.add(mismatch.at(member))
+                problems.add(mismatch.as_problem(member))
         matches.append(found_cells)
         if index in outlines and not problems.count:
             of_frame = _measure_outlines(outlines[index], prediction, frame.size[0] // unit.facts["slices"])
@@ -108,7 +109,7 @@ def count_sequence(
 
 
 def _measure_outlines(outlines: List[TruthFrame], prediction: Array, height: int) -> Array:
-    """Return how many cells are outlined in a frame, how many are matched, and how well, all its slices together."""
+    """Return the numbers of outlined and matched cells of a frame, and their IoU sum, over all its slices."""
     pairs = []
     for outline in outlines:
         _, cut = outline.rows[0]
@@ -124,7 +125,7 @@ def _measure_outlines(outlines: List[TruthFrame], prediction: Array, height: int
 
 
 class _Graph(NamedTuple):
-    """Cells of frames, by rising frame and label, and which follows which."""
+    """The graph of cells, by rising frame and label, and their links."""
 
     #: Where the cells of each frame begin, and their labels.
     starts: Array
@@ -134,7 +135,7 @@ class _Graph(NamedTuple):
 
 
 def _link(frames: List[Array], tracks: Array) -> _Graph:
-    """Link each cell to the same one in the next frame, and the last of a parent to the first of each child."""
+    """Link each cell to itself in the next frame, and each parent's last cell to its children's first ones."""
     starts = np.cumsum([0, *map(len, frames)])
     edges: List[Array] = [np.zeros((0, 3), np.int64)]
     for index, (labels, following) in enumerate(zip(frames, frames[1:])):
@@ -144,8 +145,8 @@ def _link(frames: List[Array], tracks: Array) -> _Graph:
         )
     rows = {row[LABEL]: row for row in tracks.tolist()}
     children = [row for row in rows.values() if row[PARENT] > 0]
-    ends = [(rows[row[PARENT]][END], row[PARENT], row[BEGIN], row[LABEL]) for row in children]
-    edge_ends = [(_place(frames, starts, *end[:2]), _place(frames, starts, *end[2:]), 1) for end in ends]
+    parents = [(rows[row[PARENT]][END], row[PARENT], row[BEGIN], row[LABEL]) for row in children]
+    edge_ends = [(_place(frames, starts, *end[:2]), _place(frames, starts, *end[2:]), 1) for end in parents]
     edges.append(np.array([edge for edge in edge_ends if min(edge) >= 0], np.int64).reshape(-1, 3))
     return _Graph(starts, np.concatenate([np.zeros(0, np.int64), *frames]), np.concatenate(edges))
 
@@ -158,14 +159,14 @@ def _place(frames: List[Array], starts: Array, frame: int, label: int) -> int:
 
 
 def _count_operations(matches: List[FrameMatches], truth_tracks: Array, tracks: Array) -> Array:
-    """Return how often the predicted graph of tracks has to be mended to be that of the truth."""
-    own = _link([frame.truth for frame in matches], truth_tracks)
+    """Return the number of corrections that turn the predicted graph of tracks into the truth's."""
+    true_links = _link([frame.truth for frame in matches], truth_tracks)
     predicted = _link([frame.prediction for frame in matches], tracks)
-    partner = np.full(len(own.labels), -1)
+    partner = np.full(len(true_links.labels), -1)
     for index, frame in enumerate(matches):
         matched = np.flatnonzero(frame.partner)
         columns = np.searchsorted(frame.prediction, frame.partner[matched])
-        partner[own.starts[index] + matched] = predicted.starts[index] + columns
+        partner[true_links.starts[index] + matched] = predicted.starts[index] + columns
     matched = np.flatnonzero(partner >= 0)
     match_counts = np.bincount(partner[matched], minlength=len(predicted.labels))
     #: Of each predicted cell the one of the truth, where it matches that and no other.
@@ -173,8 +174,10 @@ def _count_operations(matches: List[FrameMatches], truth_tracks: Array, tracks: 
     meant_cells[partner[matched]] = matched
     meant_cells[match_counts != 1] = -1
     edges = predicted.edges[(meant_cells[predicted.edges[:, :2]] >= 0).all(axis=1)]
-    total = max(len(own.labels), 1)
-    keys, own_keys = (ends[:, 0] * total + ends[:, 1] for ends in (meant_cells[edges[:, :2]], own.edges))
+    total = max(len(true_links.labels), 1)
+    keys, own_keys = (
+        cell_pairs[:, 0] * total + cell_pairs[:, 1] for cell_pairs in (meant_cells[edges[:, :2]], true_links.edges)
+    )
     _, own_places, predicted_places = np.intersect1d(own_keys, keys, return_indices=True)
     return np.array(
         [
@@ -183,9 +186,9 @@ def _count_operations(matches: List[FrameMatches], truth_tracks: Array, tracks: 
             np.count_nonzero(match_counts == 0),
             len(keys) - len(own_places),
             len(own_keys) - len(own_places),
-            np.count_nonzero(own.edges[own_places, 2] != edges[predicted_places, 2]),
-            len(own.labels),
-            len(own.edges),
+            np.count_nonzero(true_links.edges[own_places, 2] != edges[predicted_places, 2]),
+            len(true_links.labels),
+            len(true_links.edges),
         ],
         np.int64,
     )
@@ -219,7 +222,7 @@ class _FollowedCells(NamedTuple):
 
     @classmethod
     def of_frames(cls, matches: List[FrameMatches], truth_tracks: Array, tracks: Array) -> _FollowedCells:
-        """Put the matches of all frames together."""
+        """Combine the matches of all frames."""
         columns: List[List[Array]] = [[np.zeros(0, np.int64)] for _ in range(5)]
         for frame, (truth, predicted, partner, _) in enumerate(matches):
             labels, places, counts = np.unique(partner, return_inverse=True, return_counts=True)
@@ -231,7 +234,7 @@ class _FollowedCells(NamedTuple):
 
 
 def _count_lineages(cells: _FollowedCells, *, as_script: bool) -> Dict[str, Array]:
-    """Return the tables of a sequence that ask for tracks and their parents."""
+    """Return the tables of a sequence that need tracks and their parents."""
     followers = _list_followers(cells)
     return {
         "tracks": _count_tracks(cells, followers, as_script=as_script),
@@ -242,7 +245,7 @@ def _count_lineages(cells: _FollowedCells, *, as_script: bool) -> Dict[str, Arra
 
 
 def _list_followers(cells: _FollowedCells) -> Dict[int, Array]:
-    """Return of each track of the truth the label that follows it alone in each of its frames; 0 for none."""
+    """Return for each true track the label that follows it throughout; 0 for none."""
     labels = np.where(cells.alone, cells.prediction, 0)
     order = np.lexsort((cells.frames, cells.truth))
     tracks, starts = np.unique(cells.truth[order], return_index=True)
@@ -270,7 +273,7 @@ def _count_tracks(cells: _FollowedCells, followers: Dict[int, Array], *, as_scri
             fractions[label] = max(fractions.get(label, 0), of_label[label])
             if as_script and of_label[label] == 1:
                 break
-    total = float(np.sum(list(fractions.values())))
+    total = add(list(fractions.values()))
     return np.array([complete, len(cells.truth_tracks), len(cells.tracks), total, len(fractions)], float)
 
 
@@ -278,16 +281,18 @@ def _count_tracks(cells: _FollowedCells, followers: Dict[int, Array], *, as_scri
 
 
 def _list_divisions(tracks: Array) -> Dict[int, Tuple[int, List[int]]]:
-    """Return the tracks that divide: when they end, and their children."""
+    """Return the dividing tracks: their last frames and their children."""
     children: Dict[int, List[int]] = {}
     for row in tracks[tracks[:, PARENT] > 0].tolist():
         children.setdefault(row[PARENT], []).append(row[LABEL])
-    ends = dict(zip(tracks[:, LABEL].tolist(), tracks[:, END].tolist()))
-    return {label: (ends[label], own) for label, own in sorted(children.items()) if len(own) > 1}
+    last_frames = dict(zip(tracks[:, LABEL].tolist(), tracks[:, END].tolist()))
+    return {
+        label: (last_frames[label], daughters) for label, daughters in sorted(children.items()) if len(daughters) > 1
+    }
 
 
 def _count_divisions(cells: _FollowedCells, tolerance: int) -> List[int]:
-    """Return how many divisions are found so many frames early or late, and how many are surplus or missed."""
+    """Return the numbers of divisions found within a tolerance of frames, surplus and missed."""
     truth, predicted = _list_divisions(cells.truth_tracks), _list_divisions(cells.tracks)
     hits = 0
     if truth and predicted:
@@ -295,11 +300,11 @@ def _count_divisions(cells: _FollowedCells, tolerance: int) -> List[int]:
             cells.frames, np.arange(max(end for end, _ in [*truth.values(), *predicted.values()]) + 3)
         )
         for label, (end, children) in predicted.items():
-            for own, (own_end, own_children) in truth.items():
+            for true_label, (own_end, own_children) in truth.items():
                 if abs(own_end - end) <= tolerance and len(children) == len(own_children):
                     early, late = sorted((own_end, end))
                     of_parent, of_children = (slice(*starts[frame : frame + 2]) for frame in (early, late + 1))
-                    hits += _is_division(cells, (own, label), (own_children, children), (of_parent, of_children))
+                    hits += _is_division(cells, (true_label, label), (own_children, children), (of_parent, of_children))
     return [hits, max(0, len(predicted) - hits), max(0, len(truth) - hits)]
 
 
@@ -318,7 +323,7 @@ def _is_division(
 
 
 def _compare_cycles(truth: Array, predicted: Array) -> Array:
-    """Return whether the truth has tracks between two divisions, and how alike their lengths are distributed."""
+    """Return whether the truth has complete cell cycles, and how similar the distributions of their lengths are."""
     lengths = []
     for tracks in (truth, predicted):
         dividing = list(_list_divisions(tracks))
@@ -335,7 +340,7 @@ def _compare_cycles(truth: Array, predicted: Array) -> Array:
 
 
 class _Forest(NamedTuple):
-    """Tracks without single children, each with its descendants right behind it."""
+    """The forest of tracks without only children, each followed by its descendants."""
 
     #: The place of each label, by label.
     places: Array
@@ -387,7 +392,7 @@ def _grow(tracks: Array, *, as_script: bool) -> _Forest:
 
 
 def _associate(cells: _FollowedCells, *, as_script: bool) -> Array:
-    """Return the sums over matches of the share of their tracks, and of their lineages, that match."""
+    """Return the sums over matches of the matching share of tracks and of lineages."""
     truth, predicted = (_grow(tracks, as_script=as_script) for tracks in (cells.truth_tracks, cells.tracks))
     matched = cells.prediction > 0
     rows, columns = truth.places[cells.truth[matched]], predicted.places[cells.prediction[matched]]
@@ -399,7 +404,7 @@ def _associate(cells: _FollowedCells, *, as_script: bool) -> Array:
     of_rows = np.bincount(rows, counts, len(truth.ends)) + missed
     of_columns = np.bincount(columns, counts, width) + surplus
     shares = counts / (of_rows[rows] + of_columns[columns] - counts)
-    hota = float((counts * shares).sum())
+    hota = add(counts * shares)
     chota, of_lineages = 0.0, (truth.sum_lineages(of_rows), predicted.sum_lineages(of_columns))
     lines, starts = np.unique(rows, return_index=True)
     for line, start, stop in zip(lines.tolist(), starts.tolist(), [*starts[1:].tolist(), len(rows)]):
@@ -407,7 +412,7 @@ def _associate(cells: _FollowedCells, *, as_script: bool) -> Array:
         entries = family[rows]
         sums = predicted.sum_lineages(np.bincount(columns[entries], counts[entries], width))[columns[start:stop]]
         whole = of_lineages[0][line] + of_lineages[1][columns[start:stop]] - sums
-        chota += float((counts[start:stop] * sums / whole).sum())
+        chota += add(counts[start:stop] * sums / whole)
     return np.array([hota, chota, int(counts.sum() + missed.sum() + surplus.sum())], float)
 
 
@@ -421,24 +426,24 @@ _LEAST = 1e-4
 
 
 def _measure_graph(graph: Array, *operations: int) -> Optional[float]:
-    """Return what mending by these operations saves beside making the graph anew; None where nothing is to be made."""
-    anew = sum(WEIGHTS[lack] * graph[total] for lack, total in ((FN, _MARKERS), (EA, _EDGES)) if lack in operations)
-    cost = sum(WEIGHTS[operation] * graph[operation] for operation in operations)
+    """Return the share of cost that repairing the graph saves over creating it; None for an empty truth."""
+    anew = add([WEIGHTS[lack] * graph[total] for lack, total in ((FN, _MARKERS), (EA, _EDGES)) if lack in operations])
+    cost = add([WEIGHTS[operation] * graph[operation] for operation in operations])
     return float(1 - min(cost, anew) / anew) if anew else None
 
 
 def measure_sequence(tables: Dict[str, Array], protocol: CellProtocol) -> Values:
-    """Return the metrics of a sequence, by name; None where there is nothing to measure."""
+    """Return the metrics of a sequence by name; undefined ones are None."""
     graph, cells, tracks = tables["graph"], tables["cells"], tables["tracks"]
-    own = tracks[_IN_TRUTH]
+    true_tracks = tracks[_IN_TRUTH]
     metrics: Values = {
         "SEG": float(cells[IOU] / cells[OUTLINED]) if cells[OUTLINED] else None,
         "DET": _measure_graph(graph, *_VERTICES),
         "TRA": _measure_graph(graph, *_VERTICES, *_LINKS),
         "LNK": _measure_graph(graph, *_LINKS),
-        "CT": float(2 * tracks[_COMPLETE] / max(own + tracks[_PREDICTED], 1)) if own else None,
-        "TF": float(tracks[_FRACTIONS] / max(tracks[_FOUND], 1)) if own else None,
-        "TF-all": float(tracks[_FRACTIONS] / own) if own else None,
+        "CT": float(2 * tracks[_COMPLETE] / max(true_tracks + tracks[_PREDICTED], 1)) if true_tracks else None,
+        "TF": float(tracks[_FRACTIONS] / max(tracks[_FOUND], 1)) if true_tracks else None,
+        "TF-all": float(tracks[_FRACTIONS] / true_tracks) if true_tracks else None,
         "CCA": float(tables["cycles"][_CCA]) if tables["cycles"][_KNOWN] else None,
     }
     metrics["OP_CSB"] = mean_of_all([metrics["DET"], metrics["SEG"]])
@@ -455,7 +460,7 @@ def measure_sequence(tables: Dict[str, Array], protocol: CellProtocol) -> Values
 
 
 def _measure_divisions(divisions: Array, protocol: CellProtocol) -> Optional[float]:
-    """Return F1 of divisions; without any on both sides None, or 0 for the script."""
+    """Return the F1 of divisions; None, or 0 for the script, if neither side has any."""
     hits, surplus, missed = (int(divisions[column]) for column in (_HITS, _SURPLUS, _MISSED))
     if not hits + surplus + missed and not protocol.as_script:
         return None
@@ -464,7 +469,7 @@ def _measure_divisions(divisions: Array, protocol: CellProtocol) -> Optional[flo
 
 
 def _values(accumulator: UnitAccumulator[CellProtocol]) -> Values:
-    """Return the means over the sequences that have a value."""
+    """Return the means over the sequences for which a value is defined."""
     rows = [measure_sequence(unit.tables, accumulator.protocol) for unit in accumulator.complete_counts()]
     return {
         metric: mean_of_all([row[metric] for row in rows if row[metric] is not None])
@@ -473,7 +478,7 @@ def _values(accumulator: UnitAccumulator[CellProtocol]) -> Values:
 
 
 def _tables(accumulator: UnitAccumulator[CellProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return a row for each sequence, with its metrics, and with the operations that mend its graph."""
+    """Return a row per sequence with its metrics and the operations that repair its graph."""
     operations = {"NS": NS, "FN": FN, "FP": FP, "ED": ED, "EA": EA, "EC": EC}
     rows = []
     for unit in accumulator.complete_counts():
@@ -484,7 +489,7 @@ def _tables(accumulator: UnitAccumulator[CellProtocol]) -> Dict[str, List[Dict[s
 
 
 def _shapes(_protocol: CellProtocol, _facts: Dict[str, Any]) -> Shapes:
-    """Return the shapes of what is counted in a sequence."""
+    """Return the shapes of a sequence's tables."""
     return {
         "graph": (_EDGES + 1,),
         "cells": (IOU + 1,),
@@ -495,18 +500,24 @@ def _shapes(_protocol: CellProtocol, _facts: Dict[str, Any]) -> Shapes:
     }
 
 
-def _oddities(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
-    """Return what is odd about all sequences together."""
+def _suspect(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
+    """Return warnings about all sequences together."""
     units = accumulator.complete_counts()
     missed, surplus, markers, merged = (
         int(sum(unit.tables["graph"][column] for unit in units)) for column in (FN, FP, _MARKERS, NS)
     )
     matched = markers - missed
-    notes = judge_matches("cell", markers, max(matched - merged, 0) + surplus, matched)
-    without = [unit.name for unit in units if not unit.tables["graph"][_EDGES]]
-    if without:
-        notes.append(f"LNK is undefined, since no cell of the truth is in two frames: {name_list(without)}")
-    return notes
+    return judge_matches("cell", markers, max(matched - merged, 0) + surplus, matched)
 
 
-ENGINE = unit_engine(read_truth, CellSubmission, _count, _values, _tables, _shapes, _oddities, facts={})
+def _note_undefined(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
+    """Return a note about the sequences without LNK."""
+    without = [unit.name for unit in accumulator.complete_counts() if not unit.tables["graph"][_EDGES]]
+    return (
+        [f"LNK is undefined, since no cell of the truth appears in two frames: {name_list(without)}"] if without else []
+    )
+
+
+ENGINE = unit_engine(
+    read_truth, CellSubmission, _count, _values, _tables, _shapes, _suspect, facts={}, notes=_note_undefined
+)

@@ -1,4 +1,4 @@
-"""Sequences of cells as they are published and sent: label maps as TIFF, and a text with a line for each track.
+"""The files of cells: label maps as TIFF, and a text with one line per track.
 
 The truth is `01_GT/TRA/man_track000.tif` and `man_track.txt`, with outlines of some frames in `01_GT/SEG`; a submission
 is `01_RES/mask000.tif` and `res_track.txt`.  A sequence is named 01, or by its folder too where several data sets lie
@@ -45,29 +45,29 @@ def _parse_tracks(data: bytes) -> Array:
             continue
         fields = _LINE.fullmatch(line)
         if fields is None:
-            text = printable(line[:60].decode("utf-8", "replace"))
-            raise Flaw(f"has the line {number} “{text}”, which is not four whole numbers with spaces", _TRACK_LINES)
+            text = printable(line[:60].decode("utf-8", "backslashreplace"))
+            raise Flaw(f'has the line {number} "{text}", which is not four whole numbers with spaces', _TRACK_LINES)
         rows.append(list(map(int, fields.groups())))
         if len(rows) >= LABELS_END:
-            raise Flaw(f"has more than {LABELS_END - 1:,} tracks, and labels of 16 bits are not more", _TRACK_LINES)
+            raise Flaw(f"has more than {LABELS_END - 1:,} tracks; labels of 16 bits allow no more", _TRACK_LINES)
     return np.array(rows, np.int64).reshape(-1, 4)
 
 
 def judge_tracks(tracks: Array, frames: int) -> List[Flaw]:
-    """Return whatever is wrong with tracks by themselves, in a sequence of so many frames."""
+    """Return the faults of tracks that need no masks, in a sequence of so many frames."""
     labels, begin, end, parents = tracks.T
     unique, places, counts = np.unique(labels, return_index=True, return_counts=True)
-    at = np.minimum(np.searchsorted(unique, parents), max(len(unique) - 1, 0))
-    has_line = unique[at] == parents if len(unique) else np.zeros(0, bool)
-    ends = end[places][at] if len(unique) else end
+    rows = np.minimum(np.searchsorted(unique, parents), max(len(unique) - 1, 0))
+    has_line = unique[rows] == parents if len(unique) else np.zeros(0, bool)
+    parent_ends = end[places][rows] if len(unique) else end
     faults = (
         (np.isin(labels, unique[counts > 1]), "in several lines", "Write one line for each label"),
-        ((labels < 1) | (labels >= LABELS_END), f"beyond 1 to {LABELS_END - 1:,}", "Number cells from 1 on"),
-        (begin > end, "with the last frame before the first one", _TRACK_LINES),
-        (end >= frames, f"with an end after the last frame, {frames - 1}", "Count frames from 0"),
-        (parents < 0, "with a parent below 0", "Write 0 where there is no parent"),
+        ((labels < 1) | (labels >= LABELS_END), f"beyond 1 to {LABELS_END - 1:,}", "Number cells from 1"),
+        (begin > end, "whose last frame is before the first", _TRACK_LINES),
+        (end >= frames, f"that end after the last frame, {frames - 1}", "Count frames from 0"),
+        (parents < 0, "with a negative parent", "Write 0 where there is no parent"),
         ((parents > 0) & ~has_line, "with a parent that has no line", "Write the parent's line, or 0 for no parent"),
-        ((parents > 0) & has_line & (ends >= begin), "with a beginning before the end of the parent",
+        ((parents > 0) & has_line & (parent_ends >= begin), "that begin before their parent ends",
          "End the parent in the frame before its first child, or earlier"),
     )  # fmt: skip
     flaws = []
@@ -79,15 +79,15 @@ def judge_tracks(tracks: Array, frames: int) -> List[Flaw]:
 
 
 def judge_frame(present: Array, frame: int, tracks: Array) -> List[Flaw]:
-    """Return what is wrong with the labels of a frame, which must be those of the tracks there."""
+    """Return the differences between a frame's labels and the tracks that cover it."""
     listed = tracks[(tracks[:, BEGIN] <= frame) & (tracks[:, END] >= frame), LABEL]
     absent, unlisted = np.setdiff1d(listed, present), np.setdiff1d(present, listed)
     flaws = []
     if len(absent):
-        fault = f"lacks {quantity(len(absent), 'label')} that {_TRACKS} has there: {name_labels(absent)}"
-        flaws.append(Flaw(fault, "A cell that is not seen for some frames ends, and goes on as its own child"))
+        fault = f"lacks {quantity(len(absent), 'label')} that {_TRACKS} lists there: {name_labels(absent)}"
+        flaws.append(Flaw(fault, "End the track of a cell that disappears, and continue it as its own child"))
     if len(unlisted):
-        fault = f"has {quantity(len(unlisted), 'label')} that {_TRACKS} has not there: {name_labels(unlisted)}"
+        fault = f"has {quantity(len(unlisted), 'label')} that {_TRACKS} does not list there: {name_labels(unlisted)}"
         flaws.append(Flaw(fault, _TRACK_LINES))
     return flaws
 
@@ -127,7 +127,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
 
 
 def _file_away(path: List[str], member: str, truths: Dict[Tuple[str, str], _Truth]) -> None:
-    """Note which part of which sequence a file is, if it is any."""
+    """Store a file under its sequence and part, if it is one."""
     if len(path) < 3 or not path[-3].endswith("_GT") or path[-2] not in ("TRA", "SEG"):
         return
     key = (path[-4] if len(path) > 3 else "", path[-3][: -len("_GT")])
@@ -143,13 +143,13 @@ def _file_away(path: List[str], member: str, truths: Dict[Tuple[str, str], _Trut
 
 def _keep(members: Dict[Any, str], key: Any, member: str) -> None:
     if members.setdefault(key, member) != member:
-        raise HostError(f"{members[key]} and {member} are of the same frame")
+        raise HostError(f"{members[key]} and {member} are the same frame")
 
 
 def _open_unit(files: Files, name: str, truth: _Truth) -> Unit:
     count = len(truth.markers)
     if sorted(truth.markers) != list(range(count)):
-        raise HostError(f"{name}_GT/TRA: frames are not numbered from 0 on without a gap")
+        raise HostError(f"{name}_GT/TRA: frames are not numbered from 0 without gaps")
     if len(truth.tracks) != 1:
         raise HostError(f"{name}_GT/TRA: has no man_track.txt")
     odd = sorted({frame for frame, _ in truth.outlines if frame >= count})
@@ -208,9 +208,12 @@ class CellSubmission(UnitSubmission):
                 self._members.setdefault(name, {}).setdefault(frame, []).append(member)
         if not self._members:
             raise Flaw("has no folder SEQUENCE_RES with mask000.tif", _SEND)
+        self.used_files = {
+            member for frames in self._members.values() for members in frames.values() for member in members
+        }
 
     def _name_sequence(self, parts: List[str], known_names: AbstractSet[str]) -> str:
-        """Return the name of the sequence that a folder is of; "" where it is of none."""
+        """Return the sequence that a folder belongs to; "" for none."""
         if len(parts) < 2 or not parts[-2].endswith("_RES"):
             return ""
         name = self.truth_names.respell(parts[-2][: -len("_RES")])
@@ -221,7 +224,7 @@ class CellSubmission(UnitSubmission):
         return self._members.keys()
 
     def open_sequence(self, unit: Unit, problems: Problems) -> Tuple[Optional[Array], List[str]]:
-        """Return tracks, None where they or the frames have problems, and the files of all frames, "" for none."""
+        """Return the tracks (None if anything has problems) and the file of each frame ("" for none)."""
         members = self._members[unit.name]
         folder = next(iter(members.values()))[0].rpartition("/")[0] or UPLOAD
         frames = range(unit.cost)
@@ -229,14 +232,14 @@ class CellSubmission(UnitSubmission):
         surplus = [members[frame][0].rpartition("/")[2] for frame in sorted(members) if frame >= len(frames)]
         if missing:
             lacking = f"lacks {quantity(len(missing), 'frame', len(frames))}: {name_list(missing)}"
-            problems.add(Problem(folder, lacking, "Send every frame, numbered as those of the data"))
+            problems.add(Problem(folder, lacking, "Send every frame, numbered as in the dataset"))
         if surplus:
-            fault = f"has {quantity(len(surplus), 'frame')} that the sequence has not: {name_list(surplus)}"
-            problems.add(Problem(folder, fault, "Number frames from 000 on, as those of the data"))
+            fault = f"has {quantity(len(surplus), 'frame')} that the sequence lacks: {name_list(surplus)}"
+            problems.add(Problem(folder, fault, "Number frames from 000, as in the dataset"))
         for frame in sorted(members):
             member, *repeats = members[frame]
             if repeats:
-                problems.add(Problem(member, f"is sent again as {name_list(repeats)}", "Send each file once"))
+                problems.add(Problem(member, f"is also sent as {name_list(repeats)}", "Send each file once"))
         tracks = self._read_tracks(unit, folder, problems)
         return None if missing or surplus else tracks, [members.get(frame, [""])[0] for frame in frames]
 
@@ -250,14 +253,14 @@ class CellSubmission(UnitSubmission):
                 raise Flaw(f"is larger than any text with {LABELS_END:,} tracks", _TRACK_LINES)
             tracks = _parse_tracks(self.files.read(member))
         except Flaw as flaw:
-            problems.add(flaw.at(member))
+            problems.add(flaw.as_problem(member))
             return None
         faults = judge_tracks(tracks, unit.cost)
         for fault in faults:
-            problems.add(fault.at(member))
+            problems.add(fault.as_problem(member))
         return None if faults else tracks
 
     def read(self, member: str, size: Size, slices: int) -> Array:
-        """Return the labels of a frame, its slices below each other; a Flaw where they cannot be read."""
+        """Return the labels of a frame, its slices stacked vertically; raises a Flaw if they cannot be read."""
         tiff.check_length(self.files.sizes[member], size, slices)
         return tiff.read_labels(self.files.read(member), size, slices)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Dict, Tuple
 
-from ...values import dataclass
+from ..base.family import ScriptedProtocol
 
 #: How truths are published.
 LAYOUT = "ctc"
@@ -17,19 +17,15 @@ def _name_tolerant(metric: str) -> Tuple[str, ...]:
     return tuple(f"{metric}({frames})" for frames in TOLERANCES)
 
 
-@dataclass(frozen=True)
-class CellProtocol:
-    """The rules of one benchmark."""
+class CellProtocol(ScriptedProtocol):
+    """The rules of one benchmark.
+
+    By the script, TF stops at the first track that a label follows whole, BC is 0 without any division, and a frame
+    whose cells are outlined in several slices weighs as often in SEG.
+    """
 
     family: ClassVar[str] = "cells"
     form: ClassVar[str] = LAYOUT
-
-    name: str
-    about: str
-    #: As the script: TF stops at the first track that a label follows whole, BC is 0 without any division, and a frame
-    #: whose cells are outlined in several slices weighs as often in SEG.
-    as_script: bool = False
-    revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:
@@ -41,11 +37,11 @@ class CellProtocol:
 _ROWS = (
     CellProtocol(
         "ctc",
-        "OP_CTB, SEG, TRA, BIO, CHOTA: the mean over sequences; what a sequence leaves undefined is left out.",
+        "OP_CTB, SEG, TRA, BIO and CHOTA: each the mean over the sequences that define it.",
     ),
     CellProtocol(
         "ctc-official",
-        "As py-ctcmetrics: TF stops early, BC is 0 without divisions, and SEG counts a frame once for each slice.",
+        "As computed by py-ctcmetrics: TF stops early, BC is 0 without divisions, SEG counts a frame once per slice.",
         as_script=True,
     ),
 )

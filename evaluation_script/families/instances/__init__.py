@@ -1,8 +1,8 @@
 """Masks, boxes or keypoints of instances with scores, in images and videos: AP.
 
 The contract is the row of the registry and the modules that the toolkit's mirror and reports work with: `protocols`,
-`truth` and its `keypoints`, `submission` and its `records`, `mask_files` of Cityscapes, `matching`, `cityscapes` and
-`metrics`.  The rest is reached through the engine.
+`truth` with its `keypoints` and `annotation_columns`, `submission`, its `records` and `json_parts`,
+`mask_files` of Cityscapes, `matching`, `cityscapes` and `metrics`.  The rest is reached through the engine.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from ..base.family import Family
 from .protocols import INSTANCE_PROTOCOLS
 
 __all__ = [
-    "FAMILY", "cityscapes", "keypoints", "mask_files", "matching", "metrics", "protocols", "records", "submission",
-    "truth",
+    "FAMILY", "annotation_columns", "cityscapes", "json_parts", "keypoints", "mask_files", "matching", "metrics",
+    "protocols", "records", "submission", "truth",
 ]  # fmt: skip
 
 FAMILY = Family(

@@ -1,4 +1,4 @@
-"""Detections judged and summed up as in Cityscapes: pixels that excuse, and a curve that is not smoothed.
+"""Matching and AP as in Cityscapes: ignored pixels, and a precision curve without smoothing.
 
 A detection matches an instance when their IoU is above a threshold, not at it.  Instances share no pixel, so that none
 matches two; of the detections that match one, the most confident is right.  What matches an instance that does not
@@ -14,6 +14,7 @@ import numpy as np
 
 from ...masks.stack import Array
 from ...values import dataclass
+from ...values.arithmetic import add, mean
 from .protocols import STREET_METRICS
 
 #: What an IoU must be above; the script counts up by .05, and so do its roundings.
@@ -28,7 +29,7 @@ _TABLE_RANGES = 4
 
 @dataclass(frozen=True)
 class StreetInstances:
-    """Some instances of the truth."""
+    """Instances of the truth, as Cityscapes sorts them."""
 
     pixels: Array
     group: Array
@@ -36,7 +37,7 @@ class StreetInstances:
     distances: Optional[Array]
 
     def flag_outside(self) -> Array:
-        """Flag in each range those that are too small or too far away."""
+        """Flag for each range the instances that are too small or too far away."""
         flags = np.ones((_TABLE_RANGES, len(self.pixels)), bool)
         for number, (_, least, farthest) in enumerate(RANGES):
             flags[number] = self.pixels < least
@@ -46,7 +47,7 @@ class StreetInstances:
         return flags
 
     def flag_ignored(self) -> Array:
-        """Flag in each range those that do not count; nothing counts by distance where none is known."""
+        """Flag for each range the instances that are ignored; ranges of distance ignore those without a distance."""
         flags = self.flag_outside() | self.group
         if self.distances is None:
             flags[1:] = True
@@ -54,7 +55,7 @@ class StreetInstances:
 
 
 class SharedPixels(NamedTuple):
-    """Pairs of a detection and an instance of one image and category, by index, and how many pixels they share."""
+    """Pairs of a detection and an instance of one image and category, by index, with their shared pixels."""
 
     detection: Array
     instance: Array
@@ -64,7 +65,7 @@ class SharedPixels(NamedTuple):
 def judge(
     shared: SharedPixels, instances: StreetInstances, detections: Tuple[Array, Array, Array], *, doubled: bool
 ) -> Tuple[Array, Array]:
-    """Return words of bits for each detection, as matching in COCO's way does: whether it is right, or left out.
+    """Return words of bits per detection, as COCO's matching does: whether it is correct, or ignored.
 
     Of detections there are pixels, those of them without a class, and scores.  With `doubled`, a group that is too
     small or too far away excuses by its pixels twice.
@@ -97,7 +98,7 @@ def judge(
 
 
 class StreetCurves:
-    """Judged detections of all images by category and rising score, and how many instances count."""
+    """The judged detections of all images by category and rising score, and the number of instances."""
 
     def __init__(self, truth: Array, detections: Array, categories: int, images: int) -> None:
         rows = detections[np.lexsort((detections["score"], detections["category"]))]
@@ -107,7 +108,7 @@ class StreetCurves:
         self._instances[truth["category"], :, truth["image"]] = truth["counted"][:, : len(RANGES)]
 
     def precisions(self, images: Optional[Array] = None) -> Array:
-        """Return the AP of (ranges, categories, overlaps), of some of the images if these are flagged."""
+        """Return the AP (ranges, categories, overlaps), over all images or the flagged ones."""
         table = np.full((len(RANGES), len(self._rows), len(_OVERLAPS)), np.nan)
         for category, rows in enumerate(self._rows):
             per_image = self._instances[category]
@@ -123,23 +124,23 @@ class StreetCurves:
 
 
 def _average_precision(score: Array, right: Array, instances: int) -> float:
-    """Return the area under the curve of detections by rising score, which turns at each score."""
+    """Return the area under the precision-recall curve, which changes at every score."""
     if not len(score):
         return 0.0
     starts = np.flatnonzero(np.append(True, score[1:] != score[:-1]))
     true = int(right.sum()) - np.append(0, np.cumsum(right))[starts]
     precision = np.append(true / (len(score) - starts), 1.0)
     recall = np.append(true / instances, 0.0)
-    ends = np.concatenate((recall[:1], recall, [0.0]))
-    return float((precision * (0.5 * (ends[:-2] - ends[2:]))).sum())
+    recalls = np.concatenate((recall[:1], recall, [0.0]))
+    return add(precision * (0.5 * (recalls[:-2] - recalls[2:])))
 
 
 def sum_up(precisions: Array) -> Dict[str, Optional[float]]:
-    """Return the metrics of some categories, by the APs of (ranges, categories, overlaps)."""
+    """Return the metrics of some categories from their AP (ranges, categories, overlaps)."""
     values = {f"AP{name}": precisions[number] for number, (name, _, _) in enumerate(RANGES)}
     values.update({"AP50%": precisions[0, :, :1], "AP50%50m": precisions[2, :, :1]})
     present = {name: table[~np.isnan(table)] for name, table in values.items()}
-    return {name: float(present[name].mean()) if len(present[name]) else None for name in STREET_METRICS}
+    return {name: mean(present[name]) if len(present[name]) else None for name in STREET_METRICS}
 
 
 def list_categories(precisions: Array, named: Sequence[Tuple[int, str]]) -> List[Dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""How instances are scored: open a submission, match its detections with the truth, and sum up."""
+"""The scoring of instances: open a submission, match its detections with the truth, and compute AP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _OpenedRecords:
-    """A submission beside its truth; each part reads all records, and keeps those of its images."""
+    """A submission and its truth; each part reads all records and keeps those of its images."""
 
     def __init__(self, path: str, truth: InstanceTruth, protocol: InstanceProtocol, rules: ScoringRules) -> None:
         self._path, self._truth, self._protocol, self._rules = path, truth, protocol, rules
@@ -33,7 +33,7 @@ class _OpenedRecords:
         """Read the records of a part of the images; they are matched in blocks."""
         truth, protocol, rules = self._truth, self._protocol, self._rules
         progress("detections", 0, 1)
-        images = np.array(share.of([1] * len(truth.images.ids)), np.int64)
+        images = np.array(share.select([1] * len(truth.images.ids)), np.int64)
         if protocol.streets:
             return self._plan_mask_files(images, progress)
         if rules.jobs == 1:
@@ -59,7 +59,7 @@ class _OpenedRecords:
         return CountingJob(accumulator, count, [len(block.record_indices) for block in blocks])
 
     def _plan_passes(self, parts: List[Array]) -> CountingJob:
-        """Plan to read all records anew for each part of the images, and to hold those of one part at a time."""
+        """Plan to reread all records for each part of the images, and to hold one part's records at a time."""
         truth, protocol = self._truth, self._protocol
         records_of_part = {0: self._read(parts[0])}
         accumulator = self._make_accumulator(records_of_part[0])
@@ -72,7 +72,7 @@ class _OpenedRecords:
         return CountingJob(accumulator, count, list(map(len, parts)))
 
     def _plan_mask_files(self, images: Array, progress: Progress) -> CountingJob:
-        """Read and match the masks of one image after the other, since they are many files."""
+        """Plan to read and match the mask files of one image at a time."""
         from .mask_files import StreetSubmission, gather  # what other benchmarks do not need
 
         truth, protocol, rules = self._truth, self._protocol, self._rules
@@ -107,8 +107,9 @@ class _OpenedRecords:
         return read_within_cap(self._path, self._truth.images, self._protocol, self._rules, only)
 
     def _make_accumulator(self, records: InstanceRecords) -> InstanceAccumulator:
-        ids, categories, notes = self._truth.images.ids.tolist(), self._truth.categories, records.warnings
-        return InstanceAccumulator(self._protocol, ids, categories, notes, strict=self._rules.strict)
+        ids, categories = self._truth.images.ids.tolist(), self._truth.categories
+        notes, suspicions = records.warnings, records.suspicions
+        return InstanceAccumulator(self._protocol, ids, categories, notes, suspicions, strict=self._rules.strict)
 
     def close(self) -> None:
         """Do nothing: no file is held open."""

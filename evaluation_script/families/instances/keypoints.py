@@ -1,4 +1,4 @@
-"""Keypoints of instances: where they are, and how similar two sets of them are (OKS), as the COCO API computes it.
+"""Keypoints of instances and their similarity (OKS), as the COCO API computes it.
 
 The similarity of two points is a Gauss curve of their distance, as wide as the instance is large and as people who
 annotate differ in that point: its sigma, a number that belongs to the skeleton.
@@ -16,6 +16,7 @@ from ...files import Flaw, name_list, quantity
 from ...masks.overlaps import Pairs
 from ...masks.stack import Array
 from ...values import dataclass
+from ...values.arithmetic import exp
 
 #: Of the people of COCO: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.
 _COCO_SIGMAS = (
@@ -45,21 +46,21 @@ class TrueKeypoints:
     notes: List[str]
 
     def find_miscounted(self, ids: Array) -> str:
-        """What is wrong where the truth says other numbers than it marks; else nothing."""
+        """The fault of annotations whose num_keypoints differs from their marked points; else empty."""
         miscounted = ids[self.count != self.marked.sum(axis=1)].tolist()
         if not miscounted:
             return ""
         return (
             f"has annotations whose num_keypoints is not the number of their marked points: {name_list(miscounted)}. "
-            "Correct them, or score by coco-keypoints-official, which goes by num_keypoints"
+            "Correct them, or score by coco-keypoints-official, which uses num_keypoints"
         )
 
 
 def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict[str, Any]]) -> TrueKeypoints:
-    """Raises a Flaw, or what malformed annotations lead to, where they cannot be scored."""
+    """Return the keypoints of a truth; raises a Flaw, or the error of a malformed annotation."""
     lacking = [str(annotation.get("id")) for annotation in annotations if "keypoints" not in annotation]
     if lacking:
-        raise Flaw(f"has annotations without keypoints: {name_list(lacking)}", "Take the file of keypoints")
+        raise Flaw(f"has annotations without keypoints: {name_list(lacking)}", "Use the keypoint annotation file")
     lengths = sorted({len(annotation["keypoints"]) for annotation in annotations})
     if len(lengths) > 1 or lengths[:1] == [0] or any(length % 3 for length in lengths):
         raise Flaw(
@@ -71,7 +72,7 @@ def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict
     count = lengths[0] // 3 if lengths else len(named) or len(known_sigmas)
     rows = np.array([annotation["keypoints"] for annotation in annotations], float).reshape(-1, count, 3)
     if not (np.abs(rows) <= _FURTHEST).all():
-        raise Flaw("has keypoints that are not finite, or far outside of their image", "Mend them")
+        raise Flaw("has keypoints that are not finite, or far outside their image", "Mend them")
     marked = rows[..., 2] > 0
     uncounted = [index for index, annotation in enumerate(annotations) if "num_keypoints" not in annotation]
     unmarked = [annotations[index] for index in np.flatnonzero(~marked.any(axis=1)).tolist()]
@@ -80,18 +81,17 @@ def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict
         raise Flaw(
             f"has annotations with neither marked keypoints nor a bbox: {name_list(unboxed)}", "Write their bbox"
         )
-    said = np.array([annotation.get("num_keypoints", -1) for annotation in annotations], np.int64)
+    stated = np.array([annotation.get("num_keypoints", -1) for annotation in annotations], np.int64)
     notes = []
     if uncounted:
         notes.append(
-            f"{quantity(len(uncounted), 'annotation')} without num_keypoints: it is taken to be the number of marked "
-            "points"
+            f"{quantity(len(uncounted), 'annotation')} without num_keypoints: the number of marked points is used"
         )
-        said[uncounted] = marked[uncounted].sum(axis=1)
+        stated[uncounted] = marked[uncounted].sum(axis=1)
     return TrueKeypoints(
         rows[..., :2],
         marked,
-        said,
+        stated,
         np.array([_sigmas_of(category, count) for category in categories], float).reshape(-1, count),
         [str(name) for name in named] if len(named) == count else list(map(str, range(1, count + 1))),
         _links_of(categories, count),
@@ -102,7 +102,7 @@ def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict
 def _sigmas_of(category: Dict[str, Any], count: int) -> List[float]:
     sigmas = category.get("sigmas", _COCO_SIGMAS if count == len(_COCO_SIGMAS) else None)
     if sigmas is None:
-        problem = f"has {count} keypoints, whose sigmas are not known: COCO's are of {len(_COCO_SIGMAS)}"
+        problem = f"has {count} keypoints, whose sigmas are unknown; COCO's sigmas are for {len(_COCO_SIGMAS)}"
         raise Flaw(problem, f'Write "sigmas": [{count} numbers] into each category')
     if len(sigmas) != count or not all(np.isfinite(sigmas)) or min(sigmas) <= 0:
         raise Flaw(f"has sigmas of category {category['id']} that are not {count} numbers above 0", "Mend them")
@@ -110,7 +110,7 @@ def _sigmas_of(category: Dict[str, Any], count: int) -> List[float]:
 
 
 def _links_of(categories: List[Dict[str, Any]], count: int) -> List[List[int]]:
-    """What pictures connect, which no score needs: indices from 0."""
+    """Return the links that pictures draw, as indices from 0; scores do not need them."""
     links: List[Any] = next((category["skeleton"] for category in categories if category.get("skeleton")), [])
     return [[start - 1, stop - 1] for start, stop in links if 0 < start <= count and 0 < stop <= count]
 
@@ -121,31 +121,38 @@ def read_points(keypoints: List[Any], count: int) -> Array:
         raise ValueError
     if not set(map(type, chain.from_iterable(keypoints))) <= {float, int}:
         raise TypeError
-    table = np.array(keypoints, float).reshape(-1, count, 3)
+    return check_coordinates(np.array(keypoints, float).reshape(-1, 3 * count), count)
+
+
+def check_coordinates(numbers: Array, count: int) -> Array:
+    """Return x and y of so many points of each row, which has a flag behind them too; raises ValueError."""
+    if numbers.shape[1] != 3 * count:
+        raise ValueError
+    table = numbers.reshape(-1, count, 3)
     if not (np.abs(table[..., :2]) <= _FURTHEST).all() or not np.isfinite(table[..., 2]).all():
         raise ValueError
     return np.ascontiguousarray(table[..., :2]).reshape(-1, 2 * count)
 
 
 def check_points(keypoints: object, count: int) -> None:
-    """Raise a Flaw for the first thing that is wrong with the keypoints of a detection."""
+    """Raise a Flaw for the first fault of a detection's keypoints."""
     remedy = f"Write {3 * count} numbers: x, y and a flag for each of the {count} points"
     if not isinstance(keypoints, list):
         raise Flaw("has keypoints that are not a list", remedy)
     if len(keypoints) != 3 * count:
-        raise Flaw(f"has {len(keypoints):,} numbers in its keypoints, not {3 * count}", remedy)
+        raise Flaw(f"has {quantity(len(keypoints), 'number')} in its keypoints, not {3 * count}", remedy)
     for index, number in enumerate(keypoints):
         which = f"(point {index // 3 + 1} of {count})"
         if type(number) not in (int, float):
             raise Flaw(f"has a keypoint that is not numbers {which}", remedy)
         bound = _FURTHEST if index % 3 < 2 else sys.float_info.max
         if not -bound <= number <= bound:
-            problem = f"has a keypoint that is not finite, or far outside of its image {which}"
+            problem = f"has a keypoint that is not finite, or far outside its image {which}"
             raise Flaw(problem, "Write x and y in pixels")
 
 
 def extents_of(points: Array) -> Array:
-    """The area of the box around each set of points."""
+    """Return the area of the box around each set of points."""
     pairs = points.reshape(len(points), -1, 2)
     sides = pairs.max(axis=1) - pairs.min(axis=1)
     area: Array = sides[:, 0] * sides[:, 1]
@@ -154,7 +161,7 @@ def extents_of(points: Array) -> Array:
 
 @dataclass(frozen=True)
 class TrueSets:
-    """Some annotated sets of keypoints, and all that their similarity to others needs."""
+    """Annotated sets of keypoints, with the data that their similarity needs."""
 
     #: x and y (annotations, points, 2), which are marked, and the sigmas (annotations, points).
     points: Array
@@ -166,7 +173,7 @@ class TrueSets:
 
 
 def similarities(pairs: Pairs, predicted: Array, truth: TrueSets) -> Array:
-    """The OKS of each pair: the mean similarity of the marked points.
+    """Return the OKS of each pair: the mean similarity of the marked points.
 
     Of an annotation that has none it is that of all points, each compared with what is closest to it in the box of the
     annotation, doubled on each side.
@@ -179,7 +186,10 @@ def similarities(pairs: Pairs, predicted: Array, truth: TrueSets) -> Array:
             some = members[start : start + _PAIRS_AT_ONCE]
             points, annotation = predicted[pairs.prediction[some]], pairs.truth[some]
             if count:
-                alike = point_similarities(points, truth, annotation)[truth.marked[annotation]].reshape(-1, count)
+                marked = truth.marked[annotation]
+                alike = exp(_exponents(_offsets(points, truth, annotation), truth, annotation)[marked]).reshape(
+                    -1, count
+                )
             else:
                 alike = _similarities_to_boxes(points, truth, annotation)
             oks[some] = alike.sum(axis=1) / alike.shape[1]
@@ -187,20 +197,25 @@ def similarities(pairs: Pairs, predicted: Array, truth: TrueSets) -> Array:
 
 
 def point_similarities(predicted: Array, truth: TrueSets, annotation: Array) -> Array:
-    """The similarity of each point of detections and annotations, marked or not."""
-    offsets = predicted.reshape(len(predicted), -1, 2) - truth.points[annotation]
-    return _similarities_at(offsets, truth, annotation)
+    """Return the similarity of each point of detections and annotations, marked or not."""
+    return exp(_exponents(_offsets(predicted, truth, annotation), truth, annotation))
 
 
 def _similarities_to_boxes(predicted: Array, truth: TrueSets, annotation: Array) -> Array:
     corner, sides = truth.boxes[annotation, None, :2], truth.boxes[annotation, None, 2:]
     points = predicted.reshape(len(predicted), -1, 2)
     offsets = np.maximum(0, corner - sides - points) + np.maximum(0, points - (corner + sides * 2))
-    return _similarities_at(offsets, truth, annotation)
+    return exp(_exponents(offsets, truth, annotation))
 
 
-def _similarities_at(offsets: Array, truth: TrueSets, annotation: Array) -> Array:
-    squares = offsets[..., 0] ** 2 + offsets[..., 1] ** 2
-    widths = (truth.sigmas[annotation] * 2) ** 2
-    alike: Array = np.exp(-(squares / widths / (truth.area[annotation, None] + np.spacing(1)) / 2))
-    return alike
+def _offsets(predicted: Array, truth: TrueSets, annotation: Array) -> Array:
+    offsets: Array = predicted.reshape(len(predicted), -1, 2) - truth.points[annotation]
+    return offsets
+
+
+def _exponents(offsets: Array, truth: TrueSets, annotation: Array) -> Array:
+    """Return the logarithm of the similarity of each point."""
+    squares = np.square(offsets[..., 0]) + np.square(offsets[..., 1])
+    widths = np.square(truth.sigmas[annotation] * 2)
+    exponents: Array = -(squares / widths / (truth.area[annotation, None] + np.spacing(1)) / 2)
+    return exponents

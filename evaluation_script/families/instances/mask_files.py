@@ -1,4 +1,4 @@
-"""A submission of instances as Cityscapes has it: a text for each image, whose lines name the PNG of a mask.
+"""A submission of instances in Cityscapes' form: a text per image whose lines name mask files.
 
     CITY_SEQUENCE_FRAME….txt:  masks/car_0.png 26 0.95
 
@@ -19,6 +19,7 @@ from ...files.limits import ArchiveLimits
 from ...files.problems import Flaw, Problem, Problems, SubmissionError, inflect, name_list, printable, quantity
 from ...masks import png
 from ...masks.backend import backend
+from ...masks.files import is_coloured, note_channels
 from ...masks.run_lengths import join_texts, pack_texts, texts_of
 from ...masks.stack import Array
 from ..base.truth import TruthNames, compose
@@ -27,10 +28,10 @@ from .submission import InstanceRecords, describe_records
 from .truth import InstanceTruth
 
 _EXAMPLE = "masks/car_0.png 26 0.95"
-_SEND = f"Send one zip with a text for each image, whose lines name a mask, its label and its score: {_EXAMPLE}"
+_SEND = f"Send one zip with a text file for each image; each line names a mask, its label and its score: {_EXAMPLE}"
 _SEND_FEWER = "Send fewer masks, those with the highest scores"
 _WRITE = f"Write the path of a mask, its label and its score: {_EXAMPLE}"
-_SAVE_MASK = "Save each mask in grey: all that is not 0 is the object"
+_SAVE_MASK = "Save each mask in grey; every value except 0 is the object"
 #: Labels of Cityscapes, and what objects have where the classes that are scored are numbered from 0.
 _LABELS, _TRAIN_IDS = range(-1, 34), range(11, 19)
 #: The parts of a file's name that name its image: city, sequence and frame.
@@ -43,13 +44,13 @@ _SCORE = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 
 def name_of(file_name: str) -> str:
-    """Return the name of an image by that of one of its files: what they all begin with."""
+    """Return the name of an image, the common beginning of its files' names."""
     stem = file_name.rpartition("/")[2].rpartition(".")[0] or file_name
     return "_".join(stem.split("_")[:_NAME_PARTS])
 
 
 class ReadImage(NamedTuple):
-    """What a submission has of one image."""
+    """The records of one image of a submission."""
 
     image: int
     #: None where there are problems.
@@ -62,6 +63,8 @@ class ReadImage(NamedTuple):
     repeated: int = 0
     #: How many have a label that a train id of an object may be.
     trained: int = 0
+    #: How many name a mask without a pixel.
+    empty: int = 0
 
 
 class StreetSubmission:
@@ -74,30 +77,33 @@ class StreetSubmission:
         ids = truth.images.ids.tolist()
         names = [name_of(truth.names[number]) if number in truth.names else str(number) for number in ids]
         own_names = TruthNames(names)
-        own, lengths = set(names), sorted({len(name) for name in names}, reverse=True)
+        known_names, lengths = set(names), sorted({len(name) for name in names}, reverse=True)
         #: Texts by the name of their image.
         self._texts: Dict[str, List[str]] = {}
         for text in self._files.sizes:
             if text.lower().endswith(".txt"):
                 stem = own_names.respell(compose(text.rpartition("/")[2][: -len(".txt")]))
                 starts = (own_names.respell(stem[:length]) for length in lengths)
-                image = next((start for start in starts if start in own), stem)
+                image = next((start for start in starts if start in known_names), stem)
                 self._texts.setdefault(image, []).append(text)
         self._names = names
         self._members = {_fold_ending(name): name for name in self._files.sizes}
         surplus = sorted(self._texts.keys() - set(names))
-        self.notes = []
+        pngs = [name for name in self._files.sizes if name.lower().endswith(".png")]
+        self.notes = note_channels(self._files, pngs, is_coloured)
         if surplus:
-            were = inflect(len(surplus), "is of no image of the truth and was", "are of no image of the truth and were")
+            were = inflect(
+                len(surplus), "matches no image of the truth and was", "match no image of the truth and were"
+            )
             self.notes.append(f"{quantity(len(surplus), 'text')} {were} ignored: {name_list(surplus)}")
         missing = [name for name in names if name not in self._texts]
         if missing:
             self.close()
             fault = f"has no text for {quantity(len(missing), 'image', len(names))}: {name_list(missing, 5)}"
             if surplus:
-                fault += f"; of no image of the truth: {name_list(surplus)}"
-            remedy = f"{_SEND}. Where nothing was detected, send an empty text"
-            raise SubmissionError.of(Problem(UPLOAD, fault, remedy))
+                fault += f"; without an image in the truth: {name_list(surplus)}"
+            remedy = f"{_SEND}. If nothing was detected, send an empty text file"
+            raise SubmissionError.from_problem(Problem(UPLOAD, fault, remedy))
 
     def close(self) -> None:
         self._files.close()
@@ -108,24 +114,24 @@ class StreetSubmission:
         try:
             return self._read(image, problems, masked=masked)
         except Flaw as flaw:
-            problems.add(flaw.at(self._texts[self._names[image]][0]))
+            problems.add(flaw.as_problem(self._texts[self._names[image]][0]))
             return ReadImage(image, None, problems.first, problems.count)
 
     def _read(self, image: int, problems: Problems, *, masked: bool) -> ReadImage:
         texts = self._texts[self._names[image]]
         if len(texts) > 1:
-            fault = f"is one of {len(texts)} texts of the image: {name_list(sorted(texts), 3)}"
-            raise Flaw(fault, "Send one text for each image")
+            fault = f"is one of {len(texts)} text files of the image: {name_list(sorted(texts), 3)}"
+            raise Flaw(fault, "Send one text file for each image")
         size = tuple(self.images.sizes[image].tolist())
         rows: List[Tuple[str, int, float]] = []
         encoded: Dict[str, Tuple[str, int]] = {}
-        lines = held = trained = unknown = 0
+        lines = stored = trained = unknown = 0
         for number, line in self._lines(texts[0]):
             lines += 1
             try:
                 member, label, score = self._read_line(line, texts[0])
             except Flaw as flaw:
-                problems.add(flaw.at(f"{texts[0]}, line {number}"))
+                problems.add(flaw.as_problem(f"{texts[0]}, line {number}"))
                 continue
             trained += label in _TRAIN_IDS
             if label not in self._categories:
@@ -138,9 +144,9 @@ class StreetSubmission:
                 encoded[member] = self._encode(member, size)
             except Flaw as flaw:
                 encoded[member] = "", 0
-                problems.add(flaw.at(member))
-            held += len(encoded[member][0])
-            if held > _MOST_OF_IMAGE:
+                problems.add(flaw.as_problem(member))
+            stored += len(encoded[member][0])
+            if stored > _MOST_OF_IMAGE:
                 raise Flaw("names masks that take too much memory", "Save masks without noise, and fewer of them")
         if problems:
             return ReadImage(image, None, problems.first, problems.count, lines)
@@ -158,12 +164,12 @@ class StreetSubmission:
             [encoded[member] for member, _, _ in solid],
             len(self.images.ids),
         )
-        return ReadImage(image, records, [], 0, lines, unknown, repeated, trained)
+        return ReadImage(image, records, [], 0, lines, unknown, repeated, trained, len(rows) - len(solid))
 
     def _lines(self, text: str) -> Iterator[Tuple[int, str]]:
         """Yield the lines of a text that are not blank, with their numbers."""
         if self._files.sizes[text] > _LONGEST_TEXT:
-            raise Flaw(f"has {self._files.sizes[text]:,} bytes", f"Send no more than {_LONGEST_TEXT:,} in a text")
+            raise Flaw(f"has {self._files.sizes[text]:,} bytes", f"Send at most {_LONGEST_TEXT:,} in a text")
         try:
             content = self._files.read(text).decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -176,26 +182,27 @@ class StreetSubmission:
 
     def _read_line(self, line: str, text: str) -> Tuple[str, int, float]:
         """Return the file, the label and the score of a line."""
-        words = line.strip().rsplit(None, 2)
-        if len(words) < _NAME_PARTS:
-            raise Flaw(f"has {quantity(len(words), 'word')}, not three", _WRITE)
-        path, label, score = words
+        fields = line.strip().rsplit(None, 2)
+        if len(fields) < _NAME_PARTS:
+            raise Flaw(f"has {quantity(len(fields), 'word')}, not three", _WRITE)
+        path, label, score = fields
         if not _LABEL.fullmatch(label) or not (int(label) in _LABELS or int(label) in self._categories):
-            raise Flaw(f"has the label {printable(label)}, which is none of Cityscapes", "Write ids: 24 is a person")
+            raise Flaw(
+                f"has the label {printable(label)}, which is not a label of Cityscapes", "Write ids: 24 is a person"
+            )
         if not _SCORE.fullmatch(score) or not np.isfinite(float(score)):
             raise Flaw(f"has the score {printable(score)}, which is not a finite number", "Write a number")
         path_in_upload = posixpath.normpath(posixpath.join(posixpath.dirname(text), path.replace("\\", "/")))
         member = self._members.get(_fold_ending(path_in_upload))
         if member is None:
-            raise Flaw(f"names {printable(path)}, which was not sent", "Write paths as seen from the text")
+            raise Flaw(f"names {printable(path)}, which was not sent", "Write paths relative to the text file")
         return member, int(label), float(score)
 
     def _encode(self, member: str, size: Tuple[int, int]) -> Tuple[str, int]:
         """Return the run lengths of a mask, and its pixels."""
         png.check_length(self._files.sizes[member], size)
         data = self._files.read(member)
-        png.refuse_colours(data, _SAVE_MASK)
-        return encode(backend().read_labels(data, size))
+        return encode(backend().read_channel(data, size, _SAVE_MASK))
 
 
 def _fold_ending(path: str) -> str:
@@ -205,7 +212,7 @@ def _fold_ending(path: str) -> str:
 
 
 def encode(labels: Array) -> Tuple[str, int]:
-    """Return the run lengths of all that is not 0, and how many pixels that are."""
+    """Return the run lengths of all non-zero pixels, and their number."""
     height, width = labels.shape
     rows = np.flatnonzero(labels.max(axis=1))  # faster than any
     if not len(rows):
@@ -246,22 +253,25 @@ def _make_records(
 
 
 def gather(read_images: Iterable[ReadImage], files: StreetSubmission, limits: ArchiveLimits) -> List[str]:
-    """Return what a participant should know of images that were read; raises SubmissionError with every problem."""
+    """Return notes for the participant about the read images; raises SubmissionError with every problem."""
     problems = Problems()
-    totals: Dict[str, int] = dict.fromkeys(("lines", "unknown", "repeated", "trained"), 0)
+    totals: Dict[str, int] = dict.fromkeys(("lines", "unknown", "repeated", "trained", "empty"), 0)
     for read_image in sorted(read_images, key=lambda entry: entry.image):
         problems.extend(read_image.problems, read_image.problem_count)
         totals = {name: total + getattr(read_image, name) for name, total in totals.items()}
     if totals["lines"] > limits.records:
         fault = f"holds more than {limits.records:,} lines"
-        raise SubmissionError.of(Problem(UPLOAD, fault, "Send fewer, those with the highest scores"))
+        raise SubmissionError.from_problem(Problem(UPLOAD, fault, "Send fewer, those with the highest scores"))
     problems.raise_if_any()
     notes = [*files.notes, *describe_records(totals["unknown"], totals["lines"])]
     if totals["lines"] and totals["trained"] == totals["lines"]:
         notes.append("all labels are train ids, from 11 to 18, and none is an id: 24 is a person, not 11")
+    if totals["empty"]:
+        named = f"{quantity(totals['empty'], 'line', totals['lines'])} {inflect(totals['empty'], 'names', 'name')}"
+        notes.append(f"{named} a mask without a pixel, and {inflect(totals['empty'], 'was', 'were')} ignored")
     if totals["repeated"]:
         count = totals["repeated"]
-        notes.append(f"{quantity(count, 'line')} {inflect(count, 'names', 'name')} a mask that their text named before")
+        notes.append(f"{quantity(count, 'line')} {inflect(count, 'names', 'name')} a mask that an earlier line names")
     return notes
 
 

@@ -52,7 +52,7 @@ _KEYS: Tuple[Tuple[str, ...], ...] = (("image",), ("image", "category"), ("image
 
 @dataclass(frozen=True)
 class InstanceCounts:
-    """What matching found in some images, as tables that rise by image, category and rank."""
+    """The matches in some images, as tables sorted by image, category and rank."""
 
     images: Array
     truth: Array
@@ -60,15 +60,15 @@ class InstanceCounts:
 
     @property
     def tables(self) -> Tuple[Array, Array, Array]:
-        """The three tables."""
+        """Return the three tables."""
         return self.images, self.truth, self.detections
 
-    def of(self, images: Array) -> InstanceCounts:
-        """Return what is known of some images, given by rising indices."""
+    def select_images(self, images: Array) -> InstanceCounts:
+        """Return the counts of some images, given by rising indices."""
         return InstanceCounts(*(table[places_of(images, table["image"]) >= 0] for table in self.tables))
 
     def blocks(self, images: int) -> Dict[str, InstanceCounts]:
-        """Return the same in blocks: by each block's number, what is known of so many images next to each other."""
+        """Return the counts in blocks of consecutive images, by block number."""
         numbers = np.unique(self.images["image"] // images).tolist()
         parts = {}
         for number in numbers:
@@ -87,7 +87,7 @@ class InstanceCounts:
 
 
 def merge_counts(parts: Sequence[InstanceCounts]) -> InstanceCounts:
-    """Return what is known of different images as one."""
+    """Return the counts of different images merged into one."""
     tables = []
     for number, kind in enumerate(_TABLES):
         table = np.concatenate([np.zeros(0, kind), *(counts.tables[number] for counts in parts)])
@@ -98,7 +98,7 @@ def merge_counts(parts: Sequence[InstanceCounts]) -> InstanceCounts:
 
 
 def decode_counts(data: bytes) -> InstanceCounts:
-    """Return the counts that `encode` wrote; raises ValueError where they cannot be such."""
+    """Return the counts that `encode` wrote; raises ValueError for malformed bytes."""
     head = struct.calcsize("<III")
     if len(data) < head:
         raise ValueError("has no header")
@@ -119,7 +119,7 @@ def decode_counts(data: bytes) -> InstanceCounts:
 
 
 def _is_rising(table: Array, keys: Sequence[str]) -> bool:
-    """Return whether each row's keys are beyond those of the row before."""
+    """Return whether the keys of the rows are strictly rising."""
     undecided = np.ones(max(len(table) - 1, 0), bool)
     for key in keys:
         before, after = table[key][:-1], table[key][1:]
@@ -144,7 +144,7 @@ class ImageBlock:
 def cut_into_blocks(
     records: InstanceRecords, truth: InstanceTruth, protocol: InstanceProtocol, images: Array, jobs: int
 ) -> List[ImageBlock]:
-    """Return these images, given by rising indices, in blocks of about as many records each."""
+    """Return these images, given by rising indices, in blocks with similar numbers of records."""
     costs = np.bincount(records.image, minlength=len(truth.images.ids))
     blocks = _cut_images(images, costs[images], jobs)
     records_of_blocks, annotations_of_blocks = (
@@ -157,7 +157,7 @@ def cut_into_blocks(
 
 
 def _cut_images(images: Array, costs: Array, jobs: int) -> List[Array]:
-    """Return images in blocks of about as many records each: a few for each process, and none of too many."""
+    """Return images in blocks with similar numbers of records, a few for each process."""
     total = int(costs.sum())
     count = max(-(-total // _RECORDS_AT_ONCE), _BLOCKS_OF_PROCESS * jobs if jobs > 1 else 1)
     numbers = (np.cumsum(costs) - costs) * count // max(total, 1)
@@ -165,7 +165,7 @@ def _cut_images(images: Array, costs: Array, jobs: int) -> List[Array]:
 
 
 def _indices_by_block(image: Array, blocks: List[Array], images: int) -> List[Array]:
-    """Return the indices of the entries that are of each block's images, in order."""
+    """Return the indices of each block's entries, in order."""
     block_of = np.full(images, len(blocks))
     for number, block in enumerate(blocks):
         block_of[block] = number
@@ -208,7 +208,7 @@ def match_block(block: ImageBlock) -> InstanceCounts:
 
 
 def _judge_streets(block: ImageBlock, records: Array, annotations: Array, rows: Array) -> Array:
-    """Fill in how records are judged as in Cityscapes; return how many instances count."""
+    """Match records as Cityscapes does; return the number of instances that count."""
     from .cityscapes import SharedPixels, StreetInstances, judge  # what other benchmarks do not need
 
     truth, images, protocol = block.truth, block.records.image[records], block.protocol
@@ -226,7 +226,7 @@ def _judge_streets(block: ImageBlock, records: Array, annotations: Array, rows: 
             (images, truth.image[voids]),
         )
     )
-    own, void = (
+    street, void = (
         _count_shared(block, records, entries, pairs)
         for entries, pairs in ((annotations, own_pairs), (voids, void_pairs))
     )
@@ -238,7 +238,7 @@ def _judge_streets(block: ImageBlock, records: Array, annotations: Array, rows: 
         None if truth.distances is None else truth.distances[annotations],
     )
     rows["matched"], rows["ignored"] = judge(
-        SharedPixels(own_pairs.prediction, own_pairs.truth, own),
+        SharedPixels(own_pairs.prediction, own_pairs.truth, street),
         instances,
         (pixels, on_void, block.records.score[records]),
         doubled=protocol.street_quirks,
@@ -256,7 +256,7 @@ def _pair_neighbours(predictions: Array, truths: Array) -> Pairs:
 
 
 def _count_shared(block: ImageBlock, records: Array, annotations: Array, pairs: Pairs) -> Array:
-    """Return how many pixels the masks of each pair share."""
+    """Return the number of shared pixels of each pair of masks."""
     sizes, truth, pixels = block.truth.images.sizes, block.truth, block.records.pixels[records]
     predicted = Masks(block.records.masks.take(records), pixels, sizes[block.records.image[records]])
     annotated = Masks(truth.masks.take(annotations), truth.pixels[annotations], sizes[truth.image[annotations]])
@@ -266,7 +266,7 @@ def _count_shared(block: ImageBlock, records: Array, annotations: Array, pairs: 
 
 
 def _fill_in_matches(rows: Array, instances: Instances, detections: Detections, overlap: _Overlap) -> Array:
-    """Fill in what was matched; return how many instances count."""
+    """Enter the matches; return the number of instances that count."""
     rows["matched"], rows["ignored"] = match(instances, detections, overlap)
     return _truth_rows(instances.image, instances.category, instances.flag_ignored())
 
@@ -284,7 +284,7 @@ class ClosePairs:
 
 
 def find_close_pairs(block: ImageBlock, threshold: float) -> ClosePairs:
-    """Return the pairs of an image whose IoU is so much or more; with a crowd it is the record's share in it."""
+    """Return the pairs of an image with at least this IoU; with crowds, the share of the record inside."""
     annotations, image = _annotations_of(block), block.records.image
     records = np.sort(_apply_cap(block, annotations)[0])
     records = records[backend().order_by_score(block.records.score[records], image[records])]
@@ -292,7 +292,7 @@ def find_close_pairs(block: ImageBlock, threshold: float) -> ClosePairs:
     instances = replace(_instances(block, annotations), category=np.zeros(len(annotations), np.int64))
     pairs = _similar_pairs(instances, replace(detections, category=np.zeros(len(records), np.int64)), threshold)
     iou = _overlap(block, records, annotations)(pairs)
-    close = OverlappingPairs(pairs.prediction, pairs.truth, iou).of(iou >= threshold)
+    close = OverlappingPairs(pairs.prediction, pairs.truth, iou).select(iou >= threshold)
     excused = np.zeros(len(records), bool) if detections.excused is None else detections.excused
     return ClosePairs(records, annotations, close, excused)
 
@@ -336,11 +336,11 @@ def _detections(block: ImageBlock, indices: Array, rank: Array) -> Detections:
     if not protocol.federated:
         return detections
     pairs = detections.image * len(truth.categories) + detections.category
-    return replace(detections, excused=np.isin(pairs, truth.inexhaustive))
+    return replace(detections, excused=np.isin(pairs, truth.coverage.inexhaustive))
 
 
 def _apply_cap(block: ImageBlock, annotations: Array) -> Tuple[Array, Array, Array]:
-    """Return the records that count, by image, category and falling score, their place there, and how many do not.
+    """Return the counted records by image, category and falling score, their ranks, and the number dropped.
 
     The last is a number for each image: what the cap drops.
     """
@@ -364,12 +364,13 @@ def _apply_cap(block: ImageBlock, annotations: Array) -> Tuple[Array, Array, Arr
 
 
 def _is_looked_for(block: ImageBlock, indices: Array, annotations: Array) -> Array:
-    """Return which records count: not empty, of a category that the truth has in their image or says it lacks."""
+    """Return which records count: non-empty masks of a category that the truth has, or denies, in their image."""
     records, truth, count = block.records, block.truth, len(block.truth.categories)
     pairs = records.image[indices] * count + records.category[indices]
     positive = truth.image[annotations] * count + truth.category[annotations]
     flags: Array = records.area[indices] > 0
-    return flags if truth.negative is None else flags & (np.isin(pairs, positive) | np.isin(pairs, truth.negative))
+    negative = truth.coverage.negative
+    return flags if negative is None else flags & (np.isin(pairs, positive) | np.isin(pairs, negative))
 
 
 def _overlap(block: ImageBlock, indices: Array, annotations: Array) -> _Overlap:
@@ -404,7 +405,7 @@ def _overlap(block: ImageBlock, indices: Array, annotations: Array) -> _Overlap:
 
 @dataclass(frozen=True)
 class Instances:
-    """The truth by image and category, one entry for each instance: both as indices, and what matching needs."""
+    """The truth by image and category, one entry per instance, with the data that matching needs."""
 
     image: Array
     category: Array
@@ -419,7 +420,7 @@ class Instances:
     ranges: Array = field(default_factory=lambda: _RANGES)
 
     def flag_ignored(self) -> Array:
-        """Return for each range of areas which instances do not count."""
+        """Return for each range of areas the ignored instances."""
         return np.array([self.crowd | (self.area < low) | (self.area > high) for low, high in self.ranges])
 
 
@@ -444,7 +445,7 @@ _Overlap = Callable[[Pairs], Array]
 
 
 def match(truth: Instances, detections: Detections, overlap: _Overlap) -> Tuple[Array, Array]:
-    """Return words for each detection, with a bit for each range of areas and threshold.
+    """Return a word per detection, with a bit for each range of areas and threshold.
 
     The first have those bits where it was matched with an instance, the second those where it counts neither for nor
     against.
@@ -463,7 +464,7 @@ def match(truth: Instances, detections: Detections, overlap: _Overlap) -> Tuple[
 
 
 def _similar_pairs(truth: Instances, detections: Detections, least: float) -> Pairs:
-    """Return the pairs of one image and category whose IoU may reach a number, group by group."""
+    """Return the pairs of one image and category whose IoU may reach a bound, group by group."""
     categories = int(max(truth.category.max(initial=0), detections.category.max(initial=0))) + 1
     keys = truth.image * categories + truth.category
     starts = np.flatnonzero(detections.rank == 0)
@@ -485,7 +486,7 @@ def _similar_pairs(truth: Instances, detections: Detections, least: float) -> Pa
 
 
 def _truth_rows(image: Array, category: Array, ignored: Array) -> Array:
-    """Return how many instances count in each image and category, by which they rise, in each range of areas."""
+    """Return the number of counted instances per image and category, in each range of areas."""
     changes = np.append(True, (image[1:] != image[:-1]) | (category[1:] != category[:-1]))
     starts = np.flatnonzero(changes[: len(image)])
     rows = np.zeros(len(starts), TRUTH)

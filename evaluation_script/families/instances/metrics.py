@@ -1,8 +1,9 @@
-"""Average precision as the COCO API computes it, to the last bit, and without each group of images."""
+"""Average precision as the COCO API computes it, to the last bit, also without each group of images."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -13,11 +14,13 @@ from ...masks.detections import CappedRange, RankedBits
 from ...masks.stack import Array
 from ...runner.parallel import results_of_threads
 from ...values import dataclass
+from ...values.arithmetic import mean
 from ..base.accumulator import Accumulator
-from ..base.reports import Report, deal_groups, judge_matches
+from ..base.reports import Report, deal_groups
 from .matching import InstanceCounts, decode_counts, merge_counts
 from .protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
 from .records import Category
+from .suspicions import judge_detections
 
 if TYPE_CHECKING:
     from .cityscapes import StreetCurves
@@ -34,16 +37,18 @@ _Averages = Dict[str, Optional[float]]
 
 @dataclass(frozen=True)
 class InstanceScore:
-    """What a submission scored on one dataset."""
+    """The scores of a submission on one dataset."""
 
     values: _Averages
     #: A row for each category of the truth.
     categories: List[Dict[str, Union[str, float, None]]]
     warnings: List[str]
+    #: What looks like a slip.
+    suspicions: List[str] = field(default_factory=list)
 
 
 class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
-    """What matching found in the images of one split, whoever matched."""
+    """The matches in the images of one split, from any number of processes."""
 
     noun = "image"
     decode = staticmethod(decode_counts)
@@ -54,6 +59,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         images: List[int],
         categories: List[Category],
         notes: Sequence[str] = (),
+        suspicions: Sequence[str] = (),
         *,
         strict: bool = False,
     ) -> None:
@@ -64,6 +70,8 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         self.jobs = 1
         #: What was noted before anything was matched.
         self.notes = list(notes)
+        #: What the records look like, if a slip was made.
+        self.suspicions = list(suspicions)
         self._parts: List[InstanceCounts] = []
         #: The part that holds an image, -1 where there is none.
         self._part_of = np.full(len(images), -1)
@@ -76,11 +84,13 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
     ) -> InstanceAccumulator:
         categories = [Category(int(number), str(name), str(often)) for number, name, often in description["categories"]]
         images, notes = list(map(int, description["images"])), list(map(str, description["notes"]))
-        return cls(protocol, images, categories, notes, strict=strict)
+        suspicions = list(map(str, description.get("suspicions", ())))
+        return cls(protocol, images, categories, notes, suspicions, strict=strict)
 
     def describe(self) -> Dict[str, Any]:
         categories = [[category.id, category.name, category.frequency] for category in self.categories]
-        return {"images": self.images, "categories": categories, "notes": self.notes}
+        suspicions = {"suspicions": self.suspicions} if self.suspicions else {}
+        return {"images": self.images, "categories": categories, "notes": self.notes, **suspicions}
 
     def update(self, counts: InstanceCounts) -> None:
         images = counts.images["image"]
@@ -91,14 +101,14 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
             (counts.truth["category"], categories),
         ):
             if len(table) and int(table.max()) >= bound:
-                raise ValueError("it is of images or categories that this split does not have")
+                raise ValueError("it is for images or categories that this split lacks")
         repeated = images[self._part_of[images] >= 0]
         if len(repeated):
             parts = [self._parts[number] for number in np.unique(self._part_of[repeated]).tolist()]
-            if merge_counts(parts).of(repeated).encode() != counts.of(repeated).encode():
+            if merge_counts(parts).select_images(repeated).encode() != counts.select_images(repeated).encode():
                 raise ValueError("images were matched twice, with different results")
             images = images[self._part_of[images] < 0]
-            counts = counts.of(images)
+            counts = counts.select_images(images)
         self._part_of[images] = len(self._parts)
         self._parts.append(counts)
 
@@ -134,31 +144,26 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         return self._ranked[1]
 
     def compute(self) -> InstanceScore:
-        """Return the scores and warnings; when strict, a warning refuses the submission."""
+        """Return the scores and warnings; if strict, a warning rejects the submission."""
         self.refuse_missing()
         warnings = [*self.notes, *self._warn_of_dropped()]
         if self.strict and warnings:
             problem = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
             raise SubmissionError(problem)
+        counts = self.join_parts()
+        suspicions = [*self.suspicions, *judge_detections(counts.truth, counts.detections, self.categories)]
         if self.protocol.streets:
             from .cityscapes import list_categories, sum_up  # what other benchmarks do not need
 
-            precisions, table = self._trace_streets().precisions(), self.join_parts().detections
-            if len(table):
-                warnings += judge_matches(
-                    "detection", int((~np.isnan(precisions)).any()), 1, int(table["matched"].any())
-                )
+            precisions = self._trace_streets().precisions()
             rows = list_categories(precisions, [(category.id, category.name) for category in self.categories])
-            return InstanceScore(sum_up(precisions), rows, warnings)
+            return InstanceScore(sum_up(precisions), rows, warnings, suspicions)
         curves = self.rank_detections().curves(_pairs_to_report(self.protocol.detections))
-        if len(self.join_parts().detections):
-            has_truth, has_matches = int((curves.recall >= 0).any()), int((curves.recall > 0).any())
-            warnings += judge_matches("detection", has_truth, 1, has_matches)
         rows = [
             {"id": category.id, "name": category.name, **_category_averages(curves, index)}
             for index, category in enumerate(self.categories)
         ]
-        return InstanceScore(averages(curves, self.protocol, self._frequencies()), rows, warnings)
+        return InstanceScore(averages(curves, self.protocol, self._frequencies()), rows, warnings, suspicions)
 
     def _trace_streets(self) -> StreetCurves:
         from .cityscapes import StreetCurves
@@ -167,7 +172,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         return StreetCurves(counts.truth, counts.detections, len(self.categories), len(self.images))
 
     def _warn_of_dropped(self) -> List[str]:
-        """Return the warning about what lies beyond the cap."""
+        """Return the warning about records beyond the cap."""
         dropped = self.join_parts().images["dropped"]
         total, images = int(dropped.sum()), int((dropped > 0).sum())
         if not total:
@@ -176,7 +181,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         return [f"{quantity(total, 'record')} beyond {cap} in {holders} {inflect(total, 'was', 'were')} dropped"]
 
     def without_groups(self, metrics: Collection[str] = ()) -> Dict[str, Array]:
-        """Return these metrics, or all if there are none, without each group of images; nothing of a single image."""
+        """Return these metrics, or all, leaving out one group of images at a time; empty for a single image."""
         if len(self.images) < 2:
             return {}
         group, caps, frequencies = deal_groups(len(self.images)), self.protocol.detections, self._frequencies()
@@ -214,20 +219,28 @@ class InstanceReport(Report):
         tables = {"categories": score.categories}
         units, leave_out = len(accumulator.images), accumulator.without_groups
         super().__init__(
-            split, accumulator.protocol, score.values, tables, score.warnings, accumulator, units, leave_out
+            split,
+            accumulator.protocol,
+            score.values,
+            tables,
+            score.warnings,
+            accumulator,
+            units,
+            leave_out,
+            score.suspicions,
         )
 
 
 @dataclass(frozen=True)
 class _Curves:
-    """Precision (thresholds, recalls, categories, areas, caps) and the recall reached; -1 where there is no truth."""
+    """Precision (thresholds, recalls, categories, areas, caps) and the recall reached; -1 without truth."""
 
     precision: Array
     recall: Array
 
 
 class MatchedDetections:
-    """Detections matched once, from which curves are drawn."""
+    """Matched detections, from which curves are computed."""
 
     def __init__(self, counts: InstanceCounts, categories: int, caps: Sequence[int], jobs: int = 1) -> None:
         self.truth, self.caps, self.categories, self._jobs = counts.truth, caps, categories, jobs
@@ -240,16 +253,16 @@ class MatchedDetections:
         self._true = detections["matched"][order] & self._counted
 
     def curves(self, pairs: Sequence[_Pair]) -> _Curves:
-        (counts,) = self.instances(np.zeros(int(self.truth["image"].max(initial=0)) + 1, np.int64), 1)
+        (counts,) = self.instance_counts(np.zeros(int(self.truth["image"].max(initial=0)) + 1, np.int64), 1)
         shape = (len(AREAS), len(self.caps), self.categories, len(THRESHOLDS))
         precision, recall = -np.ones((*shape, len(RECALLS))), -np.ones(shape)
-        needed = _NeededCounts(counts)
+        needed = NeededCounts(counts)
 
         def draw(category: int) -> None:
             area, cap, ranges = self._pairs_with_truth(counts[category], pairs)
             if ranges:
                 points, true_counts = backend().read_precision(
-                    self.of(category), ranges, len(THRESHOLDS), needed.of(counts[category, area])
+                    self.rank_category(category), ranges, len(THRESHOLDS), needed.look_up(counts[category, area])
                 )
                 precision[area, cap, category] = points
                 recall[area, cap, category] = true_counts / counts[category, area, None]
@@ -259,16 +272,16 @@ class MatchedDetections:
         return _Curves(precision.transpose(3, 4, 2, 0, 1), recall.transpose(3, 2, 0, 1))
 
     def without_each(self, pairs: Sequence[_Pair], group: Array, groups: int) -> List[_Curves]:
-        """Return the curves without each group of images: up to the last cap precision, as the mean of all recalls."""
-        counts = self.instances(group, groups)
+        """Return the curves leaving out one group at a time; precision up to the last cap, averaged over recalls."""
+        counts = self.instance_counts(group, groups)
         counts = np.moveaxis(counts.sum(axis=0) - counts, 0, 2)
         shape = (len(AREAS), len(self.caps), self.categories, groups, len(THRESHOLDS))
         precision, recall = -np.ones(shape), -np.ones(shape)
-        needed, last = _NeededCounts(counts), len(self.caps) - 1
+        needed, last = NeededCounts(counts), len(self.caps) - 1
         whole, recalls_alone = [pair for pair in pairs if pair[1] == last], [pair for pair in pairs if pair[1] < last]
 
         def draw(category: int) -> None:
-            ranked, has_truth = self.of(category), counts[category].any(axis=1)
+            ranked, has_truth = self.rank_category(category), counts[category].any(axis=1)
             group_of = group[ranked.image]
             for area, cap, ranges in (self._pairs_with_truth(has_truth, some) for some in (whole, recalls_alone)):
                 if not ranges:
@@ -276,7 +289,7 @@ class MatchedDetections:
                 remaining = counts[category, area, :, None]
                 recalls = slice(None) if cap[0] == last else slice(0)
                 points, true_counts = backend().read_precision_without_each(
-                    ranked, group_of, ranges, len(THRESHOLDS), needed.of(remaining[..., 0])[..., recalls]
+                    ranked, group_of, ranges, len(THRESHOLDS), needed.look_up(remaining[..., 0])[..., recalls]
                 )
                 if points.size:
                     precision[area, cap, category] = np.where(remaining > 0, points.mean(axis=3), -1)
@@ -288,17 +301,17 @@ class MatchedDetections:
         return [_Curves(precision[number][:, None], recall[number]) for number in range(groups)]
 
     def _pairs_with_truth(self, has_truth: Array, pairs: Sequence[_Pair]) -> Tuple[Array, Array, List[CappedRange]]:
-        """Return the areas and caps of pairs where something counts, and the same with the caps themselves."""
+        """Return the pairs of area and cap with any counted instance, and the same with the caps' values."""
         remaining = [pair for pair in pairs if has_truth[pair[0]]]
         areas, caps = np.array(remaining, np.int64).reshape(-1, 2).T
         return areas, caps, [(area, self.caps[cap]) for area, cap in remaining]
 
-    def of(self, category: int) -> RankedBits:
+    def rank_category(self, category: int) -> RankedBits:
         """Return the detections of a category by falling score."""
         members = slice(self._bounds[category], self._bounds[category + 1])
         return RankedBits(self._true[members], self._counted[members], self._rank[members], self._image[members])
 
-    def instances(self, group: Array, groups: int) -> Array:
+    def instance_counts(self, group: Array, groups: int) -> Array:
         """Return how many instances count (groups of images, categories, ranges of areas)."""
         shape = (groups, self.categories)
         index = group[self.truth["image"]] * self.categories + self.truth["category"]
@@ -312,8 +325,8 @@ def _pairs_to_report(caps: Sequence[int]) -> List[_Pair]:
     return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(AREAS))]
 
 
-class _NeededCounts:
-    """How many instances must be found to reach each recall, where there are so many."""
+class NeededCounts:
+    """The numbers of instances to find for each recall, given the number of instances."""
 
     def __init__(self, counts: Array) -> None:
         ordered = np.sort(np.maximum(counts, 1).astype(np.int64).reshape(-1))
@@ -323,14 +336,14 @@ class _NeededCounts:
         for _ in range(2):  # what rounding may be off
             self._needed += self._needed / count < RECALLS
 
-    def of(self, counts: Array) -> Array:
+    def look_up(self, counts: Array) -> Array:
         """Return (counts, recalls) of some of the counts."""
         needed: Array = self._needed[np.searchsorted(self._counts, np.maximum(counts, 1))]
         return needed
 
 
 def averages(curves: _Curves, protocol: InstanceProtocol, frequencies: Sequence[str]) -> _Averages:
-    """Return the statistics; of each category the frequency is given, or nothing."""
+    """Return the statistics, also by frequency if the categories' frequencies are given."""
     caps, count = protocol.detections, len(frequencies)
     sizes, hidden = list(enumerate(AREAS))[1:], list(enumerate(OCCLUSIONS))[1:] if protocol.occlusion else []
     last = len(caps) - 1
@@ -364,4 +377,4 @@ def _category_averages(curves: _Curves, category: int) -> _Averages:
 
 def _mean(values: Array) -> Optional[float]:
     present = values[values > -1]
-    return float(np.mean(present)) if len(present) else None
+    return mean(present) if len(present) else None

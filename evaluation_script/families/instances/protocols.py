@@ -70,7 +70,7 @@ class InstanceProtocol:
 
     @property
     def measure(self) -> str:
-        """What says how much a detection and an instance overlap."""
+        """The measure of overlap between a detection and an instance."""
         return "OKS" if self.keypoints else "IoU"
 
     @property
@@ -96,7 +96,7 @@ class InstanceProtocol:
 
     @property
     def aspects(self) -> int:
-        """By how many properties instances are sorted into ranges: area, and where it is asked for occlusion."""
+        """The number of properties that define ranges: area, and occlusion if the benchmark uses it."""
         return 2 if self.occlusion else 1
 
     def recall_of(self, size: str) -> str:
@@ -106,15 +106,15 @@ class InstanceProtocol:
 
 _places = InstanceProtocol(
     "places2017",
-    "Up to 255 masks for each image, over all categories; what lies beyond is dropped.",
+    "Up to 255 masks per image, over all categories; further masks are dropped.",
     (1, 50, 255),
     PER_IMAGE,
 )
-_coco = InstanceProtocol("coco", "Up to 100 masks for each image and category.", (1, 10, 100))
+_coco = InstanceProtocol("coco", "Up to 100 masks per image and category.", (1, 10, 100))
 _lvis = InstanceProtocol(
     "lvis",
-    "Up to 300 masks for each image, over all categories; only categories that the truth has in an image, or says it "
-    "lacks; crowds are as any other instance; the annotation with id 0 cannot be matched.",
+    "Up to 300 masks per image, over all categories. In each image, only categories that the truth lists as present or "
+    "absent count. Crowds count as any other instance; the annotation with id 0 cannot be matched.",
     (300,),
     PER_IMAGE,
     id_zero_quirk=True,
@@ -123,22 +123,21 @@ _lvis = InstanceProtocol(
 )
 _keypoints = InstanceProtocol(
     "coco-keypoints",
-    "Keypoints, compared by their OKS; up to 20 for each image and category; annotations without keypoints count "
-    "neither for nor against; boxes of detections are not read.",
+    "Up to 20 sets of keypoints per image and category, compared by OKS. Annotations without keypoints are ignored; "
+    "boxes of detections are not read.",
     (20,),
     keypoints=True,
 )
 _streets = InstanceProtocol(
     "cityscapes-instance",
-    "Masks of objects of 100 pixels and more, above an IoU of .50, .55, … .95; what lies on groups, on smaller objects "
-    "or on what has no class counts neither for nor against; caravans and trailers have none.",
+    "Masks of objects of at least 100 pixels match above an IoU of .50, .55, ... .95. Detections on groups, on smaller "
+    "objects or on pixels without a class are ignored; caravans and trailers have no class.",
     (_NO_CAP,),
     streets=True,
 )
 _video = InstanceProtocol(
     "youtube-vis-2019",
-    "Up to 100 instances for each video and category, compared over all frames; the annotation with id 0 cannot be "
-    "matched.",
+    "Up to 100 instances per video and category, compared over all frames; the annotation with id 0 cannot be matched.",
     (1, 10, 100),
     id_zero_quirk=True,
     areas=_VIDEO_AREAS,
@@ -150,25 +149,33 @@ _ROWS = (
     replace(
         _places,
         name="places2017-official",
-        about="As the task's script computes: up to 255 masks for each image and category; the annotation with id 0 "
+        about="As computed by the task's script: up to 255 masks per image and category; the annotation with id 0 "
         "cannot be matched.",
         cap=PER_CATEGORY,
         id_zero_quirk=True,
     ),
     _coco,
-    replace(_coco, name="coco-box", about="Boxes; up to 100 for each image and category.", boxes=True),
+    replace(
+        _coco,
+        name="coco-official",
+        about="As computed by pycocotools: if the first detection has a box, boxes set the areas of detections; the "
+        "annotation with id 0 cannot be matched.",
+        id_zero_quirk=True,
+        boxes_give_areas=True,
+    ),
+    replace(_coco, name="coco-box", about="Up to 100 boxes per image and category.", boxes=True),
     replace(
         _coco,
         name="coco-boundary",
-        about="As coco, but the IoU is at most that of the boundaries, 2 % of the diagonal wide.",
+        about="As coco, but with the smaller of mask IoU and boundary IoU; boundaries are 2 % of the diagonal wide.",
         boundary=0.02,
     ),
     _keypoints,
     replace(
         _keypoints,
         name="coco-keypoints-official",
-        about="As pycocotools computes: num_keypoints decides whether an annotation counts, whatever is marked; boxes "
-        "of detections give their areas; the annotation with id 0 cannot be matched.",
+        about="As computed by pycocotools: num_keypoints alone decides whether an annotation counts; boxes of "
+        "detections set their areas; the annotation with id 0 cannot be matched.",
         id_zero_quirk=True,
         boxes_give_areas=True,
     ),
@@ -176,8 +183,8 @@ _ROWS = (
     replace(
         _lvis,
         name="lvis-boundary",
-        about="As lvis, but the IoU is at most that of the boundaries, 2 % of the diagonal wide; crowds count neither "
-        "for nor against; the annotation with id 0 cannot be matched.",
+        about="As lvis, but with the smaller of mask IoU and boundary IoU; boundaries are 2 % of the diagonal wide. "
+        "Crowds are ignored; the annotation with id 0 cannot be matched.",
         areas=tuple((low, math.nextafter(high, 0)) for low, high in AREAS.values()),  # without the upper end, as there
         boundary=0.02,
         crowds=True,
@@ -186,8 +193,8 @@ _ROWS = (
     replace(
         _streets,
         name="cityscapes-instance-official",
-        about="As Cityscapes' script computes: groups below 100 pixels excuse twice, numbered caravans and trailers "
-        "excuse nothing, and of the lines of a text that name one mask the last counts.",
+        about="As computed by Cityscapes' script: overlap with groups below 100 pixels counts twice, detections on "
+        "numbered caravans and trailers are wrong, and if several lines name one mask, the last counts.",
         street_quirks=True,
     ),
     _video,

@@ -21,22 +21,23 @@ from ...files import Flaw, printable, quantity
 from ...masks import polygons
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
-from ...masks.detections import RecordTable
+from ...masks.detections import OTHER_BOX, WHOLE_BOX, RecordTable, Rings
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, places_of
 from ...values import dataclass
-from .keypoints import check_points, extents_of, read_points
+from .keypoints import check_coordinates, check_points, extents_of, read_points
 
-EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
-BOXES_EXAMPLE = '[{"image_id": 1, "category_id": 1, "bbox": [x, y, width, height], "score": 0.9}, …]'
-POINTS_EXAMPLE = '[{"image_id": 1, "category_id": 1, "keypoints": [x1, y1, 1, x2, y2, 1, …], "score": 0.9}, …]'
+EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "..."}, "score": 0.9}, ...]'
+BOXES_EXAMPLE = '[{"image_id": 1, "category_id": 1, "bbox": [x, y, width, height], "score": 0.9}, ...]'
+POINTS_EXAMPLE = '[{"image_id": 1, "category_id": 1, "keypoints": [x1, y1, 1, x2, y2, 1, ...], "score": 0.9}, ...]'
 VIDEO_EXAMPLE = (
-    '[{"video_id": 1, "category_id": 1, "segmentations": [{"size": [h, w], "counts": "…"}, null, …], "score": 0.9}, …]'
+    '[{"video_id": 1, "category_id": 1, '
+    '"segmentations": [{"size": [h, w], "counts": "..."}, null, ...], "score": 0.9}, ...]'
 )
 #: Ids are whole numbers of 64 bits, as in the truth.
 LARGEST_ID = (1 << 63) - 1
 #: No box has larger sides or lies further away; beyond this their products would not be exact.
-_LARGEST_SIDE = 1 << 24
+LARGEST_SIDE = 1 << 24
 #: What is raised for records of which one at least is unusual; `instance_flaws` says what is wrong with it.
 UNUSUAL = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, Flaw)
 
@@ -53,7 +54,7 @@ class Category:
 
 @dataclass(frozen=True)
 class KnownImages:
-    """What the truth knows of its images and categories, sorted by id."""
+    """The images and categories that the truth knows, sorted by id."""
 
     ids: Array
     sizes: Array
@@ -73,11 +74,11 @@ class KnownImages:
         return pixels
 
     def image_indices(self, ids: List[Any]) -> Array:
-        """Return the index of each image, -1 for one that is not known."""
+        """Return the index of each image; -1 for unknown ones."""
         return np.array([self._image_index.get(number, -1) for number in ids], np.int64)
 
     def category_indices(self, ids: List[Any]) -> Array:
-        """Return the index of each category, -1 for one that is not known."""
+        """Return the index of each category; -1 for unknown ones."""
         return np.array([self._category_index.get(number, -1) for number in ids], np.int64)
 
     @cached_property
@@ -110,22 +111,27 @@ class RecordColumns:
     masks: MaskTexts
     checked: rle.CheckedMasks
     boxes: Array
-    #: Index of a record → its polygons.
-    polygons: Dict[int, List[Any]]
+    #: The records with polygons, and these.
+    outlined: Array
+    rings: Optional[Rings]
     #: Of videos, over the frames that show anything; of keypoints with boxes, those of the boxes.
     own_area: Optional[Array] = None
     #: x and y of keypoints.
     points: Optional[Array] = None
+    #: What drawing the polygons costs.
+    cost: int = 0
 
 
 #: Records that were parsed, or those of the usual form.
 Records = Union[List[Any], RecordTable]
 
 
-def read_columns(records: Records, images: KnownImages, *, boxes: bool, points: int = 0) -> RecordColumns:
-    """Return the records as columns, in which the masks' runs may have faults; raises one of `UNUSUAL`.
+def read_columns(
+    records: Records, images: KnownImages, *, boxes: bool, points: int = 0, boxes_give_areas: bool = False
+) -> RecordColumns:
+    """Return records as columns, whose mask runs are unchecked; raises one of `UNUSUAL`.
 
-    Of each its mask is read, or its box, or so many keypoints.
+    Of each its mask is read, or its box, or so many keypoints; boxes beside them may give areas.
     """
     if isinstance(records, RecordTable):
         image, category = places_of(images.ids, records.image), places_of(images.categories, records.category)
@@ -138,36 +144,57 @@ def read_columns(records: Records, images: KnownImages, *, boxes: bool, points: 
         score = np.array(scores, float)
     if (image < 0).any() or not np.isfinite(score).all():
         raise ValueError
-    sound, no_boxes = np.zeros(len(image), np.int8), np.zeros((len(image), 4))
+    sound, no_boxes, none = np.zeros(len(image), np.int8), np.zeros((len(image), 4)), np.zeros(0, np.int64)
+    areas = _areas_of_boxes(records) if boxes_give_areas else None
     if points:
-        if isinstance(records, RecordTable):
-            raise ValueError
-        coordinates = read_points([record["keypoints"] for record in records], points)
-        areas = _areas_of_boxes([record.get("bbox") for record in records]) if boxes else None
-        checked, no_masks = rle.CheckedMasks(sound, extents_of(coordinates)), pack_texts([""] * len(image))
-        return RecordColumns(image, category, score, no_masks, checked, no_boxes, {}, areas, coordinates)
+        coordinates = _read_points_of(records, points)
+        checked = rle.CheckedMasks(sound, extents_of(coordinates))
+        return RecordColumns(
+            image, category, score, _no_masks(len(image)), checked, no_boxes, none, None, areas, coordinates
+        )
     if boxes:
-        if isinstance(records, RecordTable):
-            raise ValueError
-        table = _read_boxes([record["bbox"] for record in records])
+        table = records.boxes if isinstance(records, RecordTable) else _read_boxes([row["bbox"] for row in records])
+        _check_boxes(table)
         checked = rle.CheckedMasks(sound, table[:, 2] * table[:, 3])
-        return RecordColumns(image, category, score, pack_texts([""] * len(image)), checked, table, {})
+        return RecordColumns(image, category, score, _no_masks(len(image)), checked, table, none, None)
     sizes, pixels = images.sizes[image], images.pixels(image)
     if images.frames is not None:
         tubes = _read_tubes_of(records, sizes, images.frames[image])
         checked = rle.CheckedMasks(sound, tubes.pixels)
-        return RecordColumns(image, category, score, tubes.masks, checked, no_boxes, {}, tubes.mean_area)
+        return RecordColumns(image, category, score, tubes.masks, checked, no_boxes, none, None, tubes.mean_area)
     if isinstance(records, RecordTable):
-        masks, checked = _read_plain_masks(records, sizes, pixels)
-        return RecordColumns(image, category, score, masks, checked, no_boxes, {})
-    texts, outlines = _read_masks([record["segmentation"] for record in records], sizes)
-    checked = backend().check_masks(texts, np.where(np.isin(np.arange(len(image)), list(outlines)), 0, pixels))
-    return RecordColumns(image, category, score, pack_texts(texts), checked, no_boxes, outlines)
+        outlined = none if records.outlined is None else records.outlined
+        masks, checked = _read_plain_masks(records, sizes, pixels, outlined)
+        rings = records.rings
+        cost = 0 if rings is None else polygons.measure(rings, sizes[outlined].max(axis=1))
+        return RecordColumns(image, category, score, masks, checked, no_boxes, outlined, rings, areas, None, cost)
+    texts, indices, rings, cost = _read_masks([record["segmentation"] for record in records], sizes)
+    checked = backend().check_masks(texts, np.where(np.isin(np.arange(len(image)), indices), 0, pixels))
+    return RecordColumns(
+        image, category, score, pack_texts(texts), checked, no_boxes, indices, rings, areas, None, cost
+    )
 
 
-def _read_plain_masks(table: RecordTable, sizes: Array, pixels: Array) -> Tuple[MaskTexts, rle.CheckedMasks]:
+def _no_masks(count: int) -> MaskTexts:
+    return pack_texts([""] * count)
+
+
+def _read_points_of(records: Records, points: int) -> Array:
+    """Return x and y of so many keypoints of each record."""
+    if not isinstance(records, RecordTable):
+        return read_points([record["keypoints"] for record in records], points)
+    if records.points is None:
+        raise ValueError
+    return check_coordinates(records.points, points)
+
+
+def _read_plain_masks(
+    table: RecordTable, sizes: Array, pixels: Array, outlined: Array
+) -> Tuple[MaskTexts, rle.CheckedMasks]:
     starts, stops = table.bounds.T
-    if table.frames is not None or not np.array_equal(table.sizes, sizes):
+    same = (table.sizes == sizes).all(axis=1)
+    same[outlined] = True
+    if table.frames is not None or not same.all():
         raise ValueError
     if (stops - starts > rle.length_limit(pixels)).any():
         raise ValueError
@@ -175,7 +202,7 @@ def _read_plain_masks(table: RecordTable, sizes: Array, pixels: Array) -> Tuple[
 
 
 def _read_tubes_of(records: Records, sizes: Array, frames: Array) -> _Tubes:
-    """Return the masks of videos with so many frames, which are as wide as all of them."""
+    """Return the masks of videos with this number of frames, joined side by side."""
     if not isinstance(records, RecordTable):
         return read_tubes([record["segmentations"] for record in records], sizes, frames)
     counts = records.bounds[:, 1] - records.bounds[:, 0]
@@ -196,14 +223,13 @@ def _frame_sizes(sizes: Array, frames: Array) -> Tuple[Array, Array]:
     return np.stack((sizes[:, 0], sizes[:, 1] // np.maximum(frames, 1)), axis=1)[tube], tube
 
 
-def _read_masks(segmentations: List[Any], sizes: Array) -> Tuple[List[str], Dict[int, List[Any]]]:
-    """Return run lengths as text, and polygons."""
-    outlines: Dict[int, List[Any]] = {}
+def _read_masks(segmentations: List[Any], sizes: Array) -> Tuple[List[str], Array, Optional[Rings], int]:
+    """Return run lengths as text, flags of polygons, the polygons, and the cost of drawing them."""
+    rings, cost, indices = None, 0, [index for index, mask in enumerate(segmentations) if type(mask) is list]
     encoded = list(segmentations)
-    if list in set(map(type, segmentations)):
-        outlines = {index: mask for index, mask in enumerate(segmentations) if type(mask) is list}
-        polygons.outlines(list(outlines.values()), sizes[list(outlines)].max(axis=1))
-        for index in outlines:
+    if indices:
+        rings, cost = polygons.outlines([segmentations[index] for index in indices], sizes[indices].max(axis=1))
+        for index in indices:
             encoded[index] = {"size": sizes[index].tolist(), "counts": ""}
     if not np.array_equal(_read_sizes([mask["size"] for mask in encoded]), sizes):
         raise ValueError
@@ -214,21 +240,34 @@ def _read_masks(segmentations: List[Any], sizes: Array) -> Tuple[List[str], Dict
         for index, text in zip(lists, rle.compress_many([texts[index] for index in lists], pixels)):
             texts[index] = text
     _check_types(texts, str)
-    return texts, outlines
+    return texts, np.array(indices, np.int64), rings, cost
 
 
 def _read_boxes(boxes: List[Any]) -> Array:
     _check_types(boxes, list)
     _check_types([side for box in boxes for side in box], float, int)
     table = np.array(boxes, float)
-    if table.shape != (len(boxes), 4) or not (np.abs(table) <= _LARGEST_SIDE).all() or (table[:, 2:] < 0).any():
+    if table.shape != (len(boxes), 4):
+        raise ValueError
+    return _check_boxes(table)
+
+
+def _check_boxes(table: Array) -> Array:
+    if not (np.abs(table) <= LARGEST_SIDE).all() or (table[:, 2:] < 0).any():
         raise ValueError
     return table
 
 
-def _areas_of_boxes(boxes: List[Any]) -> Array:
-    """Return the areas of boxes, of which some may be missing: not a number."""
-    area = np.full(len(boxes), np.nan)
+def _areas_of_boxes(records: Records) -> Array:
+    """Return the areas of the records' boxes, of which some may be missing: not a number."""
+    area = np.full(len(records), np.nan)
+    if isinstance(records, RecordTable):
+        if (records.boxed == OTHER_BOX).any():
+            raise ValueError
+        whole = records.boxed == WHOLE_BOX
+        area[whole] = _check_boxes(records.boxes[whole])[:, 2:].prod(axis=1)
+        return area
+    boxes = [record.get("bbox") for record in records]
     present = [index for index, box in enumerate(boxes) if box is not None and box != []]
     if present:
         area[present] = _read_boxes([boxes[index] for index in present])[:, 2:].prod(axis=1)
@@ -267,7 +306,7 @@ class _Tubes:
 
 
 def read_tubes(segmentations: List[Any], sizes: Array, frames: Array) -> _Tubes:
-    """Return lists of masks, one for each frame or None, as wide masks of these sizes; raises one of `UNUSUAL`."""
+    """Return lists of masks, one or None per frame, as wide masks; raises one of `UNUSUAL`."""
     _check_types(segmentations, list)
     if not np.array_equal(list(map(len, segmentations)), frames):
         raise ValueError
@@ -283,7 +322,7 @@ def read_tubes(segmentations: List[Any], sizes: Array, frames: Array) -> _Tubes:
 
 
 def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, count: int) -> _Tubes:
-    """Return the masks of frames, in order, as so many wide ones; raises ValueError where one is not sound.
+    """Return the masks of frames joined into wide masks; raises ValueError for a malformed one.
 
     Of each frame it is known whether it has a text, the index of its tube, and how many pixels it has; the texts stand
     one after the other.
@@ -296,12 +335,18 @@ def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, coun
 
 
 def check_record(
-    record: Any, size: Optional[Tuple[int, int]], *, boxes: bool, frames: Optional[int] = None, points: int = 0
+    record: Any,
+    size: Optional[Tuple[int, int]],
+    *,
+    boxes: bool,
+    frames: Optional[int] = None,
+    points: int = 0,
+    boxes_give_areas: bool = False,
 ) -> None:
-    """Raise a Flaw for the first thing that is wrong with a record; an image that is not known has no size.
+    """Raise a Flaw for the first fault of a record; an unknown image has no size.
 
-    A record of a video has masks for so many frames, and the size of one; one of keypoints so many points, and boxes
-    beside them may be read.
+    A record of a video has masks for so many frames, and the size of one; one of keypoints so many points.  Boxes
+    beside them may give areas.
     """
     if not isinstance(record, dict):
         raise Flaw("is not an object", f"Write {EXAMPLE}")
@@ -322,14 +367,14 @@ def check_record(
         )
     if points:
         check_points(record["keypoints"], points)
-        if boxes and record.get("bbox") not in (None, []):
-            _check_box(record["bbox"])
     elif boxes:
         _check_box(record["bbox"])
     elif frames is not None:
         check_tube(record["segmentations"], size, frames)
     else:
         _check_mask(record["segmentation"], size)
+    if boxes_give_areas and record.get("bbox") not in (None, []):
+        _check_box(record["bbox"])
 
 
 def _check_id(key: str, value: object) -> None:
@@ -353,12 +398,12 @@ def _check_box(box: object) -> None:
         raise Flaw("has a bbox that is not [x, y, width, height]", "Write four numbers")
     if not all(map(is_finite, box)) or box[2] < 0 or box[3] < 0:
         raise Flaw("has a bbox that is negative or not finite", "Write [x, y, width, height]")
-    if max(map(abs, box)) > _LARGEST_SIDE:
+    if max(map(abs, box)) > LARGEST_SIDE:
         raise Flaw("has a bbox far outside of its image", "Write [x, y, width, height] in pixels")
 
 
 def check_tube(segmentations: object, size: Tuple[int, int], frames: int) -> None:
-    """Raise a Flaw for the first thing that is wrong with the masks of a video's frames."""
+    """Raise a Flaw for the first fault of the masks of a video's frames."""
     if not isinstance(segmentations, list):
         raise Flaw("has segmentations that are not a list", "Write a mask or null for each frame")
     if len(segmentations) != frames:

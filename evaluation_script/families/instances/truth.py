@@ -1,4 +1,4 @@
-"""The truth of instances: COCO's JSON as it is, alone or packed with other datasets as splits.
+"""The truth of instances: COCO's JSON, alone or packed with other datasets as splits.
 
 Videos, as YouTube-VIS and OVIS publish them, are read as images that are as wide as all of their frames.
 """
@@ -8,23 +8,34 @@ from __future__ import annotations
 import gzip
 import json
 import zipfile
-from dataclasses import field
+from dataclasses import field, replace
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple, Union
 
 import numpy as np
 
-from ...files.packed import FORMAT, MANIFEST, add_member, family_of, open_packed, replace_file, splits_of
+from ...files.packed import (
+    DAMAGED,
+    MANIFEST,
+    add_member,
+    family_of,
+    make_manifest,
+    open_packed,
+    replace_file,
+    splits_of,
+)
 from ...files.problems import Flaw, HostError, name_list, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.polygons import polygon_masks
 from ...masks.run_lengths import MaskTexts, pack_texts
-from ...masks.stack import Array
+from ...masks.stack import Array, places_of
 from ...runner.tuning import without_collector
 from ...values import dataclass
+from ...values.arithmetic import mean
 from ..base.truth import SplitTruth
+from .annotation_columns import AnnotationColumns, read_annotations
 from .keypoints import TrueKeypoints, read_true_keypoints
 from .protocols import InstanceProtocol
 from .records import UNUSUAL, Category, KnownImages, check_tube, read_tubes
@@ -32,6 +43,16 @@ from .records import UNUSUAL, Category, KnownImages, check_tube, read_tubes
 _FAMILY_NAME = "instances"
 #: How much of an instance is hidden in a frame, as OVIS labels it.
 LABELS = {"no_occlusion": 0.0, "slight_occlusion": 0.25, "severe_occlusion": 0.75}
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Pairs of image and category, each as one number, that are known to be absent or incomplete."""
+
+    #: The truth says that there is nothing; None where it says so of no image.
+    negative: Optional[Array] = None
+    #: Not all objects are annotated.
+    inexhaustive: Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True)
@@ -53,10 +74,7 @@ class InstanceTruth(SplitTruth):
     #: File names of images by id, where the document has them.
     names: Dict[int, str] = field(default_factory=dict)
     notes: List[str] = field(default_factory=list)
-    #: Image and category, as one number, where the truth says that there is nothing, or that not all is annotated; the
-    #: first is None where it says so of no image.
-    negative: Optional[Array] = None
-    inexhaustive: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    coverage: Coverage = field(default_factory=Coverage)
     #: How much of each instance is hidden, -1 where nothing is known.
     occlusion: Array = field(default_factory=lambda: np.zeros(0))
     #: Those of all annotations, or why they cannot be scored.
@@ -84,7 +102,7 @@ class InstanceTruth(SplitTruth):
         return [*self.notes, *(self.keypoints.notes if protocol.keypoints and self.keypoints else [])]
 
     def read_through(self) -> str:
-        """Return in words how much there is, all of which was read."""
+        """Return the size of the truth in words; it is already read."""
         return quantity(len(self.images.ids), self.form[:-1])
 
 
@@ -104,7 +122,7 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
         with open(path, "rb") as plain:
             data = plain.read()
         return {split: read_document(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data, path)}
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise HostError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
@@ -118,11 +136,7 @@ def documents(path: str) -> Dict[str, bytes]:
 
 def write(path: str, splits: Dict[str, bytes]) -> None:
     """Pack COCO-format documents as splits; the same documents give the same bytes."""
-    manifest = {
-        "format": FORMAT,
-        "track": _FAMILY_NAME,
-        "splits": {name: _count_entries(data) for name, data in splits.items()},
-    }
+    manifest = make_manifest(_FAMILY_NAME, {name: _count_entries(data) for name, data in splits.items()})
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in splits.items():
             add_member(out, _member(name), data)
@@ -142,13 +156,33 @@ def read_document(data: bytes, name: str) -> InstanceTruth:
     """Return the truth of a COCO-format document."""
     try:
         with without_collector():
-            return truth_of(json.loads(data), name)
+            return _read_by_kernel(data, name) or truth_of(json.loads(data), name)
     except (ValueError, OverflowError) as error:
         raise HostError(f"{name}: is not an annotation file in COCO's format ({_reason(error)})") from None
 
 
+#: Where values are taken from that annotations lack.
+_FROM_MASK, _NO_CROWD = "from the mask", "to be 0"
+
+
+def _read_by_kernel(data: bytes, name: str) -> Optional[InstanceTruth]:
+    """Return the truth of a document whose annotations have the usual form; None for others, and for wrong ones."""
+    try:
+        parts = read_annotations(data)
+        return None if parts is None else truth_of_columns(*parts, name)
+    except (*UNUSUAL, HostError):
+        return None
+
+
+def truth_of_columns(
+    document: Dict[str, Any], columns: AnnotationColumns, name: str, *, masked: bool = True
+) -> InstanceTruth:
+    """Return the truth of a document and its annotations, with empty masks if not `masked`; raises one of `UNUSUAL`."""
+    return _Document({**document, "annotations": []}, name, []).join(columns, masked=masked)
+
+
 def truth_of(document: Any, name: str) -> InstanceTruth:
-    """Return the truth of a document in COCO's format that was parsed."""
+    """Return the truth of a parsed document in COCO's format."""
     try:
         if not isinstance(document, dict):
             raise HostError(f"{name}: is JSON, but not an annotation file in COCO's format: not an object")
@@ -170,7 +204,7 @@ def _compress_nothing(pixels: int) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return what kept a document from being read."""
+    """Return the reason why a document could not be read."""
     if isinstance(error, json.JSONDecodeError):
         return f"not JSON: {error}"
     if isinstance(error, KeyError):
@@ -187,11 +221,11 @@ class _Document:
         self._categories = sorted(document["categories"], key=lambda category: category["id"])
         self._annotations = document["annotations"]
         #: What some annotations say something under.
-        self._keys = set().union(*self._annotations)
+        self._keys: Set[str] = set().union(*self._annotations)
         self._notes = notes
 
     def truth(self) -> InstanceTruth:
-        """Return everything as arrays; raises HostError, or what a malformed document leads to."""
+        """Return the truth as arrays; raises HostError, or the error of a malformed document."""
         ids = np.array([image["id"] for image in self._images], np.int64)
         sizes = self._sizes()
         categories = np.array([category["id"] for category in self._categories], np.int64)
@@ -220,34 +254,56 @@ class _Document:
             fault = rle.FAULTS[int(checked.fault[faulty[0]])]
             raise HostError(f"{self._name}: annotation {annotation_ids[faulty[0]]} {fault}")
         return InstanceTruth(
-            images,
-            [
+            images=images,
+            categories=[
                 Category(int(category["id"]), str(category["name"]), str(category.get("frequency", "")))
                 for category in self._categories
             ],
-            np.array(annotation_ids, np.int64),
-            image,
-            category,
-            np.array(self._values_of("area", checked.area.tolist(), "from the mask"), float),
-            checked.area,
-            np.array(list(map(bool, self._values_of("iscrowd", repeat(0), "to be 0"))), bool),
-            pack_texts(masks),
-            self._column("bbox", (0, 0, 0, 0)).reshape(-1, 4),
-            {int(image["id"]): str(image["file_name"]) for image in self._images if "file_name" in image},
-            self._notes,
-            self._pairs(images, "neg_category_ids")
-            if any("neg_category_ids" in image for image in self._images)
-            else None,
-            self._pairs(images, "not_exhaustive_category_ids"),
-            self._column("hidden", -1),
-            keypoints,
-            keypoint_fault,
-            all("segmentation" in annotation for annotation in self._annotations),
-            self._distances(),
+            ids=np.array(annotation_ids, np.int64),
+            image=image,
+            category=category,
+            area=np.array(self._values_of("area", checked.area.tolist(), _FROM_MASK), float),
+            pixels=checked.area,
+            crowd=np.array(list(map(bool, self._values_of("iscrowd", repeat(0), _NO_CROWD))), bool),
+            masks=pack_texts(masks),
+            boxes=self._column("bbox", (0, 0, 0, 0)).reshape(-1, 4),
+            names={int(image["id"]): str(image["file_name"]) for image in self._images if "file_name" in image},
+            notes=self._notes,
+            coverage=self._coverage(images),
+            occlusion=self._column("hidden", -1),
+            keypoints=keypoints,
+            keypoint_fault=keypoint_fault,
+            masked=all("segmentation" in annotation for annotation in self._annotations),
+            distances=self._distances(),
+        )
+
+    def join(self, columns: AnnotationColumns, *, masked: bool) -> InstanceTruth:
+        """Return the truth with annotations that were read as columns; raises something where any is unusual."""
+        truth = self.truth()
+        image = places_of(truth.images.ids, columns.image_id)
+        if truth.keypoints is not None or truth.keypoint_fault or (image < 0).any():
+            raise ValueError
+        ids = np.sort(columns.ids)  # np.unique would load numpy.ma
+        if (ids[1:] == ids[:-1]).any():
+            raise ValueError
+        masks, pixels = columns.draw(truth.images.sizes[image]) if masked else columns.leave_empty()
+        self._note_lacking("area", int(np.count_nonzero(~columns.has_area)), _FROM_MASK)
+        self._note_lacking("iscrowd", int(np.count_nonzero(~columns.has_crowd)), _NO_CROWD)
+        return replace(
+            truth,
+            ids=columns.ids,
+            image=image,
+            category=places_of(truth.images.categories, columns.category_id),
+            area=np.where(columns.has_area, columns.area, pixels),
+            pixels=pixels,
+            crowd=columns.crowd,
+            masks=masks,
+            boxes=columns.boxes,
+            occlusion=np.full(len(image), -1.0),
         )
 
     def _keypoints(self) -> Tuple[Optional[TrueKeypoints], str]:
-        """Return the keypoints, or why they cannot be scored, which concerns nobody who compares masks."""
+        """Return the keypoints, or the reason why they cannot be scored, which mask protocols ignore."""
         if self._keys.union(*self._categories).isdisjoint(("keypoints", "sigmas")):
             return None, ""
         try:
@@ -258,11 +314,16 @@ class _Document:
             return None, f"{flaw.fault}. {flaw.remedy}"
 
     def _distances(self) -> Optional[Array]:
-        """Return distances, those that were not measured as such that nothing is near."""
+        """Return distances; unmeasured ones count as far away."""
         if not any("distance" in annotation for annotation in self._annotations):
             return None
         pairs = [(annotation.get("distance", -1), annotation.get("density", 0)) for annotation in self._annotations]
         return np.array(pairs, float)
+
+    def _coverage(self, images: KnownImages) -> Coverage:
+        states_negatives = any("neg_category_ids" in image for image in self._images)
+        negative = self._pairs(images, "neg_category_ids") if states_negatives else None
+        return Coverage(negative, self._pairs(images, "not_exhaustive_category_ids"))
 
     def _pairs(self, images: KnownImages, key: str) -> Array:
         """Return images with each of the categories that they list, as one number."""
@@ -281,11 +342,11 @@ class _Document:
     def _check_unique(self, ids: List[Any], kind: str) -> None:
         if len(set(ids)) < len(ids):
             ordered = sorted(ids)
-            repeated = [following for own, following in zip(ordered, ordered[1:]) if own == following]
+            repeated = [following for number, following in zip(ordered, ordered[1:]) if number == following]
             raise HostError(f"{self._name}: {kind} with the same id: {name_list(repeated)}")
 
     def _masks(self, sizes: Array) -> List[str]:
-        """Return the run lengths of all annotations as text; polygons are checked together, which is sooner."""
+        """Return the run lengths of all annotations as text; polygons are rasterised together, which is faster."""
         texts: List[str] = []
         outlines: Dict[int, List[Any]] = {}
         for annotation, size in zip(self._annotations, sizes.tolist()):
@@ -309,14 +370,16 @@ class _Document:
         return texts
 
     def _values_of(self, key: str, missing: Iterable[float], origin: str) -> List[Any]:
-        """Return what annotations say, or what it is taken to be where they say nothing."""
-        lacking = sum(key not in annotation for annotation in self._annotations)
+        """Return a field of all annotations, with a computed value for missing ones."""
+        self._note_lacking(key, sum(key not in annotation for annotation in self._annotations), origin)
+        return [annotation.get(key, default) for annotation, default in zip(self._annotations, missing)]
+
+    def _note_lacking(self, key: str, lacking: int, origin: str) -> None:
         if lacking:
             self._notes.append(f"{quantity(lacking, 'annotation')} without {key}: it is taken {origin}")
-        return [annotation.get(key, own) for annotation, own in zip(self._annotations, missing)]
 
     def _column(self, key: str, missing: Union[float, Tuple[float, ...]]) -> Array:
-        """Return what annotations say, or what stands for it where they say nothing."""
+        """Return a field of all annotations, with a default for missing ones."""
         if key not in self._keys:
             return np.tile(np.array(missing, float), len(self._annotations))
         return np.array([annotation.get(key, missing) for annotation in self._annotations], float)
@@ -325,7 +388,7 @@ class _Document:
 def _videos_as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, Any]:
     """Return a document of videos as one of images; a Flaw or KeyError where it cannot be one."""
     if document["annotations"] is None:
-        raise Flaw("holds no annotations (null), as the files of a test set that is not published", "Take another file")
+        raise Flaw("holds no annotations (null), as in the files of unpublished test sets", "Use another file")
     videos = {video["id"]: video for video in document["videos"]}
     images = [
         {**video, "width": video["width"] * video["length"], "frames": video["length"]} for video in videos.values()
@@ -335,18 +398,18 @@ def _videos_as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, A
     empty = [image["id"] for image in images if image["width"] < 1 or image["height"] < 1]
     if empty:
         raise Flaw(f"holds videos without pixels: {empty}", "Remove them")
-    annotations = _annotations_of_videos(document["annotations"], videos)
+    annotations = _convert_video_annotations(document["annotations"], videos)
     unseen = sum(not annotation["area"] for annotation in annotations)
     if unseen:
         notes.append(f"{quantity(unseen, 'annotation')} without area in any frame, which no prediction can find")
     unlabelled = sum(annotation["hidden"] < 0 for annotation in annotations)
     if 0 < unlabelled < len(annotations):
-        notes.append(f"{quantity(unlabelled, 'annotation')} without occlusion: of no range of occlusions")
+        notes.append(f"{quantity(unlabelled, 'annotation')} without occlusion, which belong to no occlusion range")
     return {**document, "images": images, "annotations": annotations}
 
 
-def _annotations_of_videos(annotations: List[Dict[str, Any]], videos: Dict[int, Any]) -> List[Dict[str, Any]]:
-    """Return annotations of videos as those of images."""
+def _convert_video_annotations(annotations: List[Dict[str, Any]], videos: Dict[int, Any]) -> List[Dict[str, Any]]:
+    """Return annotations of videos as annotations of images."""
     try:
         listed = [videos[annotation["video_id"]] for annotation in annotations]
         wide = [[video["height"], video["width"] * video["length"]] for video in listed]
@@ -384,12 +447,12 @@ def _explain(annotation: Dict[str, Any], videos: Dict[int, Any]) -> None:
 
 
 def _area_of_video(annotation: Dict[str, Any], shown: float) -> float:
-    """Return the mean area as written, not as the masks are, like in the original; as shown where none is written."""
+    """Return a video's mean area as written in the annotation, else as its masks show it."""
     areas = [area for area in annotation.get("areas") or [] if area]
-    return float(np.mean(areas)) if areas else 0.0 if "areas" in annotation else shown
+    return mean(areas) if areas else 0.0 if "areas" in annotation else shown
 
 
 def mean_occlusion(labels: object) -> float:
-    """Return how much of an instance is hidden: the mean of the upper half of its labels, or -1 without any."""
+    """Return the occlusion of an instance: the mean of the upper half of its labels, or -1 without labels."""
     values = sorted(LABELS[label] for label in (labels if isinstance(labels, list) else []) if label is not None)
-    return float(np.mean(values[len(values) // 2 :])) if values else -1.0
+    return mean(values[len(values) // 2 :]) if values else -1.0

@@ -1,4 +1,4 @@
-"""Cells in single images: the average precision of label maps, as Cellpose and those beside it report it.
+"""Cells in single images: the average precision of label maps, as Cellpose reports it.
 
 The contract is the row of the registry and the modules that the toolkit's mirror works with: `engine` and `files`.
 The rest is reached through the engine.

@@ -1,4 +1,4 @@
-"""How cells in images are scored: cells of both sides are matched, AP of each image, then the mean over images."""
+"""The scoring of cells in images: match cells, compute AP per image, average over images."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from ...files.problems import Problems, inflect, name_list, quantity
+from ...files.problems import inflect, name_list, quantity
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key
 from ...masks.stack import Array
 from ..base.family import Values
-from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
+from ..base.suspicions import is_nearly_none
+from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from .files import MicroscopySubmission, read_truth
 from .protocols import THRESHOLDS, MicroscopyProtocol
 
@@ -60,13 +61,8 @@ def _measure_images(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Array:
     return precisions
 
 
-def _count(unit: Unit, submission: MicroscopySubmission) -> UnitCounts:
-    """Count an image."""
-    problems, (frame,) = Problems(), unit.load()
-    labels = submission.read(unit.name, frame.size, problems)
-    if labels is None:
-        return UnitCounts(unit.name, {}, problems.first, problems.count)
-    return UnitCounts(unit.name, count_image(backend().count_label_pairs(frame.read(), LabelMap(labels))))
+def _tabulate(_unit: Unit, truth: LabelMap, labels: Array, _protocol: MicroscopyProtocol) -> Dict[str, Array]:
+    return count_image(backend().count_label_pairs(truth, LabelMap(labels)))
 
 
 def _name_values(numbers: Array) -> Values:
@@ -75,7 +71,7 @@ def _name_values(numbers: Array) -> Values:
 
 
 def _values(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Values:
-    """Return the means over images; but for the script, over those that have a value."""
+    """Return the means over images with a value, or, for the script, over all images."""
     precisions = _measure_images(accumulator)
     if not accumulator.protocol.as_script:
         precisions = precisions[np.isfinite(precisions[:, 0])]
@@ -83,7 +79,7 @@ def _values(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Values:
 
 
 def _tables(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return a row for each image: AP, and at the lowest threshold right, surplus and missed cells."""
+    """Return a row per image: AP, and the correct, surplus and missed cells at the lowest threshold."""
     mistakes = np.stack([table[:, 0] for table in list_mistakes(accumulator)], axis=1).tolist()
     return {
         "images": [
@@ -94,20 +90,33 @@ def _tables(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Dict[str, List[
 
 
 def _shapes(_protocol: MicroscopyProtocol, _facts: Dict[str, Any]) -> Shapes:
-    """Return the shapes of what is counted in an image."""
+    """Return the shapes of an image's counts."""
     return {"image": (_COLUMNS,), "matches": (len(THRESHOLDS),)}
 
 
-def _oddities(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
-    """Return what is odd about all images together, and which are in no mean."""
+def _suspect(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
+    """Return suspicions about all images together."""
     images = accumulator.stack("image")
     totals = images.sum(axis=0)
-    notes: List[str] = []
-    if totals[_IN_TRUTH] and not totals[_SHARING]:
-        notes.append("not one cell overlaps a prediction: check which image each belongs to")
-    elif totals[_IN_TRUTH] > len(images) and images[:, _PREDICTED].max() == 1:
-        notes.append("no image has more than one label: check that each cell has a number of its own")
+    if not totals[_IN_TRUTH]:
+        return []
+    if not totals[_PREDICTED]:
+        return ["no image has a cell: check that cells are numbered from 1"]
+    if not totals[_SHARING]:
+        return ["no cell overlaps a prediction: check which image each belongs to"]
+    if totals[_IN_TRUTH] > len(images) and images[:, _PREDICTED].max() == 1:
+        return ["no image has more than one label: check that each cell has a number of its own"]
+    if not totals[_PREDICTED_BACKGROUND] and 2 * totals[_TRUTH_BACKGROUND] > len(images):
+        return ["no image has background, so that each has one cell too many: write 0 where there is no cell"]
+    matched = int(accumulator.stack("matches")[:, 0].sum())
+    if matched and is_nearly_none(matched, totals[_IN_TRUTH]):
+        return [f"only {matched:,} of {int(totals[_IN_TRUTH]):,} cells are matched: check which image each belongs to"]
+    return []
 
+
+def _note_undefined(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
+    """Return a note about the images that no mean includes."""
+    images, notes = accumulator.stack("image"), []
     as_script = accumulator.protocol.as_script
 
     def note(flags: Array, lacking: str, fate: str) -> None:
@@ -124,4 +133,14 @@ def _oddities(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
     return notes
 
 
-ENGINE = unit_engine(read_truth, MicroscopySubmission, _count, _values, _tables, _shapes, _oddities, facts={})
+ENGINE = unit_engine(
+    read_truth,
+    MicroscopySubmission,
+    count_by_image(_tabulate),
+    _values,
+    _tables,
+    _shapes,
+    _suspect,
+    facts={},
+    notes=_note_undefined,
+)

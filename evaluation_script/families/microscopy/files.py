@@ -11,16 +11,26 @@ import re
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from ...files.limits import Files
-from ...files.problems import HostError, Problems, name_list
+from ...files.problems import Problems
 from ...masks import png, tiff
 from ...masks.backend import backend
+from ...masks.files import note_channels
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
-from ..base.truth import DEFAULT_SPLIT
-from ..base.units import FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_reading, open_dataset
+from ..base.units import (
+    FilesOfUnits,
+    TruthFrame,
+    Unit,
+    UnitNouns,
+    UnitTruth,
+    choose_members,
+    guard_reading,
+    open_dataset,
+)
 from .protocols import LAYOUT, MicroscopyProtocol
 
 _SEND = "Send one zip with a PNG or TIFF of labels for each image, such as 007_masks.png or 007_img_cp_masks.tif"
+_NOUNS = UnitNouns("masks", "007_masks.png", "image")
 _LABELS = "Write the number of its cell in each pixel, in grey of 8 or 16 bits, and 0 for background"
 _ENDINGS = (".png", ".tif", ".tiff")
 _MASK = re.compile(r"(?:_img)?(?:_cp)?_masks?$", re.IGNORECASE)
@@ -37,12 +47,21 @@ def _list_masks(members: Iterable[str]) -> Dict[str, List[str]]:
     return by_image
 
 
+def _is_tiff(data: bytes) -> bool:
+    return data.startswith((b"II", b"MM"))
+
+
+def _has_channels(files: Files, member: str) -> bool:
+    """Return whether a map is a picture with channels, which are equal where it is read."""
+    data = files.read(member)
+    return tiff.has_channels(data) if _is_tiff(data) else png.is_coloured(data)
+
+
 def _read_map(data: bytes, size: Size) -> Array:
-    """Return the labels of a file of this (height, width), in 8 or 16 bits."""
-    if data.startswith((b"II", b"MM")):
-        return tiff.read_labels(data, size)
-    png.refuse_colours(data, _LABELS)
-    return backend().read_labels(data, size)
+    """Return the labels of a file of this (height, width); of a TIFF in up to 32 bits."""
+    if _is_tiff(data):
+        return tiff.read_labels(data, size, wide=True)
+    return backend().read_channel(data, size, _LABELS)
 
 
 # ── truths ──────────────────────────────────────────────────────────────────
@@ -51,14 +70,8 @@ def _read_map(data: bytes, size: Size) -> Array:
 def read_truth(path: str, subset: str = "") -> UnitTruth:
     """Read the masks below a folder, or those in folders of a subset's name."""
     files = open_dataset(path)
-    within = "" if subset == DEFAULT_SPLIT else subset
-    images = _list_masks(member for member in files.sizes if not within or within in member.split("/")[:-1])
-    if not images:
-        raise HostError(f"{path}: has no masks such as 007_masks.png" + (f" in a folder {within}" if within else ""))
-    doubled = [members for members in images.values() if len(members) > 1]
-    if doubled:
-        raise HostError(f"{path}: has several masks of one image: {name_list(doubled[0])}")
-    units = [_open_unit(files, name, member) for name, (member,) in sorted(images.items())]
+    members = choose_members(files, path, subset, _list_masks, _NOUNS)
+    units = [_open_unit(files, name, member) for name, member in members.items()]
     return UnitTruth(MicroscopyProtocol.family, LAYOUT, {}, units)
 
 
@@ -66,7 +79,7 @@ def _open_unit(files: Files, name: str, member: str) -> Unit:
     def load() -> List[TruthFrame]:
         def measure() -> Size:
             data = files.read(member)
-            return tiff.size_of(data)[1:] if data.startswith((b"II", b"MM")) else png.size_of(data)
+            return tiff.size_of(data, wide=True)[1:] if _is_tiff(data) else png.size_of(data)
 
         size = guard_reading(member, measure)()
         return [
@@ -92,12 +105,19 @@ class MicroscopySubmission(FilesOfUnits):
             for member in members:
                 yield name, member
 
+    @property
+    def notes(self) -> List[str]:
+        members = {member for members in self._members.values() for member in members}
+        return [*note_channels(self.files, members, _has_channels), *super().notes]
+
     def read(self, name: str, size: Size, problems: Problems) -> Optional[Array]:
-        """Return the labels of an image; None where there is a problem with its file."""
+        """Return the labels of an image; None if it has problems."""
 
         def read_labels(member: str) -> Array:
-            check_length = png.check_length if member.lower().endswith(".png") else tiff.check_length
-            check_length(self.files.sizes[member], size)
+            if member.lower().endswith(".png"):
+                png.check_length(self.files.sizes[member], size)
+            else:
+                tiff.check_length(self.files.sizes[member], size, wide=True)
             return _read_map(self.files.read(member), size)
 
         return self.read_member(name, read_labels, problems)

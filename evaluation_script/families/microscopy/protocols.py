@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Dict, Mapping, Tuple
 
-from ...values import dataclass
+from ..base.family import ScriptedProtocol
 
 #: How truths are published.
 LAYOUT = "cellpose"
@@ -13,18 +13,15 @@ LAYOUT = "cellpose"
 THRESHOLDS = {"AP50": 0.5, "AP75": 0.75, "AP90": 0.9}
 
 
-@dataclass(frozen=True)
-class MicroscopyProtocol:
-    """The rules of one benchmark."""
+class MicroscopyProtocol(ScriptedProtocol):
+    """The rules of one benchmark.
+
+    By the script, numbers have 32 bits, an image without any cell leaves no mean, and one without background has a
+    cell less.
+    """
 
     family: ClassVar[str] = "microscopy"
     form: ClassVar[str] = LAYOUT
-
-    name: str
-    about: str
-    #: As the script: 32 bits, an image without any cell leaves no mean, and one without background has a cell less.
-    as_script: bool = False
-    revision: int = 1
 
     @property
     def metrics(self) -> Tuple[str, ...]:
@@ -32,18 +29,18 @@ class MicroscopyProtocol:
 
     @property
     def bounds(self) -> Mapping[str, Tuple[float, float]]:
-        """What metrics lie between that are no shares: by the script, AP is above 1 where nothing is background."""
+        """The bounds of metrics beyond 0 to 1: the script's AP exceeds 1 if nothing is background."""
         return dict.fromkeys(THRESHOLDS, (0.0, math.inf)) if self.as_script else {}
 
 
 _ROWS = (
     MicroscopyProtocol(
         "cellpose-ap",
-        "AP at IoU .5, .75 and .9: TP / (TP + FP + FN) of each image, and the mean over images with any cell.",
+        "AP at IoU .5, .75 and .9: TP / (TP + FP + FN) per image, averaged over images with cells.",
     ),
     MicroscopyProtocol(
         "cellpose-ap-official",
-        "As Cellpose's script: an image without any cell makes AP undefined, one without background has a cell less.",
+        "As computed by Cellpose's script: AP is undefined if an image lacks cells; without background a cell is lost.",
         as_script=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""What is counted in one image or video: matched segments by category and window, and the tubes of STQ.
+"""The counts of one image or video: matched segments by category and window, and the tubes of STQ.
 
 Pixels are looked at once: a frame becomes a table of the pairs of ids that lie over each other, and windows of
 frames and whole videos are sums of such tables.
@@ -15,6 +15,7 @@ from ...masks.backend import backend
 from ...masks.overlaps import SHIFT, LabelMap, LabelPairs, reach_of, sum_by_key, sum_label_pairs
 from ...masks.stack import Array, places_of
 from ...values import dataclass
+from ...values.arithmetic import add
 from ..base.units import TruthFrame, Unit, UnitCounts
 from .files import AnySubmission, PredictedFrame, is_unnumbered
 from .protocols import PanopticProtocol
@@ -44,7 +45,7 @@ class FrameTable:
 
 
 def _keep_boundaries(pixels: LabelMap) -> LabelMap:
-    """Return a map in which the inner part of every segment has one label of its own."""
+    """Return a map in which the interior of every segment has a label of its own."""
     labels = pixels.numbers if pixels.labels is None else pixels.labels.astype(np.uint32)[pixels.numbers]
     reach = reach_of(labels.shape[0], labels.shape[1], _BOUNDARY_RATIO)
     return LabelMap(backend().keep_boundaries(labels, reach, _INNER))
@@ -63,7 +64,7 @@ def count(unit: Unit, submission: AnySubmission) -> UnitCounts:
                 pixels = submission.read(prediction, frame.size)
                 table = count_frame(frame, prediction, pixels, boundary=submission.protocol.boundary)
             except Flaw as flaw:
-                problems.add(flaw.at(prediction.member))
+                problems.add(flaw.as_problem(prediction.member))
             if not problems:
                 yield table
 
@@ -71,7 +72,7 @@ def count(unit: Unit, submission: AnySubmission) -> UnitCounts:
     try:
         counts = count_frames(tables(), submission.protocol, submission.things)
     except Flaw as flaw:
-        problems.add(flaw.at(unit.name))
+        problems.add(flaw.as_problem(unit.name))
     return UnitCounts(unit.name, {} if problems else counts, problems.first, problems.count)
 
 
@@ -96,7 +97,7 @@ def count_frames(frames: Iterable[FrameTable], protocol: PanopticProtocol, thing
 
 
 def count_frame(frame: TruthFrame, listed: PredictedFrame, pixels: Array, *, boundary: bool) -> FrameTable:
-    """Count a frame; a Flaw where its pixels are not what was listed."""
+    """Count a frame; raises a Flaw if its pixels contradict the list of segments."""
     truth, prediction = frame.read(), LabelMap(pixels)
     pairs = backend().count_label_pairs(truth, prediction)
     true_rows, rows = listed.list_segments(frame, pairs)
@@ -107,7 +108,7 @@ def count_frame(frame: TruthFrame, listed: PredictedFrame, pixels: Array, *, bou
 
 
 def _segments(rows: Union[Array, Sequence[Sequence[float]]]) -> Array:
-    """Return rows of id, category, crowd and area as a table by id; what is listed again adds to the area."""
+    """Return rows of id, category, crowd and area as a table by id; repeated ids add up their areas."""
     table = np.array(rows, np.float64).reshape(-1, 4)
     ids, first_rows, segment_indices = np.unique(table[:, ID], return_index=True, return_inverse=True)
     joined = np.column_stack((table[first_rows], first_rows))
@@ -163,7 +164,7 @@ def _count_segments(table: FrameTable, categories: int) -> Array:
 
 
 def _ious(truth: Array, prediction: Array, pairs: LabelPairs) -> Array:
-    """Return the IoU of each pair without void; 0 where a side is not a segment, or the areas are impossible."""
+    """Return the IoU of each pair without void; 0 if a side is not a segment or the areas are impossible."""
     truth_rows, predicted_rows = places_of(truth[:, ID], pairs.truth), places_of(prediction[:, ID], pairs.prediction)
     inside = (pairs.truth == 0) & (predicted_rows >= 0)
     void = np.bincount(predicted_rows[inside], pairs.pixels[inside], len(prediction))
@@ -187,7 +188,7 @@ def _boundary_ious(pairs: LabelPairs, boundaries: LabelPairs) -> Array:
 
 
 def _tubes(frames: List[FrameTable], things: List[bool], protocol: PanopticProtocol) -> Dict[str, Array]:
-    """Return of a whole video, for STQ, how many pixels have which two categories, and the quality of its tubes."""
+    """Return STQ's confusion matrix of a whole video, and the quality of its tubes."""
     void, is_thing = len(things), np.array([*things, False])
     listed = [frame.truth for frame in frames if len(frame.truth)]
     first_id = int(listed[0][listed[0][:, ORDER].argmin(), ID]) if listed and protocol.first_is_crowd else -1
@@ -208,13 +209,13 @@ def _tubes(frames: List[FrameTable], things: List[bool], protocol: PanopticProto
 
 
 def _categories(segments: Array, ids: Array, void: int) -> Array:
-    """Return the category of each id; what is no segment is void."""
+    """Return the category of each id; void for ids without a segment."""
     return np.append(segments[:, CATEGORY], void).astype(np.int64)[places_of(segments[:, ID], ids)]
 
 
 def sum_confusion(videos: Iterable[UnitCounts], void: int) -> Array:
-    """Return how many pixels have which category in the truth (rows) and the prediction (columns); the last is void."""
-    confusion = np.zeros((void + 1) ** 2, np.int64)
+    """Return the confusion matrix: true categories (rows), predicted ones (columns), void last."""
+    confusion = np.zeros((void + 1) * (void + 1), np.int64)
     for counts in videos:
         cells, pixels = counts.tables["cells"]
         confusion[cells] += pixels
@@ -222,7 +223,7 @@ def sum_confusion(videos: Iterable[UnitCounts], void: int) -> Array:
 
 
 def union_of(confusion: Array, protocol: PanopticProtocol) -> Array:
-    """Return how many pixels have each category on either side; 0 of what is none."""
+    """Return the number of pixels of each category on either side; 0 for absent ones."""
     union: Array = confusion.sum(0) + confusion.sum(1) - np.diagonal(confusion)
     union[-1] *= protocol.void_is_class
     return union
@@ -237,4 +238,4 @@ def _associate_tubes(truth: Array, prediction: Array, pixels: Array) -> Array:
     keys, shared = sum_by_key(tube * len(predicted_tubes) + predicted_tube, pixels[overlap])
     tube, predicted_tube = keys // max(1, len(predicted_tubes)), keys % max(1, len(predicted_tubes))
     quality = shared * (shared / (areas[tube] + predicted_areas[predicted_tube] - shared)) / areas[tube]
-    return np.array([quality.sum(), np.count_nonzero(tubes >= 0)])
+    return np.array([add(quality), np.count_nonzero(tubes >= 0)])

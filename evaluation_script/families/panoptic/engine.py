@@ -1,19 +1,21 @@
-"""How panoptic segmentation is scored: PQ of images, VPQ and STQ of videos."""
+"""The scoring of panoptic segmentation: PQ of images, VPQ and STQ of videos."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, Dict, List
 
 import numpy as np
 
 from ...masks.stack import Array
+from ...values.arithmetic import mean
 from ..base.family import Values, mean_of_all
-from ..base.reports import judge_matches, judge_pixels
+from ..base.suspicions import Reading, judge_matches, judge_pixels, judge_unlabelled, switch
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from ..base.units import Shapes, UnitAccumulator, UnitCounts, unit_engine
 from .counting import IOU, MATCHED, MISSED, SURPLUS, count, sum_confusion, union_of
-from .files import open_submission, read_coded_truth, read_truth
+from .files import SAVE_RGB, open_submission, read_coded_truth, read_truth
 from .protocols import CODED_LAYOUTS, GROUPS, QUALITIES, PanopticProtocol
 
 
@@ -28,12 +30,12 @@ def _qualities(counts: Array) -> Array:
 
 
 def _averages(counts: Array, things: List[bool]) -> Dict[str, Values]:
-    """Return the means of PQ, SQ and RQ over each group of categories; None where none of them has a segment."""
+    """Return the means of PQ, SQ and RQ over each group of categories; None for groups without a segment."""
     table, flags = _qualities(counts), np.array(things, bool)
     means: Dict[str, Values] = {}
     for group, members in zip(GROUPS, (np.ones_like(flags), flags, ~flags)):
         of_group = table[:, members & ~np.isnan(table[0])]
-        values = [float(row.mean()) if row.size else None for row in of_group]
+        values = [mean(row) if row.size else None for row in of_group]
         means[group] = dict(zip(QUALITIES, values))
     return means
 
@@ -54,20 +56,20 @@ def values(accumulator: UnitAccumulator[PanopticProtocol]) -> Values:
 
 
 def _tube_quality(videos: List[UnitCounts], protocol: PanopticProtocol, void: int) -> Values:
-    """Return STQ, and its parts: how well pixels are classified, and how well tubes are kept apart."""
+    """Return STQ and its parts: segmentation quality and association quality."""
     confusion = sum_confusion(videos, void)
     union = union_of(confusion, protocol)
     present = union > 0
     if not present.any():
         return {"STQ": None, "AQ": None, "IoU": None}
-    iou = float((np.diagonal(confusion)[present] / union[present]).sum() / np.count_nonzero(present))
+    iou = mean(np.diagonal(confusion)[present] / union[present])
     quality, tubes = np.sum([counts.tables["association"] for counts in videos], axis=0).tolist()
     association = quality / tubes if tubes else 0.0
-    return {"STQ": float(np.sqrt(association * iou)), "AQ": association, "IoU": iou}
+    return {"STQ": math.sqrt(association * iou), "AQ": association, "IoU": iou}
 
 
 def tables(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return a row for each category, for windows of the first length; without windows also one for each video."""
+    """Return a row per category for windows of the first length; without windows also a row per video."""
     if not accumulator.protocol.windows:
         return _tables_of_tubes(accumulator)
     totals = accumulator.stack("quality").sum(axis=0)[0]
@@ -85,7 +87,7 @@ def tables(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str, List[Dic
 
 
 def _tables_of_tubes(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return the IoU of each category that occurs, and STQ and its parts of each video."""
+    """Return the IoU of each occurring category, and STQ and its parts per video."""
     protocol, categories, videos = accumulator.protocol, accumulator.facts["categories"], accumulator.complete_counts()
     confusion = sum_confusion(videos, len(categories))
     union = union_of(confusion, protocol)
@@ -107,24 +109,51 @@ def _tables_of_tubes(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str
 
 
 def _shapes(protocol: PanopticProtocol, facts: Dict[str, Any]) -> Shapes:
-    """Return the shapes of what is counted in an image or a video."""
+    """Return the shapes of the counts of an image or a video."""
     quality: Shapes = {"quality": (len(protocol.windows), len(facts["categories"]), 4)}
     return {**quality, "cells": (2, "n"), "association": (2,)} if protocol.video else quality
 
 
-def _oddities(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
-    """Return what is odd about the segments of all units."""
+def _judge_tubes(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
+    """Return a suspicion if no object is tracked, so that STQ is 0 even with the right classes."""
+    quality, tubes = accumulator.stack("association").sum(axis=0).tolist()
+    if quality or not tubes:
+        return []
+    return ["no predicted object shares a pixel with one of the truth, so AQ and STQ are 0: check classes and numbers"]
+
+
+def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
+    """Return warnings about the segments of all units."""
     if not accumulator.protocol.windows:
         void = len(accumulator.facts["categories"])
-        return judge_pixels(sum_confusion(accumulator.complete_counts(), void)[:-1, :-1])
+        confusion = sum_confusion(accumulator.complete_counts(), void)[:-1]
+        labelled, unlabelled = confusion[:, :-1], confusion[:, -1].sum()
+        odd = judge_unlabelled("pixel", labelled.sum(), unlabelled) or judge_pixels(labelled)
+        return odd or _judge_tubes(accumulator)
     totals = accumulator.stack("quality").sum(axis=(0, 2))[0]
     matched, surplus, missed = (int(totals[field]) for field in (MATCHED, SURPLUS, MISSED))
     return judge_matches("segment", matched + missed, matched + surplus, matched)
 
 
+_EXCHANGED = Reading(
+    "channels",
+    "red and blue look swapped",
+    f"{SAVE_RGB[0].upper()}{SAVE_RGB[1:]}",
+    "sequence",
+    switch("exchanges_channels"),
+)
+
+
+def _list_readings(protocol: PanopticProtocol) -> List[Reading]:
+    """Return the other readings of a sequence; none for JSON lists, which reject unlisted ids."""
+    return [_EXCHANGED] if protocol.classes else []
+
+
 _FACTS = {"categories": (int, str, bool)}
 ENGINE = replace(
-    unit_engine(read_truth, open_submission, count, values, tables, _shapes, _oddities, facts=_FACTS),
+    unit_engine(
+        read_truth, open_submission, count, values, tables, _shapes, _suspect, facts=_FACTS, readings=_list_readings
+    ),
     read_published=lambda path, subset, layout: AnnotationFile({
         subset or DEFAULT_SPLIT: read_coded_truth(path, layout, subset)
         if layout in CODED_LAYOUTS

@@ -14,7 +14,7 @@ from typing import AbstractSet, Any, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from ...files.archive import open_files, truth_error
-from ...files.limits import ArchiveLimits, Files, read_json
+from ...files.limits import HOST_LIMITS, ArchiveLimits, Files, read_json
 from ...files.problems import Flaw, HostError, Problem, Problems, SubmissionError, name_list, printable, quantity
 from ...masks import png
 from ...masks.backend import backend
@@ -23,7 +23,6 @@ from ...masks.stack import Array, Size
 from ...values import dataclass
 from ..base.truth import DEFAULT_SPLIT
 from ..base.units import (
-    HOST_LIMITS,
     PictureFiles,
     Rows,
     TruthFrame,
@@ -41,13 +40,15 @@ MOST_ID = (1 << 24) - 1
 #: Segments that a prediction may list in a frame.
 _MOST_SEGMENTS = 2_000
 _EXAMPLE = (
-    '{"annotations": [{"image_id": 1, "file_name": "1.png", "segments_info": [{"id": 7, "category_id": 1}, …]}, …]}, '
-    'of videos {"annotations": [{"video_id": "a", "annotations": [as for images]}, …]}'
+    '{"annotations": [{"image_id": 1, "file_name": "1.png", "segments_info": [{"id": 7, "category_id": 1}, ...]}, ...]'
+    '}, of videos {"annotations": [{"video_id": "a", "annotations": [as for images]}, ...]}'
 )
 _SEND = "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids"
 _SEND_CODED = (
     "Send one zip with a folder of PNGs for each sequence: red is the class, green and blue the object's number"
 )
+#: What to do where red and blue seem to be exchanged.
+SAVE_RGB = "save the PNGs as RGB; cv2.imwrite expects BGR"
 #: Red where nothing is labelled, in the PNGs of STEP.
 VOID = 255
 #: Where a dataset has its panoptic maps, beside its images.
@@ -55,7 +56,7 @@ _MAP_FOLDER = "panoptic_maps"
 
 
 def _find_document(files: Files, subset: str = "") -> str:
-    """Return the name of the JSON file: the only one, that of the subset, or the one that has a folder of its name."""
+    """Return the name of the JSON file: the only one, the subset's, or the one with a folder of the same name."""
     names = [name for name in files.sizes if name.lower().endswith(".json")]
     if len(names) > 1:
         folders = {folder for name in files.sizes for folder in name.split("/")[:-1]}
@@ -73,8 +74,8 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     """Read a published truth: its JSON beside the folder of its PNGs, or a folder or archive with both."""
     try:
         if path.endswith(".json"):
-            own = os.path.splitext(path)[0]
-            files = open_files(own if os.path.isdir(own) else os.path.dirname(path) or ".", HOST_LIMITS)
+            folder = os.path.splitext(path)[0]
+            files = open_files(folder if os.path.isdir(folder) else os.path.dirname(path) or ".", HOST_LIMITS)
             name = path
             with open(path, "rb") as file:
                 document = json.loads(file.read())
@@ -84,7 +85,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
             document = json.loads(files.read(name))
         return _open_truth(document, PictureFiles(files, _stem(name)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "is not a panoptic truth that can be read") from None
+        raise truth_error(path, error, "is not a readable panoptic truth") from None
 
 
 def _open_truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
@@ -118,7 +119,7 @@ def _open_frame(entry: Dict[str, Any], pictures: PictureFiles, folder: str, inde
 
 
 def read_coded_truth(path: str, layout: str, subset: str = "") -> UnitTruth:
-    """Read STEP's maps, `SEQUENCE/FRAME.png`, of several splits those of one."""
+    """Read STEP's maps, `SEQUENCE/FRAME.png`, of the one or the chosen split."""
     categories = [list(row) for row in PANOPTIC_PROTOCOLS[layout].categories]
     files = open_dataset(path)
     names = [name for name in sorted(files.sizes) if name.endswith(".png") and "/" in name]
@@ -144,17 +145,27 @@ def read_coded_truth(path: str, layout: str, subset: str = "") -> UnitTruth:
 
 
 def _read_coded(data: bytes, size: Size, classes: int) -> Array:
-    """Return the id of every pixel of one of STEP's PNGs; a Flaw where it holds other classes."""
+    """Return the id of every pixel of a PNG of STEP; raises a Flaw for unknown classes."""
     return join_ids(backend().read_codes(data, size), classes)
 
 
+def exchange_channels(codes: Array) -> Array:
+    """Return colours with red and blue swapped."""
+    exchanged: Array = (codes & 0xFF) << 16 | codes & 0xFF00 | codes >> 16 & 0xFF
+    return exchanged
+
+
 def join_ids(codes: Array, classes: int) -> Array:
-    """Return the ids of pixels that have a class in their lowest 8 bits, and the number of an object above those."""
+    """Return ids that hold the class in their lowest 8 bits and the object number above."""
     pixel_classes = codes.astype(np.uint8)
     labelled = pixel_classes != VOID
     beyond = pixel_classes[labelled & (pixel_classes >= classes)]
     if beyond.size:
-        raise Flaw(f"holds the class {beyond.max()} in red", f"Write classes from 0 to {classes - 1}, or 255 for void")
+        remedy = f"Write classes from 0 to {classes - 1}, or 255 for void"
+        blues = exchange_channels(codes).astype(np.uint8)
+        if blues.any() and ((blues < classes) | (blues == VOID)).all():
+            remedy += ". Only blue holds valid classes: check the channel order; cv2.imwrite expects BGR"
+        raise Flaw(f"holds the class {beyond.max()} in red", remedy)
     ids: Array = (codes + 1) * labelled
     return ids
 
@@ -175,7 +186,7 @@ class PredictedFrame:
 
 @dataclass(frozen=True)
 class _CodedFrame(PredictedFrame):
-    """A frame whose ids say the category of each segment: in their lowest 8 bits, less one."""
+    """A frame whose ids hold the category in their lowest 8 bits, less one."""
 
     things: List[bool]
 
@@ -194,7 +205,7 @@ class _CodedFrame(PredictedFrame):
 
 
 def is_unnumbered(number: Any) -> Any:
-    """Return whether an id, or each of several, has a class alone: of things in the truth these are crowds."""
+    """Return whether ids hold only a class; true things of this kind are crowds."""
     return number <= VOID
 
 
@@ -218,6 +229,7 @@ class _PanopticSubmission(UnitSubmission):
         name = _find_document(self.files)
         self._units = self._read_entries(read_json(self.files.read(name), self.limits, _EXAMPLE))
         self._pictures = PictureFiles(self.files, _stem(name))
+        self.used_files = {name, *self._pictures.members()}
 
     def _read_entries(self, document: object) -> Dict[str, Dict[str, Any]]:
         """Return the entries of images or videos by name."""
@@ -238,7 +250,7 @@ class _PanopticSubmission(UnitSubmission):
         return self._units.keys()
 
     def frames(self, unit: str, truth: List[TruthFrame], problems: Problems) -> List[Optional[PredictedFrame]]:
-        """Return the frames of a unit as many as the truth has, or none where there are problems."""
+        """Return the frames of a unit, as many as the truth has; none if there are problems."""
         entry = self._units[unit]
         entries = entry.get("annotations") if self.protocol.video else [entry]
         if not isinstance(entries, list) or len(entries) != len(truth):
@@ -260,11 +272,11 @@ class _PanopticSubmission(UnitSubmission):
                     raise Flaw(f"is {printable(named)} in the JSON", "List the frames in the order of the truth")
             return self._read_frame(entry, frame.name if self.protocol.video else "", unit)
         except Flaw as flaw:
-            problems.add(flaw.at(f"{unit}, frame {frame.name}" if self.protocol.video else f"image {unit}"))
+            problems.add(flaw.as_problem(f"{unit}, frame {frame.name}" if self.protocol.video else f"image {unit}"))
             return None
 
     def _read_frame(self, entry: object, frame: str, unit: str) -> PredictedFrame:
-        """Return an entry of the JSON, checked; the PNG of a video's frame has the name that the truth gives it."""
+        """Return a checked entry of the JSON; a video's PNGs have the truth's frame names."""
         if not isinstance(entry, dict) or not isinstance(entry.get("segments_info"), list):
             raise Flaw("has no list segments_info", f"Write {_EXAMPLE}")
         file = entry.get("file_name")
@@ -296,10 +308,13 @@ class _CodedSubmission(UnitSubmission):
     """The sequences of a submission, `SEQUENCE/FRAME.png`, under any other folders."""
 
     noun, send = "sequence", _SEND_CODED
+    #: Red is read as blue, and blue as red.
+    exchanges_channels = False
     protocol: PanopticProtocol
 
     def read_upload(self) -> None:
-        self._pictures = PictureFiles(self.files)
+        self._pictures = PictureFiles(self.files, lone_unit=self.lone_unit)
+        self.used_files = self._pictures.members()
         #: Whether each category has instances.
         self.things = [bool(entry[2]) for entry in self.truth.facts["categories"]]
         self._names = set(map(self.truth_names.respell, self._pictures.folders()))
@@ -315,13 +330,14 @@ class _CodedSubmission(UnitSubmission):
         try:
             return _CodedFrame(self._pictures.find(f"{name}.png", unit), {}, self.things)
         except Flaw as flaw:
-            problems.add(flaw.at(f"{unit}, frame {name}"))
+            problems.add(flaw.as_problem(f"{unit}, frame {name}"))
             return None
 
     def read(self, frame: PredictedFrame, size: Size) -> Array:
         """Return the id of every pixel; a Flaw where it cannot be read."""
         png.check_length(self.files.sizes[frame.member], size)
-        return _read_coded(self.files.read(frame.member), size, len(self.things))
+        codes = backend().read_codes(self.files.read(frame.member), size)
+        return join_ids(exchange_channels(codes) if self.exchanges_channels else codes, len(self.things))
 
 
 AnySubmission = Union[_PanopticSubmission, _CodedSubmission]
@@ -333,10 +349,13 @@ def open_submission(path: str, truth: UnitTruth, protocol: PanopticProtocol, lim
 
 
 def _check_ids(frame: PredictedFrame, ids: AbstractSet[int]) -> None:
-    """Raise a Flaw where the PNG holds other ids than the JSON lists."""
+    """Raise a Flaw if the ids of the PNG and of the JSON differ."""
     for problem, remedy, odd in (
         ("holds ids that the JSON does not list", "List every segment", ids - frame.segments.keys() - {0}),
-        ("does not hold ids that the JSON lists", "List the segments of the PNG alone", frame.segments.keys() - ids),
+        ("lacks ids that the JSON lists", "List only the segments of the PNG", frame.segments.keys() - ids),
     ):
         if odd:
-            raise Flaw(f"{problem}: {name_list([str(number) for number in sorted(odd)])}", remedy)
+            exchanged = set(exchange_channels(np.array(sorted(ids), np.int64)).tolist()) - {0}
+            fits = exchanged == frame.segments.keys()
+            hint = f". With red and blue swapped, both agree: {SAVE_RGB}" if fits else ""
+            raise Flaw(f"{problem}: {name_list([str(number) for number in sorted(odd)])}", f"{remedy}{hint}")

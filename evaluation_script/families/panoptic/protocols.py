@@ -42,7 +42,7 @@ class PanopticProtocol:
 
     @property
     def categories(self) -> List[Tuple[int, str, bool]]:
-        """The number and name of each class, and whether it has objects, where the benchmark says so itself."""
+        """The number, name and kind (thing or stuff) of each class, if the benchmark fixes them."""
         names = self.classes.split(", ") if self.classes else []
         return [(number, name.rstrip("+"), name.endswith("+")) for number, name in enumerate(names)]
 
@@ -58,17 +58,17 @@ class PanopticProtocol:
 
 _coco = PanopticProtocol(
     "coco-panoptic",
-    "PQ of images; a segment matches above an IoU of one half; areas of the truth are those in its JSON.",
+    "PQ of images. Segments match above an IoU of 0.5; areas of true segments come from the JSON.",
 )
 _vipseg = PanopticProtocol(
     "vipseg",
-    "VPQ over windows of 1, 2, 4, 6 and 8 frames, and STQ with every instance.",
+    "VPQ over windows of 1, 2, 4, 6 and 8 frames; STQ over every instance.",
     windows=(1, 2, 4, 6, 8),
     video=True,
 )
 _step = PanopticProtocol(
     "kitti-step",
-    "STQ of all frames; what is left unlabelled is missed; crowds, things of the truth without a number, are left out.",
+    "STQ over all frames. Unlabelled pixels count as missed; AQ ignores crowds (things without a number).",
     windows=(),
     video=True,
     classes="road, sidewalk, building, wall, fence, pole, traffic light, traffic sign, vegetation, terrain, sky, "
@@ -78,7 +78,7 @@ _step = PanopticProtocol(
 _step_official = replace(
     _step,
     name="kitti-step-official",
-    about="As deeplab2 computes: one pixel that is left unlabelled where the truth has a class adds a class of IoU 0.",
+    about="As computed by deeplab2: a single unlabelled pixel where the truth has a class adds a class with IoU 0.",
     void_is_class=True,
 )
 _MOTCHALLENGE = "sidewalk, building, vegetation, sky, person+, rider, bicycle"
@@ -88,19 +88,19 @@ _ROWS = (
     replace(
         _coco,
         name="coco-panoptic-boundary",
-        about="PQ with the smaller of the IoU of masks and the IoU of their boundaries.",
+        about="PQ with the smaller of mask IoU and boundary IoU.",
         boundary=True,
     ),
     replace(
         _coco,
         name="cityscapes-panoptic",
-        about="As coco-panoptic, by the categories of Cityscapes' JSON, whose ids are labels from 7 to 33.",
+        about="As coco-panoptic, with the categories of Cityscapes' JSON, whose ids are labels from 7 to 33.",
     ),
     _vipseg,
     replace(
         _vipseg,
         name="vipseg-official",
-        about="As VIPSeg's scripts compute: VPQ, and STQ without the segment that each video lists first.",
+        about="As computed by VIPSeg's scripts: VPQ, and STQ without the first segment listed in each video.",
         first_is_crowd=True,
     ),
     _step,

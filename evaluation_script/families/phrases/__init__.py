@@ -1,4 +1,4 @@
-"""Pairs of a picture or video and a noun phrase, whose objects are all to be found: cgF1 of SA-Co.
+"""Noun phrases, all of whose objects are to be found in a picture or video: cgF1 of SA-Co.
 
 The contract is the row of the registry and the modules that the toolkit's mirror works with: `protocols`, for
 pictures `files` and `counting`, for videos `videos` and `tubes`.  The rest is reached through the engine.

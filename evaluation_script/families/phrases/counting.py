@@ -1,4 +1,4 @@
-"""What is counted in a pair: whether the phrase was answered at all, and objects found at each threshold."""
+"""The counts of a pair: whether the phrase was answered, and the objects found at each threshold."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ...masks.backend import backend
 from ...masks.overlaps import Pairs, best_assignment
 from ...masks.run_lengths import Masks, pack_texts
 from ...masks.stack import Array, Size
+from ...values.arithmetic import add, mean
 from ..base.units import TruthFrame, Unit, UnitCounts
 from .files import PhraseSubmission
 
@@ -56,7 +57,7 @@ def count_pair(frame: TruthFrame, predictions: Masks, other_size: Array, *, offi
 
 
 def count_answer(rows: Sequence[Tuple[int, str, int]], ious: Array, *, official: bool) -> List[int]:
-    """Return the columns of a pair that one annotator saw, from the IoU of each prediction with each object."""
+    """Return the columns of a pair for one annotator, from the IoU of each prediction with each object."""
     annotator = _Annotator(rows, official=official)
     row = annotator.compare(ious) if len(ious) else _answer_nothing([annotator], official=official)
     row[SEEN], row[ABSENT] = int(bool(rows)), int(not rows)
@@ -64,7 +65,7 @@ def count_answer(rows: Sequence[Tuple[int, str, int]], ious: Array, *, official:
 
 
 def _answer_nothing(annotators: List[_Annotator], *, official: bool) -> List[int]:
-    """Return the columns of a pair without predictions: whoever sees nothing agrees, else who sees least."""
+    """Return the columns of a pair without predictions, for the annotator with the fewest objects."""
     row, objects = [0] * COLUMNS, [annotator.objects for annotator in annotators]
     absent = not all(annotator.texts for annotator in annotators)
     row[ANSWER] = REJECTED if absent else SILENT
@@ -86,7 +87,7 @@ def _choose_annotator(annotators: List[_Annotator], ious: Array, other_size: Arr
 
 
 class _Annotator:
-    """The objects of a pair as one annotator sees them."""
+    """The objects of a pair according to one annotator."""
 
     def __init__(self, rows: Sequence[Tuple[int, str, int]], *, official: bool) -> None:
         masks = [row for row in rows if (not row[0] if official else row[2])]
@@ -120,7 +121,7 @@ class _Annotator:
 
 
 def _assign(ious: Array) -> List[Tuple[int, float]]:
-    """Return the predictions that are assigned to objects, so that the sum of IoUs is largest, and the IoU of each."""
+    """Return the assignment of predictions to objects with the largest sum of IoU, and the IoU of each."""
     if ious.shape[1] == 1:
         index = int(ious.argmax())
         return [(index, float(ious[index, 0]))]
@@ -129,7 +130,7 @@ def _assign(ious: Array) -> List[Tuple[int, float]]:
 
 
 def _measure_overlaps(predictions: Masks, annotators: List[_Annotator], size: Size) -> Array:
-    """Return the IoU of each prediction (rows) with all masks; of a crowd, the share that lies on it."""
+    """Return the IoU of each prediction (rows) with each mask; for crowds the share inside the crowd."""
     texts = [text for annotator in annotators for text in annotator.texts]
     rows, columns = len(predictions.texts), len(texts)
     if not rows or not columns:
@@ -144,20 +145,20 @@ def _measure_overlaps(predictions: Masks, annotators: List[_Annotator], size: Si
 
 def _official_f1(row: List[int]) -> float:
     hits, surplus = np.array(row[FOUND]), np.array(row[SURPLUS])
-    return float(f1_of(hits, surplus, row[OBJECTS] - hits, official=True).mean())
+    return mean(f1_of(hits, surplus, row[OBJECTS] - hits, official=True))
 
 
 def _rank(row: List[int]) -> Tuple[Any, ...]:
-    """Return what orders annotators, the best last, whatever the order of their files."""
+    """Return the sort key of annotators, independent of the order of their files; the best is last."""
     right = row[ANSWER] == RIGHT
     errors = [surplus + row[OBJECTS] - hits for surplus, hits in zip(row[SURPLUS], row[FOUND])]
     f1 = [2 * hits / (2 * hits + wrong) if hits or wrong else float(right) for hits, wrong in zip(row[FOUND], errors)]
     # Sums of equal fractions may differ in their last bits.
-    return round(sum(f1), 12), right, -sum(errors), *row[FOUND]
+    return round(add(f1), 12), right, -sum(errors), *row[FOUND]
 
 
 def f1_of(hits: Array, surplus: Array, missed: Array, *, official: bool) -> Array:
-    """Return F1 of numbers of objects; 0 where there are none."""
+    """Return F1 from numbers of objects; 0 without any."""
     if not official:
         f1: Array = 2 * hits / np.maximum(2 * hits + surplus + missed, 1)
         return f1

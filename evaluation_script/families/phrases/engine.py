@@ -1,14 +1,17 @@
-"""How phrases are scored: how well objects are found, times how well it is known whether there are any."""
+"""The scoring of phrases: how well objects are found, times how well their presence is known."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
 
 from ...files import ArchiveLimits
 from ...masks.stack import Array
+from ...values.arithmetic import mean
 from ..base.family import Values, mean_of_all
+from ..base.suspicions import is_nearly_none
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, UnitTruth, unit_engine
 from ..tracking.counting import ALPHAS, HOTA_FIELDS
 from . import counting
@@ -34,7 +37,7 @@ def _subset_tables(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Array]:
 
 
 def _measure(pairs: Array, *, official: bool) -> Values:
-    """Return the metrics of a subset, each also at the thresholds 0.5 and 0.75."""
+    """Return the metrics of a subset, each also at thresholds 0.5 and 0.75."""
     objects = pairs[:, counting.OBJECTS].sum()
     hits, surplus = pairs[:, counting.FOUND].sum(axis=0), pairs[:, counting.SURPLUS].sum(axis=0)
     answered = pairs[(pairs[:, counting.ANSWER] == counting.RIGHT)]
@@ -63,7 +66,7 @@ def _measure(pairs: Array, *, official: bool) -> Values:
     micro = metrics["positive_micro_F1"]
     metrics["cgF1"] = None if micro is None or mcc is None else micro * mcc
     values: Values = {
-        f"{name}{ending}": None if value is None else float(value[indices].mean())
+        f"{name}{ending}": None if value is None else mean(value[indices])
         for ending, indices in _SHOWN.items()
         for name, value in metrics.items()
     }
@@ -75,7 +78,7 @@ def _share(hits: Array, errors: Array, *, official: bool) -> Array:
 
 
 def _measure_answers(pairs: Array, *, official: bool) -> Values:
-    """Return how well it is known whether there is anything to find; None where the truth leaves nothing to know."""
+    """Return how well the presence of objects is known; None if the truth's answers are all equal."""
     right, wrong, silent, rejected = (
         float(np.count_nonzero(pairs[:, counting.ANSWER] == answer))
         for answer in (counting.RIGHT, counting.WRONG, counting.SILENT, counting.REJECTED)
@@ -88,7 +91,7 @@ def _measure_answers(pairs: Array, *, official: bool) -> Values:
     precision, recall = share(right, wrong), share(right, silent)
     product = (right + wrong) * (right + silent) * (rejected + wrong) * (rejected + silent)
     mcc: Optional[float] = (
-        (right * rejected - wrong * silent) / (product**0.5 + epsilon) if product or official else 0.0
+        (right * rejected - wrong * silent) / (math.sqrt(product) + epsilon) if product or official else 0.0
     )
     if not official and not (pairs[:, counting.SEEN].any() and pairs[:, counting.ABSENT].any()):
         mcc = None
@@ -102,7 +105,7 @@ def _measure_answers(pairs: Array, *, official: bool) -> Values:
 
 
 def _measure_subsets(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Values]:
-    """Return the metrics of each subset; videos are one."""
+    """Return the metrics of each subset; videos form one subset."""
     protocol = accumulator.protocol
     by_subset = [_measure(pairs, official=protocol.official) for pairs in _subset_tables(accumulator)]
     return [{**metrics, **measure_tracks(accumulator)} for metrics in by_subset] if protocol.videos else by_subset
@@ -115,7 +118,7 @@ def _values(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
 
 
 def _tables(accumulator: UnitAccumulator[PhraseProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return a row for each subset, and one with all that SA-Co's script prints."""
+    """Return a row per subset, and one with all numbers of SA-Co's script."""
     rows: List[Dict[str, Any]] = [
         {"name": name, "pairs": len(pairs), **metrics}
         for (name,), pairs, metrics in zip(
@@ -127,7 +130,7 @@ def _tables(accumulator: UnitAccumulator[PhraseProtocol]) -> Dict[str, List[Dict
 
 
 def _shapes(protocol: PhraseProtocol, _facts: Dict[str, Any]) -> Shapes:
-    """Return the shapes of what is counted in a pair."""
+    """Return the shapes of a pair's tables."""
     pair: Shapes = {"pair": (counting.COLUMNS,)}
     if not protocol.videos:
         return pair
@@ -147,14 +150,22 @@ def _count_unit(unit: Unit, submission: Union[PhraseSubmission, VideoPhraseSubmi
     return count_video(unit, submission) if isinstance(submission, VideoPhraseSubmission) else count(unit, submission)
 
 
-def _oddities(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
-    """Return what is odd about the predictions of all pairs."""
+def _suspect(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
+    """Return warnings about the predictions of all pairs."""
     totals = accumulator.stack("pair").sum(axis=0)
-    if not totals[counting.OBJECTS] or totals[counting.ASSIGNED]:
+    matched = totals[counting.FOUND][0]
+    if not totals[counting.OBJECTS] or not is_nearly_none(matched, totals[counting.OBJECTS]):
         return []
     if not totals[counting.PREDICTIONS]:
-        return [f"nothing was sent that counts: only scores of at least {LEAST_SCORE} do"]
-    return ["nothing that was sent shares a pixel with an object of its phrase: check the numbers of the pairs"]
+        return [f"no prediction counts: only scores of at least {LEAST_SCORE} do"]
+    hits, objects = totals[counting.ASSIGNED], totals[counting.OBJECTS]
+    if not is_nearly_none(hits, objects):
+        few = f"only {matched:,} of {objects:,} objects are" if matched else "not one object is"
+        return [f"{few} found at an IoU of {counting.THRESHOLDS[0]}, though masks overlap: check how masks are encoded"]
+    if hits:
+        few = f"only {hits:,} of {objects:,} objects share a pixel with a prediction for their phrase"
+        return [f"{few}: check the ids of the pairs"]
+    return ["no prediction shares a pixel with an object of its phrase: check the ids of the pairs"]
 
 
 ENGINE = unit_engine(
@@ -164,7 +175,7 @@ ENGINE = unit_engine(
     _values,
     _tables,
     _shapes,
-    _oddities,
+    _suspect,
     facts={"subsets": (str,), "listed": (int, int)},
     signed=("phrase", "tracks", "teta"),
 )

@@ -11,11 +11,21 @@ import json
 import math
 import os
 import re
-from typing import AbstractSet, Any, Dict, Iterable, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from ...files import ArchiveLimits, Flaw, HostError, Problem, Problems, SubmissionError, inflect, printable, quantity
+from ...files import (
+    HOST_LIMITS,
+    ArchiveLimits,
+    Flaw,
+    HostError,
+    Problem,
+    Problems,
+    SubmissionError,
+    printable,
+    quantity,
+)
 from ...files.archive import open_files, truth_error
 from ...masks import polygons
 from ...masks import run_lengths as rle
@@ -24,24 +34,18 @@ from ...masks.run_lengths import Masks, MaskTexts, pack_texts
 from ...masks.stack import Array, Size
 from ...runner.tuning import without_collector
 from ...values import dataclass
-from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, no_pixels
+from ..base.units import TruthFrame, Unit, UnitTruth, no_pixels
 from ..instances.records import is_finite
-from ..instances.submission import parse_parts
 from .protocols import LEAST_SCORE, PICTURES_LAYOUT, PhraseProtocol
+from .records import MOST_PROBLEMS, PairSubmission, RecordReader
 from .videos import open_truth as open_videos
 
-_EXAMPLE = '[{"image_id": 10000000, "segmentation": {"size": [h, w], "counts": "…"}, "score": 0.9}, …]'
-_SEND = (
-    f"Send one JSON with a list of records {_EXAMPLE}; where there are several subsets, a zip with SUBSET.json for each"
-)
+_EXAMPLE = '[{"image_id": 10000000, "segmentation": {"size": [h, w], "counts": "..."}, "score": 0.9}, ...]'
+_SEND = f"Send one JSON with a list of records {_EXAMPLE}; for several subsets, send a zip with a SUBSET.json for each"
 #: The name of a truth: its subset, and the letter of its annotator.
 _NAME = re.compile(
     r"(?:(?:gold|silver)_)?(?P<subset>.+?)(?:_merged)?(?P<annotator>[._-](?:truth_)?[a-z])?(?:_release)?(?:_test)?(?:\.truth)?"
 )
-#: Predictions that a pair may have, and objects that an annotator may see in one.
-_MOST_PREDICTIONS = 1_000
-#: So many bad records are enough: what follows is not looked at.
-_MOST_PROBLEMS = 1_000
 #: Pixels of a mask that has another size than its pair, which the script takes.
 _MOST_PIXELS = 1 << 26
 
@@ -50,7 +54,7 @@ _MOST_PIXELS = 1 << 26
 
 
 def read_truth(path: str, subset: str = "") -> UnitTruth:
-    """Read a published truth: a JSON of videos or of one annotator, or a folder or archive with all annotators'."""
+    """Read a published truth: a JSON of videos or of one annotator, or a folder or archive with all annotators."""
     try:
         if path.endswith(".json"):
             with open(path, "rb") as file:
@@ -65,26 +69,33 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
                 names.setdefault(_subset_of(name), []).append(name)
         if not names:
             raise Flaw("holds no JSON", "Name the JSON of SA-Co, or the folder that holds it")
-        file_names = [name for own in names.values() for name in own]
+        file_names = [name for subset_names in names.values() for name in subset_names]
         document = _parse(files.read(file_names[0]))
         if "videos" in document:
             if len(file_names) > 1:
-                raise Flaw(f"holds {len(file_names)} JSON files", "Name one of SA-Co/VEval, each is scored by itself")
+                raise Flaw(
+                    f"holds {len(file_names)} JSON files", "Name one file of SA-Co/VEval; each is scored separately"
+                )
             return open_videos(file_names[0], document)
         documents = {file_names[0]: document}
         return _open_truth(
             {
-                subset: [_open_annotator(name, documents.pop(name, {}) or _parse(files.read(name))) for name in own]
-                for subset, own in names.items()
+                subset: [
+                    _open_annotator(name, documents.pop(name, {}) or _parse(files.read(name))) for name in subset_names
+                ]
+                for subset, subset_names in names.items()
             }
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "is not a truth of SA-Co that can be read") from None
+        raise truth_error(path, error, "is not a readable truth of SA-Co") from None
 
 
 def _parse(data: bytes) -> Dict[str, Any]:
     with without_collector():
-        return dict(json.loads(data))
+        document = json.loads(data)
+    if not isinstance(document, dict):
+        raise ValueError("is not a JSON object")
+    return document
 
 
 def _subset_of(path: str) -> str:
@@ -94,7 +105,7 @@ def _subset_of(path: str) -> str:
 
 @dataclass(frozen=True)
 class _Annotator:
-    """What one annotator says of each pair: size, whether all objects are marked, phrase, rows of crowd, mask, area."""
+    """One annotator's data for each pair: size, completeness, phrase, and rows of crowd, mask and area."""
 
     name: str
     pairs: Dict[int, Tuple[Size, bool]]
@@ -114,7 +125,7 @@ def _open_annotator(name: str, document: Dict[str, Any]) -> _Annotator:
     for annotation in document["annotations"]:
         mask, (size, _) = annotation["segmentation"], pairs[annotation["image_id"]]
         if list(mask["size"]) != list(size):
-            raise Flaw(f"annotation {annotation['id']} has a mask of another size than its pair", "Encode it again")
+            raise Flaw(f"annotation {annotation['id']} has a mask of a different size than its pair", "Encode it again")
         text = mask["counts"]
         texts.append(text if isinstance(text, str) else rle.compress_many([text], np.array([size[0] * size[1]]))[0])
     pixels = np.array([np.prod(pairs[annotation["image_id"]][0]) for annotation in document["annotations"]], np.int64)
@@ -141,16 +152,17 @@ def _open_truth(subsets: Dict[str, List[_Annotator]]) -> UnitTruth:
         for annotator in annotators:
             for pair, (size, _) in annotator.pairs.items():
                 if sizes.setdefault(pair, size) != size:
-                    raise HostError(f"{annotator.name}: pair {pair} has another size than in another file")
+                    raise HostError(f"{annotator.name}: pair {pair} has a different size in another file")
         lacking = sum(not all(pair in annotator.pairs for annotator in annotators) for pair in sizes)
         if lacking:
             notes.append(
-                f"{subset}: {quantity(lacking, 'pair')} not listed by every annotator, who are not asked there"
+                f"{subset}: {quantity(lacking, 'pair')} not listed by every annotator; annotators are skipped for "
+                "pairs that they do not list"
             )
         categories += [[index, category] for category in sorted(set(annotators[0].categories))]
         empty = sum(not area for annotator in annotators for rows in annotator.rows.values() for _, _, area in rows)
         if empty:
-            notes.append(f"{subset}: {quantity(empty, 'mask')} without a pixel; they say nothing")
+            notes.append(f"{subset}: {quantity(empty, 'mask')} without a pixel, which have no effect")
         if not any(annotator.rows.keys() != annotator.pairs.keys() for annotator in annotators):
             notes.append(f"{subset}: every pair has objects, so IL_MCC and cgF1 are not defined")
         for pair, size in sizes.items():
@@ -181,7 +193,7 @@ def _unit(name: str, size: Size, rows: List[List[Tuple[int, str, int]]], subset:
 
 @dataclass(frozen=True)
 class _Predictions:
-    """The predictions that count, sorted by pair: where each pair's begin, their masks, and which have another size."""
+    """The counted predictions, sorted by pair: starts of pairs, masks, and flags of wrong sizes."""
 
     starts: Dict[str, Tuple[int, int]]
     masks: MaskTexts
@@ -189,50 +201,47 @@ class _Predictions:
     other_size: Array
 
 
-class PhraseSubmission(UnitSubmission):
-    """The predictions of all pairs; pairs without any are answered in the negative."""
+class PhraseSubmission(PairSubmission):
+    """The predictions of all pairs of pictures."""
 
-    noun, send = "pair", _SEND
-    protocol: PhraseProtocol
+    predicted, send = "prediction", _SEND
 
     def read_upload(self) -> None:
         truth, problems = self.truth, Problems()
         subsets = [subset for (subset,) in truth.facts["subsets"]]
         lists = {(unit.facts["subset"], unit.facts["annotators"]) for unit in truth.units}
         if self.protocol.official and len(lists) > len(subsets):
-            raise HostError(
-                "not every annotator lists every pair, where SA-Co's script stops: score by the other rules"
-            )
+            raise HostError("not every annotator lists every pair, where SA-Co's script stops: use the other protocol")
         members = self._find_members(subsets)
-        reader = _Reader(truth, self.protocol, self.limits)
+        self._reader = reader = _Reader(truth, self.limits, official=self.protocol.official)
         for index, (subset, member) in enumerate(members.items()):
-            reader.read(self.files.read_chunks(member), member, index, subset if len(subsets) > 1 else "", problems)
+            reader.begin_subset(index, subset if len(subsets) > 1 else "")
+            reader.read(self.files.read_chunks(member), member, problems)
         problems.raise_if_any()
-        self._predictions, self._empty = reader.sort(), reader.empty
+        self._predictions = reader.sort()
 
     def _find_members(self, subsets: Sequence[str]) -> Dict[str, str]:
-        """Return the JSON of each subset: of several, the one that bears its name, or lies in a folder that does."""
+        """Return the JSON of each subset, found by its file name or folder if there are several."""
         if len(subsets) == 1:
             return {subsets[0]: self.find_json()}
         names = [name for name in self.files.sizes if name.lower().endswith(".json")]
+        if not names:
+            raise Flaw(self.describe_files("JSON file"), _SEND)
         members: Dict[str, str] = {}
         for subset in subsets:
-            own = [name for name in names if subset in {_subset_of(component) for component in name.split("/")}]
-            if len(own) != 1:
-                raise Flaw(f"holds {quantity(len(own), 'JSON file')} for the subset {printable(subset)}", _SEND)
-            members[subset] = own[0]
+            subset_members = [
+                name for name in names if subset in {_subset_of(component) for component in name.split("/")}
+            ]
+            if len(subset_members) != 1:
+                raise Flaw(
+                    f"holds {quantity(len(subset_members), 'JSON file')} for the subset {printable(subset)}", _SEND
+                )
+            members[subset] = subset_members[0]
+        self.used_files = set(members.values())
         return members
 
-    @property
-    def notes(self) -> List[str]:
-        empty = f"{quantity(self._empty, 'prediction')} without a pixel {inflect(self._empty, 'was', 'were')} left out"
-        return [*super().notes, *([empty] if self._empty else [])]
-
-    def names(self) -> AbstractSet[str]:
-        return set(self.truth.item_names)
-
     def masks(self, pair: str, size: Size) -> Tuple[Masks, Array]:
-        """Return the masks of a pair, and which have another size than it."""
+        """Return the masks of a pair, and flags of those with a different size."""
         predictions = self._predictions
         start, stop = predictions.starts.get(pair, (0, 0))
         return (
@@ -245,59 +254,42 @@ class PhraseSubmission(UnitSubmission):
         )
 
 
-class _Reader:
-    """Reads the records of one subset after the other, and keeps those that count."""
+class _Reader(RecordReader):
+    """A reader of records, subset by subset, that keeps the counted ones."""
 
-    def __init__(self, truth: UnitTruth, protocol: PhraseProtocol, limits: ArchiveLimits) -> None:
-        self._official, self._most = protocol.official, limits.records
-        self._names = [unit.name for unit in truth.units]
+    most_predictions, counted, send_fewer = 1_000, "predictions with a score of at least 0.5", "Send fewer"
+    send_fewer_records = "Send only those with a score of at least 0.5"
+
+    def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
+        super().__init__(truth, limits, official=official)
         self._unit = {name: number for number, name in enumerate(self._names)}
         self._sizes: List[Size] = [tuple(unit.facts["size"]) for unit in truth.units]
         self._several = any(unit.facts["annotators"] > 1 for unit in truth.units[:1])
-        self._elsewhere = truth.elsewhere
         self._listed = {(index, category) for index, category in truth.facts["listed"]}
-        self._count = 0
-        #: Predictions without a pixel, which say nothing.
-        self.empty = 0
-        #: Of each record that counts its pair and whether its size is another one; the masks and areas of each part.
+        #: Of each record that counts its pair and whether its size is another one.
         self._pairs: List[int] = []
         self._other_size: List[bool] = []
-        self._masks: List[MaskTexts] = []
-        self._areas: List[Array] = []
         #: Whether the first record of a pair has a box, which the script reads.
         self._boxed: Dict[int, bool] = {}
 
-    def read(self, parts: Iterable[bytes], member: str, subset: int, folder: str, problems: Problems) -> None:
-        """Read the records of a subset; `folder` is what the names of its pairs begin with."""
-        count_before = self._count
-        try:
-            with without_collector():
-                for records in parse_parts(iter(parts)):
-                    self._read_part(records, member, (subset, folder, self._count - count_before), problems)
-                    self._count += len(records)
-                    if self._count > self._most:
-                        raise Flaw(
-                            f"holds more than {self._most:,} records", "Send those with a score from 0.5 on alone"
-                        )
-                    if problems.count >= _MOST_PROBLEMS:
-                        problems.stop()
-                        return
-        except Flaw as flaw:
-            problems.add(flaw.at(member))
+    def begin_subset(self, subset: int, folder: str) -> None:
+        """Start the records of a subset; `folder` is the prefix of its pairs' names."""
+        self._subset, self._folder, self._count_before = subset, folder, self._count
 
-    def _read_part(self, records: List[Any], member: str, offsets: Tuple[int, str, int], problems: Problems) -> None:
-        subset, folder, records_before = offsets
+    def _read_part(self, records: List[Any], member: str, problems: Problems) -> None:
+        records_before = self._count - self._count_before
         texts: List[str] = []
         pixels: List[int] = []
+        scores: List[float] = []
         rows: List[
             Tuple[int, int, bool, bool]
         ] = []  # the record, its pair, whether it counts, whether the size differs
         for index, record in enumerate(records):
             try:
-                pair = self._pair_of(record, folder)
+                pair = self._pair_of(record)
                 if pair is None:
                     continue
-                if self._official and not self._is_listed(record, pair, subset):
+                if self._official and not self._is_listed(record, pair):
                     continue
                 size, text = self._mask_of(record, pair)
                 score = record["score"]
@@ -314,10 +306,14 @@ class _Reader:
                         flaw.remedy,
                     )
                 )
+                if problems.places >= MOST_PROBLEMS:
+                    break
                 continue
             texts.append(text)
             pixels.append(size[0] * size[1])
             rows.append((index, pair, score >= LEAST_SCORE, size != self._sizes[pair]))
+            scores.append(score)
+        self.scores.add(scores)
         checked = backend().check_masks(texts, np.array(pixels, np.int64))
         for number in np.flatnonzero(checked.fault).tolist():
             index, pair = rows[number][:2]
@@ -332,25 +328,27 @@ class _Reader:
         for number in indices:
             if rows[number][3]:  # whose runs do not fill the pair's pixels
                 texts[number] = rle.compress([math.prod(self._sizes[rows[number][1]])])
-        self._pairs += [rows[number][1] for number in indices]
+        pairs = [rows[number][1] for number in indices]
+        self._check_counts(pairs, problems)
+        self._pairs += pairs
         self._other_size += [rows[number][3] for number in indices]
         self._masks.append(pack_texts([texts[number] for number in indices]))
         self._areas.append(checked.area[counted])
 
-    def _pair_of(self, record: Any, folder: str) -> "int | None":
-        """Return the pair of a record; None where it plays no part."""
+    def _pair_of(self, record: Any) -> "int | None":
+        """Return the pair of a record; None if the record is not scored."""
         if not isinstance(record, dict) or not {"image_id", "score"} <= record.keys():
             raise Flaw("lacks image_id or score", f"Write {_EXAMPLE}")
         if type(record["image_id"]) is not int:
             raise Flaw("has an image_id that is not a whole number", "Write the id of the pair as a number")
-        name = f"{folder}/{record['image_id']}" if folder else str(record["image_id"])
+        name = f"{self._folder}/{record['image_id']}" if self._folder else str(record["image_id"])
         pair = self._unit.get(name)
         if pair is None and not self._official and name not in self._elsewhere:
             raise Flaw("is of a pair that the truth lacks", "Use the ids of the truth's images, which are its pairs")
         return pair
 
-    def _is_listed(self, record: Dict[str, Any], pair: int, subset: int) -> bool:
-        """Return whether the script would look at a record; a Flaw where it would stop."""
+    def _is_listed(self, record: Dict[str, Any], pair: int) -> bool:
+        """Return whether the script would use a record; raises a Flaw if the script would stop."""
         if "category_id" not in record:
             raise Flaw(
                 "lacks category_id, without which SA-Co's script stops", f'Write "category_id": 1 too: {_EXAMPLE}'
@@ -359,10 +357,10 @@ class _Reader:
         if (self._boxed.setdefault(pair, boxed) and not boxed) or (self._several and not boxed):
             raise Flaw("lacks a bbox, without which SA-Co's script stops", "Write a bbox in every record, or in none")
         category = record["category_id"]
-        return type(category) is int and (subset, category) in self._listed
+        return type(category) is int and (self._subset, category) in self._listed
 
     def _mask_of(self, record: Dict[str, Any], pair: int) -> Tuple[Size, str]:
-        """Return the size and the compressed runs of a record's mask, not checked yet."""
+        """Return the size and the compressed runs of a record's mask, unchecked."""
         height, width = self._sizes[pair]
         mask = record.get("segmentation")
         if mask is None and self._official and record.get("bbox"):
@@ -374,14 +372,10 @@ class _Reader:
         return size, rle.text_of(counts, size[0] * size[1])
 
     def sort(self) -> _Predictions:
-        """Return the predictions by pair; raises SubmissionError where a pair has too many."""
+        """Return the predictions by pair."""
         pairs = np.array(self._pairs, np.int64)
         order = np.argsort(pairs, kind="stable")
         numbers, starts, counts = np.unique(pairs[order], return_index=True, return_counts=True)
-        for number, count in zip(numbers.tolist(), counts.tolist()):
-            if count > _MOST_PREDICTIONS:
-                problem = f"has {count:,} predictions from a score of 0.5 on; {_MOST_PREDICTIONS:,} is the limit"
-                raise SubmissionError.of(Problem(f"pair {self._names[number]}", problem, "Send fewer"))
         bounds = {
             self._names[number]: (start, start + count)
             for number, start, count in zip(numbers.tolist(), starts.tolist(), counts.tolist())

@@ -1,4 +1,4 @@
-"""How phrases are scored: cgF1 of SA-Co, as its script computes it and without its quirks."""
+"""The benchmarks of phrases, one row each: cgF1 of SA-Co, as its script computes it and without its quirks."""
 
 from __future__ import annotations
 
@@ -39,32 +39,32 @@ class PhraseProtocol:
         return ("cgF1", "pmF1", "IL_MCC", *tracks, *teta)
 
 
-_SAFE = "the best of {}, whatever their order; crowds excuse what lies on them, and nothing is added to denominators."
-_OFFICIAL = "as SA-Co's script: {} in the order of their files, crowds dropped, 1e-4 in every denominator."
+_SAFE = "The best of {} counts, in any order; predictions on crowds are ignored; nothing is added to denominators."
+_OFFICIAL = "as computed by SA-Co's script: {}, crowds are dropped, and 1e-4 is added to every denominator."
 
 _ROWS = (
-    PhraseProtocol("sa-co-gold", f"cgF1 of phrases from a score of 0.5 on: {_SAFE.format('the annotators')}"),
+    PhraseProtocol("sa-co-gold", f"cgF1 of phrases at scores of 0.5 and above. {_SAFE.format('three annotators')}"),
     PhraseProtocol(
-        "sa-co-gold-official", f"cgF1 of phrases {_OFFICIAL.format('the first best annotator')}", official=True
+        "sa-co-gold-official",
+        f"cgF1 of phrases, {_OFFICIAL.format('of equal annotators the first file counts')}",
+        official=True,
     ),
-    PhraseProtocol(
-        "sa-co-silver", f"cgF1 of phrases from a score of 0.5 on: {_SAFE.format('all annotators there are')}"
-    ),
+    PhraseProtocol("sa-co-silver", f"cgF1 of phrases at scores of 0.5 and above. {_SAFE.format('all annotators')}"),
     PhraseProtocol(
         "sa-co-silver-official",
-        f"cgF1 of phrases {_OFFICIAL.format('annotators, if there are several,')}",
+        f"cgF1 of phrases, {_OFFICIAL.format('several annotators count in the order of their files')}",
         official=True,
     ),
     PhraseProtocol(
         "sa-co-veval",
-        "cgF1 and HOTA of the tracks of phrases from a score of 0.5 on, AP of all; crowds excuse what lies on them, "
-        "and nothing is added to denominators.",
+        "cgF1 and HOTA of tracks at scores of 0.5 and above; AP of all tracks. Predictions on crowds are ignored; "
+        "nothing is added to denominators.",
         videos=True,
     ),
     PhraseProtocol(
         "sa-co-veval-official",
-        "cgF1, HOTA, AP and TETA of the tracks of phrases as SA-Co/VEval's script: crowds dropped, 1e-4 in every "
-        "denominator, pairs that nobody asked about scored.",
+        "cgF1, HOTA, AP and TETA of tracks, as computed by SA-Co/VEval's script: crowds are dropped, 1e-4 is added to "
+        "every denominator, and pairs outside the list are scored.",
         official=True,
         videos=True,
     ),

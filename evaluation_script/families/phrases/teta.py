@@ -10,6 +10,7 @@ from ...masks.backend import backend
 from ...masks.overlaps import best_assignment
 from ...masks.run_lengths import Masks, pack_texts
 from ...masks.stack import Array
+from ...values.arithmetic import mean
 from ..base.family import Values
 from ..tracking.counting import ComparedFrame, align_tracks, pair_up
 from .videos import Tracks
@@ -32,9 +33,12 @@ _Side = Tuple[Tracks, Array, int]
 
 
 def count_teta(objects: Sequence[_Side], tracks: Sequence[_Side], scored: Collection[int], frames: int) -> Array:
-    """Return the columns of the phrases of a video; `scored` are those that any video's truth has."""
+    """Return the columns of a video's phrases; `scored` are the phrases with truth in any video.
+
+    Only frames in which the truth has an object of any phrase count, as in the script.
+    """
     (truth, asked), (predictions, answered) = _join(objects), _join(tracks)
-    compared = _list_frames(truth, predictions, frames)
+    compared = [frame for frame in _list_frames(truth, predictions, frames) if len(frame.truth)]
     owners = _assign_objects(compared, asked)
     #: What is surplus of each phrase: of a later one it may be counted, or set, before its turn.
     mistaken: Dict[int, Array] = {}
@@ -76,11 +80,11 @@ def _list_frames(truth: Tracks, predictions: Tracks, frames: int) -> List[Compar
     counts = [np.bincount(side.frame, minlength=frames) for side in (predictions, truth)]
     pairs = pair_up(counts[0], counts[1])
     shares = backend().mask_overlaps(pairs, predictions.masks, truth.masks, np.zeros(len(truth.masks.area), bool))
-    ends = [np.append(0, np.cumsum(of_side)) for of_side in counts]
+    frame_bounds = [np.append(0, np.cumsum(of_side)) for of_side in counts]
     compared = []
     for frame in range(frames):
         tracks, objects = (
-            side.track[bounds[frame] : bounds[frame + 1]] for side, bounds in zip((predictions, truth), ends)
+            side.track[bounds[frame] : bounds[frame + 1]] for side, bounds in zip((predictions, truth), frame_bounds)
         )
         table = shares[pairs.bounds[frame] : pairs.bounds[frame + 1]].reshape(len(tracks), len(objects)).T
         compared.append(ComparedFrame(objects, tracks, table))
@@ -88,7 +92,7 @@ def _list_frames(truth: Tracks, predictions: Tracks, frames: int) -> List[Compar
 
 
 def _assign(frames: List[ComparedFrame], objects: int, tracks: int) -> List[Tuple[Array, Array]]:
-    """Return in each frame the rows and columns of the best assignment, of pairs without an overlap too."""
+    """Return the best assignment (rows, columns) of each frame, including pairs without overlap."""
     times = [
         np.bincount(np.concatenate([np.zeros(0, np.int64), *side]), minlength=count)
         for side, count in (
@@ -106,7 +110,7 @@ def _assign(frames: List[ComparedFrame], objects: int, tracks: int) -> List[Tupl
 
 
 def _assign_objects(frames: List[ComparedFrame], asked: Array) -> List[Array]:
-    """Return in each frame the phrase of the object that each track is assigned to; `_NOBODY` without an object."""
+    """Return for each frame the phrase of each track's assigned object; `_NOBODY` without one."""
     tracks = max((int(frame.prediction.max(initial=-1)) for frame in frames), default=-1) + 1
     owners = []
     for frame, (rows, columns) in zip(frames, _assign(frames, len(asked), tracks)):
@@ -124,13 +128,13 @@ def _count_phrase(
     phrases: Tuple[Array, Array],
     mistaken: Dict[int, Array],
 ) -> None:
-    """Fill in the columns of a phrase but for what is mistaken for it, which other phrases add to."""
+    """Fill in the columns of a phrase, except confusions, which other phrases add."""
     (asked, answered), phrase = phrases, int(row[_PHRASE])
     overlapping = []
     takes_part = np.zeros(len(answered), bool)
     for frame, owner in zip(frames, owners):
-        own = frame.similarity[asked[frame.truth] == phrase]
-        flags = own.max(axis=0, initial=0) >= _THRESHOLD - _EPSILON
+        phrase_similarity = frame.similarity[asked[frame.truth] == phrase]
+        flags = phrase_similarity.max(axis=0, initial=0) >= _THRESHOLD - _EPSILON
         flags &= (owner == phrase) | (owner == _NOBODY)
         takes_part[frame.prediction[flags]] = True
         overlapping.append(flags)
@@ -186,5 +190,5 @@ def measure_teta(rows: Array) -> Values:
         "AssocA": total[:, _ASSOCIATED] / np.maximum(1, located),
         "ClsA": named / np.maximum(1, named + total[:, _MISNAMED] + total[:, _MISTAKEN]),
     }
-    means = {name: float(shares.mean()) for name, shares in parts.items()}
-    return {"TETA": sum(means.values()) / len(means), **means}
+    means = {name: mean(shares) for name, shares in parts.items()}
+    return {"TETA": mean(list(means.values())), **means}

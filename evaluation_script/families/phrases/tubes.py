@@ -1,4 +1,4 @@
-"""What is counted in a pair of a video and a phrase, and what follows: cgF1 by tubes, pHOTA by frames, AP by scores."""
+"""The counts and metrics of video phrases: cgF1 by tubes, pHOTA by frames, AP by scores."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ...masks.detections import Candidates, OverlappingPairs
 from ...masks.overlaps import Pairs
 from ...masks.run_lengths import Masks
 from ...masks.stack import Array
+from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.units import Unit, UnitAccumulator, UnitCounts
 from ..tracking.counting import (
@@ -55,13 +56,13 @@ def count_video(unit: Unit, submission: VideoPhraseSubmission) -> UnitCounts:
         try:
             _add_video(tables, unit, submission)
         except Flaw as flaw:
-            return UnitCounts(unit.name, {}, [flaw.at(f"video {unit.facts['video']}")], 1)
+            return UnitCounts(unit.name, {}, [flaw.as_problem(f"video {unit.facts['video']}")], 1)
     tables["tracks"][:, VIDEO] = unit.facts["video"]
     return UnitCounts(unit.name, tables)
 
 
 def _add_video(tables: Dict[str, Array], unit: Unit, submission: VideoPhraseSubmission) -> None:
-    """Add what the script counts by video, to its first pair: phrases that nobody asked about, and TETA."""
+    """Add the script's counts per video to its first pair: unasked phrases, and TETA."""
     units, strays = submission.list_video(unit)
     size, frames = unit.facts["size"], unit.facts["frames"]
     answers, nothing = [], truth_tracks([], 0)
@@ -86,17 +87,17 @@ def _add_video(tables: Dict[str, Array], unit: Unit, submission: VideoPhraseSubm
     ]
     answered = [*((pair.name, pair.facts["category"]) for pair in units), *strays]
     sides = [
-        (*_pick_counted(*submission.tracks(name, size), submission.numbers(name)), category)
+        (*_pick_counted(*submission.tracks(name, size), submission.track_numbers(name)), category)
         for name, category in answered
     ]
     total = sum(tracks.count for tracks, _, _ in sides)
     if total > _MOST_IN_VIDEO:
-        raise Flaw(f"has {total:,} tracks from a score of 0.5 on; {_MOST_IN_VIDEO:,} is the limit", "Send fewer")
+        raise Flaw(f"has {total:,} tracks with a score of at least 0.5; {_MOST_IN_VIDEO:,} is the limit", "Send fewer")
     tables["teta"] = count_teta(objects, sides, submission.phrases, frames)
 
 
 def _pick_counted(tracks: Tracks, scores: Array, numbers: Array) -> Tuple[Tracks, Array]:
-    """Return the tracks that count, and their numbers."""
+    """Return the counted tracks and their numbers."""
     counts = scores >= LEAST_SCORE
     index, flags = np.cumsum(counts) - 1, counts[tracks.track]
     masks = Masks(tracks.masks.texts.take(flags), tracks.masks.area[flags], tracks.masks.sizes[flags])
@@ -107,7 +108,7 @@ def _pick_counted(tracks: Tracks, scores: Array, numbers: Array) -> Tuple[Tracks
 def count_tracks(
     truth: Tracks, crowds: Array, predictions: Tracks, scores: Array, frames: int, *, official: bool = False
 ) -> Dict[str, Array]:
-    """Return the tables of a pair, of no phrase yet; but for the script, what has no pixel says nothing."""
+    """Return the tables of a pair, without its phrase; tracks without pixels count only for the script."""
     pairs, shares, shared = _overlap(truth, predictions, frames)
     together = np.zeros((predictions.count, truth.count))
     np.add.at(together, (predictions.track[pairs.prediction], truth.track[pairs.truth]), shared)
@@ -133,7 +134,7 @@ def count_tracks(
 
 
 def _overlap(truth: Tracks, predictions: Tracks, frames: int) -> Tuple[Pairs, Array, Array]:
-    """Return the pairs of masks of the same frame, their IoU, and how many pixels they share."""
+    """Return the pairs of masks in the same frame, their IoU and their shared pixels."""
     pairs = pair_up(*(np.bincount(side.frame, minlength=frames) for side in (predictions, truth)))
     nobody = np.zeros(len(truth.masks.area), bool)
     shares = backend().mask_overlaps(pairs, predictions.masks, truth.masks, nobody)
@@ -144,7 +145,7 @@ def _overlap(truth: Tracks, predictions: Tracks, frames: int) -> Tuple[Pairs, Ar
 def _compare_frames(
     truth: Tracks, crowds: Array, predictions: Tracks, counted: Array, overlap: Tuple[Pairs, Array, Array]
 ) -> List[ComparedFrame]:
-    """Return what HOTA compares: objects that are no crowds, and predictions that are not on one."""
+    """Return the masks that HOTA compares: objects except crowds, and predictions not on a crowd."""
     (pairs, shares, shared), compared = overlap, []
     bounds = [np.searchsorted(side.frame, np.arange(len(pairs.bounds))) for side in (predictions, truth)]
     for frame, (start, stop) in enumerate(zip(pairs.bounds.tolist(), pairs.bounds[1:].tolist())):
@@ -167,7 +168,7 @@ def _compare_frames(
 
 
 def _rank_tracks(ious: Array, crowds: Array, scores: Array) -> Array:
-    """Return the tracks that AP looks at, by falling score, matched as COCO's API does."""
+    """Return the tracks that AP uses, by falling score, matched as COCO's API does."""
     order = np.argsort(-scores, kind="stable")[:_RANKED]
     table = ious[order]
     close = np.nonzero(table >= _REACHED[0])
@@ -191,26 +192,26 @@ def measure_tracks(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
     """Return pHOTA and its parts, and AP over all pairs and by phrase."""
     units = [counts.tables for counts in accumulator.complete_counts()]
     hota = measure_hota(sum((tables["hota"] for tables in units), np.zeros((len(HOTA_FIELDS), len(ALPHAS)))))
-    values: Values = {f"p{name}": float(hota[name].mean()) for name in ("HOTA", "DetA", "AssA")}
+    values: Values = {f"p{name}": mean(hota[name]) for name in ("HOTA", "DetA", "AssA")}
     tracks = np.concatenate([np.zeros((0, RANKED_COLUMNS)), *(tables["tracks"] for tables in units)])
     if accumulator.protocol.official:  # with pairs that nobody asked about between the others
         tracks = tracks[np.lexsort((tracks[:, CATEGORY], tracks[:, VIDEO]))]
     phrases = np.array([tables["phrase"] for tables in units])
     whole = _precision_of(tracks, int(phrases[:, 1].sum()))
     values["phrase_AP"], values["phrase_AP@0.5"], values["phrase_AP@0.75"] = (
-        (float(whole.mean()), float(whole[0]), float(whole[5])) if len(whole) else (None, None, None)
+        (mean(whole), float(whole[0]), float(whole[5])) if len(whole) else (None, None, None)
     )
     by_phrase: List[Array] = []
     for category in np.unique(phrases[:, 0]).tolist():
         objects = int(phrases[phrases[:, 0] == category, 1].sum())
         by_phrase.append(_precision_of(tracks[tracks[:, CATEGORY] == category], objects))
-    means = [float(precision.mean()) for precision in by_phrase if len(precision)]
-    values["mAP"] = float(np.mean(means)) if means else None
+    means = [mean(precision) for precision in by_phrase if len(precision)]
+    values["mAP"] = mean(means) if means else None
     return {**values, **_measure_teta(units)} if accumulator.protocol.official else values
 
 
 def _measure_teta(units: List[Dict[str, Array]]) -> Values:
-    """Return TETA and its parts; None where no track counts, where the script stops."""
+    """Return TETA and its parts; None if no track counts, where the script stops."""
     answers = np.concatenate([np.concatenate([tables["pair"][None], tables["others"]]) for tables in units])
     rows = np.concatenate([tables["teta"] for tables in units])
     if not answers[:, PREDICTIONS].any() or not len(rows):
@@ -219,7 +220,7 @@ def _measure_teta(units: List[Dict[str, Array]]) -> Values:
 
 
 def _precision_of(tracks: Array, objects: int) -> Array:
-    """Return AP at each threshold; nothing where there are no objects."""
+    """Return AP at each threshold; None without objects."""
     if not objects:
         return np.zeros(0)
     if not len(tracks):

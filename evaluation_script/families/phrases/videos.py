@@ -7,28 +7,26 @@ such object.  A submission is a list of tracks.
 from __future__ import annotations
 
 import os
-from typing import AbstractSet, Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 
-from ...files import ArchiveLimits, Flaw, Problem, Problems, SubmissionError, inflect, printable, quantity
+from ...files import ArchiveLimits, Flaw, Problem, Problems, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.run_lengths import Masks, MaskTexts, pack_texts
 from ...masks.stack import Array, Size
-from ...runner.tuning import without_collector
 from ...values import dataclass
-from ..base.units import Rows, TruthFrame, Unit, UnitSubmission, UnitTruth, no_pixels
+from ..base.units import Rows, TruthFrame, Unit, UnitTruth, no_pixels
 from ..instances.records import is_finite
-from ..instances.submission import parse_parts
 from .protocols import VIDEOS_LAYOUT, PhraseProtocol
+from .records import MOST_PROBLEMS, PairSubmission, RecordReader
 
 _EXAMPLE = (
-    '[{"video_id": 1, "category_id": 2, "score": 0.9, "segmentations": [{"size": [h, w], "counts": "…"}, null, …]}, …]'
+    '[{"video_id": 1, "category_id": 2, "score": 0.9, '
+    '"segmentations": [{"size": [h, w], "counts": "..."}, null, ...]}, ...]'
 )
 _SEND = f"Send one JSON with a list of records, one for each track: {_EXAMPLE}"
-#: Tracks that a pair may have, and so many bad records are enough: what follows is not looked at.
-_MOST_TRACKS, _MOST_PROBLEMS = 300, 1_000
 #: Pairs that nobody asked about which the script's rules take.
 _MOST_STRAYS = 10_000
 #: Columns of a mask in the truth: the index of its track, its run lengths, its area.
@@ -37,7 +35,7 @@ TRACK, MASK, AREA = range(3)
 
 @dataclass(frozen=True)
 class Tracks:
-    """One side of a pair: its masks by frame, and of each the index of its track."""
+    """One side of a pair: its masks by frame, each with the index of its track."""
 
     count: int
     frame: Array
@@ -51,7 +49,7 @@ class Tracks:
 
 
 def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
-    """Return the truth that a JSON holds."""
+    """Return the truth in a JSON."""
     if "video_np_pairs" not in document:
         raise Flaw("has no video_np_pairs", "Use the file that lists which phrases were asked of which video")
     videos = {video["id"]: video for video in document["videos"]}
@@ -63,9 +61,9 @@ def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
     numbers: Dict[Tuple[int, int], List[int]] = {pair: [] for pair in phrases}
     track_of: List[int] = []
     for number, annotation in enumerate(document["annotations"]):
-        own = crowds[_pair_of(annotation)]
-        track_of.append(len(own))
-        own.append(int(annotation.get("iscrowd", 0)))
+        pair_crowds = crowds[_pair_of(annotation)]
+        track_of.append(len(pair_crowds))
+        pair_crowds.append(int(annotation.get("iscrowd", 0)))
         numbers[_pair_of(annotation)].append(number)
     rows: Dict[Tuple[int, int], Dict[int, Rows]] = {pair: {} for pair in phrases}
     visible = set()
@@ -76,7 +74,7 @@ def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
     notes = []
     unseen = len(document["annotations"]) - len(visible)
     if unseen:
-        notes.append(f"{quantity(unseen, 'object')} without a pixel in any frame; they say nothing")
+        notes.append(f"{quantity(unseen, 'object')} without a pixel in any frame, which have no effect")
     if all(rows.values()) or not any(rows.values()):
         notes.append("every pair has objects, or none has, so IL_MCC and cgF1 are not defined")
     # The script names videos by the folder of their files: of several the last one alone has a TETA.
@@ -96,7 +94,7 @@ def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
 def _read_masks(
     document: Dict[str, Any], videos: Dict[int, Dict[str, Any]], phrases: Dict[Tuple[int, int], str]
 ) -> List[Tuple[int, int, str, int]]:
-    """Return of each mask with a pixel the index of its annotation, its frame, run lengths and area."""
+    """Return the annotation index, frame, run lengths and area of each non-empty mask."""
     texts: List[str] = []
     pixels: List[int] = []
     masks: List[Tuple[int, int]] = []  # the annotation's index, and the frame
@@ -106,14 +104,12 @@ def _read_masks(
             raise Flaw(f"{subject} is of a pair that video_np_pairs lacks", "List every pair that was asked")
         video = videos[annotation["video_id"]]
         if len(annotation["segmentations"]) != len(video["file_names"]):
-            raise Flaw(
-                f"{subject} has another number of masks than its video has frames", "Give one, or null, for each"
-            )
+            raise Flaw(f"{subject} does not have one mask for each frame of its video", "Give one, or null, for each")
         for frame, mask in enumerate(annotation["segmentations"]):
             if mask is not None:
                 size = _size_of(video)
                 if list(mask["size"]) != list(size):
-                    raise Flaw(f"{subject} has a mask of another size than its video", "Encode it again")
+                    raise Flaw(f"{subject} has a mask of a different size than its video", "Encode it again")
                 texts.append(rle.text_of(mask["counts"], size[0] * size[1]))
                 pixels.append(size[0] * size[1])
                 masks.append((index, frame))
@@ -136,7 +132,7 @@ def _pair_of(entry: Dict[str, Any]) -> Tuple[int, int]:
 
 
 def _pair_name(video: int, category: int) -> str:
-    """Return what a pair is called, as by the benchmark's script."""
+    """Return the name of a pair, as in the benchmark's script."""
     return f"{video}_{category}"
 
 
@@ -163,50 +159,41 @@ def truth_tracks(frames: List[TruthFrame], count: int) -> Tracks:
 # ── a submission ──
 
 
-class VideoPhraseSubmission(UnitSubmission):
-    """The tracks of all pairs; pairs without any are answered in the negative."""
+class VideoPhraseSubmission(PairSubmission):
+    """The tracks of all pairs of videos."""
 
-    noun, send = "pair", _SEND
-    protocol: PhraseProtocol
+    predicted, send = "track", _SEND
 
     def read_upload(self) -> None:
         truth, name, problems = self.truth, self.find_json(), Problems()
-        reader = _Reader(truth, self.limits, official=self.protocol.official)
+        self._reader = reader = _Reader(truth, self.limits, official=self.protocol.official)
         reader.read(self.files.read_chunks(name), name, problems)
         problems.raise_if_any()
-        self._tracks, self._empty, self._strays = reader.sort(), reader.empty, reader.strays
+        self._tracks, self._strays = reader.sort(), reader.strays
         self._units: Dict[int, List[Unit]] = {}
         for unit in truth.units:
             self._units.setdefault(unit.facts["video"], []).append(unit)
         #: The phrases that anything of the truth is of.
         self.phrases = {unit.facts["category"] for unit in truth.units if unit.facts["crowds"]}
 
-    @property
-    def notes(self) -> List[str]:
-        empty = f"{quantity(self._empty, 'track')} without a pixel {inflect(self._empty, 'was', 'were')} left out"
-        return [*super().notes, *([empty] if self._empty else [])]
-
-    def names(self) -> AbstractSet[str]:
-        return set(self.truth.item_names)
-
     def tracks(self, pair: str, size: Size) -> Tuple[Tracks, Array]:
         """Return the tracks of a pair in their order, and their scores."""
-        return self._tracks.of(pair, size)
+        return self._tracks.select_pair(pair, size)
 
-    def numbers(self, pair: str) -> Array:
-        """Return the place of each track of a pair among all that were read."""
+    def track_numbers(self, pair: str) -> Array:
+        """Return the index of each track of a pair among all tracks that were read."""
         start, stop = self._tracks.track_bounds[pair]
         return self._tracks.number[start:stop]
 
     def list_video(self, unit: Unit) -> Tuple[List[Unit], List[Tuple[str, int]]]:
-        """Return the pairs of a video, and its phrases that nobody asked about, where this pair is its first one."""
+        """Return a video's pairs and its unasked phrases, if this pair is the video's first."""
         units = self._units[unit.facts["video"]]
         return (units, self._strays.get(unit.facts["video"], [])) if units[0].name == unit.name else ([], [])
 
 
 @dataclass(frozen=True)
 class _SortedTracks:
-    """All tracks by pair, and all masks by pair and frame: where each pair's begin and end."""
+    """All tracks sorted by pair, and all masks by pair and frame, with the bounds of each pair."""
 
     track_bounds: Dict[str, Tuple[int, int]]
     mask_bounds: Dict[str, Tuple[int, int]]
@@ -218,7 +205,7 @@ class _SortedTracks:
     area: Array
     shown: Array
 
-    def of(self, pair: str, size: Size) -> Tuple[Tracks, Array]:
+    def select_pair(self, pair: str, size: Size) -> Tuple[Tracks, Array]:
         start, stop = self.track_bounds[pair]
         masks = slice(*self.mask_bounds[pair])
         area = self.area[masks]
@@ -228,51 +215,36 @@ class _SortedTracks:
         return tracks, self.score[start:stop]
 
 
-class _Reader:
-    """Reads the records of tracks, and keeps those with a pixel."""
+class _Reader(RecordReader):
+    """A reader of track records that keeps the non-empty ones."""
+
+    most_predictions, counted, send_fewer = 300, "tracks", "Send the best of them"
+    send_fewer_records = "Send fewer tracks"
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
-        self._most, self._official = limits.records, official
+        super().__init__(truth, limits, official=official)
         #: By video the phrases that nobody asked about, with the names of their pairs.
         self.strays: Dict[int, List[Tuple[str, int]]] = {}
         self._extent_of = {
             unit.facts["video"]: (tuple(unit.facts["size"]), unit.facts["frames"]) for unit in truth.units
         }
-        self._names = [unit.name for unit in truth.units]
         self._asked = len(self._names)
         self._unit = {(unit.facts["video"], unit.facts["category"]): index for index, unit in enumerate(truth.units)}
         self._extents: List[Tuple[Size, int]] = [
             (tuple(unit.facts["size"]), unit.facts["frames"]) for unit in truth.units
         ]
-        self._elsewhere = truth.elsewhere
-        self._count = 0
-        #: Tracks without a pixel in any frame, which say nothing.
-        self.empty = 0
-        #: Of each track its pair and score, a part after the other; of each mask its track, frame and area.
+        #: Of each track its pair and score, a part after the other; of each mask its track and frame.
         self._pairs: List[Array] = []
         self._scores: List[Array] = []
         self._tracks: List[Array] = []
         self._frames: List[Array] = []
-        self._areas: List[Array] = []
         self._shown: List[Array] = []
-        self._masks: List[MaskTexts] = []
         self._kept = 0
 
     def read(self, parts: Iterable[bytes], member: str, problems: Problems) -> None:
-        try:
-            with without_collector():
-                for records in parse_parts(iter(parts)):
-                    self._read_part(records, member, problems)
-                    self._count += len(records)
-                    if self._count > self._most:
-                        raise Flaw(f"holds more than {self._most:,} records", "Send fewer tracks")
-                    if problems.count >= _MOST_PROBLEMS:
-                        problems.stop()
-                        return
-            if self._official and not self._count:
-                raise Flaw("holds no record, where SA-Co/VEval's script stops", _SEND)
-        except Flaw as flaw:
-            problems.add(flaw.at(member))
+        super().read(parts, member, problems)
+        if self._official and not self._count and not problems.places:
+            problems.add(Problem(member, "holds no record, where SA-Co/VEval's script stops", _SEND))
 
     def _read_part(self, records: List[Any], member: str, problems: Problems) -> None:
         texts: List[str] = []
@@ -285,18 +257,21 @@ class _Reader:
                 pair = self._pair_of(record)
                 if pair is None:
                     continue
-                own = self._masks_of(record, pair)
-                shown += self._list_shown(record, [frame for frame, _ in own], self._extents[pair][1])
+                masks = self._masks_of(record, pair)
+                shown += self._list_shown(record, [frame for frame, _ in masks], self._extents[pair][1])
             except Flaw as flaw:
                 pair_text = self._name_pair(record) if isinstance(record, dict) else "?"
                 subject = f"{member}, record {self._count + index} (pair {pair_text})"
                 problems.add(Problem(subject, flaw.fault, flaw.remedy))
+                if problems.places >= MOST_PROBLEMS:
+                    break
                 continue
             tracks[index] = pair, float(record["score"])
             (height, width), _ = self._extents[pair]
-            texts += [text for _, text in own]
-            owners += [(index, frame) for frame, _ in own]
-            pixels += [height * width] * len(own)
+            texts += [text for _, text in masks]
+            owners += [(index, frame) for frame, _ in masks]
+            pixels += [height * width] * len(masks)
+        self.scores.add([score for _, score in tracks.values()])
         checked = backend().check_masks(texts, np.array(pixels, np.int64))
         for number in np.flatnonzero(checked.fault).tolist():
             index, frame = owners[number]
@@ -308,7 +283,9 @@ class _Reader:
         self.empty += len(tracks) - len(seen)
         places = {index: self._kept + rank for rank, index in enumerate(seen)}
         self._kept += len(seen)
-        self._pairs.append(np.array([tracks[index][0] for index in seen], np.int64))
+        pairs = np.array([tracks[index][0] for index in seen], np.int64)
+        self._check_counts(pairs, problems)
+        self._pairs.append(pairs)
         self._scores.append(np.array([tracks[index][1] for index in seen]))
         self._tracks.append(np.array([places[owners[number][0]] for number in has_pixels], np.int64))
         self._frames.append(np.array([owners[number][1] for number in has_pixels], np.int64))
@@ -321,7 +298,7 @@ class _Reader:
         return printable(_pair_name(record.get("video_id", "?"), record.get("category_id", "?")))
 
     def _pair_of(self, record: Any) -> Optional[int]:
-        """Return the pair of a record; None where it is of another split."""
+        """Return the pair of a record; None if it belongs to another split."""
         if not isinstance(record, dict) or not {"video_id", "category_id", "score", "segmentations"} <= record.keys():
             raise Flaw("lacks video_id, category_id, score or segmentations", f"Write {_EXAMPLE}")
         if type(record["video_id"]) is not int or type(record["category_id"]) is not int:
@@ -334,34 +311,37 @@ class _Reader:
         if pair is None and self._official:
             return self._add_stray(record["video_id"], record["category_id"])
         if pair is None and _pair_name(record["video_id"], record["category_id"]) not in self._elsewhere:
-            raise Flaw("is of a pair that the truth does not list", "Answer the pairs of video_np_pairs alone")
+            raise Flaw("is of a pair that the truth does not list", "Answer only the pairs of video_np_pairs")
         return pair
 
     def _add_stray(self, video: int, category: int) -> Optional[int]:
-        """Return a new pair for a phrase that nobody asked about; None where it is of another split."""
+        """Return a new pair for an unasked phrase; None if it belongs to another split."""
         name = _pair_name(video, category)
         if name in self._elsewhere:
             return None
         if video not in self._extent_of or abs(category) >= 1 << 53:
             raise Flaw("is of a video that the truth lacks, where SA-Co/VEval's script stops", "Use the truth's ids")
         if len(self._names) >= self._asked + _MOST_STRAYS:
-            raise Flaw(f"is of more than {_MOST_STRAYS:,} pairs that nobody asked about", "Answer video_np_pairs alone")
+            raise Flaw(
+                f"is of more than {quantity(_MOST_STRAYS, 'pair')} that nobody asked about",
+                "Answer only the pairs of video_np_pairs",
+            )
         pair = self._unit[video, category] = len(self._names)
         self._names.append(name)
         self._extents.append(self._extent_of[video])
         self.strays.setdefault(video, []).append((name, category))
         return pair
 
-    def _list_shown(self, record: Dict[str, Any], own: List[int], frames: int) -> List[bool]:
-        """Return of each mask whether HOTA sees it: by the script the record's areas and boxes say so."""
+    def _list_shown(self, record: Dict[str, Any], masks: List[int], frames: int) -> List[bool]:
+        """Return whether HOTA uses each mask; the script decides by the record's areas and boxes."""
         if not self._official:
-            return [True] * len(own)
+            return [True] * len(masks)
         areas, boxes = (self._read_list(record, key, frames) for key in ("areas", "bboxes"))
         if not all(area is None or is_finite(area) for area in areas):
-            raise Flaw("has areas that are no finite numbers", "Write numbers")
+            raise Flaw("has areas that are not finite numbers", "Write numbers")
         if not all(box is None or (isinstance(box, list) and all(map(is_finite, box))) for box in boxes):
             raise Flaw("has bboxes that are not [x, y, width, height]", "Write four numbers, or null")
-        return [bool(areas[frame]) and any(boxes[frame] or []) for frame in own]
+        return [bool(areas[frame]) and any(boxes[frame] or []) for frame in masks]
 
     @staticmethod
     def _read_list(record: Dict[str, Any], key: str, frames: int) -> List[Any]:
@@ -372,14 +352,14 @@ class _Reader:
         return values
 
     def _masks_of(self, record: Dict[str, Any], pair: int) -> List[Tuple[int, str]]:
-        """Return the frames and compressed runs of a track, which are not checked yet."""
+        """Return the frames and compressed runs of a track, unchecked."""
         masks, (size, frames) = record["segmentations"], self._extents[pair]
         if not isinstance(masks, list):
             raise Flaw("has segmentations that are not a list", f"Write {_EXAMPLE}")
         if len(masks) != frames:
             problem = f"has {quantity(len(masks), 'mask')} but the video has {quantity(frames, 'frame')}"
             raise Flaw(problem, "Give one for each frame, null where there is nothing")
-        own = []
+        record_masks = []
         for frame, mask in enumerate(masks):
             if mask is None:
                 continue
@@ -387,22 +367,19 @@ class _Reader:
                 mask_size, counts = rle.read_encoding(mask, _EXAMPLE)
                 if mask_size != size:
                     raise rle.other_size(mask_size, size)
-                own.append((frame, rle.text_of(counts, size[0] * size[1])))
+                record_masks.append((frame, rle.text_of(counts, size[0] * size[1])))
             except Flaw as flaw:
                 raise Flaw(f"{flaw.fault} (frame {frame})", flaw.remedy) from None
-        return own
+        return record_masks
 
     def sort(self) -> _SortedTracks:
-        """Return the tracks by pair; raises SubmissionError where a pair has too many."""
+        """Return the tracks by pair."""
         nothing = np.zeros(0, np.int64)
         pairs, tracks, frames, areas = (
             np.concatenate([nothing, *parts]) for parts in (self._pairs, self._tracks, self._frames, self._areas)
         )
         order = np.argsort(pairs, kind="stable")
         counts = np.bincount(pairs, minlength=len(self._names))
-        for number in np.flatnonzero(counts > _MOST_TRACKS).tolist():
-            problem = f"has {counts[number]:,} tracks; {_MOST_TRACKS:,} is the limit"
-            raise SubmissionError.of(Problem(f"pair {self._names[number]}", problem, "Send the best of them"))
         starts = np.cumsum(counts) - counts
         places = np.zeros(len(pairs), np.int64)
         places[order] = np.arange(len(pairs)) - starts[pairs[order]]

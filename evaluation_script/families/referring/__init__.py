@@ -1,4 +1,4 @@
-"""Objects in pictures that an expression refers to: RefCOCO, gRefCOCO, ReasonSeg.
+"""Objects in pictures that expressions refer to: RefCOCO, gRefCOCO, ReasonSeg.
 
 The contract is the row of the registry and the modules that the toolkit's mirror works with: `engine`,
 `protocols` and `submission`.  The rest is reached through the engine.

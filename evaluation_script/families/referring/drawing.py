@@ -1,4 +1,4 @@
-"""Polygons → pixels as OpenCV 4.8 fills them, by which the masks of ReasonSeg are defined.
+"""Polygons → pixels as OpenCV 4.8 fills them, which defines the masks of ReasonSeg.
 
 Corners are whole.  A polygon is its outline, drawn in steps of one pixel, and what lies between every other crossing of
 a row with its sides; crossings have fractions of 1/65,536.  Sides that leave the image are clipped before, which turns
@@ -23,7 +23,7 @@ _BEFORE, _AFTER, _ABOVE, _BELOW = 1, 2, 4, 8
 
 
 class _Side(NamedTuple):
-    """A side of a polygon: its rows, from the upper end to before the lower one, where it crosses the first, and on."""
+    """A side of a polygon: its rows, its crossing with the first row, and its slope."""
 
     top: int
     bottom: int
@@ -32,7 +32,7 @@ class _Side(NamedTuple):
 
 
 def fill(corners: Sequence[Point], size: Size) -> Array:
-    """Return booleans (height, width) of a polygon with its outline."""
+    """Return the mask (height, width) of a polygon and its outline."""
     mask = np.zeros(size, bool)
     sides: List[_Side] = []
     for start, end in zip([corners[-1], *corners[:-1]], corners):
@@ -46,7 +46,7 @@ def fill(corners: Sequence[Point], size: Size) -> Array:
 
 
 def _trace_side(start: Point, end: Point, near_start: Point, near_end: Point, size: Size) -> _Side:
-    """Return how rows cross a side, of which that part is known which lies in the image."""
+    """Return the crossings of rows with a side, for the rows inside the image."""
     half = 0
     if not _place(start, size) | _place(end, size):
         half = _HALF
@@ -61,7 +61,7 @@ def _trace_side(start: Point, end: Point, near_start: Point, near_end: Point, si
 
 
 def _divide(number: int, divisor: int) -> int:
-    """Divide, and round towards zero."""
+    """Return a quotient rounded towards zero."""
     quotient = abs(number) // abs(divisor)
     return quotient if (number < 0) == (divisor < 0) else -quotient
 
@@ -72,9 +72,9 @@ def _place(point: Point, size: Size) -> int:
 
 
 def _clip(start: Point, end: Point, size: Size) -> Tuple[Point, Point, bool]:
-    """Return the part of a line that lies in the image, and whether any does; what was cut off until that is known."""
+    """Return the part of a line inside the image, and whether there is any, clipped step by step."""
     bottom, right = size[0] - 1, size[1] - 1
-    ends, places = [start, end], [_place(start, size), _place(end, size)]
+    points, places = [start, end], [_place(start, size), _place(end, size)]
     for beyond, axis, sides in ((_ABOVE | _BELOW, 1, (_ABOVE, bottom)), (_BEFORE | _AFTER, 0, (_BEFORE, right))):
         if places[0] & places[1] or not places[0] | places[1]:
             break
@@ -82,16 +82,16 @@ def _clip(start: Point, end: Point, size: Size) -> Tuple[Point, Point, bool]:
             if not places[index] & beyond:
                 continue
             border = 0 if places[index] & sides[0] else sides[1]
-            (x0, y0), (x1, y1) = ends
+            (x0, y0), (x1, y1) = points
             if axis:
-                x = ends[index][0] + int(float(border - ends[index][1]) * (x1 - x0) / (y1 - y0))
-                ends[index] = (x, border)
+                x = points[index][0] + int(float(border - points[index][1]) * (x1 - x0) / (y1 - y0))
+                points[index] = (x, border)
                 places[index] = _BEFORE * (x < 0) + _AFTER * (x > right)
             else:
-                y = ends[index][1] + int(float(border - ends[index][0]) * (y1 - y0) / (x1 - x0))
-                ends[index] = (border, y)
+                y = points[index][1] + int(float(border - points[index][0]) * (y1 - y0) / (x1 - x0))
+                points[index] = (border, y)
                 places[index] = 0
-    return ends[0], ends[1], not places[0] & places[1]
+    return points[0], points[1], not places[0] & places[1]
 
 
 def _draw_line(mask: Array, start: Point, end: Point) -> None:
@@ -108,7 +108,7 @@ def _draw_line(mask: Array, start: Point, end: Point) -> None:
 
 
 def _fill_rows(mask: Array, sides: List[_Side]) -> None:
-    """Fill what lies between every other crossing."""
+    """Fill the pixels between every other pair of crossings."""
     if len(sides) < 2:
         return
     tops, bottoms, crossings, steps = (np.array(column, np.int64) for column in zip(*sides))

@@ -1,4 +1,4 @@
-"""How answers are scored: IoU by sample, IoU of all pixels, and whether it is known that there is a target.
+"""The scoring of answers: IoU per sample, IoU of all pixels, and detection of missing targets.
 
 What is counted in a sample comes first: its target, its answer and what they share, in pixels that are not ignored.
 """
@@ -11,7 +11,9 @@ import numpy as np
 
 from ...masks.backend import backend
 from ...masks.stack import Array
+from ...values.arithmetic import mean
 from ..base.family import Values
+from ..base.suspicions import Reading, is_nearly_none, judge_cover, read_turned, switch
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .protocols import GREFCOCO, REFCOCO, ReferringProtocol
 from .submission import ReferringSubmission
@@ -28,14 +30,14 @@ _EPSILON = 1e-5
 def _count(unit: Unit, submission: ReferringSubmission) -> UnitCounts:
     """Count a sample."""
     (frame,) = unit.load()
-    answer = submission.answer(unit.name)
+    answer = submission.answer(unit.name, frame.size)
     pixels = count_pixels(frame, answer.text, answer.area)
     row = [unit.facts["group"], int(unit.facts["target"]), int(answer.is_withdrawn), *pixels]
     return UnitCounts(unit.name, {"sample": np.array(row, np.int64)})
 
 
 def count_pixels(frame: TruthFrame, answer: str, answer_area: int) -> List[int]:
-    """Return the pixels of the target, of an answer that has so many, and of both, without what is ignored."""
+    """Return the pixel counts of target, answer and intersection, without ignored pixels."""
     ((target, area, ignored),) = frame.rows
     count_shared = backend().count_shared_pixels
     counted = answer_area - (count_shared(answer, ignored) if ignored and answer_area else 0)
@@ -43,7 +45,7 @@ def count_pixels(frame: TruthFrame, answer: str, answer_area: int) -> List[int]:
 
 
 def _overlaps_of(samples: Array, *, official: bool) -> Array:
-    """Return columns for each sample: the shared pixels, those of the union, and the IoU, with 0 where it has no union.
+    """Return for each sample the shared pixels, the union and the IoU (0 without a union).
 
     A withdrawn mask is empty, but by the official rules for the union of a sample with a target.
     """
@@ -59,7 +61,7 @@ def _overlaps_of(samples: Array, *, official: bool) -> Array:
 
 
 def ious_of(samples: Array, protocol: ReferringProtocol) -> Array:
-    """Return the IoU of each sample as its mean takes them; what is rightly empty has 1 where the rules say so."""
+    """Return the IoU of each sample as the mean uses it; correctly empty ones are 1 if the rules say so."""
     ious = _overlaps_of(samples, official=protocol.official)
     iou: Array = ious[:, 2]
     has_target, is_withdrawn = samples[:, TARGET] > 0, samples[:, WITHDRAWN] > 0
@@ -84,7 +86,7 @@ _LEAST = 1e-10
 
 
 def _measure_samples(samples: Array, protocol: ReferringProtocol) -> Values:
-    """Return all metrics of some samples, also those that the benchmark does not report."""
+    """Return all metrics of some samples, including unreported ones."""
     ious = ious_of(samples, protocol)
     overlaps = _overlaps_of(samples, official=protocol.official)
     if protocol.form == REFCOCO:
@@ -107,7 +109,7 @@ def _measure_samples(samples: Array, protocol: ReferringProtocol) -> Values:
 
 
 def _measure_as_lisa(ious: Array, overlaps: Array) -> Values:
-    """Return what LISA's validation prints: sums in 32 bits, one picture after the other."""
+    """Return the numbers of LISA's validation: sums in 32 bits, picture by picture."""
     if not len(ious):
         return {"gIoU": None, "cIoU": None}
     total, shared, union = (
@@ -123,7 +125,7 @@ def _divide(shared: Any, union: Any) -> Optional[float]:
 
 
 def _mean(numbers: Array) -> Optional[float]:
-    return float(numbers.mean()) if len(numbers) else None
+    return mean(numbers) if len(numbers) else None
 
 
 def _values(accumulator: UnitAccumulator[ReferringProtocol]) -> Values:
@@ -133,12 +135,12 @@ def _values(accumulator: UnitAccumulator[ReferringProtocol]) -> Values:
 
 
 def _tables(accumulator: UnitAccumulator[ReferringProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return a row for each kind of query, and one with all that is known of all samples."""
+    """Return a row per kind of query, and one with all metrics of all samples."""
     protocol, samples = accumulator.protocol, accumulator.stack("sample")
     rows = []
     for index, (name,) in enumerate(accumulator.facts["subsets"]):
-        own = samples[samples[:, GROUP] == index]
-        rows.append({"name": name, **_measure_samples(own, protocol), "samples": len(own)})
+        group_samples = samples[samples[:, GROUP] == index]
+        rows.append({"name": name, **_measure_samples(group_samples, protocol), "samples": len(group_samples)})
     return {
         "queries": rows,
         "details": [{"name": "all", **_measure_samples(samples, protocol), "samples": len(samples)}],
@@ -149,15 +151,35 @@ def _shapes(_protocol: ReferringProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {"sample": (_COLUMNS,)}
 
 
-def _oddities(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
-    totals = (accumulator.stack("sample") > 0).sum(axis=0)
-    if not totals[TRUTH_AREA] or totals[SHARED]:
-        return []
-    if not totals[ANSWER_AREA]:
-        return ["all masks are empty: check what was sent"]
-    return ["not one mask overlaps its target: check which sample each belongs to"]
+def _suspect(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
+    area, answered, shared = accumulator.stack("sample")[:, [TRUTH_AREA, ANSWER_AREA, SHARED]].sum(axis=0).tolist()
+    if not area or not is_nearly_none(shared, area):
+        return judge_cover("masks", area, answered, shared)
+    if not answered:
+        return ["all masks are empty: check the submission"]
+    if not shared:
+        return ["no mask overlaps its target: check which sample each belongs to"]
+    return [f"masks cover only {shared:,} of {area:,} pixels of targets: check which sample each belongs to"]
+
+
+_INVERTED = Reading(
+    "inverted",
+    "masks look inverted",
+    "Encode the pixels of the target, not the background",
+    "sample",
+    switch("inverts_masks"),
+    least=0.4,
+)
 
 
 ENGINE = unit_engine(
-    read_truth, ReferringSubmission, _count, _values, _tables, _shapes, _oddities, facts={"subsets": (str,)}
+    read_truth,
+    ReferringSubmission,
+    _count,
+    _values,
+    _tables,
+    _shapes,
+    _suspect,
+    facts={"subsets": (str,)},
+    readings=lambda _protocol: [_INVERTED, read_turned("sample")],
 )

@@ -1,4 +1,4 @@
-"""Pickles of numbers, texts and containers, as RefCOCO's lists of expressions are: whatever else one names is refused.
+"""A reader of pickles of plain values, such as RefCOCO's expressions, that rejects everything else.
 
 The only place where a pickle is read.  Nothing is imported or called for it, since `find_class` is all that could.
 """
@@ -18,8 +18,8 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def read_plain_values(data: bytes) -> object:
-    """Read a pickle of any version, texts of Python 2 included; a Flaw for anything but plain values."""
+    """Read a pickle of any version, including texts of Python 2; raises a Flaw for other than plain values."""
     try:
         return _PlainUnpickler(io.BytesIO(data), encoding="latin-1").load()
     except (pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
-        raise Flaw(f"is no pickle of plain values: {error}", "Write the same records as JSON") from None
+        raise Flaw(f"is not a pickle of plain values: {error}", "Write the same records as JSON") from None

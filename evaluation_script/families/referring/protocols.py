@@ -1,4 +1,4 @@
-"""How answers to expressions are scored: RefCOCO and its kin, gRefCOCO, ReasonSeg."""
+"""The benchmarks of referring expressions, one row each: RefCOCO and relatives, gRefCOCO, ReasonSeg."""
 
 from __future__ import annotations
 
@@ -34,27 +34,28 @@ class ReferringProtocol:
         return _METRICS[self.form]
 
 
-_OWN_SIZE = "each sentence a sample, masks at the size of their picture"
+_OWN_SIZE = "Each sentence is a sample; masks have the size of their picture"
 
 _ROWS = (
-    ReferringProtocol("refcoco", f"oIoU, mIoU and P@ of RefCOCO: {_OWN_SIZE}.", REFCOCO),
-    ReferringProtocol("refcoco-plus", f"oIoU, mIoU and P@ of RefCOCO+: {_OWN_SIZE}.", REFCOCO),
-    ReferringProtocol("refcocog", f"oIoU, mIoU and P@ of RefCOCOg: {_OWN_SIZE}.", REFCOCO),
+    ReferringProtocol("refcoco", f"oIoU, mIoU and P@ of RefCOCO. {_OWN_SIZE}.", REFCOCO),
+    ReferringProtocol("refcoco-plus", f"oIoU, mIoU and P@ of RefCOCO+. {_OWN_SIZE}.", REFCOCO),
+    ReferringProtocol("refcocog", f"oIoU, mIoU and P@ of RefCOCOg. {_OWN_SIZE}.", REFCOCO),
     ReferringProtocol(
         "grefcoco",
-        "gIoU, cIoU, N-acc, T-acc: an empty mask without a flag says no target, and a withdrawn mask is empty.",
+        "gIoU, cIoU, N-acc and T-acc. An empty mask without a flag means no target; a mask flagged no_target is empty.",
         GREFCOCO,
     ),
     ReferringProtocol(
         "grefcoco-official",
-        "as ReLA's evaluator, in fractions: a withdrawn mask widens cIoU's union, a target without a pixel scores 0.",
+        "As computed by ReLA's evaluator, in fractions: a mask flagged no_target still adds to cIoU's union; a target "
+        "without pixels scores 0.",
         GREFCOCO,
         official=True,
     ),
-    ReferringProtocol("reasonseg", "gIoU and cIoU of pictures, exact; ignored pixels leave both sides.", REASONSEG),
+    ReferringProtocol("reasonseg", "gIoU and cIoU of pictures, exact; ignored pixels do not count.", REASONSEG),
     ReferringProtocol(
         "reasonseg-official",
-        "as LISA's validation: 1e-5 in each union and in the count, numbers of 32 bits.",
+        "As computed by LISA's validation: 1e-5 is added to each union and to the count; sums have 32 bits.",
         REASONSEG,
         official=True,
     ),

@@ -1,4 +1,4 @@
-"""Answers: JSON lines with a mask for each sample, and, of gRefCOCO, whether it has a target at all."""
+"""Submissions of answers: JSON lines with a mask per sample and, for gRefCOCO, a no-target flag."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ...runner.tuning import without_collector
 from ..base.units import UnitSubmission, UnitTruth
 from .protocols import GREFCOCO, REASONSEG, ReferringProtocol
 
-_MASK = '"segmentation": {"size": [h, w], "counts": "…"}'
+_MASK = '"segmentation": {"size": [h, w], "counts": "..."}'
 #: What a line looks like, by form; the first key names the sample.
 _EXAMPLES = {
     "refcoco": f'{{"sent_id": 17, {_MASK}}}',
     GREFCOCO: f'{{"sent_id": 17, {_MASK}, "no_target": false}}',
-    REASONSEG: f'{{"image": "…", {_MASK}}}',
+    REASONSEG: f'{{"image": "...", {_MASK}}}',
 }
 _ENDINGS = (".jsonl", ".json")
 #: A line is no longer, and so many are checked at once.
@@ -41,7 +41,7 @@ _MOST_PROBLEMS = 1_000
 
 
 class _Answer(NamedTuple):
-    """The mask of a sample, its area, and whether the answer says that there is no target."""
+    """An answer: the mask of a sample, its area, and its no-target flag."""
 
     text: str
     area: int
@@ -53,10 +53,12 @@ class ReferringSubmission(UnitSubmission):
 
     noun = "sample"
     protocol: ReferringProtocol
+    #: Masks are read as what they leave out, and runs as those along the rows.
+    inverts_masks = turns_runs = False
 
     def __init__(self, path: str, truth: UnitTruth, protocol: ReferringProtocol, limits: ArchiveLimits) -> None:
         if protocol.form == GREFCOCO and protocol.official and not any(unit.facts["target"] for unit in truth.units):
-            raise HostError("no sample has a target, where ReLA's evaluator stops: score by the other rules")
+            raise HostError("no sample has a target, where ReLA's evaluator stops: use the other protocol")
         super().__init__(path, truth, protocol, limits)
 
     @property
@@ -67,7 +69,9 @@ class ReferringSubmission(UnitSubmission):
         names = [name for name in self.files.sizes if name.lower().endswith(_ENDINGS)]
         if len(names) != 1:
             remedy = f"Send one with lines {_EXAMPLES[self.protocol.form]}"
-            raise Flaw(f"holds {quantity(len(names), 'file')} of JSON lines", remedy)
+            several = f"holds {quantity(len(names), 'file')} of JSON lines"
+            raise Flaw(several if names else self.describe_files("file of JSON lines"), remedy)
+        self.used_files = {names[0]}
         problems = Problems()
         reader = _Reader(self.truth, self.protocol, self.limits, problems)
         reader.read(self.files.read_chunks(names[0]), names[0])
@@ -78,13 +82,17 @@ class ReferringSubmission(UnitSubmission):
     def names(self) -> AbstractSet[str]:
         return self._numbers.keys()
 
-    def answer(self, sample: str) -> _Answer:
+    def answer(self, sample: str, size: Size) -> _Answer:
+        """Return the answer to a sample with a picture of this size."""
         number = self._numbers[sample]
-        return _Answer(self._masks[number], int(self._area[number]), bool(self._is_withdrawn[number]))
+        text, area = self._masks[number], int(self._area[number])
+        if self.inverts_masks:
+            text, area = rle.invert(text, size[0] * size[1]), size[0] * size[1] - area
+        return _Answer(rle.turn(text, size) if self.turns_runs else text, area, bool(self._is_withdrawn[number]))
 
 
 class _Reader:
-    """Reads line after line, and keeps the masks."""
+    """A reader of answers, line by line, that keeps the masks."""
 
     def __init__(
         self, truth: UnitTruth, protocol: ReferringProtocol, limits: ArchiveLimits, problems: Problems
@@ -115,7 +123,7 @@ class _Reader:
                 if length > CHUNK_BYTES or len(lines) == _LINES_AT_ONCE:
                     self._read_lines(lines, member)
                     lines, length = [], 0
-                    if self._problems.count >= _MOST_PROBLEMS:
+                    if self._problems.places >= _MOST_PROBLEMS:
                         self._problems.stop()
                         return
         self._read_lines(lines, member)
@@ -137,12 +145,12 @@ class _Reader:
                 if name not in self._sizes:
                     raise Flaw("is of a sample that the truth lacks", f"Use the truth's {self._key}")
                 if name in self.numbers:
-                    raise Flaw("stands there twice", "Send one line for each sample")
+                    raise Flaw("occurs twice", "Send one line for each sample")
                 self.numbers[name] = -1  # until its mask was checked
                 flag = self._flag_of(record)
                 text = self._mask_of(record, self._sizes[name], is_withdrawn=bool(flag))
             except Flaw as flaw:
-                self._problems.add(flaw.at(subject))
+                self._problems.add(flaw.as_problem(subject))
                 continue
             samples.append(name)
             subjects.append(subject)
@@ -168,7 +176,7 @@ class _Reader:
         return record
 
     def _name_of(self, record: Dict[str, Any]) -> str:
-        """Return which sample a record answers."""
+        """Return the sample that a record answers."""
         if self._key not in record:
             raise Flaw(f"lacks {self._key}", f"Write {self._example}")
         value = record[self._key]
@@ -181,18 +189,16 @@ class _Reader:
         return name
 
     def _flag_of(self, record: Dict[str, Any]) -> "bool | None":
-        """Return what a record says of there being no target; None where it says nothing."""
+        """Return the no-target flag of a record; None without one."""
         flag = record.get("no_target")
         if flag is not None and type(flag) is not bool:
             raise Flaw(f"has no_target {printable(repr(flag))}, which is neither true nor false", "Write true or false")
         if flag and not self._has_flags:
-            raise Flaw(
-                "says no_target, which gRefCOCO alone scores", "Leave it out, and send the mask, which may be empty"
-            )
+            raise Flaw("has no_target, which only gRefCOCO scores", "Omit it and send the mask, which may be empty")
         return flag
 
     def _mask_of(self, record: Dict[str, Any], size: Size, *, is_withdrawn: bool) -> str:
-        """Return the compressed runs of a record's mask, not checked yet."""
+        """Return the compressed runs of a record's mask, unchecked."""
         height, width = size
         mask = record.get("segmentation")
         if mask is None and is_withdrawn:
@@ -203,7 +209,7 @@ class _Reader:
         return rle.text_of(counts, height * width)
 
     def join(self) -> Tuple[MaskTexts, Array, Array]:
-        """Return all masks, their areas, and which were withdrawn."""
+        """Return all masks, their areas, and flags of withdrawn ones."""
         nothing = np.zeros(0, np.int64)
         return (
             rle.join_texts(self._masks),
@@ -213,7 +219,7 @@ class _Reader:
 
 
 def _cut_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a file, of which none is longer than a mask can need."""
+    """Yield the lines of a file; raises a Flaw for lines longer than any mask needs."""
     waiting: List[bytes] = []
     length = 0
     for chunk in chunks:

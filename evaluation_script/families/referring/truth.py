@@ -1,4 +1,4 @@
-"""Truths as they are published: expressions with COCO's polygons (RefCOCO, gRefCOCO), outlined pictures (ReasonSeg).
+"""Published truths: expressions with COCO's polygons (RefCOCO, gRefCOCO), outlined pictures (ReasonSeg).
 
 A sample is a unit; its frame has one row: the target as run lengths, its area, and what is ignored, if anything.
 """
@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from ...files import Files, Flaw, HostError, SubmissionError, name_list, printable, quantity
+from ...files import HOST_LIMITS, Files, Flaw, HostError, SubmissionError, name_list, printable, quantity
 from ...files.archive import open_files, truth_error
 from ...masks import polygons
 from ...masks import run_lengths as rle
@@ -21,7 +21,7 @@ from ...masks.backend import backend
 from ...masks.stack import Array, Size
 from ...runner.tuning import without_collector
 from ..base.truth import DEFAULT_SPLIT
-from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitTruth, no_pixels
+from ..base.units import TruthFrame, Unit, UnitTruth, no_pixels
 from .drawing import Point, fill
 from .pickled import read_plain_values
 from .protocols import GREFCOCO, REASONSEG, REFCOCO, ReferringProtocol
@@ -44,7 +44,7 @@ _UNREADABLE = (
 
 
 def read_truth(path: str, subset: str = "") -> UnitTruth:
-    """Read a published truth: the file of expressions, beside its instances, or the folder of either kind.
+    """Read a published truth: a file of expressions beside its instances, or a folder of either kind.
 
     `subset` is a split that the expressions name, or a folder of outlined pictures.
     """
@@ -61,7 +61,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         folder = named[0][: len(named[0]) - len(os.path.basename(named[0]))]
         return _open_expressions(named[0], files.read(named[0]), files.read(folder + _INSTANCES), subset)
     except _UNREADABLE as error:
-        raise truth_error(path, error, "is not a truth of referring images that can be read") from None
+        raise truth_error(path, error, "is not a readable truth of referring images") from None
 
 
 def _is_list_of_expressions(name: str) -> bool:
@@ -76,7 +76,7 @@ def _read_records(name: str, data: bytes) -> List[Dict[str, Any]]:
     with without_collector():
         records = json.loads(data) if name.endswith(".json") else read_plain_values(data)
     if not isinstance(records, list):
-        raise Flaw("is not a list of expressions", "Name refs(…).p or grefs(…).json")
+        raise Flaw("is not a list of expressions", "Name refs(...).p or grefs(...).json")
     return records
 
 
@@ -113,7 +113,7 @@ def _open_expressions(name: str, data: bytes, instances_data: bytes, subset: str
 
 
 def _choose_split(splits: "set[str]", subset: str) -> str:
-    """Return the split to read: the one that is asked for, else the only one, or val."""
+    """Return the split to read: the requested one, else the only one, or val."""
     if not splits:
         raise HostError(_NOTHING)
     tested = sorted(splits - {_TRAINING}) or sorted(splits)
@@ -138,7 +138,7 @@ class _InstanceMasks:
         self._united: Dict[Tuple[int, ...], Tuple[Size, str, int]] = {}
 
     def unite(self, image: int, ids: Sequence[int]) -> Tuple[Size, str, int]:
-        """Return the size of a picture, and the mask of some of its instances with its area."""
+        """Return the size of a picture, and the united mask of some instances with its area."""
         key = (image, *ids)
         if key not in self._united:
             size = self._sizes[image]
@@ -158,14 +158,16 @@ class _InstanceMasks:
 
 
 def _texts_of(annotation: Dict[str, Any], size: Size) -> List[str]:
-    """Return the run lengths whose union is the mask of an instance."""
+    """Return the run lengths that unite to the mask of an instance."""
     segmentation = annotation["segmentation"]
     if isinstance(segmentation, list) and not (segmentation and isinstance(segmentation[0], dict)):
         return [polygons.polygon_mask(segmentation, *size)] if segmentation else []
     texts = []
     for mask in segmentation if isinstance(segmentation, list) else [segmentation]:
         if list(mask["size"]) != list(size):
-            raise Flaw(f"annotation {annotation['id']} has a mask of another size than its picture", "Encode it again")
+            raise Flaw(
+                f"annotation {annotation['id']} has a mask of a different size than its picture", "Encode it again"
+            )
         text = mask["counts"]
         texts.append(text if isinstance(text, str) else rle.compress(rle.runs_of(text, size[0] * size[1]).tolist()))
     fault = backend().check_masks(texts, np.array([size[0] * size[1]] * len(texts))).fault
@@ -208,7 +210,7 @@ def _open_pictures(path: str, files: Files, subset: str) -> UnitTruth:
     }
     members = {name: document for name, document in members.items() if "shapes" in document}
     if not members:
-        raise Flaw("holds neither refs(…).p, grefs(…).json nor JSON with shapes", "Name the folder that holds them")
+        raise Flaw("holds neither refs(...).p, grefs(...).json nor JSON with shapes", "Name the folder that holds them")
     sizes = _read_sizes(path, files)
     order = {name: index for index, name in enumerate(sizes)}  # sums of 32 bits depend on the order
     units: Dict[str, Unit] = {}
@@ -241,7 +243,7 @@ def _decode(data: bytes) -> str:
 
 
 def _read_sizes(path: str, files: Files) -> Dict[str, List[int]]:
-    """Return what a list of sizes says, within the folder or beside it; nothing without one."""
+    """Return the sizes listed in the folder or beside it; empty without a list."""
     sizes: Dict[str, List[int]] = {}
     for name in files.sizes:
         if os.path.basename(name) == _SIZES:
@@ -254,7 +256,7 @@ def _read_sizes(path: str, files: Files) -> Dict[str, List[int]]:
 
 
 def _measure_picture(files: Files, member: str, document: Dict[str, Any]) -> Tuple[int, int]:
-    """Return the height and width of the picture beside its outlines, as it is shown; else what these say."""
+    """Return the height and width of the picture beside its outlines, else those in the outlines' file."""
     from PIL import Image, UnidentifiedImageError
 
     stem = os.path.splitext(member)[0]
@@ -266,14 +268,14 @@ def _measure_picture(files: Files, member: str, document: Dict[str, Any]) -> Tup
                     turned = picture.getexif().get(_ORIENTATION) in _ON_ITS_SIDE
                     return (width, height) if turned else (height, width)
             except UnidentifiedImageError:
-                raise Flaw(f"{stem + ending}: is no picture", "Put the one of the dataset there") from None
+                raise Flaw(f"{stem + ending}: is not a picture", "Put the one of the dataset there") from None
     if "imageHeight" in document:
         return document["imageHeight"], document["imageWidth"]
     raise Flaw(f"{member}: has no picture beside it", f"Put {os.path.basename(stem)}.jpg there")
 
 
 def draw(shapes: Sequence[Dict[str, Any]], size: Size) -> Tuple[Array, Array]:
-    """Return the target and what is ignored, column after column: outlines drawn by falling area, the later on top.
+    """Return target and ignored pixels, column by column; outlines are drawn by falling area, later ones on top.
 
     Of equal ones that which is listed first lies on top.
     """
@@ -293,7 +295,7 @@ def draw(shapes: Sequence[Dict[str, Any]], size: Size) -> Tuple[Array, Array]:
 
 def _corner(x: float, y: float) -> Point:
     if not (math.isfinite(x) and math.isfinite(y)) or max(abs(x), abs(y)) > _FARTHEST:
-        raise Flaw("has an outline with corners that are not numbers or far outside", "Keep it near the picture")
+        raise Flaw("has an outline with corners that are not numbers or lie far outside", "Keep it near the picture")
     return int(x), int(y)
 
 
@@ -313,7 +315,7 @@ def _truth(
 
 
 def _unit(name: str, size: Size, row: List[Any], about: Tuple[int, str], *, has_target: bool) -> Unit:
-    """Make a sample; `about` are its group, and what is asked for in words."""
+    """Make a sample; `about` holds its group and the text of its query."""
     facts: Dict[str, Any] = {"size": size, "group": about[0], "target": has_target}
     if about[1]:
         facts["text"] = about[1]

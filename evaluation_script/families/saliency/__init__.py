@@ -1,4 +1,4 @@
-"""Grey maps of salient, camouflaged or finely cut objects beside masks: S, E, F, weighted F and MAE.
+"""Grey maps of salient, camouflaged or finely structured objects: S, E, F, weighted F and MAE.
 
 The contract is the row of the registry and the modules that the toolkit's mirror works with: `counting`, `engine`
 and `files`.  The rest is reached through the engine.

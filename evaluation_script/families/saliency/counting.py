@@ -1,7 +1,8 @@
-"""What is counted in an image: how many pixels of object and background have which value, and what follows."""
+"""The counts of an image: histograms of object and background values, and the metrics they give."""
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Dict, List, NamedTuple, Tuple
 
@@ -10,6 +11,7 @@ import numpy as np
 from ...masks.backend import backend
 from ...masks.distances import SQUARES
 from ...masks.stack import Array
+from ...values.arithmetic import add, exp, mean
 from .protocols import SaliencyProtocol
 
 #: Values of a map end here; a pixel of a truth is of the object above the middle.
@@ -30,7 +32,7 @@ _CLOSE = 1e-9
 
 
 class _Histograms(NamedTuple):
-    """Of each value how many pixels have it: of background and object, in the corners around the object's centre."""
+    """Histograms of values: of background and object, in the four corners around the object's centre."""
 
     #: Top or bottom, left or right, background or object, value.
     corners: Array
@@ -54,7 +56,7 @@ def count_map(group: int, truth: Array, values: Array, protocol: SaliencyProtoco
         adaptive[E_CURVE],
         adaptive[F_CURVE],
         _measure_weighted(values, truth, levels) if area else 0.0,
-        (counts[0] @ levels + counts[1] @ (1 - levels)) / truth.size,
+        (add(counts[0] * levels) + add(counts[1] * (1 - levels))) / truth.size,
     ]
     return {"image": np.array(row, float), "curves": curves}
 
@@ -64,7 +66,7 @@ def _count_corners(truth: Array, values: Array) -> _Histograms:
     by_row, by_column = np.count_nonzero(truth, axis=1), np.count_nonzero(truth, axis=0)
     area = by_row.sum()
     if area:
-        centre = [int(np.round((np.arange(len(side)) @ side) / area)) + 1 for side in (by_row, by_column)]
+        centre = [int(np.round((np.arange(len(side)) * side).sum() / area)) + 1 for side in (by_row, by_column)]
     else:
         centre = [height, width]
     corners = np.zeros((2, 2 * 2 * VALUES), np.int64)
@@ -82,7 +84,7 @@ def _count_corners(truth: Array, values: Array) -> _Histograms:
 
 
 def _list_levels(counts: Array, protocol: SaliencyProtocol) -> Array:
-    """Return the level from 0 to 1 of each value; the script stretches those that a map has."""
+    """Return the level from 0 to 1 of each value; the script stretches the values of a map."""
     levels = np.arange(VALUES) / (VALUES - 1)
     held_values = levels[np.flatnonzero(counts)[[0, -1]]]
     if protocol.as_script and held_values[0] != held_values[1]:
@@ -91,17 +93,17 @@ def _list_levels(counts: Array, protocol: SaliencyProtocol) -> Array:
 
 
 def _find_threshold(counts: Array, values: Array, levels: Array) -> float:
-    """Return twice the mean level, 1 at the most."""
-    threshold = 2 * float(counts.sum(axis=0) @ levels) / values.size
+    """Return twice the mean level, at most 1."""
+    threshold = 2 * add(counts.sum(axis=0) * levels) / values.size
     if (np.abs(levels - threshold) < _CLOSE).any():
-        threshold = 2 * float(levels[values].mean())
+        threshold = 2 * mean(levels[values])
     return min(threshold, 1.0)
 
 
 def _measure_thresholds(
     counts: Array, levels: Array, threshold: float, protocol: SaliencyProtocol
 ) -> Tuple[Array, List[float]]:
-    """Return F and E at thresholds from the highest to 0, and at one more."""
+    """Return F and E at every threshold from the highest to 0, and at the adaptive one."""
     steps = np.zeros((2, VALUES + 1), np.int64)
     places = VALUES - 1 - (levels * (VALUES - 1)).astype(np.uint8).astype(int)
     for side in (0, 1):
@@ -120,7 +122,7 @@ def _measure_f(false: Array, true: Array, counts: Array) -> Array:
 
 
 def _measure_e(false: Array, true: Array, counts: Array, protocol: SaliencyProtocol) -> Array:
-    """Return how well sides agree in where they are above their means, as a mean over pixels."""
+    """Return the mean enhanced alignment of both sides over the pixels."""
     background, area = counts.sum(axis=1).tolist()
     pixels = background + area
     predicted = false + true
@@ -130,13 +132,14 @@ def _measure_e(false: Array, true: Array, counts: Array, protocol: SaliencyProto
         total = predicted
     else:
         total = np.zeros(len(true))
-        mean, own_mean = predicted / pixels, area / pixels
+        shares, own_mean = predicted / pixels, area / pixels
         for pixels_of_kind, side, own_side in (
             (true, 1, 1), (false, 1, 0), (area - true, 0, 1), (background - false, 0, 0)
         ):  # fmt: skip
-            own_deviation, deviation = own_side - own_mean, side - mean
-            alignment = 2 * (deviation * own_deviation) / (deviation**2 + own_deviation**2 + _EPSILON)
-            total += (alignment + 1) ** 2 / 4 * pixels_of_kind
+            own_deviation, deviation = own_side - own_mean, side - shares
+            squares = np.square(deviation) + own_deviation * own_deviation
+            alignment = 2 * (deviation * own_deviation) / (squares + _EPSILON)
+            total += np.square(alignment + 1) / 4 * pixels_of_kind
     means: Array = total / (pixels - 1 + _EPSILON if protocol.as_script else pixels)
     return means
 
@@ -144,24 +147,23 @@ def _measure_e(false: Array, true: Array, counts: Array, protocol: SaliencyProto
 def _measure_structure(
     histograms: _Histograms, values: Array, counts: Array, levels: Array, protocol: SaliencyProtocol
 ) -> float:
-    """Return S: how alike object and background are within, and the corners around the object's centre to the truth."""
+    """Return S: the similarity of object and background, and that of the corners around the object's centre."""
     background, area = (int(pixels) for pixels in counts.sum(axis=1))
     pixels = background + area
     if not area or not background:
-        mean = float(counts.sum(axis=0) @ levels) / pixels
-        return mean if area else 1 - mean
+        share = add(counts.sum(axis=0) * levels) / pixels
+        return share if area else 1 - share
     own_share: float = area / pixels
     within = own_share * _compare_side(counts[1], levels) + (1 - own_share) * _compare_side(counts[0], 1 - levels)
     (height, width), (bottom, right) = values.shape, histograms.centre
     shares = [bottom * right / pixels, bottom * (width - right) / pixels, (height - bottom) * right / pixels]
-    shares.append(1 - sum(shares))
+    shares.append(1 - add(shares))
     areas = [(rows, columns) for rows in (slice(0, bottom), slice(bottom, height))
              for columns in (slice(0, right), slice(right, width))]  # fmt: skip
     alike = 0.0
     for share, corner, region in zip(shares, histograms.corners.reshape(4, 2, VALUES), areas):
         if corner.any():
-            mean = _find_mean(corner, values, region, levels, protocol)
-            alike += share * _compare_corner(corner, mean, levels)
+            alike += share * _compare_corner(corner, _find_mean(corner, values, region, levels, protocol), levels)
     return max(0.0, 0.5 * within + 0.5 * alike)
 
 
@@ -173,29 +175,29 @@ def _find_mean(
     """
     held_values = np.flatnonzero(counts.sum(axis=0))
     if len(held_values) > 1:
-        return float(counts.sum(axis=0) @ levels) / int(counts.sum())
+        return add(counts.sum(axis=0) * levels) / int(counts.sum())
     is_whole = levels[held_values[0]] in (0, 1)
-    return float(levels[held_values[0]] if is_whole or not protocol.as_script else levels[values][region].mean())
+    return float(levels[held_values[0]]) if is_whole or not protocol.as_script else mean(levels[values][region])
 
 
 def _compare_side(counts: Array, levels: Array) -> float:
-    """Return how near to 1 levels are, and how even."""
+    """Return the similarity of a side: how close its levels are to 1, and how even."""
     pixels = int(counts.sum())
-    mean = float(counts @ levels) / pixels
-    deviation = float(np.sqrt(counts @ (levels - mean) ** 2 / (pixels - 1))) if pixels > 1 else 0.0
-    return 2 * mean / (mean * mean + 1 + deviation + _EPSILON)
+    level = add(counts * levels) / pixels
+    deviation = math.sqrt(add(counts * np.square(levels - level)) / (pixels - 1)) if pixels > 1 else 0.0
+    return 2 * level / (level * level + 1 + deviation + _EPSILON)
 
 
-def _compare_corner(counts: Array, mean: float, levels: Array) -> float:
+def _compare_corner(counts: Array, level: float, levels: Array) -> float:
     """Return the structural similarity of both sides of a corner."""
     background, area = (int(pixels) for pixels in counts.sum(axis=1))
     pixels = background + area
     own_mean, less = area / pixels, pixels - 1 + _EPSILON
-    deviations = levels - mean
-    spread = float(counts.sum(axis=0) @ deviations**2) / less
-    own_spread = (area * (1 - own_mean) ** 2 + background * own_mean * own_mean) / less
-    common = float(counts[1] @ deviations * (1 - own_mean) - counts[0] @ deviations * own_mean) / less
-    agreement, bound = 4 * mean * own_mean * common, (mean * mean + own_mean * own_mean) * (spread + own_spread)
+    deviations = levels - level
+    spread = add(counts.sum(axis=0) * np.square(deviations)) / less
+    own_spread = (area * ((1 - own_mean) * (1 - own_mean)) + background * own_mean * own_mean) / less
+    common = (add(counts[1] * deviations) * (1 - own_mean) - add(counts[0] * deviations) * own_mean) / less
+    agreement, bound = 4 * level * own_mean * common, (level * level + own_mean * own_mean) * (spread + own_spread)
     if agreement:
         return agreement / (bound + _EPSILON)
     return float(bound == 0)
@@ -209,6 +211,7 @@ _RADIUS, _SIGMA = 3, 5
 _NEAR = 2 * _RADIUS * _RADIUS
 #: The weight of an error outside comes half as near to 2 every so many pixels, and is 2 beyond the reach of distances.
 _HALVING = 5
+_LN2 = 0.6931471805599453
 #: So many pixels are worked on at once.
 _BLURRED_AT_ONCE = 1 << 15
 
@@ -219,7 +222,7 @@ def _measure_weighted(values: Array, truth: Array, levels: Array) -> float:
     """
     least, top = int(np.searchsorted(levels, 0, "right")) - 1, int(np.searchsorted(levels, 1))
     excess, spread = backend().measure_surroundings(truth, values, least, _NEAR)
-    outside = float((excess * _weights()).sum()) / (top - least)
+    outside = add(excess * _weights()) / (top - least)
     inside, total = _sum_inside(spread, truth, 1 - levels), np.count_nonzero(truth)
     right = total - inside
     precision, recall = right / (right + outside + _EPSILON), 1 - inside / total
@@ -228,8 +231,16 @@ def _measure_weighted(values: Array, truth: Array, levels: Array) -> float:
 
 @lru_cache(maxsize=1)
 def _weights() -> Array:
-    """Return the weight of an error by its squared distance."""
-    weights: Array = 2 - np.exp(np.log(0.5) / _HALVING * np.sqrt(np.arange(SQUARES)))
+    """Return the weight of an error at each squared distance."""
+    weights: Array = 2 - exp(-_LN2 / _HALVING * np.sqrt(np.arange(SQUARES)))
+    return weights
+
+
+@lru_cache(maxsize=1)
+def _kernel() -> Array:
+    """Return the weights of neighbours along an axis, which sum to 1."""
+    weights = exp(-np.square(np.arange(-_RADIUS, _RADIUS + 1)) / (2 * _SIGMA * _SIGMA))
+    weights /= add(weights)
     return weights
 
 
@@ -240,15 +251,13 @@ def _sum_inside(spread: Array, truth: Array, errors: Array) -> float:
     rows, columns = (np.flatnonzero(truth.any(axis=axis)) for axis in (1, 0))
     (top, bottom), (begin, end) = ((int(side[0]), int(side[-1]) + 1) for side in (rows, columns))
     sources = np.pad(spread, _RADIUS, constant_values=255)[:, begin : end + 2 * _RADIUS]
-    kernel = np.exp(-(np.arange(-_RADIUS, _RADIUS + 1) ** 2) / (2 * _SIGMA**2))
-    kernel /= kernel.sum()
-    total, step = 0.0, max(1, _BLURRED_AT_ONCE // (end - begin))
+    kernel, total, step = _kernel(), 0.0, max(1, _BLURRED_AT_ONCE // (end - begin))
     for start in range(top, bottom, step):
         flags = truth[start : min(start + step, bottom), begin:end]
         around = errors[sources[start : start + len(flags) + 2 * _RADIUS]]
-        own = around[_RADIUS:-_RADIUS, _RADIUS:-_RADIUS]
+        inner = around[_RADIUS:-_RADIUS, _RADIUS:-_RADIUS]
         blurred = _blur(_blur(around, kernel, 0), kernel, 1)
-        total += float((np.minimum(own, blurred, out=blurred) * flags).sum())
+        total += add(np.minimum(inner, blurred, out=blurred) * flags)
     return total
 
 

@@ -1,14 +1,15 @@
-"""How grey maps are scored: means over images, and of curves over thresholds their highest and mean values."""
+"""The scoring of grey maps: means over images, and maxima and means of curves over thresholds."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, List
 
-from ...files.problems import Problems
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
+from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
+from ..base.suspicions import is_nearly_none, judge_cover
+from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from . import counting
 from .counting import E_CURVE, F_CURVE, VALUES, count_map
 from .files import SaliencySubmission, read_truth
@@ -16,23 +17,17 @@ from .protocols import METRICS, SaliencyProtocol
 
 
 def read_object(pixels: LabelMap) -> Array:
-    """Return which pixels are of the object."""
+    """Return the pixels of the object."""
     flags: Array = pixels.numbers > 0 if pixels.labels is None else (pixels.labels > 0)[pixels.numbers]
     return flags
 
 
-def _count(unit: Unit, submission: SaliencySubmission) -> UnitCounts:
-    """Count an image."""
-    problems, (frame,) = Problems(), unit.load()
-    values = submission.read(unit.name, frame.size, problems)
-    if values is None:
-        return UnitCounts(unit.name, {}, problems.first, problems.count)
-    truth = read_object(frame.read())
-    return UnitCounts(unit.name, count_map(unit.facts["group"], truth, values, submission.protocol))
+def _tabulate(unit: Unit, truth: LabelMap, values: Array, protocol: SaliencyProtocol) -> Dict[str, Array]:
+    return count_map(unit.facts["group"], read_object(truth), values, protocol)
 
 
 def find_scored(images: Array, protocol: SaliencyProtocol) -> Array:
-    """Return which images the means are over."""
+    """Return the images that the means include."""
     scored: Array = (images[:, counting.TRUTH_AREA] > 0) | protocol.as_script
     return scored
 
@@ -45,10 +40,10 @@ def _measure_images(images: Array, curves: Array) -> Values:
         "S": float(means[counting.S]),
         "E_adp": float(means[counting.E_ADAPTIVE]),
         "E_max": float(steps[E_CURVE].max()),
-        "E_mean": float(steps[E_CURVE].mean()),
+        "E_mean": mean(steps[E_CURVE]),
         "F_adp": float(means[counting.F_ADAPTIVE]),
         "F_max": float(steps[F_CURVE].max()),
-        "F_mean": float(steps[F_CURVE].mean()),
+        "F_mean": mean(steps[F_CURVE]),
         "wF": float(means[counting.WEIGHTED_F]),
         "MAE": float(means[counting.ABSOLUTE_ERROR]),
     }
@@ -62,7 +57,7 @@ def _values(accumulator: UnitAccumulator[SaliencyProtocol]) -> Values:
 
 
 def _tables(accumulator: UnitAccumulator[SaliencyProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return a row for each data set, and one of the images without an object, where these are not in the means."""
+    """Return a row per data set, and one of images without an object if the means exclude them."""
     images, curves = accumulator.stack("image"), accumulator.stack("curves")
     scored, rows = find_scored(images, accumulator.protocol), []
     for index, (name,) in enumerate(accumulator.facts["subsets"]):
@@ -71,7 +66,7 @@ def _tables(accumulator: UnitAccumulator[SaliencyProtocol]) -> Dict[str, List[Di
     lists: Dict[str, List[Dict[str, Any]]] = {"datasets": rows}
     if not scored.all():
         empty = images[~scored, counting.MAP_AREA] == 0
-        lists["empty"] = [{"name": "no object", "predicted empty": float(empty.mean()), "images": len(empty)}]
+        lists["empty"] = [{"name": "no object", "predicted empty": mean(empty), "images": len(empty)}]
     return lists
 
 
@@ -79,15 +74,36 @@ def _shapes(_protocol: SaliencyProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {"image": (counting.COLUMNS,), "curves": (2, VALUES)}
 
 
-def _oddities(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
-    totals = (accumulator.stack("image") > 0).sum(axis=0)
-    if not totals[counting.TRUTH_AREA] or totals[counting.SHARED]:
+#: Maps are the wrong way round where objects are as little bright, and the error is as large.
+_MOST_BRIGHT, _LEAST_ERROR = 0.25, 2 / 3
+
+
+def _suspect(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
+    images = accumulator.stack("image")
+    images = images[images[:, counting.TRUTH_AREA] > 0]
+    area, bright, shared = images[:, [counting.TRUTH_AREA, counting.MAP_AREA, counting.SHARED]].sum(axis=0).tolist()
+    if not len(images):
         return []
-    if not totals[counting.MAP_AREA]:
+    if not bright:
         return [f"no map has a value above {counting.MIDDLE}: check that values reach from 0 to {VALUES - 1}"]
-    return ["not one map overlaps its object: check which image each belongs to, and that objects are bright"]
+    whole = accumulator.stack("image")
+    error = mean(whole[find_scored(whole, accumulator.protocol), counting.ABSOLUTE_ERROR])
+    if shared < _MOST_BRIGHT * area and error > _LEAST_ERROR:
+        better = f"inverted, MAE would be {1 - error:.2f} instead of {error:.2f}"
+        return [f"maps are dark on objects and bright elsewhere; {better}: write objects bright, on black"]
+    if is_nearly_none(shared, area):
+        few = f"only {shared:,.0f} of {area:,.0f} pixels of objects are" if shared else "no pixel of an object is"
+        return [f"{few} bright in its map: check which image each map belongs to, and that objects are bright"]
+    return judge_cover("bright pixels of maps", area, bright, shared)
 
 
 ENGINE = unit_engine(
-    read_truth, SaliencySubmission, _count, _values, _tables, _shapes, _oddities, facts={"subsets": (str,)}
+    read_truth,
+    SaliencySubmission,
+    count_by_image(_tabulate),
+    _values,
+    _tables,
+    _shapes,
+    _suspect,
+    facts={"subsets": (str,)},
 )

@@ -1,4 +1,4 @@
-"""Maps and masks as PNGs: a folder of them, or one for each data set, whose images are named by it then.
+"""Maps and masks as PNGs: one folder, or one per data set, whose name then precedes the image's.
 
 A mask may be `GT/NAME.png` beside pictures; a submission holds `NAME.png`, or `DATASET/NAME.png`, below any folders.
 """
@@ -19,7 +19,7 @@ from ..base.units import FilesOfUnits, Unit, UnitTruth, open_dataset, png_frame
 from .counting import MIDDLE
 from .protocols import LAYOUT, SaliencyProtocol
 
-_SEND = "Send one zip with a grey PNG for each image, named as its mask; of several data sets, a folder for each"
+_SEND = "Send one zip with a grey PNG for each image, named as its mask; for several data sets, use a folder for each"
 _GREYS = "Save grey values from 0 to 255: PIL's mode L, or OpenCV's imwrite of (height, width)"
 _ENDING = ".png"
 #: Folders of masks beside those of pictures, in small letters and without what lies between words.
@@ -27,27 +27,14 @@ _MASK_FOLDERS = frozenset({"gt", "gts", "mask", "masks", "gtobject", "groundtrut
 
 
 def _read_grey(data: bytes, size: Size) -> Array:
-    """Return the grey of each pixel of a PNG of this (height, width), in 8 bits; of 16 bits the upper ones."""
+    """Return the grey of each pixel of a PNG of this (height, width), in 8 bits; the upper 8 of 16 bits."""
     depth, kind = png.sample_kind_of(data)
     if kind == png.PALETTE:
-        raise Flaw("has a palette in place of grey values", _GREYS)
-    if png.is_coloured(data):
-        return _read_colours(data, size)
-    values = backend().read_labels(data, size)
+        raise Flaw("has a palette instead of grey values", _GREYS)
+    values = backend().read_channel(data, size, _GREYS)
     if depth > 8:
         return (values >> 8).astype(np.uint8)
     return values if depth == 8 else values * np.uint8(255 // ((1 << depth) - 1))
-
-
-def _read_colours(data: bytes, size: Size) -> Array:
-    """Return the grey of a picture whose channels are equal."""
-    if png.sample_kind_of(data)[0] > 8:
-        raise Flaw("is a 16-bit colour image", _GREYS)
-    codes = backend().read_codes(data, size)
-    grey = codes & 0xFF
-    if (codes != grey * 0x010101).any():
-        raise Flaw("is a picture in colours", _GREYS)
-    return grey.astype(np.uint8)
 
 
 def _read_mask(data: bytes, size: Size) -> Array:
@@ -57,9 +44,9 @@ def _read_mask(data: bytes, size: Size) -> Array:
 
 
 def check_mask(values: Array) -> None:
-    """Raise a Flaw where a mask numbers its object, in the place of making it bright."""
+    """Raise a Flaw if a mask holds 0 and 1 instead of 0 and 255."""
     if values.max() == 1:
-        raise Flaw("holds 0 and 1, where 255 is the object", "Write 0 and 255")
+        raise Flaw("holds 0 and 1; objects must be 255", "Write 0 and 255")
 
 
 def _is_mask_folder(name: str) -> bool:
@@ -68,7 +55,7 @@ def _is_mask_folder(name: str) -> bool:
 
 
 def read_truth(path: str, subset: str = "") -> UnitTruth:
-    """Read the masks of a data set, of the one that is named, or of all that there are."""
+    """Read the masks of a data set, of the named one, or of all."""
     files = open_dataset(path)
     paths = [name.split("/") for name in sorted(files.sizes) if name.lower().endswith(_ENDING)]
     if subset not in ("", DEFAULT_SPLIT):
@@ -114,8 +101,10 @@ class SaliencySubmission(FilesOfUnits):
                 yield self._name_image(member[: -len(_ENDING)].split("/"), datasets), member
 
     def _name_image(self, parts: List[str], datasets: AbstractSet[str]) -> str:
-        """Return the name of an image: behind that of the innermost folder that is called as a data set."""
+        """Return the name of an image, after the name of the innermost folder that names a data set."""
         folders = [folder for folder in map(self.truth_names.respell, parts[-2::-1]) if folder in datasets]
+        if len(parts) == 1 == len(datasets):  # the folder of the only data set may be left out
+            folders = list(datasets)
         return "/".join([*folders[:1], parts[-1]])
 
     def read(self, name: str, size: Size, problems: Problems) -> Optional[Array]:

@@ -1,4 +1,4 @@
-"""Scans whose points have a class, and objects a number: mIoU, PQ, the IoU of what moves.
+"""LiDAR scans with classes and object numbers: mIoU, PQ, IoU of moving points.
 
 The contract is the row of the registry and the modules that the toolkit's mirror works with: `engine` and `files`.
 The rest is reached through the engine.

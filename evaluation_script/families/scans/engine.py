@@ -1,19 +1,22 @@
-"""How scans are scored: IoU from one confusion of all points, PQ from the segments of each scan.
+"""The scoring of scans: IoU from one confusion matrix of all points, PQ from the segments of each scan.
 
 What is counted in a scan comes first: points by true and predicted label, and of segments how many match, and how well.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from ...files.problems import Problems, name_list
-from ...masks.overlaps import LabelMap, sum_by_key
+from ...masks.backend import backend
+from ...masks.overlaps import LabelMap, sum_by_key, tabulate
 from ...masks.stack import Array
+from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.reports import judge_matches
+from ..base.suspicions import Reading, is_better, judge_matches, judge_unlabelled, switch
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import REMEDY, ScanSubmission, read_truth
 from .protocols import GROUPS, LABELS_END, QUALITIES, ScanProtocol
@@ -28,8 +31,9 @@ _CLASS = 2 * _BITS
 _HALF = 0.5
 
 
+@lru_cache(maxsize=None)
 def _place_labels(protocol: ScanProtocol) -> Array:
-    """Return the place of each label's class; of one that is none, the number of classes."""
+    """Return the index of each label's class; the number of classes for other labels."""
     places = np.full(LABELS_END, len(protocol.class_labels))
     for index, labels in enumerate(protocol.class_labels):
         places[labels] = index
@@ -45,46 +49,39 @@ def _count(unit: Unit, submission: ScanSubmission) -> UnitCounts:
 
 
 def count_scan(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Dict[str, Array]:
-    """Return the tables of a scan: what the truth has of each point, and what the prediction."""
-    true, predicted, points = _count_pairs(truth, values if protocol.panoptic else values & _LABEL)
+    """Return the tables of a scan from the true and predicted values of its points."""
     places = _place_labels(protocol)
-    own = places[true & _LABEL]
-    scored = own < len(protocol.class_labels)
-    own, true, predicted, points = own[scored], true[scored], predicted[scored], points[scored]
-    tables = {"cells": np.stack(sum_by_key((own << _BITS) | (predicted & _LABEL), points))}
-    if protocol.panoptic:
-        tables["segments"] = _match_segments((true, predicted), (own, places[predicted & _LABEL]), points, protocol)
-    return tables
+    if not protocol.panoptic:
+        return {"cells": _count_labels(truth, values, places, len(protocol.class_labels))}
+    true, predicted, points = backend().pair_values(truth.numbers, values)
+    true = truth.labels_of(true)
+    true_labels = places[true & _LABEL]
+    scored = true_labels < len(protocol.class_labels)
+    true_labels, true, predicted, points = true_labels[scored], true[scored], predicted[scored], points[scored]
+    return {
+        "cells": np.stack(sum_by_key((true_labels << _BITS) | (predicted & _LABEL), points)),
+        "segments": _match_segments((true, predicted), (true_labels, places[predicted & _LABEL]), points, protocol),
+    }
 
 
-def _count_pairs(truth: LabelMap, values: Array) -> Tuple[Array, Array, Array]:
-    """Return each pair of values that points have, once, and how many have it; neighbours mostly have the same."""
-    numbers, changes = truth.numbers.reshape(-1), np.ones(values.size, bool)
-    np.not_equal(values[1:], values[:-1], out=changes[1:])
-    changes[1:] |= numbers[1:] != numbers[:-1]
-    starts = np.flatnonzero(changes)
-    if values.max() < LABELS_END:  # labels alone need no sorting
-        predicted, columns = np.arange(LABELS_END), values[starts]
-    else:
-        predicted, columns = np.unique(values[starts], return_inverse=True)
-    if truth.labels is None:
-        true, rows = np.unique(numbers[starts], return_inverse=True)
-    else:
-        true, rows = truth.labels, numbers[starts].astype(np.int64)
-    keys, lengths = rows * len(predicted) + columns, np.diff(starts, append=values.size)
-    if len(true) * len(predicted) <= max(len(starts), 1 << _BITS):
-        points = np.bincount(keys, lengths, len(true) * len(predicted)).astype(np.int64)
-        keys = np.flatnonzero(points)
-        points = points[keys]
-    else:
-        keys, points = sum_by_key(keys, lengths)
-    return true[keys // len(predicted)].astype(np.int64), predicted[keys % len(predicted)].astype(np.int64), points
+def _count_labels(truth: LabelMap, values: Array, places: Array, classes: int) -> Array:
+    """Return the keys of true classes and predicted labels, and how many points have both."""
+    numbers = truth.numbers
+    if truth.labels is not None:
+        places = places[truth.labels & _LABEL]
+        if len(places) > _LABEL:
+            numbers, places = places[numbers].astype(np.uint32), np.arange(classes + 1)
+    table = backend().count_labels(numbers, values, _LABEL, places, (classes + 1, LABELS_END))
+    if table is None:
+        raise ValueError("has a label that is refused")
+    rows, labels = np.nonzero(table[:classes])
+    return np.stack(((rows << _BITS) | labels, table[rows, labels]))
 
 
 def _match_segments(
     values: Tuple[Array, Array], classes: Tuple[Array, Array], points: Array, protocol: ScanProtocol
 ) -> Array:
-    """Return of each class (rows) the sum of IoU of the segments that match, and how many do or do not."""
+    """Return per class (rows) the sum of IoU of matching segments, and the numbers matched, surplus and missed."""
     count_of_classes = len(protocol.class_labels)
     answered: Array = classes[1] < count_of_classes
     shared = answered & (classes[0] == classes[1])
@@ -111,32 +108,30 @@ def _match_segments(
 
 
 def _name_segments(values: Array, classes: Array, protocol: ScanProtocol) -> Array:
-    """Return a number for the segment of each value, with its class so many bits further up."""
+    """Return a segment number for each value, with its class in the bits above."""
     names = values if protocol.as_script else np.where(classes < protocol.things, values >> _BITS, 0)
     joined: Array = (classes << _CLASS) | names
     return joined
 
 
 def sum_confusion(units: Iterable[UnitCounts], protocol: ScanProtocol) -> Array:
-    """Return how many points have which class in the truth (rows) and in the prediction (columns); the last is none."""
+    """Return the confusion matrix of points: true classes (rows), predicted ones (columns), none last."""
     classes = len(protocol.class_labels)
-    own, labels, points = _list_cells(units)
-    if ((own >= classes) | (labels >= LABELS_END)).any():
+    true_labels, labels, points = _list_cells(units)
+    if ((true_labels >= classes) | (labels >= LABELS_END)).any():
         raise ValueError("has counted a label that is refused")
-    keys = own * (classes + 1) + _place_labels(protocol)[labels]
-    table: Array = np.bincount(keys, points, (classes + 1) ** 2).astype(np.int64).reshape(classes + 1, -1)
-    return table
+    return tabulate(true_labels, _place_labels(protocol)[labels], points, classes + 1)
 
 
 def _list_cells(units: Iterable[UnitCounts]) -> Tuple[Array, Array, Array]:
-    """Return true classes, predicted labels, and how many points have them."""
+    """Return true classes, predicted labels, and the number of points with each pair."""
     cells = [np.zeros((2, 0), np.int64), *(counts.tables["cells"] for counts in units)]
     keys, points = np.concatenate(cells, axis=1)
     return keys >> _BITS, keys & _LABEL, points
 
 
 class _ClassMeasures(NamedTuple):
-    """What all points and segments give for each class, by its place."""
+    """The measures of each class over all points and segments, by class index."""
 
     #: Points by class in the truth (rows) and in the prediction (columns); the last is none.
     confusion: Array
@@ -151,11 +146,11 @@ class _ClassMeasures(NamedTuple):
 
 
 def measure_classes(accumulator: UnitAccumulator[ScanProtocol]) -> _ClassMeasures:
-    """Sum what was counted in all scans."""
+    """Return the sums of all scans' counts."""
     protocol = accumulator.protocol
-    table = sum_confusion(accumulator.complete_counts(), protocol)
-    own, hits = table.sum(axis=1)[:-1], np.diagonal(table)[:-1]
-    union = own + table.sum(axis=0)[:-1] - hits
+    table = accumulator.add_up("cells", partial(sum_confusion, protocol=protocol))
+    true_points, hits = table.sum(axis=1)[:-1], np.diagonal(table)[:-1]
+    union = true_points + table.sum(axis=0)[:-1] - hits
     by_name, segments = {"IoU": hits / np.maximum(union, 1)}, np.zeros((0, 4))
     if protocol.panoptic:
         segments = accumulator.stack("segments").sum(axis=0)
@@ -163,20 +158,20 @@ def measure_classes(accumulator: UnitAccumulator[ScanProtocol]) -> _ClassMeasure
         quality = segments[:, IOU] / np.maximum(matched, 1)
         share = matched / np.maximum(matched + (segments[:, SURPLUS] + segments[:, MISSED]) / 2, 0.5)
         by_name.update(zip(QUALITIES, (quality * share, quality, share)))
-    averaged = own > 0
+    averaged = true_points > 0
     if protocol.reported >= 0:
-        averaged &= np.arange(len(own)) == protocol.reported
+        averaged &= np.arange(len(true_points)) == protocol.reported
     elif protocol.as_script:
         averaged[:] = averaged.any()
     return _ClassMeasures(table, segments, by_name, averaged, averaged | (union > 0))
 
 
 def _average(values_of_classes: Array, members: Array) -> Optional[float]:
-    return float(values_of_classes[members].mean()) if members.any() else None
+    return mean(values_of_classes[members]) if members.any() else None
 
 
 def _values(accumulator: UnitAccumulator[ScanProtocol]) -> Values:
-    """Return the benchmark's metrics of all scans; None where the truth has no class of those that are averaged."""
+    """Return the benchmark's metrics of all scans; None if the truth has none of the averaged classes."""
     protocol, (table, _, by_name, averaged, _) = accumulator.protocol, measure_classes(accumulator)
     if protocol.reported >= 0:
         return {protocol.metrics[0]: _average(by_name["IoU"], averaged)}
@@ -194,7 +189,7 @@ def _values(accumulator: UnitAccumulator[ScanProtocol]) -> Values:
 
 
 def _tables(accumulator: UnitAccumulator[ScanProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return a row for each class that is averaged, or that truth or prediction has; without values if neither is."""
+    """Return a row per class that is averaged or occurs; without values if neither side has it."""
     names, measures = accumulator.protocol.class_names, measure_classes(accumulator)
     has_value = measures.averaged | (measures.confusion.sum(axis=1)[:-1] > 0)
     rows = []
@@ -210,26 +205,68 @@ def _tables(accumulator: UnitAccumulator[ScanProtocol]) -> Dict[str, List[Dict[s
 
 
 def _shapes(protocol: ScanProtocol, _facts: Dict[str, Any]) -> Shapes:
-    """Return the shapes of what is counted in a scan."""
+    """Return the shapes of a scan's tables."""
     cells: Shapes = {"cells": (2, "n")}
     return {**cells, "segments": (len(protocol.class_labels), 4)} if protocol.panoptic else cells
 
 
-def _oddities(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
-    """Return what is odd about the labels of all scans, and about their segments."""
+def _note_unknown(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
+    """Return a note about points with labels that are not classes."""
     protocol = accumulator.protocol
     _, labels, points = _list_cells(accumulator.complete_counts())
     unknown = (_place_labels(protocol)[labels] == len(protocol.class_labels)) & ~np.isin(labels, protocol.unscored)
-    notes = []
-    if unknown.any():
-        examples = name_list([str(label) for label in np.unique(labels[unknown]).tolist()])
-        share = f"{100 * points[unknown].sum() / points.sum():.3g} % of the points that count"
-        notes.append(f"{share} have labels that are no classes ({examples}), and are missed. {REMEDY}")
+    if not unknown.any():
+        return []
+    examples = name_list([str(label) for label in np.unique(labels[unknown]).tolist()])
+    share = f"{100 * points[unknown].sum() / points.sum():.3g} % of the scored points"
+    return [f"{share} have labels that are not classes ({examples}) and count as missed. {REMEDY}"]
+
+
+def _suspect(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
+    """Return warnings about the labels and segments of all scans."""
+    protocol = accumulator.protocol
+    true_labels, labels, points = _list_cells(accumulator.complete_counts())
+    total, right = points.sum(), points[_place_labels(protocol)[labels] == true_labels].sum()
+    for least in (1, 0):  # the classes of the development kit are numbered from 1, those of many programs from 0
+        as_trained = points[labels == true_labels + least].sum()
+        if is_better(right, as_trained, total):
+            shares = f"{_percent(as_trained, total)} of the points would be right, not {_percent(right, total)}"
+            last = len(protocol.class_labels) - 1 + least
+            return [f"labels look like train ids from {least} to {last}: then {shares}. {REMEDY}"]
+    if total and not right and (_place_labels(protocol)[labels] < len(protocol.class_labels)).any():
+        return [f"no point has the right class. {REMEDY}"]
+    is_class = _place_labels(protocol)[labels] < len(protocol.class_labels)
+    has_label = is_class | ~np.isin(labels, protocol.unscored)  # other labels are named already
+    unlabelled = judge_unlabelled("point", points[has_label].sum(), total)
+    if unlabelled:
+        return unlabelled
     if protocol.panoptic:
         counts = accumulator.stack("segments").sum(axis=(0, 1))
         matched, surplus, missed = (int(counts[column]) for column in (MATCHED, SURPLUS, MISSED))
-        notes += judge_matches("segment", matched + missed, matched + surplus, matched)
-    return notes
+        return judge_matches("segment", matched + missed, matched + surplus, matched)
+    return []
 
 
-ENGINE = unit_engine(read_truth, ScanSubmission, _count, _values, _tables, _shapes, _oddities, facts={})
+def _percent(points: float, total: float) -> str:
+    return f"{100 * points / total:.0f} %"
+
+
+_EXCHANGED = Reading(
+    "halves",
+    "labels look written into the upper 16 bits",
+    "Write the label into the lower 16 bits, and the object number into the upper 16 bits",
+    "scan",
+    switch("exchanges_halves"),
+)
+ENGINE = unit_engine(
+    read_truth,
+    ScanSubmission,
+    _count,
+    _values,
+    _tables,
+    _shapes,
+    _suspect,
+    facts={},
+    readings=lambda _protocol: [_EXCHANGED],
+    notes=_note_unknown,
+)

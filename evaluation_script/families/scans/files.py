@@ -1,4 +1,4 @@
-"""Scans as they are published and sent: for each point 32 bits, of which the lower half is a label, the upper a number.
+"""The files of scans: 32 bits per point, a label in the lower half and a number in the upper one.
 
 The truth is `sequences/08/labels/000000.label`, a submission `sequences/08/predictions/000000.label`; a scan is named
 by its sequence and its file, 08/000000.
@@ -34,14 +34,14 @@ _POINT = 4
 
 
 def _name_scan(path: List[str], folder: str) -> str:
-    """Return the name of the scan whose labels lie there; "" where none does."""
+    """Return the name of the scan whose labels a path holds; "" for none."""
     if len(path) < 3 or path[-2] != folder or not path[-1].lower().endswith(_ENDING):
         return ""
     return f"{path[-3]}/{path[-1][: -len(_ENDING)]}"
 
 
 def read_truth(path: str, subset: str = "") -> UnitTruth:
-    """Read the sequences of a split, those that are named, or, where no split is, all that there are."""
+    """Read the named sequences, those of a split, or all."""
     above = os.path.abspath(path).split(os.sep) if os.path.isdir(path) else []
     members: Dict[str, str] = {}
     files = open_dataset(path)
@@ -71,18 +71,20 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
 
 
 def _read_values(files: Files, member: str, points: int) -> Array:
-    """Return the 32 bits of each point; the length is looked at before anything inflates."""
+    """Return the 32 bits of each point; the length is checked before anything inflates."""
     size = files.sizes[member]
     if size != points * _POINT:
-        held = quantity(size // _POINT, "point") if size % _POINT == 0 else f"{size:,} bytes"
-        raise Flaw(f"holds {held}; the scan has {quantity(points, 'point')} of 4 bytes", "Send a label for every point")
+        size_text = quantity(size // _POINT, "point") if size % _POINT == 0 else quantity(size, "byte")
+        raise Flaw(
+            f"holds {size_text}; the scan has {quantity(points, 'point')} of 4 bytes", "Send a label for every point"
+        )
     values = np.frombuffer(files.read(member), "<u4")
     check_labels(values)
     return values
 
 
 def check_labels(values: Array) -> None:
-    """Raise a Flaw where a point has a label beyond all tables of the benchmark."""
+    """Raise a Flaw if a point has a label beyond all tables of the benchmark."""
     greatest = int((values & 0xFFFF).max())
     if greatest >= LABELS_END:
         raise Flaw(f"holds the label {greatest}, which no table of SemanticKITTI has", REMEDY)
@@ -93,14 +95,30 @@ class ScanSubmission(FilesOfUnits):
 
     noun, send = "scan", _SEND
     lacking, once = "has no file predictions/SCAN.label of any sequence", "Send each scan once"
+    #: The upper 16 bits are read as labels, and the lower ones as numbers.
+    exchanges_halves = False
     protocol: ScanProtocol
 
     def pair_members(self) -> Iterator[Tuple[str, str]]:
-        for member in sorted(self.files.sizes):
-            name = _name_scan(member.split("/"), "predictions")
+        members = sorted(self.files.sizes)
+        sequences = {name.partition("/")[0] for name in self.truth.elsewhere.union(self.truth.item_names)}
+        is_bare = len(sequences) == 1 and not any("/" in member for member in members)
+        # Of the only sequence the scans may lie at the top.
+        above = [*sequences, "predictions"] if is_bare else []
+        for member in members:
+            name = _name_scan([*above, *member.split("/")], "predictions")
             if name:
                 yield name, member
 
     def read(self, name: str, points: int, problems: Problems) -> Optional[Array]:
         """Return the 32 bits of each point of a scan; None where there is a problem with its file."""
-        return self.read_member(name, lambda member: _read_values(self.files, member, points), problems)
+
+        def read_values(member: str) -> Array:
+            values = _read_values(self.files, member, points)
+            if not self.exchanges_halves:
+                return values
+            exchanged = values >> np.uint32(16) | values << np.uint32(16)
+            check_labels(exchanged)
+            return exchanged
+
+        return self.read_member(name, read_values, problems)

@@ -62,23 +62,23 @@ class ScanProtocol:
 
     @property
     def class_names(self) -> List[str]:
-        """What its classes are called, in the order of their places."""
+        """The names of its classes, in the order of their indices."""
         return [entry.split()[0] for entry in self.table.split(", ")]
 
     @property
     def class_labels(self) -> List[List[int]]:
-        """The labels of each class; the first is what development kits write for it."""
+        """The labels of each class; development kits write the first one."""
         return [list(map(int, entry.split()[1:])) for entry in self.table.split(", ")]
 
 
 _semantic = ScanProtocol(
     "semantic-kitti",
-    "mIoU over the classes of 19 that the truth has, and over all as the benchmark; unlabelled points are not scored.",
+    "mIoU over the classes in the truth, and over all 19 as in the benchmark; points without a class are ignored.",
 )
 _panoptic = replace(
     _semantic,
     name="semantic-kitti-panoptic",
-    about="PQ over the truth's classes; an object is a class and a number, stuff one segment of a scan for each class.",
+    about="PQ over the classes in the truth. Objects have a class and a number; a stuff class is one segment per scan.",
     panoptic=True,
 )
 
@@ -87,20 +87,20 @@ _ROWS = (
     replace(
         _semantic,
         name="semantic-kitti-official",
-        about="As the script: mIoU over all 19 classes, accuracy of the points that were answered.",
+        about="As computed by the script: mIoU over all 19 classes; accuracy over the points with a predicted class.",
         as_script=True,
     ),
     _panoptic,
     replace(
         _panoptic,
         name="semantic-kitti-panoptic-official",
-        about="As the script: PQ over all 19 classes; a segment is a label and a number, of stuff too.",
+        about="As computed by the script: PQ over all 19 classes; every segment, stuff too, has a label and a number.",
         as_script=True,
     ),
     replace(
         _semantic,
         name="semantic-kitti-moving",
-        about="The IoU of moving points; whatever does not move is one class.",
+        about="IoU of moving points; all other points form one class.",
         table=_MOTION,
         unscored=(0, 1),
         things=0,

@@ -1,4 +1,4 @@
-"""Label maps of images or videos: IoU by class, and how steady labels are.
+"""Label maps of images or videos: IoU per class, and the consistency of labels over time.
 
 `protocols` has the rules of the benchmarks as rows, `records` maps in COCO's JSON, `engine` the rest; `engine` and
 `protocols` are the contract, beside the row of the family: it is read at every start, and they are imported when they

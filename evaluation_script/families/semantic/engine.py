@@ -1,4 +1,4 @@
-"""How label maps are scored: means from one confusion matrix, and in videos the consistency of labels over time.
+"""The scoring of label maps: means from one confusion matrix, and consistency over time in videos.
 
 Consistency compares neither side with the other: in a window of n frames it is the share of the pixels whose
 truth does not change where the prediction does not change either.
@@ -13,16 +13,17 @@ from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Mapping, Op
 import numpy as np
 
 from ...files.archive import open_files, truth_error
-from ...files.limits import ArchiveLimits, Files
+from ...files.limits import HOST_LIMITS, ArchiveLimits, Files
 from ...files.problems import Flaw, HostError, Problems, SubmissionError, inflect, name_list, quantity
 from ...masks import png
 from ...masks.backend import backend
-from ...masks.overlaps import SHIFT, LabelMap, sum_by_key
+from ...masks.files import holds_equal_channels, note_channels
+from ...masks.overlaps import SHIFT, LabelMap, sum_by_key, tabulate
 from ...masks.stack import Array, Size
-from ..base.reports import judge_pixels
+from ...values.arithmetic import add, mean
+from ..base.suspicions import judge_pixels, judge_unlabelled, read_turned
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
 from ..base.units import (
-    HOST_LIMITS,
     PictureFiles,
     Shapes,
     TruthFrame,
@@ -38,8 +39,8 @@ from ..base.units import (
 from .protocols import CITYSCAPES, IMAGE_LAYOUTS, IMAGES, SEMANTIC_PROTOCOLS, STUFF, VIDEOS, SemanticProtocol
 from .records import StuffSubmission, read_stuff
 
-_SEND = "Send one zip with a folder of PNGs for each video, whose pixels are numbers of classes"
-_SEND_IMAGES = "Send one zip with a PNG for each image, named as its truth, whose pixels are numbers of classes"
+_SEND = "Send one zip with a folder of PNGs for each video, whose pixels are class numbers"
+_SEND_IMAGES = "Send one zip with a PNG for each image, named as its truth, whose pixels are class numbers"
 #: Folders of the split that nothing else was said of; and those that hold labels beside pictures of them.
 _SPLIT_FOLDERS = {DEFAULT_SPLIT: ("val", "validation")}
 _LABEL_FOLDERS = ("masks",)
@@ -61,7 +62,7 @@ _OBJECT_BITS = 16
 
 
 def read_images(path: str, subset: str = "", form: str = IMAGES) -> UnitTruth:
-    """Read a folder with a PNG for each image, of several the one of the split."""
+    """Read a folder with one PNG per image; of several folders the split's."""
     ending = ".png" if form == IMAGES else _OBJECTS_ENDING
     files = open_dataset(path)
     names = [name for name in sorted(files.sizes) if name.endswith(ending)]
@@ -69,9 +70,9 @@ def read_images(path: str, subset: str = "", form: str = IMAGES) -> UnitTruth:
         names = [name for name in names if set(folders) & set(name.split("/")[:-1])] or names
     members = {_name_image(name, form): name for name in names}
     if not members:
-        raise HostError(f"{path}: has no PNG" if form == IMAGES else f"{path}: has no …{ending}")
+        raise HostError(f"{path}: has no PNG" if form == IMAGES else f"{path}: has no ...{ending}")
     if len(members) < len(names):
-        raise HostError(f"{path}: has {len(names) - len(members)} PNGs that are named as others; name one folder")
+        raise HostError(f"{path}: has {len(names) - len(members)} PNGs with the names of others; name one folder")
 
     def unit(name: str, member: str) -> Unit:
         read = backend().read_labels if form == IMAGES else partial(_read_objects, files, member)
@@ -81,13 +82,13 @@ def read_images(path: str, subset: str = "", form: str = IMAGES) -> UnitTruth:
 
 
 def _name_image(member: str, form: str) -> str:
-    """Return the name of an image; Cityscapes begins those of its files with a city and two numbers."""
+    """Return the name of an image; in Cityscapes, its city and two numbers."""
     stem = member.rpartition("/")[2][: -len(".png")]
     return stem if form == IMAGES else "_".join(stem.split("_")[:3])
 
 
 def _read_objects(files: Files, member: str, data: bytes, size: Size) -> Array:
-    """Return labels, with the numbers of objects; a Flaw where the map of labels beside it has others."""
+    """Return labels with object numbers; raises a Flaw if the label map beside them differs."""
     objects = backend().read_labels(data, size)
     beside = member[: -len(_OBJECTS_ENDING)] + _LABELS_ENDING
     if beside in files.sizes:
@@ -108,8 +109,12 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
                 videos.setdefault(parts[-3] if parts[-2] == "mask" and len(parts) > 2 else parts[-2], []).append(name)
         lists = [name for name in files.sizes if name.rpartition("/")[2] == f"{subset or 'val'}.txt"]
         lines = files.read(lists[0]).decode().splitlines() if lists else list(videos)
-        own = TruthNames(videos).respell
-        chosen = [own(name) for line in lines for name in ([line] if own(line) in videos else line.split())]
+        spell_as_truth = TruthNames(videos).respell
+        chosen = [
+            spell_as_truth(name)
+            for line in lines
+            for name in ([line] if spell_as_truth(line) in videos else line.split())
+        ]
     except (OSError, ValueError, Flaw, SubmissionError) as error:
         raise truth_error(path, error, "cannot be read") from None
     unknown = [video for video in chosen if video not in videos]
@@ -147,7 +152,8 @@ class _SemanticSubmission(UnitSubmission):
     def read_upload(self) -> None:
         truth, protocol = self.truth, self.protocol
         is_video = protocol.form == VIDEOS
-        self.noun, self._pictures = "video" if is_video else "image", PictureFiles(self.files)
+        self.noun, self._pictures = "video" if is_video else "image", PictureFiles(self.files, lone_unit=self.lone_unit)
+        self.used_files = self._pictures.members()
         names = self._pictures.folders() if is_video else self._pictures.stems()
         #: By image, the names of files that begin with its name, where nothing more is asked of them.
         self._stems: Dict[str, List[str]] = {}
@@ -165,17 +171,18 @@ class _SemanticSubmission(UnitSubmission):
 
     @property
     def notes(self) -> List[str]:
+        notes = [*note_channels(self.files, self._pictures.members(), holds_equal_channels), *super().notes]
         if not self._missing:
-            return super().notes
+            return notes
         lacking = quantity(len(self._missing), self.noun)
         were = f"{lacking} {inflect(len(self._missing), 'is', 'are')} missing: {name_list(self._missing, 5)}"
-        return [f"{were}. All of their pixels count as missed", *super().notes]
+        return [f"{were}. All of their pixels count as missed", *notes]
 
     def names(self) -> AbstractSet[str]:
         return self._names.union(self._missing)
 
     def read(self, video: str, frame: TruthFrame, truth: Array, problems: Problems) -> Optional[Array]:
-        """Return the labels of a frame; None where there is a problem with it."""
+        """Return the labels of a frame; None if it has a problem."""
         is_video = self.protocol.form == VIDEOS
         subject = f"{video}, frame {frame.name}" if is_video else video
         if video in self._missing:
@@ -188,12 +195,12 @@ class _SemanticSubmission(UnitSubmission):
             labels = self._read_labels(subject, frame.size)
             check_labels(labels, truth, self.protocol)
         except Flaw as flaw:
-            problems.add(flaw.at(subject))
+            problems.add(flaw.as_problem(subject))
             return None
         return labels
 
     def _read_labels(self, name: str, size: Size) -> Array:
-        """Return labels; where classes have ids, pictures in colours stand for others and are refused."""
+        """Return labels; if classes have ids, colour pictures are rejected."""
         if not self.protocol.chosen:
             return backend().read_member(self.files, name, size)
         png.check_length(self.files.sizes[name], size)
@@ -203,7 +210,7 @@ class _SemanticSubmission(UnitSubmission):
 
 
 def check_labels(labels: Array, truth: Array, protocol: SemanticProtocol) -> None:
-    """Raise a Flaw where labels that are no classes lie on pixels that are scored."""
+    """Raise a Flaw if scored pixels have labels that are not classes."""
     if labels.max() < protocol.refused_from:
         return
     wrong = labels[(labels >= protocol.refused_from) & (class_indices(truth, protocol) < protocol.classes)]
@@ -214,7 +221,7 @@ def check_labels(labels: Array, truth: Array, protocol: SemanticProtocol) -> Non
 
 
 def _name_ids(protocol: SemanticProtocol) -> str:
-    """Return in words what tells ids from the places of classes."""
+    """Return a sentence that tells ids and train ids apart."""
     names = [f"{label} is {protocol.name_class(label)}" for label in protocol.labels[:2]]
     return f"{' and '.join(names)}, not 0 and 1 as among train ids"
 
@@ -223,7 +230,7 @@ AnySubmission = Union[_SemanticSubmission, StuffSubmission]
 
 
 def open_maps(path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: ArchiveLimits) -> AnySubmission:
-    """Open a submission in the form of its benchmark."""
+    """Open a submission in the form of its benchmark: maps or records."""
     return (StuffSubmission if protocol.form == STUFF else _SemanticSubmission)(path, truth, protocol, limits)
 
 
@@ -231,7 +238,7 @@ def open_maps(path: str, truth: UnitTruth, protocol: SemanticProtocol, limits: A
 
 
 def describe_classes(protocol: SemanticProtocol, facts: Mapping[str, Any]) -> SemanticProtocol:
-    """Return a protocol with names and groups of classes, where these are what the truth says."""
+    """Return a protocol with the truth's names and groups of classes, if the truth defines them."""
     if not protocol.grouping or protocol.groups:
         return protocol
     entries = {label: (name, group) for label, name, group in facts.get("categories", []) if label in protocol.labels}
@@ -244,13 +251,13 @@ def describe_classes(protocol: SemanticProtocol, facts: Mapping[str, Any]) -> Se
 
 
 def drop_numbers(labels: Array, protocol: SemanticProtocol) -> Array:
-    """Return the classes of labels that may be those of numbered objects."""
+    """Return the classes of labels that may carry object numbers."""
     may_have_numbers = bool(protocol.sizes) and labels.itemsize > 1
     return np.where(labels < _NUMBERS, labels, labels // _NUMBERS) if may_have_numbers else labels
 
 
 def class_indices(labels: Array, protocol: SemanticProtocol) -> Array:
-    """Return which class each label is, by its place among them; as many as there are for what is none."""
+    """Return the index of each label's class; the number of classes for other labels."""
     end = protocol.labels[-1] + 1
     table = np.full(end + 1, protocol.classes)
     table[np.array(protocol.labels)] = np.arange(protocol.classes)
@@ -277,7 +284,7 @@ def count(unit: Unit, submission: AnySubmission) -> UnitCounts:
 
 
 def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: SemanticProtocol) -> Dict[str, Array]:
-    """Return the tables of a video of so many frames: labels of the truth, and of the prediction."""
+    """Return the tables of a video from the labels of truth and prediction."""
     truth_ages, prediction_ages = _LabelAges(), _LabelAges()
     cells: List[Array] = [np.zeros((2, 0), np.int64)]
     windows: Dict[int, List[List[int]]] = {length: [] for length in protocol.windows}
@@ -302,14 +309,14 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
 
 
 class _LabelAges:
-    """For how many frames each pixel has kept its label, up to a few hundred."""
+    """The number of frames for which each pixel has kept its label, up to a limit."""
 
     def __init__(self) -> None:
         self._before: Array = np.zeros((0, 0), np.uint8)
         self.ages = self._before
 
     def add(self, labels: Array) -> None:
-        """Go on to the next frame."""
+        """Advance to the next frame."""
         if labels.shape != self._before.shape:
             self.ages = np.ones(labels.shape, np.uint8)
         else:
@@ -323,23 +330,21 @@ class _LabelAges:
 
 
 def _join_cells(units: Iterable[UnitCounts]) -> Tuple[Array, Array, Array]:
-    """Return the labels of the truth and of the prediction that lie over each other in all units, and their pixels."""
+    """Return the pairs of true and predicted labels of all units, with their pixels."""
     keys, pixels = np.concatenate([counts.tables["cells"] for counts in units], axis=1)
     return keys >> SHIFT, keys & ((1 << SHIFT) - 1), pixels
 
 
 def sum_confusion(units: Iterable[UnitCounts], protocol: SemanticProtocol) -> Array:
-    """Return how many pixels have which class in the truth (rows) and in the prediction (columns); the last is none."""
+    """Return the confusion matrix of pixels: true classes (rows), predicted ones (columns), none last."""
     truth, prediction, pixels = _join_cells(units)
     if (prediction >= protocol.refused_from).any():
         raise ValueError("has counted a label that is refused")
-    table = np.zeros((protocol.classes + 1,) * 2, np.int64)
-    np.add.at(table, (class_indices(truth, protocol), class_indices(prediction, protocol)), pixels)
-    return table
+    return tabulate(class_indices(truth, protocol), class_indices(prediction, protocol), pixels, protocol.classes + 1)
 
 
 def _group_table(table: Array, protocol: SemanticProtocol) -> Array:
-    """Return the confusion of groups; what is no class is of no group."""
+    """Return the confusion matrix of groups; labels that are not classes belong to no group."""
     groups = np.append(_groups_of_labels(protocol)[np.array(protocol.labels)], len(protocol.groups))
     grouped = np.zeros((len(protocol.groups) + 1,) * 2, np.int64)
     np.add.at(grouped, (groups[:, None], groups), table)
@@ -354,21 +359,21 @@ def _groups_of_labels(protocol: SemanticProtocol) -> Array:
 
 
 def _measure_classes(table: Array, classes: int) -> Dict[str, Optional[float]]:
-    """Return the means over the first classes of a table; None where the truth has none of them."""
+    """Return the means over the first classes of a table; None if the truth has none of them."""
     rows, hits, columns = (numbers[:classes] for numbers in (table.sum(1), np.diagonal(table), table.sum(0)))
     present, union = rows > 0, rows + columns - hits
     names = ("mIoU", "IoU", "Acc", "Acc_class", "fwIoU", "Precision", "mIoU-official", "Score")
     if not present.any():
         return dict.fromkeys(names)
     ious = hits[present] / union[present]
-    accuracy, over_all = float(hits.sum() / rows.sum()), float(ious.sum() / classes)
+    accuracy, over_all = float(hits.sum() / rows.sum()), add(ious) / classes
     means = (
-        float(ious.mean()),
-        float(ious.sum() / np.count_nonzero(union)),
+        mean(ious),
+        add(ious) / int(np.count_nonzero(union)),
         accuracy,
-        float((hits[present] / rows[present]).mean()),
-        float((rows[present] / rows.sum() * ious).sum()),
-        float((hits[present] / np.maximum(columns[present], 1)).mean()),
+        mean(hits[present] / rows[present]),
+        add(rows[present] / rows.sum() * ious),
+        mean(hits[present] / np.maximum(columns[present], 1)),
         over_all,
         (over_all + accuracy) / 2,
     )
@@ -376,7 +381,7 @@ def _measure_classes(table: Array, classes: int) -> Dict[str, Optional[float]]:
 
 
 def _weigh_objects(units: List[UnitCounts], protocol: SemanticProtocol) -> List[List[Optional[float]]]:
-    """Return the IoU of each class and of each group where every object weighs as one of its class's average size.
+    """Return the iIoU of each class and group, where every object weighs as one of average size.
 
     Pixels of an object that have any label of its group are right for the group, also labels that are no classes.  What
     is surplus has no weight.  None is what has no objects, or nothing to average.
@@ -391,9 +396,11 @@ def _weigh_objects(units: List[UnitCounts], protocol: SemanticProtocol) -> List[
     weight = pixels * sizes[label] / np.bincount(objects, pixels)[objects] * (truth >= _NUMBERS)
     lists = []
     for kinds, scored in ((np.arange(_LABELS), protocol.labels), (groups, range(len(protocol.groups)))):
-        own, predicted = kinds[label], kinds[prediction]
-        hits, total = (np.bincount(own, weights, _LABELS) for weights in (weight * (own == predicted), weight))
-        union = total + np.bincount(predicted, pixels * (own != predicted), _LABELS)
+        true_kind, predicted = kinds[label], kinds[prediction]
+        hits, total = (
+            np.bincount(true_kind, weights, _LABELS) for weights in (weight * (true_kind == predicted), weight)
+        )
+        union = total + np.bincount(predicted, pixels * (true_kind != predicted), _LABELS)
         sized = set(kinds[sizes > 0].tolist())
         lists.append([float(hits[kind] / union[kind]) if kind in sized and union[kind] else None for kind in scored])
     return lists
@@ -402,26 +409,26 @@ def _weigh_objects(units: List[UnitCounts], protocol: SemanticProtocol) -> List[
 def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional[float]]:
     """Return the benchmark's metrics of all videos."""
     protocol, units = describe_classes(accumulator.protocol, accumulator.facts), accumulator.complete_counts()
-    table = sum_confusion(units, protocol)
+    table = accumulator.add_up("cells", partial(sum_confusion, protocol=protocol))
     metrics = _measure_classes(table, protocol.averaged or protocol.classes)
     if protocol.grouping:
         means = _measure_classes(_group_table(table, protocol), len(protocol.groups))
-        metrics.update({f"{name}-{protocol.grouping}": mean for name, mean in means.items()})
+        metrics.update({f"{name}-{protocol.grouping}": value for name, value in means.items()})
     if protocol.sizes:
         for name, ious in zip(("iIoU", f"iIoU-{protocol.grouping}"), _weigh_objects(units, protocol)):
             scored_ious = [iou for iou in ious if iou is not None]
-            metrics[name] = sum(scored_ious) / len(scored_ious) if scored_ious else None
+            metrics[name] = mean(scored_ious) if scored_ious else None
     for length in protocol.windows:
         in_both, in_truth = np.concatenate([counts.tables[f"VC{length}"] for counts in units]).T
         shares = in_both[in_truth > 0] / in_truth[in_truth > 0]
-        metrics[f"VC{length}"] = float(shares.mean()) if shares.size else None
+        metrics[f"VC{length}"] = mean(shares) if shares.size else None
     return {name: metrics[name] for name in protocol.metrics}
 
 
 def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return a row for each class and group of classes that truth or prediction has; None is what no mean has."""
+    """Return a row per occurring class and group; None marks values outside the means."""
     protocol, units = describe_classes(accumulator.protocol, accumulator.facts), accumulator.complete_counts()
-    table = sum_confusion(units, protocol)
+    table = accumulator.add_up("cells", partial(sum_confusion, protocol=protocol))
     weighted = _weigh_objects(units, protocol) if protocol.sizes else [[], []]
     classes = [
         {"id": label, "name": protocol.name_class(label) if protocol.names else str(label)} for label in protocol.labels
@@ -448,27 +455,43 @@ def _list_rows(
 
 
 def _shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
-    """Return the shapes of what is counted in a video."""
+    """Return the shapes of a video's tables."""
     return {"cells": (2, "n"), **{f"VC{length}": (str(length), 2) for length in protocol.windows}}
 
 
-def oddities(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
-    """Return what is odd about the labels of all videos."""
+def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
+    """Return warnings about the labels of all videos."""
     protocol, units = accumulator.protocol, accumulator.complete_counts()
-    if not protocol.chosen:
-        return judge_pixels(sum_confusion(units, protocol)[:-1, :-1])
     truth, prediction, pixels = _join_cells(units)
     labels, places = drop_numbers(truth, protocol), class_indices(truth, protocol)
-    if 2 * pixels[places == prediction].sum() > pixels.sum() > 2 * pixels[labels == prediction].sum():
-        return [f"labels look like train ids, and ids were scored: {_name_ids(protocol)}"]
-    table = np.zeros((protocol.refused_from,) * 2, np.int64)
+    if (
+        protocol.chosen
+        and 2 * pixels[places == prediction].sum() > pixels.sum() > 2 * pixels[labels == prediction].sum()
+    ):
+        return [f"labels look like train ids, but the truth has ids: {_name_ids(protocol)}"]
     scored = places < protocol.classes
-    np.add.at(table, (labels[scored], prediction[scored]), pixels[scored])
-    return judge_pixels(table)
+    whole = pixels[scored].sum()
+    # What stands for images that were not sent, or for pixels in none of the masks, tells nothing of the labels.
+    if protocol.takes_missing:
+        scored &= prediction != _NO_CLASS
+    if protocol.form == STUFF:
+        scored &= prediction != 0
+    table = tabulate(labels[scored], prediction[scored], pixels[scored], protocol.refused_from)
+    return judge_unlabelled("pixel", table.sum(), whole) or judge_pixels(table)
 
 
 ENGINE = replace(
-    unit_engine(read_truth, open_maps, count, values, tables, _shapes, oddities, facts={"categories": (int, str, str)}),
+    unit_engine(
+        read_truth,
+        open_maps,
+        count,
+        values,
+        tables,
+        _shapes,
+        suspect,
+        facts={"categories": (int, str, str)},
+        readings=lambda protocol: [read_turned("image")] if protocol.form == STUFF else [],
+    ),
     read_published=lambda path, subset, layout: AnnotationFile(
         {subset or DEFAULT_SPLIT: _read_published(path, subset, layout)}
     ),

@@ -62,7 +62,7 @@ class SemanticProtocol:
 
     @property
     def averages_predicted(self) -> bool:
-        """Whether a class that only the prediction has is in the mean, with 0."""
+        """Return True if a class that only the prediction has enters the mean with 0."""
         return self.leads[0] == "IoU"
 
     @property
@@ -70,7 +70,7 @@ class SemanticProtocol:
         return (*self.leads, *(f"VC{frames}" for frames in self.windows), *self.measures)
 
     def name_class(self, label: int) -> str:
-        """What a label means."""
+        """Return the name of a label's class."""
         names = dict(zip(self.labels, self.names.split(", "))) if self.names else {}
         return names.get(label, f"class {label}")
 
@@ -96,14 +96,14 @@ _STREETS = (
 
 _vspw = SemanticProtocol(
     "vspw",
-    "mIoU over the classes that the truth has; VC over all windows of 8 and 16 frames; labels from 124 on are void.",
+    "mIoU over the classes in the truth; VC over all windows of 8 and 16 frames; labels of 124 and above are void.",
     classes=124,
     refused_from=124,
     windows=(8, 16),
 )
 _bdd100k = SemanticProtocol(
     "bdd100k",
-    "mIoU over the classes that the truth has; other labels, and images that were not sent, are missed.",
+    "mIoU over the classes in the truth; other labels and missing images count as missed.",
     form=IMAGES,
     classes=19,
     refused_from=_END,
@@ -114,7 +114,7 @@ _bdd100k = SemanticProtocol(
 _drivable = replace(
     _bdd100k,
     name="bdd100k-drivable",
-    about="Direct, alternative and background; the means are over the first two, and background is scored.",
+    about="Classes are direct, alternative and background. Means cover the first two; errors on background count.",
     classes=3,
     averaged=2,
     names="direct, alternative, background",
@@ -122,7 +122,7 @@ _drivable = replace(
 
 _stuff = SemanticProtocol(
     "coco-stuff",
-    "Means over those of 91 classes of stuff and one of all else that the truth has; pixels without label are missed.",
+    "Means over the classes in the truth: 91 of stuff and one for everything else. Unlabelled pixels count as missed.",
     form=STUFF,
     classes=92,
     first_class=92,
@@ -136,13 +136,13 @@ _ROWS = (
     replace(
         _vspw,
         name="vspw-official",
-        about="As VSPW's scripts compute: VC without the last window of each video.",
+        about="As computed by VSPW's scripts: VC skips the last window of each video.",
         without_last=True,
     ),
-    SemanticProtocol("semantic", "As vspw, for labels from 0 to 254; 255 is void.", windows=(8, 16)),
+    SemanticProtocol("semantic", "As vspw, for labels 0 to 254; 255 is void.", windows=(8, 16)),
     SemanticProtocol(
         "ade20k",
-        "mIoU over the classes of 150 that the truth has, and over all as the benchmark; 0 in the truth is void.",
+        "mIoU over the classes in the truth, and over all 150 as in the benchmark; 0 in the truth is void.",
         form=IMAGES,
         classes=150,
         first_class=1,
@@ -155,7 +155,7 @@ _ROWS = (
     replace(
         _drivable,
         name="bdd100k-drivable-official",
-        about="As BDD100K's script: background is void, so that nothing on it costs anything.",
+        about="As computed by BDD100K's script: background is void, so errors on it cost nothing.",
         classes=2,
         averaged=0,
     ),
@@ -163,12 +163,12 @@ _ROWS = (
     replace(
         _stuff,
         name="coco-stuff-official",
-        about="As COCO-Stuff's evaluator: pixels without label count as predicted to be 183, all that is no stuff.",
+        about="As computed by COCO-Stuff's evaluator: unlabelled pixels count as predictions of label 183.",
         unlabelled=183,
     ),
     SemanticProtocol(
         "cityscapes",
-        "IoU and iIoU over those of 19 classes, and of 7 categories, that truth or prediction has; other ids are void.",
+        "IoU and iIoU over the classes (of 19) and categories (of 7) in truth or prediction; other ids are void.",
         form=CITYSCAPES,
         classes=19,
         chosen=(7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33),

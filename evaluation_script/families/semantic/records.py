@@ -8,18 +8,20 @@ from typing import AbstractSet, Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from ...files.archive import open_files, truth_error
-from ...files.limits import read_json
+from ...files.limits import HOST_LIMITS, read_json
 from ...files.problems import Flaw, HostError, Problems, SubmissionError, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
 from ..base.truth import DEFAULT_SPLIT
-from ..base.units import HOST_LIMITS, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading
+from ..base.units import TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading
 from .protocols import STUFF, SemanticProtocol
 
-_EXAMPLE = '[{"image_id": 1, "category_id": 92, "segmentation": {"size": [h, w], "counts": "…"}}, …]'
+_EXAMPLE = '[{"image_id": 1, "category_id": 92, "segmentation": {"size": [h, w], "counts": "..."}}, ...]'
 _SEND = "Send one JSON with the run lengths of each label of each image"
 
+#: So many bad records are enough: what follows is not looked at.
+_MOST_PROBLEMS = 1_000
 #: Labels of 8 bits end here.
 _LABELS = 256
 #: Labels of an image, and the run lengths of their pixels in one of COCO's forms.
@@ -37,7 +39,7 @@ def read_stuff(path: str, subset: str = "") -> UnitTruth:
             raise Flaw(f"has {quantity(len(names), 'JSON file')} of this split", "Name the file")
         return _open_truth(json.loads(files.read(names[0])))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "is not a truth of COCO-Stuff that can be read") from None
+        raise truth_error(path, error, "is not a readable truth of COCO-Stuff") from None
 
 
 def _open_truth(document: Dict[str, Any]) -> UnitTruth:
@@ -63,8 +65,11 @@ def _make_unit(name: str, size: Size, masks: _Masks) -> Unit:
     return Unit(name, 1, lambda: [TruthFrame(name, size, [], read)])
 
 
-def _paint_labels(masks: _Masks, size: Size) -> Array:
-    """Return the label of each pixel, 0 where there is none; a Flaw where masks cannot be, or share pixels."""
+def _paint_labels(masks: _Masks, size: Size, *, by_rows: bool = False) -> Array:
+    """Return the label of each pixel, 0 for none; raises a Flaw for malformed or overlapping masks.
+
+    Run lengths go down the columns, or, if they were encoded wrongly, along the rows.
+    """
     height, width = size
     borders, labels = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.uint8)]
     for label, mask in masks:
@@ -85,13 +90,16 @@ def _paint_labels(masks: _Masks, size: Size) -> Array:
     edges = np.append(spans.reshape(-1), height * width)
     numbers = np.zeros(len(edges), np.uint8)
     numbers[1::2] = label_of_span[order]
-    return np.ascontiguousarray(np.repeat(numbers, np.diff(edges, prepend=0)).reshape(width, height).T)
+    labels_by_run = np.repeat(numbers, np.diff(edges, prepend=0))
+    return labels_by_run.reshape(size) if by_rows else np.ascontiguousarray(labels_by_run.reshape(width, height).T)
 
 
 class StuffSubmission(UnitSubmission):
     """The records of a JSON by image."""
 
     noun, send = "image", _SEND
+    #: Runs are read as those along the rows.
+    turns_runs = False
     protocol: SemanticProtocol
 
     def read_upload(self) -> None:
@@ -102,17 +110,24 @@ class StuffSubmission(UnitSubmission):
             raise Flaw("is not a list of records", f"Write {_EXAMPLE}")
         for number, record in enumerate(records):
             self._add_record(number, record, problems)
+            if problems.places >= _MOST_PROBLEMS:
+                problems.stop()
+                break
         problems.raise_if_any()
 
     def _add_record(self, number: int, record: object, problems: Problems) -> None:
         keys = ("image_id", "category_id", "segmentation")
         image, label, mask = (record.get(key) for key in keys) if isinstance(record, dict) else (None, None, None)
         if type(image) is not int or type(label) is not int or mask is None:
-            flaw = Flaw("has no image_id, category_id and segmentation", f"Write {_EXAMPLE}")
-            problems.add(flaw.at(f"record {number}"))
+            flaw = Flaw("lacks image_id, category_id or segmentation", f"Write {_EXAMPLE}")
+            problems.add(flaw.as_problem(f"record {number}"))
         elif label not in self.protocol.labels:
-            ends = f"{self.protocol.labels[0]} to {self.protocol.labels[-1]}"
-            problems.add(Flaw(f"has the label {printable(label)}", f"Write labels from {ends}").at(f"record {number}"))
+            label_range = f"{self.protocol.labels[0]} to {self.protocol.labels[-1]}"
+            problems.add(
+                Flaw(f"has the label {printable(label)}", f"Write labels from {label_range}").as_problem(
+                    f"record {number}"
+                )
+            )
         else:
             self._masks.setdefault(str(image), []).append((label, mask))
 
@@ -120,9 +135,9 @@ class StuffSubmission(UnitSubmission):
         return self._masks.keys()
 
     def read(self, image: str, frame: TruthFrame, truth: Array, problems: Problems) -> Optional[Array]:
-        """Return the labels of an image; None where there is a problem with them."""
+        """Return the labels of an image; None if it has problems."""
         try:
-            return _paint_labels(self._masks[image], frame.size)
+            return _paint_labels(self._masks[image], frame.size, by_rows=self.turns_runs)
         except Flaw as flaw:
-            problems.add(flaw.at(f"image {image}"))
+            problems.add(flaw.as_problem(f"image {image}"))
             return None

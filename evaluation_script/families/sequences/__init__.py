@@ -1,4 +1,4 @@
-"""Masks of objects in videos, by PNG or run lengths: J and F.
+"""Masks of objects in videos, as PNGs or run lengths: J and F.
 
 `protocols` has the rules of the benchmarks as rows.  A `truth` is packed, or read by `dataset` from one of the
 `layouts`; `engine` pairs a submission with it; `counting` counts pixels; `metrics` makes scores of the counts, and

@@ -1,4 +1,4 @@
-"""Count the pixels of sequences, block by block: of which objects, and in which frames, the protocol says.
+"""The counting of sequences, block by block: the objects and frames that the protocol chooses.
 
 `SequenceCounts` is what is known of a sequence once its pixels were counted: all that its scores come from.  Its bytes
 are what processes send each other and what a part holds (`docs/scale.md`).
@@ -28,6 +28,7 @@ from ...masks.similarity import (
 from ...masks.stack import Array, Size, Stack, Stacks, empty_stack, join_stacks
 from ...values import dataclass
 from ..base.accumulator import NamedAccumulator, NamedCounts, decode_with, problems_of
+from ..base.suspicions import ReadingScores, decode_reading_scores, encode_reading_scores
 from .protocols import LifespanRule, ObjectRule, SequenceProtocol
 from .truth import FOREGROUND, VOID, Ranges, Sequence, Split, flags_of, is_number, label_order, name_layer, ranges_of
 
@@ -38,7 +39,7 @@ _MOST_HEADER = 64 << 20
 
 
 class CountedObject(NamedTuple):
-    """A scored object, and the compared frames that may count for it."""
+    """A scored object and the compared frames that may count for it."""
 
     name: str
     ranges: Ranges
@@ -49,7 +50,7 @@ class CountedObject(NamedTuple):
 
 @dataclass(frozen=True)
 class SequenceCounts(NamedCounts):
-    """The counts of some or all frames of a sequence; equal in every part but for the rows that it holds."""
+    """The counts of some or all frames of a sequence; parts differ only in their rows."""
 
     name: str
     #: The compared frames in the truth's order, whether their rows are here or not.
@@ -69,27 +70,29 @@ class SequenceCounts(NamedCounts):
     #: What is wrong with its masks: the first ones, and how many there are.
     problems: List[Problem] = field(default_factory=list)
     problem_count: int = 0
-    #: Objects of which masks hold other values than 0 and 1, where those are compared.
+    #: Objects of which masks hold values other than 0 and 1, where those are compared.
     shaded: List[str] = field(default_factory=list)
+    #: What it scores by other readings, where it was looked at again.
+    reading_scores: ReadingScores = field(default_factory=dict)
 
     @property
     def is_complete(self) -> bool:
-        """Whether all frames were counted, or cannot be."""
+        """Return True if all countable frames have been counted."""
         return bool(self.problem_count) or len(self.rows) == len(self.frames)
 
-    def of(self, number: int, label: int) -> Counts:
-        """Return the counts of an object and the label at this place."""
+    def select(self, number: int, label: int) -> Counts:
+        """Return the counts of an object and the predicted label at an index."""
         return Counts(*self.counts[number, label])
 
     def flags(self, number: int) -> Array:
-        """Return which of the compared frames may count for an object."""
+        """Return flags of the compared frames that may count for an object."""
         return flags_of(self.objects[number].ranges, len(self.frames))
 
     def union(self, added: SequenceCounts) -> SequenceCounts:
-        """Return the rows of both; raises ValueError where they contradict each other."""
+        """Return the rows of both; raises ValueError for contradictory rows."""
         mine, theirs = self._head(), added._head()
         if mine != theirs:
-            raise ValueError(f"{self.name} is described in two ways")
+            raise ValueError(f"{self.name} has two different descriptions")
         rows, row_indices = np.unique(np.concatenate((self.rows, added.rows)), return_index=True)
         tables = []
         for own_table, other_table in ((self.counts, added.counts), (self.strict, added.strict)):
@@ -111,13 +114,14 @@ class SequenceCounts(NamedCounts):
         return SequenceCounts(
             self.name, self.frames, self.objects, rows, tables[0], tables[1], unknown, proposals, self.is_sent,
             problems, max(count, len(problems)), sorted({*self.shaded, *added.shaded}),
+            {**self.reading_scores, **added.reading_scores},
         )  # fmt: skip
 
     def _head(self) -> Tuple[object, ...]:
         return self.name, self.frames, self.objects, self.is_sent, self.counts.shape[:3], self.strict.shape[:2]
 
     def _remarks(self) -> Tuple[object, ...]:
-        return self.unknown, self.proposals, self.problems, self.problem_count, self.shaded
+        return self.unknown, self.proposals, self.problems, self.problem_count, self.shaded, self.reading_scores
 
     def describe(self) -> Dict[str, object]:
         return {
@@ -132,6 +136,7 @@ class SequenceCounts(NamedCounts):
             "proposals": self.proposals,
             "sent": self.is_sent,
             **({"shaded": self.shaded} if self.shaded else {}),
+            **encode_reading_scores(self.reading_scores),
         }
 
     def numbers(self) -> Tuple[Array, ...]:
@@ -139,7 +144,7 @@ class SequenceCounts(NamedCounts):
 
 
 def decode_counts(data: bytes) -> SequenceCounts:
-    """Return the counts that `encode` wrote; raises ValueError where they cannot be such."""
+    """Return the counts that `encode` wrote; raises ValueError for malformed bytes."""
     return decode_with(_from_header, data, _MOST_HEADER)
 
 
@@ -164,7 +169,7 @@ def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:
     proposals = [str(label) for label in header["proposals"]]
     return SequenceCounts(
         str(header["name"]), frames, objects, index, counts, strict, unknown, proposals, bool(header["sent"]),
-        problems, count, list(map(str, header.get("shaded", ()))),
+        problems, count, list(map(str, header.get("shaded", ()))), decode_reading_scores(header),
     )  # fmt: skip
 
 
@@ -176,12 +181,12 @@ def _object(entry: List[Any], frames: int) -> CountedObject:
     return CountedObject(str(name), ranges, bool(unseen), *map(str, kinds))
 
 
-def _are_equal(own: Array, added: Array) -> bool:
-    return bool(np.array_equal(own, added, equal_nan=own.dtype.kind == "f"))
+def _are_equal(counted: Array, added: Array) -> bool:
+    return bool(np.array_equal(counted, added, equal_nan=counted.dtype.kind == "f"))
 
 
 def _first_frames(mine: Dict[str, str], theirs: Dict[str, str], frames: List[str]) -> Dict[str, str]:
-    """Return the labels of both, each with the first of its frames, in the order of those."""
+    """Return the labels of both, each with its first frame, in the order of frames."""
     order = {name: index for index, name in enumerate(frames)}
     frames_by_label: Dict[str, str] = {}
     for label, frame in [*mine.items(), *theirs.items()]:
@@ -205,12 +210,12 @@ def choose_objects(sequence: Sequence, protocol: SequenceProtocol) -> Dict[str, 
 
 
 def frames_to_read(sequence: Sequence, protocol: SequenceProtocol) -> Dict[str, Array]:
-    """Return which frames are read for each object; without objects for "", so that the masks are checked anyway."""
+    """Return the frames to read for each object; "" stands for sequences without objects."""
     return choose_objects(sequence, protocol) or {"": _without_ends(np.ones(len(sequence.frames), bool), protocol)}
 
 
 def _without_ends(frames: Array, protocol: SequenceProtocol) -> Array:
-    """Return these frames without the first and last of them, where the protocol skips those."""
+    """Return these frames without the first and last ones that the protocol skips."""
     indices = np.flatnonzero(frames)
     if protocol.skip_first:
         frames[indices[:1]] = False
@@ -253,12 +258,12 @@ def _lifespan(sequence: Sequence, name: str, protocol: SequenceProtocol) -> Arra
 def count_sequence(
     truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, split: Split
 ) -> SequenceCounts:
-    """Return the counts of one sequence, and what is wrong with its masks.
+    """Return the counts of one sequence and the problems of its masks.
 
     Memory is taken by a block of frames, and by seven numbers for each object and frame.
     """
     objects, problems = choose_objects(truth, protocol), Problems()
-    frames = np.flatnonzero(np.any(list(frames_to_read(truth, protocol).values()), axis=0))
+    frames = _list_frames(truth, protocol)
     labels = len(list_labels("", len(objects), protocol))
     rows = [np.zeros(0, np.int64)]
     #: Of each block: (objects, labels, fields, frames), and (objects, 2, frames).
@@ -266,7 +271,7 @@ def count_sequence(
     #: The first frame of each predicted label: of all that are matched, else of those that the truth does not have.
     first_frames: Dict[str, str] = {}
     shaded: Set[str] = set()
-    for indices, truth_masks, predictions, empty, aside in _read_blocks(truth, masks, frames, protocol, problems):
+    for indices, truth_masks, predictions, empty, aside in read_scored_blocks(truth, masks, protocol, problems):
         if protocol.proposals or not is_one_mask(protocol):
             truth_labels = set() if protocol.proposals else truth.objects.keys() | objects.keys()
             for label in [label for label in predictions if label not in truth_labels and label not in first_frames]:
@@ -301,13 +306,19 @@ def count_sequence(
     )
 
 
-def _read_blocks(
-    truth: Sequence, masks: Optional[MaskFiles], frames: Array, protocol: SequenceProtocol, problems: Problems
+def _list_frames(truth: Sequence, protocol: SequenceProtocol) -> Array:
+    """Return the frames of a sequence to read."""
+    return np.flatnonzero(np.any(list(frames_to_read(truth, protocol).values()), axis=0))
+
+
+def read_scored_blocks(
+    truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, problems: Problems
 ) -> Iterator[Tuple[Array, Stacks, Stacks, Stack, Stacks]]:
-    """Yield which of these frames a block holds, both sides, an empty mask, and the truth's masks aside.
+    """Yield per block the indices of its frames, both sides, an empty mask, and separate truth masks.
 
     None follows a mask with a problem.
     """
+    frames = _list_frames(truth, protocol)
     for index, block in enumerate(truth.blocks):
         indices = np.flatnonzero((frames >= block.start) & (frames < block.stop))
         if not len(indices):
@@ -337,7 +348,7 @@ def _kind_of(name: str, truth: Sequence, protocol: SequenceProtocol) -> str:
 
 
 def list_labels(name: str, objects: int, protocol: SequenceProtocol) -> List[str]:
-    """Return the labels of the predictions that an object is compared with, in a sequence of so many objects."""
+    """Return the predicted labels that an object is compared with."""
     if protocol.proposals:
         return [str(number) for number in range(1, max(protocol.proposals, objects) + 1)]
     if is_one_mask(protocol):
@@ -346,7 +357,7 @@ def list_labels(name: str, objects: int, protocol: SequenceProtocol) -> List[str
 
 
 def is_one_mask(protocol: SequenceProtocol) -> bool:
-    """Return whether a prediction is one mask, whatever its labels."""
+    """Return whether a protocol's prediction is a single mask with any labels."""
     return protocol.salient or protocol.objects is ObjectRule.FOREGROUND
 
 
@@ -391,7 +402,7 @@ _ADDED = 1e-6
 
 
 class _PixelBlock(NamedTuple):
-    """What ReVOS's A and R of a block are made of."""
+    """The pixel counts of a block that give ReVOS's A and R."""
 
     objects: List[str]
     #: (objects, fields, frames)
@@ -402,7 +413,7 @@ class _PixelBlock(NamedTuple):
     size: Size
 
     def rate(self) -> Array:
-        """Return A and R (objects, 2, frames): of yes and no, by the pixels of the foreground."""
+        """Return A and R (objects, 2, frames) of binary masks, over the pixels of the foreground."""
         of_objects = [Counts(*of_object) for of_object in self.counts]
         outside = np.array([of_object.prediction - of_object.shared for of_object in of_objects])
         missed = np.array([of_object.truth - of_object.shared for of_object in of_objects])
@@ -410,7 +421,7 @@ class _PixelBlock(NamedTuple):
         return self._rates(outside + missed, outside, foreground[0].area if foreground else np.zeros(outside.shape[1]))
 
     def rate_in_grey(self, masks: Optional[MaskFiles], frames: List[str], shaded: Set[str]) -> Array:
-        """Return A and R as ReVOS's script: of numbers of 8 bits, by the foreground's pixels, each as often as named.
+        """Return A and R as ReVOS's script does: in 8-bit numbers, over foreground pixels, with multiplicity.
 
         They are NaN of an object that cannot be compared. What is predicted in other values than 0 and 1 is added to
         the shaded objects.
@@ -437,7 +448,7 @@ class _PixelBlock(NamedTuple):
         return rates
 
     def _layers(self, name: str) -> List[Stack]:
-        """Return an object's mask, if it has any, and what several of its parts share."""
+        """Return an object's mask, if any, and the overlaps of its parts."""
         masks = {**self.aside, **({name_layer(name, 1): self.truth[name]} if name in self.truth else {})}
         return [masks[layer] for layer in itertools.takewhile(masks.__contains__, _list_layers(name))]
 
@@ -455,7 +466,7 @@ _NEAR = 0.1
 
 
 def _strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:
-    """Return MOSEv2's second F, whose tolerance shrinks with the object, and its F, frame by frame."""
+    """Return MOSEv2's second F, whose tolerance shrinks with the object, and the usual F, per frame."""
     size = truth.stack.size
     widest = diagonal_tolerance(size)
     f_values, new_values = [], []
@@ -476,7 +487,7 @@ _WARNINGS_SHOWN = 4
 
 
 class Warnings:
-    """What a participant should know although the submission is scored; problems when strict."""
+    """Warnings about a scored submission; problems if strict."""
 
     def __init__(self, entries: Iterable[Tuple[str, Problem]] = (), *, strict: bool, problems: Problems) -> None:
         #: Kinds of warnings and what they are about, in order.
@@ -491,12 +502,12 @@ class Warnings:
             self.note(kind, problem)
 
     def note(self, kind: str, problem: Problem) -> None:
-        """Add a warning that refuses nobody, strict or not."""
+        """Add a warning that never becomes a problem."""
         self.entries.append((kind, problem))
 
     @property
     def lines(self) -> List[str]:
-        """The first warnings of each kind."""
+        """Return the first warnings of each kind."""
         by_kind: Dict[str, List[str]] = {}
         for kind, problem in self.entries:
             by_kind.setdefault(kind, []).append(f"{printable(problem.subject)}: {problem.fault}")
@@ -504,12 +515,12 @@ class Warnings:
         for warnings in by_kind.values():
             lines += warnings[:_WARNINGS_SHOWN]
             if len(warnings) > _WARNINGS_SHOWN:
-                lines.append(f"… and {len(warnings) - _WARNINGS_SHOWN} more like this")
+                lines.append(f"... and {len(warnings) - _WARNINGS_SHOWN} more like this")
         return lines
 
 
 class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
-    """The counts of the sequences of one split, whoever counted them."""
+    """The counts of the sequences of one split, from any number of processes."""
 
     noun = "sequence"
     decode = staticmethod(decode_counts)

@@ -1,4 +1,4 @@
-"""Truth in the layouts that datasets are published in, read sequence by sequence.
+"""Published truths of mask sequences, read sequence by sequence.
 
 Objects are numbers in label images, folders, or expressions: with run lengths as MeViS, or label images as
 Ref-YouTube-VOS.  `segjudge pack` reads the same way as a plain annotation file is read.
@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 import numpy as np
 
 from ...files.archive import open_files, truth_error
-from ...files.limits import Files
+from ...files.limits import HOST_LIMITS, Files
 from ...files.problems import Flaw, HostError, Problems, SubmissionError, inflect, name_list, quantity
 from ...masks import png
 from ...masks.files import LabelImages, MaskFiles, ObjectFolders, RunLengths
@@ -21,7 +21,6 @@ from ..base.family import Progress, ignore_progress
 from ..base.truth import AnnotationFile
 from .layouts import (
     GENERIC,
-    HOST_LIMITS,
     DatasetFolder,
     Layout,
     fitting_names,
@@ -86,7 +85,7 @@ def read(
 
 
 class _Reader:
-    """Reads the sequences of a dataset, and notes what a host should look at."""
+    """A reader of a dataset's sequences that notes remarks for the host."""
 
     def __init__(
         self, folder: DatasetFolder, meta: Dict[str, Any], salient: List[str], unseen: List[str], *, numeric: bool
@@ -97,7 +96,7 @@ class _Reader:
         self.has_categories = False
 
     def sequence(self, name: str) -> Sequence:
-        """Return one sequence: its frames, sizes, objects, and where each is visible."""
+        """Return one sequence: frames, sizes, objects, and the frames that show them."""
         members = self._folder.masks[name]
         files = _SizedFiles(self._folder.files)
         images: MaskFiles
@@ -125,7 +124,7 @@ class _Reader:
         try:
             return files.size_of(name)
         except Flaw as flaw:
-            raise HostError(f"{self._folder.root}: {flaw.at(name)}") from None
+            raise HostError(f"{self._folder.root}: {flaw.as_problem(name)}") from None
 
     def _object_entries(self, name: str, members: Dict[str, Dict[str, str]]) -> Optional[Dict[str, Any]]:
         """Return the entries of a sequence's objects in the meta file, else one for each folder of an object."""
@@ -143,7 +142,7 @@ class _Reader:
         frames: List[str],
         visible: Dict[str, Array],
     ) -> Dict[str, ObjectFacts]:
-        """Return the facts of all objects: those with entries in their order, then those in the masks alone."""
+        """Return the facts of all objects: those with entries first, then those only in the masks."""
         facts = {}
         for label in [*entries, *sorted(visible.keys() - entries.keys(), key=label_order)]:
             ranges = ranges_of(visible.get(label, np.zeros(len(frames), bool)))
@@ -161,7 +160,7 @@ class _Reader:
         return facts
 
     def _note_oddities(self, name: str, frames: List[str], masks: _DatasetMasks) -> None:
-        """Note what a host should look at before publishing a truth."""
+        """Record the oddities of a truth that a host should check before publishing."""
         sizes = {block.size for block in masks.blocks}
         for label, flags in masks.visible.items():
             if label == VOID:
@@ -182,7 +181,7 @@ class _Reader:
 
 
 def _interval(frame_range: Dict[str, Any], frames: List[str]) -> Ranges:
-    """Return the frames of an object's own interval (LVOS): every fifth from `start`, as many as `frame_nums` says.
+    """Return the frames of an object's interval (LVOS): every fifth from `start`, `frame_nums` in all.
 
     Whether `end` is meant to be included is not known; the count decides.
     """
@@ -203,7 +202,7 @@ def _holds_expressions(files: Files, layout: Layout) -> bool:
 def _read_expressions(
     files: Files, root: str, layout: Layout, subset: str, progress: Progress
 ) -> Tuple[List[Sequence], List[str]]:
-    """Return a sequence for each video with masks, and what is odd about the dataset."""
+    """Return a sequence per video with masks, and remarks about the dataset."""
     name = _file_of_expressions(files, root, subset)
     key = layout.names_masks or "anno_id"
     try:
@@ -211,7 +210,7 @@ def _read_expressions(
         videos = [_video(video, entry, layout._replace(names_masks=key)) for video, entry in entries]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         keys = " and ".join(filter(None, (key, layout.kind)))
-        raise HostError(f"{root}: {name} is not a file of expressions that say their {keys} ({error!r})") from None
+        raise HostError(f"{root}: {name} is not a file of expressions with {keys} ({error!r})") from None
     source: Union[_LabelSource, _RunLengthSource]
     if key == "obj_id":
         source = _LabelSource(files, root, layout, subset)
@@ -258,7 +257,7 @@ def _find_files(files: Files, name: str) -> List[str]:
 
 
 def _file_of_expressions(files: Files, root: str, subset: str) -> str:
-    """Return the file that fits a subset: by its folder, else by its name, else the one that there is."""
+    """Return the expressions file of a subset: by its folder, its name, or as the only one."""
     names = [name for name in files.sizes if name.rpartition("/")[2].startswith(_META) and name.endswith(".json")]
     if not names:
         raise HostError(f"{root}: has no {_META}.json")
@@ -275,8 +274,8 @@ def _file_of_expressions(files: Files, root: str, subset: str) -> str:
     return names[0]
 
 
-class _Expressions(MaskFiles):
-    """The masks of expressions, each the union of those that it names, and their further layers if these are asked."""
+class _ExpressionMasks(MaskFiles):
+    """The masks of expressions, each a union of masks, with their overlap layers if requested."""
 
     def __init__(self, masks: MaskFiles, video: _Video, *, layered: bool) -> None:
         self._masks, self._names, self._layered = masks, video.expressions, layered
@@ -316,9 +315,9 @@ def _sequence(
     root: str,
     foreground: Optional[Tuple[str, ...]] = None,
 ) -> Sequence:
-    """Return a video; with a foreground, the masks of that, it has their layers and those of expressions aside."""
+    """Return a video; with a foreground, its masks and layers are kept separately."""
     named = video if foreground is None else video._replace(expressions={**video.expressions, FOREGROUND: foreground})
-    read = _read_masks(_Expressions(masks, named, layered=foreground is not None), frames, sizes, root)
+    read = _read_masks(_ExpressionMasks(masks, named, layered=foreground is not None), frames, sizes, root)
     facts = {
         label: ObjectFacts(
             ranges_of(read.visible[label]) if label in read.visible else [], [(0, len(frames))], video.kinds.get(label)
@@ -328,9 +327,9 @@ def _sequence(
     if foreground is None:
         return Sequence(video.name, frames, read.blocks, facts, read.read_block, lists_objects=True)
     aside = tuple(sorted({name_layer(FOREGROUND, 1), *read.visible} - facts.keys()))
-    own, beside = reader_of(read.read_block, facts.keys()), reader_of(read.read_block, aside)
+    reader, beside = reader_of(read.read_block, facts.keys()), reader_of(read.read_block, aside)
     return Sequence(
-        video.name, frames, read.blocks, facts, own, lists_objects=True, aside=aside, read_aside=beside
+        video.name, frames, read.blocks, facts, reader, lists_objects=True, aside=aside, read_aside=beside
     )  # fmt: skip
 
 
@@ -344,7 +343,7 @@ class _RunLengthSource:
         self._foreground = _read_beside(files, root, beside, foreground) if foreground else None
 
     def has(self, video: _Video) -> bool:
-        """Return whether all masks are there that a video's expressions name, and its foreground if any has one."""
+        """Return whether a video has all masks of its expressions, and a foreground if any video has one."""
         named = {name for names in video.expressions.values() for name in names}
         return self._masks.keys() >= named and (self._foreground is None or video.name in self._foreground)
 
@@ -369,11 +368,11 @@ class _RunLengthSource:
 
 
 def _read_beside(files: Files, root: str, beside: str, file: str) -> Dict[str, Any]:
-    """Return the masks in the one file of this name, that in the folder of the expressions before others."""
+    """Return the masks of the file with this name, preferably from the expressions' folder."""
     names = _find_files(files, file)
     names = [name for name in names if name.rpartition("/")[0] == beside.rpartition("/")[0]] or names
     if len(names) != 1:
-        raise HostError(f"{root}: has {len(names) or 'no'} {file} for {beside}; without one there is no truth")
+        raise HostError(f"{root}: has {len(names) or 'no'} {file} for {beside}; without it there is no truth")
     try:
         return dict(json.loads(files.read(names[0])))
     except (ValueError, TypeError) as error:
@@ -381,7 +380,7 @@ def _read_beside(files: Files, root: str, beside: str, file: str) -> Dict[str, A
 
 
 def _foreground_of(entry: Dict[str, Any]) -> Dict[str, List[Any]]:
-    """Return the masks of a video's foreground, frame by frame; a frame has one of them, several or none."""
+    """Return the foreground masks of a video by frame; a frame may have one, several or none."""
     rows = [masks if isinstance(masks, list) else [masks] for masks in entry["masks_rle"]]
     count = max(map(len, rows), default=0)
     return {
@@ -391,7 +390,7 @@ def _foreground_of(entry: Dict[str, Any]) -> Dict[str, List[Any]]:
 
 
 class _LabelSource:
-    """Label images in the layout of YouTube-VOS, whose frames without one are left out, or a folder for each object."""
+    """Label images as in YouTube-VOS, where frames may lack one, or a folder per object."""
 
     def __init__(self, files: Files, root: str, layout: Layout, subset: str) -> None:
         self._files, self._root = files, root
@@ -450,7 +449,7 @@ def _read_masks(images: MaskFiles, frames: List[str], sizes: Iterable[Size], roo
 
 
 class _SizedFiles(Files):
-    """Files whose sizes as images are read first; the bytes are kept until they are read, once."""
+    """PNG files whose sizes are read first; the bytes are kept until they are decoded, once."""
 
     def __init__(self, files: Files) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A submission of mask sequences: which of its files belong to which sequence, and what is wrong with them.
+"""A submission of mask sequences: the assignment of files to sequences, and their problems.
 
 People send the sequences at the root, under one or two wrapping folders, or under `Annotations/480p`; what counts is
 that a folder is named as a sequence.  Sequences are independent of each other and stream block by block, so peak memory
@@ -7,6 +7,7 @@ is a few frames whatever their length.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import AbstractSet, Dict, Iterable, List, Optional, Set
 
 import numpy as np
@@ -32,11 +33,14 @@ from ...masks.files import (
     RequiredFrames,
     RunLengths,
     SalientImages,
+    holds_equal_channels,
+    note_channels,
 )
 from ...masks.stack import Size
 from ...runner.parallel import Part
 from ..base.engine import CountingJob, Engine, LossReader
 from ..base.family import Progress, ScoringRules
+from ..base.suspicions import choose_units
 from ..base.truth import TruthNames
 from . import dataset as dataset_reader
 from . import truth as sequence_truth
@@ -44,6 +48,7 @@ from .counting import SequenceAccumulator, Warnings, count_sequence, frames_to_r
 from .layouts import layout_of
 from .metrics import SequenceReport, score_objects
 from .protocols import MissingRule, SequenceProtocol
+from .suspicions import look_at_sequence, suspect
 from .truth import Sequence, SequencePair, Split
 
 #: What label images hold where no object is; run lengths may have it too.
@@ -84,7 +89,7 @@ class SequenceSubmission:
             self._sort(pngs)
             self._ignore(name for name in self._files.sizes if not name.lower().endswith(".png"))
         #: What a participant should know, and nobody is refused for.
-        self.notes = self._names.notes
+        self.notes = [*note_channels(self._files, pngs, holds_equal_channels), *self._names.notes]
 
     def close(self) -> None:
         """Close the file."""
@@ -121,11 +126,11 @@ class SequenceSubmission:
         unknown: List[str] = []
         for name in pngs:
             parts = self._parts(name)
-            at = self._sequence_in(parts)
-            if at is not None:
-                label, folder = parts[at + 1 : -1], name.rpartition("/")[0]
-                homes.setdefault(parts[at], {})[folder.rpartition("/")[0] if label else folder] = None
-                self._add(name, parts[at], "".join(label), _stem(parts[-1]))
+            depth = self._sequence_in(parts)
+            if depth is not None:
+                label, folder = parts[depth + 1 : -1], name.rpartition("/")[0]
+                homes.setdefault(parts[depth], {})[folder.rpartition("/")[0] if label else folder] = None
+                self._add(name, parts[depth], "".join(label), _stem(parts[-1]))
             elif not self._elsewhere & set(parts[:-1]):
                 unknown.append(name)
         if homes:
@@ -135,7 +140,7 @@ class SequenceSubmission:
             self._sort_unnamed(unknown)
 
     def _parts(self, name: str) -> List[str]:
-        """Return the parts of a path; a round's folder is put before the sequence, as in the sequence's name."""
+        """Return the parts of a path; an annotator round's folder moves before the sequence."""
         parts = name.split("/")
         if not name.isascii():
             parts = [*map(self._names.respell, parts[:-1]), self._names.respell(_stem(name)) + name[-len(".png") :]]
@@ -147,7 +152,7 @@ class SequenceSubmission:
     def _sequence_in(self, parts: List[str]) -> Optional[int]:
         """Return the part of a path that names the sequence: the parent folder, or the one above an object's folder."""
         places = (len(parts) - back for back in (2, 3))
-        return next((at for at in places if at >= 0 and parts[at] in self._truth), None)
+        return next((depth for depth in places if depth >= 0 and parts[depth] in self._truth), None)
 
     def _add(self, name: str, sequence: str, label: str, frame: str) -> None:
         frames = self._folders.setdefault(sequence, {}).setdefault(label, {})
@@ -158,15 +163,17 @@ class SequenceSubmission:
     def _check_homes(self, homes: Dict[str, Dict[str, None]]) -> None:
         for sequence, folders in homes.items():
             if len(folders) > 1:
-                fault = f"is there more than once: {name_list(list(folders))}"
+                fault = f"occurs more than once: {name_list(list(folders))}"
                 self.problems.add(Problem(sequence, fault, "Send one folder for each sequence"))
             elif "" in self._folders[sequence] and len(self._folders[sequence]) > 1:
                 fault = "holds both masks and folders of masks"
-                self.problems.add(Problem(next(iter(folders)), fault, "Send one PNG a frame, or one folder an object"))
+                self.problems.add(
+                    Problem(next(iter(folders)), fault, "Send one PNG per frame, or one folder per object")
+                )
         self.problems.raise_if_any()
 
     def _sort_unnamed(self, pngs: List[str]) -> None:
-        """Take PNGs without a sequence's name, which is fine when there is one sequence and one folder."""
+        """Accept PNGs without a sequence name if there is one sequence and one folder."""
         folders = sorted({name.rpartition("/")[0] for name in pngs})
         if len(self._truth) == 1 and len(folders) == 1:
             (sequence,) = self._truth
@@ -176,12 +183,12 @@ class SequenceSubmission:
         if folders == [""]:
             fault = f"has its masks at the top, outside of any folder; the sequences are {names}"
         elif pngs:
-            fault = f"no folder is named as a sequence of this phase ({names}); found {name_list(folders)}"
+            fault = f"no folder has the name of a sequence of this phase ({names}); found {name_list(folders)}"
         elif self._files.sizes:
             fault = f"holds no PNG and no JSON file, but {name_list(list(self._files.sizes))}"
         else:
             fault = "holds no files"
-        raise SubmissionError.of(Problem(UPLOAD, fault, "Send one folder of PNG masks for each sequence"))
+        raise SubmissionError.from_problem(Problem(UPLOAD, fault, "Send one folder of PNG masks for each sequence"))
 
     def _ignore(self, names: Iterable[str]) -> None:
         ignored = list(names)
@@ -209,12 +216,12 @@ class SequenceSubmission:
                 expected, names_sent = name_list(list(self._truth)), name_list(list(document))
                 raise Flaw(f"names no sequence of this phase ({expected}); found {names_sent}", f"Write {_EXAMPLE}")
         except Flaw as flaw:
-            raise SubmissionError.of(flaw.at(subject)) from None
+            raise SubmissionError.from_problem(flaw.as_problem(subject)) from None
         return document
 
 
 def _names_in(truth: List[Sequence], elsewhere: AbstractSet[str]) -> Iterable[str]:
-    """Yield the names of a truth's sequences, and those of objects and frames that are not plain numbers."""
+    """Yield the truth's names of sequences, and of objects and frames that are not plain numbers."""
     yield from (sequence.name for sequence in truth)
     yield from sorted(elsewhere)
     for sequence in truth:
@@ -232,7 +239,7 @@ _SEND_FOLDERS = "Send a folder of masks for each sequence"
 
 
 class OpenedSequences:
-    """A submission beside its truth, opened once for any number of parts."""
+    """A submission and its truth, opened once for any number of parts."""
 
     def __init__(self, path: str, split: Split, protocol: SequenceProtocol, rules: ScoringRules) -> None:
         self._split, self._protocol, self._rules = split, protocol, rules
@@ -268,17 +275,22 @@ class OpenedSequences:
         """Return the sequences of a part."""
         names, notes = [sequence.name for sequence, _ in self.pairs], self._warnings.entries
         accumulator = SequenceAccumulator(self._protocol, names, notes, strict=self._rules.strict)
-        pairs = [self.pairs[number] for number in share.of([sequence.cost for sequence, _ in self.pairs])]
+        numbers = share.select([sequence.cost for sequence, _ in self.pairs])
+        pairs, twice = [self.pairs[number] for number in numbers], choose_units(len(self.pairs))
 
         def count(number: int) -> bytes:
             sequence, masks = pairs[number]
-            return count_sequence(sequence, masks, self._protocol, self._split).encode()
+            counts = count_sequence(sequence, masks, self._protocol, self._split)
+            if numbers[number] in twice:
+                reading_scores = look_at_sequence(sequence, masks, self._protocol, counts)
+                counts = dataclasses.replace(counts, reading_scores=reading_scores) if reading_scores else counts
+            return counts.encode()
 
         costs, names = [sequence.cost for sequence, _ in pairs], [sequence.name for sequence, _ in pairs]
         return CountingJob(accumulator, count, costs, names)
 
     def _pair(self, truth: List[Sequence]) -> List[SequencePair]:
-        """Return every sequence with its masks; what is missing is found before anything is decoded."""
+        """Return every sequence with its masks, after checking for missing ones."""
         self._check_sequences(truth)
         pairs: List[SequencePair] = []
         for whole in truth:
@@ -291,7 +303,9 @@ class OpenedSequences:
                 pairs.append((sequence, masks))
         self._submission.problems.raise_if_any()
         if not pairs:
-            raise SubmissionError.of(Problem(UPLOAD, "holds none of the sequences of this phase", _SEND_FOLDERS))
+            raise SubmissionError.from_problem(
+                Problem(UPLOAD, "holds none of the sequences of this phase", _SEND_FOLDERS)
+            )
         return pairs
 
     def _check_sequences(self, truth: List[Sequence]) -> None:
@@ -305,11 +319,11 @@ class OpenedSequences:
         if self._protocol.missing is MissingRule.ERROR:
             self._submission.problems.add(Problem(UPLOAD, fault, f"{_SEND_FOLDERS} of the phase"))
         else:
-            meaning = "scored as 0" if self._protocol.missing is MissingRule.ZEROS else "left out of the means"
+            meaning = "scored as 0" if self._protocol.missing is MissingRule.ZEROS else "excluded from the means"
             self._warnings.add("missing", Problem(UPLOAD, f"{fault} ({meaning})", "Send all sequences"))
 
     def _with_objects(self, sequence: Sequence, masks: MaskFiles) -> Sequence:
-        """Report the objects of a sequence that were not sent; return it without those that are left out."""
+        """Report the missing objects of a sequence; return it without the excluded ones."""
         required, rule = self._require_frames(sequence), self._protocol.missing_object
         labels_sent = set(masks.labels()) if isinstance(masks, ObjectMasks) else set()
         if rule is not MissingRule.ERROR and isinstance(masks, ObjectMasks):
@@ -335,12 +349,12 @@ class OpenedSequences:
                 "objects", Problem(sequence.name, f"{fault}, all of the frames' size (scored as 0)", remedy)
             )
             return sequence
-        self._warnings.add("objects", Problem(sequence.name, f"{fault} (left out of the means)", remedy))
+        self._warnings.add("objects", Problem(sequence.name, f"{fault} (excluded from the means)", remedy))
         objects_left = {label: facts for label, facts in sequence.objects.items() if label not in missing}
         return sequence._replace(objects=objects_left)
 
     def _list_needed(self, frames: List[str]) -> List[str]:
-        """Return the frames that an expression cannot lack."""
+        """Return the frames that an expression must have."""
         if self._protocol.missing_frame is MissingRule.EMPTY:
             return frames[:1]
         return frames if self._protocol.missing_object is MissingRule.ZEROS else [_FIRST_FRAME, *frames]
@@ -352,7 +366,7 @@ class OpenedSequences:
         }
 
     def _check_frames(self, sequence: Sequence, masks: MaskFiles) -> None:
-        """Report the frames of a sequence that were not sent, and those that the truth does not have."""
+        """Report missing and surplus frames of a sequence."""
         required, faulty = self._require_frames(sequence), masks.faulty if isinstance(masks, ObjectMasks) else ()
         for problem in masks.missing_frames({label: required[label] for label in required if label not in faulty}):
             if self._protocol.missing_frame is MissingRule.ERROR:
@@ -382,6 +396,6 @@ ENGINE = Engine(
     lambda path: sequence_truth.read(path).splits,
     lambda path, subset, protocol: dataset_reader.read(path, layout_of(protocol), subset),
     OpenedSequences,
-    lambda split, counts: SequenceReport(split, counts.protocol, *score_objects(counts), counts),
+    lambda split, counts: SequenceReport(split, counts.protocol, *score_objects(counts), counts, suspect(counts)),
     load_losses=_load_losses,
 )

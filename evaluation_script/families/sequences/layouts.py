@@ -1,4 +1,4 @@
-"""The files of a dataset in its published layout, sorted into masks, lists and facts.
+"""The files of a published dataset, sorted into masks, lists and facts.
 
 Masks lie in `[Annotations[_…]/][480p/]SEQUENCE/[OBJECT/]FRAME.png`; lists of
 sequences in `ImageSets/…/SUBSET.txt`; facts about objects in a JSON file with
@@ -12,30 +12,16 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
 
-from ...files.limits import LONE_SEPARATOR, ArchiveLimits, Files
+from ...files.limits import Files
 from ...files.problems import HostError, name_list
 from ..base.truth import TruthNames
 from .protocols import YOUTUBE_UNSEEN
 
-#: A host's own files are trusted more than a participant's.
-HOST_LIMITS = ArchiveLimits(
-    members=5_000_000,
-    member_bytes=1 << 30,
-    total_bytes=1 << 42,
-    memory_bytes=1 << 31,
-    json_bytes=1 << 31,
-    ratio=100_000,
-    objects=65_535,
-    links=True,
-    backslash=LONE_SEPARATOR,
-    send="Name the folder or the zip of a dataset",
-    smaller="Leave it out",
-)
 _RESOLUTION = r"(?i:\d+p|Full-Resolution)"
 
 
 class Layout(NamedTuple):
-    """How a dataset is published, where its files allow several readings."""
+    """The layout of a dataset, where its files allow several readings."""
 
     name: str
     #: The folder of masks, where there are several.
@@ -95,7 +81,7 @@ ALIASES = {
 
 
 def layout_of(protocol: str) -> Layout:
-    """Return how the truth of a protocol is laid out."""
+    """Return the layout of a protocol's truth."""
     return LAYOUTS.get(ALIASES.get(protocol, protocol), GENERIC)
 
 
@@ -130,7 +116,7 @@ def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> Datase
             homes.setdefault(home, []).append((below, name))
     if not homes:
         raise HostError(f"{root}: holds no PNG masks")
-    home = _best_home(sorted(homes), layout, subset)
+    home = _choose_mask_folder(sorted(homes), layout, subset)
     folder = DatasetFolder(files, root, _sort_masks(homes[home], 3 if layout.object_folders else 2), pictures)
     if files.hidden_folders:
         hidden = name_list(sorted(files.hidden_folders))
@@ -142,15 +128,15 @@ def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> Datase
 
 
 def _home(parts: List[str]) -> Tuple[str, List[str]]:
-    """Return the folder of masks in a path, and the path below it; a folder without others in it is a sequence."""
+    """Return the mask folder in a path and the path below it; a folder without subfolders is a sequence."""
     stop = max((index for index, folder in enumerate(parts[:-2], 1) if folder.startswith("Annotations")), default=0)
     if 0 < stop < len(parts) - 2 and re.fullmatch(_RESOLUTION, parts[stop]):
         stop += 1
     return "/".join(parts[:stop]), parts[stop:]
 
 
-def _best_home(homes: List[str], layout: Layout, subset: str) -> str:
-    """Return the folder of masks that fits subset and layout best; 480p before other resolutions.
+def _choose_mask_folder(homes: List[str], layout: Layout, subset: str) -> str:
+    """Return the mask folder that best fits subset and layout; 480p before other resolutions.
 
     PNGs outside of any folder of masks, whose home is "", are a last resort.
     """
@@ -165,7 +151,7 @@ def _best_home(homes: List[str], layout: Layout, subset: str) -> str:
 
 
 def _sort_masks(files: List[Tuple[List[str], str]], depth: int) -> _Masks:
-    """Return masks, each a path below their folder and a name, by sequence, object and frame."""
+    """Return masks (relative path and name) by sequence, object and frame."""
     first_folders, wrapping = files[0][0], 0
     while all(len(path) > wrapping + depth and path[wrapping] == first_folders[wrapping] for path, _ in files):
         wrapping += 1
@@ -178,20 +164,33 @@ def _sort_masks(files: List[Tuple[List[str], str]], depth: int) -> _Masks:
 
 
 def read_list(folder: DatasetFolder, file: str) -> List[str]:
-    """Return the words of a list, wherever it is in the dataset; none where there is no such list."""
+    """Return the names in a list, found anywhere in the dataset; empty if it does not exist."""
     for name in sorted(folder.files.sizes, key=len):
         if name == file or name.endswith("/" + file):
-            return folder.files.read(name).decode("utf-8").split()
+            return _cut_names(folder, folder.files.read(name).decode("utf-8"))
     return []
 
 
+def _cut_names(folder: DatasetFolder, text: str) -> List[str]:
+    """Return the names in a text: whole lines that name a sequence, else single words."""
+    names: List[str] = []
+    for line in map(str.strip, text.splitlines()):
+        names += [line] if _is_sequence(folder, line) else line.split()
+    return names
+
+
+def _is_sequence(folder: DatasetFolder, name: str) -> bool:
+    """Return whether a name with a space belongs to a sequence."""
+    return " " in name and TruthNames(folder.masks).respell(name) in folder.masks
+
+
 def unseen_names(folder: DatasetFolder, path: str) -> List[str]:
-    """Return unseen sequences or categories: of the file at `path`, else of the dataset's own list."""
+    """Return unseen sequences or categories from the file at `path`, else from the dataset's list."""
     if not path:
         return read_list(folder, "unseen_videos.txt")
     try:
         with open(path, encoding="utf-8") as file:
-            return file.read().split()
+            return _cut_names(folder, file.read())
     except (OSError, UnicodeError) as error:
         raise HostError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
@@ -201,10 +200,12 @@ def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple
     lists = _find_lists(folder, layout)
     metas = _metas(folder)
     chosen = subset or ("val" if "val" in lists else next(iter(lists)) if len(lists) == 1 else "")
-    own = TruthNames(folder.masks).respell  # a list may be written in another Unicode form than the names of folders
-    meta = {own(name): facts for name, facts in _meta(metas, chosen).items()}
+    spell_as_folder = TruthNames(
+        folder.masks
+    ).respell  # a list may be written in another Unicode form than the names of folders
+    meta = {spell_as_folder(name): facts for name, facts in _meta(metas, chosen).items()}
     if chosen in lists:
-        names = list(map(own, lists[chosen]))
+        names = list(map(spell_as_folder, lists[chosen]))
     elif subset and not (meta and fitting_names(metas, subset)):
         raise HostError(
             f"{folder.root}: has no list of sequences for {subset!r}; found {name_list(sorted(lists)) or 'none'}"
@@ -222,7 +223,7 @@ def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple
 
 
 def _find_lists(folder: DatasetFolder, layout: Layout) -> Dict[str, List[str]]:
-    """Return the lists of sequences by subset; the year that fits the layout wins."""
+    """Return the lists of sequences by subset; the year of the layout takes precedence."""
     best: Dict[str, Tuple[int, str]] = {}
     for name in folder.files.sizes:
         parts = name.split("/")
@@ -232,12 +233,13 @@ def _find_lists(folder: DatasetFolder, layout: Layout) -> Dict[str, List[str]]:
         year = layout.years.index(parts[-2]) if parts[-2:-1] and parts[-2] in layout.years else len(layout.years)
         if subset not in best or year < best[subset][0]:
             best[subset] = (year, name)
-    return {subset: _read_names(folder.files.read(name)) for subset, (_, name) in best.items()}
+    return {subset: _read_names(folder, folder.files.read(name)) for subset, (_, name) in best.items()}
 
 
-def _read_names(data: bytes) -> List[str]:
-    """Return names in their order, once each; DAVIS-2016 lists pairs of files instead."""
-    names = [line.split()[0] for line in data.decode("utf-8").splitlines() if line.strip()]
+def _read_names(folder: DatasetFolder, data: bytes) -> List[str]:
+    """Return distinct names in their order; DAVIS-2016 lists pairs of files instead."""
+    lines = [line.strip() for line in data.decode("utf-8").splitlines() if line.strip()]
+    names = [line if _is_sequence(folder, line) else line.split()[0] for line in lines]
     return list(dict.fromkeys(name.split("/")[-2] if "/" in name else name for name in names))
 
 
@@ -256,7 +258,7 @@ def _metas(folder: DatasetFolder) -> Dict[str, _Facts]:
 
 
 def fitting_names(metas: Iterable[str], subset: str) -> List[str]:
-    """Return the files whose names fit a subset."""
+    """Return the files whose names match a subset."""
     return [name for name in metas if subset in name or (subset == "val" and "valid" in name)]
 
 

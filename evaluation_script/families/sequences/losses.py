@@ -1,4 +1,4 @@
-"""What mask sequences lost, read from their masks once more: kinds of failure that sum to 1 - J&F (`docs/ranking.md`).
+"""The loss of mask sequences by kind of failure, which sums to 1 - J&F (`docs/ranking.md`).
 
 They are known frame by frame, and there are small masks to look at.
 """
@@ -21,6 +21,7 @@ from ...masks.stack import WORD, Array, Size, Stack, Stacks, add_stacks, empty_s
 from ...masks.stream import MaskStream, width_for
 from ...runner.parallel import results_of_processes
 from ...values import dataclass
+from ...values.arithmetic import mean
 from .counting import is_one_mask, prepare_masks
 from .metrics import ObjectScore, SequenceReport
 from .protocols import SequenceProtocol
@@ -38,7 +39,7 @@ _LOST = 0.1
 
 @dataclass(frozen=True)
 class ComparedBlock:
-    """Frames that follow each other; predictions have the names of the objects that they are compared with."""
+    """Consecutive frames; predictions carry the names of the objects that they are compared with."""
 
     frames: List[str]
     size: Size
@@ -48,7 +49,7 @@ class ComparedBlock:
 
 @dataclass(frozen=True)
 class _ObjectWindow:
-    """An object in some frames: truth, prediction, their boundaries, and who else is there, as words of one window."""
+    """An object in some frames: truth, prediction, boundaries and other objects, in one window."""
 
     truth: _Words
     prediction: _Words
@@ -62,12 +63,12 @@ class _ObjectWindow:
 
 
 def _count(words: _Words) -> Array:
-    """Return how many pixels each frame has."""
+    """Return the number of pixels in each frame."""
     return ones(np.ascontiguousarray(words).reshape(len(words), -1))
 
 
 def _states_of(name: str, block: ComparedBlock) -> List[str]:
-    """Return the kind of each frame by itself, or that it is right, or that the object is tracked."""
+    """Return each frame's own kind of failure, or that it is correct or tracked."""
     truth, prediction = _stack_of(block.truth, name, block), _stack_of(block.predicted, name, block)
     in_truth, predicted, shared = truth.area, prediction.area, count_shared(truth, prediction)
     j = shared / np.maximum(in_truth + predicted - shared, 1)
@@ -86,7 +87,7 @@ def _stack_of(side: Stacks, name: str, block: ComparedBlock) -> Stack:
 
 
 def _share_tracked_loss(window: _ObjectWindow, *, boundaries: bool = True) -> NDArray[np.float64]:
-    """Return how the loss of frames in which the object is tracked is shared among the last four kinds.
+    """Return the shares of the last four kinds in the loss of tracked frames.
 
     Without boundaries it is the loss of J alone.
     """
@@ -128,7 +129,7 @@ def _boundary_losses(window: _ObjectWindow, near: _Words) -> Tuple[Array, Array]
 
 
 def _grow(words: _Words, radius: int) -> _Words:
-    """Return what lies within a radius of any pixel: each row spread as far as the disk is wide at its distance."""
+    """Return the pixels within a radius of any set pixel; each row spreads by the disk's width."""
     # _Words across come first meanwhile: whole rows are then moved at once.
     spread, width, rows = np.ascontiguousarray(words.transpose(2, 0, 1)), 0, words.shape[1]
     grown, moved = np.zeros_like(spread), np.empty_like(spread)
@@ -144,7 +145,7 @@ def _grow(words: _Words, radius: int) -> _Words:
 
 
 def _spread(words: _Words, step: int, moved: _Words) -> _Words:
-    """Return each row joined with itself, moved by so many pixels either way; `moved` is overwritten."""
+    """Return each row united with itself moved either way; `moved` is overwritten."""
     joined = words << np.uint64(step)
     joined |= words
     joined |= np.right_shift(words, np.uint64(step), out=moved)
@@ -154,7 +155,7 @@ def _spread(words: _Words, step: int, moved: _Words) -> _Words:
 
 
 def _mark_late(states: List[str], visible: List[bool]) -> List[str]:
-    """Return the states of an object's frames in order; what is not found again since its return is late."""
+    """Return the states of an object's frames; those not found again since its return become late."""
     kinds, waiting = [], False
     for number, (state, seen) in enumerate(zip(states, visible)):
         if not seen:
@@ -167,7 +168,7 @@ def _mark_late(states: List[str], visible: List[bool]) -> List[str]:
 
 
 def _window_of(name: str, block: ComparedBlock, rows: Array) -> _ObjectWindow:
-    """Return an object in some frames of a block, in the window that holds its truth and its prediction."""
+    """Return an object in some frames of a block, in the window of its truth and prediction."""
     mine, predicted_stack = (_stack_of(side, name, block).frames(rows) for side in (block.truth, block.predicted))
     stacks = [mine, predicted_stack, Region(mine).boundary, Region(predicted_stack).boundary]
     window = join_stacks(stacks, len(rows), block.size)
@@ -193,7 +194,7 @@ STATES = {RIGHT: -1, TRACKED: -2, **{kind: index for index, kind in enumerate(KI
 
 @dataclass(frozen=True)
 class ScoredSequence:
-    """A sequence beside its masks, None where they were not sent, and the scores of its objects."""
+    """A sequence, its masks (None if missing), and the scores of its objects."""
 
     truth: Sequence
     masks: Optional[MaskFiles]
@@ -201,7 +202,7 @@ class ScoredSequence:
 
 
 def prepare_blocks(scored: ScoredSequence, protocol: SequenceProtocol) -> Iterator[ComparedBlock]:
-    """Yield the masks of a sequence as the protocol compares them; a frame that was not sent is empty."""
+    """Yield the masks of a sequence as the protocol compares them; missing frames are empty."""
     sequence, masks = scored.truth, scored.masks
     frames_sent = masks.frames() if masks is not None else set()
     for index, block in enumerate(sequence.blocks):
@@ -224,7 +225,7 @@ def prepare_blocks(scored: ScoredSequence, protocol: SequenceProtocol) -> Iterat
 
 
 def _fill_frames(stack: Stack, rows: Array, frames: int) -> Stack:
-    """Return a stack of some frames of a block as one of all its frames."""
+    """Return a stack of some frames extended to all frames of a block."""
     if len(rows) == frames:
         return stack
     words = np.zeros((frames, *stack.words.shape[1:]), np.uint64)
@@ -234,7 +235,7 @@ def _fill_frames(stack: Stack, rows: Array, frames: int) -> Stack:
 
 @dataclass(frozen=True)
 class ObjectLosses:
-    """What an object lost in each frame that counts for it, and how."""
+    """The loss of an object in each frame that counts, by kind."""
 
     score: ObjectScore
     #: Of each frame a kind, that it is right, or that the object is tracked.
@@ -249,13 +250,13 @@ class ObjectLosses:
     absent: bool
 
 
-def has_kinds(protocol: SequenceProtocol) -> bool:
-    """Return whether the kinds sum to what a protocol's mean loses."""
+def kinds_sum_to_loss(protocol: SequenceProtocol) -> bool:
+    """Return whether the kinds sum to the loss of a protocol's mean."""
     return not (protocol.reappearance or protocol.grey) and bool({"J&F-Mean", "J-Mean"} & set(protocol.metrics))
 
 
 class _LossCounter:
-    """Splits the losses of a sequence's objects, block by block."""
+    """A counter that splits the losses of a sequence's objects, block by block."""
 
     def __init__(self, scored: ScoredSequence, protocol: SequenceProtocol) -> None:
         self._scored, self._boundaries = scored, "J&F-Mean" in protocol.metrics
@@ -265,26 +266,26 @@ class _LossCounter:
         self._parts = [np.zeros((len(score.frames), len(KINDS))) for score in scored.scores]
 
     def add(self, block: ComparedBlock) -> None:
-        """Take the frames of a block."""
+        """Add the frames of a block."""
         for number, places in enumerate(self._places):
             rows = np.array([row for row, frame in enumerate(block.frames) if frame in places], int)
             if not len(rows):
                 continue
-            at = [places[block.frames[row]] for row in rows]
+            frame_places = [places[block.frames[row]] for row in rows]
             name = self._scored.scores[number].name
             block_states = _states_of(name, block)
             states = [block_states[row] for row in rows]
             tracked = [index for index, state in enumerate(states) if state == TRACKED]
             if tracked:
                 shared = _share_tracked_loss(_window_of(name, block, rows[tracked]), boundaries=self._boundaries)
-                self._parts[number][[at[index] for index in tracked], -len(SHARED) :] = shared
+                self._parts[number][[frame_places[index] for index in tracked], -len(SHARED) :] = shared
             if name in block.truth:
-                self._areas[number][at] = block.truth[name].area[rows] / (block.size[0] * block.size[1])
-            for index, state in zip(at, states):
+                self._areas[number][frame_places] = block.truth[name].area[rows] / (block.size[0] * block.size[1])
+            for index, state in zip(frame_places, states):
                 self._states[number][index] = state
 
     def losses(self) -> List[ObjectLosses]:
-        """Return what each object lost, in the order of its scores."""
+        """Return the loss of each object, in the order of the scores."""
         losses = []
         for score, states, areas, parts in zip(self._scored.scores, self._states, self._areas, self._parts):
             lost = 1 - ((score.j + score.f) / 2 if self._boundaries else score.j)
@@ -296,14 +297,14 @@ class _LossCounter:
                     parts[frame, KINDS.index(kind)] = lost[frame]
             shares: List[float] = (parts.sum(axis=0) / max(len(parts), 1)).tolist()
             visible = areas[areas > 0]
-            area = float(visible.mean()) if len(visible) else 0.0
+            area = mean(visible) if len(visible) else 0.0
             losses.append(ObjectLosses(score, kinds, parts, shares, area, bool((areas == 0).any())))
         return losses
 
 
 @dataclass(frozen=True)
 class SequenceLosses:
-    """What the objects of a sequence lost."""
+    """The losses of a sequence's objects."""
 
     name: str
     frames: List[str]
@@ -317,12 +318,12 @@ class SequenceLosses:
 
     @property
     def shares(self) -> List[float]:
-        """The loss by kind, as the mean over the objects."""
+        """Return the loss by kind, averaged over the objects."""
         return mean_shares((losses.shares, 1.0) for losses in self.objects)
 
     @property
     def loss(self) -> float:
-        """The loss, as the mean over the objects."""
+        """Return the loss averaged over the objects."""
         return math.fsum(self.shares)
 
 
@@ -334,7 +335,7 @@ def mean_shares(weighted: Iterable[Tuple[List[float], float]]) -> List[float]:
 
 
 def shares_of(objects: List[Tuple[List[float], str]], protocol: SequenceProtocol) -> List[float]:
-    """Return the loss by kind as the protocol's mean takes it, from that of each object and its group.
+    """Return the loss by kind, averaged as the protocol does, from each object's loss and group.
 
     Where the protocol tells groups apart, those that are seen count as much as those that are not, for example.
     """
@@ -346,7 +347,7 @@ def shares_of(objects: List[Tuple[List[float], str]], protocol: SequenceProtocol
 
 
 def object_group(score: ObjectScore, protocol: SequenceProtocol) -> str:
-    """Return the group of objects that a score belongs to: whether it is seen, or its kind."""
+    """Return the group of an object's score: seen or unseen, or its kind."""
     return ("unseen" if score.unseen else "seen") if protocol.by_class else score.kind
 
 
@@ -360,18 +361,18 @@ def pair_with_scores(pairs: List[SequencePair], report: SequenceReport) -> List[
 
 @dataclass(frozen=True)
 class _SequenceView:
-    """What a sequence lost, and its masks for a page."""
+    """The losses of a sequence and its masks, for a page."""
 
     losses: SequenceLosses
     truth: Optional[MaskStream]
     predicted: Optional[MaskStream]
 
     def truth_stream(self, *, bare: bool = False) -> bytes:
-        """Return the stream of the truth; bare it has no masks."""
+        """Return the stream of the truth, without masks if bare."""
         return b"" if self.truth is None else self.truth.pack({"frames": self.losses.frames}, bare=bare)
 
     def prediction_stream(self, *, bare: bool = False) -> bytes:
-        """Return the stream of the prediction, and of its numbers; bare it has no masks."""
+        """Return the stream of the prediction and of its numbers, without masks if bare."""
         places = {frame: index for index, frame in enumerate(self.losses.frames)}
         entries = [_object_entry(losses, places) for losses in self.losses.objects]
         return b"" if self.predicted is None else self.predicted.pack({"objects": entries}, bare=bare)
@@ -386,7 +387,7 @@ def view_sequence(
     with_truth: bool = True,
     most_runs: float = math.inf,
 ) -> _SequenceView:
-    """Read a sequence; its masks become so wide at most, and are left out for a width of 0 or more runs than `most`."""
+    """Read a sequence with masks of limited width; no masks for width 0 or more than `most` runs."""
     sequence, counter = scored.truth, _LossCounter(scored, protocol)
     size = sequence.blocks[0].size if sequence.blocks else (1, 1)
     names = [score.name for score in scored.scores]
@@ -404,7 +405,7 @@ def view_sequence(
 
 
 def _object_entry(losses: ObjectLosses, places: Dict[str, int]) -> Dict[str, object]:
-    """Return what a page shows of an object's frames, beside the masks."""
+    """Return a page's data for an object's frames, without the masks."""
     tracked = [kind == TRACKED for kind in losses.kinds]
     return {
         "name": losses.score.name,
@@ -427,7 +428,7 @@ _RUNS = 40
 
 
 def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jobs: int) -> Dict[str, Any]:
-    """Return what was lost in a split, as a page of a submission reads it; without room for masks sums alone.
+    """Return the losses of a split for a page; only sums if there is no room for masks.
 
     Frames are read once more, by so many processes.
     """
@@ -452,7 +453,7 @@ def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jo
     ]
     return {
         "metric": "J&F" if "J&F-Mean" in protocol.metrics else "J",
-        "exact": has_kinds(protocol),
+        "exact": kinds_sum_to_loss(protocol),
         "shares": shares_of(objects, protocol),
         "smaller": any(block.size[1] > width for sequence in sequences for block in sequence.truth.blocks),
         "sequences": rows if width and entries.fit else [],
@@ -460,7 +461,7 @@ def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jo
 
 
 def _entry(scored: ScoredSequence, protocol: SequenceProtocol, width: int) -> Dict[str, Any]:
-    """Return what a sequence lost, with its streams, and with those that have no masks."""
+    """Return the losses of a sequence with its streams, and with mask-free streams."""
     across = sum(min(width, block.size[1]) * (block.stop - block.start) for block in scored.truth.blocks)
     view = view_sequence(scored, protocol, "", width, most_runs=_RUNS * across)
     objects = [
@@ -492,7 +493,7 @@ def _streams(view: _SequenceView, *, bare: bool) -> List[str]:
 
 
 class _Entries:
-    """The entries of all sequences, with the masks of as many of the worst ones as there is room for."""
+    """The entries of all sequences, with the masks of the worst ones as far as room allows."""
 
     def __init__(self, room: int) -> None:
         self._room, self._used = room, 0
@@ -502,11 +503,11 @@ class _Entries:
 
     @property
     def fit(self) -> bool:
-        """Whether there is room for the numbers of all frames."""
+        """Return whether there is room for the numbers of all frames."""
         return self._used <= self._room
 
     def add(self, entry: Dict[str, Any]) -> None:
-        """Take a sequence."""
+        """Add a sequence."""
         self._whole[-entry["lost"], entry["name"]] = entry
         self._used += _size(entry["streams"])
         while self._whole and (not self.fit or max(self._whole) > min(self._bare, default=(1.0, ""))):
@@ -516,7 +517,7 @@ class _Entries:
             bare["streams"] = bare["bare"]
 
     def rows(self) -> List[Dict[str, Any]]:
-        """Return all sequences, the worst ones first."""
+        """Return the entries of all sequences, the worst first."""
         entries = {**self._whole, **self._bare}
         return [
             {

@@ -1,4 +1,4 @@
-"""The metrics of one object, from its counts in each frame, and means over objects, also without each sequence."""
+"""The metrics of an object from its counts per frame, and means over objects, also without each sequence."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ...masks.similarity import (
     region_similarity,
 )
 from ...masks.stack import Array
+from ...values.arithmetic import add
 from ..base.family import Values
 from ..base.reports import Report, Row
 from .counting import SequenceAccumulator, SequenceCounts, Warnings
@@ -49,14 +50,14 @@ _LATE = 0.75
 
 
 def mean(values: Array) -> Optional[float]:
-    """Return the mean of the values that are not NaN; None where there are none."""
+    """Return the mean of the values that are not NaN; None without any."""
     numbers = values[~np.isnan(values)]
-    return float(np.add.reduce(numbers) / len(numbers)) if len(numbers) else None  # `.mean()` in a third of its time
+    return add(numbers) / len(numbers) if len(numbers) else None
 
 
 def recall(values: Array) -> Optional[float]:
-    """Return the share of frames above one half."""
-    return float((values > _RECALLED).mean()) if len(values) else None
+    """Return the fraction of frames above one half."""
+    return int(np.count_nonzero(values > _RECALLED)) / len(values) if len(values) else None
 
 
 def _decay(values: Array) -> Optional[float]:
@@ -73,27 +74,27 @@ def _decay(values: Array) -> Optional[float]:
 
 @lru_cache(maxsize=1024)
 def _parts(count: int) -> Tuple[int, int]:
-    """Return the last of the frames in the first part, and the first in the last one."""
+    """Return the last frame of the first part and the first frame of the last part."""
     edges = np.round(np.linspace(1, count, _PARTS + 1) + 1e-10).astype(int) - 1
     return int(edges[1]), int(edges[-2])
 
 
 def consistency(values: Array) -> Optional[float]:
-    """Return V of LVOS: the spread of J&F, its variance rounded to four decimals first."""
+    """Return V of LVOS: the standard deviation of J&F, from a variance rounded to four decimals."""
     if not len(values):
         return None
     # NumPy's rounding, which now and then differs from Python's in the last of the four.
-    return math.sqrt(np.round(((values.mean() - values) ** 2).sum() / len(values), 4))
+    return math.sqrt(np.round(add(np.square(add(values) / len(values) - values)) / len(values), 4))
 
 
 @lru_cache(maxsize=64)
 def _list_parts(metrics: Tuple[str, ...]) -> FrozenSet[str]:
-    """Return the metrics that others are made of, and those that stand alone."""
+    """Return the metrics that combine others' parts, and the independent ones."""
     return frozenset(component for named in metrics for component in COMBINED.get(named, (named,)))
 
 
 def summary(counts: Counts, j: Array, f: Array, protocol: SequenceProtocol, rates: Optional[Array] = None) -> Values:
-    """Return every per-object metric that the protocol names, except MOSEv2's, from J and F of the frames (A and R)."""
+    """Return every per-object metric of the protocol except MOSEv2's, from J and F (A and R) per frame."""
     both = (j + f) / 2
     if protocol.salient:  # LVOS stores the first frame last here, and V is summed in that order
         both = np.roll(both, -1)
@@ -115,16 +116,16 @@ def summary(counts: Counts, j: Array, f: Array, protocol: SequenceProtocol, rate
 
 
 def _span_similarity(counts: Counts, j: Array) -> Values:
-    """Return how well sides agree when an object is there, and its J over those frames; 1 where it never is."""
+    """Return the temporal IoU of an object's presence, and its J over those frames; 1 if it is never present."""
     in_truth, in_prediction = counts.truth > 0, counts.prediction > 0
     in_both, frames = in_truth & in_prediction, int(np.count_nonzero(in_truth | in_prediction))
     if not frames:
         return {"tIoU-Mean": 1.0, "vIoU-Mean": 1.0}
-    return {"tIoU-Mean": float(in_both.sum() / frames), "vIoU-Mean": float(j[in_both].sum() / frames)}
+    return {"tIoU-Mean": float(in_both.sum() / frames), "vIoU-Mean": add(j[in_both]) / frames}
 
 
 def _only_named(values: Values, protocol: SequenceProtocol) -> Values:
-    """Return the protocol's metrics in its order, with the combined ones."""
+    """Return the protocol's metrics in its order, including combined ones."""
     chosen: Values = {}
     for metric in protocol.metrics:
         if metric in COMBINED and set(COMBINED[metric]) <= values.keys():
@@ -135,13 +136,13 @@ def _only_named(values: Values, protocol: SequenceProtocol) -> Values:
 
 
 def average(values: List[Optional[float]]) -> Optional[float]:
-    """Return the mean of the values that are not None; None where there are none."""
+    """Return the mean of the values that are not None; None without any."""
     numbers = [value for value in values if value is not None]
-    return sum(numbers) / len(numbers) if numbers else None
+    return add(numbers) / len(numbers) if numbers else None
 
 
 def _own_statistics(counts: Counts, j: Array, f: Array) -> Values:
-    """Return our own statistics, which absent objects do not raise; the same in every protocol."""
+    """Return Segjudge's own statistics, which absent objects do not raise; equal in all protocols."""
     visible = counts.truth > 0
     alarms = counts.prediction[~visible] > 0
     volume = counts.sum_frames() if len(visible) else None
@@ -150,18 +151,18 @@ def _own_statistics(counts: Counts, j: Array, f: Array) -> Values:
         "F-Volume": None if volume is None else float(boundary_similarity(volume)[0]),
         "J-Visible": mean(j[visible]),
         "F-Visible": mean(f[visible]),
-        "False-Alarm": float(alarms.mean()) if len(alarms) else None,
+        "False-Alarm": int(np.count_nonzero(alarms)) / len(alarms) if len(alarms) else None,
     }
 
 
 def _smooth_similarity(counts: Counts) -> Array:
-    """Return J as MOSEv2 defines it: one pixel is added to both sides of the fraction."""
+    """Return J as MOSEv2 defines it, with one pixel added to numerator and denominator."""
     union = counts.union
     return np.where(union == 0, 1.0, (counts.shared + 1) / (union + 1))
 
 
 def reappearance(j: Array, f_new: Array, f: Array, visible: Array) -> Values:
-    """Return MOSEv2's values of an object: plain means, and those over its absences and returns."""
+    """Return MOSEv2's values of an object: plain means, and means over absences and returns."""
     was = np.concatenate(([True], visible[:-1])) if len(visible) else visible
     vanishings = np.flatnonzero(was & ~visible)
     returns = np.flatnonzero(~was & visible)
@@ -191,7 +192,7 @@ def score_objects(accumulator: SequenceAccumulator) -> Tuple[List[ObjectScore], 
 
 
 def _warn(counts: SequenceCounts, protocol: SequenceProtocol, problems: Problems, warnings: Warnings) -> None:
-    """Add what a participant should know of one sequence."""
+    """Add the warnings about one sequence."""
     sequence = counts.name
     for label, frame in counts.unknown.items():
         fault = f"object {printable(label)} (first in frame {frame}) is not in the truth and was ignored"
@@ -206,15 +207,15 @@ def _warn(counts: SequenceCounts, protocol: SequenceProtocol, problems: Problems
             warnings.add("surplus", Problem(sequence, f"{fault}, which were ignored", remedy))
     if counts.shaded:
         masks = f"{quantity(len(counts.shaded), 'expression', len(counts.objects))}"
-        fault = f"masks of {masks} hold other values than 0 and 1, which lowers A and R: {name_list(counts.shaded)}"
+        fault = f"masks of {masks} hold values other than 0 and 1, which lowers A and R: {name_list(counts.shaded)}"
         warnings.note("shaded", Problem(sequence, f"{fault}. Save masks as 0 and 1", ""))
     if _miss_all(counts, protocol):
-        fault = "no mask shares a pixel with the object of its number: check the numbers of the objects"
+        fault = "no mask overlaps the object with its number: check the object numbers"
         warnings.note("numbers", Problem(sequence, fault, ""))  # a guess
 
 
 def _miss_all(counts: SequenceCounts, protocol: SequenceProtocol) -> bool:
-    """Return whether there are masks on both sides, and none of them lies on its object."""
+    """Return whether both sides have masks, but none overlaps its object."""
     if protocol.proposals or protocol.salient or protocol.overlapping or counts.problem_count:
         return False
     truth, prediction, shared = (bool(counts.counts[:, :, field].any()) for field in range(3))
@@ -222,15 +223,15 @@ def _miss_all(counts: SequenceCounts, protocol: SequenceProtocol) -> bool:
 
 
 def _counts_of(counts: SequenceCounts, protocol: SequenceProtocol, index: int, label: int) -> Tuple[Array, Counts]:
-    """Return which of the compared frames count for an object, and their counts."""
-    of_object, flags = counts.of(index, label), counts.flags(index)
+    """Return the compared frames that count for an object, and their counts."""
+    of_object, flags = counts.select(index, label), counts.flags(index)
     if protocol.lifespan is LifespanRule.FIRST_SEEN:
         flags &= np.maximum.accumulate(flags & ((of_object.truth > 0) | (of_object.prediction > 0)))
-    return flags, of_object.at(flags)
+    return flags, of_object.select(flags)
 
 
 def _match_proposals(counts: SequenceCounts, protocol: SequenceProtocol) -> List[int]:
-    """Return the proposal of each object; 0 in protocols that do not match."""
+    """Return the proposal of each object; 0 in protocols without matching."""
     objects = len(counts.objects)
     if not protocol.proposals or not objects or not counts.frames:
         return [0] * objects
@@ -241,7 +242,7 @@ def _match_proposals(counts: SequenceCounts, protocol: SequenceProtocol) -> List
     for column in range(objects):
         for row in range(rows):
             _, pair = _counts_of(counts, protocol, column, row)
-            quality[row, column] = sum(mean(f(pair)) or 0.0 for f in (region_similarity, boundary_similarity)) / 2
+            quality[row, column] = add([mean(f(pair)) or 0.0 for f in (region_similarity, boundary_similarity)]) / 2
     return [row + 1 for row in best_proposals(quality)]
 
 
@@ -268,7 +269,7 @@ def _score_object(counts: SequenceCounts, protocol: SequenceProtocol, index: int
 
 
 class _ScoreTable:
-    """The values of objects, ready to be averaged with or without a sequence."""
+    """The values of objects, ready for means with or without each sequence."""
 
     def __init__(self, scores: List[ObjectScore], protocol: SequenceProtocol) -> None:
         order = {name: index for index, name in enumerate(dict.fromkeys(score.sequence for score in scores))}
@@ -286,27 +287,27 @@ class _ScoreTable:
         self._columns = {name: np.array([score.values.get(name) for score in scores], float) for name in self._metrics}
 
     def has_equal_groups(self) -> bool:
-        """Whether the means over all are those of groups that all have objects."""
+        """Return whether the overall means are means of groups that all have objects."""
         return bool(self._equal_groups) and all(self._groups[group].any() for group in self._equal_groups)
 
     def means(self) -> Values:
-        """Return the means of the protocol's metrics, and of those beside it."""
+        """Return the means of the protocol's metrics and of the additional ones."""
         means = self._combine(self._mean)
         return {metric: None if np.isnan(value[0]) else float(value[0]) for metric, value in means.items()}
 
     def means_without_each(self, _metrics: Collection[str] = ()) -> Dict[str, Array]:
-        """Return all these means, each without one sequence at a time; nothing of a single sequence."""
+        """Return all means leaving out one sequence at a time; empty for a single sequence."""
         return self._combine(self._means_without_each) if len(self._videos) > 1 else {}
 
     def sums(self, metric: str, group: str = "") -> Tuple[Array, Array]:
-        """Return what a metric of objects, or of a group of them, sums to in each sequence, and over how many."""
+        """Return the sum of a metric over objects, or over a group, per sequence, and the number of summands."""
         values = np.where(self._groups[group], self._columns[metric], np.nan)
         present = ~np.isnan(values)
         sums = np.bincount(self._video_of, np.where(present, values, 0.0), len(self._videos))
         return sums, np.bincount(self._video_of, present, len(self._videos))
 
-    def cases(self, metric: str) -> int:
-        """Return how many sequences a metric is of; of a mean over seen and unseen ones, the fewer of both."""
+    def count_cases(self, metric: str) -> int:
+        """Return the number of sequences behind a metric; for seen and unseen groups the smaller number."""
         counts = {  # unique loads masked arrays
             group: int(np.count_nonzero(np.bincount(self._video_of[rows]))) for group, rows in self._groups.items()
         }
@@ -321,10 +322,10 @@ class _ScoreTable:
     def _means_without_each(self, metric: str, group: str) -> Array:
         sums, counts = self.sums(metric, group)
         counts_left = counts.sum() - counts
-        return np.where(counts_left > 0, (sums.sum() - sums) / np.maximum(counts_left, 1), np.nan)
+        return np.where(counts_left > 0, (add(sums) - sums) / np.maximum(counts_left, 1), np.nan)
 
     def _combine(self, mean: Callable[[str, str], Array]) -> Dict[str, Array]:
-        """Return means by metric, NaN where nothing has a value, then means of means, which leave an empty part out."""
+        """Return means by metric (NaN without values), then means of means, which skip empty parts."""
         values: Dict[str, Array] = {}
         for metric in self._metrics:
             group = _group_of(metric)
@@ -341,12 +342,12 @@ class _ScoreTable:
 
 
 def _group_of(metric: str) -> str:
-    """Return the group of objects that a metric is of, as in J-seen-Mean; "" is all."""
+    """Return the group of objects of a metric such as J-seen-Mean; "" for all."""
     return metric.rpartition("-")[0].partition("-")[2]
 
 
 def _average_of_each(*parts: Array) -> Array:
-    """Return the mean of the parts that are not NaN, element by element."""
+    """Return the elementwise mean of the parts that are not NaN."""
     present = [~np.isnan(values) for values in parts]
     total = sum(np.where(is_present, values, 0.0) for is_present, values in zip(present, parts))
     count = np.sum(present, axis=0)
@@ -354,7 +355,7 @@ def _average_of_each(*parts: Array) -> Array:
 
 
 def _by_sequence(scores: List[ObjectScore], metrics: List[str]) -> Dict[str, Values]:
-    """Return the values of each sequence, the means over its objects."""
+    """Return the values of each sequence, averaged over its objects."""
     sequences: Dict[str, List[ObjectScore]] = {}
     for score in scores:
         sequences.setdefault(score.sequence, []).append(score)
@@ -380,15 +381,18 @@ class SequenceReport(Report):
         scores: List[ObjectScore],
         warnings: List[str],
         counts: Optional[SequenceAccumulator] = None,
+        suspicions: Collection[str] = (),
     ) -> None:
         self._table = _ScoreTable(scores, protocol)
         leave_out = self._table.means_without_each
-        super().__init__(split, protocol, self._table.means(), {}, warnings, counts, leave_out=leave_out)
+        super().__init__(
+            split, protocol, self._table.means(), {}, warnings, counts, leave_out=leave_out, suspicions=suspicions
+        )
         self.scores = scores
 
     @property
     def metrics(self) -> List[str]:
-        """The metrics that sequences and objects have."""
+        """Return the metrics of sequences and objects."""
         own_metrics = {metric for score in self.scores for metric in score.values}
         return [metric for metric in (*self.protocol.metrics, *BESIDE) if metric in own_metrics]
 
@@ -402,12 +406,12 @@ class SequenceReport(Report):
             return sums_by_metric
         for metric in list(sums_by_metric):
             sums, counts = self._table.sums(metric)
-            if abs(sums.sum() / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= _SAME:
+            if abs(add(sums) / max(counts.sum(), 1) - (self.values[metric] or 0.0)) <= _SAME:
                 sums_by_metric[metric] = sums, counts
         return sums_by_metric
 
-    def cases(self, metric: str) -> int:
-        return self._table.cases(metric)
+    def count_cases(self, metric: str) -> int:
+        return self._table.count_cases(metric)
 
     def rows(self) -> Dict[str, List[Row]]:
         means = _by_sequence(self.scores, self.metrics)

@@ -13,7 +13,7 @@ from ...values import dataclass
 
 
 class ObjectRule(Enum):
-    """Which objects of a sequence are scored."""
+    """The rule for the scored objects of a sequence."""
 
     FOREGROUND = "everything that is not 0, as one object"
     NUMBERED = "1 to the largest number in the first frame"
@@ -23,7 +23,7 @@ class ObjectRule(Enum):
 
 
 class LifespanRule(Enum):
-    """Which frames count for an object."""
+    """The rule for the frames that count for an object."""
 
     VIDEO = "all frames"
     FIRST_SEEN = "from the first frame in which truth or prediction shows it"
@@ -31,7 +31,7 @@ class LifespanRule(Enum):
 
 
 class MissingRule(Enum):
-    """What a sequence, an object or a frame that was not sent means."""
+    """The rule for missing sequences, objects and frames."""
 
     EMPTY = "empty masks"
     ERROR = "an error"
@@ -87,7 +87,7 @@ class SequenceProtocol:
 
     @property
     def equal_groups(self) -> Tuple[str, ...]:
-        """The groups of objects that count the same in the mean over all, however many there are of each."""
+        """Return the groups of objects that have equal weight in the overall mean."""
         return ("seen", "unseen") if self.by_class else self.balanced
 
 
@@ -132,11 +132,11 @@ YOUTUBE_UNSEEN = (
     *("small_panda", "spider", "stuffed_toy", "table", "tissue", "watch"),
 )
 
-_INNER = "The first and the last frame are skipped"
-_davis = SequenceProtocol("davis2017", f"{_INNER}; 255 is background.", _DAVIS, ObjectRule.NUMBERED)
+_INNER = "The first and last frames are skipped"
+_davis = SequenceProtocol("davis2017", f"{_INNER}; label 255 is background.", _DAVIS, ObjectRule.NUMBERED)
 _vosb = SequenceProtocol(
     "vos-benchmark",
-    f"{_INNER}; an object counts from the frame in which truth or prediction first shows it; 255 is an object.",
+    f"{_INNER}. An object counts from the first frame in which the truth or the prediction shows it; 255 is an object.",
     _PLAIN,
     ObjectRule.SEEN,
     LifespanRule.FIRST_SEEN,
@@ -144,7 +144,7 @@ _vosb = SequenceProtocol(
 )
 _lvos = SequenceProtocol(
     "lvos",
-    "Each object is scored over its own lifespan, without its first and last frame; 255 is background.",
+    "Each object is scored over its own lifespan except its first and last frame; label 255 is background.",
     _LVOS,
     ObjectRule.LASTING,
     LifespanRule.OWN,
@@ -152,7 +152,7 @@ _lvos = SequenceProtocol(
 )
 _unsupervised = SequenceProtocol(
     "davis2017-unsupervised",
-    "All frames; at most 20 proposals, matched to the objects; 255 in the truth is void.",
+    "All frames count. Up to 20 proposals are matched to the objects; 255 in the truth is void.",
     _DAVIS,
     ObjectRule.NUMBERED,
     skip_first=False,
@@ -164,7 +164,7 @@ _unsupervised = SequenceProtocol(
 _ROUNDS = ("anno_0", "anno_1", "anno_2", "anno_3")
 _mevis = SequenceProtocol(
     "mevis",
-    "Each expression is an object, in all frames; a video that was not sent is 0.",
+    "Each expression is scored as one object in all frames; a missing video scores 0.",
     _PLAIN,
     ObjectRule.FIRST,
     skip_first=False,
@@ -177,7 +177,7 @@ _mevis = SequenceProtocol(
 _long_rvos = replace(
     _mevis,
     name="long-rvos",
-    about=f"{_mevis.about[:-1]}; tIoU and vIoU compare when an object is there; any value but 0 is foreground.",
+    about=f"{_mevis.about} tIoU and vIoU compare when the object is visible. Every value but 0 is foreground.",
     metrics=_LONG_RVOS,
     many_values=True,
     kinds=_KINDS,
@@ -185,8 +185,8 @@ _long_rvos = replace(
 _revos = replace(
     _mevis,
     name="revos",
-    about=f"{_mevis.about[:-1]}; A and R compare masks as yes or no; "
-    "the mean of referring and reasoning expressions, those without a target apart.",
+    about=f"{_mevis.about} A and R compare binary masks. "
+    "Scores are means of referring and reasoning expressions; no-target expressions are reported separately.",
     metrics=_REVOS,
     kinds=_TYPES,
     balanced=_TYPES[:2],
@@ -195,7 +195,7 @@ _revos = replace(
 
 _ROWS = (
     replace(
-        _davis, name="davis2016", about=f"{_INNER}; everything but 0 is foreground.", objects=ObjectRule.FOREGROUND
+        _davis, name="davis2016", about=f"{_INNER}; every label but 0 is foreground.", objects=ObjectRule.FOREGROUND
     ),
     _davis,
     _unsupervised,
@@ -203,8 +203,8 @@ _ROWS = (
     replace(
         _lvos,
         name="lvos-unsupervised",
-        about="Each object is scored over its own lifespan; 20 proposals are matched to the objects; "
-        "255 is background.",
+        about="Each object is scored over its own lifespan. Up to 20 proposals are matched to the objects; "
+        "label 255 is background.",
         skip_first=False,
         skip_last=False,
         proposals=20,
@@ -218,7 +218,7 @@ _ROWS = (
         skip_last=False,
         salient=True,
     ),
-    replace(_davis, name="vost", about=f"{_INNER}; J_last is the last quarter of the frames.", metrics=_VOST),
+    replace(_davis, name="vost", about=f"{_INNER}; J_last covers the last quarter of the frames.", metrics=_VOST),
     _vosb,
     replace(
         _vosb,
@@ -230,12 +230,14 @@ _ROWS = (
     replace(
         _vosb,
         name="sav",
-        about=f"{_INNER}, for each object; it counts from the frame in which truth or prediction first shows it.",
+        about=f"{_INNER} for each object. "
+        "It counts from the first frame in which the truth or the prediction shows it.",
         overlapping=True,
     ),
     SequenceProtocol(
         "mosev2",
-        f"{_INNER}; objects of the first frame; J and the second F as in MOSEv2; absences are scored apart.",
+        f"{_INNER}. Only objects of the first frame count. "
+        "J and the second F follow MOSEv2; absences are scored separately.",
         _MOSEV2,
         ObjectRule.FIRST,
         missing=MissingRule.ZEROS,
@@ -244,16 +246,16 @@ _ROWS = (
     replace(
         _vosb,
         name="mose",
-        about=f"{_INNER}; objects of the first frame, in all frames. "
-        "No evaluator of MOSE is public: this is an assumption.",
+        about=f"{_INNER}. Objects of the first frame are scored in all other frames. "
+        "No MOSE evaluator is public, so this is an assumption.",
         objects=ObjectRule.FIRST,
         lifespan=LifespanRule.VIDEO,
         missing=MissingRule.ERROR,
     ),
     SequenceProtocol(
         "youtube-vos",
-        "Each object is scored from the frame after its first to the end, in the frames that the truth has. "
-        "No evaluator of YouTube-VOS is public: this is an assumption.",
+        "Each object is scored from the frame after its first to the end, in all frames with truth. "
+        "No YouTube-VOS evaluator is public, so this is an assumption.",
         _YOUTUBE,
         ObjectRule.LASTING,
         LifespanRule.OWN,
@@ -264,29 +266,30 @@ _ROWS = (
     replace(
         _mevis,
         name="mevis-official",
-        about=f"{_mevis.about[:-1]}, an expression that lacks a file is left out of the means.",
+        about=f"{_mevis.about} An expression with a missing file is excluded from the means.",
         missing_object=MissingRule.LEFT_OUT,
         many_values=True,
     ),
     replace(
         _mevis,
         name="mevis-v2",
-        about=f"{_mevis.about} No evaluator of MeViS v2 is public: N-acc, T-acc and Final are an assumption.",
+        about=f"{_mevis.about} No MeViS v2 evaluator is public, so N-acc, T-acc and Final are assumptions.",
         metrics=_REFERRING,
     ),
     replace(
         _mevis,
         name="ref-youtube-vos",
-        about="Each expression is an object, in the listed frames that the truth has. "
-        "No evaluator of Ref-YouTube-VOS is public: this is an assumption.",
+        about="Each expression is scored as one object in the listed frames with truth. "
+        "No Ref-YouTube-VOS evaluator is public, so this is an assumption.",
         missing=MissingRule.ERROR,
     ),
     _revos,
     replace(
         _revos,
         name="revos-official",
-        about="Each expression is an object, in all frames, and 0 where it lacks a mask of the frame's size; "
-        "A and R compare numbers of 8 bits, so masks of 0 and 255 lower them; rounded to 0.01 % before means.",
+        about="Each expression is scored as one object in all frames. If a mask is missing or has the wrong "
+        "size, it scores 0. A and R compare 8-bit values, so masks of 0 and 255 lower them. "
+        "Values are rounded to 0.01 % before averaging.",
         metrics=_REVOS_OFFICIAL,
         kinds=_TYPES[:2],
         missing_object=MissingRule.ZEROS,
@@ -297,22 +300,22 @@ _ROWS = (
     replace(
         _long_rvos,
         name="long-rvos-official",
-        about=f"{_long_rvos.about[:-1]}; an expression that lacks its first frame is left out of the means, "
-        "any other frame that is missing is empty.",
+        about=f"{_long_rvos.about} An expression without its first frame is excluded from the means; "
+        "any other missing frame is empty.",
         missing_object=MissingRule.LEFT_OUT,
         missing_frame=MissingRule.EMPTY,
     ),
     replace(
         _unsupervised,
         name="ref-davis17",
-        about=f"The mean of four annotators. {_unsupervised.about}",
+        about=f"Scores are means over four annotators. {_unsupervised.about}",
         rounds=_ROUNDS,
     ),
     replace(
         _unsupervised,
         name="ref-davis17-strict",
-        about="The mean of four annotators. All frames; objects by number, unlike the official code; "
-        "255 in the truth is void.",
+        about="Scores are means over four annotators. All frames count. Objects are compared by number, unlike in the "
+        "official code; 255 in the truth is void.",
         proposals=0,
         surplus_is_error=False,
         rounds=_ROUNDS,

@@ -1,4 +1,4 @@
-"""The annotation file: one zip that describes itself, in the form that scores fastest.
+"""The annotation file: one self-describing zip, in the form that scores fastest.
 
 `manifest.json` says which splits, sequences, frames and objects there are;
 `masks/<split>/<sequence>/<block>` holds the packed masks of some frames: a
@@ -30,7 +30,16 @@ from typing import (
 import numpy as np
 
 from ...files.inflate import Inflated, inflate_member
-from ...files.packed import FORMAT, MANIFEST, Source, add_member, annotations_error, open_packed, replace_file
+from ...files.packed import (
+    DAMAGED,
+    MANIFEST,
+    Source,
+    add_member,
+    annotations_error,
+    make_manifest,
+    open_packed,
+    replace_file,
+)
 from ...files.problems import HostError, quantity
 from ...masks.files import MaskFiles
 from ...masks.stack import Array, Size, Stack, Stacks
@@ -52,7 +61,7 @@ Ranges = List[Tuple[int, int]]
 
 
 class Block(NamedTuple):
-    """Consecutive frames of one size, from `start` up to `stop`."""
+    """A block: consecutive frames of one size, from `start` up to `stop`."""
 
     start: int
     stop: int
@@ -60,7 +69,7 @@ class Block(NamedTuple):
 
 
 class ObjectFacts(NamedTuple):
-    """What the truth says of an object, besides its masks."""
+    """The facts about an object in the truth, besides its masks."""
 
     #: The frames in which it is visible.
     visible: Ranges
@@ -88,12 +97,12 @@ class Sequence(NamedTuple):
 
     @property
     def has_foreground(self) -> bool:
-        """Whether it says what could be meant, and not only what expressions mean."""
+        """Return whether the truth has a foreground beside the targets of expressions."""
         return name_layer(FOREGROUND, 1) in self.aside
 
     @property
     def cost(self) -> int:
-        """How long it takes beside others: the pixels of its frames, for each object and once more."""
+        """Return the relative cost of counting: the pixels of all frames, per object and once more."""
         pixels = sum((block.stop - block.start) * block.size[0] * block.size[1] for block in self.blocks)
         return pixels * (1 + len(self.objects))
 
@@ -123,7 +132,7 @@ class Split(SplitTruth):
         return [sequence.name for sequence in self.sequences]
 
     def select(self, names: List[str], protocol: SequenceProtocol) -> Split:
-        """Return the truth of some sequences; raises KeyError for those that it does not have.
+        """Return the truth of some sequences; raises KeyError for unknown ones.
 
         Where a protocol has rounds, a name may be that of a sequence in one of them, as in its tables.
         """
@@ -133,9 +142,9 @@ class Split(SplitTruth):
         rounds: Dict[str, Set[str]] = {}
         for name in names:
             folder, _, inner = name.partition("/")
-            own = respell(inner if folder in protocol.rounds else name)
-            rounds.setdefault(own, set()).update([folder] if folder in protocol.rounds else protocol.rounds)
-            if own not in sequences:
+            truth_name = respell(inner if folder in protocol.rounds else name)
+            rounds.setdefault(truth_name, set()).update([folder] if folder in protocol.rounds else protocol.rounds)
+            if truth_name not in sequences:
                 unknown.append(name)
         if unknown:
             raise KeyError(*unknown)
@@ -148,14 +157,14 @@ class Split(SplitTruth):
 
     def list_oddities(self, protocol: SequenceProtocol) -> List[str]:
         if protocol.by_class and not self.tells_unseen:
-            return ["nothing says which classes are unseen (--unseen FILE); all count as seen"]
+            return ["the unseen classes are unknown (--unseen FILE names them), so all count as seen"]
         if protocol.accuracy and not all(sequence.has_foreground for sequence in self.sequences):
             remark = "expressions have no types and count alike, and R is divided by what they mean"
             return [f"it was not packed with --layout revos: {remark}"]
         return []
 
     def read_through(self) -> str:
-        """Read all masks, and return in words how many there are."""
+        """Read all masks and return their number in words."""
         for sequence in self.sequences:
             for number in range(len(sequence.blocks)):
                 sequence.read_block(number)
@@ -168,12 +177,12 @@ FOREGROUND = ""
 
 
 def name_layer(label: str, number: int) -> str:
-    """Return the name of the pixels that so many of an object's masks have at least."""
+    """Return the name of the layer of pixels that at least so many of an object's masks share."""
     return f"{label}+{number}"
 
 
 def reader_of(read_block: Callable[[int], Stacks], labels: Collection[str]) -> Callable[[int], Stacks]:
-    """Return what reads these masks of blocks alone."""
+    """Return a reader of only these masks of each block."""
     return lambda index: {label: stack for label, stack in read_block(index).items() if label in labels}
 
 
@@ -227,7 +236,7 @@ def _unpack_block(data: Inflated, block: Block, labels: List[str]) -> Stacks:
 
 def write(path: str, splits: Dict[str, Split]) -> None:
     """Write an annotation file; the same splits give the same bytes."""
-    manifest: Dict[str, Any] = {"format": FORMAT, "track": _FAMILY_NAME, "splits": {}}
+    manifest = make_manifest(_FAMILY_NAME, {})
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for split_name, split in splits.items():
             entries = [_write_sequence(archive, split_name, sequence) for sequence in split.sequences]
@@ -304,7 +313,7 @@ def _sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Se
             member = archive.getinfo(_member(split, entry["name"], index))
             data = inflate_member(archive, member) or archive.read(member)
             return _unpack_block(data, blocks[index], labels)
-        except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+        except DAMAGED as error:
             raise HostError(f"annotation file: {split}/{entry['name']} cannot be read ({error!r})") from None
 
     return Sequence(

@@ -1,4 +1,4 @@
-"""Objects that are followed through videos by their masks: HOTA, CLEAR, and the AP of tracks.
+"""Objects tracked through videos by masks: HOTA, CLEAR, and the AP of tracks.
 
 `protocols` has the rules of the benchmarks as rows, `files` reads truths and submissions, `counting` compares them and
 `engine` makes scores of the counts.  These modules are the contract, beside the row of the family: it is read at every

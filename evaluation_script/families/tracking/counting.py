@@ -1,4 +1,4 @@
-"""What is counted in one sequence: HOTA, CLEAR and identity of each category, and the tracks of BURST's AP.
+"""The counts of one sequence: HOTA, CLEAR and identity per category, and tracks for BURST's AP.
 
 These counts add up over sequences.  A compared frame is the indices of its objects and of its predictions, and their
 similarities, one row for each object.
@@ -16,6 +16,7 @@ from ...masks.overlaps import Pairs, best_assignment, box_overlaps
 from ...masks.run_lengths import Masks, encode_masks, pack_texts
 from ...masks.stack import Array
 from ...values import dataclass
+from ...values.arithmetic import add, mean
 from ..base.units import Rows, TruthFrame, Unit, UnitCounts
 from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
 from .protocols import TracksProtocol
@@ -31,8 +32,12 @@ _MOST_IGNORED = 0.5
 TRACK_THRESHOLDS = np.arange(0.5, 0.96, 0.05)
 #: AP looks at precision at these recalls.
 _RECALLS = np.linspace(0, 1, 101)
-#: What is counted at each alpha, and once.
-HOTA_FIELDS = ("matched", "missed", "surplus", "AssA", "AssRe", "AssPr", "similarity")
+#: What is counted at each alpha, and once.  The last three say why AssA is lost, as sums over matches: frames in which
+#: the object or the track matches another one, frames in which the object matches nothing at the least alpha, and
+#: frames in which the track matches nothing there.
+HOTA_FIELDS = (
+    "matched", "missed", "surplus", "AssA", "AssRe", "AssPr", "similarity", "swapped", "gaps", "excess",
+)  # fmt: skip
 CLEAR_FIELDS = ("matched", "missed", "surplus", "switches", "similarity", "identical")
 
 
@@ -59,7 +64,7 @@ class ComparedFrame:
 
 
 class ComparedSequence:
-    """The masks of both sides, and how they overlap."""
+    """The masks of both sides and their overlaps."""
 
     def __init__(
         self,
@@ -98,7 +103,7 @@ class ComparedSequence:
         self._outside = _by_frame(outside, self._predictions)
 
     def tables(self, classes: List[Tuple[str, int]]) -> Dict[str, Array]:
-        """Return what is counted of each of these categories that occurs."""
+        """Return the counts of each of these categories that occurs."""
         categories = {kind for kinds in self._kinds for kind in kinds.tolist()}
         present = [(index, category) for index, (_, category) in enumerate(classes) if category in categories]
         compared = [self.compare(category) for _, category in present]
@@ -110,7 +115,7 @@ class ComparedSequence:
         return tables
 
     def compare(self, category: int) -> List[ComparedFrame]:
-        """Return the frames of a category, without the predictions that are left out."""
+        """Return the frames of a category without ignored predictions."""
         frames = []
         for index, truth_rows in enumerate(self._objects):
             if self._protocol.burst and not truth_rows:
@@ -126,7 +131,7 @@ class ComparedSequence:
         return _number_afresh(frames)
 
     def _flag_counted(self, index: int, members: Array, similarity: Array, category: int) -> Array:
-        """Return which predictions count.
+        """Return flags of the predictions that count.
 
         Of those without an object, the ones that lie in ignored regions for the most part do not; in BURST those of a
         category that the frame is not known to lack do not.
@@ -140,14 +145,14 @@ class ComparedSequence:
         return is_outside if is_outside.all() else is_outside | ~flag_unmatched(similarity, -10_000.0)
 
     def match_tracks(self, index: int, category: int) -> Array:
-        """Return a row for each predicted track: the category's index, score, bits of matches, whether it is loose."""
+        """Return a row per predicted track: category index, score, bits of matches, and whether it is unmatched."""
         (objects, count), (tracks, number) = (self._number_tracks(side, category) for side in (0, 1))
         if category not in self._facts["neg"] and not count:
             return np.zeros((0, 4))
         of_masks = np.argsort(tracks, kind="stable")[np.count_nonzero(tracks < 0) :]
         of_each = np.array([row[SCORE] for rows in self._predictions for row in rows])[of_masks]
         bounds = np.searchsorted(tracks[of_masks], np.arange(number + 1))
-        scores = np.array([mask_scores.mean() for mask_scores in _cut(of_each, bounds)])
+        scores = np.array([mean(mask_scores) for mask_scores in _cut(of_each, bounds)])
         order = np.argsort(-scores, kind="stable")
         ious = self._overlap_tubes((objects, count), (tracks, number))[order]
         rows = np.zeros((number, 4))
@@ -162,7 +167,7 @@ class ComparedSequence:
         return rows
 
     def _number_tracks(self, side: int, category: int) -> Tuple[Array, int]:
-        """Return the index of each mask's track among those of a category, -1 without one, and how many there are."""
+        """Return the index of each mask's track within a category (-1 for none), and the number of tracks."""
         indices: Dict[int, int] = {}
         tracks, members = np.full(len(self._kinds[side]), -1), np.flatnonzero(self._kinds[side] == category)
         tracks[members] = [indices.setdefault(number, len(indices)) for number in self._numbers[side][members].tolist()]
@@ -182,7 +187,7 @@ class ComparedSequence:
 
 
 def _number_afresh(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFrame]:
-    """Return the frames with the numbers of tracks as indices."""
+    """Return the frames with tracks renumbered as indices."""
     sides = []
     for side in (0, 1):
         numbers = [np.zeros(0, np.int64), *(frame[side] for frame in frames)]
@@ -192,7 +197,7 @@ def _number_afresh(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFra
 
 
 def flag_unmatched(similarity: Array, apart: float) -> Array:
-    """Return which predictions (columns) have no object of their own; pairs that are too far apart count as said."""
+    """Return flags of predictions (columns) without an object; distant pairs count as stated."""
     is_unmatched = np.ones(similarity.shape[1], bool)
     if similarity.size:
         quality = np.where(similarity < _THRESHOLD - _EPSILON, apart, similarity)
@@ -202,12 +207,12 @@ def flag_unmatched(similarity: Array, apart: float) -> Array:
 
 
 def pair_up(heights: Array, widths: Array) -> Pairs:
-    """Return the pairs of each frame, of every mask of the one side, so many, with every mask of the other."""
+    """Return all pairs of masks of both sides in each frame."""
     bounds = [np.append(0, np.cumsum(counts)) for counts in (heights, widths)]
-    ends = np.append(0, np.cumsum(heights * widths))
-    frame = np.repeat(np.arange(len(heights)), np.diff(ends))
-    cell = np.arange(len(frame)) - ends[frame]
-    return Pairs(bounds[0][frame] + cell // widths[frame], bounds[1][frame] + cell % widths[frame], ends)
+    pixel_bounds = np.append(0, np.cumsum(heights * widths))
+    frame = np.repeat(np.arange(len(heights)), np.diff(pixel_bounds))
+    cell = np.arange(len(frame)) - pixel_bounds[frame]
+    return Pairs(bounds[0][frame] + cell // widths[frame], bounds[1][frame] + cell % widths[frame], pixel_bounds)
 
 
 def _lengths(rows: List[Rows]) -> Array:
@@ -219,12 +224,12 @@ def _by_frame(values: Array, rows: List[Rows]) -> List[Array]:
 
 
 def _cut(values: Array, bounds: Array) -> List[Array]:
-    ends = bounds.tolist()
-    return [values[start:end] for start, end in zip(ends, ends[1:])]
+    stops = bounds.tolist()
+    return [values[start:end] for start, end in zip(stops, stops[1:])]
 
 
 def masks_of(frames: List[TruthFrame], rows: List[Rows], area: Optional[Array] = None) -> Masks:
-    """Return the masks of all frames in one list, and their areas where they are not known yet."""
+    """Return the masks of all frames in one list, with their areas computed if unknown."""
     texts = [row[MASK] for frame_rows in rows for row in frame_rows]
     frame_sizes = np.array([frame.size for frame in frames], np.int64).reshape(-1, 2)
     sizes = np.repeat(frame_sizes, list(map(len, rows)), axis=0)
@@ -257,7 +262,7 @@ def _boxes(masks: Masks) -> Array:
 
 
 def _find_best_object(ious: Array, free: Array, threshold: float) -> int:
-    """Return the free object that a track overlaps most, the last of equal ones; -1 where none is close enough."""
+    """Return the unmatched object that a track overlaps most, the last of ties; -1 if none is close enough."""
     best, least = -1, min(threshold, 1 - 1e-10)
     for number in np.flatnonzero(free).tolist():
         if ious[number] >= least - _EPSILON:
@@ -266,7 +271,7 @@ def _find_best_object(ious: Array, free: Array, threshold: float) -> int:
 
 
 def count_categories(categories: List[List[ComparedFrame]]) -> Dict[str, Array]:
-    """Return the fields of HOTA at each alpha, and those of CLEAR, of each category's frames."""
+    """Return the fields of HOTA at each alpha and of CLEAR, for each category."""
     number = len(categories)
     hota = np.array([count_hota(frames) for frames in categories]).reshape(number, len(HOTA_FIELDS), len(ALPHAS))
     clear = np.array([_count_clear(frames) for frames in categories]).reshape(number, len(CLEAR_FIELDS))
@@ -288,8 +293,12 @@ def count_hota(frames: List[ComparedFrame]) -> Array:
             pair_column.append(values)
     objects, tracks, similarity = map(np.concatenate, pairs)
     keys, key = np.unique(objects * max(1, len(predictions)) + tracks, return_inverse=True)
-    of_truth, of_prediction = truths[keys // max(1, len(predictions))], predictions[keys % max(1, len(predictions))]
+    pair_objects, pair_tracks = np.divmod(keys, max(1, len(predictions)))
+    of_truth, of_prediction = truths[pair_objects], predictions[pair_tracks]
     truth_count, prediction_count, matched = truths.sum(), predictions.sum(), -1
+    overlaps = similarity >= ALPHAS[0] - _EPSILON
+    gaps = (truths - np.bincount(objects[overlaps], minlength=len(truths)))[pair_objects]
+    excess = (predictions - np.bincount(tracks[overlaps], minlength=len(predictions)))[pair_tracks]
     for column, alpha in enumerate(ALPHAS):
         hit = similarity >= alpha - _EPSILON
         before, matched = matched, int(np.count_nonzero(hit))
@@ -299,10 +308,15 @@ def count_hota(frames: List[ComparedFrame]) -> Array:
         times = np.bincount(key[hit], minlength=len(keys))
         some = times.nonzero()[0]
         shared, truth, prediction = times[some], of_truth[some], of_prediction[some]
+        share = shared / (truth + prediction - shared)
+        rows, columns = pair_objects[some], pair_tracks[some]
+        of_object = np.bincount(rows, shared, len(truths))[rows]
+        of_track = np.bincount(columns, shared, len(predictions))[columns]
         counts[:, column] = (
             matched, truth_count - matched, prediction_count - matched,
-            (shared * shared / (truth + prediction - shared)).sum(),
-            (shared * shared / truth).sum(), (shared * shared / prediction).sum(), similarity[hit].sum(),
+            add(shared * shared / (truth + prediction - shared)),
+            add(shared * shared / truth), add(shared * shared / prediction), add(similarity[hit]),
+            add(share * (of_object + of_track - 2 * shared)), add(share * gaps[some]), add(share * excess[some]),
         )  # fmt: skip
     return counts
 
@@ -322,11 +336,11 @@ def measure_hota(counts: Array) -> Dict[str, Array]:
 
 
 def average_precisions(scores: Array, matched: Array, ignored: Array, objects: float) -> Array:
-    """Return the mean precision over recalls at each threshold, of which the words of each track have a bit."""
+    """Return the mean precision over recalls at each threshold, given each track's word of match bits."""
     order = np.argsort(-scores, kind="stable")
     hits, excused = (
-        (words[order].astype(int) >> np.arange(len(TRACK_THRESHOLDS))[:, None] & 1).astype(bool)
-        for words in (matched, ignored)
+        (bits[order].astype(int) >> np.arange(len(TRACK_THRESHOLDS))[:, None] & 1).astype(bool)
+        for bits in (matched, ignored)
     )
     right = np.cumsum(hits & ~excused, axis=1, dtype=float)
     surplus = np.cumsum(~hits & ~excused, axis=1, dtype=float)
@@ -339,7 +353,7 @@ def average_precisions(scores: Array, matched: Array, ignored: Array, objects: f
 
 
 def align_tracks(frames: List[ComparedFrame], truths: Array, predictions: Array) -> Array:
-    """Return how well each object and each prediction go together over the whole sequence."""
+    """Return the overall alignment of each object and each prediction over the sequence."""
     together = np.zeros((len(truths), len(predictions)))
     for frame in frames:
         similarity = frame.similarity
@@ -351,7 +365,7 @@ def align_tracks(frames: List[ComparedFrame], truths: Array, predictions: Array)
 
 
 def _count_clear(frames: List[ComparedFrame]) -> Array:
-    """Return the fields of CLEAR, and how many pairs the best assignment of whole tracks has."""
+    """Return the fields of CLEAR, and the pairs that the best assignment of whole tracks matches."""
     truths, predictions = _sizes(frames)
     last, before = np.full(len(truths), -1), np.full(len(truths), -1)
     matched, switches, similarity = 0, 0, 0.0
@@ -372,21 +386,21 @@ def _count_clear(frames: List[ComparedFrame]) -> Array:
         before[:] = -1
         before[objects] = numbers
         matched += len(rows)
-        similarity += float(frame.similarity[rows, columns].sum())
+        similarity += add(frame.similarity[rows, columns])
     identical = together[_find_best_pairs(together)].sum() if together.size else 0
     missed, surplus = truths.sum() - matched, predictions.sum() - matched
     return np.array([matched, missed, surplus, switches, similarity, identical], float)
 
 
 def _sizes(frames: List[ComparedFrame]) -> Tuple[Array, Array]:
-    """Return in how many frames each object and each prediction is."""
+    """Return the number of frames of each object and each prediction."""
     truth = np.concatenate([np.zeros(0, int), *(frame.truth for frame in frames)])
     prediction = np.concatenate([np.zeros(0, int), *(frame.prediction for frame in frames)])
     return np.bincount(truth), np.bincount(prediction)
 
 
 def _find_best_pairs(quality: Array) -> Tuple[Array, Array]:
-    """Return rows and columns of the assignment whose quality is largest; ties fall as in the official evaluators.
+    """Return the assignment (rows, columns) of largest quality; ties break as in the official evaluators.
 
     Pairs without a quality above zero are left out where they decide nothing.
     """
@@ -394,7 +408,7 @@ def _find_best_pairs(quality: Array) -> Tuple[Array, Array]:
 
 
 def _find_plain_pairs(quality: Array) -> Optional[Tuple[Array, Array]]:
-    """Return the pairs above zero where no two of them meet, else the best of every row or column in the same case."""
+    """Return the positive pairs if they do not compete, else the best of each row or column if unique."""
     rows, columns = (quality > 0).nonzero()
     if len(set(rows.tolist())) == len(set(columns.tolist())) == len(rows):
         return rows, columns

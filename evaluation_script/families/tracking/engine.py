@@ -1,4 +1,4 @@
-"""How tracks on masks are scored: HOTA, CLEAR and identity, and BURST's AP, over all sequences."""
+"""The scoring of tracks on masks: HOTA, CLEAR, identity, and BURST's AP, over all sequences."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 
 from ...masks.stack import Array
+from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.reports import judge_matches
+from ..base.suspicions import Reading, ScoreRange, judge_matches, read_turned
 from ..base.units import Shapes, UnitAccumulator, unit_engine
 from .counting import (
     ALPHAS,
@@ -56,7 +57,7 @@ def _measure_categories(accumulator: UnitAccumulator[TracksProtocol]) -> List[Di
     hota, clear = total("hota", len(HOTA_FIELDS), len(ALPHAS)), total("clear", len(CLEAR_FIELDS))
     measures = [
         {
-            **{name: float(values.mean()) for name, values in measure_hota(hota_fields).items()},
+            **{name: mean(values) for name, values in measure_hota(hota_fields).items()},
             **_clear_values(clear_fields),
         }
         for hota_fields, clear_fields in zip(hota, clear)
@@ -76,7 +77,7 @@ def _average_precision(tracks: Array, objects: float) -> float:
         return 0.0
     loose = (tracks[:, 3] > 0) * ((1 << len(TRACK_THRESHOLDS)) - 1)
     excused = loose & ~tracks[:, 2].astype(int)
-    return float(average_precisions(tracks[:, 1], tracks[:, 2], excused, objects).mean())
+    return mean(average_precisions(tracks[:, 1], tracks[:, 2], excused, objects))
 
 
 def values(accumulator: UnitAccumulator[TracksProtocol]) -> Values:
@@ -84,14 +85,14 @@ def values(accumulator: UnitAccumulator[TracksProtocol]) -> Values:
     rows, classes = _measure_categories(accumulator), _classes(accumulator)
     if not accumulator.protocol.burst:
         single = (*HOTA, *CLEAR)
-        means: Values = {name: float(np.mean([row[name] for row in rows])) for name in single}
+        means: Values = {name: mean([row[name] for row in rows]) for name in single}
         if len(classes) > 1:
             means.update({f"{name}-{label}": row[name] for (label, _), row in zip(classes, rows) for name in single})
         return means
     groups = {"": [True] * len(classes), "-common": [category in COMMON for _, category in classes]}
     groups["-uncommon"] = [not flag for flag in groups["-common"]]
     return {
-        f"{name}{group}": float(np.mean([row[name] for row, flag in zip(rows, flags) if flag])) if any(flags) else None
+        f"{name}{group}": mean([row[name] for row, flag in zip(rows, flags) if flag]) if any(flags) else None
         for group, flags in groups.items()
         for name in BURST
     }
@@ -116,12 +117,42 @@ def _shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {**table_shapes, "objects": ("n",), "tracks": ("t", 4)} if protocol.burst else table_shapes
 
 
-def _oddities(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
+#: Objects look numbered anew in each frame where so many matches, and such a share of them, change their track.
+_FEWEST_SWITCHES, _MOST_SWITCHES = 10, 0.75
+
+
+def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     total = sum(
         (counts.tables["clear"].sum(axis=0) for counts in accumulator.complete_counts()), np.zeros(len(CLEAR_FIELDS))
     )
-    matched, missed, surplus = map(int, total[:3])
-    return judge_matches("mask", matched + missed, matched + surplus, matched)
+    matched, missed, surplus, switches = map(int, total[:4])
+    suspicions = judge_matches("mask", matched + missed, matched + surplus, matched)
+    if switches >= _FEWEST_SWITCHES and switches > _MOST_SWITCHES * matched:
+        changes = (
+            f"{switches:,} of {matched:,} matched masks have a different track number than their object had before"
+        )
+        suspicions.append(f"{changes}: give an object the same number in all frames")
+    if accumulator.protocol.burst:
+        scores = ScoreRange()
+        scores.add(np.concatenate([counts.tables["tracks"][:, 1] for counts in accumulator.complete_counts()]))
+        suspicions += scores.judge()
+    return suspicions
 
 
-ENGINE = unit_engine(read_truth, TracksSubmission, count, values, tables, _shapes, _oddities, _FACTS, {"tracks"})
+def _list_readings(protocol: TracksProtocol) -> List[Reading]:
+    """Return the other readings by which a sequence may score more; exemplars belong to the truth."""
+    return [] if protocol.exemplar else [read_turned("sequence")]
+
+
+ENGINE = unit_engine(
+    read_truth,
+    TracksSubmission,
+    count,
+    values,
+    tables,
+    _shapes,
+    _suspect,
+    _FACTS,
+    {"tracks"},
+    readings=_list_readings,
+)

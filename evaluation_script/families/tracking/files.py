@@ -14,12 +14,12 @@ from typing import AbstractSet, Any, Callable, Dict, List, Match, Optional, Set,
 import numpy as np
 
 from ...files.archive import open_files, truth_error
-from ...files.limits import Files, read_json
+from ...files.limits import HOST_LIMITS, Files, read_json
 from ...files.problems import Flaw, Problems, SubmissionError, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.stack import Array, Size
-from ..base.units import HOST_LIMITS, Rows, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading, no_pixels
+from ..base.units import Rows, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading, no_pixels
 from .protocols import BURST_LAYOUT, DISTRACTORS, MERGED, MOTS_LAYOUT, TracksProtocol
 
 #: Columns of a mask: the number of its track, its category, its run lengths, its score.
@@ -38,8 +38,8 @@ _SETTING = re.compile(r"^[ \t]*(\w+)[ \t]*[=:][ \t]*(\d+)[ \t\r]*$", re.MULTILIN
 _SEND_TEXTS = f"Send one zip with a text SEQUENCE.txt for each sequence, of lines `{_LINE}`"
 _SEND_JSON = "Send one JSON file, plain, gzipped or zipped, with all sequences"
 _EXAMPLE = (
-    '{"sequences": [{"dataset": "…", "seq_name": "…", "annotated_image_paths": […], "track_category_ids": {"1": 5}, '
-    '"segmentations": [{"1": {"rle": "…", "score": 0.9}, …}, …]}, …]}'
+    '{"sequences": [{"dataset": "...", "seq_name": "...", "annotated_image_paths": [...], '
+    '"track_category_ids": {"1": 5}, "segmentations": [{"1": {"rle": "...", "score": 0.9}, ...}, ...]}, ...]}'
 )
 
 
@@ -54,7 +54,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         documents = [name for name in files.sizes if name.endswith(".json")]
         return _open_burst_truth(json.loads(files.read(documents[0]))) if documents else _open_mots_truth(files)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "is not a truth of tracks that can be read") from None
+        raise truth_error(path, error, "is not a readable truth of tracks") from None
 
 
 def _open_mots_truth(files: Files) -> UnitTruth:
@@ -85,7 +85,7 @@ def _open_mots_truth(files: Files) -> UnitTruth:
 
 
 def _read_extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
-    """Return the first and the last frame of sequences, and their size: from MOTS20's ini, or KITTI's seqmap."""
+    """Return the first frame, last frame and size of sequences, from MOTS20's ini or KITTI's seqmap."""
     extents: Dict[str, Tuple[int, int, Optional[Size]]] = {}
     for name in files.sizes:
         if name.endswith("/seqinfo.ini"):
@@ -98,7 +98,7 @@ def _read_extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
 
 
 def _read_lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[Size]]:
-    """Return the masks of each frame of a text, and their size, which is the same in all lines."""
+    """Return the masks of each frame of a text, and their size, which all lines share."""
     frames: Dict[int, Rows] = {}
     if text.count("\n") > _MOST_LINES:
         raise Flaw(f"has more than {_MOST_LINES:,} lines", f"Write lines of `{_LINE}`")
@@ -112,14 +112,14 @@ def _read_lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optio
             sides = height, width
             size = size or (int(height), int(width))
             if (int(height), int(width)) != size:
-                problem = f"has the size {int(height)} × {int(width)}, and the frames have {size[0]} × {size[1]}"
+                problem = f"has the size {int(height)} x {int(width)}, but the frames have {size[0]} x {size[1]}"
                 raise Flaw(f"line {_number(line)} {problem}", "Write masks at the size of the frames")
         frames.setdefault(int(frame), []).append([int(track), int(category), mask])
     return frames, size
 
 
 def _name_odd_field(line: str) -> str:
-    """Return which field of a line is not what it should be."""
+    """Return the sentence about the malformed field of a line."""
     names, fields = _LINE.split(), line.split(" ")
     if len(fields) != len(names):
         return f"it has {quantity(len(fields), 'field')} with a space between them, not {len(names)}"
@@ -177,6 +177,8 @@ class TracksSubmission(UnitSubmission):
     """The sequences of a submission."""
 
     noun = "sequence"
+    #: Runs are read as those along the rows.
+    turns_runs = False
 
     protocol: TracksProtocol
 
@@ -203,6 +205,7 @@ class TracksSubmission(UnitSubmission):
                 member = members.setdefault(self.truth_names.respell(os.path.basename(name)[:-4]), name)
                 if member != name:
                     raise Flaw(f"holds {printable(member)} and {printable(name)}", "Send each sequence once")
+        self.used_files = set(members.values())
         return members
 
     def _read_documents(self) -> Dict[str, Any]:
@@ -218,33 +221,38 @@ class TracksSubmission(UnitSubmission):
         return sequences
 
     def masks(self, name: str, frames: List[TruthFrame], problems: Problems) -> Tuple[List[Rows], Array]:
-        """Return the masks of each frame of the truth, checked, and all their areas; problems are added."""
+        """Return the checked masks of each frame of the truth, and all areas; problems are added."""
         entry = self._sequences[name]
         subject = name if self.protocol.burst else entry
         try:
             read: Callable[..., List[Rows]] = self._read_burst_masks if self.protocol.burst else self._read_mots_masks
             rows = read(entry, frames)
-            area = check_masks(frames, rows)
-            if len({row[TRACK_ID] for frame_rows in rows for row in frame_rows}) > _MOST_TRACKS:
-                raise Flaw(f"has more than {_MOST_TRACKS:,} tracks", "Send fewer tracks")
             if sum(map(len, rows)) > _MOST_MASKS:
                 raise Flaw(f"has more than {_MOST_MASKS:,} masks", "Send fewer masks")
+            if len({row[TRACK_ID] for frame_rows in rows for row in frame_rows}) > _MOST_TRACKS:
+                raise Flaw(f"has more than {_MOST_TRACKS:,} tracks", "Send fewer tracks")
+            area = check_masks(frames, rows)
         except Flaw as flaw:
-            problems.add(flaw.at(subject))
+            problems.add(flaw.as_problem(subject))
             return [[] for _ in frames], np.zeros(0, np.int64)
+        if self.turns_runs:
+            rows = [
+                [[*row[:MASK], rle.turn(row[MASK], frame.size), *row[SCORE:]] for row in frame_rows]
+                for frame, frame_rows in zip(frames, rows)
+            ]
         return rows, area
 
     def _read_mots_masks(self, member: str, frames: List[TruthFrame]) -> List[Rows]:
         try:
             text = self.files.read(member).decode("ascii")
         except UnicodeDecodeError:
-            raise Flaw("has characters that no run lengths have", f"Write lines of `{_LINE}`") from None
+            raise Flaw("has characters that do not belong to run lengths", f"Write lines of `{_LINE}`") from None
         size = frames[0].size
         rows, _ = _read_lines(text, size if all(size) else None)
         beyond = rows.keys() - {int(frame.name) for frame in frames}
         if beyond:
             problem = f"has the frame {min(beyond)}; the frames are {frames[0].name} to {frames[-1].name}"
-            raise Flaw(problem, "Leave out what lies beyond")
+            raise Flaw(problem, "Omit the other frames")
         return [rows.get(int(frame.name), []) for frame in frames]
 
     def _read_burst_masks(self, entry: Dict[str, Any], frames: List[TruthFrame]) -> List[Rows]:
@@ -253,7 +261,10 @@ class TracksSubmission(UnitSubmission):
         if not (isinstance(paths, list) and isinstance(lists, list) and isinstance(categories, dict)):
             raise Flaw("lacks annotated_image_paths, segmentations or track_category_ids", f"Write {_EXAMPLE}")
         if len(paths) != len(lists) or not all(isinstance(path, str) for path in paths):
-            raise Flaw(f"has {len(paths)} paths of frames and {len(lists)} lists of masks", "Give one for each frame")
+            raise Flaw(
+                f"has {quantity(len(paths), 'path')} of frames and {quantity(len(lists), 'list')} of masks",
+                "Give one for each frame",
+            )
         of_frame = dict(zip(paths, lists))
         truth_categories = {row[TRACK_ID]: row[CATEGORY] for frame in frames for row in frame.rows}
         missing = [frame.name for frame in frames if frame.name not in of_frame]
@@ -281,13 +292,16 @@ class TracksSubmission(UnitSubmission):
 
 
 def keep_best_rows(rows: Rows) -> Rows:
-    """Return the masks of a frame that count in BURST."""
+    """Return the masks of a frame that BURST counts."""
     return sorted(rows, key=lambda row: -row[SCORE])[:_BURST_MASKS] if len(rows) > _BURST_MASKS else rows
 
 
 def check_masks(frames: List[TruthFrame], rows_of_frames: List[Rows]) -> Array:
-    """Return the areas of all masks; refuse those that cannot be read, and tracks that are twice in a frame."""
+    """Return the areas of all masks; raises a Flaw for unreadable masks and repeated tracks."""
     counts = list(map(len, rows_of_frames))
+    for frame, rows in zip(frames, rows_of_frames):
+        if len(rows) > _MOST_IN_FRAME:
+            raise Flaw(f"has {len(rows):,} masks in frame {printable(frame.name)}", f"Send at most {_MOST_IN_FRAME}")
     pixels = np.repeat([frame.size[0] * frame.size[1] for frame in frames], counts)
     checked = backend().check_masks([row[MASK] for rows in rows_of_frames for row in rows], pixels)
     for frame, rows, fault in zip(frames, rows_of_frames, np.split(checked.fault, np.cumsum(counts)[:-1])):
@@ -296,12 +310,12 @@ def check_masks(frames: List[TruthFrame], rows_of_frames: List[Rows]) -> Array:
 
 
 def _check_frame(frame: TruthFrame, rows: Rows, fault: Array) -> None:
-    if len(rows) > _MOST_IN_FRAME:
-        raise Flaw(f"has {len(rows):,} masks in frame {printable(frame.name)}", f"Send at most {_MOST_IN_FRAME}")
     numbers = [row[TRACK_ID] for row in rows]
     if len(set(numbers)) < len(rows):
         twice = next(number for number in numbers if numbers.count(number) > 1)
-        raise Flaw(f"has the track {twice} twice in frame {printable(frame.name)}", "Give each track one mask a frame")
+        raise Flaw(
+            f"has the track {twice} twice in frame {printable(frame.name)}", "Give each track one mask per frame"
+        )
     for index in np.flatnonzero(fault)[:1].tolist():
         problem = f"track {rows[index][TRACK_ID]} in frame {printable(frame.name)} {rle.FAULTS[int(fault[index])]}"
         raise Flaw(problem, rle.WRITE_AGAIN)

@@ -62,17 +62,17 @@ class TracksProtocol:
 
 _mots = TracksProtocol(
     "mots",
-    "HOTA, CLEAR and identity of pedestrians; what lies in ignored regions for the most part is left out.",
+    "HOTA, CLEAR and identity metrics of pedestrians; masks that lie mostly in ignored regions are skipped.",
     (("pedestrian", 2),),
 )
-_burst = TracksProtocol("burst", "HOTA on masks, and AP of tracks, by category (class-guided).", burst=True)
+_burst = TracksProtocol("burst", "HOTA on masks and AP of tracks, per category (class-guided).", burst=True)
 _exemplar = replace(
     _burst,
     name="burst-exemplar-guided",
-    about="HOTA on masks, and AP of tracks, by category; tracks have the numbers of the truth's.",
+    about="HOTA on masks and AP of tracks, per category; tracks carry the ids of the true tracks.",
     exemplar=True,
 )
-_BOXES = "As the official code computes: HOTA compares the boxes around masks"
+_BOXES = "As computed by the official code: HOTA compares the boxes around masks"
 
 _ROWS = (
     _mots,

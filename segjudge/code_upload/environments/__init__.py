@@ -1,17 +1,16 @@
-"""What agents are asked, as Gymnasium environments: `import segjudge.code_upload.environments` registers them.
+"""The Gymnasium environments for agents, registered by `import segjudge.code_upload.environments`.
 
 `gymnasium.make("segjudge/VideoObjectSegmentation-v0", truth=…, frames=…)` and
 `gymnasium.make("segjudge/InteractiveSegmentation-v0", truth=…, frames=…)` need no network.  `tasks` has what the gRPC
 service plays: the tasks of these environments, and any other environment that is registered.
 """
 
-from segjudge.system.errors import install_line
+from segjudge.system.extras import make_error
 
 try:
     import gymnasium
 except ModuleNotFoundError:
-    words = f"gymnasium is not installed; the environments need more: {install_line('environments')}"
-    raise ModuleNotFoundError(words, name="gymnasium") from None
+    raise make_error("agents", __name__, "gymnasium") from None
 
 __all__ = ["INTERACTIVE", "VIDEO", "tasks"]
 

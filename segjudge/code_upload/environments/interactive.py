@@ -1,4 +1,4 @@
-"""The interactive session as an environment: scribbles and frames come, masks of all frames go."""
+"""The interactive session as an environment: it gives scribbles and frames, and takes masks."""
 
 import shutil
 import tempfile
@@ -14,7 +14,7 @@ from gymnasium import spaces
 from segjudge.code_upload.messages import Labels, Picture
 from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.interactive.dataset import InteractiveDataset, SequenceRecord, shape_of
-from segjudge.interactive.other_datasets import open_dataset
+from segjudge.interactive.mask_datasets import open_dataset
 from segjudge.interactive.reports import ReportFiles
 from segjudge.interactive.scribbles import ScribbleLine, scribbles2mask
 from segjudge.interactive.session import LocalConnector, Session, SessionTerms
@@ -40,7 +40,7 @@ class _SingleSequence:
         return self._dataset.dataset
 
     def sequences(self, subset: str) -> list[str]:
-        """Raises ValueError if the subset does not have the one."""
+        """Return the one sequence; raises ValueError if the subset lacks it."""
         if self._sequence not in self._dataset.sequences(subset):
             raise ValueError(f"there is no sequence {self._sequence!r} in {subset}")
         return [self._sequence]
@@ -59,7 +59,7 @@ class _InteractiveTask:
         self._remove_folder: Callable[[], object] = lambda: None
 
     def space(self) -> dict[str, Any]:
-        """Masks of all frames, and the frames in which the robot may draw next."""
+        """Return the action space: masks of all frames, and candidate frames for the robot."""
         return {
             "type": "mapping",
             "values": {"masks": {"type": "list", "of": "labels"}, "candidates": {"type": "list", "of": "integer"}},
@@ -126,12 +126,12 @@ class _InteractiveTask:
         return Observation(values, position=position, sizes=[(height, width)] * frames)
 
     def result(self) -> Result:
-        """The area under the curve, and its value after a minute."""
+        """Return the area under the curve, and its value after a minute."""
         summary = self._current_session.summary
         return [{SPLIT: {_AREA: summary["auc"], _AT: summary["metric_at_threshold"]["J_AND_F"]}}]
 
     def last_score(self) -> float:
-        """The mean J&F of the masks that were submitted last."""
+        """Return the mean J&F of the last submitted masks."""
         report = self._current_session.report()
         return float(report["j_and_f"][report["interaction"] == report["interaction"].iloc[-1]].mean())
 
@@ -140,7 +140,7 @@ class _InteractiveTask:
 
 
 class InteractiveSegmentation(TaskEnvironment):
-    """Padded frames of a sequence, the scribbles so far as ids in them (-1 elsewhere), and whether the sample is new.
+    """An environment that shows padded frames, scribbles as ids (-1 elsewhere), and whether the sample is new.
 
     An action holds the masks of all frames, and in which frames the robot may draw next (none: in any).  The first
     number of the result is the area under the curve; with `reward=True` each step is worth the mean J&F.

@@ -1,4 +1,4 @@
-"""Tasks: what an environment asks of an agent, without padding and without a network.
+"""Tasks: an environment's episodes, without padding and network.
 
 The Gymnasium environments pad the observations of a task; the gRPC service sends them unpadded.  Any registered
 environment is a task; the environments of this package hold theirs.
@@ -31,7 +31,7 @@ Result = list[dict[str, dict[str, float]]]
 
 
 class ActionError(ValueError):
-    """Raised for an action that does not fit; nothing has changed, and the agent may act again."""
+    """Raised for an invalid action; nothing has changed, and the agent may act again."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Task(Protocol):
         """Begin an episode and return its first observation."""
 
     def act(self, action: Any) -> Observation:
-        """The observation that follows an action; raises ActionError where it does not fit."""
+        """Return the observation after an action; raises ActionError for an invalid one."""
 
     def result(self) -> Result:
-        """The scores of the finished episode."""
+        """Return the scores of the finished episode."""
 
     def close(self) -> None:
         """Release files and memory."""
@@ -96,7 +96,7 @@ class TaskEnvironment(gymnasium.Env[dict[str, Any], Any]):
         return self._empty(), reward if self._reward else float(score), True, False, {"result": result}
 
     def _pad(self, values: dict[str, Any]) -> dict[str, Any]:
-        """A subclass adds what it shows beside the size."""
+        """Return the padded observation; subclasses add their own entries."""
         padded = self._empty()
         padded["size"][:] = values["size"]
         padded["new_sequence"] = np.int64(values["new_sequence"])
@@ -111,7 +111,7 @@ class TaskEnvironment(gymnasium.Env[dict[str, Any], Any]):
 
 
 def read_picture(picture: Picture) -> Image:
-    """The pixels of a picture, (height, width, 3)."""
+    """Return the pixels of a picture, (height, width, 3)."""
     with PillowImage.open(io.BytesIO(picture.data)) as image:
         return np.asarray(image.convert("RGB"))
 
@@ -123,7 +123,7 @@ _SCORE = "score"
 
 
 def make_task(name: str, options: dict[str, Any], episodes: int = 1, seed: int = 0) -> Task:
-    """The task of an environment, by its registered name."""
+    """Return the task of an environment by its registered name."""
     environment = gymnasium.make(name, **options)
     task: Task | None = getattr(environment.unwrapped, "task", None)
     return _GymTask(environment, episodes, seed) if task is None else task
@@ -156,7 +156,7 @@ class _GymTask:
         return f"episode {len(self._sums)}, step {self._steps}"
 
     def act(self, action: Any) -> Observation:
-        """Take one step; after the last of an episode, return the first observation of the next."""
+        """Perform one step; after the last of an episode, return the first observation of the next."""
         if self._is_over:
             raise ActionError("the episode is over; reset begins another")
         member = _member(self._environment.action_space, action)
@@ -171,7 +171,7 @@ class _GymTask:
         return Observation(observation, float(reward), done=True)
 
     def result(self) -> Result:
-        """The mean of the episodes' summed rewards."""
+        """Return the mean of the episodes' summed rewards."""
         return [{SPLIT: {_SCORE: float(np.mean(self._sums))}}]
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ class _GymTask:
 
 
 def _member(space: Any, action: Any) -> Any:
-    """An action as a member of its space; raises ActionError."""
+    """Return an action as a member of its space; raises ActionError."""
     try:
         if isinstance(space, spaces.Discrete):
             member: Any = np.int64(action)

@@ -22,9 +22,9 @@ from segjudge.evaluation_script.files.problems import Flaw, HostError
 from segjudge.evaluation_script.scoring.answer import build_answer
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.evaluation_script.scoring.scorer import phase_scorers
+from segjudge.families.sequences.comparison import FrameComparison, ids_of, labels_of
 from segjudge.families.sequences.published import frame_images_of, open_sequences
 from segjudge.families.truths import TruthSource
-from segjudge.masks.comparison import FrameComparison, ids_of, labels_of
 from segjudge.masks.run_lengths import decode_labels, encode_labels
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.static import SequenceRuns
@@ -42,7 +42,7 @@ class _Footage:
 
     @property
     def largest(self) -> tuple[int, int]:
-        """The height and width that hold every frame."""
+        """Return the height and width that hold every frame."""
         sizes = [block.size for sequence in self.sequences for block in sequence.blocks]
         return max(size[0] for size in sizes), max(size[1] for size in sizes)
 
@@ -50,7 +50,7 @@ class _Footage:
 def _open_footage(
     path: str, frames: str | None = None, sequence: str | None = None, layout: str = "generic"
 ) -> _Footage:
-    """The truth of a packed file or a dataset with its pictures, from `frames` or beside the masks."""
+    """Return a packed or published truth with its pictures, from `frames` or beside the masks."""
     if not os.path.exists(path):
         raise HostError(f"{path}: this truth is not there")
     splits = open_sequences(TruthSource(path, layout)).splits
@@ -67,7 +67,7 @@ def _open_footage(
 
 
 def _choose_phase(footage: _Footage, protocol: str, phase: str | None = None, bundle: str = "") -> Phase:
-    """The phase that scores the masks: one of a bundle, by default this one, or a protocol over all splits."""
+    """Return the phase that scores: one of a bundle, or a protocol over all splits."""
     if phase is not None:
         return find_bundle(bundle).phase(phase) if bundle else main.phase_named(phase)
     if protocol not in SEQUENCE_PROTOCOLS:
@@ -105,7 +105,7 @@ class _VideoTask:
         return Observation({}, done=True) if self._view is None else self._view.observation()
 
     def result(self) -> Result:
-        """The scores of all masks, by the function that scores a submission."""
+        """Return the scores of all masks, by the function that scores submissions."""
         with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             path = os.path.join(folder, "submission.json")
             with open(path, "w", encoding="utf-8") as file:
@@ -119,7 +119,7 @@ class _VideoTask:
         """Do nothing: no file is held open."""
 
     def truth(self) -> Image | None:
-        """The truth of this frame, None after the last."""
+        """Return the truth of this frame; None after the last."""
         return self._view.mask if self._view is not None else None
 
     def _choose_truths(self) -> dict[str, sequence_truth.Split]:
@@ -130,7 +130,7 @@ class _VideoTask:
         }
 
     def _note(self, view: _View, mask: Image) -> None:
-        """Keep a mask as canonical run lengths, in whichever form the agent sent it."""
+        """Store a mask as canonical run lengths, from any form that agents send."""
         runs = self._answers.setdefault(view.sequence.name, {})
         numbers = {number: label for label, number in ids_of(view.sequence).items()}
         for number, counts in encode_labels(mask).items():
@@ -183,7 +183,7 @@ class _View:
 
 
 def _mask_of(action: object, size: tuple[int, int]) -> Image:
-    """The ids of a frame from run lengths, or from an array, padded or not; raises ActionError."""
+    """Return the ids of a frame from run lengths or a (padded) array; raises ActionError."""
     if isinstance(action, Labels):
         if action.size != size:
             raise ActionError(f"the mask is {action.size}, and the frame {size} (height, width)")
@@ -246,7 +246,7 @@ class VideoObjectSegmentation(TaskEnvironment):
 
 
 def _similarity(mask: Image, action: Image) -> float:
-    """J&F of one frame, the mean over its objects; 1 where neither mask has one."""
+    """Return the J&F of one frame, averaged over objects; 1 if both masks are empty."""
     ids = [int(number) for number in np.unique(mask) if 0 < number < 255]
     prediction = action[: mask.shape[0], : mask.shape[1]].astype(np.uint8)
     if not ids:

@@ -1,4 +1,4 @@
-"""What new challenges of every family are made of: words about a truth, and masks that are moved to the right."""
+"""The parts of new challenges: sentences about a truth, and masks moved to the right."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def move_image(labels: Array, share: float) -> Array:
 
 
 def move_labels(pixels: LabelMap, chosen_labels: Array, share: float) -> Array:
-    """Move the labels of a map; those that are not wanted are 0."""
+    """Move the labels of a map; unwanted labels become 0."""
     numbers = move_image(pixels.numbers, share)
     labels = numbers if pixels.labels is None else pixels.labels
     visible: Array = np.where(np.isin(labels, chosen_labels), labels, 0)
@@ -31,7 +31,7 @@ def move_labels(pixels: LabelMap, chosen_labels: Array, share: float) -> Array:
 
 
 def move_runs(mask: str, size: tuple[int, int], frames: int, share: float) -> list[list[int]]:
-    """Move each of the masks of frames side by side and return their runs; runs go down the columns."""
+    """Move each mask of frames joined side by side, and return its column-wise runs."""
     height, width = size
     pixels = height * width
     ends = np.cumsum(runs_of(mask, pixels * frames))
@@ -45,7 +45,7 @@ def move_runs(mask: str, size: tuple[int, int], frames: int, share: float) -> li
 
 
 def shift_of(width: int, share: float) -> int:
-    """A share of the width in pixels: one at least."""
+    """Return a fraction of the width in pixels, at least one."""
     return min(width, max(1, round(width * share)))
 
 

@@ -1,4 +1,4 @@
-"""The worst units of a split as frames that one steps through, each segment coloured by what is wrong with it.
+"""Pictures of a split's worst units: frames to step through, with segments coloured by their faults.
 
 A family's `UnitPainter` says what is in a frame; the player that shows it, the classes that are confused and the
 pictures below the masks follow here, for every family alike.
@@ -22,6 +22,7 @@ from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, RIGHT, SURP
 from segjudge.report.page import PageOptions, Section, make_confusion
 from segjudge.report.player import make_player, picture_room, shrink_picture
 
+from .causes import CauseCounts
 from .painted import PaintedUnit, fit_width
 from .pictures import UnitPainter
 
@@ -40,7 +41,7 @@ _MOST_MOMENTS, _MOMENTS_OF_UNIT = 120, 4
 
 @dataclass(frozen=True)
 class UnitPictures:
-    """What a page shows of the worst units: a player, and which classes were taken for which."""
+    """The pictures of the worst units: a player, and confused classes."""
 
     player: Section
     #: Counts by the classes of truth and prediction; -1 is nothing.
@@ -52,111 +53,153 @@ class UnitPictures:
     streams: Mapping[str, str]
     #: How units are named for people.
     names: Mapping[str, str]
+    #: The cause of most of the loss of these units, as a sentence.
+    cause: str = ""
 
 
-def draw_units(  # noqa: PLR0913 - what is drawn, in which order and words, and how much of it
-    painters: Mapping[str, UnitPainter],
-    truth: UnitTruth,
-    order: Sequence[tuple[int, Sequence[float]]],
-    noun: str,
-    options: PageOptions,
-    *,
-    split: str,
-    truth_alone: bool = False,
-) -> UnitPictures | None:
-    """Paint units in an order (their index, and what they cost each method), as many as page and time have room for.
+@dataclass(frozen=True)
+class RankedUnits:
+    """Units of a split in the order in which a page draws them."""
+
+    split: str
+    truth: UnitTruth
+    #: The index of each unit, and its cost for each method.
+    order: Sequence[tuple[int, Sequence[float]]]
+    #: The plural of what a unit is.
+    noun: str
+    #: No method is drawn.
+    truth_alone: bool = False
+
+    def list_drawable(self) -> list[tuple[Unit, Sequence[float]]]:
+        """Return the units with a cost, up to the limit of a page."""
+        costly = [entry for entry in self.order if self.truth_alone or max(entry[1]) > 0]
+        return [(self.truth.units[index], costs) for index, costs in costly[:_MOST_UNITS]]
+
+    def describe_first(self, count: int, methods: Sequence[str]) -> str:
+        """Return the descriptions of the drawn units."""
+        units = _count_units(count, self.noun)
+        if self.truth_alone:
+            return f"The first {units}"
+        if len(methods) > 1:
+            return f"The {units} in which {methods[1]} loses most beside {methods[0]}"
+        return f"The {_count_costly(count, self.noun)}"
+
+
+def draw_units(painters: Mapping[str, UnitPainter], units: RankedUnits, options: PageOptions) -> UnitPictures | None:
+    """Draw the first units within the limits of page and time; None if no unit has a cost.
 
     A method has a name where there are several; worst moments are those of the second one, or of the only one.
     """
-    methods, painter = list(painters), next(iter(painters.values()))
-    painted: list[PaintedUnit] = []
-    confusions: dict[tuple[int, int], int] = {}
-    streams: dict[str, bytes] = {}
-    drawn: dict[str, str] = {}
-    sequences, moments, paths = [], [], {}
-    occurring = {RIGHT, INEXACT} if painter.dense else {RIGHT, MISSED, SURPLUS}
-    pixels, room = 0, options.budget * _MASKS
-    if options.images:
-        room -= picture_room(options.budget)
-    costly = [entry for entry in order if truth_alone or max(entry[1]) > 0]
-    for index, costs in costly[:_MOST_UNITS]:
-        unit = truth.units[index]
-        frames = unit.load()
-        if not frames or not all(frames[0].size):
-            continue
-        if painted and (pixels > _MOST_PIXELS or room < 0.02 * options.budget):
-            break
-        paintings = _paint_unit(painters.values(), unit, frames, truth_alone=truth_alone)
-        painting = paintings[:2][-1]
-        for looked in paintings:
-            pixels += looked.pixels if not painter.dense else len(frames) * frames[0].size[0] * frames[0].size[1]
-            looked.count_confusions(confusions)
-        packed = _fit(paintings, painter, max(room / max(1, min(len(costly), _MOST_UNITS) - len(painted)), 0.08 * room))
-        if painted and bytes_in_page(packed.values()) > room:
-            break
-        stream = f"{split}/{unit.name}"
-        for looked in paintings:
-            looked.forget_maps()
-            occurring |= {kind for row in looked.rows() for kind in row.kinds}
-        streams |= {f"{stream}{ending}": data for ending, data in packed.items()}
-        room -= bytes_in_page(packed.values())
-        painted.append(painting)
-        lost = [] if truth_alone else [round(cost, 6) for cost in costs]
-        sequences.append({"name": painting.name, "stream": stream, "lost": lost})
-        drawn[unit.name] = stream
-        if not truth_alone:
-            grown = costs[0] if len(costs) == 1 else costs[1] - costs[0]
-            moments += painting.find_moments(grown, dense=painter.dense)[:_MOMENTS_OF_UNIT]
-        if options.images:
-            paths[stream] = _find_pictures(options.images, unit.name, painting.frames)
-    if not painted:
-        return None
-    if options.images:
-        streams |= _make_pictures(options, paths, painted)
-    moments.sort(key=lambda moment: -moment.cost)
-    about = {
-        "of": methods[:2][-1],
-        "bare": 0,
-        "pictures": sum("#" in name for name in streams),
-        "wanted": bool(options.images),
-        "smaller": False,
-        "shown": _name_shown(len(painted), noun, methods, truth_alone=truth_alone),
-        "looked_at": len(painted),
-        "units": len(truth.units),
-        "item": noun.removesuffix("s").capitalize(),
-        "plural": noun,
-        "single": all(len(painting.frames) == 1 for painting in painted),
-        "follows": painter.follows,
-    }
-    names = {unit.name: painter.describe(unit) for unit in truth.units}
-    legend = [fault for kind, fault in FAULTS.items() if kind in occurring]
-    player = make_player(
-        sequences,
-        [asdict(moment) for moment in moments[:_MOST_MOMENTS]],
-        {
+    drawing = _UnitDrawing(painters, units, options)
+    drawing.draw()
+    return drawing.show() if drawing.painted else None
+
+
+class _UnitDrawing:
+    """The drawing of units within the room of a page."""
+
+    def __init__(self, painters: Mapping[str, UnitPainter], units: RankedUnits, options: PageOptions) -> None:
+        self._painters, self._units, self._options = painters, units, options
+        self._painter = next(iter(painters.values()))
+        #: Of each unit the painting of the second method, or of the only one.
+        self.painted: list[PaintedUnit] = []
+        self._confusions: dict[tuple[int, int], int] = {}
+        self._causes = CauseCounts(self._painter.segment, units.noun.removesuffix("s"))
+        self._occurring = {RIGHT, INEXACT} if self._painter.dense else {RIGHT, MISSED, SURPLUS}
+        self._streams: dict[str, bytes] = {}
+        self._stream_of: dict[str, str] = {}
+        self._costs: list[Sequence[float]] = []
+        self._pixels = 0
+        self._room = options.budget * _MASKS - (picture_room(options.budget) if options.images else 0)
+
+    def draw(self) -> None:
+        """Draw units until the page or the time is used up."""
+        drawable = self._units.list_drawable()
+        for unit, costs in drawable:
+            frames = unit.load()
+            if not frames or not all(frames[0].size):
+                continue
+            if self.painted and (self._pixels > _MOST_PIXELS or self._room < 0.02 * self._options.budget):
+                break
+            paintings = self._paint(unit, frames)
+            share = max(self._room / max(1, len(drawable) - len(self.painted)), 0.08 * self._room)
+            packed = _fit(paintings, self._painter, share)
+            if self.painted and bytes_in_page(packed.values()) > self._room:
+                break
+            self._add(unit, paintings, packed, costs)
+
+    def _paint(self, unit: Unit, frames: Sequence[TruthFrame]) -> list[PaintedUnit]:
+        paintings = _paint_unit(self._painters.values(), unit, frames, truth_alone=self._units.truth_alone)
+        height, width = frames[0].size
+        for painting in paintings:
+            self._pixels += len(frames) * height * width if self._painter.dense else painting.pixels
+            painting.count_confusions(self._confusions)
+        return paintings
+
+    def _add(
+        self, unit: Unit, paintings: Sequence[PaintedUnit], packed: Mapping[str, bytes], costs: Sequence[float]
+    ) -> None:
+        stream = self._stream_of[unit.name] = f"{self._units.split}/{unit.name}"
+        for painting in paintings:
+            painting.forget_maps()
+            self._occurring |= {kind for row in painting.rows() for kind in row.kinds}
+        self._streams |= {f"{stream}{ending}": data for ending, data in packed.items()}
+        self._room -= bytes_in_page(packed.values())
+        self.painted.append(paintings[:2][-1])
+        self.painted[-1].count_causes(self._causes, self._painter.class_names())
+        self._costs.append([] if self._units.truth_alone else costs)
+
+    def show(self) -> UnitPictures:
+        """Return the player of the drawn units."""
+        methods, units, painter, streams = list(self._painters), self._units, self._painter, self._streams
+        sequences = [
+            {"name": painting.name, "stream": stream, "lost": [round(cost, 6) for cost in costs]}
+            for painting, stream, costs in zip(self.painted, self._stream_of.values(), self._costs, strict=True)
+        ]
+        if self._options.images:
+            streams |= _make_pictures(self._options, self._stream_of, self.painted)
+        about = {
+            "of": methods[:2][-1],
+            "bare": 0,
+            "pictures": sum("#" in name for name in streams),
+            "wanted": bool(self._options.images),
+            "smaller": False,
+            "shown": units.describe_first(len(self.painted), methods),
+            "looked_at": len(self.painted),
+            "units": len(units.truth.units),
+            "item": units.noun.removesuffix("s").capitalize(),
+            "plural": units.noun,
+            "single": all(len(painting.frames) == 1 for painting in self.painted),
+            "follows": painter.follows,
+            "legend": _merge_styles([fault for kind, fault in FAULTS.items() if kind in self._occurring]),
+            "frames": sum(len(painting.frames) for painting in self.painted),
+        }
+        drawn_as = {
             "form": "segments",
             "follows": painter.follows,
             "faults": {kind: (fault.name, fault.style) for kind, fault in FAULTS.items()},
-        },
-        {**about, "legend": _merge_styles(legend), "frames": sum(len(painting.frames) for painting in painted)},
-        streams,
-        [] if truth_alone else methods,
-    )
-    return UnitPictures(player, confusions, len(painted), len(truth.units), drawn, names)
+        }
+        shown_methods = [] if units.truth_alone else methods
+        player = make_player(sequences, self._list_moments(), drawn_as, about, streams, shown_methods)
+        names = {unit.name: painter.describe(unit) for unit in units.truth.units}
+        looked_at, count = len(self.painted), len(units.truth.units)
+        scope = "" if looked_at == count else f"In the {_count_costly(looked_at, units.noun)}, "
+        cause = "" if units.truth_alone else self._causes.describe(scope)
+        return UnitPictures(player, self._confusions, looked_at, count, self._stream_of, names, cause)
 
-
-def _name_shown(count: int, noun: str, methods: Sequence[str], *, truth_alone: bool) -> str:
-    """Say which units are drawn."""
-    units = _count_units(count, noun)
-    if truth_alone:
-        return f"The first {units}"
-    if len(methods) > 1:
-        return f"The {units} in which {methods[1]} loses most beside {methods[0]}"
-    return f"The {_count_costly(count, noun)}"
+    def _list_moments(self) -> list[dict[str, Any]]:
+        """Return the most costly moments."""
+        moments = []
+        for painting, costs in zip(self.painted, self._costs, strict=True):
+            if costs:
+                grown = costs[0] if len(costs) == 1 else costs[1] - costs[0]
+                moments += painting.find_moments(grown, dense=self._painter.dense)[:_MOMENTS_OF_UNIT]
+        moments.sort(key=lambda moment: -moment.cost)
+        return [asdict(moment) for moment in moments[:_MOST_MOMENTS]]
 
 
 def _count_units(count: int, noun: str) -> str:
-    """Return `video` of one, else `3 videos`."""
+    """Return a count with its noun, without the number for one."""
     return inflect(count, noun.removesuffix("s"), f"{count:,} {noun}")
 
 
@@ -167,14 +210,15 @@ def _count_costly(count: int, noun: str) -> str:
 def _paint_unit(
     painters: Collection[UnitPainter], unit: Unit, frames: Sequence[TruthFrame], *, truth_alone: bool
 ) -> list[PaintedUnit]:
-    """Look with each painter at all frames of a unit, and draw those that there is room for, the same for all."""
+    """Paint a unit by each method's painter, drawing the same frames for all as far as room allows."""
     size, pixels = frames[0].size, _MOST_PIXELS // (2 + 2 * len(painters))
     fitting = (fit_width(size, width) for width in _WIDTHS)
     frame_pixels = pixels // min(len(frames), _DRAWN)
     widest = next((fit for fit in fitting if fit[0] * fit[1] <= frame_pixels), fit_width(size, _WIDTHS[-1]))
 
     def look(painter: UnitPainter, drawn: Mapping[int, Size]) -> PaintedUnit:
-        painted = PaintedUnit(painter.describe(unit), [frame.name for frame in frames], size)
+        names = [frame.name for frame in frames]
+        painted = PaintedUnit(painter.describe(unit), names, size, by_pixel=painter.by_pixel)
         for seen in painter.look(unit, frames, drawn):
             painted.add(seen, truth_alone=truth_alone)
         if painter.follows:
@@ -189,7 +233,7 @@ def _paint_unit(
 
 
 def _fit(units: Sequence[PaintedUnit], painter: UnitPainter, room: float) -> dict[str, bytes]:
-    """Pack a unit of each method as wide as it is, or narrower where it takes more than its part of a page."""
+    """Pack a unit per method at full width, or narrower if it exceeds its share of the page."""
     packed: dict[str, bytes] = {}
     for width in (units[0].width, *(width for width in _WIDTHS if width < units[0].width)):
         packed = _pack_methods(units, width, painter)
@@ -199,7 +243,7 @@ def _fit(units: Sequence[PaintedUnit], painter: UnitPainter, room: float) -> dic
 
 
 def _pack_methods(units: Sequence[PaintedUnit], width: int, painter: UnitPainter) -> dict[str, bytes]:
-    """Pack one truth, and of each method its own streams; a truth of its own too where it is judged by another one."""
+    """Pack the truth once and the streams per method; a method judged by another truth gets its own."""
     packed: dict[str, bytes] = {}
     ranks = _rank_objects(units)
     for number, unit in enumerate(units):
@@ -210,7 +254,7 @@ def _pack_methods(units: Sequence[PaintedUnit], width: int, painter: UnitPainter
 
 
 def _rank_objects(units: Sequence[PaintedUnit]) -> dict[int, int]:
-    """Rank objects by what is wrong with them, of all methods together: those that are swapped first."""
+    """Return objects ranked by their faults over all methods, swapped ones first."""
     faults, swapped = Counter[int](), set[int]()
     for row in (row for unit in units for row in unit.rows()):
         faults[row.object] += row.count_faults()
@@ -228,7 +272,7 @@ def _merge_styles(faults: Sequence[Any]) -> list[tuple[str, str]]:
 
 
 def make_class_confusion(painter: UnitPainter, pictures: UnitPictures, noun: str) -> list[Section]:
-    """Show which classes were taken for which in the units that were drawn, where the family has classes."""
+    """Return the confusion of classes in the drawn units, if the family has classes."""
     names = painter.class_names()
     if len(names) < 2 or not pictures.confusions:
         return []
@@ -247,11 +291,6 @@ def make_class_confusion(painter: UnitPainter, pictures: UnitPictures, noun: str
 # ── pictures below the masks ────────────────────────────────────────────────
 
 
-def _find_pictures(folder: str, unit: str, frames: list[str]) -> list[str]:
-    """Find the picture of each frame; an empty text where there is none."""
-    return [_find_picture(folder, unit, frame) for frame in frames]
-
-
 def _find_picture(folder: str, unit: str, frame: str) -> str:
     stem = os.path.splitext(frame)[0] if os.path.splitext(frame)[1] in _ENDINGS else frame
     stems = dict.fromkeys([stem, stem.zfill(6), stem.zfill(12)] if stem.isdigit() else [stem])
@@ -268,10 +307,14 @@ def _find_picture(folder: str, unit: str, frame: str) -> str:
 
 
 def _make_pictures(
-    options: PageOptions, paths: Mapping[str, list[str]], units: Sequence[PaintedUnit]
+    options: PageOptions, stream_of: Mapping[str, str], units: Sequence[PaintedUnit]
 ) -> dict[str, bytes]:
-    """Make pictures of the frames that are looked at first, as many as there is room for, by the name of a stream."""
-    if not any(path for own in paths.values() for path in own):
+    """Return pictures of the first frames by stream name, as many as fit."""
+    paths = {
+        stream: [_find_picture(options.images, name, frame) for frame in painting.frames]
+        for (name, stream), painting in zip(stream_of.items(), units, strict=True)
+    }
+    if not any(path for unit_paths in paths.values() for path in unit_paths):
         names = list(dict.fromkeys(f"{unit.frames[0]}.jpg" for unit in units))
         sought = ", ".join(names[:3])
         raise HostError(f"{options.images}: has no pictures of what was scored; files such as {sought} are sought")

@@ -1,4 +1,4 @@
-"""Masks in memory, from any array library: the counts of each frame as bytes, and an accumulator made of them."""
+"""Masks in memory, from any array library: counts per frame as bytes, and accumulators of them."""
 
 from __future__ import annotations
 
@@ -42,39 +42,42 @@ NUMBER, _DIGITS = re.compile(r"-?\d+(\.\d+)?", re.ASCII), 5
 
 
 class MemoryDoor(abc.ABC):
-    """Counts masks in memory by a protocol."""
+    """A counter of masks in memory by a protocol."""
+
+    #: Whether a dataset's list may order the sequences; without one, files are in the order of their names.
+    may_be_listed = True
 
     @abc.abstractmethod
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        """Count a frame; raises SubmissionError where its masks cannot be compared."""
+        """Return the counts of a frame; raises SubmissionError if its masks cannot be compared."""
 
     @abc.abstractmethod
     def check(self, data: bytes) -> None:
-        """Raise ValueError where these bytes are not what `count` returns."""
+        """Raise ValueError if these bytes did not come from `count`."""
 
     @abc.abstractmethod
     def accumulate(self, frames: CountedFrames) -> Accumulator[Any, Any]:
-        """Fill an accumulator with all that was counted, in its order, as files would."""
+        """Fill an accumulator with all counts in its order, as files would."""
 
     def sort_names(self, names: Iterable[str]) -> list[str]:
-        """Sort the names of sequences as files have them where no list names them."""
+        """Return sequence names in the order of files without a list."""
         return sorted(names)
 
     def pair_sides(self, truth: object, prediction: object) -> tuple[dict[str, object], dict[str, object]]:
-        """Split truth and prediction into what is counted by itself, by name."""
+        """Return truth and prediction split into separately counted parts, by name."""
         return self.sequences_of(truth, "truth"), self.sequences_of(prediction, "prediction")
 
     def sequences_of(self, masks: object, side: str) -> dict[str, object]:
-        """Split one side into what is counted by itself, by name."""
+        """Return one side split into separately counted parts, by name."""
         return _name_items(masks.items() if isinstance(masks, Mapping) else number_frames(masks, side), side)
 
     def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
-        """Split a sequence into frames with their names; None is that of one that is counted as a whole."""
+        """Return a sequence's frames by name; None names a sequence counted as a whole."""
         return [(None, masks)]
 
 
 class UnitsInMemory(MemoryDoor):
-    """Counts videos, and images: frames wait until all are there, then a video is counted at once."""
+    """A counter of videos and images that waits until all frames of a video are there."""
 
     protocol: Any
     #: Whether units are videos, which have frames.
@@ -83,7 +86,7 @@ class UnitsInMemory(MemoryDoor):
     own_facts: ClassVar[Mapping[str, Any]] = {}
 
     def sequences_of(self, masks: object, side: str) -> dict[str, object]:
-        """Split masks into units by name; one video alone is called video."""
+        """Return masks split into units by name; a single video is named video."""
         is_video = self.in_videos and not isinstance(masks, Mapping)
         return {"video": masks} if is_video else super().sequences_of(masks, side)
 
@@ -98,11 +101,11 @@ class UnitsInMemory(MemoryDoor):
         return accumulator
 
     def units(self, frames: CountedFrames) -> dict[str, UnitFrames]:
-        """What is counted at once, by name."""
+        """Return the units, which are counted as a whole, by name."""
         return dict(frames)
 
     def facts(self, units: Mapping[str, UnitFrames]) -> dict[str, Any]:
-        """What the scores need to know of all units."""
+        """Return the facts about all units that scores need."""
         return dict(self.own_facts)
 
     @abc.abstractmethod
@@ -111,7 +114,7 @@ class UnitsInMemory(MemoryDoor):
 
 
 class SamplesInMemory(UnitsInMemory):
-    """Counts what is one whole, such as a picture with a question, as the family's engine does."""
+    """A counter of undivided items, such as a picture with a question."""
 
     in_videos = False
 
@@ -130,7 +133,7 @@ class SamplesInMemory(UnitsInMemory):
 
 
 def sort_by_number(names: Iterable[str]) -> list[str]:
-    """Sort names by the numbers that they are, and others after them."""
+    """Return names sorted: numbers by value, then others."""
     return sorted(names, key=lambda name: (False, number_of(name), name) if NUMBER.fullmatch(name) else (True, 0, name))
 
 
@@ -139,7 +142,7 @@ def number_of(name: str) -> int | Decimal:
 
 
 def frame_name(frame: object) -> str:
-    """Name a frame: a number is written as file names are, None is a sequence as a whole.
+    """Return the name of a frame: a number as in file names; None for a whole sequence.
 
     Raises UsageError for a number that has no place among others.
     """
@@ -153,7 +156,7 @@ def frame_name(frame: object) -> str:
 
 
 def text_name(name: object) -> str:
-    """Write a name as text: a whole number without a point, letters in one Unicode form."""
+    """Return a name as text: whole numbers without a point, letters in one Unicode form."""
     if isinstance(name, (float, np.floating)) and math.isfinite(name):
         return str(int(name)) if name == int(name) else np.format_float_positional(name)
     return compose(str(name))
@@ -172,7 +175,7 @@ def _name_items(items: Iterable[tuple[object, _Item]], location: str) -> dict[st
 
 
 def number_frames(masks: Any, location: str) -> list[tuple[object, object]]:
-    """Number frames, images or videos; raises SubmissionError where there are none."""
+    """Return frames, images or videos by number; raises SubmissionError without any."""
     try:
         return list(enumerate(np.asarray(masks) if isinstance(masks, memoryview) else masks))
     except (TypeError, ValueError):  # no list; a memoryview that was released
@@ -181,30 +184,30 @@ def number_frames(masks: Any, location: str) -> list[tuple[object, object]]:
         ) from None
 
 
-def check_no_map(side: object, protocol: str, form: str) -> None:
-    """Raise UsageError for a map of labels, which a protocol does not score, neither in truths nor in predictions."""
+def refuse_label_map(side: object, protocol: str, form: str) -> None:
+    """Raise UsageError for label maps, if the protocol does not score them."""
     if hasattr(side, "shape") and hasattr(side, "dtype"):
         raise UsageError(f"{protocol} does not score maps of labels: give {form}, of the truth and of the prediction")
 
 
 @contextmanager
 def refuse_flaws(location: str) -> Iterator[None]:
-    """Raise SubmissionError for a Flaw in masks that are called so."""
+    """Raise SubmissionError for a Flaw in the masks of this name."""
     try:
         yield
     except Flaw as flaw:
-        raise SubmissionError.of(flaw.at(location)) from None
+        raise SubmissionError.from_problem(flaw.as_problem(location)) from None
 
 
 def refusal(location: str, fault: str, remedy: str) -> SubmissionError:
-    return SubmissionError.of(Problem(location, fault, remedy))
+    return SubmissionError.from_problem(Problem(location, fault, remedy))
 
 
 def common_size(sizes: Iterable[Size], what: str, location: str) -> Size | None:
-    """The size that all have, None without any; raises SubmissionError where there are several."""
+    """Return the common size; None without masks; raises SubmissionError for different sizes."""
     distinct = list(dict.fromkeys(sizes))
     if len(distinct) > 1:
-        several = " and ".join(f"{width}×{height}" for height, width in distinct)
+        several = " and ".join(f"{width}x{height}" for height, width in distinct)
         raise refusal(location, f"has {what} of {several}", "Give truth and prediction of one size")
     return distinct[0] if distinct else None
 
@@ -213,10 +216,10 @@ def common_size(sizes: Iterable[Size], what: str, location: str) -> Size | None:
 
 
 class FrameReader:
-    """Packs masks in memory, from any array library."""
+    """A packer of masks in memory, from any array library."""
 
     def __init__(self, *, many_values: bool = False) -> None:
-        """Pack masks of one object that hold a few values, where `many_values` says that the benchmark has such."""
+        """Set up the packing; `many_values` says that masks of one object may hold several values."""
         self._many_values = many_values
 
     def read(self, masks: object, location: str) -> Stacks:
@@ -256,7 +259,7 @@ def read_labels(masks: object, location: str) -> Array:
 
 
 def read_run_lengths(mask: object, location: str) -> dict[str, Any]:
-    """Read one mask, booleans or run lengths, as run lengths; their counts are text, or what is not checked yet."""
+    """Return one mask as run lengths, whose counts are text or unchecked."""
     if isinstance(mask, Mapping):
         counts = mask.get("counts")
         return {**mask, "counts": counts.decode("ascii", "replace") if isinstance(counts, bytes) else counts}
@@ -271,7 +274,7 @@ CheckedMask = tuple[str, int, Size]
 
 
 def read_checked_mask(mask: object, location: str, form: str) -> CheckedMask:
-    """Read one mask as run lengths that fill its size, with its area; `form` is what to give instead."""
+    """Return one mask as checked run lengths with its area; `form` names the expected form in errors."""
     encoded = read_run_lengths(mask, location)
     try:
         height, width = map(int, encoded["size"])
@@ -280,7 +283,7 @@ def read_checked_mask(mask: object, location: str, form: str) -> CheckedMask:
             text = rle.compress(rle.runs_of(text, height * width))
         rle.runs_of(text, height * width)
     except Flaw as flaw:
-        raise SubmissionError.of(flaw.at(location)) from None
+        raise SubmissionError.from_problem(flaw.as_problem(location)) from None
     except (KeyError, TypeError, ValueError) as error:
         raise refusal(location, f"is no mask ({error})", form) from None
     return text, int(backend().check_masks([text], np.array([height * width])).area[0]), (height, width)
@@ -292,7 +295,7 @@ def _stack_of_runs(mask: Mapping[str, object], location: str) -> Stack:
         height, width = map(index, mask.get("size", ()))  # type: ignore[call-overload]
     except (TypeError, ValueError):
         fault = f"has the size {printable(mask.get('size'))}"
-        raise refusal(location, fault, "Give run lengths as {'size': [height, width], 'counts': …}") from None
+        raise refusal(location, fault, "Give run lengths as {'size': [height, width], 'counts': ...}") from None
     if min(height, width) < 1 or height * width >= 1 << 31:
         raise refusal(location, f"has the size {[height, width]}", "Give the height and width of the frame")
     block = empty_labels(1, (height, width), bool)
@@ -302,13 +305,13 @@ def _stack_of_runs(mask: Mapping[str, object], location: str) -> Stack:
 
 
 def _check_one_object(values: Array, location: str) -> None:
-    """Refuse a mask of one object that holds more than two values, as files of it are."""
+    """Raise a Flaw for a mask of one object with more than two values, as in files."""
     if values.dtype != bool and ((values != values.min()) & (values != values.max())).any():
         raise refusal(location, "holds more than two values", "Give the mask of one object as booleans")
 
 
 def read_array(values: object, location: str) -> Array:
-    """Read an array; tensors give one by the array protocol.  Refuse what none can be made of, and masked ones."""
+    """Return an array, also of tensors; raises for unconvertible and masked arrays."""
     try:
         if np.ma.is_masked(values):
             fault, remedy = "is a masked array, and no protocol knows such masks", "Fill it, with 255 where none counts"

@@ -1,9 +1,9 @@
-"""A unit whose frames were looked at: what is wrong with each segment, the worst moments, streams for a player."""
+"""A painted unit: the faults of its segments, the worst moments, and streams for a player."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.evaluation_script.masks.stream import MaskStream
+from segjudge.families.base.causes import CauseCounts
 from segjudge.families.base.segments import (
     FAULTS,
     INEXACT,
@@ -44,7 +45,7 @@ _MOST_ROWS = 12
 
 @dataclass
 class _JudgedFrame:
-    """A frame, with what is wrong in it."""
+    """A frame and its faults."""
 
     seen: SeenFrame
     judged: JudgedSegments
@@ -52,7 +53,7 @@ class _JudgedFrame:
 
 @dataclass
 class _Row:
-    """What became of one segment through the frames: its fault, and what stands for it."""
+    """The row of one segment through the frames: its fault, and its partner."""
 
     name: str
     object: int
@@ -67,7 +68,7 @@ class _Row:
 
 @dataclass
 class _Moment:
-    """Frames in which a segment is wrong in one way."""
+    """A moment: consecutive frames in which a segment has one fault."""
 
     sequence: str
     #: The name of the segment; none of a whole image.
@@ -84,10 +85,10 @@ class _Moment:
 
 
 class PaintedUnit:
-    """Collects the frames of a unit."""
+    """A collector of a unit's frames."""
 
-    def __init__(self, name: str, frames: list[str], size: Size) -> None:
-        self.name, self.frames, self.size = name, frames, size
+    def __init__(self, name: str, frames: list[str], size: Size, *, by_pixel: bool = False) -> None:
+        self.name, self.frames, self.size, self._by_pixel = name, frames, size, by_pixel
         self._judged: list[_JudgedFrame] = []
         #: Segments of the truth and of the prediction, by what tells them apart, with their names.
         self._objects: tuple[dict[Any, tuple[int, str]], dict[Any, tuple[int, str]]] = ({}, {})
@@ -109,7 +110,7 @@ class PaintedUnit:
         self._judged.append(_JudgedFrame(seen, judged))
 
     def note_swaps(self) -> None:
-        """Call a match swapped where the object mostly has another track, or the track another object."""
+        """Mark matches as swapped if object or track mostly match another partner."""
         pairs = Counter(pair for frame in self._judged for pair in _pairs_of(frame, things=True))
         main: tuple[dict[Any, Any], dict[Any, Any]] = ({}, {})
         for (truth, prediction), _ in pairs.most_common():
@@ -126,7 +127,7 @@ class PaintedUnit:
                     frame.judged.truth[row] = frame.judged.prediction[column] = SWAPPED
 
     def count_confusions(self, table: dict[tuple[int, int], int]) -> None:
-        """Add which classes were taken for which; -1 is nothing."""
+        """Add the confusions of classes; -1 is nothing."""
         for frame in self._judged:
             seen, judged = frame.seen, frame.judged
             taken_rows = set()
@@ -142,8 +143,20 @@ class PaintedUnit:
                 if row not in taken_rows:
                     table[kind, -1] = table.get((kind, -1), 0) + 1
 
+    def count_causes(self, counts: CauseCounts, classes: Sequence[str]) -> None:
+        """Add the verdict on each segment; `classes` are the names of all classes."""
+        swaps = []
+        for frame, name in zip(self._judged, self.frames, strict=True):
+            counts.add(self.name, frame.seen, frame.judged, tuple(classes) if len(classes) > 1 else ())
+            for column, row in enumerate(frame.judged.partner.tolist()):
+                if row >= 0 and frame.judged.truth[row] == SWAPPED:
+                    followed = self._followed.get(frame.seen.prediction.names[column], "")
+                    if followed not in {"", frame.seen.truth.names[row]}:
+                        swaps.append((frame.seen.truth.names[row], followed, name))
+        counts.add_swaps(self.name, swaps)
+
     def frame_costs(self) -> list[float]:
-        """What share of each frame's segments is wrong."""
+        """Return the fraction of wrong segments per frame."""
         costs = []
         for frame in self._judged:
             kinds = np.concatenate([frame.judged.truth, frame.judged.prediction])
@@ -158,10 +171,10 @@ class PaintedUnit:
         return costs
 
     def rows(self) -> list[_Row]:
-        """What became of each segment of the truth, and of predicted ones that nothing of the truth explains."""
+        """Return a row per true segment and per unexplained predicted one."""
         rows: dict[Any, _Row] = {}
         for index, frame in enumerate(self._judged):
-            partners = _list_taken(frame.judged)
+            partners = frame.judged.list_taken()
             for row, key in enumerate(frame.seen.truth.keys):
                 number, name = self._objects[0][key]
                 column = partners.get(row, -1)
@@ -180,7 +193,7 @@ class PaintedUnit:
     # ── moments ──
 
     def find_moments(self, unit_cost: float, *, dense: bool) -> list[_Moment]:
-        """Find where segments are wrong, those that cost most first; an image is one moment."""
+        """Return the moments with faults, most costly first; an image is one moment."""
         if len(self.frames) == 1:
             return self._sum_up_image(unit_cost, dense=dense)
         pixels, moments = self.size[0] * self.size[1], []
@@ -193,9 +206,9 @@ class PaintedUnit:
                 frames = row.at[start:stop]
                 fault, worst = FAULTS[kind], int(np.argmax(areas))
                 about = self._describe_fault(kind, row, start)
-                words = [("kind", fault.name), ("size", _name_size(max(areas) / max(1, pixels)))]
+                facets = [("kind", fault.name), ("size", _name_size(max(areas) / max(1, pixels)))]
                 if start and row.at[start] - row.at[start - 1] > 1:
-                    words.append(("time", "after an absence"))
+                    facets.append(("time", "after an absence"))
                 share = sum(frame_kind != RIGHT for frame_kind in kinds) / total
                 location = f", {row.name}, {describe_frames(self.frames[frames[0]], self.frames[frames[-1]])}"
                 moments.append(
@@ -208,21 +221,22 @@ class PaintedUnit:
                         self.frames[frames[worst]],
                         location,
                         about,
-                        words,
+                        facets,
                     )
                 )
         moments.sort(key=lambda moment: -moment.cost)
         return [replace(moment, cost=moment.cost * unit_cost) for moment in moments]
 
     def _describe_fault(self, kind: int, row: _Row, start: int) -> str:
-        fault = FAULTS[kind]
+        if kind == PARTIAL and self._by_pixel:
+            return "has an IoU of one half or less"  # no segment is matched
         if kind not in {SWAPPED, WRONG_CLASS}:
-            return fault.about
+            return FAULTS[kind].about
         names = dict(self._objects[1].values())
         return self._name_mistake(kind, row.name, names.get(row.partners[start], "nothing"))
 
     def _name_mistake(self, kind: int, name: str, prediction: str) -> str:
-        """Say what an object was taken for, or whose track it has."""
+        """Return the sentence about the classes with which an object was confused."""
         if kind == WRONG_CLASS:
             return f"taken for {prediction}"
         followed = self._followed.get(prediction, "")
@@ -243,13 +257,13 @@ class PaintedUnit:
         if len(notes) > 2:
             totals = ", ".join(f"{count} {FAULTS[note_kind].name}" for note_kind, count in counts.most_common())
             text = f"{totals} ({largest})"
-        words = [("kind", FAULTS[note_kind].name) for note_kind in counts]
-        words.append(("size", _name_size(max(area for *_, area in notes) / pixels)))
+        facets = [("kind", FAULTS[note_kind].name) for note_kind in counts]
+        facets.append(("size", _name_size(max(area for *_, area in notes) / pixels)))
         fault = FAULTS[kind]
-        return [_Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, words)]
+        return [_Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, facets)]
 
     def _describe_matches(self, *, dense: bool) -> tuple[str, str]:
-        """Say of an image in which everything matches how far it does not, and with which style that is drawn."""
+        """Return the caption and style of an image whose segments all match."""
         seen, judged = self._judged[0].seen, self._judged[0].judged
         columns = np.flatnonzero((judged.partner >= 0) & (judged.prediction == RIGHT))
         together = float(seen.shared[judged.partner[columns], columns].sum())
@@ -264,10 +278,10 @@ class PaintedUnit:
         return FAULTS[MISSED if missed > surplus else SURPLUS].style, text
 
     def _note_faults(self, index: int) -> list[tuple[int, str, float]]:
-        """What is wrong in a frame, largest first: kind, words, pixels."""
+        """Return the faults of a frame, largest first: kind, sentence, pixels."""
         frame = self._judged[index]
         seen, judged, notes = frame.seen, frame.judged, []
-        partners = _list_taken(judged)
+        partners = judged.list_taken()
         for row, kind in enumerate(judged.truth.tolist()):
             if kind == RIGHT:
                 continue
@@ -283,7 +297,7 @@ class PaintedUnit:
     # ── streams ──
 
     def pack(self, width: int, painter: UnitPainter, ranks: Mapping[int, int]) -> tuple[bytes, bytes, bytes]:
-        """Make the streams of the unit: the truth, the prediction with its numbers, and what is wrong.
+        """Return the streams of the unit: truth, prediction with numbers, and faults.
 
         Rows of a timeline are sorted by the ranks of their objects.
         """
@@ -332,20 +346,20 @@ class PaintedUnit:
 
     @property
     def width(self) -> int:
-        """How wide frames are drawn."""
+        """Return the width at which frames are drawn."""
         return max((frame.seen.maps.shape[2] for frame in self._judged if frame.seen.maps is not None), default=1)
 
     @property
     def pixels(self) -> int:
-        """How many pixels are drawn of one side."""
+        """Return the number of drawn pixels of one side."""
         return sum(frame.seen.maps[0].size for frame in self._judged if frame.seen.maps is not None)
 
     def forget_maps(self) -> None:
-        """Forget where segments lie, which is packed by now."""
+        """Drop the segment maps after packing."""
         self._judged = [_JudgedFrame(frame.seen._replace(maps=None), frame.judged) for frame in self._judged]
 
     def _choose_colours(self) -> tuple[list[int], list[int]]:
-        """A colour for each object, and for each prediction that of the object that it mostly stands for."""
+        """Return a colour per object; a prediction gets the colour of the object that it mostly matches."""
         objects, predictions = self._objects
         colours = {key: number for key, (number, _) in objects.items()}
         main: dict[Any, Any] = {}
@@ -365,13 +379,6 @@ class PaintedUnit:
         ]
 
 
-def _list_taken(judged: JudgedSegments) -> dict[int, int]:
-    """Which predicted segment stands for each of the truth, where one does."""
-    if judged.taken_for is not None:
-        return {row: column for row, column in enumerate(judged.taken_for.tolist()) if column >= 0}
-    return {row: column for column, row in reversed(list(enumerate(judged.partner.tolist()))) if row >= 0}
-
-
 def _pairs_of(frame: _JudgedFrame, *, things: bool) -> Iterator[tuple[Any, Any]]:
     for column, row in enumerate(frame.judged.partner.tolist()):
         if row >= 0 and (not things or (frame.seen.truth.things[row] and frame.judged.prediction[column] == RIGHT)):
@@ -386,7 +393,7 @@ def _extend(row: _Row, index: int, kind: int, partner: int, area: float) -> None
 
 
 def _find_runs(row: _Row) -> Iterator[tuple[int, int]]:
-    """Yield where runs of one fault begin and end among the entries of a row, small gaps within."""
+    """Yield the runs of one fault in a row, bridging small gaps."""
     wrong = [entry for entry, kind in enumerate(row.kinds) if kind not in {RIGHT, 0}]
     breaks = [
         index
@@ -416,14 +423,14 @@ def _shrink_maps(maps: Array | None, size: Size) -> Array:
 
 
 def _code_faults(frame: _JudgedFrame, maps: Array, painter: UnitPainter) -> Array:
-    """Say of each pixel what is wrong there: a fault, or two of them, that of the truth times a base."""
+    """Return the fault code of each pixel; the truth's fault is multiplied by a base."""
     truth, prediction = maps
     judged = frame.judged
-    own, predicted = (np.append(0, kinds).astype(np.uint8) for kinds in (judged.truth, judged.prediction))
+    true_kinds, predicted = (np.append(0, kinds).astype(np.uint8) for kinds in (judged.truth, judged.prediction))
     partner = np.append(-1, judged.partner) + 1
     # The code of each pair of segments: pixels look theirs up.
-    table = np.zeros((len(own), len(predicted)), np.uint8)
-    for row, kind in enumerate(own.tolist()):
+    table = np.zeros((len(true_kinds), len(predicted)), np.uint8)
+    for row, kind in enumerate(true_kinds.tolist()):
         for column, predicted_kind in enumerate(predicted.tolist()):
             table[row, column] = _code_pair(
                 kind, predicted_kind, together=row > 0 and partner[column] == row, painter=painter
@@ -453,7 +460,7 @@ def _code_pair(kind: int, predicted_kind: int, *, together: bool, painter: UnitP
 
 
 def _is_near(truth: Array, prediction: Array, reach: int) -> Array:
-    """Whether the truth has near a pixel what is predicted there."""
+    """Return whether the truth has the predicted segment near a pixel."""
     height, width = truth.shape
     padded = np.pad(truth, reach, mode="edge")
     near = np.zeros(truth.shape, bool)

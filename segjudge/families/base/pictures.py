@@ -1,4 +1,4 @@
-"""What a family says of its units for their pictures: which segments a frame has on both sides, and where they lie."""
+"""The interface for pictures of units: the segments of both sides of a frame, and where they lie."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Side(NamedTuple):
 
 
 def side_of_one(name: str, area: int) -> Side:
-    """Make the side of a frame that has one segment at the most."""
+    """Return the side of a frame with at most one segment."""
     names: list[str] = [name] if area else []
     areas: Array = np.array([area] if area else [], np.int64)
     return Side(names, names, areas, np.zeros(len(names), np.int64), np.zeros(len(names), bool))
 
 
 def side_of_labels(noun: str, labels: Array, pixels: Array) -> Side:
-    """Make the side whose segments are labels of so many pixels each, all of one class; 0 is none."""
+    """Return the side whose segments are labels of one class, given their areas; 0 is none."""
     labels, areas = sum_by_key(labels, pixels)
     keys = labels[labels > 0].tolist()
     names = [f"{noun} {key}" for key in keys]
@@ -47,7 +47,7 @@ def side_of_labels(noun: str, labels: Array, pixels: Array) -> Side:
 
 
 class SeenFrame(NamedTuple):
-    """What there is in a frame: segments, pixels that both sides share, and where they lie."""
+    """The content of a frame: segments, shared pixels, and where they lie."""
 
     truth: Side
     prediction: Side
@@ -62,7 +62,7 @@ class SeenFrame(NamedTuple):
 
 
 class UnitPainter(abc.ABC):
-    """Says of the units of a split what is where, one frame after the other."""
+    """A painter that shows the content of a split's units, frame by frame."""
 
     #: Every pixel of the truth has a label, or none that counts.
     dense = False
@@ -70,18 +70,21 @@ class UnitPainter(abc.ABC):
     follows = False
     #: Segments are classes, of which each pixel is judged by itself.
     by_pixel = False
+    #: What one segment of a frame is called.
+    segment = "mask"
     #: Opens the submission that is painted.
     open_submission: Callable[[str, UnitTruth, Any, ArchiveLimits], UnitSubmission]
     #: Each painter narrows what it opens; the truth alone is painted where there is none.
     _submission: UnitSubmission | None = None
 
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
+        self._protocol: Any = rules.protocol
         if results:
             self._submission = self.open_submission(results, truth, rules.protocol, rules.limits)
 
     @abc.abstractmethod
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
-        """Yield what is in each frame of a unit; of those that are drawn also where, at these sizes."""
+        """Yield each frame's segments, and for drawn frames also their maps at these sizes."""
 
     def close(self) -> None:
         """Close the submission's file."""
@@ -89,18 +92,18 @@ class UnitPainter(abc.ABC):
             self._submission.close()
 
     def class_names(self) -> Sequence[str]:
-        """Names of classes, by their numbers; none where classes cannot be confused."""
+        """Return the names of classes by number; empty if classes cannot be confused."""
         return ()
 
     def describe(self, unit: Unit) -> str:
-        """Name a unit for people: by what it asks for in words, if it does."""
+        """Return the display name of a unit: the text of its query, if it has one."""
         text = printable(" ".join(str(unit.facts.get("text", "")).split()))
         if text:
             return f"“{text}” ({unit.name})"
         return f"image {unit.name}" if unit.cost == 1 and unit.name.isdigit() else unit.name  # a bare id
 
     def pick_drawn(self, frames: Sequence[TruthFrame], costs: Sequence[float], count: int) -> list[int]:
-        """Pick so many frames to draw, about: those around the worst ones."""
+        """Return about so many frames to draw, around the worst ones."""
         chosen: set[int] = set()
         for worst in np.argsort(-np.array(costs), kind="stable").tolist():
             chosen.update(range(max(0, worst - 2), min(len(frames), worst + 3)))
@@ -110,7 +113,7 @@ class UnitPainter(abc.ABC):
 
 
 def paint_mask(image: Array, text: str, size: Size, number: int) -> None:
-    """Paint a mask, given as run lengths of another size, into an image as a number."""
+    """Paint a mask (run lengths of another size) into an image as a number."""
     height = size[0]
     runs = runs_of(text, height * size[1])
     ends = np.cumsum(runs)
@@ -135,7 +138,7 @@ def paint_masks(texts: Sequence[str], size: Size, small: Size) -> Array:
 
 
 def share_of_labels(truth: Sequence[int], prediction: Sequence[int], pairs: LabelPairs) -> Array:
-    """How many pixels labels of the truth (rows) and predicted ones (columns) share."""
+    """Return the shared pixels of true labels (rows) and predicted ones (columns)."""
     shared = np.zeros((len(truth), len(prediction)))
     sides = [np.array(keys, np.int64) for keys in (truth, prediction)]
     orders = [np.argsort(keys) for keys in sides]
@@ -148,8 +151,8 @@ def share_of_labels(truth: Sequence[int], prediction: Sequence[int], pairs: Labe
     return shared
 
 
-def place_labels(pixels: LabelMap, keys: Sequence[int], size: Size) -> Array:
-    """Which of some labels is where in a picture of another size: its index from 1, or 0."""
+def index_labels(pixels: LabelMap, keys: Sequence[int], size: Size) -> Array:
+    """Return the index of each pixel's label in `keys` from 1, in a picture of another size; 0 elsewhere."""
     rows, columns = sample_rows_and_columns(pixels.numbers.shape, size)
     numbers = pixels.numbers[rows[:, None], columns].reshape(-1)
     starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
@@ -163,7 +166,7 @@ def place_labels(pixels: LabelMap, keys: Sequence[int], size: Size) -> Array:
 
 
 def share_of_masks(truth: Masks, prediction: Masks) -> Array:
-    """How many pixels the masks of a frame share: of the truth (rows) and predicted ones (columns)."""
+    """Return the shared pixels of a frame's masks: true ones (rows), predicted ones (columns)."""
     rows, columns = len(truth.area), len(prediction.area)
     if not rows or not columns:
         return np.zeros((rows, columns))
@@ -174,7 +177,7 @@ def share_of_masks(truth: Masks, prediction: Masks) -> Array:
 
 
 def sample_rows_and_columns(whole: Sequence[int], size: Size) -> tuple[Array, Array]:
-    """Which rows and columns of a picture one of another size shows."""
+    """Return the sampled rows and columns of a picture for another size."""
     rows, columns = (
         ((np.arange(count) + 0.5) * length / count).astype(int) for count, length in zip(size, whole, strict=True)
     )

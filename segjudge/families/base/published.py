@@ -1,9 +1,10 @@
-"""Where a truth is, whether it has a subset, and how one that is counted by unit is packed."""
+"""Sources of truths, their subsets, and packing of truths counted by unit."""
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
@@ -12,7 +13,7 @@ from segjudge.system.files import make_folder
 
 
 class TruthSource(NamedTuple):
-    """The location of a truth, and what the files of a published dataset leave open; a packed file leaves nothing."""
+    """The location of a truth and the options that describe a published dataset."""
 
     path: str
     #: How a dataset is laid out (default: as its family expects).
@@ -26,7 +27,7 @@ class TruthSource(NamedTuple):
 
 
 class PackedTruth(NamedTuple):
-    """What became a split of an annotation file."""
+    """The result of packing: a split of an annotation file."""
 
     split: str
     #: How much it is, in words.
@@ -36,25 +37,27 @@ class PackedTruth(NamedTuple):
 
 
 def check_subset(source: TruthSource) -> None:
-    """Raise HostError for a subset that nothing of a dataset without lists of subsets is named after.
+    """Raise HostError for a subset that no part of a dataset without lists is named after.
 
     Any such dataset may be called val, since that is what it is called where nothing is said.
     """
     path, subset = source.path, source.subset
     if subset in ("", DEFAULT_SPLIT):
         return
-    from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS
     from segjudge.evaluation_script.files.archive import open_files
+    from segjudge.evaluation_script.files.limits import ARCHIVE_ENDINGS, HOST_LIMITS
 
-    names = [] if os.path.isfile(path) and path.endswith((".json", ".gz")) else open_files(path, HOST_LIMITS).sizes
-    words = {word.rpartition(".")[0] or word for name in (path, *names) for word in name.split(os.sep)}
+    limits = replace(HOST_LIMITS, compressed=ARCHIVE_ENDINGS)  # only names are read
+    names = [] if os.path.isfile(path) and path.endswith((".json", ".gz")) else open_files(path, limits).sizes
+    levels = [level for name in (path.replace(os.sep, "/"), *names) for level in name.split("/")]
+    names_in_paths = {level.rpartition(".")[0] or level for level in levels}
     as_word = re.compile(rf"(?<![^\W_]){re.escape(subset)}(?![^\W_])")
-    if not any(as_word.search(word) for word in words):
+    if not any(as_word.search(word) for word in names_in_paths):
         raise HostError(f"{path}: has no subset {subset!r}: no list, folder or file is named so; leave it out")
 
 
 def pack_units(published: AnnotationFile[Any], out: str, split: str) -> PackedTruth:
-    """Write a dataset that is counted by unit, as one split, as an annotation file; with `split`, add it to one."""
+    """Pack a dataset counted by unit as one split; with `split`, add it to a file."""
     from segjudge.evaluation_script.families.base.units import read_units, write_units
 
     ((name, truth),) = published.splits.items()

@@ -1,4 +1,4 @@
-"""What is wrong with each segment of a frame: kinds of faults that every family shares, and how they are told apart."""
+"""The faults of a frame's segments: the kinds that all families share, and how to judge them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from segjudge.report.colours import style_of_kind
 #: What a segment is; 0 is one that is not judged.
 RIGHT, MISSED, SURPLUS, WRONG_CLASS, MERGED, SPLIT, INEXACT, SWAPPED, PARTIAL = range(1, 10)
 #: A segment matches above this IoU, and this share of a segment is most of it.
-_HALF = 0.5
+HALF = 0.5
 #: Below this IoU segments of one class have nothing to do with each other.
-_LEAST_IOU = 0.1
+LEAST_IOU = 0.1
 
 
 class _Fault(NamedTuple):
@@ -43,7 +43,7 @@ FAULTS = {
 
 
 class JudgedSegments(NamedTuple):
-    """What each segment of a frame is."""
+    """The judged segments of a frame."""
 
     truth: Array
     prediction: Array
@@ -52,9 +52,15 @@ class JudgedSegments(NamedTuple):
     #: Of each segment of the truth what it was taken for, or -1, where that does not follow from the partners.
     taken_for: Array | None = None
 
+    def list_taken(self) -> dict[int, int]:
+        """Return the predicted segment that represents each true segment, if any."""
+        if self.taken_for is not None:
+            return {row: column for row, column in enumerate(self.taken_for.tolist()) if column >= 0}
+        return {row: column for column, row in reversed(list(enumerate(self.partner.tolist()))) if row >= 0}
+
 
 def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Array, Array]) -> JudgedSegments:
-    """Judge segments by the pixels that those of the truth (rows) and predicted ones (columns) share.
+    """Return the judged segments, given the shared pixels of true (rows) and predicted ones (columns).
 
     A match has an IoU above one half.  What is left is wrong in class, merged, split or partial where it overlaps
     enough for that, else missed or surplus.
@@ -75,12 +81,12 @@ def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Arr
     for kind, flags in ((RIGHT, same), (WRONG_CLASS, ~same)):
         for index in np.argsort(-np.where(flags, ious, 0), axis=None, kind="stable").tolist():
             row, column = divmod(index, columns)
-            if not flags[row, column] or ious[row, column] <= _HALF:
+            if not flags[row, column] or ious[row, column] <= HALF:
                 break
             if free[0][row] and free[1][column]:
                 join(row, column, kind)
     covered, inside = shared / np.maximum(areas[0], 1)[:, None], shared / np.maximum(areas[1], 1)
-    over, within = (covered >= _HALF) & same, (inside >= _HALF) & same
+    over, within = (covered >= HALF) & same, (inside >= HALF) & same
     for row in np.flatnonzero(free[0]).tolist():
         merging = np.flatnonzero(over[row] & (over.sum(axis=0) > 1))
         parts = np.flatnonzero(within[row])
@@ -88,7 +94,7 @@ def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Arr
             truth[row], column = MERGED, int(merging[0])
             if free[1][column]:
                 join(row, column, MERGED)
-        elif len(parts) > 1 and covered[row, parts].sum() >= _HALF:
+        elif len(parts) > 1 and covered[row, parts].sum() >= HALF:
             for column in parts[free[1][parts]].tolist():
                 join(row, column, SPLIT)
     for column in np.flatnonzero(free[1]).tolist():
@@ -100,7 +106,7 @@ def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Arr
     near = np.where(same & (truth == MISSED)[:, None] & free[1], ious, 0)
     for index in np.argsort(-near, axis=None, kind="stable").tolist():
         row, column = divmod(index, columns)
-        if near[row, column] < _LEAST_IOU:
+        if near[row, column] < LEAST_IOU:
             break
         if truth[row] == MISSED and free[1][column]:
             join(row, column, PARTIAL)

@@ -1,4 +1,4 @@
-"""What the toolkit does with a family beside scoring it: published truths, masks in memory, reports, words, challenges.
+"""The toolkit's interface to a family: published truths, memory, reports, sentences, challenges.
 
 A family's folder overrides what it has and leaves the rest: each default is what a family without a folder gets.
 What lies in its `challenges.py` is found there: `make_sample`, `make_demo`, `describe_truth`, as the methods here.
@@ -18,7 +18,7 @@ from contextlib import ExitStack, closing
 from dataclasses import field, replace
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.values import dataclass
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.scoring.scorer import Scorer
     from segjudge.report.page import PageOptions, Section
 
+    from .benchmarks import FamilyEntry
     from .drawing import UnitPictures
     from .memory import MemoryDoor
     from .pictures import UnitPainter
@@ -51,19 +52,19 @@ _TEXTS = "texts.html.jinja"
 
 
 class ScoringInputs(Protocol):
-    """The results that were scored, and what scored them."""
+    """The scored results and their scorers."""
 
     @property
     def results(self) -> str:
-        """The path of the results."""
+        """Return the path of the results."""
 
     @property
     def scorers(self) -> Mapping[str, Scorer]:
-        """What scores each split."""
+        """Return the scorer of each split."""
 
 
 class ScoredMethod(NamedTuple):
-    """A method's scores of a split, and what they come from."""
+    """A method's scores of a split, and their inputs."""
 
     name: str
     inputs: ScoringInputs
@@ -73,7 +74,7 @@ class ScoredMethod(NamedTuple):
 
 @dataclass(frozen=True)
 class MethodCosts:
-    """What kinds of failure cost methods on the same truth, and what a page shows of it beside places and verdicts."""
+    """The costs of failures by method and kind, and the sections that show them."""
 
     #: By the name of the method, then by kind.
     costs: Mapping[str, Mapping[str, float]]
@@ -92,7 +93,7 @@ class MethodCosts:
 
 @dataclass(frozen=True)
 class FilmChoice:
-    """Which frames of which sequence are drawn, and how."""
+    """The choice of a sequence, its frames and the style of drawing."""
 
     #: Where nothing is named, those in which most is lost, in so many columns.
     sequence: str = ""
@@ -105,7 +106,7 @@ class FilmChoice:
 
 
 class FilmCell(NamedTuple):
-    """A frame with its masks: pixels (height, width, 3), and by colour the masks whose outlines are drawn."""
+    """A frame with its masks: pixels (height, width, 3), and by colour the outlined masks."""
 
     pixels: Array
     outlines: Sequence[tuple[tuple[int, int, int], Array]]
@@ -120,7 +121,7 @@ class Film(NamedTuple):
 
 
 class FamilyTools:
-    """What the toolkit does with a family.  `protocol` is always one of the family's own."""
+    """The toolkit's functions for a family.  `protocol` is always one of the family's own."""
 
     #: What `phases.py` of a new challenge calls the limits of a submission, where they are not the default ones.
     limits: ClassVar[str] = ""
@@ -136,11 +137,13 @@ class FamilyTools:
     upload_types: ClassVar[str] = ".zip, .json, .gz, .tar"
     #: The class of its `memory.py` that counts masks in memory; without one, files alone are scored.
     memory: ClassVar[str] = ""
+    #: Of each metric whether `larger` or `smaller` values are better; a plug-in states it for all of its metrics.
+    directions: ClassVar[Mapping[str, Literal["larger", "smaller"]]] = {}
     #: A truth names its subsets itself: no file or folder has to be called after one.
     names_subsets: ClassVar[bool] = False
 
     def _own(self, module: str, name: str) -> Any:
-        """Return what a module of the family's folder has by a name; None where there is none."""
+        """Return a name of a module in the family's folder; None if it is missing."""
         package = sys.modules[type(self).__module__].__package__
         path = f"{package}.{module}"
         return getattr(import_module(path), name, None) if package and find_spec(path) else None
@@ -166,7 +169,7 @@ class FamilyTools:
     # ── masks in memory ──
 
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
-        """Open what counts masks in memory."""
+        """Return the counter of masks in memory."""
         if not self.memory:
             raise UsageError(f"{protocol.name} scores files alone")
         door: MemoryDoor = self._own("memory", self.memory)(protocol, categories)
@@ -175,54 +178,62 @@ class FamilyTools:
     # ── reports ──
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
-        """Make what a page shows of a split after its metrics."""
+        """Return the sections of a split after its metrics."""
         from segjudge.report.page import make_tables
 
         return [make_tables(report)]
 
     def make_stored_sections(self, losses: Mapping[str, Any], report: Report) -> list[Section]:
-        """Make the same of what a phase left; raises UsageError where it cannot be that."""
+        """Return the same sections from a stored result; raises UsageError for an invalid one."""
         from segjudge.report.page import make_tables
 
         return [make_tables(report)]
 
     def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
-        """Make what a page shows of a truth alone."""
-        raise UsageError(f"a truth of {truth.family} has no page of its own; `show` draws the truth of instances")
+        """Return the sections of a truth alone."""
+        raise UsageError(
+            f"a truth of {truth.family} has no page of its own; `report --draw FOLDER` draws the truth of instances"
+        )
 
     def check_kinds(self, protocol: Any) -> None:
-        """Raise UsageError where failures have no kinds, before anything is scored."""
+        """Raise UsageError before scoring if failures have no kinds."""
         raise UsageError(f"failures of {protocol.name} have no kinds")
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
-        """List what each kind of failure costs each object, category or unit."""
+        """Return the cost of each kind of failure per object, category or unit."""
         self.check_kinds(report.protocol)
         return []
 
     def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
-        """Sum what each kind of failure costs a split; nothing where failures have no kinds."""
+        """Return the cost of each kind of failure in a split; empty without kinds."""
         return {}
 
     def make_bar(self, kinds: Mapping[str, float]) -> list[tuple[str, float, str]]:
-        """Make of what each kind costs a bar: name, share, style."""
+        """Return the costs by kind as a bar: name, share, style."""
         from segjudge.report.colours import style_of_kind
 
         return [
             (kind, max(cost, 0.0), style_of_kind(kind, number)) for number, (kind, cost) in enumerate(kinds.items(), 1)
         ]
 
+    def rank_failures(self, kinds: Mapping[str, float], report: Report) -> str:
+        """Describe the most expensive kinds of failure."""
+        from segjudge.report.page import rank_kinds
+
+        return rank_kinds(kinds)
+
     def draw_film(self, methods: Sequence[ScoredMethod], choice: FilmChoice) -> Film:
-        """Draw frames of a sequence beside each other; raises UsageError where the family has none."""
+        """Draw frames of a sequence side by side; raises UsageError if the family has none."""
         raise UsageError(f"filmstrips are made of mask sequences, not of {methods[0].report.protocol.name}")
 
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
-        """Compare what kinds of failure cost methods; without options of a page, nothing that only a page shows."""
+        """Return the costs of failures by method; sections only with page options."""
         costs = {method.name: self.sum_failures(method.inputs, method.report) for method in methods}
         return MethodCosts(costs) if options is None else self.tabulate_costs(methods, costs)
 
     def tabulate_costs(self, methods: Sequence[ScoredMethod], costs: dict[str, dict[str, float]]) -> MethodCosts:
-        """Add to what kinds of failure cost what a page shows of it, and the categories in which methods differ."""
-        from segjudge.report.page import make_changes
+        """Return the costs with their sections, and the categories in which methods differ."""
+        from segjudge.report.page import BY_CHANGE, make_changes
         from segjudge.report.tables import first_metric
 
         categories = {}
@@ -232,44 +243,55 @@ class FamilyTools:
                 categories[method.name] = {str(row["name"]): row[metric] for row in rows}
         sections = []
         if len(categories) == len(methods):
-            sections.append(
-                make_changes(self.groups.capitalize(), categories, "Those first in which the second lost most.")
-            )
+            sections.append(make_changes(self.groups.capitalize(), categories, BY_CHANGE))
         cells = {name: list(kinds.values()) for name, kinds in costs.items()}
         return MethodCosts(costs, list(next(iter(costs.values()))), cells, sections=sections)
 
     # ── tables and files ──
 
     def make_columns(self, report: Report) -> Mapping[str, Callable[[], Columns]]:
-        """Tables by their names, beside those of the report's rows: they are made when they are asked for."""
+        """Return further tables by name, computed on request."""
         return {}
 
     def make_files(self, report: Report) -> dict[str, str]:
-        """The CSV files on single units that `score --csv` writes, by the beginnings of their names."""
+        """Return the CSV files about single units for `score --csv`, by prefix of their names."""
         from segjudge.report.tables import format_units
 
         unit, text = format_units(report)
         return {f"per-{unit}_results": text}
 
     def format_official(self, report: Report) -> str:
-        """What the benchmark's own program prints; nothing where the family does not know it."""
+        """Return the output of the benchmark's own program; "" if the family does not know it."""
         return ""
 
     # ── words ──
 
     def describe_metric(self, metric: str) -> str:
-        """Say what a metric means, for a leaderboard."""
+        """Return the description of a metric for a leaderboard."""
         return metric
 
     def prefers_smaller(self, metric: str) -> bool:
-        """Whether smaller values of a metric are better."""
-        return False
+        """Return whether smaller values of a metric are better."""
+        return self.directions.get(metric) == "smaller"
+
+    def states_direction(self, metric: str) -> bool:
+        """Return whether the family states the direction of a metric."""
+        return metric in self.directions or self.prefers_smaller(metric)
+
+    def bounds_of(self, metric: str) -> tuple[float | None, float | None]:
+        """Return the bounds of a metric; None for no bound."""
+        return 0.0, 1.0
+
+    def read_entry(self) -> FamilyEntry | None:
+        """Return the `ENTRY` of the family's `benchmarks.py`, if it has one."""
+        entry: FamilyEntry | None = self._own("benchmarks", "ENTRY")
+        return entry
 
     # ── new challenges ──
 
     def read_texts(self) -> str:
-        """The template with the macros `task`, `scoring` and `sending`, the texts of a new challenge's pages."""
-        from importlib.resources import files  # `new` and `host` alone show texts
+        """Return the template with the macros `task`, `scoring` and `sending` of a new challenge's pages."""
+        from importlib.resources import files  # `new` alone shows texts
 
         path = files(type(self).__module__) / _TEXTS
         if not path.is_file():
@@ -279,7 +301,7 @@ class FamilyTools:
         return path.read_text(encoding="utf-8")
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
-        """What texts say of the truths of all splits: `content` and `about`, and what the family's own name."""
+        """Return the values for texts about all truths: `content`, `about`, and the family's own."""
         describe = self._own("challenges", "describe_truth")
         if describe is None:
             raise UsageError(f"no challenges of {protocol.name} can be made yet")
@@ -287,7 +309,7 @@ class FamilyTools:
         return facts
 
     def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
-        """Yield the files of a submission that is the truth made worse by a share, the same ones at every call.
+        """Yield the files of a degraded truth as a submission, reproducibly.
 
         Masks are moved by it, as part of the width.  `new` asks for a good sample, of a thousandth, and for a poor
         one, of some hundredths, which may not score better; where pictures are small both move by a pixel.
@@ -299,7 +321,7 @@ class FamilyTools:
         return members
 
     def make_demo(self, protocol: Any) -> Content:
-        """Yield a small synthetic truth as the benchmark publishes its own."""
+        """Yield the files of a small synthetic truth in the benchmark's layout."""
         make = self._own("challenges", "make_demo")
         if make is None:
             raise UsageError(f"{protocol.name} has no synthetic truth: name one with --truth")
@@ -311,12 +333,12 @@ class FamilyTools:
 
 
 _METRIC = r"(?P<stem>[A-Za-z_]+?(?:F1)?)(?P<frames>\d*)(?:-(?P<category>[A-Za-z]+))?"
-_ORDER = "Those that cost most first."
+_ORDER = "Largest loss first."
 
 
 @dataclass(frozen=True)
 class UnitLosses:
-    """What metrics lack to 1, as shares of units (or categories) by kind."""
+    """The loss of metrics (1 minus value), as shares of units or categories by kind."""
 
     #: The kinds by name, and what they mean.
     kinds: dict[str, str]
@@ -328,7 +350,7 @@ class UnitLosses:
         return dict(zip(self.kinds, self.by_unit.sum(axis=0).tolist(), strict=True))
 
     def rows(self, names: list[str], losses: Array) -> list[Row]:
-        """A row for each name, those that cost most first."""
+        """Return a row per name, most costly first."""
         order = (-losses.sum(axis=1)).argsort(kind="stable").tolist()
         return [
             {"name": names[index], "costs": float(losses[index].sum()), **dict(zip(self.kinds, losses[index].tolist()))}
@@ -337,28 +359,38 @@ class UnitLosses:
 
 
 class UnitTools(FamilyTools, ABC):
-    """What the toolkit does with a family that counts by unit, once that has said what costs its metrics."""
+    """The toolkit's functions for a family that counts by unit, given its losses."""
 
     limits = "UNIT_LIMITS"
     #: Its metrics' meanings, by the name before a number of frames and a category.
     meanings: ClassVar[Mapping[str, str]] = {}
     #: The class of its `pictures.py` that says what is where in a unit; without one, nothing is drawn.
     painter: ClassVar[str] = ""
+    #: `name_losses` names several metrics, such as "DetA and AssA".
+    several_losses: ClassVar[bool] = False
 
     @abstractmethod
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Measure what costs the metrics, by unit, category and kind."""
+        """Return the losses of the metrics by unit, category and kind."""
 
     @abstractmethod
     def name_losses(self, protocol: Any) -> tuple[str, str]:
-        """Name the metric whose loss that is, and what units are called."""
+        """Return the metric of the loss and the noun of units."""
+
+    def measure_rest(self, accumulator: UnitAccumulator[Any]) -> Array | None:
+        """Return the units' further loss, which orders them if their main loss is zero."""
+        return None
+
+    def name_cause(self, inputs: ScoringInputs, report: Report) -> str:
+        """Describe the most expensive cause of families whose units are not drawn."""
+        return ""
 
     def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter | None:
-        """Open what draws units, the truth alone where no results are named; None draws nothing."""
+        """Return the painter of units (without results the truth's); None if units are not drawn."""
         return self._own("pictures", self.painter)(results, truth, rules) if self.painter else None
 
     def check_kinds(self, protocol: Any) -> None:
-        """Do nothing: `measure_losses` tells the kinds of every protocol."""
+        """Do nothing: `measure_losses` has kinds for every protocol."""
 
     def counts_of(self, report: Report) -> UnitAccumulator[Any]:
         from segjudge.evaluation_script.families.base.units import UnitAccumulator
@@ -385,9 +417,8 @@ class UnitTools(FamilyTools, ABC):
 
         accumulator, losses = self._measure_report(report)
         metric, noun = self.name_losses(report.protocol)
-        several = " and " in metric
         totals = losses.totals()
-        lost_what = f"what {metric} lacks" if metric in report.protocol.metrics[1:] else "what is lost"
+        explained = "" if metric == report.protocol.metrics[0] else metric
         kinds = [{"kind": name, "about": meaning, "cost": totals[name]} for name, meaning in losses.kinds.items()]
         tables = report.rows()
         if self.groups not in tables:
@@ -397,9 +428,9 @@ class UnitTools(FamilyTools, ABC):
         rows = tables[self.groups]
         names = [str(row["name"]) for row in rows]
         is_grouped = names != accumulator.names
-        beside = f", and what all {self.groups} cost too" if is_grouped else ""
-        sums = f"sums to what {metric} {'lack' if several else 'lacks'} to 1{beside}"
-        about = f"By kind of mistake. What all {noun} cost {sums}."
+        beside = f"; so do the losses of all {self.groups}" if is_grouped else ""
+        sums = f"sum to what {metric} {'lack' if self.several_losses else 'lacks'} to 1{beside}"
+        about = f"By kind of error. The losses of all {noun} {sums}."
         ranking = first_metric(rows)
         values = {name: row[ranking] for name, row in zip(names, rows, strict=True)}
         categories = [
@@ -408,10 +439,11 @@ class UnitTools(FamilyTools, ABC):
         units = losses.rows(accumulator.names, losses.by_unit)
         costs = [row["costs"] for row in units]
         pictures, confusions = self._draw_worst(inputs, report, losses, options)
+        causes = [pictures.cause if pictures else self.name_cause(inputs, report), rank_kinds(totals, explained)]
         worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
         return [
-            make_verdict(report, metric, rank_kinds(totals, lost_what), costs, noun, worst),
-            make_kinds(f"Where {metric} {'are' if several else 'is'} lost", kinds, about),
+            make_verdict(report, metric, causes, costs, noun, worst),
+            make_kinds(f"Where {metric} {'are' if self.several_losses else 'is'} lost", kinds, about),
             *([pictures.player] if pictures else []),
             *confusions,
             make_list(
@@ -424,17 +456,19 @@ class UnitTools(FamilyTools, ABC):
     def _draw_worst(
         self, inputs: ScoringInputs, report: Report, losses: UnitLosses, options: PageOptions
     ) -> tuple[UnitPictures | None, list[Section]]:
-        """Draw the units that cost most, and show which classes are taken for which."""
-        from .drawing import draw_units
+        """Return the sections with the most costly units and confused classes."""
+        from .drawing import RankedUnits, draw_units
 
         noun = self.name_losses(report.protocol)[1]
         costs = losses.by_unit.sum(axis=1)
+        unexplained = None if costs.any() else self.measure_rest(self.counts_of(report))
+        costs = costs if unexplained is None else unexplained
         order = [(int(index), [float(costs[index])]) for index in (-costs).argsort(kind="stable")]
         with ExitStack() as stack:
             painter, truth = self._open_painter(inputs, report, stack)
             if painter is None:
                 return None, []
-            pictures = draw_units({"": painter}, truth, order, noun, options, split=report.split)
+            pictures = draw_units({"": painter}, RankedUnits(report.split, truth, order, noun), options)
         return pictures, self.make_confusions(painter, pictures, noun, report) if pictures else []
 
     def _open_painter(
@@ -453,7 +487,7 @@ class UnitTools(FamilyTools, ABC):
             return super().compare_failures(methods, None)
         import numpy as np
 
-        from segjudge.report.page import make_changes
+        from segjudge.report.page import BY_CHANGE, make_changes
 
         measured = {method.name: self._measure_report(method.report) for method in methods}
         compared = self.tabulate_costs(methods, {name: losses.totals() for name, (_, losses) in measured.items()})
@@ -464,17 +498,16 @@ class UnitTools(FamilyTools, ABC):
             for column, (name, (accumulator, _)) in enumerate(measured.items())
         }
         # Not their name alone, which the table of their scores may have.
-        title = f"What {self.name_losses(methods[0].report.protocol)[1]} cost"
-        about = "Those first in which the second lost most."
-        table = make_changes(title, changes, about, (pictures.streams, pictures.names) if pictures else ({}, {}))
+        title = f"Loss of {self.name_losses(methods[0].report.protocol)[1]}"
+        table = make_changes(title, changes, BY_CHANGE, (pictures.streams, pictures.names) if pictures else ({}, {}))
         player = [pictures.player] if pictures else []
         return replace(compared, sections=[*player, table, *compared.sections])
 
     def _draw_differences(
         self, methods: Sequence[ScoredMethod], costs: Array, options: PageOptions
     ) -> UnitPictures | None:
-        """Draw the units in which the second method loses most beside the first, as each method sees them."""
-        from .drawing import draw_units
+        """Return the section of units with the second method's largest loss against the first."""
+        from .drawing import RankedUnits, draw_units
 
         report = methods[0].report
         order = [(int(index), costs[index].tolist()) for index in (costs[:, 0] - costs[:, 1]).argsort(kind="stable")]
@@ -484,10 +517,10 @@ class UnitTools(FamilyTools, ABC):
             if len(painters) < len(methods):
                 return None
             truth, noun = opened[methods[0].name][1], self.name_losses(report.protocol)[1]
-            return draw_units(painters, truth, order, noun, options, split=report.split)
+            return draw_units(painters, RankedUnits(report.split, truth, order, noun), options)
 
     def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
-        """Show which classes are taken for which: of the segments of the units that were drawn."""
+        """Return the section of confused classes in the drawn units."""
         from .drawing import make_class_confusion
 
         return make_class_confusion(painter, pictures, noun)
@@ -508,12 +541,12 @@ class UnitTools(FamilyTools, ABC):
         painter = self.open_painter("", truth, ScoringRules(protocol, UNIT_LIMITS))
         if painter is None:
             return super().make_truth_sections(split, truth, options)
-        from .drawing import draw_units
+        from .drawing import RankedUnits, draw_units
 
         order = [(index, [0.0]) for index in range(len(truth.units))]
-        noun = self.name_losses(protocol)[1]
+        units = RankedUnits(split, truth, order, self.name_losses(protocol)[1], truth_alone=True)
         with closing(painter):
-            pictures = draw_units({"": painter}, truth, order, noun, options, split=split, truth_alone=True)
+            pictures = draw_units({"": painter}, units, options)
         return [pictures.player] if pictures is not None else []
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
@@ -525,6 +558,12 @@ class UnitTools(FamilyTools, ABC):
 
     def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
         return self._measure_report(report)[1].totals()
+
+    def make_bar(self, kinds: Mapping[str, float]) -> list[tuple[str, float, str]]:
+        """Make a bar of a metric or of the mean of several: the score, then the loss by kind."""
+        metrics = 2 if self.several_losses else 1
+        lost = [(name, cost / metrics, style) for name, cost, style in super().make_bar(kinds)]
+        return [("kept", max(0.0, 1 - sum(cost for _, cost, _ in lost)), "kept"), *lost]
 
     def describe_metric(self, metric: str) -> str:
         name = re.fullmatch(_METRIC, metric)

@@ -1,4 +1,4 @@
-"""Cells that move and divide: label maps in memory, what costs SEG and TRA, pictures, new challenges."""
+"""Cells that move and divide: label maps in memory, losses of SEG and TRA, pictures, new challenges."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class _CellTools(UnitTools):
         "OP_CTB": "tracking benchmark: the mean of SEG and TRA",
         "OP_CSB": "segmentation benchmark: the mean of SEG and DET",
         "OP_CLB": "linking benchmark: the mean of LNK and BIO",
-        "SEG": "mean IoU of outlined cells, 0 for those that are not matched",
+        "SEG": "mean IoU of outlined cells; unmatched cells count as 0",
         "DET": "detection accuracy",
         "TRA": "tracking accuracy",
         "LNK": "linking accuracy",
         "CT": "complete tracks (F1)",
-        "TF": "fraction of a track that one label follows, mean over tracks that are found at all",
-        "TF-all": "the same, mean over all tracks",
-        "BC": "divisions that are found (F1)",
+        "TF": "longest part of a track followed by one label, mean over detected tracks",
+        "TF-all": "longest part of a track followed by one label, mean over all tracks",
+        "BC": "detected divisions (F1)",
         "CCA": "cell cycle accuracy",
         "BIO": "mean of CT, TF, BC and CCA",
         "HOTA": "higher order tracking accuracy",
@@ -44,7 +44,7 @@ class _CellTools(UnitTools):
         return protocol.metrics[0], self.groups
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """What costs OP_CTB: one half is what SEG lacks to 1, the other what TRA lacks; the sum is what it lacks.
+        """Return the loss of OP_CTB: one half from SEG, the other from TRA.
 
         Where the graph costs more than to make it anew, each operation costs its part of that.
         """
@@ -111,7 +111,7 @@ class _CellTools(UnitTools):
         stem, _, frames = metric.rstrip(")").partition("(")
         if not frames:
             return super().describe_metric(metric)
-        late = f"divisions up to {quantity(int(frames), 'frame')} early or late" if int(frames) else "divisions in time"
+        late = f"at most {quantity(int(frames), 'frame')} early or late" if int(frames) else "in the exact frame"
         return f"{super().describe_metric(stem)}, {late}"
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:

@@ -23,7 +23,7 @@ def write_tracks(tracks: list[list[int]]) -> str:
 
 
 def follow_labels(frames: list[Array], parents: dict[int, int]) -> list[list[int]]:
-    """List the tracks of label maps; a label that comes back is renamed there, as its own child."""
+    """Return the tracks of label maps; a reappearing label becomes its own child."""
     present: dict[int, list[int]] = {}
     for index, labels in enumerate(frames):
         for label in np.unique(labels[labels > 0]).tolist():
@@ -67,7 +67,7 @@ def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
 
 
 def make_demo(_protocol: Any) -> Content:
-    """Yield the videos of the demo as the challenge publishes its own; the first object divides, and a child."""
+    """Yield the demo's videos in the challenge's layout; the first object divides, and so does a child."""
     for number, video in enumerate(first_scenes(), 1):
         frames = [video.labels(index).astype(np.uint16) for index in range(video.frames)]
         parents: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Sequences of cells in memory: label maps of all frames, and the tracks that their labels are."""
+"""Sequences of cells in memory: label maps of all frames, and their tracks."""
 
 from __future__ import annotations
 
@@ -15,41 +15,43 @@ from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.memory import SamplesInMemory, read_array, refusal
 
-_FORM = "Give {'masks': (frames, [slices,] height, width), 'tracks': [[label, first, last, parent], …]}"
+_FORM = "Give {'masks': (frames, [slices,] height, width), 'tracks': [[label, first, last, parent], ...]}"
 _CELLS = (
     "Give outlines as {'cells': {frame: (height, width) or (slices, height, width), (frame, slice): (height, width)}}"
 )
 
 
 class CellsInMemory(SamplesInMemory):
-    """Counts sequences: masks and tracks of both sides, and the outlines of cells in some frames of the truth."""
+    """A counter of sequences: masks and tracks of both sides, and outlines in some true frames."""
+
+    may_be_listed = False
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        (own, own_tracks), (masks, tracks) = (
+        (true_masks, true_tracks), (masks, tracks) = (
             _read_side(side, f"{name} of {sequence}") for name, side in (("truth", truth), ("prediction", prediction))
         )
-        if own.shape != masks.shape:
-            fault = f"has the shape {masks.shape}; the truth has {own.shape}"
+        if true_masks.shape != masks.shape:
+            fault = f"has the shape {masks.shape}; the truth has {true_masks.shape}"
             raise refusal(f"prediction of {sequence}", fault, "Give every frame at its size")
-        slices, height, width = own.shape[1:]
+        slices, height, width = true_masks.shape[1:]
 
         def open_frame(labels: Array, rows: list[list[int]]) -> TruthFrame:
             flat = labels.reshape(-1, width)
             return TruthFrame("", flat.shape, rows, lambda: LabelMap(flat))
 
-        frames = [open_frame(labels, []) for labels in own]
+        frames = [open_frame(labels, []) for labels in true_masks]
         cells = truth.get("cells", {}) if isinstance(truth, Mapping) else {}
         for key, labels in cells.items():
             number, cut = key if isinstance(key, tuple) else (key, -1)
             outlines = _read_labels(labels, f"truth of {sequence}, outlines of frame {number}")
             whole = (slices, height, width) if cut < 0 else (1, height, width)
-            if not (0 <= number < len(own) and -1 <= cut < slices and outlines.size == np.prod(whole)):
-                fault = f"has the shape {outlines.shape} and is not of the sequence's frames {own.shape}"
+            if not (0 <= number < len(true_masks) and -1 <= cut < slices and outlines.size == np.prod(whole)):
+                fault = f"has the shape {outlines.shape} and is not of the sequence's frames {true_masks.shape}"
                 raise refusal(f"truth of {sequence}, outlines {key}", fault, _CELLS)
             frames.append(open_frame(outlines, [[int(number), int(cut)]]))
-        unit = Unit(sequence, len(own), lambda: frames, {"tracks": own_tracks.tolist(), "slices": slices})
+        unit = Unit(sequence, len(true_masks), lambda: frames, {"tracks": true_tracks.tolist(), "slices": slices})
         problems = Problems()
-        members = [f"prediction of {sequence}, frame {index}" for index in range(len(own))]
+        members = [f"prediction of {sequence}, frame {index}" for index in range(len(true_masks))]
 
         def read(index: int, _frame: TruthFrame) -> Array:
             flat: Array = masks[index].reshape(-1, width)
@@ -83,6 +85,6 @@ def _read_side(side: object, location: str) -> tuple[Array, Array]:
     rows = tracks.astype(np.int64).reshape(-1, 4)
     problems = Problems()
     for flaw in judge_tracks(rows, len(masks)):
-        problems.add(flaw.at(f"{location}, tracks"))
+        problems.add(flaw.as_problem(f"{location}, tracks"))
     problems.raise_if_any()
     return masks, rows

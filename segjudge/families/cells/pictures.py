@@ -1,4 +1,4 @@
-"""Sequences of cells as pictures: markers of the truth and predicted cells, volumes as seen from above."""
+"""Pictures of cell sequences: true markers and predicted cells, volumes from above."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Size
-from segjudge.families.base.pictures import SeenFrame, UnitPainter, place_labels, share_of_labels, side_of_labels
+from segjudge.families.base.pictures import SeenFrame, UnitPainter, index_labels, share_of_labels, side_of_labels
 from segjudge.families.base.segments import MERGED, MISSED, RIGHT, SURPLUS, JudgedSegments
 
 _Truth = TypeVar("_Truth", bound=SplitTruth)
 
 
 def show_markers(truth: _Truth) -> _Truth:
-    """Return a truth whose units have only the frames that are tracked, as large as one slice."""
+    """Return a truth with only the tracked frames, at the size of one slice."""
     if not isinstance(truth, UnitTruth):
         return truth
 
@@ -38,9 +38,10 @@ def show_markers(truth: _Truth) -> _Truth:
 
 
 class CellPainter(UnitPainter):
-    """Paints cells, each with the label of its track."""
+    """A painter of cells, each with the label of its track."""
 
     follows = True
+    segment = "cell"
 
     open_submission = CellSubmission
     _submission: CellSubmission | None
@@ -60,7 +61,7 @@ class CellPainter(UnitPainter):
                 # Of a volume, what is seen from above: the highest labels.
                 sides = ((labels.reshape(-1, *frame.size).max(axis=0) for labels in (truth, prediction)), matches[:2])
                 maps = np.stack([
-                    place_labels(LabelMap(labels), cells.tolist(), drawn[index])
+                    index_labels(LabelMap(labels), cells.tolist(), drawn[index])
                     for labels, cells in zip(*sides, strict=True)
                 ])  # fmt: skip
             yield SeenFrame(
@@ -74,7 +75,7 @@ class CellPainter(UnitPainter):
 
 
 def _judge(matches: FrameMatches) -> JudgedSegments:
-    """Judge cells as the score does: a prediction that covers more than half of a cell matches it."""
+    """Classify cells as the score does: a prediction matches a cell if it covers more than half."""
     matched = np.flatnonzero(matches.partner)
     columns = np.searchsorted(matches.prediction, matches.partner[matched])
     match_counts = np.bincount(columns, minlength=len(matches.prediction))

@@ -1,4 +1,4 @@
-"""Instances: masks in memory, the kinds of error that TIDE tells apart, the report's sections, new challenges."""
+"""Instances: masks in memory, TIDE's kinds of error, report sections, new challenges."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from segjudge.evaluation_script.files.problems import quantity
 from segjudge.families.base.tools import (
     Columns,
     FamilyTools,
@@ -53,7 +54,7 @@ class _InstanceTools(FamilyTools):
         return make_sections(inputs, report, options)
 
     def check_kinds(self, protocol: Any) -> None:
-        """Do nothing: TIDE's kinds are told of every protocol."""
+        """Do nothing: every protocol has TIDE's kinds."""
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
         from .diagnosis import KINDS, diagnose
@@ -65,6 +66,16 @@ class _InstanceTools(FamilyTools):
         from .diagnosis import diagnose
 
         return diagnose(inputs, report).sum_kinds()
+
+    def rank_failures(self, kinds: Mapping[str, float], report: Report) -> str:
+        from .report import describe_rises
+
+        protocol: Any = report.protocol
+        return describe_rises(protocol.measure, {f"{kind} errors": cost for kind, cost in kinds.items()})
+
+    def make_bar(self, kinds: Mapping[str, float]) -> list[tuple[str, float, str]]:
+        """Make no bar, since the gains of AP from correcting each kind have no meaningful sum."""
+        return []
 
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
         if options is None:
@@ -100,16 +111,14 @@ class _InstanceTools(FamilyTools):
 
     def describe_metric(self, metric: str) -> str:
         if level := re.fullmatch(r"AP(50|75)", metric):
-            return f"Average precision at an intersection over union of .{level[1]}, or of keypoints such an OKS"
+            return f"Average precision at an IoU (or OKS) of .{level[1]}"
         if near := re.fullmatch(r"AP(50%)?(50m|100m)?", metric):
             which = f" of instances up to {near[2][:-1]} metres away" if near[2] else ""
             return f"Average precision{which}, {'at an IoU of .50' if near[1] else 'over IoU (or OKS) .50 to .95'}"
         if level := re.fullmatch(r"AR(50|75)", metric):
             return f"Average recall at an OKS of .{level[1]}"
         if recall := re.fullmatch(r"AR@(\d+)", metric):
-            return (
-                f"Average recall of {recall[1]} {'detection' if recall[1] == '1' else 'detections'} an image or video"
-            )
+            return f"Average recall with {quantity(int(recall[1]), 'detection')} per image or video"
         if kind := re.fullmatch(r"A([PR])([smlrcf]?|-light|-medium|-heavy)(?:@\d+)?", metric):
             return (
                 f"Average {'precision' if kind[1] == 'P' else 'recall'}{_GROUPS[kind[2]]}, over IoU (or OKS) .50 to .95"

@@ -1,4 +1,4 @@
-"""New challenges of instance masks: what their texts say, samples, and a synthetic truth."""
+"""New challenges of instance masks: texts, samples, and a synthetic truth."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def describe_truth(truths: list[InstanceTruth], protocol: InstanceProtocol) -> F
 
 
 def _measure_room(images: int, protocol: InstanceProtocol) -> dict[str, int]:
-    """What a submission may hold where the usual limits are too narrow for a set of so many images; else nothing."""
+    """Return larger limits for a submission if the usual ones are too small for the images."""
     if protocol.streets:
         return {}
     each = protocol.detections[-1] if protocol.cap == PER_IMAGE else max(protocol.detections[-1], _DETECTIONS)
@@ -128,7 +128,7 @@ def _publish_coco(videos: list[Scene]) -> Content:
 
 
 def _publish_keypoints(videos: list[Scene]) -> Content:
-    """Five points of each object, one of them hidden in every second image; an object without any, and a crowd."""
+    """Yield five points per object, some hidden, one object without any, and a crowd."""
     ((_, document),) = _publish_coco(videos)
     for record in document["annotations"]:
         x, top, across, down = record["bbox"]

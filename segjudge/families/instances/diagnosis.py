@@ -1,4 +1,4 @@
-"""The diagnosis of instance masks: detections judged at one IoU, what their scores are worth, what errors cost.
+"""The diagnosis of instances: detections judged at one IoU, calibration of scores, costs of errors.
 
 Errors are of the kinds that TIDE tells apart.
 """
@@ -31,7 +31,7 @@ _FOREGROUND, _BACKGROUND = 0.5, 0.1
 
 @dataclass(frozen=True)
 class _JudgedDetections:
-    """The detections within the cap, by image and falling score, and the instances, crowds among them."""
+    """The detections within the cap by image and falling score, and the instances including crowds."""
 
     truth: InstanceTruth
     records: InstanceRecords
@@ -61,7 +61,7 @@ class _JudgedDetections:
 
     @cached_property
     def right(self) -> Array:
-        """Which detections are right."""
+        """Return flags of the correct detections."""
         flags = self.partner >= 0
         if self.id_zero_quirk:
             flags[flags] = self.truth.ids[self.annotation[self.partner[flags]]] != 0
@@ -69,36 +69,39 @@ class _JudgedDetections:
 
     @cached_property
     def hits(self) -> Array:
-        """Which instances were taken."""
+        """Return flags of the matched instances."""
         flags = np.zeros(len(self.annotation), bool)
         flags[self.partner[self.partner >= 0]] = True
         return flags
 
     @cached_property
-    def instances(self) -> Array:
-        """How many instances count in each category."""
+    def instance_counts(self) -> Array:
+        """Return the number of counted instances per category."""
         return np.bincount(self.instance_category[~self.crowd], minlength=len(self.truth.categories))
 
     def select(self, least: float) -> Array:
-        """Which detections with this score and more count for or against."""
+        """Return flags of counted detections with at least this score."""
         return ~self.ignored & (self.score >= least)
 
-    def at(self, foreground: float) -> _JudgedDetections:
-        own = self.category[self.pairs.prediction] == self.instance_category[self.pairs.truth]
+    def match_at(self, foreground: float) -> _JudgedDetections:
+        same_category = self.category[self.pairs.prediction] == self.instance_category[self.pairs.truth]
         crowd, iou = self.crowd[self.pairs.truth], self.pairs.iou
-        partner = _assign_partners(self.pairs.of(own & ~crowd & (iou >= foreground)), len(self.record))
+        partner = _assign_partners(self.pairs.select(same_category & ~crowd & (iou >= foreground)), len(self.record))
         ignored = self.excused.copy()
         excuses_one = self.excuses_one[self.pairs.truth]
-        ignored[self.pairs.prediction[own & crowd & ~excuses_one & (iou > foreground)]] = True
+        ignored[self.pairs.prediction[same_category & crowd & ~excuses_one & (iou > foreground)]] = True
         free = partner[self.pairs.prediction] < 0
-        ignored |= _assign_partners(self.pairs.of(own & excuses_one & (iou >= foreground) & free), len(ignored)) >= 0
+        ignored |= (
+            _assign_partners(self.pairs.select(same_category & excuses_one & (iou >= foreground) & free), len(ignored))
+            >= 0
+        )
         return replace(self, foreground=foreground, partner=partner, ignored=ignored & (partner < 0))
 
 
 def _judge_detections(
     records: InstanceRecords, truth: InstanceTruth, protocol: InstanceProtocol, foreground: float = _FOREGROUND
 ) -> _JudgedDetections:
-    """Judge the records within the protocol's cap: by falling score each takes the closest instance that is free."""
+    """Match the records within the cap: by falling score, each gets the closest free instance."""
     if not protocol.crowds:
         truth = replace(truth, crowd=np.zeros_like(truth.crowd))
     blocks = cut_into_blocks(records, truth, protocol, np.arange(len(truth.images.ids)), 1)
@@ -106,7 +109,9 @@ def _judge_detections(
     if protocol.keypoints and truth.keypoints is not None:
         uncounted = (truth.keypoints.count == 0) & ~truth.crowd
     close = _join_pairs([find_close_pairs(block, _BACKGROUND) for block in blocks])
-    pairs = close.pairs.of(np.lexsort((close.annotations[close.pairs.truth], -close.pairs.iou, close.pairs.prediction)))
+    pairs = close.pairs.select(
+        np.lexsort((close.annotations[close.pairs.truth], -close.pairs.iou, close.pairs.prediction))
+    )
     nobody, nothing = np.full(len(close.records), -1), np.zeros(len(close.records), bool)
     detections = _JudgedDetections(
         truth, records,
@@ -115,7 +120,7 @@ def _judge_detections(
         truth.crowd[close.annotations] | uncounted[close.annotations], uncounted[close.annotations],
         pairs, close.excused, protocol.id_zero_quirk, 0.0, nobody, nothing,
     )  # fmt: skip
-    return detections.at(foreground)
+    return detections.match_at(foreground)
 
 
 def _join_pairs(blocks: list[ClosePairs]) -> ClosePairs:
@@ -134,7 +139,7 @@ def _join_pairs(blocks: list[ClosePairs]) -> ClosePairs:
 
 
 def _assign_partners(candidates: OverlappingPairs, count: int) -> Array:
-    """The instance that each detection takes: the first of its candidates that is free."""
+    """Return the instance that each detection takes: the first free candidate."""
     partner = [-1] * count
     assigned: set[int] = set()
     for detection, instance in zip(candidates.prediction.tolist(), candidates.truth.tolist(), strict=True):
@@ -145,7 +150,7 @@ def _assign_partners(candidates: OverlappingPairs, count: int) -> Array:
 
 
 def count_confusions(judged: _JudgedDetections, least: float = -np.inf) -> Array:
-    """Return how many instances (rows) were detected as which category (columns), from a score on; the last is nothing.
+    """Return the confusion of instances (rows) and detected categories (columns) above a score; the last is none.
 
     By falling score each detection takes the free instance of its image that overlaps most, of equals one of its
     own category first. What lies in a crowd does not count.
@@ -153,9 +158,9 @@ def count_confusions(judged: _JudgedDetections, least: float = -np.inf) -> Array
     nothing = len(judged.truth.categories)
     selection = judged.score >= least
     pairs = judged.pairs
-    pairs = pairs.of((pairs.iou >= judged.foreground) & selection[pairs.prediction] & ~judged.crowd[pairs.truth])
+    pairs = pairs.select((pairs.iou >= judged.foreground) & selection[pairs.prediction] & ~judged.crowd[pairs.truth])
     foreign = judged.category[pairs.prediction] != judged.instance_category[pairs.truth]
-    pairs = pairs.of(np.lexsort((foreign, -pairs.iou, pairs.prediction)))
+    pairs = pairs.select(np.lexsort((foreign, -pairs.iou, pairs.prediction)))
     partner = _assign_partners(pairs, len(selection))
     table = np.zeros((nothing + 1, nothing + 1), np.int64)
     assigned, free = partner >= 0, np.ones(len(judged.annotation), bool)
@@ -176,28 +181,30 @@ _TIDE_RECALLS = np.arange(101) / 100
 
 @dataclass(frozen=True)
 class _CurvePoints:
-    """What curves are made of: detections, of equal scores in this order, and how many instances categories have."""
+    """The points of curves: ordered detections, and the numbers of instances per category."""
 
     category: Array
     score: Array
     right: Array
-    instances: Array
+    instance_counts: Array
     recalls: Array
 
-    def of(self, chosen: Array) -> _CurvePoints:
+    def select(self, chosen: Array) -> _CurvePoints:
         category, score, right = (column[chosen] for column in (self.category, self.score, self.right))
         return replace(self, category=category, score=score, right=right)
 
     def without(self, categories: Array) -> _CurvePoints:
-        """The same where an instance of each of these categories does not exist."""
-        return replace(self, instances=self.instances - np.bincount(categories, minlength=len(self.instances)))
+        """Return the points without one instance of each of these categories."""
+        return replace(
+            self, instance_counts=self.instance_counts - np.bincount(categories, minlength=len(self.instance_counts))
+        )
 
     def curves(self) -> Array:
-        """The precision of each category at each recall; not a number where it has nothing at all."""
+        """Return the precision of each category at each recall; NaN for empty categories."""
         order = np.lexsort((-self.score, self.category))
-        bounds = np.searchsorted(self.category[order], np.arange(len(self.instances) + 1))
-        curves = np.full((len(self.instances), len(self.recalls)), np.nan)
-        for number, count in enumerate(self.instances.tolist()):
+        bounds = np.searchsorted(self.category[order], np.arange(len(self.instance_counts) + 1))
+        curves = np.full((len(self.instance_counts), len(self.recalls)), np.nan)
+        for number, count in enumerate(self.instance_counts.tolist()):
             right = self.right[order[bounds[number] : bounds[number + 1]]]
             if not count or not right.any():
                 curves[number] = 0.0 if count or len(right) else np.nan
@@ -209,14 +216,14 @@ class _CurvePoints:
         return curves
 
     def precision(self) -> Array:
-        """The AP of each category: its mean precision over the recalls."""
+        """Return the AP of each category: its mean precision over the recalls."""
         means: Array = self.curves().mean(axis=1)
         return means
 
 
 def _list_curve_points(judged: _JudgedDetections) -> _CurvePoints:
-    """All detections, those that are ignored too, as points; of equal scores the first image's is first."""
-    return _CurvePoints(judged.category, judged.score, judged.right, judged.instances, RECALLS)
+    """Return all detections, ignored ones included, as points; ties follow the order of images."""
+    return _CurvePoints(judged.category, judged.score, judged.right, judged.instance_counts, RECALLS)
 
 
 # ── what scores are worth ───────────────────────────────────────────────────
@@ -229,7 +236,7 @@ _LOCATED_BINS = 25
 
 @dataclass(frozen=True)
 class _Calibration:
-    """Detections in bins by score: how many, their mean score, and the share that is right."""
+    """The calibration of detections in bins by score: number, mean score, and fraction correct."""
 
     counts: Array
     scores: Array
@@ -237,24 +244,24 @@ class _Calibration:
 
     @property
     def error(self) -> float:
-        """The mean gap between score and share, detections weighing the same (D-ECE)."""
+        """Return the mean gap of score and precision, weighted by detections (D-ECE)."""
         weight = self.counts / max(int(self.counts.sum()), 1)
         return float((weight * np.abs(self.scores - self.shares)).sum())
 
     @property
     def largest(self) -> float:
-        """The largest gap of a bin (MCE)."""
+        """Return the largest gap of a bin (MCE)."""
         return float(np.abs(self.scores - self.shares).max(initial=0.0))
 
 
 def measure_calibration(judged: _JudgedDetections, least: float = -np.inf) -> _Calibration:
-    """Those that are ignored do not count."""
+    """Return the calibration of the detections, without ignored ones."""
     selection = judged.select(least)
     return _bin_scores(judged.score[selection], judged.right[selection].astype(float), _BINS)
 
 
 def measure_localisation_error(judged: _JudgedDetections, least: float = -np.inf) -> float | None:
-    """LaECE: the mean over categories of the gap between score and IoU, which is 0 where nothing is right."""
+    """Return LaECE: the mean gap of score and IoU over categories, where wrong detections have IoU 0."""
     selection = judged.select(least)
     quality = np.zeros(len(selection))
     matched = judged.partner[judged.pairs.prediction] == judged.pairs.truth
@@ -269,7 +276,7 @@ def measure_localisation_error(judged: _JudgedDetections, least: float = -np.inf
 
 
 def _bin_scores(score: Array, value: Array, bins: int) -> _Calibration:
-    """Scores beyond 0 and 1 are in the outermost bins."""
+    """Return the bin of each score; scores beyond 0 and 1 fall into the outermost bins."""
     bin_of = np.clip((score * bins).astype(int), 0, bins - 1)
     counts, weights = np.bincount(bin_of, minlength=bins), np.maximum(np.bincount(bin_of, minlength=bins), 1)
     return _Calibration(counts, np.bincount(bin_of, score, bins) / weights, np.bincount(bin_of, value, bins) / weights)
@@ -277,7 +284,7 @@ def _bin_scores(score: Array, value: Array, bins: int) -> _Calibration:
 
 @dataclass(frozen=True)
 class _BestThreshold:
-    """The score from which on detections have the largest F1; chosen on the same data, it is a little too good."""
+    """The score threshold with the largest F1; chosen on the same data, it is slightly optimistic."""
 
     score: float
     f1: float
@@ -286,9 +293,9 @@ class _BestThreshold:
 
 
 def _find_best_threshold(judged: _JudgedDetections, category: int | None = None) -> _BestThreshold | None:
-    """Find the best threshold of a category, or of all together; None where nothing is right."""
+    """Return the best threshold of a category, or of all together; None without correct ones."""
     selection = ~judged.ignored & (True if category is None else judged.category == category)
-    instances = judged.instances.sum() if category is None else judged.instances[category]
+    instances = judged.instance_counts.sum() if category is None else judged.instance_counts[category]
     order = np.argsort(-judged.score[selection], kind="stable")
     score, right = judged.score[selection][order], judged.right[selection][order]
     if not right.any():
@@ -307,7 +314,7 @@ def _find_best_threshold(judged: _JudgedDetections, category: int | None = None)
 
 @dataclass(frozen=True)
 class _ImageCounts:
-    """How many detections from a score on are right and wrong, and how many instances are missed, in each image."""
+    """The numbers of correct, wrong and missed in each image, above a score."""
 
     right: Array
     wrong: Array
@@ -315,13 +322,13 @@ class _ImageCounts:
 
     @property
     def f1(self) -> Array:
-        """F1 of each image; 1 where there is nothing."""
+        """Return the F1 of each image; 1 for empty images."""
         everything = 2 * self.right + self.wrong + self.missed
         quotient: Array = 2 * self.right / np.maximum(everything, 1)
         return np.where(everything == 0, 1.0, quotient)
 
     def profiles(self) -> dict[str, int]:
-        """How many images have no mistake, false alarms alone, misses alone, or both."""
+        """Return the numbers of images without mistakes, with only false alarms, only misses, or both."""
         false, missed = self.wrong > 0, self.missed > 0
         names = ("perfect", "false alarms", "misses", "mixed")
         return dict(zip(names, np.bincount(false + 2 * missed, minlength=4).tolist(), strict=True))
@@ -356,7 +363,7 @@ _TOTALS = ("FalsePos", "FalseNeg")
 
 @dataclass(frozen=True)
 class _DetectionErrors:
-    """What is wrong with each detection, and what it costs."""
+    """The errors of detections and their costs."""
 
     #: An index in KINDS, or RIGHT.
     kind: Array
@@ -376,22 +383,22 @@ class _DetectionErrors:
         return float(precision[selection].mean()) if selection.any() else 0.0
 
     def costs(self) -> dict[str, float]:
-        """How much mean AP each kind costs; kinds overlap, so that they do not sum to what is lost."""
+        """Return the cost of each kind in mean AP; kinds overlap, so they do not sum to the loss."""
         before = self.average(self.precision)
         gains = {name: self.average(after) - before for name, after in self.repaired.items()}
         return {name: gain if name in _TOTALS else max(0.0, gain) for name, gain in gains.items()}
 
 
 def _find_errors(judged: _JudgedDetections, *, as_tide: bool = False) -> _DetectionErrors:
-    """Find the kind of every error, and what repairing each kind would gain."""
+    """Return the kind of every error, and the gain of repairing each kind."""
     kind, target = _classify_detections(judged)
     free = ~judged.hits & ~judged.crowd
     missed = free.copy()
     missed[target[target >= 0]] = False
     points = replace(_list_curve_points(judged), recalls=_TIDE_RECALLS) if as_tide else _list_curve_points(judged)
-    before = points.of(~judged.ignored).precision()
+    before = points.select(~judged.ignored).precision()
     wrong_first = np.argsort(judged.right, kind="stable")  # as TIDE has them once it repaired any
-    points, counted = points.of(wrong_first), ~judged.ignored[wrong_first]
+    points, counted = points.select(wrong_first), ~judged.ignored[wrong_first]
     is_best = _flag_best(judged, target, free)[wrong_first]
     moved = points.category.copy()
     moved[is_best] = judged.instance_category[target[wrong_first][is_best]]
@@ -401,24 +408,24 @@ def _find_errors(judged: _JudgedDetections, *, as_tide: bool = False) -> _Detect
         fixed = replace(
             points, category=np.where(of_kind, moved, points.category), right=points.right | (of_kind & is_best)
         )
-        repaired[name] = fixed.of(
+        repaired[name] = fixed.select(
             np.where(of_kind, is_best, counted)
         ).precision()  # the best counts though it was ignored
-    points = points.of(counted)
+    points = points.select(counted)
     repaired["Miss"] = points.without(judged.instance_category[missed]).precision()
     repaired["FalsePos"] = replace(points, score=points.right.astype(float)).precision()
     repaired["FalseNeg"] = points.without(judged.instance_category[free]).precision()
-    return _DetectionErrors(kind, target, missed, (judged.instances > 0) | as_tide, before, repaired)
+    return _DetectionErrors(kind, target, missed, (judged.instance_counts > 0) | as_tide, before, repaired)
 
 
 def _classify_detections(judged: _JudgedDetections) -> tuple[Array, Array]:
-    """Find the kind of each detection, the first that holds, and the instance that it is about."""
+    """Return the first matching kind of each detection, and the instance concerned."""
     pairs, foreground, count = judged.pairs, judged.foreground, len(judged.record)
-    pairs = pairs.of(~judged.crowd[pairs.truth])
-    own = judged.category[pairs.prediction] == judged.instance_category[pairs.truth]
-    near, instance = _find_closest(pairs.of(own), count)
-    foreign, neighbour = _find_closest(pairs.of(~own), count)
-    repeated, _ = _find_closest(pairs.of(own & judged.hits[pairs.truth]), count)
+    pairs = pairs.select(~judged.crowd[pairs.truth])
+    same_category = judged.category[pairs.prediction] == judged.instance_category[pairs.truth]
+    near, instance = _find_closest(pairs.select(same_category), count)
+    foreign, neighbour = _find_closest(pairs.select(~same_category), count)
+    repeated, _ = _find_closest(pairs.select(same_category & judged.hits[pairs.truth]), count)
     conditions = [
         judged.right,
         (near >= _BACKGROUND) & (near <= foreground),
@@ -431,7 +438,7 @@ def _classify_detections(judged: _JudgedDetections) -> tuple[Array, Array]:
 
 
 def _find_closest(pairs: OverlappingPairs, count: int) -> tuple[Array, Array]:
-    """Find the largest IoU of each detection and whose it is: 0 and -1 where there is no pair."""
+    """Return the largest IoU of each detection and its instance; 0 and -1 without a pair."""
     iou, instances = np.zeros(count), np.full(count, -1)
     detections, indices = np.unique(pairs.prediction, return_index=True)  # pairs begin with the closest
     iou[detections], instances[detections] = pairs.iou[indices], pairs.truth[indices]
@@ -439,7 +446,7 @@ def _find_closest(pairs: OverlappingPairs, count: int) -> tuple[Array, Array]:
 
 
 def _flag_best(judged: _JudgedDetections, target: Array, free: Array) -> Array:
-    """Flag the detections with the highest score of those about the same free instance."""
+    """Return flags of the highest-scoring detection of each free instance."""
     about = np.flatnonzero(target >= 0)
     about = about[free[target[about]]]
     order = about[np.lexsort((-judged.score[about], target[about]))]
@@ -457,7 +464,7 @@ _MOST_SUSPECTS = 50
 
 @dataclass(frozen=True)
 class InstanceDiagnosis:
-    """The diagnosis of a split's detections, at an IoU of one half where nothing else is said."""
+    """The diagnosis of a split's detections, at an IoU of 0.5 by default."""
 
     judged: _JudgedDetections
     protocol: InstanceProtocol
@@ -468,27 +475,27 @@ class InstanceDiagnosis:
 
     @cached_property
     def best(self) -> _BestThreshold | None:
-        """The threshold of scores with the largest F1 over all categories."""
+        """Return the score threshold with the largest F1 over all categories."""
         return _find_best_threshold(self.judged)
 
     @cached_property
     def least(self) -> float:
-        """The score from which on detections are kept: the best threshold, or all where nothing is right."""
+        """Return the score of kept detections: the best threshold, or all if none is correct."""
         return self.best.score if self.best else -np.inf
 
     @cached_property
     def counts(self) -> _ImageCounts:
-        """What is right and wrong in each image, of the detections that are kept."""
+        """Return the correct and wrong detections of each image, among kept ones."""
         return _count_by_image(self.judged, self.least)
 
     @cached_property
     def selection(self) -> Array:
-        """Which detections are kept, and count for or against."""
+        """Return flags of the kept, counted detections."""
         return self.judged.select(self.least)
 
     @cached_property
     def misses(self) -> Array:
-        """Which instances none of the detections that are kept is right about."""
+        """Return flags of the instances that no kept detection matches."""
         flags = ~self.judged.crowd
         flags[self.judged.partner[self.selection & self.judged.right]] = False
         return flags
@@ -498,12 +505,12 @@ class InstanceDiagnosis:
         return [category.name for category in self.judged.truth.categories]
 
     def sum_kinds(self) -> dict[str, float]:
-        """How much mean AP each kind costs, without those that sum up others."""
+        """Return the cost of each kind in mean AP, without the summary kinds."""
         costs = self.errors.costs()
         return {kind: costs[kind] for kind in KINDS}
 
     def list_kinds(self) -> list[Row]:
-        """A row for each kind of error: how often it is, and how much AP it costs at an IoU of one half."""
+        """Return a row per kind of error: its frequency, and its cost in AP at an IoU of 0.5."""
         counts = np.bincount(self.errors.kind[self.errors.kind >= 0], minlength=len(KINDS))
         counts[_MISS] = self.errors.missed.sum()
         costs = self.errors.costs()
@@ -513,16 +520,16 @@ class InstanceDiagnosis:
         ]
 
     def list_categories(self) -> list[Row]:
-        """A row for each category with instances: what each kind costs there, and its best threshold."""
+        """Return a row per category with instances: costs by kind, and best threshold."""
         gains = {name: np.maximum(self.errors.repaired[name] - self.errors.precision, 0) for name in KINDS}
         rows = []
-        for index in np.flatnonzero(self.judged.instances).tolist():
+        for index in np.flatnonzero(self.judged.instance_counts).tolist():
             costs = {name: float(np.nan_to_num(gain[index])) for name, gain in gains.items()}
             best = _find_best_threshold(self.judged, index)
             rows.append(
                 {
                     "name": self.names[index],
-                    "instances": int(self.judged.instances[index]),
+                    "instances": int(self.judged.instance_counts[index]),
                     "detections": int((self.judged.category == index).sum()),
                     "AP50": float(self.errors.precision[index]),
                     **costs,
@@ -533,24 +540,28 @@ class InstanceDiagnosis:
         return rows
 
     def average_curves(self) -> dict[float, Array]:
-        """The precision at 101 recalls, as a mean over categories, for each IoU that AP looks at."""
+        """Return the mean precision over categories at 101 recalls, for each IoU of AP."""
         curves_by_iou = {}
         for threshold in THRESHOLDS:
-            judged = self.judged.at(threshold)
-            curves = _list_curve_points(judged).of(~judged.ignored).curves()[judged.instances > 0]
+            judged = self.judged.match_at(threshold)
+            curves = _list_curve_points(judged).select(~judged.ignored).curves()[judged.instance_counts > 0]
             curves_by_iou[round(threshold, 2)] = curves.mean(axis=0) if len(curves) else np.zeros(curves.shape[1])
         return curves_by_iou
 
     def trace_curve(self, category: int) -> tuple[Array, Array, Array]:
-        """Recall, precision and score of a category after each of its detections, by falling score."""
+        """Return recall, precision and score of a category after each detection, by falling score."""
         judged = self.judged
         detections = np.flatnonzero((judged.category == category) & ~judged.ignored)
         detections = detections[np.argsort(-judged.score[detections], kind="stable")]
         true = np.cumsum(judged.right[detections])
-        return true / judged.instances[category], true / np.arange(1, len(detections) + 1), judged.score[detections]
+        return (
+            true / judged.instance_counts[category],
+            true / np.arange(1, len(detections) + 1),
+            judged.score[detections],
+        )
 
     def list_images(self) -> list[Row]:
-        """A row for each image, those with most mistakes first."""
+        """Return a row per image, most mistakes first."""
         counts = self.counts
         columns = {"right": counts.right, "wrong": counts.wrong, "missed": counts.missed, "F1": counts.f1}
         return [
@@ -563,24 +574,24 @@ class InstanceDiagnosis:
         return self.judged.truth.names.get(number, str(number))
 
     def rank_images(self, count: int) -> list[int]:
-        """The indices of so many images, those with most mistakes first."""
+        """Return the indices of the images with most mistakes."""
         order = np.argsort(-(self.counts.wrong + self.counts.missed), kind="stable")
         return [int(index) for index in order[:count]]
 
     def find_worst_of_categories(self) -> list[int]:
-        """The image with most mistakes of each category that has any, categories with the lowest AP first."""
+        """Return the worst image of each category with mistakes, lowest AP first."""
         judged, wrong = self.judged, self.selection & ~self.judged.right
         images = np.concatenate((judged.image[wrong], judged.instance_image[self.misses]))
         categories = np.concatenate((judged.category[wrong], judged.instance_category[self.misses]))
         worst_images = []
         for index in np.argsort(self.errors.precision, kind="stable"):
             mistaken_images = images[categories == index]
-            if len(mistaken_images) and judged.instances[index]:
+            if len(mistaken_images) and judged.instance_counts[index]:
                 worst_images.append(int(np.bincount(mistaken_images).argmax()))
         return worst_images
 
     def list_suspects(self) -> list[Row]:
-        """Confident detections that the truth contradicts, where rather the truth may be wrong."""
+        """Return confident detections that contradict the truth, which may be wrong there."""
         judged, kind, target = self.judged, self.errors.kind, self.errors.target
         wrong = np.flatnonzero(((kind == _BKG) | (kind == _CLS)) & self.selection)
         wrong = wrong[np.argsort(-judged.score[wrong], kind="stable")][:_MOST_SUSPECTS]
@@ -596,7 +607,7 @@ class InstanceDiagnosis:
 
 
 def diagnose(inputs: ScoringInputs, report: Report) -> InstanceDiagnosis:
-    """Raises SubmissionError where a submission cannot be read."""
+    """Return the diagnosis; raises SubmissionError for an unreadable submission."""
     scorer, protocol = inputs.scorers[report.split], report.protocol
     truth = scorer.truth
     if not isinstance(truth, InstanceTruth) or not isinstance(protocol, InstanceProtocol):

@@ -1,4 +1,4 @@
-"""What each keypoint costs: how far the points of detections lie from those of the people that they show."""
+"""The cost of each keypoint: the distances of detected points from the person's."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from segjudge.families.instances.diagnosis import InstanceDiagnosis
 LEAST_OKS = 0.1
 #: How similar points are that are as good as those of another annotator, and that are still near.
 _EXACT, _NEAR = 0.85, 0.5
+#: Below this a point costs nothing.
+_LEAST_COST = 1e-6
 
 
 def list_keypoints(diagnosis: InstanceDiagnosis) -> list[Row]:
-    """A row for each point, those that cost most first; none where no detection shows a person."""
+    """Return a row per point, most costly first; empty if no detection shows a person."""
     keypoints = diagnosis.judged.truth.keypoints
-    if keypoints is None:
+    if keypoints is None or not diagnosis.protocol.keypoints:
         return []
     found_people = _find_people(diagnosis)
     if not len(found_people.record):
@@ -43,6 +45,43 @@ def list_keypoints(diagnosis: InstanceDiagnosis) -> list[Row]:
 
 
 @dataclass(frozen=True)
+class KeypointFault:
+    """The faults of the points of detected people."""
+
+    #: People who are found, and detections that show nobody.
+    people: int
+    surplus: int
+    #: The sum of 1 - OKS of these people.
+    lost: float
+    #: Pairs of points that lie on each other's places, in how many people, most often first.
+    exchanged: list[tuple[tuple[str, str], int]]
+    #: Points and what they cost, most costly first.
+    points: list[tuple[str, float]]
+
+
+def list_faults(diagnosis: InstanceDiagnosis) -> KeypointFault:
+    """Return the faults of points: exchanged pairs, and the cost of each point."""
+    keypoints = diagnosis.judged.truth.keypoints
+    people = _find_people(diagnosis)
+    surplus = int(diagnosis.selection.sum()) - len(people.record)
+    if keypoints is None or not len(people.record):
+        return KeypointFault(0, surplus, 0.0, [], [])
+    rows = list_keypoints(diagnosis)
+    places = _place_points(diagnosis, keypoints, people)
+    swapped = places.kinds()["swapped"] & keypoints.marked[people.annotation]
+    pairs: dict[tuple[str, str], int] = {}
+    for person, point in np.argwhere(swapped).tolist():
+        partner = int(places.other_point[person, point])
+        if point < partner and swapped[person, partner] and places.other_point[person, partner] == point:
+            pair = keypoints.names[point], keypoints.names[partner]
+            pairs[pair] = pairs.get(pair, 0) + 1
+    lost = sum(row["costs"] for row in rows) * len(people.record)
+    points = [(row["point"], row["costs"]) for row in rows if row["costs"] >= _LEAST_COST]
+    exchanged = sorted(pairs.items(), key=lambda item: -item[1])
+    return KeypointFault(len(people.record), surplus, float(lost), exchanged, points)
+
+
+@dataclass(frozen=True)
 class _People:
     """Detections that are kept, and the people that they show: indices of records and annotations."""
 
@@ -51,30 +90,32 @@ class _People:
 
 
 def _find_people(diagnosis: InstanceDiagnosis) -> _People:
-    """The person that each detection is right about, or the closest one of those that no detection is right about."""
+    """Return each detection's matched person, or the closest unmatched one."""
     judged = diagnosis.judged
-    pairs = judged.pairs.of(judged.pairs.iou >= LEAST_OKS)
-    pairs = pairs.of(diagnosis.selection[pairs.prediction] & ~judged.crowd[pairs.truth])
-    pairs = pairs.of(judged.category[pairs.prediction] == judged.instance_category[pairs.truth])
+    pairs = judged.pairs.select(judged.pairs.iou >= LEAST_OKS)
+    pairs = pairs.select(diagnosis.selection[pairs.prediction] & ~judged.crowd[pairs.truth])
+    pairs = pairs.select(judged.category[pairs.prediction] == judged.instance_category[pairs.truth])
     right = judged.partner[pairs.prediction] == pairs.truth
     inexact = (judged.partner[pairs.prediction] < 0) & ~judged.hits[pairs.truth]
-    shown = pairs.of(right | inexact)
+    shown = pairs.select(right | inexact)
     _, rows = np.unique(shown.prediction, return_index=True)  # the closest one comes first
     return _People(judged.record[shown.prediction[rows]], judged.annotation[shown.truth[rows]])
 
 
 @dataclass(frozen=True)
-class _Places:
-    """Where the points of detections lie (people, points)."""
+class _KeypointErrors:
+    """The errors of detections' points (people, points)."""
 
     #: To the point of the person that is meant.
     similarity: Array
+    #: Which other point of that person is the closest.
+    other_point: Array
     #: The largest to another point of that person, and to the same point of another person of the image.
     to_other_point: Array
     to_other_person: Array
 
     def kinds(self) -> dict[str, Array]:
-        """Flag the kind of each point, the first that holds."""
+        """Return the first matching kind of each point."""
         exact, near = self.similarity >= _EXACT, self.similarity >= _NEAR
         swapped = ~near & (self.to_other_point >= np.maximum(self.to_other_person, _NEAR))
         foreign = ~near & ~swapped & (self.to_other_person >= _NEAR)
@@ -87,18 +128,20 @@ class _Places:
         }
 
 
-def _place_points(diagnosis: InstanceDiagnosis, keypoints: TrueKeypoints, people: _People) -> _Places:
+def _place_points(diagnosis: InstanceDiagnosis, keypoints: TrueKeypoints, people: _People) -> _KeypointErrors:
     truth, predicted = diagnosis.judged.truth, diagnosis.judged.records.points[people.record]
     sets = TrueSets(keypoints.points, keypoints.marked, keypoints.sigmas[truth.category], truth.area, truth.boxes)
     similarity = point_similarities(predicted, sets, people.annotation)
-    to_other_point = np.zeros_like(similarity)
+    to_other_point, other_point = np.zeros_like(similarity), np.zeros(similarity.shape, np.int64)
     count = similarity.shape[1]
     for step in range(1, count):  # each point of the detection with the next points of the person, round and round
         turned = np.roll(np.arange(count), -step)
         turned_sets = replace(sets, points=sets.points[:, turned], sigmas=sets.sigmas[:, turned])
         alike = point_similarities(predicted, turned_sets, people.annotation)
         marked = keypoints.marked[people.annotation][:, turned]
-        to_other_point = np.maximum(to_other_point, np.where(marked, alike, 0))
+        alike = np.where(marked, alike, 0)
+        other_point = np.where(alike > to_other_point, turned, other_point)
+        to_other_point = np.maximum(to_other_point, alike)
     to_other_person = np.zeros_like(similarity)
     image = truth.image[people.annotation]
     by_image = np.argsort(truth.image, kind="stable")
@@ -109,4 +152,4 @@ def _place_points(diagnosis: InstanceDiagnosis, keypoints: TrueKeypoints, people
         if len(neighbours):
             alike = point_similarities(np.repeat(predicted[row : row + 1], len(neighbours), axis=0), sets, neighbours)
             to_other_person[row] = np.where(keypoints.marked[neighbours], alike, 0).max(axis=0)
-    return _Places(similarity, to_other_point, to_other_person)
+    return _KeypointErrors(similarity, other_point, to_other_point, to_other_person)

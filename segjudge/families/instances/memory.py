@@ -23,10 +23,10 @@ from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.memory import (
     CountedFrames,
     MemoryDoor,
-    check_no_map,
     read_array,
     read_run_lengths,
     refusal,
+    refuse_label_map,
     sort_by_number,
 )
 from segjudge.system.errors import UsageError
@@ -43,14 +43,14 @@ _IMAGE_FACTS = ("height", "width", "neg_category_ids", "not_exhaustive_category_
 
 
 class InstancesInMemory(MemoryDoor):
-    """Matches the instances of images or videos."""
+    """A counter that matches the instances of images or videos."""
 
     def __init__(self, protocol: InstanceProtocol, categories: Sequence[Mapping[str, Any]] = ()) -> None:
         self.protocol, self._categories = protocol, sorted(map(dict, categories), key=lambda category: category["id"])
         self._shape = "segmentations" if protocol.tubes else "keypoints" if protocol.keypoints else "segmentation"
 
     def sequences_of(self, masks: object, side: str) -> dict[str, object]:
-        """One image or video alone has the name 1."""
+        """Return images or videos by name; a single one is named 1."""
         is_single = isinstance(masks, Mapping) and ("labels" in masks or "annotations" in masks)
         return {"1": masks} if is_single else super().sequences_of(masks, side)
 
@@ -78,8 +78,8 @@ class InstancesInMemory(MemoryDoor):
         return head + match_block(block).encode()
 
     def _read_records(self, side: object, location: str) -> list[_Record]:
-        """Read records as COCO has them, of columns or of records with masks of any form."""
-        check_no_map(side, self.protocol.name, "COCO's records, or labels, scores and masks")
+        """Return COCO records from columns, or from records with masks in any form."""
+        refuse_label_map(side, self.protocol.name, "COCO's records, or labels, scores and masks")
         if isinstance(side, Mapping) and "annotations" not in side:
             side = self._read_columns(side, location)
         rows = side["annotations"] if isinstance(side, Mapping) else side
@@ -140,12 +140,12 @@ class InstancesInMemory(MemoryDoor):
         }
 
     def _list_categories(self) -> list[_Record]:
-        """The categories that were given, or those that streets have."""
+        """Return the given categories, or Cityscapes'."""
         streets = [{"id": number, "name": name} for number, name in CATEGORIES.items()]
         return self._categories or (streets if self.protocol.streets else [])
 
     def _find_size(self, records: list[_Record]) -> tuple[tuple[int, int], int]:
-        """The size of an image or of a video's frames, and how many there are."""
+        """Return the size and number of an image's or video's frames."""
         if self.protocol.keypoints:
             return (1, 1), 1
         shapes = [record[self._shape] for record in records if self._shape in record]

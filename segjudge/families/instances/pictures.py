@@ -1,4 +1,4 @@
-"""Truth and detections drawn beside each other: the worst images inside a page, and all for `segjudge show`."""
+"""Pictures of truth and detections side by side: the worst images of a page, and all for `report --draw`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.values import dataclass
 from segjudge.families.instances.diagnosis import KINDS, InstanceDiagnosis
-from segjudge.report.colours import GREY, GROUND, MISSING, OBJECTS, RIGHT, SURPLUS
+from segjudge.report.colours import GROUND, MISSING, OBJECTS, RIGHT, SURPLUS
 from segjudge.report.page import PageOptions, ReportPage, Section, picture_kind, render_page
 from segjudge.system.files import make_folder, open_output
 
@@ -43,7 +43,7 @@ _FEW, _MOST_LABELS = 10, 40
 
 @dataclass(frozen=True)
 class _MistakePicture:
-    """One image: its truth and its detections as addresses that hold the picture itself, and what is on it."""
+    """A picture of an image: truth and detections as data URLs, and a caption."""
 
     name: str
     size: tuple[int, int]
@@ -59,7 +59,7 @@ class _MistakePicture:
 
 
 def make_mistake_pictures(diagnosis: InstanceDiagnosis, count: int, options: PageOptions) -> list[_MistakePicture]:
-    """Draw images with most mistakes, of all and of single categories, as many as fit; the first one always does."""
+    """Draw the images with most mistakes, overall and per category, as many as fit (at least one)."""
     counts = diagnosis.counts
     mistakes = counts.wrong + counts.missed
     candidates = dict.fromkeys([*diagnosis.rank_images(count - count // 3), *diagnosis.find_worst_of_categories()])
@@ -78,7 +78,7 @@ def make_mistake_pictures(diagnosis: InstanceDiagnosis, count: int, options: Pag
 def make_compared_pictures(
     diagnoses: Mapping[str, InstanceDiagnosis], count: int, options: PageOptions
 ) -> list[_MistakePicture]:
-    """Draw images for two methods, those first in which the second makes most mistakes beyond those of the first.
+    """Draw images for two methods, first those with the second's largest excess of mistakes.
 
     They are as many as fit; the first one always does.
     """
@@ -122,7 +122,7 @@ def _draw_mistakes(diagnosis: InstanceDiagnosis, index: int, folder: str) -> _Mi
 
 
 def _paint_instances(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -> list[_PaintedMask]:
-    """Paint the instances of an image, those that no detection kept shows as missed."""
+    """Return the painted instances of an image, unmatched ones as missed."""
     judged, truth, masks = diagnosis.judged, diagnosis.judged.truth, []
     for row in np.flatnonzero((judged.instance_image == index) & ~judged.crowd).tolist():
         name = diagnosis.names[judged.instance_category[row]]
@@ -133,7 +133,7 @@ def _paint_instances(diagnosis: InstanceDiagnosis, index: int, ground: Image.Ima
 
 
 def _paint_detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -> tuple[list[_PaintedMask], str]:
-    """Paint the detections of an image that are kept, and say how often each kind of error is among them."""
+    """Return the painted kept detections of an image, and counts by kind of error."""
     judged, masks, kinds = diagnosis.judged, [], list(KINDS)
     mistakes: dict[str, int] = {}
     for row in np.flatnonzero((judged.image == index) & diagnosis.selection).tolist():
@@ -149,7 +149,7 @@ def _paint_detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Im
 
 
 def _thin_labels(masks: list[_PaintedMask]) -> list[_PaintedMask]:
-    """What is right comes first, so that mistakes lie on top, and there are fewer labels where there are many."""
+    """Return the masks with mistakes on top, and fewer labels if there are many."""
     masks = [replace(mask, width=_OUTLINE) for mask in masks]
     right = [mask for mask in masks if mask.fill == _OUTLINED]
     wrong = [mask for mask in masks if mask.fill != _OUTLINED]
@@ -161,7 +161,7 @@ def _thin_labels(masks: list[_PaintedMask]) -> list[_PaintedMask]:
 def _scale_mask(
     diagnosis: InstanceDiagnosis, side: InstanceTruth | InstanceRecords, number: int, index: int, ground: Image.Image
 ) -> NDArray[np.bool_]:
-    """A mask, or where boxes are compared the box, in the size of the picture."""
+    """Return a mask (or box) at the size of the picture."""
     height, width = diagnosis.judged.truth.images.sizes[index].tolist()
     rows, columns = (
         np.arange(side) * full_length // side for side, full_length in ((ground.height, height), (ground.width, width))
@@ -185,7 +185,7 @@ def _draw_keypoints(
     scale: tuple[float, float],
     size: tuple[int, int],
 ) -> NDArray[np.bool_]:
-    """The points of an instance or detection, and the lines of the skeleton between them."""
+    """Return the points of an instance or detection, and the lines of its skeleton."""
     picture = Image.new("1", size)
     keypoints = truth.keypoints
     if keypoints is not None:
@@ -212,15 +212,13 @@ def _encode_picture(picture: Image.Image) -> str:
 # ── every image ─────────────────────────────────────────────────────────────
 
 
-#: Instances of a truth that is drawn alone.
-_COLOURS = tuple(colour for colour in OBJECTS if colour not in (GREY, SURPLUS))
 #: Between the two halves of a picture, and above each for its title.
 _GAP, _TITLE = 8, 26
 
 
 @dataclass(frozen=True)
 class _DrawnImage:
-    """One image's picture and what it shows; of a truth alone all instances count as right."""
+    """A drawn image and its counts; of a truth alone all instances count as correct."""
 
     name: str
     picture: str
@@ -252,7 +250,7 @@ def draw_images(
         progress(name, index, len(truth.images.ids))
         sides, counts = _match_image(truth, records, index, view)
         ground = _open_ground(view.pictures, name, truth.images.sizes[index].tolist())
-        picture = os.path.join("images", f"{number}.png")
+        picture = f"images/{number}.png"
         with replace_file(os.path.join(out, picture)) as partial:
             _compose_sides(ground, sides).save(partial, "PNG")
         images.append(_DrawnImage(name, picture, *counts))
@@ -265,7 +263,7 @@ def draw_images(
 def _match_image(
     truth: InstanceTruth, records: InstanceRecords | None, image: int, view: View
 ) -> tuple[list[list[_PaintedMask]], tuple[int, int, int]]:
-    """Paint the truth and detections, and count those that are right, wrong and missed.
+    """Paint truth and detections; return the numbers of correct, wrong and missed.
 
     Colours tell how masks matched; of a truth alone each mask has a colour of its own.
     """
@@ -275,7 +273,7 @@ def _match_image(
     pixels = [_decode_mask(truth.masks[index], size) for index in instances]
     labels = [names[truth.category[index]] for index in instances]
     if records is None:
-        return [list(map(_PaintedMask, pixels, labels, itertools.cycle(_COLOURS)))], (len(instances), 0, 0)
+        return [list(map(_PaintedMask, pixels, labels, itertools.cycle(OBJECTS)))], (len(instances), 0, 0)
     kept_rows = np.flatnonzero((records.image == image) & (records.category >= 0) & (records.score >= view.score))
     detections = kept_rows[np.argsort(-records.score[kept_rows], kind="stable")].tolist()
     matches = _match_by_overlap(truth, records, instances, detections, size, view.iou)
@@ -303,7 +301,7 @@ def _match_by_overlap(
     size: list[int],
     iou: float,
 ) -> dict[int, int]:
-    """Match detection → instance: each detection takes the best instance of its category that is free."""
+    """Return the match of each detection: the best free instance of its category."""
     detected: list[_EncodedRLE] = [{"size": size, "counts": records.masks[index]} for index in detections]
     annotated: list[_EncodedRLE] = [{"size": size, "counts": truth.masks[index]} for index in instances]
     overlaps = np.reshape(coco.iou(detected, annotated, [0] * len(annotated)), (len(detected), len(annotated)))
@@ -318,7 +316,7 @@ def _match_by_overlap(
 
 
 def _compose_sides(ground: Image.Image, sides: Sequence[list[_PaintedMask]]) -> Image.Image:
-    """Draw the truth at the left, and detections at the right where there are any."""
+    """Draw the truth on the left, and any detections on the right."""
     width, height = ground.size
     picture = Image.new("RGB", (len(sides) * (width + _GAP) - _GAP, height + _TITLE), (255, 255, 255))
     draw = ImageDraw.Draw(picture)
@@ -374,7 +372,7 @@ def _decode_mask(mask: str, size: list[int]) -> NDArray[np.bool_]:
 
 
 def _open_ground(pictures: str, name: str, size: list[int]) -> Image.Image:
-    """Open the image itself where there is one, else a plain ground."""
+    """Return the image, or a plain background."""
     stem = os.path.join(pictures, os.path.splitext(name)[0])
     paths = [path for ending in _ENDINGS if os.path.isfile(path := stem + ending)] if pictures else []
     if not paths:
@@ -408,7 +406,7 @@ def _paint_masks(ground: Image.Image, masks: list[_PaintedMask], font: _Font) ->
 
 
 def _choose_ink(colour: _Colour) -> _Colour:
-    """Black or white, whichever stands out more."""
+    """Return black or white, whichever contrasts more."""
     red, green, blue = ((channel / 255) ** 2.2 for channel in colour)
     return (0, 0, 0) if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else (255, 255, 255)
 
@@ -428,7 +426,7 @@ def _make_pattern(fill: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def _find_outline(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The pixels of the mask that touch its outside."""
+    """Return the pixels of a mask that touch its outside."""
     padded = np.pad(mask, 1)
     inner = padded[:-2, 1:-1] & padded[2:, 1:-1] & padded[1:-1, :-2] & padded[1:-1, 2:]
     outline: NDArray[np.bool_] = mask & ~inner
@@ -436,7 +434,7 @@ def _find_outline(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _place_labels(masks: list[_PaintedMask]) -> Iterator[tuple[_PaintedMask, tuple[int, int]]]:
-    """Yield where each label goes: the top left of its mask, below labels that are there already."""
+    """Yield the position of each label: the top left of its mask, below earlier labels."""
     corners: list[tuple[int, int]] = []
     for mask in masks:
         rows, columns = _find_window(mask.pixels)

@@ -1,6 +1,6 @@
-"""Instances as their datasets publish them: COCO's JSON, Places-style PNGs (red: category, green: instance), `streets`.
+"""Published truths of instances: COCO's JSON, Places-style PNGs (red: category, green: instance), `streets`.
 
-The official converter of such PNGs to COCO's JSON fails on every current Python; `convert` gives the same annotations,
+The official converter of such PNGs to COCO's JSON fails on every current Python; `pack` gives the same annotations,
 numbered from 0 in the same order, and a list of what was odd.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypedDict
 
@@ -18,9 +19,8 @@ from segjudge.evaluation_script.families.instances import truth
 from segjudge.evaluation_script.families.instances.mask_files import read_mask_files
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords, read_records
-from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS
 from segjudge.evaluation_script.files.archive import open_files
-from segjudge.evaluation_script.files.limits import ArchiveLimits
+from segjudge.evaluation_script.files.limits import HOST_LIMITS, ArchiveLimits
 from segjudge.evaluation_script.files.problems import HostError, inflect, name_list, quantity
 from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families.base.published import PackedTruth, TruthSource, check_subset
@@ -71,6 +71,8 @@ def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ig
         document: _CocoDocument | dict[str, Any]
         if streets:
             document = convert_streets(source.path, source.subset or split, progress)
+        elif not any(name.lower().endswith(".png") for name in os.listdir(source.path)):
+            raise HostError(f"{source.path}: holds neither PNGs nor the files of Cityscapes, and is not COCO's JSON")
         elif not source.categories:
             raise UsageError(f"{source.path}: is a folder of PNGs, which needs --categories FILE")
         else:
@@ -94,7 +96,7 @@ def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ig
 
 
 def _draw_polygons(data: bytes, annotated: truth.InstanceTruth) -> bytes:
-    """Return a document with run lengths in place of polygons, which each scoring would draw again."""
+    """Return a document with polygons converted to run lengths, which saves time at each scoring."""
     document, sizes = json.loads(data), annotated.images.sizes[annotated.image].tolist()
     annotations = document["annotations"]
     outlined = [index for index, mask in enumerate(annotations) if isinstance(mask.get("segmentation"), list)]
@@ -117,7 +119,7 @@ _ReadImage = tuple[tuple[int, int], list[dict[str, Any]], list[str]]
 
 
 def convert(root: str, categories: str, progress: Progress) -> tuple[_CocoDocument, list[str]]:
-    """Convert a folder of PNGs; return its document, and what was odd about the PNGs."""
+    """Convert a folder of PNGs; return its document, and notes about oddities of the PNGs."""
     listing = _read_listing(categories)
     files = sorted(os.listdir(root)) if os.path.isdir(root) else []
     names = [name for name in files if name.lower().endswith(".png") and not name.startswith(".")]
@@ -137,7 +139,7 @@ def convert(root: str, categories: str, progress: Progress) -> tuple[_CocoDocume
         unlisted_image = {"file_name": _name_picture(name), "width": width, "height": height, "id": index}
         image = listed_images.get(_name_picture(name), unlisted_image)
         if (image["height"], image["width"]) != size:
-            oddities.append(f"{name}: is {width}×{height} but listed as {image['width']}×{image['height']}")
+            oddities.append(f"{name}: is {width}x{height} but listed as {image['width']}x{image['height']}")
         document["images"].append(image)
         oddities += [f"{name}: {line}" for line in faults]
         for instance in instances:
@@ -170,12 +172,12 @@ def _name_picture(name: str) -> str:
 def _read_all(
     root: str, names: list[str], categories: set[int], progress: Progress
 ) -> Iterator[tuple[str, _ReadImage]]:
-    """Yield the instances of every PNG, read on all cores."""
+    """Yield the instances of every PNG, read on all cores where processes can be forked."""
     from concurrent.futures import ProcessPoolExecutor
 
-    with ProcessPoolExecutor() as pool:
-        paths = [os.path.join(root, name) for name in names]
-        images = pool.map(partial(_read_png, categories=categories), paths, chunksize=4)
+    paths, read = [os.path.join(root, name) for name in names], partial(_read_png, categories=categories)
+    with ProcessPoolExecutor() if hasattr(os, "fork") else nullcontext() as pool:
+        images = pool.map(read, paths, chunksize=4) if pool else map(read, paths)
         for done, (name, image) in enumerate(zip(names, images, strict=True)):
             progress(name, done, len(names))
             yield name, image

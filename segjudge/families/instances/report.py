@@ -1,4 +1,4 @@
-"""What a report shows of instance masks: where AP is lost, curves, thresholds, confusion, and the worst images."""
+"""Report sections of instance masks: losses of AP, curves, thresholds, confusion, worst images."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from segjudge.report.page import (
 )
 from segjudge.report.tables import format_number
 
+from .causes import describe_causes
 from .keypoints import LEAST_OKS, list_keypoints
 from .pictures import make_compared_pictures, make_mistake_pictures
 
@@ -84,10 +85,10 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
 
 
 def make_compared_sections(diagnoses: Mapping[str, InstanceDiagnosis], options: PageOptions) -> list[Section]:
-    """Show the images in which the second of two methods errs most beyond the first, as each sees them."""
+    """Return the section of images with the second method's largest excess of mistakes."""
     base, second = diagnoses
     cuts = ", ".join(f"{name} from {diagnosis.least:.3f} on" for name, diagnosis in diagnoses.items() if diagnosis.best)
-    about = f"Those first in which {second} makes most mistakes beyond those of {base}."
+    about = f"Sorted by how many more mistakes {second} makes than {base}, most first."
     about += f" Detections count from the score that is best for a method: {cuts}." if cuts else ""
     about += f" Kinds: {'; '.join(f'{kind}, {meaning}' for kind, meaning in KINDS.items())}."
     pictures = make_compared_pictures(diagnoses, _PICTURES // 2, options)
@@ -96,24 +97,51 @@ def make_compared_sections(diagnoses: Mapping[str, InstanceDiagnosis], options: 
 
 
 def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Report) -> Section:
-    """Say in words which errors cost most, in how many categories, and which is the worst."""
-    costliest = sorted((row for row in diagnosis.list_kinds() if row["cost"] >= LITTLE), key=lambda row: -row["cost"])
-    rises = [f"without {row['kind']} errors ({row['about']}) by {row['cost']:.3f}" for row in costliest[:2]]
-    precision, kinds = f"AP at an {diagnosis.protocol.measure} of one half", ""
-    if rises:
-        kinds = f"{precision} would rise most {', then '.join(rises)}."
-    elif diagnosis.errors.average(diagnosis.errors.precision) < 1 - LITTLE:
-        kinds = f"{precision} would not rise without the errors of any one kind: several are in each other's way."
+    """Return the verdict: the most costly errors, the number of categories, the worst one."""
+    measure = diagnosis.protocol.measure
+    at_half = diagnosis.errors.average(diagnosis.errors.precision)
+    kinds = describe_rises(
+        measure, {f"{row['kind']} errors ({row['about']})": row["cost"] for row in diagnosis.list_kinds()}
+    )
+    if not kinds and at_half < 1 - LITTLE:
+        kinds = (
+            f"AP at an {measure} of one half would not rise without the errors of any one kind: "
+            "several are in each other's way."
+        )
     costs = [row["costs"] for row in costly]
     worst: Markup | str = ""
     if len(costly) > 1:
         text = Markup('Worst: <a href="#categories">{}</a>, AP {}.')
         worst = text.format(costly[0]["name"], format_number(costly[0]["AP"]))
-    return make_verdict(report, report.protocol.metrics[0], kinds, costs, "categories", worst)
+    main = report.protocol.metrics[0]
+    value = report.values[main]
+    inexact = 0.0 if value is None else at_half - value
+    causes = [_describe_inexact(measure, report, at_half, inexact) if inexact >= LITTLE else "", kinds]
+    if inexact < 1 - at_half:
+        causes.reverse()
+    return make_verdict(report, main, [describe_causes(diagnosis), *causes], costs, "categories", worst)
+
+
+def describe_rises(measure: str, costs: Mapping[str, float]) -> str:
+    """Describe the errors whose absence would raise AP most; "" if none would."""
+    costly = sorted(((name, cost) for name, cost in costs.items() if cost >= LITTLE), key=lambda item: -item[1])
+    rises = ", then ".join(f"without {name} by {cost:.3f}" for name, cost in costly[:2])
+    return f"AP at an {measure} of one half would rise most {rises}." if rises else ""
+
+
+def _describe_inexact(measure: str, report: Report, at_half: float, inexact: float) -> str:
+    """Describe the AP that inexact masks lose at greater thresholds."""
+    main, noun = report.protocol.metrics[0], "keypoints" if measure == "OKS" else "masks"
+    stricter = report.values.get("AP75")
+    beside = "" if stricter is None else f", and {format_number(stricter)} at .75"
+    return (
+        f"Inexact {noun} cost {format_number(inexact)} of {main}: "
+        f"AP is {format_number(at_half)} at an {measure} of .50{beside}."
+    )
 
 
 def _list_costly(diagnosis: InstanceDiagnosis, report: Report) -> list[Row]:
-    """A row for each category with instances, those that cost most first; what they cost sums to 1 - AP."""
+    """Return a row per category with instances, most costly first; costs sum to 1 - AP."""
     precision = {row["name"]: row["AP"] for row in report.rows()["categories"]}
     rows = diagnosis.list_categories()
     for row in rows:
@@ -139,7 +167,7 @@ def _make_errors(diagnosis: InstanceDiagnosis) -> Section:
 
 def _make_categories(rows: list[Row]) -> Section:
     about = (
-        "Those that cost most first: each costs (1 − AP) / number of categories, and all of them together 1 − AP. "
+        "Largest loss first. A category loses (1 − AP) / number of categories; all categories together lose 1 − AP. "
         "A kind's column says by how much AP50 of the category would rise without these errors; threshold is the score "
         "with its largest F1."
     )
@@ -152,11 +180,11 @@ def _make_curves(diagnosis: InstanceDiagnosis, costly: list[Row]) -> Section:
          "area": float(curve.mean()), "label": 100 * (1 - float(curve[len(curve) // 3]))}
         for iou, curve in diagnosis.average_curves().items()
     ]  # fmt: skip
-    own = []
+    curves = []
     for row in costly[:_OWN_CURVES]:
         recall, precision, score = diagnosis.trace_curve(diagnosis.names.index(row["name"]))
         marks = np.unique(np.searchsorted(recall, np.arange(1, 11) / 10))
-        own.append(
+        curves.append(
             {
                 "name": row["name"],
                 "AP50": row["AP50"],
@@ -168,7 +196,7 @@ def _make_curves(diagnosis: InstanceDiagnosis, costly: list[Row]) -> Section:
                 ],
             }
         )
-    values = {"overall": overall, "own": own, "measure": diagnosis.protocol.measure}
+    values = {"overall": overall, "own": curves, "measure": diagnosis.protocol.measure}
     return Section("curves", "Precision and recall", values, package=_PACKAGE)
 
 

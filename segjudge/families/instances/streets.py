@@ -1,4 +1,4 @@
-"""The truth of Cityscapes' instances as it is published, as a document in COCO's form; the demo, and samples.
+"""Published truths of Cityscapes' instances as COCO documents; the demo, and samples.
 
 Instances are annotations, groups crowds.  What lies outside of the classes are annotations of categories that are not
 listed: crowds of what has no class, and numbered caravans and trailers.
@@ -17,9 +17,8 @@ from segjudge.evaluation_script.families.base.family import Progress
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT
 from segjudge.evaluation_script.families.instances.mask_files import name_of
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
-from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS
 from segjudge.evaluation_script.files.archive import open_files, truth_error
-from segjudge.evaluation_script.files.limits import Files
+from segjudge.evaluation_script.files.limits import HOST_LIMITS, Files
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.masks import png
 from segjudge.evaluation_script.masks.backend import backend
@@ -82,7 +81,7 @@ def convert_streets(path: str, subset: str, progress: Progress) -> dict[str, Any
 
 
 def _read_distances(files: Files) -> dict[str, dict[int, dict[str, Any]]]:
-    """Return by map, then by number, what is known of the distance of instances."""
+    """Return the known distances of instances, by map and number."""
     names = [name for name in files.sizes if name.rpartition("/")[2] in _DISTANCES]
     if not names:
         return {}
@@ -94,7 +93,7 @@ def _read_distances(files: Files) -> dict[str, dict[int, dict[str, Any]]]:
 
 @lru_cache
 def _choose_numbers() -> Array:
-    """Return by number what stands for it: itself where it is an annotation, a void label for all of them, or 0."""
+    """Return the replacement of each number: itself, a common void label, or 0."""
     chosen = np.zeros(1 << 16, np.uint16)
     chosen[list(_VOID)] = _VOID[1]
     chosen[list(CATEGORIES)] = list(CATEGORIES)
@@ -154,9 +153,9 @@ def publish_streets() -> Content:
     from segjudge.masks.compression import grey_png
     from segjudge.masks.demo import first_scenes, still_images
 
-    own = np.array([_DEMO_ROAD, *CATEGORIES])
+    labels_of_demo = np.array([_DEMO_ROAD, *CATEGORIES])
     for image, labels in still_images(first_scenes()):
-        classes = own[np.minimum(labels, len(own) - 1)]
+        classes = labels_of_demo[np.minimum(labels, len(labels_of_demo) - 1)]
         grouped = list(CATEGORIES)[2] if image % 4 == 0 else 0
         numbers = np.where((classes >= min(CATEGORIES)) & (classes != grouped), _LABEL * classes, classes)
         yield f"gtFine/val/demo/demo_{image:06d}_000019_gtFine{_ENDING}", grey_png(numbers, QUICK)

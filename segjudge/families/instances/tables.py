@@ -1,4 +1,4 @@
-"""Tables and files of the scores of instances: images, curves, CSV, and what the Places Challenge prints."""
+"""Tables and files of instance scores: images, curves, CSV, and the Places Challenge's output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _METRICS = ("AP", "AP50", "AP75", "AR")
 
 
 def list_images(report: Report) -> Columns:
-    """List how many instances each image has, and its detections, at an IoU of one half and whatever their scores."""
+    """Return the instances and detections of each image at an IoU of 0.5, with any score."""
     accumulator = _counts_of(report)
     counts, categories = accumulator.join_parts(), len(accumulator.categories)
     truth = counts.truth[counts.truth["category"] < categories]
@@ -68,13 +68,13 @@ def make_files(report: Report) -> dict[str, str]:
 
 
 def format_places(report: Report) -> str:
-    """Write what the script of the Places Challenge 2017 prints."""
+    """Return the output of the Places Challenge 2017 script."""
     values, protocol = report.values, _counts_of(report).protocol
     lines = [f"* MeanAP: {_or_nan(values['AP'])}", "* Performance by class:"]
     lines += [f"{row['name']}, AP: {_or_nan(row['AP'])}" for row in report.rows()["categories"]]
     lines.append("* Performance at different thresholds:")
-    caps = protocol.detections
-    last_cap = caps[-1]
+    caps = () if protocol.streets else protocol.detections  # the script of Cityscapes caps nothing
+    last_cap = caps[-1] if caps else 0
     all_ious, sizes = "0.50:0.95", ("small", "medium", "large")
     printed_rows = [
         ("AP", all_ious, "all", last_cap),
@@ -91,7 +91,9 @@ def format_places(report: Report) -> str:
             continue
         kind, short = ("Average Precision", "(AP)") if name.startswith("AP") else ("Average Recall", "(AR)")
         value = -1.0 if values[name] is None else values[name]
-        lines.append(f" {kind:<18} {short} @[ IoU={iou:<9} | area={area:>6s} | maxDets={cap:>3d} ] = {value:0.3f}")
+        lines.append(
+            f" {kind:<18} {short} @[ IoU={iou:<9} | area={area:>6s} | maxDets={cap or 'all':>3} ] = {value:0.3f}"
+        )
     return "\n".join(lines)
 
 

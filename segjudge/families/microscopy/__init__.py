@@ -1,4 +1,4 @@
-"""Cells in images: label maps in memory, what costs AP, pictures, new challenges."""
+"""Cells in images: label maps in memory, losses of AP, pictures, new challenges."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.evaluation_script.masks.stack import Array
     from segjudge.families.base.tools import Facts
 
 __all__ = ["TOOLS"]
 
-_AP = "matched cells, as a share of those that are right, surplus or missed; from an IoU of"
+_AP = "matched cells, divided by all matched, surplus and missed cells, at an IoU of at least"
 
 
 class _MicroscopyTools(UnitTools):
     memory, painter = "LabelsInMemory", "MicroscopyPainter"
     groups = "images"
-    meanings: ClassVar = {"AP50": f"{_AP} 0.5 on", "AP75": f"{_AP} 0.75 on", "AP90": f"{_AP} 0.9 on"}
+    meanings: ClassVar = {"AP50": f"{_AP} 0.5", "AP75": f"{_AP} 0.75", "AP90": f"{_AP} 0.9"}
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return protocol.metrics[0], "images"
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Measure what each image takes from AP50: the cells that are missed, and those that are surplus."""
+        """Return the loss of AP50 per image: missed and surplus cells."""
         import numpy as np
 
         from segjudge.evaluation_script.families.microscopy.engine import list_mistakes
@@ -36,6 +37,17 @@ class _MicroscopyTools(UnitTools):
         losses = np.where(scored[:, None], shares, 0) / max(int(scored.sum()), 1)
         kinds = {"missed": "cells that nothing matches", "surplus": "predictions that match no cell"}
         return UnitLosses(kinds, losses, losses)
+
+    def measure_rest(self, accumulator: UnitAccumulator[Any]) -> Array | None:
+        """Return each image's loss at the greater thresholds."""
+        import numpy as np
+
+        from segjudge.evaluation_script.families.microscopy.engine import list_mistakes
+
+        hits, surplus, missed = list_mistakes(accumulator)
+        cells = hits + surplus + missed
+        unexplained: Array = ((surplus + missed) / np.maximum(cells, 1)).mean(axis=1)
+        return unexplained
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         facts = super().describe_truth(truths, protocol)

@@ -15,12 +15,17 @@ _LABELS_END = 1 << 16
 
 
 class LabelsInMemory(SamplesInMemory):
-    """Counts maps (height, width) of cells' numbers, 0 for background."""
+    """A counter of label maps (height, width) of cells; 0 is background."""
+
+    may_be_listed = False
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        own, labels = _read_cells(truth, f"truth of {sequence}"), _read_cells(prediction, f"prediction of {sequence}")
-        common_size((own.shape, labels.shape), "maps", sequence)
-        return UnitCounts("", count_image(backend().count_label_pairs(LabelMap(own), LabelMap(labels)))).encode()
+        true_cells, labels = (
+            _read_cells(truth, f"truth of {sequence}"),
+            _read_cells(prediction, f"prediction of {sequence}"),
+        )
+        common_size((true_cells.shape, labels.shape), "maps", sequence)
+        return UnitCounts("", count_image(backend().count_label_pairs(LabelMap(true_cells), LabelMap(labels)))).encode()
 
 
 def _read_cells(side: object, location: str) -> Array:

@@ -1,4 +1,4 @@
-"""Images of cells as pictures: those of the truth, and predicted ones."""
+"""Pictures of cell images: true and predicted cells."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Size
-from segjudge.families.base.pictures import SeenFrame, UnitPainter, place_labels, share_of_labels, side_of_labels
+from segjudge.families.base.pictures import SeenFrame, UnitPainter, index_labels, share_of_labels, side_of_labels
 
 
 class MicroscopyPainter(UnitPainter):
-    """Paints images, each with the cells of both sides."""
+    """A painter of images with the cells of both sides."""
 
+    segment = "cell"
     open_submission = MicroscopySubmission
     _submission: MicroscopySubmission | None
 
@@ -28,10 +29,10 @@ class MicroscopyPainter(UnitPainter):
             labels = submission.read(unit.name, frame.size, Problems()) if submission else None
             prediction = LabelMap(np.zeros(frame.size, np.uint16) if labels is None else labels)
             pairs = backend().count_label_pairs(pixels, prediction)
-            own = side_of_labels("cell", pairs.truth, pairs.pixels)
+            truth_side = side_of_labels("cell", pairs.truth, pairs.pixels)
             predicted = side_of_labels("prediction", pairs.prediction, pairs.pixels)
-            shared, maps = share_of_labels(own.keys, predicted.keys, pairs), None
+            shared, maps = share_of_labels(truth_side.keys, predicted.keys, pairs), None
             if index in drawn:
-                sides = ((pixels, own), (prediction, predicted))
-                maps = np.stack([place_labels(labels, side.keys, drawn[index]) for labels, side in sides])
-            yield SeenFrame(own, predicted, shared, np.zeros(len(predicted.keys), bool), maps)
+                sides = ((pixels, truth_side), (prediction, predicted))
+                maps = np.stack([index_labels(labels, side.keys, drawn[index]) for labels, side in sides])
+            yield SeenFrame(truth_side, predicted, shared, np.zeros(len(predicted.keys), bool), maps)

@@ -1,4 +1,4 @@
-"""Panoptic segments: the maps of frames in memory, what costs PQ, new challenges."""
+"""Panoptic segments: maps in memory, losses of PQ, new challenges."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.evaluation_script.masks.stack import Array
 
 __all__ = ["TOOLS"]
 
@@ -16,16 +17,16 @@ class _PanopticTools(UnitTools):
     memory, painter = "PanopticInMemory", "PanopticPainter"
     meanings: ClassVar = {
         "PQ": "panoptic quality",
-        "SQ": "mean overlap of matched segments",
-        "RQ": "share of segments that are matched (F1)",
+        "SQ": "mean IoU of matched segments",
+        "RQ": "F1 of matched segments",
         "VPQ": "video panoptic quality",
         "STQ": "segmentation and tracking quality",
-        "AQ": "how well instances are kept apart over time",
-        "IoU": "how well pixels are classified",
+        "AQ": "association quality of instances over time",
+        "IoU": "intersection over union of pixels, mean over classes",
     }
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """What costs PQ, or VPQ: segments that are missed, surplus or inexact; the sum is 1 - PQ."""
+        """Return the loss of PQ or VPQ: missed, surplus and inexact segments; the sum is 1 - PQ."""
         if not accumulator.protocol.windows:
             return _measure_pixels(accumulator)
         import numpy as np
@@ -46,6 +47,16 @@ class _PanopticTools(UnitTools):
         }
         return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0))
 
+    def measure_rest(self, accumulator: UnitAccumulator[Any]) -> Array | None:
+        """Return the loss of AQ of each video's objects, if AQ is scored."""
+        if accumulator.protocol.windows:
+            return None
+        import numpy as np
+
+        quality, tubes = np.array([unit.tables["association"] for unit in accumulator.complete_counts()]).T
+        unexplained: Array = np.maximum(tubes - quality, 0) / max(float(tubes.sum()), 1)
+        return unexplained
+
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         if not protocol.windows:
             return "IoU", "sequences"
@@ -53,7 +64,7 @@ class _PanopticTools(UnitTools):
 
 
 def _measure_pixels(accumulator: UnitAccumulator[Any]) -> UnitLosses:
-    """What costs IoU: pixels of a class that are missed or surplus; the sum is 1 - IoU."""
+    """Return the loss of IoU: missed and surplus pixels of a class; the sum is 1 - IoU."""
     import numpy as np
 
     from segjudge.evaluation_script.families.panoptic.counting import sum_confusion, union_of

@@ -22,7 +22,7 @@ _PANOPTIC.append({"id": _GROUND, "name": "ground", "isthing": 0})
 
 
 def make_sample(truths: list[UnitTruth], protocol: PanopticProtocol, share: float) -> Members:
-    """Yield PNGs whose colours are ids, and the JSON that lists their segments; crowds are left out."""
+    """Yield PNGs whose colours are ids, and the JSON of their segments, without crowds."""
     if protocol.classes:
         yield from _make_coded_sample(truths, share)
         return
@@ -46,7 +46,7 @@ def make_sample(truths: list[UnitTruth], protocol: PanopticProtocol, share: floa
 
 
 def _make_coded_sample(truths: list[UnitTruth], share: float) -> Members:
-    """Yield PNGs whose colours are classes and numbers of objects, void as it is in the truth."""
+    """Yield PNGs whose colours are classes and object numbers, with the truth's void."""
     for unit in [unit for truth in truths for unit in truth.units]:
         for frame in unit.load():
             pixels = frame.read()
@@ -96,7 +96,7 @@ def _publish_vipseg(videos: list[Scene]) -> Content:
 
 
 def _publish_step(videos: list[Scene], protocol: PanopticProtocol) -> Content:
-    """Yield maps in which what moves is of the last class with objects, on ground of the first."""
+    """Yield maps in which moving objects have the last thing class, on the first class."""
     things = [number for number, _, is_thing in protocol.categories if is_thing]
     for video in videos:
         for frame, labels in label_frames(video):

@@ -1,4 +1,4 @@
-"""Panoptic maps in memory: the overlaps of a frame's segments are kept, not its pixels."""
+"""Panoptic maps in memory, kept as the overlaps of segments instead of pixels."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,11 +15,11 @@ from segjudge.families.base.memory import (
     CountedFrames,
     UnitFrames,
     UnitsInMemory,
-    check_no_map,
     common_size,
     read_labels,
     refusal,
     refuse_flaws,
+    refuse_label_map,
     sort_by_number,
 )
 from segjudge.system.errors import UsageError
@@ -30,7 +30,7 @@ _MOST_NUMBER = (1 << 16) - 1
 
 
 class PanopticInMemory(UnitsInMemory):
-    """Counts ids (height, width), each with the category of every id."""
+    """A counter of id maps (height, width) with each id's category."""
 
     protocol: PanopticProtocol
 
@@ -68,11 +68,11 @@ class PanopticInMemory(UnitsInMemory):
         return UnitCounts("", tables).encode()
 
     def _read_segments(self, side: object, location: str) -> tuple[Array, list[_Segment]]:
-        """The ids of the pixels, and each segment with the place of its category."""
+        """Return the ids of the pixels, and each segment with its category's index."""
         if self.protocol.classes:
-            check_no_map(side, self.protocol.name, "classes and the numbers of objects, as (classes, numbers)")
+            refuse_label_map(side, self.protocol.name, "classes and the numbers of objects, as (classes, numbers)")
             return self._read_classes(side, location), []
-        check_no_map(side, self.protocol.name, "the ids of pixels and the segments, as (ids, segments)")
+        refuse_label_map(side, self.protocol.name, "the ids of pixels and the segments, as (ids, segments)")
         if not isinstance(side, (tuple, list)) or len(side) != 2:
             raise refusal(location, "is not a map of ids and its segments", "Give (ids, segments)")
         ids, rows = read_labels(side[0], location), side[1]
@@ -89,7 +89,7 @@ class PanopticInMemory(UnitsInMemory):
         return ids, segments
 
     def _read_classes(self, side: object, location: str) -> Array:
-        """The ids of pixels of which one map has the classes, and another the numbers of objects."""
+        """Return ids combined from a map of classes and a map of object numbers."""
         if not isinstance(side, (tuple, list)) or len(side) != 2:
             raise refusal(location, "is not a map of classes and one of objects", "Give (classes, numbers)")
         classes, numbers = (read_labels(labels, location) for labels in side)

@@ -1,4 +1,4 @@
-"""Panoptic segments as pictures: what lies where in each frame of an image or video, on both sides."""
+"""Pictures of panoptic segments in each frame, on both sides."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ from segjudge.evaluation_script.families.panoptic.files import (
     blank_frame,
     open_submission,
 )
-from segjudge.evaluation_script.families.panoptic.protocols import PanopticProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap, sum_by_key
 from segjudge.evaluation_script.masks.stack import Array, Size, places_of
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, place_labels, share_of_labels
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, index_labels, share_of_labels
 
 #: A prediction that lies with more than this share where nothing is labelled is not judged.
 _HALF = 0.5
 
 
 class PanopticPainter(UnitPainter):
-    """Paints images, and frames of videos, whose segments have an identity."""
+    """A painter of images and video frames whose segments have identities."""
 
     dense = True
+    segment = "segment"
 
+    open_submission = staticmethod(open_submission)
     _submission: AnySubmission | None
 
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
-        if not isinstance(rules.protocol, PanopticProtocol):
-            raise TypeError(f"{rules.protocol.name} scores no panoptic segments")
+        super().__init__(results, truth, rules)
         self._categories = truth.facts["categories"]
-        self._submission = open_submission(results, truth, rules.protocol, rules.limits) if results else None
-        self._blank = blank_frame(rules.protocol, [bool(is_thing) for *_, is_thing in self._categories])
-        self.follows = rules.protocol.video
+        self._blank = blank_frame(self._protocol, [bool(is_thing) for *_, is_thing in self._categories])
+        self.follows = self._protocol.video
         self._ordinals: dict[tuple[int, int, int], int] = {}
 
     def class_names(self) -> Sequence[str]:
@@ -65,14 +64,16 @@ class PanopticPainter(UnitPainter):
         void = ~np.isin(pairs.truth, rows[rows[:, CROWD] == 0, ID])
         outside = np.bincount(places_of(ids, pairs.prediction[void]), pairs.pixels[void], len(ids))[ids != 0]
         ids_of_truth, own_categories, own_areas = rows[rows[:, CROWD] == 0][:, [ID, CATEGORY, AREA]].T.astype(np.int64)
-        own = self._make_side(0, ids_of_truth, own_categories, own_areas)
+        truth_side = self._make_side(0, ids_of_truth, own_categories, own_areas)
         predicted_side = self._make_side(1, predicted, predicted_categories, areas[ids != 0] - outside)
         excused = outside / np.maximum(areas[ids != 0], 1) > _HALF
-        shared = share_of_labels(own.keys, predicted_side.keys, pairs)
+        shared = share_of_labels(truth_side.keys, predicted_side.keys, pairs)
         maps = None
         if size is not None:
-            maps = np.stack([place_labels(truth, own.keys, size), place_labels(prediction, predicted_side.keys, size)])
-        return SeenFrame(own, predicted_side, shared, excused, maps)
+            maps = np.stack(
+                [index_labels(truth, truth_side.keys, size), index_labels(prediction, predicted_side.keys, size)]
+            )
+        return SeenFrame(truth_side, predicted_side, shared, excused, maps)
 
     def _make_side(self, side: int, ids: Array, categories: Array, areas: Array) -> Side:
         things = np.array([bool(self._categories[category][2]) for category in categories.tolist()], bool)
@@ -83,7 +84,7 @@ class PanopticPainter(UnitPainter):
         return Side(ids.tolist(), names, areas, categories, things)
 
     def _name_segment(self, side: int, number: int, category: int, *, is_thing: bool) -> str:
-        """Name a segment by its category, and where there are several by a number among those."""
+        """Return a segment's name: its category, numbered if there are several."""
         name = str(self._categories[category][1])
         if not is_thing:
             return name

@@ -1,4 +1,4 @@
-"""Phrases in pictures and videos: what costs pmF1, new challenges."""
+"""Phrases in pictures and videos: losses of pmF1, new challenges."""
 
 from __future__ import annotations
 
@@ -25,22 +25,25 @@ __all__ = ["TOOLS"]
 class _PhraseTools(UnitTools):
     groups = "subsets"
     meanings: ClassVar = {
-        "cgF1": "how well all objects of a phrase are found, times how well it is known whether there are any",
-        "pmF1": "F1 of objects, where there are any, over thresholds of 0.5 to 0.95",
-        "IL_MCC": "how well it is known whether a picture shows the phrase at all; -1 to 1",
-        "pHOTA": "higher order tracking accuracy of pairs of a video and a phrase",
+        "cgF1": "pmF1 times IL_MCC: how well all objects of a phrase are found",
+        "pmF1": "F1 of objects in positive pairs, mean over IoU thresholds .50 to .95",
+        "IL_MCC": "Matthews correlation of predicted and true presence of the phrase",
+        "pHOTA": "higher order tracking accuracy of video-phrase pairs",
         "pDetA": "detection accuracy of pHOTA",
         "pAssA": "association accuracy of pHOTA",
-        "phrase_AP": "average precision of tracks, over all pairs at once",
+        "phrase_AP": "average precision of tracks, over all pairs together",
         "mAP": "average precision of tracks, mean over phrases",
         "TETA": "track every thing accuracy, mean of its three parts",
         "LocA": "localisation accuracy of TETA",
         "AssocA": "association accuracy of TETA",
-        "ClsA": "accuracy of the phrases of tracks, of TETA",
+        "ClsA": "classification accuracy of TETA",
     }
 
+    def bounds_of(self, metric: str) -> tuple[float | None, float | None]:
+        return (-1.0, 1.0) if metric in ("cgF1", "IL_MCC") else super().bounds_of(metric)
+
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Return what costs pmF1 objects that are missed, surplus or partial, each a mean over thresholds and subsets.
+        """Return the loss of pmF1: missed, surplus and partial objects, averaged over thresholds and subsets.
 
         With the official rules the sum is what pmF1 would lack without what the script adds to denominators.
         """

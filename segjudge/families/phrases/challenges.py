@@ -43,17 +43,17 @@ def _make_picture_sample(truths: list[UnitTruth], share: float) -> Members:
         records: dict[str, list[dict[str, Any]]] = {subset: [] for subset in subsets}
         for unit in truth.units:
             (frame,) = unit.load()
-            own = records[subsets[unit.facts["subset"]]]
+            subset_records = records[subsets[unit.facts["subset"]]]
             runs = [move_runs(text, frame.size, 1, share)[0] for crowd, text, _ in frame.rows[0] if not crowd]
             for text in compress_many([run for run in runs if len(run) > 1]):
                 pair = int(unit.name.rpartition("/")[2])
                 mask = {"size": list(frame.size), "counts": text}
-                own.append(
+                subset_records.append(
                     {"image_id": pair, "category_id": 1, "segmentation": mask, "score": round(1 - share, 3),
                      "bbox": list(map(int, toBbox({"size": [*frame.size], "counts": text.encode()})))}
                 )  # fmt: skip
-        for subset, own in records.items():
-            yield f"{subset}.json", encode_json(own)
+        for subset, subset_records in records.items():
+            yield f"{subset}.json", encode_json(subset_records)
 
 
 def _make_picture_demo(annotators: str) -> Content:
@@ -74,7 +74,7 @@ def _make_picture_demo(annotators: str) -> Content:
         annotations: list[dict[str, Any]] = []
         for pair, mask in masks:
             height, width = mask.shape
-            seen = _draw(mask, annotators.index(letter))
+            seen = _shift_for_annotator(mask, annotators.index(letter))
             for text in encode_labels(seen).values():
                 annotations.append(
                     {"id": len(annotations) + 1, "image_id": pair, "category_id": 1, "iscrowd": 0,
@@ -85,8 +85,8 @@ def _make_picture_demo(annotators: str) -> Content:
         yield f"gold_demo_merged_{letter}_release_test.json", document
 
 
-def _draw(mask: Any, annotator: int) -> Any:
-    """Return a mask as an annotator draws it: each a pixel or two beside the others."""
+def _shift_for_annotator(mask: Any, annotator: int) -> Any:
+    """Return a mask as one annotator draws it, shifted by a pixel or two."""
     return move_labels(LabelMap(mask), np.array([1]), annotator / mask.shape[1]) if annotator else mask
 
 

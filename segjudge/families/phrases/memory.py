@@ -23,12 +23,12 @@ from segjudge.families.base.memory import (
     refusal,
 )
 
-_FORM = "Give a list of masks, or {'masks': […], 'scores': […]}"
-_TRACKS_FORM = "Give {'tracks': [[mask or None, …], …]} with a list for each track, and 'scores' or 'iscrowd'"
+_FORM = "Give a list of masks, or {'masks': [...], 'scores': [...]}"
+_TRACKS_FORM = "Give {'tracks': [[mask or None, ...], ...]} with a list for each track, and 'scores' or 'iscrowd'"
 
 
 class PhrasesInMemory(SamplesInMemory):
-    """Counts pairs.
+    """A counter of pairs.
 
     A side is a list of masks, or a mapping with `masks` and, of predictions, `scores`, of truths, `iscrowd`; the truth
     of several annotators is a mapping with `annotators`, a list of such sides.
@@ -47,9 +47,12 @@ class PhrasesInMemory(SamplesInMemory):
             for mask, score in _read_side(prediction, "scores", 1.0, location)
             if score >= LEAST_SCORE and (official or mask[1])
         ]
-        sizes = [*(mask[2] for own in annotators for mask, _ in own), *(mask[2] for mask in predicted)]
+        sizes = [
+            *(mask[2] for annotator_masks in annotators for mask, _ in annotator_masks),
+            *(mask[2] for mask in predicted),
+        ]
         size = common_size(sizes, "masks", sequence) or (1, 1)
-        rows = [[[int(crowd), mask[0], mask[1]] for mask, crowd in own] for own in annotators]
+        rows = [[[int(crowd), mask[0], mask[1]] for mask, crowd in annotator_masks] for annotator_masks in annotators]
         texts = pack_texts([mask[0] for mask in predicted])
         areas = np.array([mask[1] for mask in predicted], np.int64)
         masks = Masks(texts, areas, np.array([size] * len(predicted), np.int64).reshape(-1, 2))
@@ -59,7 +62,7 @@ class PhrasesInMemory(SamplesInMemory):
 
 
 def _read_side(side: Any, key: str, default: float, location: str) -> list[tuple[CheckedMask, float]]:
-    """Return the masks of a side, each with its score, or whether it is a crowd."""
+    """Return the masks of a side with their scores or crowd flags."""
     values = None
     if isinstance(side, Mapping):
         if "masks" not in side:
@@ -83,7 +86,7 @@ def _read_side(side: Any, key: str, default: float, location: str) -> list[tuple
 
 
 class VideoPhrasesInMemory(SamplesInMemory):
-    """Counts pairs of a video and a phrase.
+    """A counter of pairs of a video and a phrase.
 
     A side is a mapping with `tracks`, of each a list with a mask or None for every frame, and, of predictions,
     `scores`, of truths, `iscrowd` and, for mAP, the phrase's `category_id`.
@@ -110,7 +113,7 @@ class VideoPhrasesInMemory(SamplesInMemory):
 def _read_tracks(
     side: Any, key: str, default: float, location: str, sizes: list[Size]
 ) -> tuple[list[list[CheckedMask | None]], Array]:
-    """Return the masks of each track by frame, and a number for each: its score, or whether it is a crowd."""
+    """Return the masks of each track by frame, with its score or crowd flag."""
     if not isinstance(side, Mapping) or "tracks" not in side:
         raise refusal(location, "is no mapping with tracks", _TRACKS_FORM)
     try:
@@ -136,7 +139,7 @@ def _read_tracks(
 
 
 def _pack_tracks(tracks: list[list[CheckedMask | None]], size: Size) -> Tracks:
-    """Pack the masks by frame, those without a pixel left out."""
+    """Return the non-empty masks by frame."""
     rows = sorted(
         (frame, track, mask[0], mask[1])
         for track, masks in enumerate(tracks)

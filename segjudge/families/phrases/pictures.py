@@ -1,4 +1,4 @@
-"""Phrases as pictures: the objects of a pair, and the masks that were predicted for it, in each frame of a video."""
+"""Pictures of phrases: the objects of a pair and the predicted masks, frame by frame."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ON_CROWD = 0.5
 
 
 class PhrasePainter(UnitPainter):
-    """Paints pairs of a picture and a phrase, as the annotator sees them who agrees most with the prediction."""
+    """A painter of picture pairs, for the annotator who agrees most with the prediction."""
 
     open_submission = PhraseSubmission
     _submission: PhraseSubmission | None
@@ -37,14 +37,14 @@ class PhrasePainter(UnitPainter):
             agreeing = max(range(len(views)), key=lambda number: _count_right(views[number]))
             seen, texts = views[agreeing], [text for crowd, text, _ in frame.rows[agreeing] if not crowd]
             if index in drawn:
-                own = [predictions.texts[k] for k in range(len(predictions.area))]
-                maps = np.stack([paint_masks(side, frame.size, drawn[index]) for side in (texts, own)])
+                frame_texts = [predictions.texts[k] for k in range(len(predictions.area))]
+                maps = np.stack([paint_masks(side, frame.size, drawn[index]) for side in (texts, frame_texts)])
                 seen = seen._replace(maps=maps)
             yield seen
 
 
 class VideoPhrasePainter(UnitPainter):
-    """Paints pairs of a video and a phrase; what follows an object keeps its number."""
+    """A painter of video pairs; tracks that follow an object get its number."""
 
     follows = True
 
@@ -53,16 +53,16 @@ class VideoPhrasePainter(UnitPainter):
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         crowds, predicted = unit.facts["crowds"], self._list_predictions(unit, len(frames))
-        for index, (frame, own) in enumerate(zip(frames, predicted, strict=True)):
+        for index, (frame, frame_texts) in enumerate(zip(frames, predicted, strict=True)):
             rows = [(crowds[row[TRACK]], row[MASK], row[AREA]) for row in frame.rows]
             tracks = [row[TRACK] for row in frame.rows if not crowds[row[TRACK]]]
-            seen = _see(rows, _pack([(text, area) for _, text, area in own], frame.size), frame.size)
+            seen = _see(rows, _pack([(text, area) for _, text, area in frame_texts], frame.size), frame.size)
             seen = seen._replace(
                 truth=_number_side(seen.truth, "object", tracks),
-                prediction=_number_side(seen.prediction, "track", [track for track, _, _ in own]),
+                prediction=_number_side(seen.prediction, "track", [track for track, _, _ in frame_texts]),
             )
             if index in drawn:
-                sides = [text for crowd, text, _ in rows if not crowd], [text for _, text, _ in own]
+                sides = [text for crowd, text, _ in rows if not crowd], [text for _, text, _ in frame_texts]
                 maps = np.stack([paint_masks(side, frame.size, drawn[index]) for side in sides])
                 seen = seen._replace(maps=maps)
             yield seen
@@ -79,13 +79,13 @@ class VideoPhrasePainter(UnitPainter):
 
 
 def _number_side(side: Side, noun: str, tracks: Sequence[int]) -> Side:
-    """Give the segments of a frame the numbers of their tracks."""
+    """Number the segments of a frame by their tracks."""
     names = [f"{noun} {track + 1}" for track in tracks]
     return side._replace(keys=tracks, names=names, things=np.ones(len(tracks), bool))
 
 
 def _see(rows: Sequence[tuple[int, str, int]], predictions: Masks, size: Size) -> SeenFrame:
-    """What there is in a pair as one annotator sees it."""
+    """Return the content of a pair according to one annotator."""
     objects = _pack([(text, area) for crowd, text, area in rows if not crowd], size)
     crowds = _pack([(text, area) for crowd, text, area in rows if crowd], size)
     on_crowds = share_of_masks(crowds, predictions).max(axis=0, initial=0)
@@ -99,7 +99,7 @@ def _see(rows: Sequence[tuple[int, str, int]], predictions: Masks, size: Size) -
 
 
 def _count_right(seen: SeenFrame) -> int:
-    """How many segments are right, less those that are wrong."""
+    """Return the number of correct segments minus the wrong ones."""
     kinds = judge_segments(
         seen.shared, (seen.truth.areas, seen.prediction.areas), (seen.truth.classes, seen.prediction.classes)
     )

@@ -1,4 +1,4 @@
-"""Referring images: what costs the mean IoU, masks in memory, new challenges."""
+"""Referring images: losses of the mean IoU, masks in memory, new challenges."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class _ReferringTools(UnitTools):
     groups = "queries"
     names_subsets = True
     meanings: ClassVar = {
-        "oIoU": "pixels shared in all samples, of those in all unions: large objects weigh more",
-        "mIoU": "mean IoU of samples, whatever the size of their objects",
-        "gIoU": "mean IoU of samples, with 1 where it is rightly said that there is nothing",
-        "cIoU": "pixels shared in all samples, of those in all unions: large objects weigh more",
-        "N-acc": "the share of samples without a target of which that was said",
-        "T-acc": "the share of samples with a target of which it was not said that there is none",
+        "oIoU": "summed intersections divided by summed unions: large objects weigh more",
+        "mIoU": "mean IoU over samples: all samples weigh the same",
+        "gIoU": "mean IoU over samples; a correct no-target answer is 1",
+        "cIoU": "summed intersections divided by summed unions: large objects weigh more",
+        "N-acc": "share of samples without a target that are answered as such",
+        "T-acc": "share of samples with a target that are not answered as no target",
     }
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Return what each sample takes from the mean IoU: it has one kind of mistake, or none.
+        """Return the loss of mean IoU per sample, which has one kind of mistake or none.
 
         With LISA's rules the sum lacks what it adds to the number of samples.
         """
@@ -94,7 +94,7 @@ class _ReferringTools(UnitTools):
         name, _, threshold = metric.partition("@")
         if not threshold:
             return super().describe_metric(metric)
-        return f"The share of samples{'' if name == 'P' else ' with a target'} whose IoU is {threshold} or more"
+        return f"Share of samples{'' if name == 'P' else ' with a target'} with an IoU of at least {threshold}"
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         facts = super().describe_truth(truths, protocol)

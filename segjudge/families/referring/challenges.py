@@ -51,8 +51,8 @@ def make_demo(protocol: ReferringProtocol) -> Content:
             ids.append(len(annotations) + 1)
             mask = {"size": list(labels.shape), "counts": texts[number]}
             annotations.append({"id": ids[-1], "image_id": image, "category_id": 1, "iscrowd": 0, "segmentation": mask})
-            own = [ids[-1]] if form == GREFCOCO else ids[-1]
-            records.append(_expression(len(records) + 1, image, own, [f"the {NAMES[number]}", f"a {NAMES[number]}"]))
+            meant = [ids[-1]] if form == GREFCOCO else ids[-1]
+            records.append(_expression(len(records) + 1, image, meant, [f"the {NAMES[number]}", f"a {NAMES[number]}"]))
         if form == GREFCOCO:
             records.append(_expression(len(records) + 1, image, [-1], [f"the {_ABSENT}"]))
             if len(ids) > 1:
@@ -70,14 +70,14 @@ def _numbers_in(labels: Array) -> list[int]:
     return [number for number in NAMES if (labels == number).any()]
 
 
-def _expression(number: int, image: int, own: int | list[int], texts: list[str]) -> dict[str, Any]:
-    """Return a record with two places for sentences."""
+def _expression(number: int, image: int, meant: int | list[int], texts: list[str]) -> dict[str, Any]:
+    """Return an expression record with two sentences."""
     sentences = [{"sent_id": 2 * number + index, "sent": text} for index, text in enumerate(texts)]
-    return {"ref_id": number, "image_id": image, "split": "val", "ann_id": own, "sentences": sentences}
+    return {"ref_id": number, "image_id": image, "split": "val", "ann_id": meant, "sentences": sentences}
 
 
 def _outline_pictures(pictures: list[tuple[int, Array]]) -> Content:
-    """Yield ReasonSeg's JSON for each picture, and the sizes of all, which its pictures would say."""
+    """Yield ReasonSeg's JSON for each picture, and the list of sizes in place of pictures."""
     for image, labels in pictures:
         number = _numbers_in(labels)[-1]
         long = image % 2 == 0
@@ -88,9 +88,9 @@ def _outline_pictures(pictures: list[tuple[int, Array]]) -> Content:
 
 
 def _outline(mask: Array) -> list[list[int]]:
-    """Return corners around a mask: its left borders downwards, then its right ones upwards."""
+    """Return the outline of a mask: its left borders downwards, then its right ones upwards."""
     rows = np.flatnonzero(mask.any(axis=1))
     starts = mask[rows].argmax(axis=1)
-    ends = mask.shape[1] - 1 - mask[rows, ::-1].argmax(axis=1)
-    corners = [*zip(starts.tolist(), rows.tolist()), *zip(ends[::-1].tolist(), rows[::-1].tolist())]
+    right_columns = mask.shape[1] - 1 - mask[rows, ::-1].argmax(axis=1)
+    corners = [*zip(starts.tolist(), rows.tolist()), *zip(right_columns[::-1].tolist(), rows[::-1].tolist())]
     return [list(corner) for corner in corners]

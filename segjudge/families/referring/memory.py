@@ -1,4 +1,4 @@
-"""Answers to expressions in memory: one mask on each side, and whether there is a target at all."""
+"""Answers to expressions in memory: one mask per side, and the no-target flag."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from segjudge.families.base.memory import (
     refusal,
 )
 
-_FORM = "Give a mask, or {'mask': …, 'no_target': …}"
+_FORM = "Give a mask, or {'mask': ..., 'no_target': ...}"
 
 
 class ReferringInMemory(SamplesInMemory):
-    """Counts samples.
+    """A counter of samples.
 
     A side is a mask, None where there is nothing, or a mapping with `mask` and `no_target`, of truths also `ignore`.
     """
@@ -49,7 +49,7 @@ class ReferringInMemory(SamplesInMemory):
 
 
 def _read_side(side: Any, location: str) -> tuple[CheckedMask | None, CheckedMask | None, bool | None]:
-    """Return the mask of a side, what it ignores, and whether it says that there is no target."""
+    """Return a side's mask, ignored pixels, and no-target flag."""
     if not isinstance(side, Mapping) or "counts" in side:
         side = {"mask": side}
     if not side.keys() <= {"mask", "ignore", "no_target"}:

@@ -1,4 +1,4 @@
-"""Referring images as pictures: a sample's target, and the mask that answers it."""
+"""Pictures of referring images: a sample's target and the answered mask."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from segjudge.families.base.pictures import SeenFrame, UnitPainter, paint_mask, 
 
 
 class ReferringPainter(UnitPainter):
-    """Paints samples; what is ignored has no colour."""
+    """A painter of samples; ignored pixels have no colour."""
 
     open_submission = ReferringSubmission
     _submission: ReferringSubmission | None
@@ -24,7 +24,7 @@ class ReferringPainter(UnitPainter):
             ((target, area, ignored),) = frame.rows
             answer, answered, shared = "", 0, 0
             if self._submission is not None:
-                text, pixels, is_withdrawn = self._submission.answer(unit.name)
+                text, pixels, is_withdrawn = self._submission.answer(unit.name, frame.size)
                 if pixels and not is_withdrawn:
                     answer, (_, answered, shared) = text, count_pixels(frame, text, pixels)
             maps = None
@@ -35,6 +35,6 @@ class ReferringPainter(UnitPainter):
                         paint_mask(image, text, frame.size, 1)
                     if text and ignored:
                         paint_mask(image, ignored, frame.size, 0)
-            own, predicted = side_of_one("target", area), side_of_one("answer", answered)
-            overlap = np.full((len(own.keys), len(predicted.keys)), float(shared))
-            yield SeenFrame(own, predicted, overlap, np.zeros(len(predicted.keys), bool), maps)
+            truth_side, predicted = side_of_one("target", area), side_of_one("answer", answered)
+            overlap = np.full((len(truth_side.keys), len(predicted.keys)), float(shared))
+            yield SeenFrame(truth_side, predicted, overlap, np.zeros(len(predicted.keys), bool), maps)

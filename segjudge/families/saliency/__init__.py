@@ -1,4 +1,4 @@
-"""Grey maps of objects: maps in memory, what costs S, new challenges."""
+"""Grey maps of objects: maps in memory, losses of S, new challenges."""
 
 from __future__ import annotations
 
@@ -12,10 +12,21 @@ if TYPE_CHECKING:
 
 __all__ = ["TOOLS"]
 
-_E = "how well map and mask agree in where they are above their means"
-_F = "precision and recall of pixels, where precision weighs more"
-_ADAPTIVE, _BEST = "at twice the map's mean", "at the threshold that is best for all images together"
+_E = "enhanced alignment of map and mask"
+_F = "F-measure of pixels, weighted towards precision"
+_ADAPTIVE, _BEST = "at twice the map's mean", "at the best threshold for all images together"
 _MEAN = "mean over 256 thresholds"
+#: An object has too much where so many times the pixels are wrongly above the middle as wrongly below, or too little.
+_LOPSIDED = 3
+_KINDS = {
+    "false alarm": "images without an object whose map is not black",
+    "missed": "objects without a value above the middle",
+    "wrong object": "maps that share no pixel above the middle with the object",
+    "grey": "maps that are right at the middle, where only values between are wrong",
+    "too much": "maps with too many pixels above the middle",
+    "too little": "maps with too few pixels above the middle",
+    "inexact": "maps with pixels wrongly above and wrongly below the middle, such as a displaced object",
+}
 
 
 class _SaliencyTools(UnitTools):
@@ -23,15 +34,15 @@ class _SaliencyTools(UnitTools):
     groups = "datasets"
     names_subsets = True
     meanings: ClassVar = {
-        "S": "structure: how alike map and mask are within object and background, and around the object's centre",
+        "S": "structural similarity of map and mask, by object and by region",
         "E_adp": f"{_E}, {_ADAPTIVE}",
         "E_max": f"{_E}, {_BEST}",
         "E_mean": f"{_E}, {_MEAN}",
         "F_adp": f"{_F}, {_ADAPTIVE}",
         "F_max": f"{_F}, {_BEST}",
         "F_mean": f"{_F}, {_MEAN}",
-        "wF": "precision and recall of grey values, where errors near the object weigh less",
-        "MAE": "mean difference of map and mask: smaller is better",
+        "wF": "F-measure of grey values; errors near the object weigh less",
+        "MAE": "mean absolute difference between map and mask; lower is better",
     }
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
@@ -41,7 +52,7 @@ class _SaliencyTools(UnitTools):
         return metric == "MAE"
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Measure what each image takes from S: it has one kind of mistake, by what lies above the middle."""
+        """Measure each image's loss of S: each image has one kind of mistake, by the pixels above the middle."""
         import numpy as np
 
         from segjudge.evaluation_script.families.saliency import counting
@@ -49,20 +60,18 @@ class _SaliencyTools(UnitTools):
 
         images = accumulator.stack("image")
         area, predicted, shared = images[:, [counting.TRUTH_AREA, counting.MAP_AREA, counting.SHARED]].T
-        kind = np.select([area == 0, predicted == 0, shared == 0, predicted - shared > area - shared], [0, 1, 2, 3], 4)
+        missed, surplus = area - shared, predicted - shared
+        conditions = [
+            area == 0, predicted == 0, shared == 0, (missed == 0) & (surplus == 0),
+            surplus > _LOPSIDED * missed, missed > _LOPSIDED * surplus,
+        ]  # fmt: skip
+        kind = np.select(conditions, range(len(conditions)), len(conditions))
         scored = find_scored(images, accumulator.protocol)
         costs = np.where(scored, 1 - images[:, counting.S], 0) / max(int(scored.sum()), 1)
-        by_unit = np.where(kind[:, None] == np.arange(5), costs[:, None], 0.0)
-        by_dataset = np.zeros((len(accumulator.facts["subsets"]), 5))
+        by_unit = np.where(kind[:, None] == np.arange(len(_KINDS)), costs[:, None], 0.0)
+        by_dataset = np.zeros((len(accumulator.facts["subsets"]), len(_KINDS)))
         np.add.at(by_dataset, images[:, counting.GROUP].astype(int), by_unit)
-        kinds = {
-            "false alarm": "there is no object, and the map is not black",
-            "missed": "there is an object, and no value above the middle",
-            "wrong object": "what is above the middle shares no pixel with the object",
-            "too much": "more pixels are wrongly above the middle than wrongly below",
-            "too little": "as many pixels of the object are below the middle, or only values between are wrong",
-        }
-        return UnitLosses(kinds, by_unit, by_dataset)
+        return UnitLosses(_KINDS, by_unit, by_dataset)
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         facts = super().describe_truth(truths, protocol)

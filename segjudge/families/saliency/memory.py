@@ -1,4 +1,4 @@
-"""Grey maps in memory: values from 0 to 255, and a mask that has an object above the middle, or flags."""
+"""Grey maps in memory: values from 0 to 255, and a mask (above the middle, or flags)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _FORM = "Give whole numbers from 0 to 255 as (height, width), or booleans"
 
 
 class MapsInMemory(SamplesInMemory):
-    """Counts grey maps (height, width) beside masks."""
+    """A counter of grey maps (height, width) and masks."""
 
+    may_be_listed = False
     own_facts: ClassVar = {"subsets": [["all"]]}
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:

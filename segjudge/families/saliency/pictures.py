@@ -1,4 +1,4 @@
-"""Grey maps as pictures: an image's object, and what is above the middle of its map."""
+"""Pictures of grey maps: an image's object, and the pixels above the middle."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from segjudge.families.base.pictures import SeenFrame, UnitPainter, sample_rows_
 
 
 class SaliencyPainter(UnitPainter):
-    """Paints images, each with one object at the most on either side."""
+    """A painter of images with at most one object per side."""
 
+    segment = "object"
     open_submission = SaliencySubmission
     _submission: SaliencySubmission | None
 
@@ -31,9 +32,9 @@ class SaliencyPainter(UnitPainter):
             if index in drawn:
                 rows, columns = sample_rows_and_columns(frame.size, drawn[index])
                 maps = np.stack([side[rows[:, None], columns] for side in (truth, prediction)]).astype(np.uint16)
-            own, predicted = (
+            truth_side, predicted = (
                 side_of_one(name, int(np.count_nonzero(side)))
                 for name, side in (("object", truth), ("map", prediction))
             )
-            shared = np.full((len(own.keys), len(predicted.keys)), float(np.count_nonzero(truth & prediction)))
-            yield SeenFrame(own, predicted, shared, np.zeros(len(predicted.keys), bool), maps)
+            shared = np.full((len(truth_side.keys), len(predicted.keys)), float(np.count_nonzero(truth & prediction)))
+            yield SeenFrame(truth_side, predicted, shared, np.zeros(len(predicted.keys), bool), maps)

@@ -1,4 +1,4 @@
-"""LiDAR scans: points in memory, what costs mIoU and PQ, new challenges."""
+"""LiDAR scans: points in memory, losses of mIoU and PQ, new challenges."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class _ScanTools(UnitTools):
     names_subsets = True
     meanings: ClassVar = {
         "mIoU": "intersection over union, mean over the classes",
-        "mIoU-official": "intersection over union, mean over all 19 classes, 0 for those that the truth lacks",
-        "Acc": "share of points with the right class",
+        "mIoU-official": "intersection over union, mean over all 19 classes; absent classes count as 0",
+        "Acc": "share of points with the correct class",
         "IoU": "intersection over union",
         "PQ": "panoptic quality",
-        "PQ_dagger": "panoptic quality of things, and the IoU of stuff",
-        "SQ": "mean overlap of matched segments",
-        "RQ": "share of segments that are matched (F1)",
+        "PQ_dagger": "PQ of things and IoU of stuff, mean over classes",
+        "SQ": "mean IoU of matched segments",
+        "RQ": "F1 of matched segments",
     }
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return protocol.metrics[0], "scans"
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """What costs the first metric; the sum is what it lacks to 1.
+        """Return the loss of the first metric; the parts sum to 1 minus its value.
 
         A class whose segments are all too small to count is missed by the scans that have points of it; one that the
         truth has nowhere, and the script averages nevertheless, costs all scans as much.
@@ -52,7 +52,7 @@ class _ScanTools(UnitTools):
         protocol, units = accumulator.protocol, accumulator.complete_counts()
         measures = measure_classes(accumulator)
         confusions = np.stack([sum_confusion([unit], protocol) for unit in units])
-        own, hits = confusions.sum(axis=2)[:, :-1], np.diagonal(confusions, axis1=1, axis2=2)[:, :-1]
+        true_points, hits = confusions.sum(axis=2)[:, :-1], np.diagonal(confusions, axis1=1, axis2=2)[:, :-1]
         if protocol.panoptic:
             table = accumulator.stack("segments")
             costs = [table[..., MATCHED] - table[..., IOU], table[..., SURPLUS] / 2, table[..., MISSED] / 2]
@@ -63,18 +63,18 @@ class _ScanTools(UnitTools):
                 "missed": "segments of the truth that nothing matches",
             }
         else:
-            costs = [confusions.sum(axis=1)[:, :-1] - hits, own - hits]
-            divisor = own.sum(axis=0) + costs[0].sum(axis=0)
+            costs = [confusions.sum(axis=1)[:, :-1] - hits, true_points - hits]
+            divisor = true_points.sum(axis=0) + costs[0].sum(axis=0)
             kinds = {
                 "surplus": "points that have the label of a class wrongly",
                 "missed": "points of a class that have another label",
             }
         if protocol.as_script:
             kinds["absent"] = "classes that the truth has nowhere, and the script counts as 0"
-            costs.append(np.zeros(own.shape))
+            costs.append(np.zeros(true_points.shape))
         losses = np.stack(costs, axis=-1) / np.maximum(divisor, 0.5)[:, None]  # scans, classes, kinds
-        in_truth = own.any(axis=0)
-        shares = np.where(divisor > 0, 0, np.where(in_truth, own, 1) / np.maximum(own.sum(axis=0), 1))
+        in_truth = true_points.any(axis=0)
+        shares = np.where(divisor > 0, 0, np.where(in_truth, true_points, 1) / np.maximum(true_points.sum(axis=0), 1))
         losses[..., list(kinds).index("missed")] += np.where(in_truth, shares, 0)
         losses[..., -1] += np.where(in_truth, 0, shares / len(units))
         losses *= (measures.averaged / max(int(measures.averaged.sum()), 1))[:, None]
@@ -82,14 +82,36 @@ class _ScanTools(UnitTools):
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
         from segjudge.evaluation_script.families.scans.engine import measure_classes
+        from segjudge.evaluation_script.files.problems import quantity
         from segjudge.report.page import make_confusion
 
         accumulator, _ = self._measure_report(report)
         names = [*accumulator.protocol.class_names, "nothing"]
-        about = f"Points of all {len(accumulator.names):,} scans."
+        about = f"Points of {quantity(len(accumulator.names), 'scan')}."
         confusion = make_confusion(names, measure_classes(accumulator).confusion, "points", about)
         verdict, kinds, *lists = super().make_sections(inputs, report, options)
         return [verdict, kinds, confusion, *lists]
+
+    def name_cause(self, inputs: ScoringInputs, report: Report) -> str:
+        from segjudge.evaluation_script.families.scans.engine import measure_classes
+        from segjudge.families.base.causes import describe_confusion
+
+        accumulator = self.counts_of(report)
+        if accumulator.protocol.panoptic:
+            return self._name_cause_of_segments(inputs, report)
+        names = [*accumulator.protocol.class_names, "nothing"]
+        return describe_confusion(names, measure_classes(accumulator).confusion, "points")
+
+    def _name_cause_of_segments(self, inputs: ScoringInputs, report: Report) -> str:
+        from segjudge.evaluation_script.families.base.units import UnitTruth
+
+        from .causes import describe_causes
+
+        scorer, (_, losses) = inputs.scorers[report.split], self._measure_report(report)
+        if not isinstance(scorer.truth, UnitTruth):
+            raise TypeError(f"{report.split} has no scans")
+        order = (-losses.by_unit.sum(axis=1)).argsort(kind="stable").tolist()
+        return describe_causes(inputs.results, scorer.truth, scorer.rules, order)
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         facts = super().describe_truth(truths, protocol)

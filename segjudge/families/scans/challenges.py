@@ -29,7 +29,7 @@ def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
 
 
 def make_demo(_protocol: Any) -> Content:
-    """Yield frames of the demo as scans, ring after ring, as SemanticKITTI publishes its own."""
+    """Yield the demo's frames as scans, ring by ring, in SemanticKITTI's layout."""
     objects = 0
     for number, labels in still_images(first_scenes()):
         rings = np.array(_STUFF, np.uint32)[np.arange(len(labels)) * len(_STUFF) // len(labels)]

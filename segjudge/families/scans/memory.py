@@ -14,16 +14,18 @@ _END = 1 << 32
 
 
 class ScansInMemory(SamplesInMemory):
-    """Counts points (points,), each a label and, 16 bits further up, a number."""
+    """A counter of points, each a label and, 16 bits up, a number."""
+
+    may_be_listed = False
 
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
-        own, values = (
+        true_values, values = (
             _read_points(side, f"{name} of {sequence}") for side, name in ((truth, "truth"), (prediction, "prediction"))
         )
-        if len(own) != len(values):
-            fault = f"has {quantity(len(values), 'point')}; the truth has {len(own):,}"
+        if len(true_values) != len(values):
+            fault = f"has {quantity(len(values), 'point')}; the truth has {len(true_values):,}"
             raise refusal(f"prediction of {sequence}", fault, "Give a label for every point")
-        return UnitCounts("", count_scan(LabelMap(own), values, self.protocol)).encode()
+        return UnitCounts("", count_scan(LabelMap(true_values), values, self.protocol)).encode()
 
 
 def _read_points(side: object, location: str) -> Array:

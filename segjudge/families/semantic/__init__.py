@@ -1,4 +1,4 @@
-"""Label maps: maps in memory, what costs mIoU, new challenges."""
+"""Label maps: maps in memory, losses of mIoU, new challenges."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ __all__ = ["TOOLS"]
 class _SemanticTools(UnitTools):
     memory, painter = "SemanticInMemory", "SemanticPainter"
     meanings: ClassVar = {
-        "mIoU": "intersection over union, mean over the classes of the truth",
-        "IoU": "intersection over union, mean over the classes that truth or prediction has",
-        "iIoU": "the same of classes with objects, where each object weighs as one of average size",
-        "IoU-categories": "intersection over union of groups of classes, mean over those that truth or prediction has",
-        "iIoU-categories": "the same of groups with objects, where each object weighs as one of average size",
-        "mIoU-super": "intersection over union of super categories, mean over those of the truth",
-        "Acc-super": "share of pixels with the right super category",
-        "Acc_class-super": "share of pixels with the right super category, mean over super categories",
-        "fwIoU-super": "intersection over union of super categories, weighted by how frequent one is",
-        "Acc": "share of pixels with the right class",
-        "Acc_class": "share of pixels with the right class, mean over classes",
-        "fwIoU": "intersection over union, weighted by how frequent a class is",
-        "Precision": "share of the pixels predicted as a class that are of it, mean over classes: BDD100K's Acc",
-        "mIoU-official": "intersection over union, mean over all 150 classes, 0 for those that the truth lacks",
-        "Score": "mean of mIoU over all 150 classes and Acc, by which the challenge of 2016 ranked",
-        "VC": "share of the unchanging pixels whose label does not change either",
+        "mIoU": "intersection over union, mean over the classes in the truth",
+        "IoU": "intersection over union, mean over the classes in truth or prediction",
+        "iIoU": "IoU of classes with objects; each object weighs as one of average size",
+        "IoU-categories": "intersection over union of categories, mean over those in truth or prediction",
+        "iIoU-categories": "IoU of categories with objects; each object weighs as one of average size",
+        "mIoU-super": "intersection over union of super categories, mean over those in the truth",
+        "Acc-super": "share of pixels with the correct super category",
+        "Acc_class-super": "share of pixels with the correct super category, mean over super categories",
+        "fwIoU-super": "intersection over union of super categories, weighted by their frequency",
+        "Acc": "share of pixels with the correct class",
+        "Acc_class": "share of pixels with the correct class, mean over classes",
+        "fwIoU": "intersection over union, weighted by class frequency",
+        "Precision": "precision of pixels, mean over classes (BDD100K's Acc)",
+        "mIoU-official": "intersection over union, mean over all 150 classes; absent classes count as 0",
+        "Score": "mean of mIoU-official and Acc: the ranking of the 2016 challenge",
+        "VC": "video consistency: share of pixels with a constant true label whose prediction is constant too,",
     }
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return protocol.metrics[0], "videos" if protocol.form == VIDEOS else "images"
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """What costs the mean IoU: pixels of a class that are missed or surplus; the sum is 1 - mean."""
+        """Return the loss of the mean IoU: missed and surplus pixels of a class; the sum is 1 - mean."""
         import numpy as np
 
         from segjudge.evaluation_script.families.semantic.engine import sum_confusion
@@ -67,7 +67,7 @@ class _SemanticTools(UnitTools):
         return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0)[union > 0])
 
     def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
-        """Show which classes pixels were taken for, of all videos."""
+        """Return the section of confused classes over all videos."""
         from segjudge.evaluation_script.families.semantic.engine import describe_classes, sum_confusion
         from segjudge.report.page import make_confusion
 

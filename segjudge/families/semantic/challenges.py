@@ -18,7 +18,7 @@ from segjudge.masks.run_lengths import encode_labels
 
 
 def make_sample(truths: list[Any], protocol: SemanticProtocol, share: float) -> Members:
-    """Yield PNGs of classes; where the truth is void, they hold 0."""
+    """Yield PNGs of classes, with 0 where the truth is void."""
     classes, records = np.array(protocol.labels), []
     for unit in [unit for truth in truths for unit in truth.units]:
         for frame in unit.load():
@@ -54,7 +54,7 @@ def _encode_records(image: int, labels: Array) -> list[dict[str, Any]]:
 
 
 def _make_stuff_demo(protocol: SemanticProtocol) -> Content:
-    """Yield frames of the demo as a JSON of COCO-Stuff, whose first labels stand for theirs."""
+    """Yield the demo's frames as COCO-Stuff JSON, with the first labels for its objects."""
     pictures: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for image, labels in still_images(first_scenes()):
@@ -67,14 +67,16 @@ def _make_stuff_demo(protocol: SemanticProtocol) -> Content:
 
 
 def _make_image_demo(protocol: SemanticProtocol) -> Content:
-    """Yield frames of the demo as images, with the benchmark's labels in the place of theirs."""
+    """Yield the demo's frames as images with the benchmark's labels."""
     # Objects of the demo become such of the benchmark where it weighs them.
-    own = np.array([protocol.labels[0], *(label for label, _ in protocol.sizes)] if protocol.sizes else protocol.labels)
+    labels_of_demo = np.array(
+        [protocol.labels[0], *(label for label, _ in protocol.sizes)] if protocol.sizes else protocol.labels
+    )
     for image, labels in still_images(first_scenes()):
-        classes = own[np.minimum(labels, len(own) - 1)]
+        classes = labels_of_demo[np.minimum(labels, len(labels_of_demo) - 1)]
         if protocol.form == CITYSCAPES:
             name = f"gtFine/val/demo/demo_{image:06d}_000019_gtFine"
-            objects = np.where(np.isin(classes, own[1:]), 1000 * classes, classes)
+            objects = np.where(np.isin(classes, labels_of_demo[1:]), 1000 * classes, classes)
             yield f"{name}_instanceIds.png", grey_png(objects, QUICK)
             yield f"{name}_labelIds.png", label_png(classes.astype(np.uint8), QUICK)
         else:

@@ -1,4 +1,4 @@
-"""Semantic maps in memory; how steady labels are over time is seen in all frames, so those wait compressed."""
+"""Semantic maps in memory; frames wait compressed, since consistency needs all of them."""
 
 import struct
 import zlib
@@ -24,7 +24,7 @@ _MOST_LABEL = (1 << 16) - 1
 
 
 class SemanticInMemory(UnitsInMemory):
-    """Counts label maps (height, width)."""
+    """A counter of label maps (height, width)."""
 
     protocol: SemanticProtocol
 

@@ -1,4 +1,4 @@
-"""Maps of classes as pictures: the classes of each frame, and of which pixels they are."""
+"""Pictures of class maps: the classes of each frame and their pixels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from segjudge.evaluation_script.families.semantic.engine import (
     describe_classes,
     open_maps,
 )
-from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap
@@ -26,18 +25,22 @@ _HALF = 0.5
 
 
 class SemanticPainter(UnitPainter):
-    """Paints the classes of videos, each of which is one segment of a frame."""
+    """A painter of videos' classes, each one segment of a frame."""
 
     dense = True
+    segment = "region"
     by_pixel = True
 
+    open_submission = staticmethod(open_maps)
     _submission: AnySubmission | None
 
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
-        if not isinstance(rules.protocol, SemanticProtocol):
-            raise TypeError(f"{rules.protocol.name} scores no classes of pixels")
-        self._protocol, self._classes = describe_classes(rules.protocol, truth.facts), rules.protocol.classes
-        self._submission = open_maps(results, truth, rules.protocol, rules.limits) if results else None
+        super().__init__(results, truth, rules)
+        self._classes = self._protocol.classes
+        self._protocol = describe_classes(self._protocol, truth.facts)
+
+    def class_names(self) -> Sequence[str]:
+        return [self._protocol.name_class(label) for label in self._protocol.labels[: self._classes]]
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):
@@ -63,7 +66,7 @@ class SemanticPainter(UnitPainter):
             sides = [np.flatnonzero(table.sum(axis=1)), np.flatnonzero(table.sum(axis=0))]
         shared = table[np.ix_(sides[0], sides[1])]
         areas = table.sum(axis=1)[sides[0]], table.sum(axis=0)[sides[1]]
-        own, predicted = (
+        truth_side, predicted = (
             Side(
                 side.tolist(),
                 [self._protocol.name_class(self._protocol.labels[index]) for index in side.tolist()],
@@ -80,7 +83,9 @@ class SemanticPainter(UnitPainter):
                 [self._index_map(side, labels, size) for side, labels in zip(sides, (truth, blank), strict=True)]
             )
         excused = np.zeros(len(sides[1]), bool)
-        return SeenFrame(own, predicted, shared, excused, maps, _judge_classes(shared, areas, (sides[0], sides[1])))
+        return SeenFrame(
+            truth_side, predicted, shared, excused, maps, _judge_classes(shared, areas, (sides[0], sides[1]))
+        )
 
     def _index_map(self, classes: Array, labels: Array, size: Size) -> Array:
         rows, columns = sample_rows_and_columns(labels.shape, size)
@@ -91,7 +96,7 @@ class SemanticPainter(UnitPainter):
 
 
 def _judge_classes(shared: Array, areas: tuple[Array, Array], classes: tuple[Array, Array]) -> JudgedSegments:
-    """Judge each class of a frame by its own pixels: above an IoU of one half it is right."""
+    """Classify each class of a frame: above an IoU of one half it is correct."""
     if not shared.size:
         return JudgedSegments(
             np.full(len(areas[0]), MISSED), np.full(len(areas[1]), SURPLUS), np.full(len(areas[1]), -1)

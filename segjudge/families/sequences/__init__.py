@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from segjudge.families.base.published import PackedTruth, TruthSource
     from segjudge.report.page import PageOptions, Section
 
-__all__ = ["TOOLS", "published"]
+__all__ = ["TOOLS", "comparison", "compression", "published"]
 
 _MEASURES = {
     "J&F": "the mean of J and F",
@@ -34,36 +34,36 @@ _MEASURES = {
     "F": "boundary similarity",
     "J&F_new": "the mean of J and the second F",
     "F_new": "boundary similarity with a tolerance that depends on the object's size",
-    "A": "share of the pixels that are right",
-    "R": "1 minus the pixels predicted outside of the truth, by those of all that could be meant",
-    "tIoU": "share of the frames with the object in truth or prediction that have it in both",
-    "vIoU": "J summed over the frames with the object in both, by the number of those with it in either",
-    "V": "spread of J&F over time; lower is better",
+    "A": "share of correct pixels",
+    "R": "1 minus the ratio of false-positive pixels to the pixels of all candidate objects",
+    "tIoU": "temporal IoU: frames with the object in truth and prediction, divided by frames with it in either",
+    "vIoU": "J summed over frames with the object in both, divided by the number of frames with it in either",
+    "V": "variation of J&F over time (lower is better)",
 }
 _KINDS = ("static", "dynamic", "hybrid", "referring", "reasoning", "no-target")
 _STATISTICS = {
     "Mean": "{}",
-    "seen-Mean": "{}, over the classes of the training data",
-    "unseen-Mean": "{}, over the classes that the training data lack",
+    "seen-Mean": "{}, over seen classes",
+    "unseen-Mean": "{}, over unseen classes",
     **{f"{kind}-Mean": f"{{}}, over {kind} expressions" for kind in _KINDS},
-    "Recall": "share of frames above one half: {}",
-    "Decay": "loss from the first to the last quarter of the frames, lower is better: {}",
+    "Recall": "share of frames with {} above 0.5",
+    "Decay": "loss of {} from the first to the last quarter of the frames; lower is better",
 }
 _PERIODS = {
     "": "",
     "disappear_": ", while the object is absent",
-    "reappear_": ", after the object has come back",
+    "reappear_": ", after the object reappears",
 }
 #: By their whole names: those of expressions, and those beside the metrics of all protocols.
 _WHOLE = {
-    "N-acc": "share of the expressions without a target for which nothing is predicted",
-    "T-acc": "share of the expressions with a target for which something is predicted",
+    "N-acc": "share of expressions without a target with an empty prediction",
+    "T-acc": "share of expressions with a target with a non-empty prediction",
     "Final": "the mean of J&F, N-acc and T-acc",
-    "J-Volume": "region similarity of all frames taken together",
-    "F-Volume": "boundary similarity of all frames taken together",
-    "J-Visible": "region similarity over the frames in which the truth shows the object",
-    "F-Visible": "boundary similarity over the frames in which the truth shows the object",
-    "False-Alarm": "share of the other frames in which the object is predicted, lower is better",
+    "J-Volume": "region similarity of all frames together",
+    "F-Volume": "boundary similarity of all frames together",
+    "J-Visible": "region similarity over the frames with the object in the truth",
+    "F-Visible": "boundary similarity over the frames with the object in the truth",
+    "False-Alarm": "share of frames without the object that have a prediction; lower is better",
 }
 
 
@@ -103,9 +103,9 @@ class _SequenceTools(FamilyTools):
         return make_truth_sections(split, truth, options)
 
     def check_kinds(self, protocol: Any) -> None:
-        from segjudge.evaluation_script.families.sequences.losses import has_kinds
+        from segjudge.evaluation_script.families.sequences.losses import kinds_sum_to_loss
 
-        if not has_kinds(protocol):
+        if not kinds_sum_to_loss(protocol):
             raise UsageError(f"failures of {protocol.name} have no kinds: J&F is not the mean over its frames")
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
@@ -158,6 +158,9 @@ class _SequenceTools(FamilyTools):
 
     def prefers_smaller(self, metric: str) -> bool:
         return metric.endswith("-Decay") or metric.startswith(("V-", "False-Alarm"))
+
+    def bounds_of(self, metric: str) -> tuple[float | None, float | None]:
+        return (-1.0, 1.0) if metric.endswith("-Decay") else super().bounds_of(metric)
 
 
 TOOLS = _SequenceTools()

@@ -1,4 +1,4 @@
-"""New challenges of mask sequences: what their texts say, samples, and a synthetic truth."""
+"""New challenges of mask sequences: texts, samples, and a synthetic truth."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.run_lengths import compress_many
 from segjudge.families.base.challenges import QUICK, encode_json, move_image, move_runs
 from segjudge.families.base.tools import Content, Facts, Members
-from segjudge.masks.comparison import VOID, ids_of, labels_of
-from segjudge.masks.compression import CompressedMask, label_png, run_lengths_of
+from segjudge.families.sequences.comparison import VOID, ids_of, labels_of
+from segjudge.masks.compression import label_png
 from segjudge.masks.demo import (
     NAMES,
     Scene,
@@ -27,6 +27,8 @@ from segjudge.masks.demo import (
     object_numbers,
     png_of,
 )
+
+from .compression import CompressedMask, run_lengths_of
 
 #: Of protocols that match them.
 _MOST_PROPOSALS = 20
@@ -53,7 +55,7 @@ def describe_truth(truths: list[Split], protocol: SequenceProtocol) -> Facts:
 
 
 def make_sample(truths: list[Split], protocol: SequenceProtocol, share: float) -> Members:
-    """Yield PNGs of labels; where objects may overlap, which takes a PNG for each of them, one JSON of run lengths."""
+    """Yield PNGs of labels, or one JSON of run lengths if objects may overlap."""
     sequences = [sequence for truth in truths for sequence in truth.sequences]
     if protocol.overlapping:
         yield "results.json", encode_json({sequence.name: _move_objects(sequence, share) for sequence in sequences})

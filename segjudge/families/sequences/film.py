@@ -1,4 +1,4 @@
-"""Frames of a sequence beside each other, in full resolution: what is true, and what methods predict or get wrong."""
+"""Films: frames of a sequence side by side in full resolution, with truth, predictions or errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COVER, _PLAIN_COVER, _LIGHT = 0.6, 0.9, 0.6
 
 
 def draw_film(methods: Sequence[ScoredMethod], choice: FilmChoice) -> Film:
-    """Draw a row of the truth, unless errors are drawn, and one of each method; a column for each frame."""
+    """Draw a row of the truth (unless errors are drawn) and of each method, a column per frame."""
     reports = [_report_of(method.report) for method in methods]
     name = choice.sequence or _find_worst_sequence(reports[-1])
     scores = [score for score in reports[-1].scores if score.sequence == name]
@@ -65,7 +65,7 @@ def _find_worst_sequence(report: SequenceReport) -> str:
 
 
 def _choose_frames(scores: list[ObjectScore], columns: int) -> list[str]:
-    """Choose frames in equal steps, the nearest of which gives way to the one in which most is lost."""
+    """Return frames at equal steps, with the nearest one replaced by the worst."""
     longest = max(scores, key=lambda score: len(score.frames))
     frames = longest.frames
     lost = np.zeros(len(frames))
@@ -83,7 +83,7 @@ def _choose_frames(scores: list[ObjectScore], columns: int) -> list[str]:
 def _draw_row(
     method: ScoredMethod, report: SequenceReport, name: str, frames: list[str], choice: FilmChoice
 ) -> tuple[list[FilmCell], list[FilmCell]]:
-    """Draw the truth of the frames, and the prediction or what is wrong with it."""
+    """Draw a row: the truth of the frames, or the prediction or its errors."""
     cells: dict[str, tuple[FilmCell, FilmCell]] = {}
     with closing(method.inputs.scorers[report.split].open(method.inputs.results)) as opened:
         if not isinstance(opened, OpenedSequences):
@@ -127,7 +127,7 @@ def _draw_cells(
 
 
 def _masks_of(side: Stacks, row: int, labels: list[str], size: tuple[int, int]) -> dict[str, Array]:
-    """The masks of a frame by label: those that are scored keep their order, others follow."""
+    """Return the masks of a frame by label: scored ones first, in order."""
     names = [*labels, *(label for label in side if label not in labels and label != VOID)]
     return {label: _unfold(side[label], row) if label in side else np.zeros(size, bool) for label in names}
 
@@ -153,7 +153,7 @@ def _paint_objects(ground: Array, masks: dict[str, Array], share: float) -> Film
 
 
 def _paint_errors(ground: Array, truth: dict[str, Array], predicted: dict[str, Array], share: float) -> FilmCell:
-    """Paint what is missing, too much, mixed up and right, as the page does; the outline is that of the truth."""
+    """Return missing, surplus, confused and correct pixels as the page paints them, with the true outline."""
     empty = np.zeros(ground.shape[:2], bool)
     is_there = np.logical_or.reduce([empty, *truth.values()])
     is_predicted = np.logical_or.reduce([empty, *predicted.values()])

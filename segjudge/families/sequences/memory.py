@@ -42,7 +42,7 @@ _OF_TRUTH, _OF_PREDICTION = (0, 3), 1
 
 
 class SequencesInMemory(MemoryDoor):
-    """Counts frames of mask sequences."""
+    """A counter of frames of mask sequences."""
 
     def __init__(self, protocol: SequenceProtocol, unseen: Iterable[str] = ()) -> None:
         if protocol.rounds or protocol.missing_object is not MissingRule.EMPTY:
@@ -71,7 +71,7 @@ class SequencesInMemory(MemoryDoor):
         return SequenceCounts(sequence, [frame], objects, rows, counts, strict, {}, proposals).encode()
 
     def _objects(self, truth: Stacks, prediction: Stacks) -> list[str]:
-        """All objects of a frame, those that the prediction alone has among them."""
+        """Return all objects of a frame, including those only predicted."""
         if self.protocol.objects is ObjectRule.FOREGROUND:
             return ["1"]
         alone = self.protocol.proposals or self.protocol.salient
@@ -83,7 +83,7 @@ class SequencesInMemory(MemoryDoor):
             raise ValueError(f"{counts.name} is not the counts of one frame")
 
     def pair_sides(self, truth: object, prediction: object) -> tuple[dict[str, object], dict[str, object]]:
-        """Pair the videos of both sides by name; one alone is called video.
+        """Return the videos of both sides by name; a single one is named video.
 
         Raises UsageError for a mapping that may be one of videos or of objects.
         """
@@ -106,7 +106,7 @@ class SequencesInMemory(MemoryDoor):
         return truths, predictions
 
     def frames_of(self, masks: object, location: str) -> list[tuple[object, object]]:
-        """Split labels (frames, height, width), or a mapping from object to the masks of frames."""
+        """Return frames from labels (frames, height, width) or a mapping of objects to masks."""
         if not isinstance(masks, Mapping):
             return number_frames(masks, location)
         masks = {
@@ -130,13 +130,13 @@ class SequencesInMemory(MemoryDoor):
         return accumulator
 
     def _assemble_counts(self, name: str, counted: Mapping[str, bytes]) -> SequenceCounts:
-        """Assemble the counts of the objects that the protocol scores, in the frames that it compares."""
+        """Return the counts of the scored objects in the compared frames."""
         frames = list(counted)
         table = _FrameTable(self.protocol, [decode_counts(counted[frame]) for frame in frames])
         truth = Sequence(name, frames, [], table.objects(), lambda _: {}, unseen=name in self._unseen)
         scored = choose_objects(truth, self.protocol)
         chosen = np.flatnonzero(np.any(list(frames_to_read(truth, self.protocol).values()), axis=0))
-        counts, strict = table.of(list(scored), chosen.tolist())
+        counts, strict = table.select(list(scored), chosen.tolist())
         predicted = table.first_frames(chosen.tolist())
         matched = bool(self.protocol.proposals)
         names = truth.objects.keys() | scored.keys()
@@ -153,7 +153,7 @@ class SequencesInMemory(MemoryDoor):
 
 
 def _tell_kind(masks: Mapping[Any, object], side: str) -> str:
-    """Tell whether a mapping holds objects, videos, or what may be both: whole numbers of two values at the most."""
+    """Return whether a mapping holds objects, videos, or either."""
     if any(isinstance(value, Mapping) for value in masks.values()):
         return _VIDEOS
     kinds = {label: _read_whole_numbers(value, side) for label, value in masks.items()}
@@ -167,7 +167,7 @@ def _tell_kind(masks: Mapping[Any, object], side: str) -> str:
 
 
 def _read_whole_numbers(masks: object, side: str) -> list[Array] | None:
-    """Read frames that are arrays of whole numbers, as labels are; None for masks of an object."""
+    """Return frames of integer arrays as labels; None for masks of an object."""
     if masks is None:
         return None
     frames = list(masks) if isinstance(masks, (list, tuple)) else [masks]
@@ -186,7 +186,7 @@ class _FrameTable:
         self._places = [{entry.name: row for row, entry in enumerate(frame.objects)} for frame in frames]
 
     def objects(self) -> dict[str, ObjectFacts]:
-        """The objects of the truth, with the frames in which they are visible."""
+        """Return the true objects and the frames that show them."""
         flags: dict[str, Array] = {}
         for number, (frame, places) in enumerate(zip(self.frames, self._places, strict=True)):
             for name, row in places.items():
@@ -195,7 +195,7 @@ class _FrameTable:
         return {name: ObjectFacts(ranges_of(visible)) for name, visible in flags.items()}
 
     def first_frames(self, compared: list[int]) -> dict[str, int]:
-        """The labels that were predicted, each with the first of these frames."""
+        """Return the predicted labels, each with its first frame."""
         numbers: dict[str, int] = {}
         for number in compared:
             frame = self.frames[number]
@@ -204,8 +204,8 @@ class _FrameTable:
                     numbers[name] = number
         return numbers
 
-    def of(self, scored: list[str], compared: list[int]) -> tuple[Array, Array]:
-        """The counts (objects, labels, fields, frames) and MOSEv2's two F (objects, 2, frames)."""
+    def select(self, scored: list[str], compared: list[int]) -> tuple[Array, Array]:
+        """Return the counts (objects, labels, fields, frames) and MOSEv2's two F (objects, 2, frames)."""
         width = len(list_labels("", len(scored), self._protocol))
         counts = np.zeros((len(scored), width, FIELDS, len(compared)), np.int64)
         strict = np.ones((len(scored), 2, len(compared) if self._protocol.reappearance else 0))
@@ -215,10 +215,10 @@ class _FrameTable:
                 entry = places.get(name, places.get(_NOTHING))
                 if entry is None:
                     continue
-                own = frame.counts[entry, :, :, 0]
-                if len(own) < width:  # there was no such proposal
-                    counts[row, :, _OF_TRUTH, column] = own[:1, _OF_TRUTH].T
-                counts[row, : len(own), :, column] = own[:width]
+                label_counts = frame.counts[entry, :, :, 0]
+                if len(label_counts) < width:  # there was no such proposal
+                    counts[row, :, _OF_TRUTH, column] = label_counts[:1, _OF_TRUTH].T
+                counts[row, : len(label_counts), :, column] = label_counts[:width]
                 if strict.size:
                     strict[row, :, column] = frame.strict[entry, :, 0]
         return counts, strict

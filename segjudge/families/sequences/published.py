@@ -1,4 +1,4 @@
-"""Mask sequences as their datasets publish them: truths that are read or packed, and the pictures of their frames."""
+"""Published mask sequences: truths to read or pack, and the pictures of their frames."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PICTURE_ENDINGS = (".jpg", ".jpeg", ".png")
 
 
 def open_sequences(source: TruthSource) -> AnnotationFile[truth.Split]:
-    """Open mask sequences; of a packed file all splits, of a published dataset the subset as one split."""
+    """Open mask sequences: all splits of a packed file, or one subset of a dataset."""
     return truth.read(source.path) if is_packed(source.path) else read_published(source)
 
 
@@ -55,7 +55,7 @@ def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ig
 
 
 def frame_images_of(folder: str, sequence: str, frames: list[str]) -> list[str]:
-    """Find one picture for each frame of a sequence; none where any is missing."""
+    """Return one picture per frame of a sequence; empty if any is missing."""
     pictures: dict[str, str] = {}
     for subfolders in _PICTURE_FOLDERS:
         below = os.path.join(folder, *subfolders, sequence)

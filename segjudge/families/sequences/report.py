@@ -1,4 +1,4 @@
-"""What methods lost on mask sequences, and what pages show of it: kinds, frames that one steps through, tables."""
+"""Report sections of mask sequences: losses by kind, frames to step through, tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     ObjectLosses,
     ScoredSequence,
     SequenceLosses,
-    has_kinds,
+    kinds_sum_to_loss,
     mean_shares,
     object_group,
     pair_with_scores,
@@ -37,7 +37,7 @@ from segjudge.evaluation_script.masks.stream import MaskStream, bytes_in_page, w
 from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.tools import MethodCosts, ScoredMethod, ScoringInputs
 from segjudge.report import player
-from segjudge.report.page import PageOptions, Section, make_verdict, picture_kind, rank_kinds, templates
+from segjudge.report.page import MOST_ROWS, PageOptions, Section, make_verdict, picture_kind, rank_kinds, templates
 from segjudge.report.tables import format_difference, format_number
 from segjudge.system.errors import UsageError
 
@@ -46,6 +46,8 @@ from .published import frame_images_of
 _PACKAGE = "segjudge.families.sequences"
 #: Bytes of a page without masks and pictures, about.
 _FIXED = 250_000
+#: Tables take this share of a page at most, and a row so many bytes; so many sequences have a bar.
+_TABLES, _ROW_BYTES, _MOST_BARS = 0.4, 1700, 100
 #: A picture takes so many bytes, in the page a third more.
 _PICTURE_BYTES = 7000
 #: Posters are so wide, and take this share of a page at most.
@@ -62,10 +64,18 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
     worst = sorted(method.sequences, key=lambda sequence: (-sequence.loss, sequence.name))
     posters = _make_posters(options.images, worst, options.budget) if options.images else {}
     options = replace(options, budget=options.budget - sum(map(len, posters.values())))
-    frames = _make_frames(reader, [method], worst, options)
+    most_rows = max(1, int(options.budget * _TABLES / _ROW_BYTES / 2))
+    frames = _make_frames(reader, [method], worst, _reserve_tables(options, worst, most_rows))
     metric = "J&F" if "J&F-Mean" in report.protocol.metrics else "J"
-    losses = make_losses(method, worst, metric, exact=has_kinds(report.protocol))
-    return [write_verdict(method, worst, report), losses, frames, make_tables(worst, report, posters)]
+    losses = make_losses(method, worst, metric, exact=kinds_sum_to_loss(report.protocol))
+    return [write_verdict(method, worst, report), losses, frames, make_tables(worst, report, posters, most_rows)]
+
+
+def _reserve_tables(options: PageOptions, sequences: list[SequenceLosses], most_rows: int) -> PageOptions:
+    """Return the options of masks and pictures: without the bytes that tables take."""
+    objects = sum(len(sequence.objects) for sequence in sequences)
+    rows = min(len(sequences), most_rows) + min(objects, most_rows)
+    return replace(options, budget=max(0, options.budget - _ROW_BYTES * rows))
 
 
 def make_truth_sections(split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
@@ -102,7 +112,7 @@ def make_truth_sections(split: str, truth: SplitTruth, options: PageOptions) -> 
 
 
 def list_failures(inputs: ScoringInputs, report: Report) -> list[Row]:
-    """List of each scored object, in the order of the report, how much of 1 - J&F each kind takes."""
+    """Return for each scored object the parts of 1 - J&F by kind, in the report's order."""
     if not isinstance(report, SequenceReport):
         raise TypeError(f"{report.split} holds no mask sequences")
     objects = [
@@ -117,8 +127,8 @@ def list_failures(inputs: ScoringInputs, report: Report) -> list[Row]:
 
 
 def sum_failures(inputs: ScoringInputs, report: Report) -> dict[str, float]:
-    """Sum by kind what a split lost; nothing where kinds are not those of its metric."""
-    if not isinstance(report, SequenceReport) or not has_kinds(report.protocol):
+    """Return the loss of a split by kind; empty if kinds do not fit its metric."""
+    if not isinstance(report, SequenceReport) or not kinds_sum_to_loss(report.protocol):
         return {}
     return dict(zip(KINDS, _LossReader(1, None).read(inputs, report, "").shares, strict=True))
 
@@ -134,7 +144,7 @@ def _read_scored_sequences(inputs: ScoringInputs, report: SequenceReport) -> Ite
 
 
 def compare_failures(methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
-    """Compare what kinds of failure cost methods; for a page also the sequences in which they differ, and frames."""
+    """Return the costs of failures by method, and for a page the differing sequences and frames."""
     reader = _LossReader(len(methods), options)
     for method in methods:
         if not isinstance(method.report, SequenceReport):
@@ -161,7 +171,7 @@ def compare_failures(methods: Sequence[ScoredMethod], options: PageOptions | Non
 
 def _list_differences(by_name: dict[str, dict[str, SequenceLosses]], order: list[SequenceLosses]) -> Section:
     rows = []
-    for sequence in order:
+    for sequence in order[:MOST_ROWS]:
         losses = [method[sequence.name] for method in by_name.values()]
         base, second = (dict(zip(KINDS, method.shares, strict=True)) for method in losses[:2])
         rows.append(
@@ -173,7 +183,8 @@ def _list_differences(by_name: dict[str, dict[str, SequenceLosses]], order: list
         )  # fmt: skip
     names = list(by_name)
     changes = [*(f"{name} − {names[0]}" for name in names[1:]), f"why {names[1]} loses"]
-    return Section("tables", "Sequences", {"tables": {"sequences": (["sequence", "objects", *names, *changes], rows)}})
+    tables = {"sequences": (["sequence", "objects", *names, *changes], rows)}
+    return Section("tables", "Sequences", {"tables": tables, "counts": {"sequences": len(order)}})
 
 
 # ── what methods lost ───────────────────────────────────────────────────────
@@ -181,7 +192,7 @@ def _list_differences(by_name: dict[str, dict[str, SequenceLosses]], order: list
 
 @dataclass(frozen=True)
 class MethodLosses:
-    """What a method lost in each sequence."""
+    """The losses of a method per sequence."""
 
     name: str
     sequences: list[SequenceLosses]
@@ -190,7 +201,7 @@ class MethodLosses:
 
 
 class _LossReader:
-    """Reads the masks of one or several methods on the same truth, and collects the streams of a page.
+    """A reader of the masks of methods on the same truth that collects a page's streams.
 
     Without options of a page there are no streams.
     """
@@ -231,7 +242,7 @@ class _LossReader:
         return self.methods[-1]
 
     def leave_out_masks(self, order: list[SequenceLosses], budget: int) -> int:
-        """Leave out the masks of the last sequences that are too much, whose numbers stay; return of how many."""
+        """Drop the masks of the last sequences until the page fits; return the number dropped."""
         count = 0
         while bytes_in_page(self.streams.values()) > budget and count < len(order):
             count += 1
@@ -270,7 +281,7 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class _Moment:
-    """Frames in which an object fails in one way."""
+    """A moment: consecutive frames in which an object fails in one way."""
 
     sequence: str
     label: str
@@ -328,13 +339,13 @@ def _list_moments(sequence: str, losses: ObjectLosses) -> Iterator[_Moment]:
 
 
 def _is_back(losses: ObjectLosses, start: int, stop: int) -> bool:
-    """Whether an object came back shortly before these frames, or in them."""
+    """Return whether an object reappeared during or shortly before these frames."""
     before = losses.kinds[max(0, start - _AFTER) : start]
     return "late" in losses.kinds[start:stop] or (losses.absent and not {RIGHT, "ghost"}.isdisjoint(before))
 
 
 def _find_runs(aspects: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield where failures alike begin and end, small gaps within."""
+    """Yield the runs of equal failures, bridging small gaps."""
     frames = [frame for frame, aspect in enumerate(aspects) if aspect]
     breaks = [
         index
@@ -349,7 +360,7 @@ def _find_runs(aspects: list[str]) -> Iterator[tuple[int, int]]:
 
 
 def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], report: Report) -> Section:
-    """Say in words which kinds cost most, in how many sequences, and which moment is the worst."""
+    """Return the verdict: the most costly kinds, the number of sequences, the worst moment."""
     kinds = {f"{kind} ({_MEANINGS[kind][1]})": share for kind, share in zip(KINDS, method.shares, strict=True)}
     costs = [math.fsum(sum(losses.shares) for losses in sequence.objects) for sequence in sequences]
     worst = next(iter(_find_moments(sequences)), None)
@@ -359,11 +370,27 @@ def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], report:
         sentence = Markup('Worst: <a href="#frames" data-open="{}" data-frame="{}">{} from frame {}</a>, {}.').format(
             stream, worst.worst, worst.sequence, worst.start, _MEANINGS[worst.kind][1]
         )
-    return make_verdict(report, report.protocol.metrics[0], rank_kinds(kinds), costs, "sequences", sentence)
+    is_exchange = max(zip(method.shares, KINDS, strict=True))[1] == "swap"
+    causes = [_describe_exchange(sequences) if is_exchange else "", rank_kinds(kinds)]
+    return make_verdict(report, report.protocol.metrics[0], causes, costs, "sequences", sentence)
+
+
+def _describe_exchange(sequences: list[SequenceLosses]) -> str:
+    """Describe which objects exchange their identities and when, if that is the worst moment."""
+    moments = _find_moments(sequences)
+    if not moments or moments[0].kind != "swap":
+        return ""
+    worst = moments[0]
+    begins = f"from frame {worst.start} of {worst.sequence} on"
+    for moment in moments[1:]:
+        if (moment.sequence, moment.kind, moment.start) == (worst.sequence, "swap", worst.start):
+            labels = sorted((worst.label, moment.label), key=label_order)
+            return f"Objects {' and '.join(labels)} exchange their masks {begins}."
+    return f"Object {worst.label} has the mask of another object {begins}."
 
 
 def make_losses(method: MethodLosses, sequences: list[SequenceLosses], metric: str, *, exact: bool) -> Section:
-    """Show what each kind costs, in total, by sequence, and by what objects are like."""
+    """Return the sections of losses: in total, by sequence, and by object properties."""
     aspects: dict[str, list[tuple[str, str, float]]] = {}
     for kind, share in zip(KINDS, method.shares, strict=True):
         aspects.setdefault(_MEANINGS[kind][0], []).append((kind, _MEANINGS[kind][1], share))
@@ -374,8 +401,10 @@ def make_losses(method: MethodLosses, sequences: list[SequenceLosses], metric: s
         "lost": math.fsum(method.shares),
         "families": aspects,
         "sequences": [
-            (sequence.name, sequence.stream, make_bar(sequence.shares), sequence.loss) for sequence in sequences
+            (sequence.name, sequence.stream, make_bar(sequence.shares), sequence.loss)
+            for sequence in sequences[:_MOST_BARS]
         ],
+        "all_sequences": len(sequences),
         "subsets": _list_subsets(sequences),
     }
     return Section("losses", "Where the loss is", values, package=_PACKAGE)
@@ -388,7 +417,7 @@ def make_bar(shares: list[float]) -> _Bar:
 
 
 def _list_subsets(sequences: list[SequenceLosses]) -> list[tuple[str, str, int, _Bar, float]]:
-    """List the mean loss of objects alike: what they are alike in, how many there are, and their bar."""
+    """Return the mean losses of groups of similar objects: property, number, bar."""
     rows = []
     for title, group_of in _GROUPINGS.items():
         groups: dict[str, list[list[float]]] = {}
@@ -430,7 +459,7 @@ _GROUPINGS: dict[str, Callable[[SequenceLosses, ObjectLosses], str]] = {
 def _make_frames(
     reader: _LossReader, methods: list[MethodLosses], order: list[SequenceLosses], options: PageOptions
 ) -> Section:
-    """Make the player of one or several methods; the sequence that comes first is open.
+    """Return the player of one or several methods; the first sequence is open.
 
     Masks of the last ones are left out where there is no room, and pictures are added where there is some.
     """
@@ -451,7 +480,7 @@ def _make_frames(
 def make_player(
     methods: list[MethodLosses], order: list[SequenceLosses], about: Mapping[str, object], streams: Mapping[str, bytes]
 ) -> Section:
-    """Make the player of sequences whose streams are in the page; `about` says what these leave out.
+    """Return the player of the streams in the page; `about` describes omissions.
 
     Without methods it shows the truth alone.
     """
@@ -472,7 +501,7 @@ def make_player(
 
 def _describe_moment(moment: _Moment) -> dict[str, object]:
     aspect, about = _MEANINGS[moment.kind]
-    words = [("kind", moment.kind), ("size", moment.size)]
+    facets = [("kind", moment.kind), ("size", moment.size)]
     return {
         "sequence": moment.sequence,
         "label": moment.label,
@@ -482,25 +511,27 @@ def _describe_moment(moment: _Moment) -> dict[str, object]:
         "worst": moment.worst,
         "subject": f", object {moment.label}, {player.describe_frames(moment.start, moment.end)}",
         "text": f"{about}, {format_number(moment.cost)} of the object's score",
-        "words": [*words, *([("time", moment.time)] if moment.time else [])],
+        "words": [*facets, *([("time", moment.time)] if moment.time else [])],
     }
 
 
 def _find_shown_moments(methods: list[MethodLosses]) -> list[_Moment]:
-    """Find the moments of the second method, or of the only one, the worst first."""
+    """Return the moments of the second (or only) method, the worst first."""
     return [moment for method in methods[:2][-1:] for moment in _find_moments(method.sequences)]
 
 
 # ── tables ──────────────────────────────────────────────────────────────────
 
 
-def make_tables(sequences: list[SequenceLosses], report: Report, posters: Mapping[str, Markup]) -> Section:
-    """Show sequences and objects: their metrics, and what each kind costs; posters of sequences too."""
+def make_tables(
+    sequences: list[SequenceLosses], report: Report, posters: Mapping[str, Markup], most_rows: int = MOST_ROWS
+) -> Section:
+    """Return the tables of sequences and objects, as many as fit: metrics, losses by kind, posters."""
     rows = report.rows()
     metrics = [name for name in report.protocol.metrics if any(name in row for row in rows["sequences"])]
     means = {row["sequence"]: row for row in rows["sequences"]}
     values = {(row["sequence"], row["object"]): row for row in rows["objects"]}
-    ends = [*metrics, "loss", "by kind", *KINDS]
+    last_columns = [*metrics, "loss", "by kind", *KINDS]
     sequence_rows = [
         [
             _link_sequence(sequence.name, sequence.stream),
@@ -509,43 +540,44 @@ def make_tables(sequences: list[SequenceLosses], report: Report, posters: Mappin
             *(means[sequence.name][name] for name in metrics),
             *_format_loss(sequence.shares),
         ]
-        for sequence in sequences
+        for sequence in sequences[:most_rows]
     ]
+    objects = [(sequence, losses) for sequence in sequences for losses in sequence.objects]
     object_rows = [
         [
             _link_sequence(sequence.name, sequence.stream), losses.score.name, _describe_object(sequence, losses),
             len(losses.score.frames), losses.area, _draw_line(losses),
             *(values[sequence.name, losses.score.name][name] for name in metrics), *_format_loss(losses.shares),
         ]
-        for sequence in sequences
-        for losses in sequence.objects
+        for sequence, losses in objects[:most_rows]
     ]  # fmt: skip
-    columns = ["sequence", *(["worst frame"] if posters else []), "objects", *ends]
-    names = ["sequence", "object", "attributes", "frames", "area", "score over time", *ends]
+    columns = ["sequence", *(["worst frame"] if posters else []), "objects", *last_columns]
+    names = ["sequence", "object", "attributes", "frames", "area", "score over time", *last_columns]
     tables = {"sequences": (columns, sequence_rows), "objects": (names, object_rows)}
-    return Section("tables", "Tables", {"tables": tables})
+    counts = {"sequences": len(sequences), "objects": len(objects)}
+    return Section("tables", "Tables", {"tables": tables, "counts": counts})
 
 
 def _link_sequence(name: str, stream: str) -> Markup:
-    """Show the name of a sequence, which opens it."""
+    """Return the name of a sequence as a link that opens it."""
     return Markup('<a href="#frames" data-open="{}">{}</a>').format(stream, name)
 
 
 def _format_loss(shares: list[float]) -> list[object]:
-    """A loss, its kinds as a bar, and each kind."""
+    """Return the cells of a loss: total, bar, and each kind."""
     bar = templates().get_template("parts.html").module.bar  # type: ignore[attr-defined]
     return [sum(shares), bar(make_bar(shares)[1:], max(sum(shares), 1e-9)), *shares]
 
 
 def _describe_object(sequence: SequenceLosses, losses: ObjectLosses) -> str:
-    """Say what the dataset and its masks say of an object."""
-    words = [sequence.categories.get(losses.score.name, ""), "unseen" if losses.score.unseen else ""]
-    words.append("absent at times" if losses.absent else "")
-    return ", ".join(word for word in words if word)
+    """Return the description of an object from the dataset and its masks."""
+    facets = [sequence.categories.get(losses.score.name, ""), "unseen" if losses.score.unseen else ""]
+    facets.append("absent at times" if losses.absent else "")
+    return ", ".join(word for word in facets if word)
 
 
 def _draw_line(losses: ObjectLosses) -> Markup:
-    """Draw the score over time as a small picture."""
+    """Return the score over time as a small picture."""
     values = (losses.score.j + losses.score.f) / 2
     steps = values[:: max(1, len(values) // 60)]
     points = " ".join(f"{x},{20 - 20 * y:.0f}" for x, y in enumerate(steps.tolist()))
@@ -559,7 +591,7 @@ def _draw_line(losses: ObjectLosses) -> Markup:
 
 
 def _make_pictures(folder: str, sequences: list[SequenceLosses], moments: list[_Moment], room: int) -> dict[str, bytes]:
-    """Make pictures of the frames that are looked at first, as many as there is room for, by the name of a stream."""
+    """Return pictures of the first frames by stream name, as many as fit."""
     by_name = {sequence.name: sequence for sequence in sequences}
     paths = _find_pictures(folder, sequences)
     pictures: dict[str, bytes] = {}
@@ -574,7 +606,7 @@ def _make_pictures(folder: str, sequences: list[SequenceLosses], moments: list[_
 
 
 def _make_posters(folder: str, sequences: list[SequenceLosses], budget: int) -> dict[str, Markup]:
-    """Make a small picture of the worst frame of each sequence, by its name, as many as there is room for."""
+    """Return a small picture of each sequence's worst frame by name, as many as fit."""
     room, posters = budget * _POSTERS, dict[str, Markup]()
     paths = _find_pictures(folder, sequences)
     for sequence in sequences:
@@ -590,7 +622,7 @@ def _make_posters(folder: str, sequences: list[SequenceLosses], budget: int) -> 
 
 
 def _find_pictures(folder: str, sequences: list[SequenceLosses]) -> dict[str, list[str]]:
-    """Find the pictures of each sequence's frames, none where one is missing; refuses a folder without any."""
+    """Return the pictures of each sequence's frames (empty if any is missing); raises for an empty folder."""
     paths = {sequence.name: frame_images_of(folder, sequence.name, sequence.frames) for sequence in sequences}
     if not any(paths.values()):
         names = ", ".join(list(paths)[:3])
@@ -599,7 +631,7 @@ def _find_pictures(folder: str, sequences: list[SequenceLosses]) -> dict[str, li
 
 
 def _rank_pictures(sequences: list[SequenceLosses], moments: list[_Moment]) -> Iterator[tuple[str, int]]:
-    """Yield sequences and frames: the worst and the median of each, those around moments, then ever more of all."""
+    """Yield sequences and frames by priority: worst, median, around moments, then the rest."""
     by_name = {sequence.name: sequence for sequence in sequences}
     for share in (1.0, 0.5):
         for sequence in sequences:
@@ -621,7 +653,7 @@ def _rank_pictures(sequences: list[SequenceLosses], moments: list[_Moment]) -> I
 
 
 def _sort_frames(sequence: SequenceLosses) -> list[int]:
-    """Sort the frames of a sequence, those that lost least first, as a page's script orders them."""
+    """Return the frames of a sequence by rising loss, as the page's script orders them."""
     frame_losses = np.full((len(sequence.objects), len(sequence.frames)), np.nan)
     columns = {frame: column for column, frame in enumerate(sequence.frames)}
     for row, losses in enumerate(sequence.objects):

@@ -1,4 +1,4 @@
-"""What a phase stored of mask sequences → the sections of a page."""
+"""The stored losses of mask sequences → the sections of a page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def make_sections(stored: Mapping[str, Any], report: Report) -> list[page.Sectio
 
 
 def _check_rows(sequences: list[SequenceLosses], report: Report) -> None:
-    """Refuse sequences and objects that the tables lack."""
+    """Raise UsageError for sequences and objects that the tables lack."""
     rows = report.rows()
     means = {row.get("sequence") for row in rows.get("sequences", [])}
     objects = {(row.get("sequence"), row.get("object")) for row in rows.get("objects", [])}
@@ -105,15 +105,15 @@ def _read_header(stream: bytes) -> Mapping[str, Any]:
 def _read_object(
     sequence: str, frames: list[str], entry: Mapping[str, Any], numbers: Mapping[str, Any], metric: str
 ) -> ObjectLosses:
-    at = as_whole_numbers(numbers.get("at"), 0, len(frames) - 1)
+    frame = as_whole_numbers(numbers.get("at"), 0, len(frames) - 1)
     j, f = (np.array(as_whole_numbers(numbers.get(key), 0, SCALE)) / SCALE for key in ("j", "f"))
     states = as_whole_numbers(numbers.get("kinds"), min(_KINDS), max(_KINDS))
     kinds = [_KINDS[state] for state in states]
     tracked_shares = np.array(as_whole_numbers(numbers.get("parts"), 0, SCALE)) / SCALE
-    if {len(at), len(j), len(f)} != {len(kinds)} or len(tracked_shares) != kinds.count(TRACKED) * len(SHARED):
+    if {len(frame), len(j), len(f)} != {len(kinds)} or len(tracked_shares) != kinds.count(TRACKED) * len(SHARED):
         refuse(f"has not one number for each frame of an object of {sequence}")
     score = ObjectScore(
-        sequence, as_text(entry.get("name")), {}, [frames[index] for index in at], j, f, bool(entry.get("unseen"))
+        sequence, as_text(entry.get("name")), {}, [frames[index] for index in frame], j, f, bool(entry.get("unseen"))
     )
     parts = _share_losses(kinds, 1 - j if metric == "J" else 1 - (j + f) / 2, tracked_shares)
     area = as_number(entry.get("area"))
@@ -123,7 +123,7 @@ def _read_object(
 def _share_losses(
     kinds: list[str], frame_losses: NDArray[np.float64], tracked_shares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Share what each frame lost by kind, from what it lost and what the kinds share where the object is tracked."""
+    """Return the loss of each frame by kind, from its total and the shares while tracked."""
     parts = np.zeros((len(kinds), len(KINDS)))
     parts[np.array([kind == TRACKED for kind in kinds], bool), -len(SHARED) :] = tracked_shares.reshape(-1, len(SHARED))
     for frame, kind in enumerate(kinds):

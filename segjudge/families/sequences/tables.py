@@ -1,4 +1,4 @@
-"""Tables and files of the scores of mask sequences: J and F of every frame, and CSV as the official tools write it."""
+"""Tables and files of mask sequence scores: J and F per frame, and the official tools' CSV."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _by_sequence(scores: list[ObjectScore]) -> dict[str, list[ObjectScore]]:
 
 
 def _format_vos_benchmark(report: SequenceReport) -> str:
-    """Write that tool's table: padded columns, one decimal, percent; averaged in percent too, as it does."""
+    """Return vos-benchmark's table: padded columns, percent with one decimal, averaged in percent."""
     width = max([len("Global score"), *(len(score.sequence) for score in report.scores)])
     scores = [score for objects in _by_sequence(report.scores).values() for score in _in_set_order(objects)]
     j, f = (np.array([100 * (score.values[name] or 0.0) for score in scores]) for name in ("J-Mean", "F-Mean"))
@@ -70,7 +70,7 @@ def _format_vos_benchmark(report: SequenceReport) -> str:
 
 
 def _in_set_order(scores: list[ObjectScore]) -> list[ObjectScore]:
-    """Sort a sequence's objects as Python walks a set of their numbers, as in that tool."""
+    """Return a sequence's objects in the order of a Python set, as in that tool."""
     by_name = {score.name: score for score in scores}
     if not all(is_number(name) for name in by_name):
         return scores

@@ -1,4 +1,4 @@
-"""Tracks of masks: masks in memory, what costs DetA and AssA, new challenges."""
+"""Tracks of masks: masks in memory, losses of DetA and AssA, new challenges."""
 
 from __future__ import annotations
 
@@ -8,12 +8,46 @@ from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.evaluation_script.masks.stack import Array
 
 __all__ = ["TOOLS"]
 
+_KINDS = {
+    "missed": "objects in frames where nothing matches them",
+    "surplus": "predictions that match nothing",
+    "inexact": "matches whose overlap is too small for the greater thresholds",
+    "swapped": "frames in which the object has another track, or the track another object",
+}
+
+
+def _compute_losses(counts: Array, total: Array) -> Array:
+    """Return the loss of DetA and AssA per category of a sequence, as kinds x categories x alphas.
+
+    `counts` are those of the sequence, `total` those of all sequences; the axes of both are categories, fields, alphas.
+    """
+    import numpy as np
+
+    from segjudge.evaluation_script.families.tracking.counting import HOTA_FIELDS
+
+    fields = dict(zip(HOTA_FIELDS, np.moveaxis(counts, 1, 0), strict=True))
+    totals = dict(zip(HOTA_FIELDS, np.moveaxis(total, 1, 0), strict=True))
+    detections = np.maximum(1, totals["matched"] + totals["missed"] + totals["surplus"])
+    # The least alpha matches all that any alpha matches.
+    missed, surplus = fields["missed"][:, :1], fields["surplus"][:, :1]
+    inexact = fields["missed"] - missed + fields["surplus"] - surplus
+    of_detection = np.stack(np.broadcast_arrays(missed, surplus, inexact, 0.0)) / detections
+    lost = fields["matched"] - fields["AssA"]
+    switches = fields["gaps"], fields["excess"], fields["swapped"]
+    of_association = np.stack([switches[0], switches[1], lost - sum(switches), switches[2]]) / np.maximum(
+        1, totals["matched"]
+    )
+    without_match = totals["matched"] == 0
+    losses: Array = of_detection + np.where(without_match, of_detection, of_association)
+    return losses
+
 
 class _TrackingTools(UnitTools):
-    memory, painter = "TracksInMemory", "TracksPainter"
+    memory, painter, several_losses = "TracksInMemory", "TracksPainter", True
     meanings: ClassVar = {
         "HOTA": "higher order tracking accuracy",
         "DetA": "detection accuracy",
@@ -27,53 +61,45 @@ class _TrackingTools(UnitTools):
         "sMOTSA": "soft tracking accuracy of CLEAR",
         "MOTSA": "tracking accuracy of CLEAR",
         "MOTSP": "mean overlap of matched masks",
-        "IDSW": "how often an object changes its track; lower is better",
+        "IDSW": "number of identity switches; lower is better",
         "IDF1": "F1 of identities",
         "AP": "average precision of tracks",
     }
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """What costs DetA, objects that are missed or surplus, then AssA, objects that are swapped.
+        """Measure the loss of DetA and AssA by sequence, category and kind.
 
-        What categories without any match cost AssA is no sequence's.
+        An object that has no match at the least alpha is missed; one that has its match there, and none at a greater
+        alpha, is inexact.  Sequences share the loss of an alpha without any match as they share its unmatched masks.
+        Categories that neither the truth nor the results have are no sequence's loss.
         """
         import numpy as np
 
-        from segjudge.evaluation_script.families.tracking.counting import HOTA_FIELDS
+        from segjudge.evaluation_script.families.tracking.counting import ALPHAS, HOTA_FIELDS
 
         units = [counts.tables for counts in accumulator.complete_counts()]
         classes = len(accumulator.protocol.classes or accumulator.facts["classes"])
-        total = np.zeros((classes, *units[0]["hota"].shape[1:])) if units else np.zeros((classes, len(HOTA_FIELDS), 1))
+        total = np.zeros((classes, len(HOTA_FIELDS), len(ALPHAS)))
         for tables in units:
             total[tables["classes"]] += tables["hota"]
-        matched, missed, surplus, associated = (
-            HOTA_FIELDS.index(name) for name in ("matched", "missed", "surplus", "AssA")
-        )
-        all_matches = np.maximum(1, total[:, [matched, missed, surplus]].sum(axis=1))
-        by_unit, by_category = np.zeros((len(units), 3)), np.zeros((classes, 3))
+        by_unit, by_category = np.zeros((len(units), len(_KINDS))), np.zeros((classes, len(_KINDS)))
         for index, tables in enumerate(units):
-            classes_of_unit, hota = tables["classes"], tables["hota"]
-            detected = np.maximum(1, total[classes_of_unit, matched])
-            costs = (
-                hota[:, missed] / all_matches[classes_of_unit],
-                hota[:, surplus] / all_matches[classes_of_unit],
-                (hota[:, matched] - hota[:, associated]) / detected,
-            )
-            losses = np.stack([cost.mean(axis=1) for cost in costs], axis=-1) / max(classes, 1)
+            categories = tables["classes"]
+            losses = _compute_losses(tables["hota"], total[categories]).mean(axis=2).T / max(classes, 1)
             by_unit[index] = losses.sum(axis=0)
-            by_category[classes_of_unit] += losses
-        kinds = {
-            "missed": "objects that nothing matches, of DetA",
-            "surplus": "predictions that match nothing, of DetA",
-            "swapped": "matches whose tracks are of several objects, of AssA",
-        }
-        return UnitLosses(kinds, by_unit, by_category)
+            by_category[categories] += losses
+        return UnitLosses(_KINDS, by_unit, by_category)
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         return "DetA and AssA", "sequences"
 
     def prefers_smaller(self, metric: str) -> bool:
         return metric.startswith("IDSW")
+
+    def bounds_of(self, metric: str) -> tuple[float | None, float | None]:
+        if metric.startswith("IDSW"):
+            return 0.0, None
+        return (None, 1.0) if metric.startswith(("MOTSA", "sMOTSA")) else super().bounds_of(metric)
 
 
 TOOLS = _TrackingTools()

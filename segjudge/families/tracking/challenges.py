@@ -38,7 +38,7 @@ def make_sample(truths: list[UnitTruth], protocol: TracksProtocol, share: float)
 
 
 def _move_rows(frame: TruthFrame, share: float) -> Rows:
-    """Move the masks of a frame, and return those that are still in it."""
+    """Move the masks of a frame, and return those still inside."""
     runs = [move_runs(row[MASK], frame.size, 1, share)[0] for row in frame.rows]
     masks = zip(frame.rows, compress_many(runs), runs, strict=True)
     return [[row[TRACK_ID], row[CATEGORY], mask] for row, mask, mask_runs in masks if len(mask_runs) > 1]

@@ -1,4 +1,4 @@
-"""Tracks of masks in memory; how they go together is seen in all frames, so run lengths wait until those are there."""
+"""Tracks of masks in memory; run lengths wait, since association needs all frames."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,13 @@ from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.memory import (
     UnitFrames,
     UnitsInMemory,
-    check_no_map,
     common_size,
     read_checked_mask,
     read_labels,
     read_run_lengths,
     refusal,
     refuse_flaws,
+    refuse_label_map,
 )
 from segjudge.masks.run_lengths import encode_labels
 
@@ -31,7 +31,7 @@ _FORM = "Give a list of track_id, category_id and segmentation"
 
 
 class TracksInMemory(UnitsInMemory):
-    """Counts masks that carry the number of their track."""
+    """A counter of masks that carry their track number."""
 
     protocol: TracksProtocol
 
@@ -74,10 +74,12 @@ class TracksInMemory(UnitsInMemory):
         return rows
 
     def _read_records(self, side: object, location: str) -> Sequence[Mapping[str, Any]]:
-        """Read a record for each mask, of records or of a map of MOTS' numbers."""
+        """Return a record per mask, from records or a map of MOTS' numbers."""
         rows = side["annotations"] if isinstance(side, Mapping) and "annotations" in side else side
         if self.protocol.burst:
-            check_no_map(rows, self.protocol.name, "a list of track_id, category_id and segmentation for each frame")
+            refuse_label_map(
+                rows, self.protocol.name, "a list of track_id, category_id and segmentation for each frame"
+            )
         if not isinstance(rows, (list, tuple)):
             labels = read_labels(rows, location)
             masks = {number: {"size": labels.shape, "counts": text} for number, text in encode_labels(labels).items()}
@@ -125,7 +127,7 @@ class TracksInMemory(UnitsInMemory):
 
 
 def _read_frame(data: bytes) -> tuple[TruthFrame, Rows, dict[str, Any]]:
-    """A frame's truth, what was predicted, and what the truth says of the sequence."""
+    """Return a frame's truth and prediction, and the truth's facts about the sequence."""
     try:
         (height, width), true_rows, predicted_rows, facts = json.loads(data)
         return TruthFrame("", (int(height), int(width)), list(true_rows), no_pixels), list(predicted_rows), dict(facts)

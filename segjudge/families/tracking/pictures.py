@@ -1,4 +1,4 @@
-"""Tracks of masks as pictures: which objects and tracks a frame has, and what both share."""
+"""Pictures of tracks: the objects and tracks of a frame, and their overlaps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import Rows, TruthFrame, Unit, UnitTruth
 from segjudge.evaluation_script.families.tracking.counting import masks_of
 from segjudge.evaluation_script.families.tracking.files import CATEGORY, IGNORED, MASK, TRACK_ID, TracksSubmission
-from segjudge.evaluation_script.families.tracking.protocols import TracksProtocol
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.run_lengths import Masks
 from segjudge.evaluation_script.masks.stack import Array, Size
@@ -21,19 +20,17 @@ _MOST_IGNORED = 0.5
 
 
 class TracksPainter(UnitPainter):
-    """Paints sequences of masks, each with the number of its track."""
+    """A painter of sequences of masks with track numbers."""
 
     follows = True
 
+    open_submission = TracksSubmission
     _submission: TracksSubmission | None
 
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
-        if not isinstance(rules.protocol, TracksProtocol):
-            raise TypeError(f"{rules.protocol.name} scores no tracks")
-        self._protocol = rules.protocol
-        self._classes = {number: name for name, number in rules.protocol.classes or truth.facts["classes"]}
+        super().__init__(results, truth, rules)
+        self._classes = {number: name for name, number in self._protocol.classes or truth.facts["classes"]}
         self._numbers = {number: index for index, number in enumerate(self._classes)}
-        self._submission = TracksSubmission(results, truth, rules.protocol, rules.limits) if results else None
 
     def class_names(self) -> Sequence[str]:
         return list(self._classes.values())
@@ -43,34 +40,37 @@ class TracksPainter(UnitPainter):
         if self._submission is not None:
             predictions, _ = self._submission.masks(unit.name, list(frames), Problems())
         for index, (frame, rows) in enumerate(zip(frames, predictions, strict=True)):
-            own = [row for row in frame.rows if row[CATEGORY] in self._classes]
+            true_rows = [row for row in frame.rows if row[CATEGORY] in self._classes]
             ignored = [row for row in frame.rows if row[CATEGORY] == IGNORED]
             predicted = [row for row in rows if row[CATEGORY] in self._classes]
-            truth, prediction = masks_of([frame], [own]), masks_of([frame], [predicted])
-            excused = self._flag_excused(unit, own, predicted)
+            truth, prediction = masks_of([frame], [true_rows]), masks_of([frame], [predicted])
+            excused = self._flag_excused(unit, true_rows, predicted)
             if ignored and predicted:
                 inside = share_of_masks(masks_of([frame], [ignored]), prediction).sum(axis=0)
                 excused |= inside / np.maximum(prediction.area, 1) > _MOST_IGNORED
             maps = None
             if index in drawn:
                 maps = np.stack(
-                    [paint_masks([row[MASK] for row in side], frame.size, drawn[index]) for side in (own, predicted)]
+                    [
+                        paint_masks([row[MASK] for row in side], frame.size, drawn[index])
+                        for side in (true_rows, predicted)
+                    ]
                 )
             yield SeenFrame(
-                self._make_side(own, truth, ""),
+                self._make_side(true_rows, truth, ""),
                 self._make_side(predicted, prediction, "track "),
                 share_of_masks(truth, prediction),
                 excused,
                 maps,
             )
 
-    def _flag_excused(self, unit: Unit, own: Rows, predicted: Rows) -> Array:
-        """Which predictions BURST does not count without an object: those of categories that the frame may yet have."""
+    def _flag_excused(self, unit: Unit, true_rows: Rows, predicted: Rows) -> Array:
+        """Return flags of predictions that BURST ignores without an object: categories that may be present."""
         if not self._protocol.burst:
             return np.zeros(len(predicted), bool)
-        present = {row[CATEGORY] for row in own}
+        present = {row[CATEGORY] for row in true_rows}
         lacking = set(unit.facts["neg"]) | present
-        return np.array([not own or row[CATEGORY] not in lacking for row in predicted], bool)
+        return np.array([not true_rows or row[CATEGORY] not in lacking for row in predicted], bool)
 
     def _make_side(self, rows: Rows, masks: Masks, kind: str) -> Side:
         names = [f"{kind or self._classes[row[CATEGORY]]} {row[TRACK_ID]}".replace("  ", " ") for row in rows]

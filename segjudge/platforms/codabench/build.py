@@ -20,20 +20,26 @@ from typing import Any
 import yaml
 from PIL import Image, UnidentifiedImageError
 
-from segjudge.evaluation_script.families import FAMILIES, FOLDERS, PROTOCOLS
+from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS
 from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase
+from segjudge.families.pins import describe_missing
 from segjudge.families.uploads import read_toolkits
 from segjudge.kernel.compiling import CompileError, cache_folder, run_pip
-from segjudge.platforms.evalai.bundle.agreement import MappedSplit, check_secrecy, splits_of
+from segjudge.platforms.evalai.bundle.agreement import check_splits
+from segjudge.platforms.evalai.bundle.annotations import refuse_annotations
 from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.build import list_samples
-from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, BundleSource
+from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, PHASES_FILE, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.evalai.bundle.phase_splits import MappedSplit, splits_of
 from segjudge.platforms.evalai.bundle.problems import mappings_in
+from segjudge.platforms.evalai.bundle.scorers import list_protocols
+from segjudge.platforms.evalai.bundle.secrecy import find_hidden, is_set
 from segjudge.platforms.imports import find_imports
 from segjudge.report.page import templates
+from segjudge.system.errors import OptionError
 
 from . import scoring_program
 from .opened_competition import CAP, TITLE
@@ -114,7 +120,8 @@ class _DatedPhase:
     columns: tuple[_BoardColumn, ...]
     start: datetime.datetime
     end: datetime.datetime
-    #: Codenames of splits that are left out, since Codabench hides them by its page alone.
+    #: Codenames of splits whose scores no visitor may see, and of those that are left out.
+    hidden: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
     @property
@@ -130,7 +137,7 @@ Notes = dict[str, list[str]]
 
 @dataclass(frozen=True)
 class CodabenchOptions:
-    """What the host decides about competitions on Codabench."""
+    """The host's options for competitions on Codabench."""
 
     #: The Docker image that scores.
     image: str = _IMAGE
@@ -138,7 +145,8 @@ class CodabenchOptions:
     queue: str = ""
     #: Keep hidden splits, as columns that Codabench's page hides.
     hidden: bool = False
-    kernel: bool = True
+    #: Put the kernel into the scoring program. It is compiled on demand, so a machine's cache decides nothing.
+    kernel: bool = False
     #: Offer the samples for download; many are made from the truth.
     samples: bool = False
 
@@ -158,7 +166,7 @@ class BuiltCompetition:
 
 @dataclass(frozen=True)
 class BuiltCompetitions:
-    """All competitions of a bundle, and what differs from the challenge on EvalAI."""
+    """All competitions of a bundle, and their differences from the challenge on EvalAI."""
 
     competitions: list[BuiltCompetition] = field(default_factory=list)
     #: Each text with what it is about.
@@ -167,7 +175,7 @@ class BuiltCompetitions:
 
 @dataclass(frozen=True)
 class _Source:
-    """The bundle that EvalAI takes, opened, with what is the same in all competitions."""
+    """The opened EvalAI bundle, with the data common to all competitions."""
 
     root: str
     bundle: Bundle
@@ -184,32 +192,34 @@ def build(bundle: BundleSource, out: str = "", options: CodabenchOptions | None 
     out = out or os.path.join(bundle.root, _OUT)
     notes: Notes = {}
     phases = {phase.codename: phase for phase in bundle.phases()}
+    own_phases = bundle.own_phases()
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         path = bundle.archive
         if not path:
             path = build_for_evalai(bundle.root, os.path.join(folder, "bundle.zip"), kernel=options.kernel).path
         try:
             with Bundle(path, for_evalai=False) as opened:
-                with zipfile.ZipFile(io.BytesIO(opened.read(opened.config["evaluation_script"]))) as script:
-                    modules = {name: script.read(name) for name in script.namelist()}
-                source = _Source(bundle.root, opened, options, phases, modules, notes)
+                check_splits(opened.config, own_phases)
+                source = _Source(bundle.root, opened, options, phases, opened.read_script(), notes)
                 return BuiltCompetitions(_build_all(source, out), notes)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise HostError(f"{CONFIG}: lacks or holds what EvalAI refuses ({error!r}). Run `segjudge check`") from None
+            raise HostError(
+                f"{CONFIG}: has missing or invalid keys by EvalAI's rules ({error!r}). Run `segjudge check`"
+            ) from None
 
 
 def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
     config = source.bundle.config
     if source.bundle.has_flag("is_docker_based"):
-        raise HostError("is_docker_based: Codabench takes results here, no code; build it without that flag")
+        raise HostError("is_docker_based: Codabench accepts only results here, not code; build it without that flag")
     if source.bundle.has_flag("remote_evaluation"):
-        own = "a queue of your own (--queue) has yours do it"
-        _note(source.notes, "remote_evaluation", f"Codabench's worker scores; {own}")
-    check_secrecy(config, source.scored.values())
-    phases = _collect_phases(config, hidden=source.options.hidden)
+        own_queue = "with your own queue (--queue) your worker scores"
+        _note(source.notes, "remote_evaluation", f"Codabench's worker scores; {own_queue}")
+    refuse_annotations(source.bundle, source.scored.values())
+    phases = _collect_phases(config, source.scored, hidden=source.options.hidden)
     for phase in phases:
         if not phase.columns:
-            _note(source.notes, phase.codename, "is left out, since all of its splits are hidden (--hidden keeps it)")
+            _note(source.notes, phase.codename, "is omitted, since all of its splits are hidden (--hidden keeps it)")
     competitions = _chain_phases([phase for phase in phases if phase.columns], source.notes)
     if not competitions:
         raise HostError("no phase has a split that participants see")
@@ -247,6 +257,10 @@ def _files(source: _Source, chain: _Chain, title: str) -> dict[str, bytes]:
         entry = _phase_entry(phase, index, description, seconds)
         files[_REFERENCE.format(phase.codename)] = _reference_zip(source, phase, title, seconds)
         paths = list_samples(source.root, phase.codename) if options.samples else []
+        if paths and phase.hidden:
+            fault = f"the samples of {phase.codename} may give away {', '.join(phase.hidden)}, which is hidden"
+            remedy = f"Build it without --samples, or move them out of {os.path.dirname(paths[0])}"
+            raise OptionError(f"samples: {fault}. {remedy}")
         if paths:
             kit = {os.path.basename(path): Path(path).read_bytes() for path in paths}
             entry["starting_kit"] = _KIT.format(phase.codename)
@@ -268,46 +282,50 @@ def _note(notes: Notes, subject: str, text: str) -> None:
         notes[text].append(subject)
 
 
-def _collect_phases(config: dict[str, Any], *, hidden: bool) -> list[_DatedPhase]:
-    """With `hidden`, splits that participants may not see come as hidden columns."""
-    return [_make_phase(config, phase, hidden=hidden) for phase in mappings_in(config, "challenge_phases")]
+def _collect_phases(config: dict[str, Any], scored: Mapping[str, Phase], *, hidden: bool) -> list[_DatedPhase]:
+    """Return the phases; with `hidden`, hidden splits become hidden columns."""
+    rows = mappings_in(config, "challenge_phases")
+    return [_make_phase(config, row, scored.get(str(row["codename"])), keeps_hidden=hidden) for row in rows]
 
 
-def _make_phase(config: dict[str, Any], phase: dict[str, Any], *, hidden: bool) -> _DatedPhase:
+def _make_phase(
+    config: dict[str, Any], phase: dict[str, Any], scored: Phase | None, *, keeps_hidden: bool
+) -> _DatedPhase:
+    hidden, has_board = find_hidden(config, str(phase["codename"]), scored), is_set(phase, "leaderboard_public")
     # A hidden column can rank nothing.
-    splits = sorted(splits_of(config, phase), key=lambda split: not split.is_public)
-    shown_splits = [split for split in splits if hidden or split.is_public]
+    splits = sorted(splits_of(config, phase), key=lambda split: split.codename in hidden)
+    secret_splits = [split for split in splits if split.codename in hidden or not has_board]
+    shown_splits = [split for split in splits if keeps_hidden or split not in secret_splits]
     columns: list[_BoardColumn] = []
     for split in shown_splits:
         # The first split of every phase has the plain labels, so that the column that ranks is never empty.
-        columns += _columns(split, f"{split.codename}: " if columns else "")
+        columns += _columns(split, f"{split.codename}: " if columns else "", is_hidden=split.codename in hidden)
     left_out = tuple(split.codename for split in splits if split not in shown_splits)
     boards = tuple(dict.fromkeys(split.row["leaderboard_id"] for split in shown_splits))
-    return _DatedPhase(
-        phase, boards, tuple(columns), _moment(phase["start_date"]), _moment(phase["end_date"]), left_out
-    )
+    start, end = _moment(phase["start_date"]), _moment(phase["end_date"])
+    secrets = tuple(split.codename for split in secret_splits)
+    return _DatedPhase(phase, boards, tuple(columns), start, end, secrets, left_out)
 
 
-def _columns(split: MappedSplit, prefix: str) -> list[_BoardColumn]:
+def _columns(split: MappedSplit, prefix: str, *, is_hidden: bool) -> list[_BoardColumn]:
     metadata = split.schema.get("metadata") or {}
     columns = []
     for label in sorted(split.schema["labels"], key=lambda label: label != split.schema["default_order_by"]):
         entry = metadata.get(label)
         about = str(entry.get("description", "")) if isinstance(entry, dict) else ""
         precision, ascending = int(split.row["leaderboard_decimal_precision"]), not split.is_descending(label)
-        key, is_hidden = f"{prefix}{label}", not split.is_public
-        columns.append(_BoardColumn(key, split.codename, label, ascending, precision, is_hidden, about))
+        columns.append(_BoardColumn(f"{prefix}{label}", split.codename, label, ascending, precision, is_hidden, about))
     return columns
 
 
 def _moment(value: object) -> datetime.datetime:
-    """Dates of the config are in UTC; those of Codabench have no zone."""
+    """Return a date of the config, in UTC, without a zone, as Codabench expects."""
     moment = datetime.datetime.fromisoformat(str(value))
     return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
 def _chain_phases(phases: Sequence[_DatedPhase], notes: Notes) -> list[_Chain]:
-    """Put phases into competitions, in their order; dates that are moved are noted.
+    """Return chains of phases, one per competition, noting moved dates.
 
     A competition holds phases of one leaderboard, either public or not.
     """
@@ -319,7 +337,7 @@ def _chain_phases(phases: Sequence[_DatedPhase], notes: Notes) -> list[_Chain]:
             if not same or phase.start < latest.end:
                 continue
             if phase.start == latest.end:
-                _note(notes, phase.codename, "starts a second later, since phases may not touch on Codabench")
+                _note(notes, phase.codename, "starts one second later, since phases must not touch on Codabench")
                 phase = replace(phase, start=phase.start + _GAP)  # noqa: PLW2901
             chain.append(phase)
             break
@@ -330,11 +348,11 @@ def _chain_phases(phases: Sequence[_DatedPhase], notes: Notes) -> list[_Chain]:
 
 
 def _is_public(phase: _DatedPhase) -> bool:
-    return bool(phase.config.get("is_public", True))
+    return is_set(phase.config, "is_public")
 
 
 def _collect_columns(chain: _Chain) -> list[_BoardColumn]:
-    """Each column of the phases once; the one that ranks stands first."""
+    """Return the distinct columns of the phases, the ranking one first."""
     columns: dict[str, _BoardColumn] = {}
     for phase in chain:
         for column in phase.columns:
@@ -348,7 +366,7 @@ def _collect_columns(chain: _Chain) -> list[_BoardColumn]:
 def _make_document(
     config: dict[str, Any], chain: _Chain, title: str, texts: dict[str, bytes], queue: str, image: str
 ) -> dict[str, Any]:
-    """The content of `competition.yaml`, without what depends on the files of phases."""
+    """Return the content of `competition.yaml`, without the parts that depend on the files of phases."""
     pages = [{"title": title, "file": f"pages/{key}.html"} for key, title in _PAGES.items() if texts.get(key)]
     document: dict[str, Any] = {
         "version": _VERSION,
@@ -370,7 +388,7 @@ def _make_document(
 
 
 def _phase_entry(phase: _DatedPhase, index: int, description: str, seconds: int) -> dict[str, Any]:
-    """Where EvalAI has no limit there is none here, which has to be written."""
+    """Return the entry of a phase, with missing limits written as null."""
     return {
         "index": index,
         "name": phase.config["name"],
@@ -385,7 +403,7 @@ def _phase_entry(phase: _DatedPhase, index: int, description: str, seconds: int)
 
 
 def _task_entry(phase: _DatedPhase, index: int) -> dict[str, Any]:
-    """One for each phase, which says what is scored."""
+    """Return the entry of a phase's task."""
     return {
         "index": index,
         "name": phase.config["name"],
@@ -401,7 +419,7 @@ def _leaderboard_entry(chain: _Chain) -> dict[str, Any]:
         "key": "main",
         "submission_rule": "Force_Best",
         "primary_index": 0,
-        "hidden": not all(phase.config.get("leaderboard_public", True) for phase in chain),
+        "hidden": not all(is_set(phase.config, "leaderboard_public") for phase in chain),
         "columns": [
             {
                 "title": column.key,
@@ -417,12 +435,12 @@ def _leaderboard_entry(chain: _Chain) -> dict[str, Any]:
 
 
 def _write_date(moment: datetime.datetime) -> str:
-    """A text: an unquoted date loses its time on Codabench."""
+    """Return a date as text, since unquoted dates lose their time on Codabench."""
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _fact_sheet(chain: _Chain) -> dict[str, Any]:
-    """The questions that participants answer with a submission; flags are texts on Codabench."""
+    """Return the questions for participants; flags are texts on Codabench."""
     sheet: dict[str, Any] = {}
     for phase in chain:
         for question in phase.config.get("submission_meta_attributes") or []:
@@ -442,46 +460,48 @@ def _fact_sheet(chain: _Chain) -> dict[str, Any]:
 
 
 def _page_text(text: bytes) -> str:
-    """Take the indentation away, which Markdown takes for code."""
+    """Return text without the indentation that Markdown takes for code."""
     lines = text.decode("utf-8").splitlines()
     return "\n".join(lines if b"<pre" in text else [line.strip() for line in lines]) + "\n"
 
 
 def _check_lengths(document: dict[str, Any]) -> None:
-    """Raise `HostError` for texts that are too long for Codabench; nothing is cut."""
+    """Raise `HostError` for texts that are too long for Codabench."""
     names = [(phase["name"], _NAME) for phase in document["phases"]]
     keys = [(column["key"], _SHORT) for board in document["leaderboards"] for column in board["columns"]]
     texts = [(document["title"], TITLE), (document.get("reward", ""), _REWARD), *names, *keys]
     long = [
-        f"{text!r} has {len(text)} characters, and Codabench takes {limit}"
-        for text, limit in texts
-        if len(text) > limit
+        f"{text!r} has {len(text)} characters; Codabench allows {limit}" for text, limit in texts if len(text) > limit
     ]
     if long:
         raise HostError("\n".join(long))
 
 
 def _note_losses(config: dict[str, Any], chain: _Chain, notes: Notes) -> None:
-    """Note what Codabench cannot express, each with the nearest thing that was done."""
+    """Record each feature that Codabench lacks, with its replacement."""
     for key in [key for key in _LOST if config.get(key)]:
-        _note(notes, key, "has no counterpart on Codabench and is left out")
+        _note(notes, key, "has no counterpart on Codabench and is omitted")
     for phase in chain:
         subject = phase.codename
         for key in [key for key in _LOST_OF_PHASE if phase.config.get(key)]:
-            _note(notes, subject, f"{key} is left out; {_LOST_OF_PHASE[key]}")
-        if not phase.config.get("is_public", True):
+            _note(notes, subject, f"{key} is omitted; {_LOST_OF_PHASE[key]}")
+        if not _is_public(phase):
             _note(notes, subject, "is not public, so its competition stays unpublished; push publishes none")
-        if not phase.config.get("leaderboard_public", True):
-            _note(notes, subject, "its leaderboard is hidden by Codabench's page alone: the API gives it to anybody")
+        if not is_set(phase.config, "leaderboard_public"):
+            _note(notes, subject, "only Codabench's page hides its leaderboard: the API shows it to anybody")
         if any(column.hidden for column in phase.columns):
-            _note(notes, subject, "hidden columns are hidden by Codabench's page alone: the API gives them to anybody")
+            _note(notes, subject, "only Codabench's page hides its hidden columns: the API shows them to anybody")
         for split in phase.left_out:
-            _note(notes, subject, f"{split} is left out, since Codabench hides by its page alone (--hidden keeps it)")
+            _note(notes, subject, f"{split} is omitted, since only Codabench's page hides it (--hidden keeps it)")
         for question in phase.config.get("submission_meta_attributes") or []:
             if question["type"] == "checkbox":
-                _note(notes, subject, f"the question {question['name']!r} takes a text: there is no multiple choice")
+                _note(
+                    notes,
+                    subject,
+                    f"the question {question['name']!r} becomes a text field: Codabench has no multiple choice",
+                )
     if len({len(phase.columns) for phase in chain}) > 1:
-        _note(notes, chain[0].codename, "the phases have different splits, so that their leaderboard has gaps")
+        _note(notes, chain[0].codename, "the phases have different splits, so their leaderboard has gaps")
 
 
 def _seconds(source: _Source, phase: _DatedPhase) -> int:
@@ -494,10 +514,10 @@ def _seconds(source: _Source, phase: _DatedPhase) -> int:
 
 
 def _logo(source: _Source) -> tuple[str, bytes]:
-    """The picture's name and bytes.  Codabench requires one: one is made where there is none."""
+    """Return the logo's name and bytes, made if missing, since Codabench requires one."""
     name = source.bundle.config.get("image")
     if not name:
-        _note(source.notes, "image", "there is none, and Codabench requires one, so a plain one was made")
+        _note(source.notes, "image", "is missing, and Codabench requires one, so a plain one was made")
         return _save_picture(Image.new("RGB", (_WIDTH, _WIDTH), "#3b6fb6"))
     data = source.bundle.read(name)
     try:
@@ -516,22 +536,26 @@ def _save_picture(picture: Image.Image) -> tuple[str, bytes]:
 
 
 def _scoring_zip(source: _Source, chain: _Chain) -> bytes:
-    """Codabench's command, what it runs, the scorers, and packages that the image lacks."""
+    """Return the zip of the scoring program: command, scorers, and missing packages."""
     files = {"metadata.yaml": _COMMAND.encode(), _PROGRAM: Path(scoring_program.__file__).read_bytes()}
     files.update({f"{_SCRIPT}/{name}": data for name, data in source.script.items()})
+    scored = source.scored
+    names = [split.protocol for phase in chain for split in scored[phase.codename].splits]
+    protocols = list_protocols(source.bundle.script, names)
+    for name in names:
+        if name not in protocols:
+            raise HostError(f"{_SCRIPT}/{PHASES_FILE}: {describe_missing(source.root, [name])}")
     codenames = [
         phase.codename
         for phase in chain
-        if any(
-            FAMILIES[PROTOCOLS[split.protocol].family].needs_packages for split in source.scored[phase.codename].splits
-        )
+        if any(protocols[split.protocol].needs_packages for split in scored[phase.codename].splits)
     ]
     if codenames and source.options.image == _IMAGE:
         try:
             packages = _read_wheels()
             files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in packages.items()})
         except CompileError as error:
-            reason = f"pycocotools, which the image lacks, cannot be fetched ({error})"
+            reason = f"pycocotools, which the image lacks, cannot be downloaded ({error})"
             _note(source.notes, ", ".join(codenames), f"cannot be scored on Codabench, since {reason}")
     elif codenames:
         _note(source.notes, ", ".join(codenames), f"needs pycocotools, which {source.options.image} must have")
@@ -541,16 +565,19 @@ def _scoring_zip(source: _Source, chain: _Chain) -> bytes:
             files.update(
                 {f"{scoring_program.PACKAGES}/{name}": data for name, data in _read_wheels(_PAGE_LOCK).items()}
             )
-            protocols = [split.protocol for name in codenames for split in source.scored[name].splits]
-            files.update(_read_page_files(scoring_program.PAGE_PROGRAM, protocols))
+            shown = [split.protocol for name in codenames for split in scored[name].splits]
+            files.update(_read_page_files(scoring_program.PAGE_PROGRAM, shown))
+            if unknown := [name for name in shown if name not in PROTOCOLS]:
+                reason = f"the plug-in with {unknown[0]} is not installed here"
+                _note(source.notes, ", ".join(codenames), f"has a page without sections of its own, since {reason}")
         except CompileError as error:
-            reason = f"Jinja2, which makes the other one, cannot be fetched ({error})"
+            reason = f"Jinja2, which makes the full page, cannot be downloaded ({error})"
             _note(source.notes, ", ".join(codenames), f"has a plain page of its submissions, since {reason}")
     return _zip_of(files)
 
 
 def _page_of(source: _Source, phase: _DatedPhase) -> str:
-    """What the page of a submission shows: all, means, or nothing beside the leaderboard's numbers.
+    """Return the detail of a submission's page: all, means, or only the leaderboard.
 
     Everybody reads it, so sequences are shown where the truth is public alone.
     """
@@ -559,7 +586,7 @@ def _page_of(source: _Source, phase: _DatedPhase) -> str:
 
 
 def _reference_zip(source: _Source, phase: _DatedPhase, title: str, seconds: int) -> bytes:
-    """The truth of a phase, with what the scoring program needs to know about it."""
+    """Return the zip of a phase's truth and task description."""
     name = phase.config.get("test_annotation_file")
     if not name:
         raise HostError(f"{phase.codename}: has no test_annotation_file, and Codabench's worker scores")
@@ -603,7 +630,7 @@ def _read_wheels(lock: Path = _LOCK) -> dict[str, bytes]:
 
 
 def _read_page_files(program: str, protocols: list[str]) -> dict[str, bytes]:
-    """The program, and the package beside it with the plug-ins of these protocols."""
+    """Return the page program's files, with the package and these protocols' plug-ins."""
     folder = Path(program).parent
     paths = {Path(__file__).with_name("page_program.py"): Path(program)}
     beside = [path for pattern in _BESIDE for path in sorted(_PACKAGE.glob(pattern)) if path.is_file()]
@@ -618,7 +645,7 @@ def _read_page_files(program: str, protocols: list[str]) -> dict[str, bytes]:
 
 
 def _module_files(names: list[str]) -> list[Path]:
-    """The modules' files, and those of what they import of this package when they are imported."""
+    """Return the files of modules and of the package's modules that they import."""
     paths: dict[str, Path] = {}
     pending = [*names, *_LATER]
     while pending:

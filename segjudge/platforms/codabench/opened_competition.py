@@ -36,12 +36,12 @@ _UNPACKED_BYTES = 20 << 30
 
 
 def refusal(rule: int, subject: str, fault: str, remedy: str, quote: str) -> BundleProblem:
-    """A problem that Codabench refuses, with its own words."""
+    """Return a problem that Codabench rejects, in its own words."""
     return BundleProblem(subject, fault, remedy, quote, rule, platform=_PLATFORM)
 
 
 def crash(rule: int, subject: str, fault: str, remedy: str, text: str) -> BundleProblem:
-    """A problem that Codabench answers with a text of Python's."""
+    """Return a problem for which Codabench shows a text of Python's."""
     return refusal(rule, subject, fault, remedy, ERROR_LOG + text)
 
 
@@ -67,7 +67,7 @@ class OpenedCompetition:
         self.config, self.lines = _parse(data)
 
     def path(self, name: str) -> str:
-        """Where the unpacker looks for a file; it does not keep paths inside the bundle."""
+        """Return the path where the unpacker looks for a file, which may leave the bundle."""
         return os.path.join(self.folder, name)
 
     def is_inside(self, name: str) -> bool:
@@ -75,7 +75,7 @@ class OpenedCompetition:
         return not os.path.isabs(name) and (path == self.folder or path.startswith(self.folder + os.sep))
 
     def data(self, name: object) -> str:
-        """The path of a data set that lies in the bundle; "" for what leads elsewhere or is not there."""
+        """Return the path of a data set in the bundle; "" for others."""
         path = self.path(name) if isinstance(name, str) else ""
         return path if path and os.path.exists(path) and self.is_inside(str(name)) else ""
 
@@ -87,7 +87,7 @@ class OpenedCompetition:
         return replace(problem, location=location, platform=_PLATFORM)
 
     def sort_phases(self) -> list[tuple[str, dict[Any, Any]]]:
-        """By their index, as the unpacker sorts them; as written where that fails."""
+        """Return the phases by index, as the unpacker sorts them, or as written if that fails."""
         phases = self.mappings("phases")
         try:
             return sorted(phases, key=lambda entry: entry[1].get("index", 0))
@@ -96,7 +96,7 @@ class OpenedCompetition:
 
 
 def can_be_path(name: str) -> bool:
-    """No file's name has a NUL or half a character in it."""
+    """Return whether a text can be a file name: no NUL, no half character."""
     try:
         return b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:
@@ -105,7 +105,7 @@ def can_be_path(name: str) -> bool:
 
 @contextmanager
 def open_competition(path: str) -> Iterator[OpenedCompetition]:
-    """Open a bundle; raises `BundleRefusedError` where Codabench comes no further than its config."""
+    """Open a bundle; raises `BundleRefusedError` if Codabench fails on its config."""
     if os.path.isdir(path):
         yield OpenedCompetition(path)
         return
@@ -119,7 +119,7 @@ def _extract(path: str, folder: str) -> None:
         with zipfile.ZipFile(path) as archive:
             if sum(member.file_size for member in archive.infolist()) > _UNPACKED_BYTES:
                 fault = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB, above the quota of an account"
-                raise BundleRefusedError(BundleProblem(path, fault, "Leave out what is not needed", rule=7))
+                raise BundleRefusedError(BundleProblem(path, fault, "Remove files that are not needed", rule=7))
             archive.extractall(folder)
     except zipfile.BadZipFile:
         problem = refusal(2, path, "is not a zip", "Zip it again", "Bad zip file uploaded.")
@@ -130,7 +130,7 @@ def _extract(path: str, folder: str) -> None:
 
 
 def _parse(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
-    """The content comes from PyYAML's own loader, as on the site."""
+    """Return the config, parsed by PyYAML's loader, as on the site."""
     import yaml
 
     from segjudge.platforms.evalai.bundle.yaml_lines import read_yaml
@@ -152,7 +152,7 @@ def _parse(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
 
 
 class GivenUpError(Exception):
-    """Raised where Codabench's worker gives up, with its words."""
+    """Raised where Codabench's worker fails, with its words."""
 
 
 @contextmanager
@@ -190,7 +190,7 @@ def unpack(path: str, folder: str) -> None:
 
 
 def find_command(path: str) -> str:
-    """What a program runs; "" where nothing is run."""
+    """Return the command of a program; "" without one."""
     import yaml
 
     names = list_names(path)

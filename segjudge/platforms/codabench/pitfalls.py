@@ -1,4 +1,4 @@
-"""Rules for what Codabench accepts although it breaks later, or is probably not intended."""
+"""Rules for settings that Codabench accepts, but that break later or are probably not intended."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from .opened_competition import (
 )
 from .serializer_fields import AFTER_PHASES, BEFORE_PAGES, BOARD, COLUMN, PHASE, PHASE_FILES, TASK, TASK_FILES
 
-_At = Entry[OpenedCompetition]
+_Entry = Entry[OpenedCompetition]
 #: The keys that are read in each block.
 _TOP = ("version", "image", "terms", "pages", "queue", "tasks", "phases", "leaderboards", "solutions")
 _KNOWN = {
@@ -84,7 +84,7 @@ def check_pitfalls(bundle: OpenedCompetition, path: str) -> BundleProblems:
         yield from check(top)
     if os.path.isfile(path) and os.path.getsize(path) > _LARGE:
         fault = f"has {os.path.getsize(path) >> 20} MB; unpacking takes long, and an account may hold 15 GB"
-        yield warning(os.path.basename(path), fault, "Leave out what is not needed", 7)
+        yield warning(os.path.basename(path), fault, "Remove files that are not needed", 7)
     names = [item["path"] for _, item in bundle.mappings("solutions") if isinstance(item.get("path"), str)]
     solutions = map(bundle.path, names)
     if sum(os.path.getsize(solution) for solution in solutions if os.path.isfile(solution)) > _LARGE_SOLUTIONS:
@@ -100,39 +100,39 @@ def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any
                 yield "columns", f"{subject}.columns[{index}]", column
 
 
-def _check_keys(top: _At) -> BundleProblems:
+def _check_keys(top: _Entry) -> BundleProblems:
     for key in top.bundle.lines.duplicate_keys:
-        yield warning(key, "is there twice, and the last one counts", "Remove one", 8)
+        yield warning(key, "occurs twice, and the last one counts", "Remove one", 8)
     for block, subject, item in _blocks(top.bundle):
         for key in [str(key) for key in item if key not in _KNOWN[block]]:
             near = difflib.get_close_matches(key, _KNOWN[block], 1)
             hint = _UNREAD.get(key) or (f"Did you mean {near[0]}?" if near else "Remove it")
-            yield warning(f"{subject}.{key}".lstrip("."), "is read by nobody", hint.rstrip("."), 8)
+            yield warning(f"{subject}.{key}".lstrip("."), "is not used", hint.rstrip("."), 8)
 
 
-def _is_long_title(at: _At) -> Verdict:
-    length = len(str(at.value or ""))
+def _is_long_title(entry: _Entry) -> Verdict:
+    length = len(str(entry.value or ""))
     return {"length": length} if length > TITLE else None
 
 
 _SETTINGS = all_of(
     RuleRow(9, "title", _is_long_title,
-        "has {length} characters; with a long user name the competition is left half made",
+        "has {length} characters; with a long user name the competition remains half created",
         f"Keep it below {TITLE + 1}", WARNS),
     RuleRow(14, "docker_image", is_absent,
-        "is missing, so that programs run in codalab/codalab-legacy:py37, which has Python 3.7",
+        "is missing, so programs run in codalab/codalab-legacy:py37, which has Python 3.7",
         "Write docker_image: codalab/codalab-legacy:py312, or your own", WARNS),
-    RuleRow(19, "registration_auto_approve", is_absent, "is missing, so that you approve each participant by hand",
+    RuleRow(19, "registration_auto_approve", is_absent, "is missing, so you must approve each participant by hand",
         "Write it, true or false", WARNS),
 )  # fmt: skip
 
 
-def _leads_out(at: _At) -> Verdict:
-    return isinstance(at.value, str) and can_be_path(at.value) and not at.bundle.is_inside(at.value)
+def _leads_out(entry: _Entry) -> Verdict:
+    return isinstance(entry.value, str) and can_be_path(entry.value) and not entry.bundle.is_inside(entry.value)
 
 
-def _is_no_zip(at: _At) -> Verdict:
-    path = at.bundle.data(at.value)
+def _is_no_zip(entry: _Entry) -> Verdict:
+    path = entry.bundle.data(entry.value)
     try:
         if path:
             list_names(path)
@@ -141,42 +141,42 @@ def _is_no_zip(at: _At) -> Verdict:
     return False
 
 
-_PATH = RuleRow(5, "", _leads_out, "{value} leads out of the bundle, to files of the site", "Put it into the bundle",
+_PATH = RuleRow(5, "", _leads_out, "{value} leads out of the bundle, to the site's files", "Put it into the bundle",
     WARNS)  # fmt: skip
 _DATA = first_of(
-    RuleRow(6, "", lambda at: os.path.isdir(at.bundle.data(at.value)),
-        "is a folder, which the site zips; without a final slash, into a place that all uploads share",
+    RuleRow(6, "", lambda entry: os.path.isdir(entry.bundle.data(entry.value)),
+        "is a folder, which the site zips into a place shared by all uploads unless it ends in a slash",
         "Ship a finished zip", WARNS),
     RuleRow(6, "", _is_no_zip,
-        "is no zip; every submission would fail with 'Bad or empty zip file' after 200 seconds", "Zip it", WARNS),
+        "is not a zip; every submission would fail with 'Bad or empty zip file' after 200 seconds", "Zip it", WARNS),
 )  # fmt: skip
 
 
-def _check_paths(top: _At) -> BundleProblems:
-    texts = [top.below("image"), top.below("terms"), *(at.below("file") for at in entries(top.bundle, "pages"))]
+def _check_paths(top: _Entry) -> BundleProblems:
+    texts = [top.below("image"), top.below("terms"), *(entry.below("file") for entry in entries(top.bundle, "pages"))]
     blocks = (("tasks", TASK_FILES), ("phases", PHASE_FILES), ("solutions", ("path",)))
-    data = [at.below(key) for block, keys in blocks for at in entries(top.bundle, block) for key in keys]
-    yield from (problem for at in texts + data for problem in _PATH(at))
-    yield from (problem for at in data for problem in _DATA(at))
+    data = [entry.below(key) for block, keys in blocks for entry in entries(top.bundle, block) for key in keys]
+    yield from (problem for entry in texts + data for problem in _PATH(entry))
+    yield from (problem for entry in data for problem in _DATA(entry))
 
 
 # ── tasks and their programs ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _check_tasks(top: _At) -> BundleProblems:
+def _check_tasks(top: _Entry) -> BundleProblems:
     used = [index for phase in entries(top.bundle, "phases") for index in _as_list(phase.item.get("tasks"))]
-    for at in entries(top.bundle, "tasks"):
-        if "index" in at.item and at.item["index"] not in used:
-            yield warning(at.path, "is in no phase", "Name its index in a phase, or remove it", 27)
+    for entry in entries(top.bundle, "tasks"):
+        if "index" in entry.item and entry.item["index"] not in used:
+            yield warning(entry.path, "is in no phase", "Name its index in a phase, or remove it", 27)
         for key in ("scoring_program", "reference_data"):
-            path = top.bundle.data(at.item.get(key))
+            path = top.bundle.data(entry.item.get(key))
             if path:
                 with suppress(GivenUpError):  # said of its path already
-                    yield from _check_content(f"{at.path}.{key}", key, path)
+                    yield from _check_content(f"{entry.path}.{key}", key, path)
 
 
 def _check_content(subject: str, key: str, path: str) -> BundleProblems:
-    """Yield what is wrong with the content of a scoring program or of reference data."""
+    """Yield problems of the content of a scoring program or reference data."""
     names = list_names(path)
     tops = {name.split("/")[0] for name in names}
     if names and len(tops) == 1 and all("/" in name for name in names):
@@ -191,7 +191,9 @@ def _check_content(subject: str, key: str, path: str) -> BundleProblems:
         yield warning(subject, fault, "Write metadata.yaml with command: python3 FILE.py", 25)
         return
     if re.search(r"[|;<>*]|&&|\$\(|`", command):
-        yield warning(subject, f"its command needs a shell, and there is none: {command}", "Put it into a script", 26)
+        yield warning(
+            subject, f"its command needs a shell, but Codabench starts none: {command}", "Put it into a script", 26
+        )
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -210,26 +212,27 @@ def _as_list(value: object) -> list[Any]:
 # ── phases and leaderboards ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _has_zone(at: _At) -> Verdict:
-    is_date, is_text = isinstance(at.value, datetime.datetime), isinstance(at.value, str)
-    zone = at.value.tzinfo if is_date else is_text and _ZONE.search(at.value)
-    return bool(zone) and not str(at.value).endswith(("Z", "UTC", "+00:00"))
+def _has_zone(entry: _Entry) -> Verdict:
+    is_date, is_text = isinstance(entry.value, datetime.datetime), isinstance(entry.value, str)
+    zone = entry.value.tzinfo if is_date else is_text and _ZONE.search(entry.value)
+    return bool(zone) and not str(entry.value).endswith(("Z", "UTC", "+00:00"))
 
 
 _PHASE = all_of(
-    RuleRow(32, "tasks", lambda at: at.value == [], "is empty, so that nothing can be scored", "Name a task", WARNS),
-    RuleRow(43, "tasks", lambda at: len(_as_list(at.value)) > 1,
-        "has several, and the leaderboard shows what was scored last, or sums",
-        "Score all in one task, in columns of their own", WARNS),
+    RuleRow(32, "tasks", lambda entry: entry.value == [], "is empty, so nothing can be scored", "Name a task", WARNS),
+    RuleRow(43, "tasks", lambda entry: len(_as_list(entry.value)) > 1,
+        "has several tasks, and the leaderboard shows the last score, or sums",
+        "Score everything in one task, in separate columns", WARNS),
     *(
         row
         for key in ("start", "end")
         for row in (
-            RuleRow(33, key, lambda at: isinstance(at.value, datetime.datetime) and at.value.time() != datetime.time(),
-                "loses its time, since it is not in quotes", "Write '{value}'", WARNS),
-            RuleRow(34, key, _has_zone, "its zone is dropped, not converted", "Write the time in UTC", WARNS),
-            RuleRow(35, key, lambda at: bool(isinstance(at.value, str) and _AMBIGUOUS.match(at.value)),
-                "{value} is read with the month first", "Write year-month-day", WARNS),
+            RuleRow(33, key,
+                lambda entry: isinstance(entry.value, datetime.datetime) and entry.value.time() != datetime.time(),
+                "loses its time of day, since it is not in quotes", "Write '{value}'", WARNS),
+            RuleRow(34, key, _has_zone, "its time zone is dropped, not converted", "Write the time in UTC", WARNS),
+            RuleRow(35, key, lambda entry: bool(isinstance(entry.value, str) and _AMBIGUOUS.match(entry.value)),
+                "{value} is read month first", "Write year-month-day", WARNS),
         )
     ),
 )  # fmt: skip
@@ -241,79 +244,79 @@ _LIMITS = all_of(
         for key, default in (("max_submissions_per_day", 5), ("max_submissions", 100))
     ),
     RuleRow(41, "execution_time_limit",
-        lambda at: isinstance(at.value, int) and at.value > CAP and not at.bundle.config.get("queue"),
-        f"is {{value}}, and the public queue allows {CAP} seconds", "Name a queue of your own, or write less", WARNS),
+        lambda entry: isinstance(entry.value, int) and entry.value > CAP and not entry.bundle.config.get("queue"),
+        f"is {{value}}, and the public queue allows {CAP} seconds", "Name your own queue, or lower it", WARNS),
 )  # fmt: skip
 
 
-def _check_phases(top: _At) -> BundleProblems:
+def _check_phases(top: _Entry) -> BundleProblems:
     today, ends = datetime.datetime.now(datetime.UTC).replace(tzinfo=None), []
     for subject, phase in top.bundle.sort_phases():
-        at = Entry(top.bundle, subject, phase)
-        yield from _PHASE(at)
+        entry = Entry(top.bundle, subject, phase)
+        yield from _PHASE(entry)
         try:
             start, end = parse_moment(phase.get("start")), parse_moment(phase.get("end"))
         except (ValueError, OverflowError, TypeError):
             continue
         ends.append(end)
         if start and end and end <= start:
-            fault = "is not after its start, so that the phase takes nothing"
+            fault = "is not after its start, so the phase accepts nothing"
             yield warning(f"{subject}.end", fault, "Correct it", 39)
-        yield from _LIMITS(at)
+        yield from _LIMITS(entry)
     if ends and all(end is not None and end < today for end in ends):
         yield warning("phases", "have all ended", "Correct their dates", 39)
 
 
-def _is_hidden(at: _At) -> Verdict:
-    return at.value in (True, "true", "yes")
+def _is_hidden(entry: _Entry) -> Verdict:
+    return entry.value in (True, "true", "yes")
 
 
-def _shows_no_primary(at: _At) -> Verdict:
-    columns, primary = mappings_in(at.item, "columns"), at.item.get("primary_index", 0)
+def _shows_no_primary(entry: _Entry) -> Verdict:
+    columns, primary = mappings_in(entry.item, "columns"), entry.item.get("primary_index", 0)
     is_shown = any(column.get("index") == primary and not column.get("hidden") for column in columns)
     return {"primary": primary} if columns and not is_shown else None
 
 
-def _shows_no_column(at: _At) -> Verdict:
-    columns = mappings_in(at.item, "columns")
+def _shows_no_column(entry: _Entry) -> Verdict:
+    columns = mappings_in(entry.item, "columns")
     return bool(columns) and all(column.get("hidden") for column in columns)
 
 
 _BOARD = all_of(
-    RuleRow(47, "submission_rule", lambda at: at.item.get(at.key, "Add") == "Add",
-        "is Add, so that the board stays empty until participants put something there",
+    RuleRow(47, "submission_rule", lambda entry: entry.item.get(entry.key, "Add") == "Add",
+        "is Add, so the leaderboard stays empty until participants add submissions",
         "Write Force_Best, which is EvalAI's way", WARNS),
-    RuleRow(58, "hidden", _is_hidden, "hides it on the page alone; the API gives it to anybody",
-        "Do not let scores be a secret", WARNS),
+    RuleRow(58, "hidden", _is_hidden, "hides it only on the page; the API shows it to anybody",
+        "Do not rely on it to keep scores secret", WARNS),
     RuleRow(53, "primary_index", _shows_no_primary,
         "no visible column has the index {primary}, and the board breaks", "Name the index of a visible column", WARNS),
     RuleRow(54, "columns", _shows_no_column, "are all hidden", "Show one", WARNS),
 )  # fmt: skip
 _COLUMN = all_of(
-    RuleRow(51, "precision", lambda at: isinstance(at.value, int) and not 0 <= at.value <= 10,
-        "is {value}; ten places are stored", "Write 0 to 10", WARNS),
-    RuleRow(58, "hidden", _is_hidden, "hides it on the page alone", "Leave out what is a secret", WARNS),
+    RuleRow(51, "precision", lambda entry: isinstance(entry.value, int) and not 0 <= entry.value <= 10,
+        "is {value}; ten decimals are stored", "Write 0 to 10", WARNS),
+    RuleRow(58, "hidden", _is_hidden, "hides it only on the page", "Remove secret columns", WARNS),
 )  # fmt: skip
 
 
-def _check_boards(top: _At) -> BundleProblems:
+def _check_boards(top: _Entry) -> BundleProblems:
     boards = [*entries(top.bundle, "leaderboards")]
-    for at in boards[1:]:
+    for entry in boards[1:]:
         fault = "belongs to no phase: only the first leaderboard counts"
-        yield warning(at.path, fault, "Make a competition of its own", 45)
-    for at in boards[:1]:
-        yield from _BOARD(at)
-        for index, column in enumerate(mappings_in(at.item, "columns")):
-            yield from _COLUMN(Entry(top.bundle, f"{at.path}.columns[{index}]", column))
+        yield warning(entry.path, fault, "Create a separate competition for it", 45)
+    for entry in boards[:1]:
+        yield from _BOARD(entry)
+        for index, column in enumerate(mappings_in(entry.item, "columns")):
+            yield from _COLUMN(Entry(top.bundle, f"{entry.path}.columns[{index}]", column))
 
 
-def _check_programs(top: _At) -> BundleProblems:
+def _check_programs(top: _Entry) -> BundleProblems:
     """Yield where programs do not fit their image, or their own tasks the leaderboard."""
     bundle = top.bundle
     image = str(bundle.config.get("docker_image", _DEFAULT))
     if image not in _IMAGES:
-        fault = f"{image} is not known here; the worker pulls it anew for each run"
-        remedy = "See that it is in a public registry, and has what the program imports"
+        fault = f"{image} is not known here; the worker pulls it again for each run"
+        remedy = "Make sure that it is in a public registry and has the program's imports"
         yield warning("docker_image", fault, remedy, 14)
     else:
         programs: dict[str, str] = {}
@@ -332,7 +335,7 @@ def _check_modules(subject: str, path: str, image: str) -> BundleProblems:
         texts = read_texts(path, [name for name in names if name.endswith(".py")])
     except GivenUpError:
         return
-    own = {step.removesuffix(".py") for name in names for step in name.split("/")}
+    uploaded_names = {step.removesuffix(".py") for name in names for step in name.split("/")}
     version, missing = _IMAGES[image], set()
     for name, text in texts.items():
         try:
@@ -341,7 +344,7 @@ def _check_modules(subject: str, path: str, image: str) -> BundleProblems:
             fault = f"{name} is not Python {'.'.join(map(str, version))} ({error}), which {image} has"
             yield warning(subject, fault, "Name a newer image in docker_image", 28)
             return
-        missing |= {imported.package for imported in imports if imported.is_certain} - own
+        missing |= {imported.package for imported in imports if imported.is_certain} - uploaded_names
     unknown = sorted(missing - {""} - _PACKAGES - set(sys.stdlib_module_names))
     if unknown:
         fault = f"imports {', '.join(unknown[:5])}, which {image} lacks"
@@ -349,7 +352,7 @@ def _check_modules(subject: str, path: str, image: str) -> BundleProblems:
 
 
 def _check_columns(bundle: OpenedCompetition) -> BundleProblems:
-    """Yield where tasks that say what they write, as ours do, and the leaderboard differ."""
+    """Yield differences between the leaderboard and tasks that declare their output, as ours do."""
     boards = bundle.mappings("leaderboards")[:1]
     written = find_written_columns(bundle)
     if not boards or not written:
@@ -364,22 +367,22 @@ def _check_columns(bundle: OpenedCompetition) -> BundleProblems:
     for key in sorted(every - keys):
         yield warning(f"{subject}.columns", f"lacks {key}, which the scoring program writes", "Add it", 56)
     for key in sorted(every & computed):
-        yield warning(f"{subject}.columns", f"{key} is computed and written as well", "Leave one out", 57)
+        yield warning(f"{subject}.columns", f"{key} is both computed and written", "Remove one of them", 57)
     primary_index = board.get("primary_index", 0)
     primary = next((hashable_value(column, "key") for column in columns if column.get("index") == primary_index), None)
     for index, task in written.items():
         if primary in every and primary not in task:
-            fault = f"the task {index} does not write {primary}, so that its submissions rank first"
+            fault = f"the task {index} does not write {primary}, so its submissions rank first"
             yield warning(f"{subject}.primary_index", fault, "Name a column that every phase fills", 53)
 
 
 def find_written_columns(bundle: OpenedCompetition) -> dict[Any, list[str]]:
-    """By index of the task, what it says that it writes."""
+    """Return the columns that each task declares, by its index."""
     return {index: columns for index, (columns, _) in _documents(bundle).items()}
 
 
 def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]:
-    """Columns and seconds by index of the task; only reference data that was built here says them."""
+    """Return columns and seconds by task, from reference data built here."""
     documents: dict[Any, tuple[list[str], object]] = {}
     for _, task in bundle.mappings("tasks"):
         path = bundle.data(task.get("reference_data"))
@@ -395,7 +398,7 @@ def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]
 
 
 def _check_task_limits(bundle: OpenedCompetition) -> BundleProblems:
-    """Yield phases that end their tasks too early, or take over submissions that lack columns."""
+    """Yield phases that end tasks too early, or continue with submissions that lack columns."""
     documents, before = _documents(bundle), set[str]()
     for subject, phase in bundle.sort_phases():
         tasks = phase.get("tasks")
@@ -408,13 +411,13 @@ def _check_task_limits(bundle: OpenedCompetition) -> BundleProblems:
             yield warning(f"{subject}.execution_time_limit", fault, f"Write {slowest + 120}", 41)
         columns = {column for names, _ in known_tasks for column in names}
         if phase.get("auto_migrate_to_this_phase") and before and columns != before:
-            fault = "takes submissions over whose columns are others"
+            fault = "carries over submissions with other columns"
             yield warning(f"{subject}.auto_migrate_to_this_phase", fault, "Let participants submit again", 42)
         before = columns
 
 
 def parse_moment(value: object) -> datetime.datetime | None:
-    """Read a date as the unpacker understands it; raises what it raises."""
+    """Return a date as the unpacker reads it; raises its errors."""
     if not value:
         return None
     if isinstance(value, datetime.date):  # a date with a time is one too, so that the time is lost

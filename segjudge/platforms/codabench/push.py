@@ -9,12 +9,14 @@ import hashlib
 import json
 import os
 import time
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.evalai.bundle.bundle_source import UNREADABLE
 from segjudge.platforms.evalai.client import (
     ApiError,
     Client,
@@ -53,11 +55,11 @@ class CodabenchAccount:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ, file: str = _FILE) -> CodabenchAccount:
-        """A token, or one got by name and password; raises HostError with what is missing."""
+        """Return an account from a token, or name and password; raises HostError for missing ones."""
         values = account_values((_HOST, _TOKEN, _USER, _PASSWORD), environment, file)
         host = read_address(values, _HOST, _DEFAULT_HOST)
         if not is_safe_for_token(host):
-            raise HostError(f"{_HOST} is {host}: a token goes over https only, or to this machine")
+            raise HostError(f"{_HOST} is {host}: tokens are sent only over https or to this machine")
         token = values.get(_TOKEN, "").strip()
         if not token and values.get(_USER) and values.get(_PASSWORD):
             try:
@@ -75,33 +77,33 @@ class CodabenchAccount:
 
 @dataclass(frozen=True)
 class _PushedCompetition:
-    """A bundle that was uploaded, with its outcome as far as it is known."""
+    """An uploaded bundle and its known outcome."""
 
     #: The number of the upload, whose outcome can be asked for.
     status: int
-    #: The checksum of the bundle.
+    #: The checksum of the bundle's files; earlier versions noted that of its bytes.
     digest: str
     #: The competition's number; 0 as long as it is being unpacked.
     number: int = 0
 
     def is_of(self, path: str) -> bool:
-        """Tell a bundle that has not changed since."""
-        return self.digest == _digest_of(path)
+        """Return whether a bundle is unchanged since the upload."""
+        return self.digest in (_digest_of(path), _digest_of_bytes(path))
 
 
 class NotUnpackedError(Exception):
-    """Raised, with Codabench's words, when a bundle was refused."""
+    """Raised with Codabench's words if it rejected a bundle."""
 
 
 class CompetitionPush:
-    """Uploads a folder's competitions to one server."""
+    """The upload of a folder's competitions to one server."""
 
     def __init__(self, account: CodabenchAccount, root: str, sleep: Callable[[float], object] = time.sleep) -> None:
         self._account, self._path, self._sleep = account, Path(root, _STATE), sleep
         self._client = _CodabenchClient(account.host, account.token)
 
     def find_last_upload(self, name: str) -> _PushedCompetition | None:
-        """The outcome of the last upload; None where the site no longer has the competition."""
+        """Return the outcome of the last upload; None if the competition is gone."""
         row = self._state().get(self._account.host, {}).get(name)
         pushed = _PushedCompetition(**row) if row else None
         if pushed is None or not pushed.number:
@@ -115,7 +117,7 @@ class CompetitionPush:
         return pushed
 
     def upload(self, name: str, path: str) -> _PushedCompetition:
-        """Upload a bundle; it is remembered before its outcome is known, so that none is uploaded twice."""
+        """Upload a bundle, recording it first, so that none is uploaded twice."""
         file, size = os.path.basename(path), os.path.getsize(path)
         request = {"type": "competition_bundle", "file_name": file[-_NAME:], "file_size": size}
         request["request_sassy_file_name"] = file
@@ -154,14 +156,14 @@ class CompetitionPush:
             self._sleep(_PAUSE)
         raise HostError(
             f"{self._account.host}: still unpacks upload {pushed.status} after {patience:.0f} s; its worker may have "
-            "died. Push again to go on waiting, or with --again to upload it once more"
+            "died. Push again to continue waiting, or with --again to upload it once more"
         )
 
     def page(self, pushed: _PushedCompetition) -> str:
         return _PAGE.format(host=self._account.host, number=pushed.number)
 
     def _send(self, url: str, path: str) -> None:
-        """Put the bytes where the site said; the token does not go there."""
+        """Send the bytes to the storage address, without the token."""
         if not is_safe_for_token(url):
             raise HostError(f"{self._account.host}: has the bundle uploaded without encryption, to {url[:100]}")
 
@@ -177,23 +179,26 @@ class CompetitionPush:
         try:
             status, text = exchange(send, with_deadline(_UPLOAD))
         except WireError as error:
-            raise HostError(f"the upload broke off ({error}); nothing was created. Push again") from None
+            raise HostError(f"the upload was interrupted ({error}); nothing was created. Push again") from None
         if not 200 <= status < 300:
-            raise HostError(f"the storage refuses the bundle ({status}: {text}); nothing was created")
+            raise HostError(f"the storage rejects the bundle ({status}: {text}); nothing was created")
 
     def _explain(self, error: ApiError) -> str:
-        hint = f"\nYour token is wrong: set {_TOKEN}, or {_USER} and {_PASSWORD}." if error.status == 401 else ""
+        # The site answers 403 to a token that it does not know, too.
+        faults = {401: "is wrong", 403: "is wrong, or its account may not do this"}
+        fault = faults.get(error.status)
+        hint = f"\nYour token {fault}: set {_TOKEN}, or {_USER} and {_PASSWORD}." if fault else ""
         return f"{self._account.host} says: {error.message}{hint}"
 
     def _state(self) -> dict[str, dict[str, Any]]:
         try:
             state: dict[str, dict[str, Any]] = json.loads(self._path.read_text(encoding="utf-8"))
             if not isinstance(state, dict):
-                raise ValueError("it is no object of JSON")
+                raise ValueError("it is not a JSON object")
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
-            raise HostError(f"{self._path}: cannot be read ({error}); it holds which competitions exist") from None
+            raise HostError(f"{self._path}: cannot be read ({error}); it records the uploaded competitions") from None
         return state
 
     def _remember(self, name: str, pushed: _PushedCompetition | None) -> None:
@@ -208,6 +213,30 @@ class CompetitionPush:
 
 
 def _digest_of(path: str) -> str:
-    """SHA-256 of a bundle, by which a changed one is known again."""
+    """Return a checksum of the names and contents of a bundle's files, zips included.
+
+    Other dates, another order or another compression change nothing.  What is no zip counts by its bytes.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _digest_of_members(archive, nested=True)
+    except UNREADABLE:
+        return _digest_of_bytes(path)
+
+
+def _digest_of_members(archive: zipfile.ZipFile, *, nested: bool) -> str:
+    digests = {}
+    for name in archive.namelist():
+        with archive.open(name) as member:
+            if nested and name.endswith(".zip") and zipfile.is_zipfile(member):
+                with zipfile.ZipFile(member) as inner:
+                    digests[name] = _digest_of_members(inner, nested=False)
+            else:
+                member.seek(0)
+                digests[name] = hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
+    return hashlib.sha256(json.dumps(sorted(digests.items())).encode()).hexdigest()
+
+
+def _digest_of_bytes(path: str) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

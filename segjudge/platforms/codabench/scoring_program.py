@@ -1,4 +1,4 @@
-"""Codabench's scoring program: call `evaluate()`, and write what Codabench reads.
+"""Codabench's scoring program: call `evaluate()`, and write Codabench's files.
 
 A program of its own that imports nothing but the `evaluation_script` beside it, so that it runs in the image that the
 competition names.  Everything that it prints is shown to the participant: our log, in which a traceback may show the
@@ -42,7 +42,7 @@ TASK = "task.json"
 _LONGEST = 2**31 - 1
 #: Codabench keeps no log, and so no number of ours leads to one: what each side can do instead.
 _TO_BOTH = "Tell the organisers which submission it was, by its ID. Organisers: {}"
-_REBUILD = "build the competition anew with `segjudge build --platform codabench`, and upload its reference data."
+_REBUILD = "rebuild the competition with `segjudge build --platform codabench`, and upload its reference data."
 _NOT_YOURS = "Scoring failed, and it is not your fault. " + _TO_BOTH.format(
     "download that submission into examples/ of your bundle, in the phase's folder; "
     "`segjudge run --platform codabench` shows the log that Codabench does not keep."
@@ -67,7 +67,7 @@ footer {{ color: #777; font-size: 13px }}
 
 
 class _TaskError(Exception):
-    """Raised for a bundle that says not what is scored; the text is for the participant and the organiser."""
+    """Raised for a bundle without a task description; the text is for participant and organiser."""
 
 
 def main() -> None:
@@ -106,7 +106,7 @@ def main() -> None:
 
 
 def _task(path: str) -> Dict[str, Any]:
-    """What the host's bundle says of the phase; raises `_TaskError`, whose text both sides can use."""
+    """Return the task of the phase; raises `_TaskError` with a text for both sides."""
     try:
         with open(path, encoding="utf-8") as file:
             task: Dict[str, Any] = json.load(file)
@@ -114,7 +114,7 @@ def _task(path: str) -> Dict[str, Any]:
         texts += [column[key] for column in task["columns"] for key in ("key", "split", "label")]
         flags = [column["hidden"] for column in task["columns"]]
         if not all(isinstance(text, str) for text in texts) or not all(isinstance(flag, bool) for flag in flags):
-            raise TypeError("a value is of another kind")
+            raise TypeError("a value has the wrong type")
         return {**task, "seconds": min(max(int(task["seconds"]), 1), _LONGEST)}
     except FileNotFoundError:
         reason = "is not in its reference data"
@@ -133,7 +133,7 @@ def _keep_log_from_participant() -> int:
 
 
 def _submission(source: str) -> str:
-    """Its folder, or the file that is alone in it."""
+    """Return the submission's folder, or its only file."""
     folder = os.path.join(source, "res")
     added = os.path.join(folder, ADDED)
     if os.path.isfile(added):
@@ -144,7 +144,7 @@ def _submission(source: str) -> str:
 
 
 def _values(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, float]:
-    """A number for every column: one that is empty would rank first."""
+    """Return a number for every column, since empty ones rank first."""
     results = {split: values for entry in answer["result"] for split, values in entry.items()}
     values = {}
     for column in task["columns"]:
@@ -167,7 +167,7 @@ def _write(folder: str, name: str, text: str) -> None:
 
 
 def _submission_page(task: Dict[str, Any], answer: Dict[str, Any], seconds: int) -> str:
-    """What the phase left for it, drawn by a program of its own, or a plain page."""
+    """Return the page of a submission, by the page program, or a plain one."""
     program = os.path.join(_FOLDER, PAGE_PROGRAM)
     if task.get("page") and os.path.isfile(program):
         try:
@@ -188,7 +188,7 @@ def _check_shown(task: Dict[str, Any], answer: Dict[str, Any]) -> None:
     entries = (answer.get("submission_result") or {}).get("result") or []
     unseen = sorted({split for entry in entries for split in entry} - public)
     if unseen:
-        raise ValueError(f"the phase leaves scores of {unseen}, which no column shows to participants")
+        raise ValueError(f"the phase leaves scores of {unseen}, which no visible column shows")
 
 
 def _select_public(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, Any]:
@@ -197,7 +197,7 @@ def _select_public(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, An
 
 
 def _results_page(task: Dict[str, Any], answer: Dict[str, Any]) -> str:
-    """What the leaderboard shows, error bars, warnings and versions."""
+    """Return the plain page: leaderboard values, error bars, warnings and versions."""
     results = {split: values for entry in answer["result"] for split, values in entry.items()}
     errors = {split: values for entry in answer.get("error") or [] for split, values in entry.items()}
     intervals = {split: values for entry in answer.get("interval") or [] for split, values in entry.items()}

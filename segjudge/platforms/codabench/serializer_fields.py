@@ -33,7 +33,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class SerializerField:
-    """The rules of one field; EvalAI's serializers are of the same kind, and take less."""
+    """The rules of one field, stricter than EvalAI's serializers."""
 
     kind: str
     #: The number of the rule that is broken.
@@ -46,7 +46,7 @@ class SerializerField:
     choices: tuple[str, ...] = ()
 
     def answer(self, value: object) -> str:
-        """Say what Codabench says of a value that it refuses; "" for one that it accepts."""
+        """Return Codabench's answer to an invalid value; "" for a valid one."""
         if value is _MISSING:
             return "This field is required." if self.required else ""
         if value is None:
@@ -79,7 +79,7 @@ def _email(field: SerializerField, value: object) -> str:
 
 
 def _is_domain(domain: str) -> bool:
-    """Tell whether an address may end so: a name, also in other scripts, or a number in brackets."""
+    """Return whether a text is a valid domain: a name in any script, or a bracketed number."""
     if domain.startswith("[") and domain.endswith("]"):
         try:
             return bool(ipaddress.ip_address(domain[1:-1]))
@@ -107,7 +107,7 @@ _ANSWERS = {_FLAG: _flag, _EMAIL: _email, _JSON: _json}
 def check_fields(
     subject: str, fields: Mapping[str, SerializerField], item: Mapping[Any, Any], prefix: str = ""
 ) -> BundleProblems:
-    """Yield what a serializer refuses in a mapping, in its order; `prefix` is what it puts before a field's name."""
+    """Yield a serializer's errors about a mapping, in its order; `prefix` precedes a field's name."""
     for key, field in fields.items():
         words = field.answer(item.get(key, _MISSING))
         if not words:

@@ -1,4 +1,4 @@
-"""Trying a competition: its samples, scored as Codabench's worker does, and what goes wrong with them.
+"""The trial of a competition: samples scored as by Codabench's worker, and their problems.
 
 The worker is played without Docker: its folders, variables, time limit and answers.
 """
@@ -57,7 +57,7 @@ _OUTPUT_BYTES, _PAGE_BYTES = 1 << 20, 16 << 20
 
 @dataclass(frozen=True)
 class ScoredSubmission:
-    """How Codabench would show a submission."""
+    """A scored submission as Codabench would show it."""
 
     status: str
     #: Codabench's own words, if it failed.
@@ -78,26 +78,26 @@ class ScoredSubmission:
 
 
 class ComputeWorker:
-    """A worker that plays Codabench's on this machine, in the sandbox where there is one."""
+    """A local stand-in for Codabench's compute worker, sandboxed if possible."""
 
     def __init__(self, python: Interpreter, *, required: bool = False) -> None:
         self._python, self._box = python, python.find_sandbox(required=required)
 
     def missing_bounds(self) -> list[str]:
-        """What does not hold for scoring programs here, a sentence each."""
+        """Return a sentence for each bound that does not hold here."""
         return missing_bounds(self._box)
 
     @property
     def is_boxed(self) -> bool:
-        """Whether there is a sandbox, without which there is a network too."""
+        """Return whether there is a sandbox, which also cuts the network."""
         return self._box is not None
 
     def score(
         self, task: Mapping[str, str], submission: str, columns: list[str], seconds: int = _LIMIT
     ) -> ScoredSubmission:
-        """Score a zip by a task: its file keys and the paths behind them."""
+        """Score a zip by a task, given as its file keys and paths."""
         if task.get("ingestion_program"):
-            raise HostError("tasks with an ingestion program run code of participants, which is not played here")
+            raise HostError("tasks with an ingestion program run participants' code, which is not supported here")
         with temporary_folder("segjudge-") as folder:
             try:
                 self._prepare(task, submission, folder)
@@ -124,15 +124,15 @@ class ComputeWorker:
     def _run(self, command: str, folder: str, columns: list[str], seconds: int) -> ScoredSubmission:
         for variable, path in _VARIABLES:
             command = command.replace(variable, path)
-        words, started = shlex.split(command), time.monotonic()
-        if not words:  # the real worker goes on, and finds nothing
+        arguments, started = shlex.split(command), time.monotonic()
+        if not arguments:  # the real worker goes on, and finds nothing
             raise GivenUpError("Could not find scores file, did the scoring program output it?")
-        if os.path.basename(words[0]) in ("python", "python3"):
-            words[0] = self._python.path
-        program, words, environment = self._words(words, folder)
+        if os.path.basename(arguments[0]) in ("python", "python3"):
+            arguments[0] = self._python.path
+        program, arguments, environment = self._list_arguments(arguments, folder)
         bounds = TreeBounds(MEMORY, SCORER_PROCESSES, SCORER_TMPFS if self.is_boxed else (), *disk_bounds(folder))
         try:
-            run = run_bounded(words, bounds, seconds, _OUTPUT_BYTES, environment=environment, folder=program)
+            run = run_bounded(arguments, bounds, seconds, _OUTPUT_BYTES, environment=environment, folder=program)
         except OSError as error:
             raise GivenUpError(f"Child task failed or non-zero return code ({error})") from None
         output, log = os.path.join(folder, "output"), os.path.join(folder, "shared", LOG)
@@ -147,20 +147,20 @@ class ComputeWorker:
             return replace(outcome, status=FAILED, details=str(error))
         return replace(outcome, written=written, scores=store_scores(written, columns))
 
-    def _words(self, words: list[str], folder: str) -> tuple[str, list[str], dict[str, str]]:
-        """The program's folder, command and environment variables, in the sandbox where there is one."""
+    def _list_arguments(self, arguments: list[str], folder: str) -> tuple[str, list[str], dict[str, str]]:
+        """Return the program's folder, sandboxed command and environment variables."""
         variables = {"PYTHONUNBUFFERED": "1", "http_proxy": "", "https_proxy": ""}
         program = os.path.join(folder, "program")
         if self._box is None:
-            words = [word.replace(f"{_APP}/", f"{folder}/") for word in words]
+            arguments = [word.replace(f"{_APP}/", f"{folder}/") for word in arguments]
             log = os.path.join(folder, "shared", LOG)
-            return program, words, clean_environment(HOME=folder, **variables, **{LOG: log})
+            return program, arguments, clean_environment(HOME=folder, **variables, **{LOG: log})
         names = [name for name in _FOLDERS if os.path.isdir(os.path.join(folder, name))]
         # First, since the interpreter may lie in it.
         mounts = [(os.path.join(folder, "tmp"), "/tmp")]  # noqa: S108 - inside the sandbox
         mounts += [(os.path.join(folder, name), f"{_APP}/{name}") for name in names]
         boxed = scorer_command(
-            self._box, words, self._python.folders, mounts, (), f"{_APP}/program", python=self._python.path
+            self._box, arguments, self._python.folders, mounts, (), f"{_APP}/program", python=self._python.path
         )
         return program, boxed, clean_environment(HOME="/tmp", **variables, **{LOG: f"{_APP}/shared/{LOG}"})  # noqa: S108
 
@@ -173,7 +173,7 @@ def _read(path: str, limit: int = _OUTPUT_BYTES) -> str:
 
 
 def _read_result(outcome: ScoredSubmission, code: int | None, output: str, seconds: int, excess: str) -> Any:
-    """The scores of a run that ended as the worker takes them; `code` is None where its time was over."""
+    """Return the scores of a finished run; `code` is None after a timeout."""
     if excess:
         raise GivenUpError(f"The scoring program was ended: {excess}")
     if code is None:
@@ -206,7 +206,7 @@ def _scores_in(output: str) -> Any:
 
 
 def store_scores(written: object, columns: list[str]) -> dict[str, Decimal]:
-    """What the site stores: up to the first value that it cannot, and nothing where JSON has none."""
+    """Return the stored scores: up to the first invalid value; empty for invalid JSON."""
     values: dict[str, Decimal] = {}
     if not isinstance(written, dict) or any(isinstance(v, float) and not math.isfinite(v) for v in written.values()):
         return values
@@ -225,7 +225,7 @@ def store_scores(written: object, columns: list[str]) -> dict[str, Decimal]:
 
 @contextmanager
 def as_zip(path: str) -> Iterator[str]:
-    """Yield a submission as the zip that Codabench alone takes: a zip itself, anything else in one."""
+    """Yield a submission as a zip, the only form that Codabench takes."""
     if zipfile.is_zipfile(path):
         yield path
         return
@@ -269,7 +269,7 @@ class CompetitionTrial:
         self._written = find_written_columns(bundle)
 
     def solutions(self) -> dict[str, list[str]]:
-        """The bundle's own solutions, by the names of the phases whose tasks they solve."""
+        """Return the bundle's solutions by phase name."""
         paths: dict[str, list[str]] = {}
         for _, phase in self._bundle.sort_phases():
             for _, solution in self._bundle.mappings("solutions"):
@@ -292,7 +292,7 @@ class CompetitionTrial:
         _, task = self._tasks[index]
         paths = {key: self._bundle.path(task[key]) for key in TASK_FILES if isinstance(task.get(key), str)}
         if "scoring_program" not in paths:
-            raise HostError(f"task {index} is one of the site's, whose program is not here")
+            raise HostError(f"task {index} belongs to the site, and its program is not here")
         with as_zip(path) as zipped:
             return self._worker.score(paths, zipped, self.columns, int(phase.get("execution_time_limit") or _LIMIT))
 
@@ -306,13 +306,13 @@ class CompetitionTrial:
                 yield warning(task, "writes a file named metadata, which is Codabench's", "Rename it", 63)
             return
         if not isinstance(outcome.written, dict):
-            fault = f"{name} is finished without scores: what it writes is no object"
+            fault = f"{name} finishes without scores: its output is not an object"
             yield warning(task, fault, "Write {key: number}", 59)
             return
         expected_keys = self._written.get(index, self.columns)
         for key, value in outcome.written.items():
             if key in self.columns and not store_scores({key: value}, self.columns):
-                fault = f"{name}: {key} is {value!r:.40}, which is lost with all after it"
+                fault = f"{name}: {key} is {value!r:.40}, which is lost together with all later values"
                 yield warning(task, fault, "Write a number", 59)
             if key not in self.columns:
                 yield warning(task, f"{name}: {key} is written, and no column has that key", "Add the column", 56)

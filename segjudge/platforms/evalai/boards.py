@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import escape
 
-from . import routes
-from .client import Client
+from segjudge.evaluation_script.files.problems import printable
 
+from . import routes
+from .bundle.secrecy import is_visible
+from .client import ApiError, Client
+
+#: How a server answers for a leaderboard that is not public.
+_NOT_SHOWN = (400, 401, 403)
 #: Pixels of a badge: its height, a character, and the space beside each of its two texts.
 _HEIGHT, _CHARACTER, _SPACE = 20, 6.6, 6
 _BADGE = """<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" role="img"
@@ -27,8 +32,8 @@ _BADGE = """<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="
 
 
 @dataclass(frozen=True)
-class PublicBoard:
-    """A leaderboard as its server shows it."""
+class Board:
+    """A leaderboard as the server shows it."""
 
     number: int
     name: str
@@ -37,13 +42,21 @@ class PublicBoard:
     decimals: int
     #: The best first: rank, team, metrics, and when it was submitted.
     rows: list[dict[str, object]]
+    #: Visitors of the server are not shown it.
+    hidden: bool = False
+
+    @property
+    def stem(self) -> str:
+        """Return the name of the leaderboard's files, without extension."""
+        return f"{self.number}-hidden" if self.hidden else str(self.number)
 
     def draw_badge(self) -> str:
-        """The first row as a picture of one line."""
-        name = self.order
+        """Return the first row as an SVG badge."""
+        name = f"hidden {self.order}" if self.hidden else self.order
         value = self.rows[0].get(self.order) if self.rows else None
         number = f"{value:.{self.decimals}f}" if isinstance(value, float | int) else "#"
-        score = f"{number} {self.rows[0]['team']}" if self.rows else "nobody yet"
+        # A control character in a team's name would make the picture unreadable to every XML parser.
+        score = f"{number} {printable(self.rows[0]['team'])}" if self.rows else "nobody yet"
         name_width, score_width = len(name) * _CHARACTER, len(score) * _CHARACTER
         return _BADGE.format(
             text=escape(f"{self.name}: {name} {score}"),
@@ -59,17 +72,43 @@ class PublicBoard:
         )
 
 
-def fetch_boards(client: Client, challenge: int) -> tuple[str, list[PublicBoard]]:
-    """The title of a challenge, and the leaderboards that the client's account may see."""
+def fetch_boards(host: str, challenge: int) -> tuple[str, list[Board]]:
+    """Return the title of a challenge, and the leaderboards that its server shows to an anonymous visitor."""
+    client = Client(host, "")
+    title, splits = _fetch_splits(client, challenge)
+    # A server that listed others would still not be believed.
+    boards = [_fetch_board(client, split) for split in splits if is_visible(split.get("visibility"))]
+    return title, [board for board in boards if board is not None]
+
+
+def fetch_boards_of_host(host: str, token: str, challenge: int) -> tuple[str, list[Board]]:
+    """Return the title of a challenge, and all leaderboards visible to a token, marked if they need it."""
+    client = Client(host, token)
+    title, splits = _fetch_splits(client, challenge)
+    try:
+        _, public_boards = fetch_boards(host, challenge)
+    except ApiError:  # the challenge itself is not published
+        public_boards = []
+    boards = [_fetch_board(client, split) for split in splits]
+    return title, [replace(board, hidden=board not in public_boards) for board in boards if board is not None]
+
+
+def _fetch_splits(client: Client, challenge: int) -> tuple[str, list[dict[str, Any]]]:
+    """Return the title of a challenge, and its splits as the server lists them."""
     answer = client.call("GET", routes.CHALLENGE, {"challenge": challenge})
     title = answer.get("title", "") if isinstance(answer, dict) else ""
-    splits = client.fetch_rows(routes.PHASE_SPLITS, {"challenge": challenge})
-    return str(title), [_fetch_board(client, split) for split in splits]
+    return str(title), client.fetch_rows(routes.PHASE_SPLITS, {"challenge": challenge})
 
 
-def _fetch_board(client: Client, split: Mapping[str, Any]) -> PublicBoard:
+def _fetch_board(client: Client, split: Mapping[str, Any]) -> Board | None:
+    """Return a leaderboard; None for one that the server lists but does not show."""
     schema = split.get("leaderboard_schema") or {}
-    entries = client.fetch_rows(routes.LEADERBOARD, {"split": int(split["id"])})
+    try:
+        entries = client.fetch_rows(routes.LEADERBOARD, {"split": int(split["id"])})
+    except ApiError as error:
+        if error.status in _NOT_SHOWN:
+            return None
+        raise
     schema = entries[0].get("leaderboard__schema", schema) if entries else schema
     labels, order = list(schema.get("labels") or []), str(schema.get("default_order_by") or "")
     scores = [entry.get("filtering_score") for entry in entries]
@@ -85,4 +124,4 @@ def _fetch_board(client: Client, split: Mapping[str, Any]) -> PublicBoard:
         for rank in [1 + scores.index(score)]
     ]
     name = f"{split.get('challenge_phase_name', '')} / {split.get('dataset_split_name', '')}"
-    return PublicBoard(int(split["id"]), name, order, int(split.get("leaderboard_decimal_precision") or 2), rows)
+    return Board(int(split["id"]), name, order, int(split.get("leaderboard_decimal_precision") or 2), rows)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.files.problems import HostError, ascii_text
 from segjudge.system.files import redact
 from segjudge.system.network import StoppedError, WireError, exchange, pauses, read_blocks, with_deadline
 
@@ -73,7 +73,7 @@ class _CallOptions(TypedDict, total=False):
 
 
 class ApiError(Exception):
-    """Raised when EvalAI refuses, or does not answer as EvalAI does; `status` is 0 if there is no answer."""
+    """Raised if EvalAI rejects a call or answers unexpectedly; `status` is 0 without an answer."""
 
     def __init__(self, status: int, message: str, body: object = None, wait: float | None = None) -> None:
         message = redact(message)
@@ -84,22 +84,22 @@ class ApiError(Exception):
 
     @property
     def transient(self) -> bool:
-        """Whether the same call may succeed later."""
+        """Return whether the same call may succeed later."""
         return self.status in (0, 408, 429) or self.status >= 500 or (self.body is None and self.status < 400)
 
     @property
     def denied(self) -> bool:
-        """Whether the server does not accept our token, or not for this."""
+        """Return whether the server rejects the token, or for this call."""
         return self.status in (401, 403)
 
     @property
     def refuses_token(self) -> bool:
-        """Whether EvalAI itself refuses the token, and not a proxy between us and it."""
+        """Return whether EvalAI itself, not a proxy, rejects the token."""
         return self.denied and isinstance(self.body, dict) and bool(self.body.keys() & {"detail", "error"})
 
 
 class Client:
-    """Calls of one user.
+    """The API calls of one user.
 
     `before` is called before each call and `watch` during it, with whether the call is urgent; they raise to end it.
     """
@@ -122,7 +122,7 @@ class Client:
         self.answered_at = 0.0
 
     def now(self) -> float:
-        """The server's time, by its last answers."""
+        """Return the server's time, by its last answers."""
         return time.time() + (statistics.median(self._clock_offsets) if self._clock_offsets else 0.0)
 
     def call(
@@ -134,7 +134,7 @@ class Client:
         urgent: bool = True,
         **options: Unpack[_CallOptions],
     ) -> Any:
-        """The answer's JSON, a list or an object; raises `ApiError` for everything else."""
+        """Return the answer's JSON list or object; raises `ApiError` for everything else."""
         self._before(urgent)
         url = self.host + routes.path(route, **(values or {}))
         timeout = options.setdefault("timeout", _TIMEOUT)
@@ -163,7 +163,7 @@ class Client:
             return _Answer(answer.status_code, answer.headers, _read(answer))
 
     def _parse(self, text: bytes) -> object:
-        """None for what is neither an object nor a list, which EvalAI never answers."""
+        """Return parsed JSON; None if it is neither object nor list."""
         if len(text) > _SMALL and sum(map(text.count, (b"[", b"{", b","))) * _BYTES_PER_VALUE > len(text):
             return None
         try:
@@ -173,7 +173,7 @@ class Client:
         return body if isinstance(body, (dict, list)) else None
 
     def _clean(self, value: object) -> object:
-        """Take our token and control characters out of JSON's texts."""
+        """Remove our token and control characters from JSON's texts."""
         if isinstance(value, str):
             return self._clean_text(value)
         if isinstance(value, list):
@@ -191,7 +191,7 @@ class Client:
             self._clock_offsets.append(email.utils.parsedate_to_datetime(date).timestamp() - time.time())
 
     def fetch_rows(self, route: str, values: Mapping[str, int | str] | None = None) -> list[dict[str, Any]]:
-        """The rows of every page of a list."""
+        """Return the rows of every page of a list."""
         all_rows: list[dict[str, Any]] = []
         for page in range(1, _PAGES):
             answer = self.call("GET", route, values, params={"page": page} if page > 1 else None)
@@ -212,7 +212,7 @@ class _Answer:
 
 
 def _read(answer: requests.Response) -> bytes:
-    """Within limits that a server of EvalAI's never meets."""
+    """Return an answer's body, within generous limits."""
     body = bytearray()
     for block in read_blocks(answer):
         body += block
@@ -229,7 +229,7 @@ def _wait(answer: _Answer) -> float | None:
 
 
 def _message(answer: _Answer, body: object, server: str) -> str:
-    """What the server says, whichever key it says it under."""
+    """Return the server's message, under any key."""
     if answer.status in range(300, 400):
         return f"redirects ({answer.headers.get('Location', '')[:300]}); is the address right?"
     if body is not None:
@@ -242,7 +242,7 @@ def _message(answer: _Answer, body: object, server: str) -> str:
 
 
 def is_safe_for_token(address: str) -> bool:
-    """A token goes over https, or to this machine; never past a user name before an @."""
+    """Return whether a token may go to an address: https or this machine, without user info."""
     try:
         parts = urlsplit(address)
         name = parts.hostname
@@ -254,7 +254,7 @@ def is_safe_for_token(address: str) -> bool:
 
 
 def is_plain_token(token: str) -> bool:
-    """Test for characters that EvalAI's tokens do not have."""
+    """Return whether a token has only the characters of EvalAI's tokens."""
     return token.isascii() and token.isprintable() and " " not in token
 
 
@@ -268,13 +268,17 @@ class EvalAISettings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ, file: str = _ACCOUNT_FILE) -> EvalAISettings:
-        """The environment wins; raises HostError with what is missing, without the token."""
+        """Return the account, environment first; raises HostError for missing values, without the token."""
         values = account_values(_KEYS, environment, file)
         if "<" in values.get(_HOST, "") + values.get(TOKEN, "") + values.get(TEAM, ""):
-            raise HostError(f"{TOKEN}, {TEAM} or {_HOST} is still a placeholder in angle brackets")
+            raise HostError(
+                f"{TOKEN}, {TEAM} or {_HOST} is still a placeholder in angle brackets; set it to your own value"
+            )
         host = read_address(values, _HOST, DEFAULT_HOST)
         if not is_safe_for_token(host):
-            raise HostError(f"{_HOST} is {host}: a token goes over https only, or to this machine")
+            raise HostError(
+                f"{_HOST} is {host}: tokens are sent only over https or to this machine; begin it with https://"
+            )
         token = values.get(TOKEN, "").strip()
         if not token:
             raise HostError(
@@ -290,18 +294,18 @@ class EvalAISettings:
 
 
 def server_address() -> str:
-    """It needs no account."""
+    """Return the server's address, which needs no account."""
     return read_address(account_values(_KEYS, os.environ, _ACCOUNT_FILE), _HOST, DEFAULT_HOST)
 
 
 def read_address(values: Mapping[str, str], key: str, default: str) -> str:
-    """Read a server's address, to which https is added where nothing is said."""
+    """Read a server's address; without a scheme, add https."""
     host = values.get(key, default).strip().rstrip("/")
     return host if "://" in host else f"https://{host}"
 
 
 def account_values(keys: Sequence[str], environment: Mapping[str, str], file: str) -> dict[str, str]:
-    """What an account's file holds, and of the environment, which wins, these keys."""
+    """Return an account's values from file and environment, which wins."""
     return {
         **_read_account_file(os.path.expanduser(file)),
         **{key: environment[key] for key in keys if environment.get(key)},
@@ -345,7 +349,7 @@ class QueueMessage:
 
     @property
     def submission(self) -> int:
-        """The number of the submission; 0 if the message names none."""
+        """Return the number of the submission; 0 if the message names none."""
         return parse_key(self.body.get("submission_pk")) if isinstance(self.body, dict) else 0
 
 
@@ -356,7 +360,7 @@ class Jobs:
         self._client, self._challenge, self._queue, self._sleep = client, challenge, queue, sleep
 
     def receive(self) -> QueueMessage | None:
-        """None if the queue is empty; asked once, since the next poll comes anyway."""
+        """Return the next message; None if the queue is empty. No retries, since polls repeat."""
         answer = self._client.call("GET", routes.QUEUE, {"queue": self._queue}, urgent=False)
         if not isinstance(answer, dict) or "receipt_handle" not in answer or "body" not in answer:
             raise ApiError(0, "the server answers with something that is not a message")
@@ -368,7 +372,7 @@ class Jobs:
         return QueueMessage(answer["body"], handle)
 
     def delete(self, message: QueueMessage) -> None:
-        """Delete a message; one that stays comes back, and is recognised."""
+        """Delete a message; if that fails, it returns and is recognised."""
         data = {"receipt_handle": message.handle}
         self._repeat("POST", routes.QUEUE_DELETE, {"queue": self._queue}, lambda answer: answer, data=data)
 
@@ -384,7 +388,7 @@ class Jobs:
         self._repeat(*route, lambda answer: parse_submission(answer, number), data=data)
 
     def finish(self, number: int, phase: int, result: list[SplitAccuracies], **texts: str) -> None:
-        """Report a result; raise `ApiError` 400 if the server does not take it, and then nothing has changed."""
+        """Report a result; raise `ApiError` 400 if the server rejects it, which changes nothing."""
         body = {"submission_status": "FINISHED", "result": json.dumps(result, allow_nan=False), **texts}
         self._put(number, phase, body)
 
@@ -394,36 +398,37 @@ class Jobs:
 
     def _put(self, number: int, phase: int, fields: dict[str, str]) -> None:
         # Called once: whether the report arrived is looked up before the next attempt.
-        body = {"submission": number, "challenge_phase": phase, **fields}
+        texts = {key: ascii_text(text) for key, text in fields.items()}
+        body = {"submission": number, "challenge_phase": phase, **texts}
         answer = self._client.call("PUT", routes.UPDATE_SUBMISSION, {"challenge": self._challenge}, json=body)
         if not isinstance(answer, dict) or "success" not in answer:
             raise ApiError(0, "the server does not say whether it took the result")
 
     def all_submissions(self) -> list[SubmissionRow]:
-        """Every submission of the challenge, since the server's own filter by status is not reliable."""
+        """Return every submission, since the server's status filter is unreliable."""
         return self._list(routes.SUBMISSIONS_OF_CHALLENGE, parse_submission)
 
     def phases(self) -> list[PhaseRow]:
-        """As hosts see them."""
+        """Return the phases as hosts see them."""
         return self._list(routes.PHASES_OF_HOST, parse_phase)
 
     def splits(self) -> list[dict[str, object]]:
         return self._list(routes.PHASE_SPLITS, lambda row: row if isinstance(row, dict) else None)
 
-    def challenge(self) -> ChallengeRow:
-        """The challenge of the queue."""
+    def fetch_challenge(self) -> ChallengeRow:
+        """Fetch the challenge of the queue."""
         return self._repeat("GET", routes.CHALLENGE_OF_QUEUE, {"queue": self._queue}, parse_challenge)
 
     def accepts_token(self) -> bool:
         """Ask the server whether it still accepts our token, after it refused something."""
         try:
-            self.challenge()
+            self.fetch_challenge()
         except ApiError as error:
             return not error.refuses_token
         return True
 
     def _list(self, route: str, parse_row: Callable[[object], _Parsed | None]) -> list[_Parsed]:
-        """Rows that cannot be parsed are left out; a list of which none can is not an answer."""
+        """Return the parsable rows of a list; raises if none of them is."""
 
         def parse(answer: object) -> list[_Parsed] | None:
             if not isinstance(answer, list):

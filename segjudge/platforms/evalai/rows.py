@@ -1,4 +1,4 @@
-"""What crosses EvalAI's REST API: the rows that the server sends, their statuses, and the results that it takes."""
+"""The data of EvalAI's REST API: rows, statuses, and results."""
 
 import datetime
 import math
@@ -59,11 +59,11 @@ class SplitAccuracies(TypedDict):
 
 
 class ShapeError(Exception):
-    """Raised when the server would refuse a result."""
+    """Raised if the server would reject a result."""
 
 
 def for_rest(result: list[dict[str, dict[str, float]]], hidden: Collection[str] = ()) -> list[SplitAccuracies]:
-    """`evaluate()`'s result as the REST API's list; participants do not see the numbers of hidden splits."""
+    """Return `evaluate()`'s result as the REST API's list, hiding hidden splits' numbers."""
     return [
         {"split": split, "show_to_participant": split not in hidden, "accuracies": dict(values)}
         for entry in result
@@ -72,7 +72,7 @@ def for_rest(result: list[dict[str, dict[str, float]]], hidden: Collection[str] 
 
 
 def parse_key(value: object) -> int:
-    """A key of the server's database comes as a number or as a text; 0 for everything else."""
+    """Return a database key that the server sends as a number or a text; 0 for anything else."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -81,7 +81,7 @@ def parse_key(value: object) -> int:
 
 
 def _with_keys(row: object, *keys: str) -> dict[str, object] | None:
-    """Make keys of the database numbers; None for what is not a row, or lacks one."""
+    """Convert a row's database keys to numbers; None if it is not a row or lacks one."""
     if not isinstance(row, dict):
         return None
     numbers = {key: parse_key(row.get(key)) for key in keys}
@@ -89,7 +89,7 @@ def _with_keys(row: object, *keys: str) -> dict[str, object] | None:
 
 
 def parse_submission(row: object, number: int = 0) -> SubmissionRow | None:
-    """None for what cannot be a submission, or this one if a number is given."""
+    """Return a submission row; None if invalid, or not the given number."""
     fields = _with_keys(row, "id", "challenge_phase")
     if fields is None or (number and fields["id"] != number) or not isinstance(fields.get("status"), str):
         return None
@@ -105,32 +105,33 @@ def _is_time(value: object) -> bool:
 
 
 def parse_phase(row: object) -> PhaseRow | None:
-    """None for what cannot be a phase."""
+    """Return a phase row; None if invalid."""
     fields = _with_keys(row, "id")
     return cast("PhaseRow", fields) if fields and isinstance(fields.get("codename"), str) else None
 
 
 def parse_challenge(row: object) -> ChallengeRow | None:
-    """None for what cannot be a challenge."""
+    """Return a challenge row; None if invalid."""
     return cast("ChallengeRow | None", _with_keys(row, "id"))
 
 
 def board_labels(split: dict[str, object]) -> list[str] | None:
-    """The labels of a phase split's leaderboard; None if the server does not send them."""
+    """Return the labels of a phase split's leaderboard; None if the server does not send them."""
     schema = split.get("leaderboard_schema")
     labels = schema.get("labels") if isinstance(schema, dict) else None
     return [str(label) for label in labels] if isinstance(labels, list) else None
 
 
 def is_descending(schema: Mapping[str, Any], label: str, row: object) -> bool:
-    """Whether a leaderboard shows the largest value of a label first; `row` is its phase split's own flag."""
-    entry = (schema.get("metadata") or {}).get(label)
+    """Return True if a leaderboard shows a label's largest value first; `row` is its phase split's flag."""
+    metadata = schema.get("metadata")
+    entry = metadata.get(label) if isinstance(metadata, Mapping) else None
     # An entry of the metadata decides, even one that does not speak of the direction.
     return entry.get("sort_ascending") is False if isinstance(entry, dict) else bool(row)
 
 
 def check_accuracies(accuracies: object, labels: dict[str, list[str]]) -> list[SplitAccuracies]:
-    """Raises ShapeError for what the server would refuse: unknown splits and labels, numbers that are not finite."""
+    """Raise ShapeError if the server would reject a result: unknown splits or labels, or infinite numbers."""
     if not isinstance(accuracies, list):
         raise ShapeError("the result is not a list of splits")
     for entry in accuracies:
@@ -146,7 +147,7 @@ def check_accuracies(accuracies: object, labels: dict[str, list[str]]) -> list[S
 
 
 def is_number(value: object) -> bool:
-    """A finite plain number, as the server takes them."""
+    """Return whether a value is a finite plain number, as the server requires."""
     try:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:  # an integer beyond every float

@@ -8,23 +8,27 @@ import os
 import shutil
 import tarfile
 import tempfile
-import zipfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
-from segjudge.platforms.evalai.bundle.agreement import check_secrecy, splits_of
+from segjudge.platforms.evalai.bundle.agreement import check_splits
+from segjudge.platforms.evalai.bundle.annotations import refuse_annotations
 from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
+from segjudge.platforms.evalai.bundle.phase_splits import splits_of
 from segjudge.platforms.evalai.bundle.problems import mappings_in
 from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name
 
-from . import evaluate
+from . import evaluate, platform_input
 
 _OUT = os.path.join("dist", "grand-challenge")
+#: The most characters of a JSON path and of a score's title in the form of a phase.
+_LONGEST_PATH, _LONGEST_TITLE = 255, 64
 _DOCKERFILE = """\
 # An evaluation method of grand-challenge.org:
 #   docker build --platform linux/amd64 -t evaluation . && docker save evaluation | gzip > evaluation.tar.gz
@@ -39,41 +43,56 @@ ENTRYPOINT ["python", "-B", "/opt/app/evaluate.py"]
 """
 
 
-def build(source: BundleSource, out: str = "") -> dict[str, list[str]]:
-    """Write a folder for each phase; return what each leaves out, by folder."""
+class BuiltMethod(NamedTuple):
+    """An evaluation method, in a folder of its own."""
+
+    #: The JSON path of the score that ranks; "" if all splits of the phase are hidden.
+    score_path: str
+    #: What is left out.
+    notes: list[str]
+
+
+def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
+    """Write a folder for each phase; return the methods by folder."""
     out = out or os.path.join(source.root, _OUT)
     phases = {phase.codename: phase for phase in source.phases()}
-    written: dict[str, list[str]] = {}
+    written: dict[str, BuiltMethod] = {}
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         built = source.archive or build_for_evalai(source.root, os.path.join(temporary, "bundle.zip")).path
         with Bundle(built, for_evalai=False) as bundle:
-            check_secrecy(bundle.config, phases.values())
+            check_splits(bundle.config, source.own_phases())
+            refuse_annotations(bundle, phases.values())
             for configured in mappings_in(bundle.config, "challenge_phases"):
                 phase = phases[str(configured.get("codename"))]
                 folder = os.path.join(out, file_name(phase.codename))
                 if os.path.isdir(folder) and "task.json" not in os.listdir(folder) and os.listdir(folder):
-                    raise UsageError(f"{folder}: holds something else; name another folder with --out")
+                    raise UsageError(f"{folder}: already holds other files; choose another folder with --out")
                 try:
                     written[folder] = _write(bundle, configured, phase, folder)
                 except OSError as error:
                     fault = f"{folder}: cannot be written ({error.strerror})"
-                    raise HostError(f"{fault}; name another place with --out") from None
+                    raise HostError(f"{fault}; choose another path with --out") from None
     return written
 
 
-def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str) -> list[str]:
+def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str) -> BuiltMethod:
     if not bundle.has(phase.annotations):
         raise HostError(f"{phase.annotations}: is not in the bundle, so {phase.codename} cannot be scored elsewhere")
     shutil.rmtree(folder, ignore_errors=True)
-    with zipfile.ZipFile(io.BytesIO(bundle.read(f"{SCRIPT_FOLDER}.zip"))) as script:
-        files = {f"{SCRIPT_FOLDER}/{name}": script.read(name) for name in script.namelist()}
+    files = {f"{SCRIPT_FOLDER}/{name}": data for name, data in bundle.read_script().items()}
     truth = os.path.basename(phase.annotations)
     public_splits = [split for split in phase.splits if not split.hidden]
-    keys = {split.codename: split.codename.replace(".", "_") for split in public_splits}
-    task = {"phase": phase.codename, "annotations": truth, "keys": keys}
-    files |= {"evaluate.py": Path(evaluate.__file__).read_bytes(), "task.json": _json(task)}
+    split_keys = _path_keys([split.codename for split in public_splits])
+    keys = {
+        split.codename: {"key": split_keys[split.codename], "labels": _path_keys(split.metrics)}
+        for split in public_splits
+    }
+    task = {"phase": phase.codename, "annotations": truth, "splits": keys}
+    programs = [Path(module.__file__ or "") for module in (evaluate, platform_input)]
+    files |= {"task.json": _json(task), **{path.name: path.read_bytes() for path in programs}}
     files |= {"Dockerfile": _DOCKERFILE.encode(), ".dockerignore": b"ground_truth.tar.gz\nphase-settings.json\n"}
-    files["phase-settings.json"] = _json(_settings(bundle.config, configured, public_splits, keys))
+    settings = _settings(bundle.config, configured, public_splits, keys)
+    files["phase-settings.json"] = _json(settings)
     for name, content in files.items():
         path = Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,29 +103,50 @@ def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str
         member.size, member.mode = len(data), 0o644
         archive.addfile(member, io.BytesIO(data))
     hidden = [split.codename for split in phase.splits if split.hidden]
-    return [f"{name} is hidden, and left out: participants may read metrics.json there" for name in hidden]
+    notes = [f"{name} is hidden and therefore omitted: participants may read metrics.json there" for name in hidden]
+    return BuiltMethod(settings.get("score_jsonpath", ""), notes)
+
+
+def _path_keys(names: Sequence[str]) -> dict[str, str]:
+    """Return a key of `metrics.json` for each name, which the JSON paths of grand-challenge can name.
+
+    The platform splits a path at its dots and strips spaces around it; every other character may stand in a key.
+    The keys of standard errors have `_error` at their end, so no key is that of another one's error.
+    """
+    keys: dict[str, str] = {}
+    taken_keys: set[str] = set()
+    for name in names:
+        key = name.strip().replace(".", "_")
+        while {key, f"{key}_error"} & taken_keys:
+            key += "_"
+        taken_keys |= {key, f"{key}_error"}
+        keys[name] = key
+    return keys
 
 
 def _settings(
-    config: dict[str, Any], configured: dict[str, Any], splits: list[PhaseSplit], keys: dict[str, str]
+    config: dict[str, Any], configured: dict[str, Any], splits: list[PhaseSplit], keys: dict[str, Any]
 ) -> dict[str, Any]:
-    """What the form of a phase asks for, in its own words; the label that ranks comes first."""
+    """Return the values of a phase's form under the form's own names; the ranking label comes first."""
     boards = {split.codename: split for split in splits_of(config, configured)}
-    columns = [
-        {
-            "title": label if len(splits) == 1 else f"{split.codename} {label}",
-            "path": f"{keys[split.codename]}.{label}",
-            "error_path": f"{keys[split.codename]}.{label}_error",
-            "order": "desc" if boards[split.codename].is_descending(label) else "asc",
-        }
-        for split in splits
-        for label in sorted(split.metrics, key=lambda label: label != boards[split.codename].schema["default_order_by"])
-    ]
+    columns = []
+    for split in splits:
+        board, names = boards[split.codename], keys[split.codename]
+        for label in sorted(split.metrics, key=lambda label: label != board.schema["default_order_by"]):
+            path = f"{names['key']}.{names['labels'][label]}"
+            title = label if len(splits) == 1 else f"{split.codename} {label}"
+            order = "desc" if board.is_descending(label) else "asc"
+            columns.append({"title": title, "path": path, "error_path": f"{path}_error", "order": order})
     if not columns:
         return {}
     ranking, *more = columns
+    if len(ranking["error_path"]) > _LONGEST_PATH:
+        fault = (
+            f"the JSON path {ranking['path']} is too long for grand-challenge, which allows {_LONGEST_PATH} characters"
+        )
+        raise HostError(f"{configured['codename']}: {fault}; shorten the split's codename or the label")
     return {
-        "score_title": ranking["title"],
+        "score_title": ranking["title"][:_LONGEST_TITLE],
         "score_jsonpath": ranking["path"],
         "score_error_jsonpath": ranking["error_path"],
         "score_default_sort": ranking["order"],

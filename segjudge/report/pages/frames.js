@@ -1,6 +1,6 @@
 // Steps through the frames of sequences; masks, strips and filmstrips are in the files beside.
 const player = section.element.querySelector(".player"), part = (name) => player.querySelector(`[data-part="${name}"]`);
-const at = { stream: "", object: -1, frame: 0, layer: "difference", zoom: 1, x: .5, y: .5, loaded: null, blink: false, swipe: null, methods: methods.slice(0, 2).map((_, number) => number) };
+const at = { stream: "", object: -1, frame: 0, layer: "difference", zoom: 1, x: .5, y: .5, loaded: null, blink: false, swipe: null, methods: methods.slice(0, 2).map((_, number) => number), plane: 0, place: [] };
 if (!methods.length) at.layer = "truth";  // the truth alone
 
 // The two faces that blink and swipe compare: two methods, or two layers of one.
@@ -20,9 +20,9 @@ function faces(place) {
 const nameOfFace = (face) => methods.length > 1 ? methods[face.method] : `the ${face.layer}`;
 const reload = async () => { at.loaded = await sequence(at.stream, at.methods); chosen(); swipe(at.swipe); };
 
-// A canvas for each method that is shown, with a choice of method where there are several.
+// A canvas for each method that is shown, with a choice of method where there are several; or for each plane.
 const shown = methods.length ? at.methods : [undefined];
-const views = shown.map((_, place) => {
+const views = (form === "slices" ? section.data.planes : shown).map((_, place) => {
   const figure = document.createElement("figure"), canvas = document.createElement("canvas");
   canvas.setAttribute("role", "img");
   if (methods.length > 1) {
@@ -33,19 +33,21 @@ const views = shown.map((_, place) => {
     figure.append(choice);
   }
   figure.append(canvas);
+  if (form === "slices") slices.equip(figure, canvas, place);
   player.querySelector(".views").append(figure);
   let drag = null;
   const bar = (event) => { const box = canvas.getBoundingClientRect(); swipe((event.clientX - box.left) / box.width); };
   canvas.onpointerdown = (event) => {
-    if (at.swipe === null && at.zoom === 1) return;
+    if (at.swipe === null && at.zoom === 1 && form !== "slices") return;
     drag = [event.clientX, event.clientY];
     canvas.setPointerCapture(event.pointerId);
-    if (at.swipe !== null) bar(event);
+    if (at.swipe !== null) bar(event); else if (form === "slices") slices.point(event, canvas, place);
   };
   canvas.onpointerup = () => { drag = null; };
   canvas.onpointermove = (event) => {
     if (!drag) return;
     if (at.swipe !== null) return bar(event);
+    if (form === "slices") return slices.point(event, canvas, place);
     const box = canvas.getBoundingClientRect();
     at.x -= (event.clientX - drag[0]) / box.width / at.zoom;
     at.y -= (event.clientY - drag[1]) / box.height / at.zoom;
@@ -56,8 +58,8 @@ const views = shown.map((_, place) => {
 });
 
 // Draw a view: a face on each side of the bar.
-function drawView(canvas, found) {
-  const about = at.loaded, [height, width] = about.size, half = .5 / at.zoom, pen = canvas.getContext("2d"), fine = width > 700 ? 1 : 2;
+function drawView(canvas, found, about = at.loaded, frame = at.frame, [x, y] = [at.x, at.y]) {
+  const [height, width] = about.size, half = .5 / at.zoom, pen = canvas.getContext("2d"), fine = form === "slices" ? Math.max(1, Math.round(600 / Math.max(width, height))) : width > 700 ? 1 : 2;
   canvas.width = fine * width; canvas.height = fine * height;
   const bar = found.length > 1 ? Math.round(at.swipe * canvas.width) : canvas.width;
   found.forEach((face, side) => {
@@ -65,13 +67,13 @@ function drawView(canvas, found) {
     pen.beginPath();
     pen.rect(side ? bar : 0, 0, side ? canvas.width : bar, canvas.height);
     pen.clip();
-    paint(pen, about, at.frame, face, [at.x - half, at.y - half, 2 * half, 2 * half]);
+    paint(pen, about, frame, face, [x - half, y - half, 2 * half, 2 * half]);
     pen.restore();
   });
   if (found.length > 1) {
     for (const [colour, thick] of [["#000", 6], ["#fff", 2]]) { pen.fillStyle = colour; pen.fillRect(bar - thick / 2, 0, thick, canvas.height); }
   }
-  canvas.setAttribute("aria-label", `${found.map(nameOfFace).join(", then ")}: ${found.map((face) => numbers(about, at.frame, face.method, at.object)).slice(-1)}`);
+  canvas.setAttribute("aria-label", `${found.map(nameOfFace).join(", then ")}: ${found.map((face) => numbers(about, frame, face.method, at.object)).slice(-1)}`);
 }
 
 function draw() {
@@ -80,6 +82,7 @@ function draw() {
   const { image, ready } = picture(about.name, at.frame);
   if (ready && !image) ready.then(() => { if (at.loaded === about) draw(); });
   views.forEach((canvas, place) => {
+    if (form === "slices") return slices.draw(canvas, place, faces(0));
     canvas.parentElement.hidden = place > 0 && at.swipe !== null;
     if (!canvas.parentElement.hidden) drawView(canvas, faces(place));
   });
@@ -95,6 +98,7 @@ function draw() {
 function strips(about) {
   const list = player.querySelector(".strips"), count = about.frames.length;
   if (form === "segments") return timeline(about, list, count);
+  if (form === "slices") return slices.rows(about, list);
   list.replaceChildren(...about.objects.flatMap((object, number) => at.methods.map((method, place) => {
     const row = document.createElement("div"), name = document.createElement(place ? "span" : "button");
     row.className = "row";
@@ -150,6 +154,7 @@ function go(frame) {
     if (!isDrawn.has(frame)) for (frame = start; !isDrawn.has(frame); frame -= step);
   }
   at.frame = frame;
+  if (form === "slices") at.place[at.plane] = frame;
   draw();
 }
 
@@ -178,14 +183,16 @@ function chosen() {
 }
 
 // Show a sequence, by default at its worst frame.
-async function open(stream, { object = -1, frame = null } = {}) {
+async function open(stream, { object = -1, frame = null, place = null } = {}) {
   at.stream = stream;
   const loaded = await sequence(stream, at.methods);
   if (at.stream !== stream) return;  // another one was chosen meanwhile
   Object.assign(at, { loaded, object, zoom: 1, x: .5, y: .5, frame: 0 });
   part("sequence").value = stream;
   player.hidden = false;
+  if (form === "slices") { slices.arrange(loaded); slices.start(place); }
   chosen();
+  if (form === "slices") return;
   if (frame === null) ranked(1); else go(at.loaded.frames.indexOf(frame));
 }
 
@@ -193,7 +200,7 @@ async function open(stream, { object = -1, frame = null } = {}) {
 
 const params = () => {
   const about = at.loaded, object = about.objects[at.object]?.name, split = section.element.id === "frames" ? {} : { section: section.element.id };
-  return new URLSearchParams({ ...split, sequence: nameOf(at.stream), frame: about.frames[at.frame], ...(object === undefined ? {} : { object }), layer: at.layer });
+  return new URLSearchParams({ ...split, sequence: nameOf(at.stream), frame: about.frames[at.frame], ...(form === "slices" ? { place: at.place.join() } : {}), ...(object === undefined ? {} : { object }), layer: at.layer });
 };
 
 // Show what the address says; false where it says nothing of this player.
@@ -202,12 +209,15 @@ async function follow() {
   if (!entry || (asked.get("section") ?? "frames") !== section.element.id) return false;
   const about = await sequence(entry.stream, at.methods), frame = asked.get("frame");
   if (methods.length && ["difference", "truth", "prediction"].includes(asked.get("layer"))) at.layer = asked.get("layer");
-  await open(entry.stream, { object: about.objects.findIndex((one) => one.name === asked.get("object")), frame: about.frames.includes(frame) ? frame : null });
+  await open(entry.stream, { object: about.objects.findIndex((one) => one.name === asked.get("object")), frame: about.frames.includes(frame) ? frame : null, place: voxelOf(asked.get("place")) });
   section.element.scrollIntoView();
   page.used = section.element;
   return true;
 }
 addEventListener("hashchange", follow);
+
+// Three numbers of an address or a link; null where there are none.
+const voxelOf = (text) => /^\d+,\d+,\d+$/.test(text ?? "") ? text.split(",").map(Number) : null;
 
 async function copyLink() {
   history.replaceState(null, "", `#${params()}`);
@@ -224,7 +234,7 @@ function notice(text) {
 // Save what is seen, with a line below that says what it is.
 function savePicture() {
   const seen = views.filter((canvas) => !canvas.parentElement.hidden), high = 28, text = part("numbers").innerText.split("\n")[0];
-  const whole = Object.assign(document.createElement("canvas"), { width: seen.reduce((sum, one) => sum + one.width, 0), height: seen[0].height + high }), pen = whole.getContext("2d");
+  const whole = Object.assign(document.createElement("canvas"), { width: seen.reduce((sum, one) => sum + one.width, 0), height: Math.max(...seen.map((one) => one.height)) + high }), pen = whole.getContext("2d");
   pen.fillStyle = "#3a3e46";
   pen.fillRect(0, 0, whole.width, whole.height);
   seen.reduce((x, one) => { pen.drawImage(one, x, 0); return x + one.width; }, 0);
@@ -243,7 +253,7 @@ function savePicture() {
 async function show(moment) {
   const { stream } = sequences.find((one) => one.name === moment.sequence), about = await sequence(stream, at.methods);
   at.moment = moment.number;
-  await open(stream, { object: about.objects.findIndex((one) => one.name === moment.label), frame: moment.worst });
+  await open(stream, { object: about.objects.findIndex((one) => one.name === moment.label), frame: moment.worst, place: moment.place });
   page.say(part("numbers").textContent);
 }
 
@@ -254,7 +264,7 @@ function play() {
 }
 
 function zoom(factor) { at.zoom = Math.max(1, Math.min(16, at.zoom * factor)); draw(); }
-const actions = { worst: () => ranked(1), median: () => ranked(.5), best: () => ranked(0), in: () => zoom(2), out: () => zoom(.5), fit: () => zoom(0), play, link: copyLink, save: savePicture, swipe: () => swipe(at.swipe === null ? .5 : null) };
+const actions = { worst: () => { if (form !== "slices") return ranked(1); slices.start(null); draw(); }, median: () => ranked(.5), best: () => ranked(0), in: () => zoom(2), out: () => zoom(.5), fit: () => zoom(0), play, link: copyLink, save: savePicture, swipe: () => swipe(at.swipe === null ? .5 : null) };
 function layer(name) { if (methods.length) { at.layer = name; swipe(at.swipe); } }
 
 // Show the other face of the pair as long as a key or a button is held.
@@ -306,7 +316,7 @@ document.addEventListener("click", (event) => {
   event.preventDefault();  // of several splits each has its frames
   section.element.scrollIntoView();
   page.used = section.element;
-  if (moment) show(moments[Number(link.dataset.moment)]); else open(link.dataset.open, link.dataset.frame ? { frame: link.dataset.frame } : undefined);
+  if (moment) show(moments[Number(link.dataset.moment)]); else open(link.dataset.open, { frame: link.dataset.frame ?? null, place: voxelOf(link.dataset.place) });
 });
 
 // Keys do nothing before the first sequence is there.
@@ -316,7 +326,7 @@ key(["ArrowRight"], "the next frame (with Shift ten)", (event) => go(at.frame + 
 key(["Home"], "the first frame", () => go(0));
 key(["End"], "the last frame", () => go(at.loaded.frames.length - 1));
 key(["w"], "the worst frame", inView(actions.worst));
-key(["m"], "the median frame", inView(actions.median));
+if (form !== "slices") key(["m"], "the median frame", inView(actions.median));
 if (methods.length) {
   for (const name of ["difference", "truth", "prediction"]) key([name[0]], `the ${name}`, () => layer(name));
   key(["b"], `as long as it is held: the other ${methods.length > 1 ? "method" : "layer, the truth or the prediction"}`, () => blink(true));

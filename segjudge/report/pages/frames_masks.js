@@ -1,7 +1,12 @@
 // Masks of frames: streams inflated when needed, and pictures painted of them.
 const { methods, sequences, moments, form, kinds, scale, faults } = section.data;
 const COLOURS = { missing: [230, 159, 0], extra: [0, 114, 178], mixed: [213, 94, 0], right: [0, 158, 115] };
-const OBJECTS = [[86, 180, 233], [204, 121, 167], [240, 228, 66], [213, 94, 0], [0, 158, 115], [128, 128, 128], [230, 159, 0], [0, 114, 178]];
+// As in colours.py: none is like the colour of a mistake.
+const OBJECTS = [
+  [170, 221, 187], [187, 102, 255], [238, 0, 68], [68, 238, 119], [85, 0, 255], [153, 0, 119], [51, 85, 17], [119, 0, 187],
+  [238, 204, 255], [102, 34, 51], [255, 136, 68], [221, 17, 187], [255, 68, 119], [68, 34, 136], [102, 119, 68], [136, 68, 255],
+  [153, 68, 102], [238, 170, 204], [153, 17, 0], [204, 238, 102], [68, 51, 85], [170, 170, 102], [204, 204, 153], [153, 68, 221],
+];
 const streams = new Map(), pictures = new Map();
 
 // A stream is a line of JSON, then the runs of label images: labels, and lengths in groups of seven bits.
@@ -32,6 +37,7 @@ function stream(name) {
 // A sequence with what some methods predicted for it.
 async function sequence(name, chosen) {
   if (form === "segments") return segments.read(name, chosen);
+  if (form === "slices") return slices.read(name, chosen);
   const truth = await stream(name), predicted = new Map();
   for (const method of chosen) {
     const side = await stream(`${name}/${method}`);
@@ -82,7 +88,7 @@ function masks(about, frame, { method, layer, object }) {
   const [truth, prediction] = sides.map((side) => labels(side, frame, height * width));
   const [inTruth, inPrediction] = sides.map((side) => has(side, object));
   const side = layer === "truth" ? 0 : 1, shown = new ImageData(width, height), data = shown.data;
-  const same = (a, b) => sides[0].groups[a].some((object) => sides[1].groups[b].includes(object));
+  const same = (a, b) => form === "slices" ? a === b : sides[0].groups[a].some((object) => sides[1].groups[b].includes(object));
   for (let y = 0, here = 0; y < height; y++) for (let x = 0; x < width; x++, here++) {
     const t = truth[here], p = prediction[here];
     let colour = null, alpha = 165;
@@ -126,6 +132,7 @@ function kindOf(one, k) {
 function numbers(about, frame, method, object) {
   const named = methods.length > 1 ? `${methods[method]}: ` : "";
   if (form === "segments") return `${named}${segments.numbers(about, frame, method)}`;
+  if (form === "slices") return slices.numbers(about, frame, method, object);
   const where = `${nameOf(about.name)}, frame ${about.frames[frame]}.`;
   if (method === undefined) return where;
   const shown = about.predicted.get(method).objects.filter((_, number) => object < 0 || number === object).map((one) => {

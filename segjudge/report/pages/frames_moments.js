@@ -20,9 +20,19 @@ const chooser = section.element.querySelector(".chooser-of-moments"), list = sec
 const places = new Map([...section.element.querySelectorAll("[data-moment]")].map((link) => [Number(link.dataset.moment), link.closest("li")]));
 const FILMS = 12;
 
-const isChosen = (moment) => [...picked].every(([group, word]) => moment.words.some(([own, text]) => own === group && text === word)) && search().every((word) => `${moment.sequence} ${moment.label} ${moment.kind}`.toLowerCase().includes(word));
-const search = () => (chooser?.querySelector("input")?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-const chosenMoments = () => moments.filter(isChosen);
+// What is searched: phrases between commas, each found whole in a moment, or word by word where none has it whole.
+const isPicked = (moment) => [...picked].every(([group, word]) => moment.words.some(([own, text]) => own === group && text === word));
+const search = () => (chooser?.querySelector("input")?.value ?? "").toLowerCase().split(",").map((phrase) => phrase.trim().replace(/\s+/g, " ")).filter(Boolean);
+const textOf = ({ sequence, subject, label, kind, text, words }) => [sequence, subject, label, kind, text, ...words.map((word) => word[1])].join(" ; ").toLowerCase().replace(/\s+/g, " ");
+// A number is found as a whole, and a word by its beginning.
+const finds = (phrase) => { const found = new RegExp(`(?<![\\p{L}\\d])${phrase.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}${/\d$/.test(phrase) ? "(?!\\d)" : ""}`, "u"); return (moment) => found.test(textOf(moment)); };
+function chosenMoments() {
+  const among = moments.filter(isPicked);
+  return search().reduce((left, phrase) => {
+    const whole = finds(phrase), parts = phrase.split(" ").map(finds);
+    return left.filter(moments.some(whole) ? whole : (moment) => parts.every((finds) => finds(moment)));
+  }, among);
+}
 
 function placeOf(moment) {
   if (!places.has(moment.number)) {
@@ -67,6 +77,7 @@ for (const button of chooser?.querySelectorAll("[data-word]") ?? []) button.oncl
 if (chooser?.querySelector("input")) chooser.querySelector("input").oninput = choose;
 
 async function film(moment) {
+  if (form === "slices") return slices.film(moment, Object.assign(document.createElement("span"), { className: "film" }));
   const shown = methods.slice(0, 2).map((_, number) => number), method = shown.length - 1, { stream } = sequences.find((one) => one.name === moment.sequence), about = await sequence(stream, shown);
   const object = about.objects.findIndex((one) => one.name === moment.label), face = { method, layer: "difference", object };
   const worst = about.frames.indexOf(moment.worst), last = about.frames.length - 1, { around } = section.data;

@@ -3,15 +3,8 @@ const STYLES = { merged: [204, 121, 167], split: [240, 228, 66], inexact: [86, 1
 const styleOf = (fault) => STYLES[faults[fault][1]] ?? COLOURS[faults[fault][1]];
 const css = ([red, green, blue]) => `rgb(${red} ${green} ${blue})`;
 
-// A colour for each object: eight that are told apart by everybody, then ever other ones.
-function colourOf(number) {
-  if (number < OBJECTS.length) return OBJECTS[number];
-  const hue = number * 137.508 % 360, light = .45 + number % 3 * .12;
-  return [0, 8, 4].map((shift) => {
-    const k = (shift + hue / 30) % 12;
-    return Math.round(255 * (light - .28 * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
-  });
-}
+// A colour for each object, in turn.
+const colourOf = (number) => OBJECTS[number % OBJECTS.length];
 
 const segments = {
   async read(name, chosen) {

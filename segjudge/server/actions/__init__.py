@@ -1,4 +1,4 @@
-"""What users and workers do on the server, by which rules; what a user may see and do at all is in `accounts`.
+"""The actions of users and workers on the server, and their rules; `accounts` has the rights.
 
 Functions over `Services`, one module for each kind of caller.
 """

@@ -1,4 +1,4 @@
-"""What hosts do to submissions and scores, themselves or by their workers, and what of it a participant may do."""
+"""The actions of hosts and their workers on submissions and scores, some also for participants."""
 
 import json
 import re
@@ -6,10 +6,10 @@ import time
 from typing import IO
 
 from segjudge.platforms.evalai.bundle.fields import FALSE, TRUE
+from segjudge.platforms.evalai.bundle.secrecy import is_visible
 from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED, RUNNING, is_number
 from segjudge.server.evalai_json import TEXT_FIELDS
 from segjudge.server.models import (
-    HOST_ONLY,
     Challenge,
     ChallengePhase,
     ChallengePhaseSplit,
@@ -117,7 +117,7 @@ def edit_scores(services: Services, user: User, number: int, scores: object) -> 
     except ValueError:
         values = None
     if not isinstance(values, dict) or set(values) != set(labels) or not all(map(is_number, values.values())):
-        raise Refusal(400, "leaderboard_data must hold a number for each label, and no other")
+        raise Refusal(400, "leaderboard_data must have a number for each label and nothing else")
     services.store.change(LeaderboardData, number, result=values)
     return values
 
@@ -156,7 +156,7 @@ def _submission_of(services: Services, fields: JsonObject) -> Submission:
 
 
 def start_scoring(services: Services, fields: JsonObject) -> int:
-    """Note that a worker has begun, or has put the submission into a queue of its own; return its number."""
+    """Record that a worker has started or queued a submission; return its number."""
     status, row, name = _status(fields, "queued", RUNNING), _submission_of(services, fields), fields.get("job_name")
     if row.status != CANCELLED:
         names = [*row.job_name, *([str(name)[:200]] if name else [])]
@@ -165,14 +165,14 @@ def start_scoring(services: Services, fields: JsonObject) -> int:
 
 
 def note_pod_start(services: Services, user: User, submission: int) -> None:
-    """Note when the pod of a code upload began."""
+    """Record when the pod of a code upload started."""
     if not services.accounts.may_see_submission(user, services.submissions.get(submission)):
         raise Refusal(403, NOT_AUTHORIZED)
     services.submissions.update(submission, started_at=time.time())
 
 
 def take_product(services: Services, fields: JsonObject, file: IO[bytes], name: str) -> int:
-    """Keep what a static code upload wrote, which EvalAI's own worker then scores; return its number."""
+    """Store the output of a static code upload for EvalAI's own worker; return the submission's number."""
     row, submissions = _submission_of(services, fields), services.submissions
     file_id = services.files.keep(file, name, "submission_input_file")
     with services.store.write():
@@ -185,7 +185,7 @@ def take_product(services: Services, fields: JsonObject, file: IO[bytes], name: 
 
 
 def finish_scoring(services: Services, fields: JsonObject, *, partial: bool) -> None:
-    """Store a result, or a first part of one.  After a refusal nothing is changed."""
+    """Store a result, or a first part of one.  A rejection changes nothing."""
     status = _status(fields, FINISHED, FAILED, CANCELLED, *([_PARTIAL] if partial else []))
     number, submissions = _submission_of(services, fields).id, services.submissions
     phase = _number_of(fields.get("challenge_phase"))
@@ -218,15 +218,15 @@ def merge_scores(services: Services, fields: JsonObject) -> int:
         stored = submissions.scores(number)
         merged = [SplitScores(split, {**values, **new_scores.get(split, {})}) for split, values in stored.items()]
         if submissions.end(number, status, merged, **texts) and set(new_scores) - set(stored):
-            words = f"Leaderboard Data does not exist with phase_id: {phase} andsubmission id: {number}"
-            raise Refusal(400, words)
+            message = f"Leaderboard Data does not exist with phase_id: {phase} andsubmission id: {number}"
+            raise Refusal(400, message)
     return number
 
 
 def _read_scores(
     services: Services, phase: int, result: object, *, partial: bool
 ) -> tuple[list[SplitScores], list[JsonObject]]:
-    """Return the scores that a remote worker sent, and those of them that it lets participants see."""
+    """Return the scores from a remote worker, and the part that participants may see."""
     splits: dict[str, list[ChallengePhaseSplit]] = {}
     for split in services.store.splits_of(phase):
         splits.setdefault(split.dataset_split.codename, []).append(split)
@@ -236,12 +236,12 @@ def _read_scores(
     for name, values, is_public in _entries(result):
         mapped = splits.get(name, []) if isinstance(name, str) else []
         if len(mapped) != 1 or not isinstance(values, dict):
-            words = f"Challenge Phase Split does not exist with phase_id: {phase} andsplit codename: {name}"
-            raise Refusal(400 if len(mapped) < 2 else 500, words)
+            message = f"Challenge Phase Split does not exist with phase_id: {phase} andsplit codename: {name}"
+            raise Refusal(400 if len(mapped) < 2 else 500, message)
         _check_values(values, mapped[0].labels, allows_other_labels=allows_other_labels)
         scores.append(SplitScores(mapped[0].id, values))
         # EvalAI shows whatever the worker says.
-        if is_public and mapped[0].visibility != HOST_ONLY:
+        if is_public and is_visible(mapped[0].visibility):
             public_scores.append(values)
     return scores, public_scores
 
@@ -266,8 +266,8 @@ def _entries(text: object) -> list[tuple[object, object, object]]:
         entries = json.loads(text)  # type: ignore[arg-type]  # what is not a text is refused here
         return [(entry.get("split"), entry.get("accuracies"), entry.get("show_to_participant")) for entry in entries]
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
-        words = f"`result` key contains invalid data with error {error}.Please try again with correct format."
-        raise Refusal(400, words) from None
+        message = f"`result` key contains invalid data with error {error}.Please try again with correct format."
+        raise Refusal(400, message) from None
 
 
 def _check_values(values: JsonObject, labels: list[str], *, allows_other_labels: bool) -> None:

@@ -1,4 +1,4 @@
-"""What people may read of a submission: its files, and the page of its report.
+"""The readable parts of a submission: its files, and the page of its report.
 
 Our own scorers leave hidden splits out of the files that they write, which `check` and `push` see to.  Another host's
 script knows nothing of visibilities, and EvalAI shows what it writes as it is; here the output of such a script is
@@ -14,10 +14,10 @@ from functools import lru_cache
 
 from segjudge.evaluation_script.scoring.phase import DETAILS
 from segjudge.platforms.evalai.bundle.bundle_source import UNREADABLE
-from segjudge.platforms.evalai.hosted_worker.folder import is_ours
+from segjudge.platforms.evalai.bundle.secrecy import is_visible
+from segjudge.platforms.evalai.hosted_worker.folder import has_our_modules
 from segjudge.platforms.evalai.rows import FINISHED
 from segjudge.server.models import (
-    HOST_ONLY,
     Challenge,
     ChallengePhase,
     ChallengePhaseSplit,
@@ -33,20 +33,20 @@ from segjudge.server.wire import Refusal
 
 #: Larger files are withheld altogether, and more deeply nested ones.
 _BYTES, _DEEPEST = 32 << 20, 200
-_WITHHELD = "[withheld: this phase has splits for the hosts alone, and a script that may write their scores here]"
+_WITHHELD = "[withheld: only hosts may see some splits of this phase, and its script might print their scores here]"
 _NOTHING = object()
 
 
 @dataclass(frozen=True)
 class _SplitNames:
-    """The names of the splits of a phase that a participant sees nothing of, and of those that are visible."""
+    """The names of a phase's splits that are hidden from participants, and of the visible ones."""
 
     hidden: frozenset[str]
     visible: frozenset[str]
 
 
 def file_for_participants(services: Services, submission: int, number: str) -> str | None:
-    """Return a file about a submission without what its participants may not read; None where they may read it all."""
+    """Return a submission's file without parts hidden from its participants; None if they may read all of it."""
     row, file = services.submissions.get(submission), services.files.row(number)
     if file is None or file.kind == REPORTED:
         return None
@@ -75,13 +75,13 @@ def _has_our_scorers(services: Services, challenge: Challenge) -> bool:
 @lru_cache(maxsize=64)
 def _is_our_script(path: str) -> bool:
     with zipfile.ZipFile(path) as files:
-        return is_ours(files.namelist())
+        return has_our_modules(files.namelist())
 
 
 def _names_of(services: Services, submission: Submission) -> _SplitNames:
     splits = services.store.splits_of(submission.phase_id)
-    visible = _names(split for split in splits if split.visibility != HOST_ONLY)
-    return _SplitNames(_names(split for split in splits if split.visibility == HOST_ONLY) - visible, visible)
+    hidden = _names(split for split in splits if not is_visible(split.visibility))
+    return _SplitNames(hidden, _names(split for split in splits if is_visible(split.visibility)) - hidden)
 
 
 def _names(splits: Iterable[ChallengePhaseSplit]) -> frozenset[str]:
@@ -89,7 +89,7 @@ def _names(splits: Iterable[ChallengePhaseSplit]) -> frozenset[str]:
 
 
 def _kind_of_error(path: str) -> str:
-    """Return the kind of the exception with which a text ends, for instance `ValueError: `; nothing without one."""
+    """Return the kind of the exception that ends a text, such as `ValueError: `; "" without one."""
     with open(path, "rb") as source:
         lines = source.read(_BYTES).decode("utf-8", "replace").rstrip().splitlines()
     kind, colon, _ = (lines[-1] if lines else "").partition(":")
@@ -97,7 +97,7 @@ def _kind_of_error(path: str) -> str:
 
 
 def _visible_part(value: object, names: _SplitNames, depth: int = 0) -> object:
-    """Return what of a value stands under the name of a visible split, or in a row that names one."""
+    """Return the part of a value below the name of a visible split, or in a row that names one."""
     if depth > _DEEPEST:
         return _NOTHING
     if isinstance(value, list):
@@ -124,15 +124,15 @@ def _is_row(cells: set[str], names: _SplitNames) -> bool:
 
 
 def why_no_report(services: Services, challenge: Challenge, phase: ChallengePhase, row: Submission) -> str:
-    """Return why there is no page of a submission; nothing where there is one."""
+    """Return the reason why a submission has no page; "" if it has one."""
     if not _has_our_scorers(services, challenge):
-        return "this challenge has scorers of its own."
+        return "this challenge has its own scorers."
     if row.status != FINISHED:
         return f"this submission is {row.status}."
     if not _results(challenge, row):
-        return "this submission is code, and left no results here."
+        return "this submission is code; its results are not stored here."
     if not phase.annotation:
-        return "the truth of this phase is not on this server. Where it is, `segjudge report` makes the page."
+        return "the truth of this phase is not on this server. Run `segjudge report` where the truth is."
     return ""
 
 
@@ -164,7 +164,7 @@ def find_comparison_page(services: Services, user: User, split: ChallengePhaseSp
     detail is `all`.
     """
     if len(set(numbers)) != 2:
-        raise Refusal(400, "Tick two submissions.")
+        raise Refusal(400, "Select two submissions.")
     rows = [services.submissions.get(number) for number in numbers]
     phase = services.store.require(ChallengePhase, split.phase_id)
     challenge = services.store.require(Challenge, phase.challenge_id)
@@ -172,7 +172,7 @@ def find_comparison_page(services: Services, user: User, split: ChallengePhaseSp
     for row in rows:
         reader = _reader_of(services, user, services.submissions.phase_of(row), row)
         if row.phase_id != phase.id:
-            raise Refusal(400, f"Submission {row.id} is of another phase.")
+            raise Refusal(400, f"Submission {row.id} belongs to another phase.")
         reason = why_no_report(services, challenge, phase, row)
         if reason:
             raise Refusal(404, f"Submission {row.id} cannot be compared: {reason}")
@@ -182,7 +182,7 @@ def find_comparison_page(services: Services, user: User, split: ChallengePhaseSp
     if not sees_all:
         for row in rows:
             services.accounts.check_may_see_submission(user, row)
-        raise Refusal(403, "This phase shows its participants too little of a submission to compare two.")
+        raise Refusal(403, "This phase hides too much to compare two submissions.")
     files = {"script": challenge.script, "truth": phase.annotation or ""}
     values = {"phase": phase.codename, "split": split.dataset_split.codename}
     for side, row, name in zip(SIDES, rows, _tell_apart(services, rows), strict=True):
@@ -228,7 +228,7 @@ def _sees_all(services: Services, user: User, phase: ChallengePhase, team: int) 
 
 
 def _results(challenge: Challenge, row: Submission) -> str:
-    """Return the file that was scored; nothing for code that left none here."""
+    """Return the scored file; None for code without one here."""
     return row.submission_input_file or (not challenge.flag("is_docker_based") and row.input_file) or ""
 
 
@@ -242,7 +242,7 @@ def _order_for_hosts(services: Services, challenge: Challenge, phase: ChallengeP
 def _order_for_participants(services: Services, row: Submission) -> PageOrder:
     challenge, result = services.submissions.challenge_of(row), row.submission_result_file
     if not result:
-        raise Refusal(404, "There is no report: this phase left nothing of the submission.")
+        raise Refusal(404, "There is no report: this phase stored no details of the submission.")
     redacted = file_for_participants(services, row.id, result)
     values = {"title": _title(services, row)}
     if redacted is None:
@@ -259,7 +259,7 @@ def _team_name(services: Services, row: Submission) -> str:
 
 
 def _tell_apart(services: Services, rows: Sequence[Submission]) -> list[str]:
-    """Name submissions as shortly as a comparison repeats it: by teams, else by methods, else by numbers."""
+    """Return short names of compared submissions: teams, else methods, else numbers."""
     for names in ([_team_name(services, row) for row in rows], [row.method_name for row in rows]):
         if all(names) and len(set(names)) == len(names):
             return names

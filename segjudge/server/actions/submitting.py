@@ -1,4 +1,4 @@
-"""Taking part and submitting, at once or in parts: what EvalAI asks first, in its order and its words."""
+"""Taking part and submitting, at once or in parts, with EvalAI's checks in its order and words."""
 
 import json
 import secrets
@@ -37,7 +37,7 @@ _LIMITS = {
 
 
 class PhaseTarget(NamedTuple):
-    """Where a submission goes: the numbers of a challenge and of a phase."""
+    """The target of a submission: the numbers of a challenge and a phase."""
 
     challenge: int
     phase: int
@@ -64,8 +64,8 @@ def check_open(services: Services, target: PhaseTarget) -> tuple[Challenge, Chal
     if not phase.is_open(moment):
         raise Refusal(406, "Sorry, cannot accept submissions since challenge phase is not active")
     if phase.flag("is_submission_paused"):
-        words = "Submissions are currently paused for this challenge phase. Please try again later."
-        raise Refusal(406, words)
+        message = "Submissions are currently paused for this challenge phase. Please try again later."
+        raise Refusal(406, message)
     return challenge, phase
 
 
@@ -80,14 +80,14 @@ def admit(services: Services, user: User, target: PhaseTarget) -> tuple[Challeng
         raise Refusal(403, "Sorry, you are not allowed to participate in this challenge phase")
     team = require_team(services, user, challenge.id)
     if user.email in (challenge.config.get("banned_email_ids") or []):
-        words = "You're a part of participant team and it has been banned from this challenge."
-        raise Refusal(403, f"{words} Please contact the challenge host.")
+        message = "You're a part of participant team and it has been banned from this challenge."
+        raise Refusal(403, f"{message} Please contact the challenge host.")
     _check_limits(services, team.id, phase)
     return phase, team
 
 
 def require_team(services: Services, user: User, challenge: int) -> Team:
-    """Return the team with which a user takes part; refuses where there is none."""
+    """Return the team with which a user takes part; raises a refusal without one."""
     team = services.accounts.team_of(user, challenge)
     if team is None:
         raise Refusal(403, "You haven't participated in the challenge")
@@ -130,13 +130,13 @@ def participate(services: Services, user: User, challenge: int, team: int) -> No
         raise Refusal(403, "You are not a member of this participant team")
     team_of_user = services.accounts.team_of(user, challenge)
     if team_of_user is not None and team_of_user.id != team:
-        words = f"Sorry, you are already participating in this challenge with team {team_of_user.team_name}"
-        raise Refusal(406, words)
+        message = f"Sorry, you are already participating in this challenge with team {team_of_user.team_name}"
+        raise Refusal(406, message)
     record_participation(services, challenge, team)
 
 
 def record_participation(services: Services, challenge: int, team: int) -> None:
-    """Let a team take part in a challenge, whoever its members are."""
+    """Add a team to a challenge without checking its members."""
     with services.store.write() as session:
         session.merge(Participation(challenge_id=challenge, team_id=team))
 
@@ -160,7 +160,7 @@ def send(services: Services, user: User, target: PhaseTarget, fields: JsonObject
 
 
 def _create_submission(services: Services, user: User, target: PhaseTarget, fields: JsonObject, file: str) -> int:
-    """Create a submission that is not yet in the queue; refuses where the server would not take it."""
+    """Create a submission outside the queue; raises a refusal if EvalAI would reject it."""
     with services.store.write() as session:
         # In the transaction, so that two at once cannot both be the last that is allowed.
         phase, team = admit(services, user, target)
@@ -184,7 +184,7 @@ def _create_submission(services: Services, user: User, target: PhaseTarget, fiel
 
 
 def _image_of(services: Services, challenge: int, file: IO[bytes]) -> str:
-    """Return the image that a file names, for a challenge that runs code; nothing for any other."""
+    """Return the image that a file names, for a challenge that runs code; "" for any other."""
     row = services.store.get(Challenge, challenge)
     if row is None or not row.flag("is_docker_based"):
         return ""
@@ -243,7 +243,7 @@ def finish_upload(services: Services, user: User, phase: int, submission: int, u
 
 
 def send_upload(services: Services, user: User, phase: int, submission: int) -> None:
-    """Put the submission into the queue, whether or not its file has come."""
+    """Add the submission to the queue, even if its file has not arrived."""
     row = services.submissions.get(submission)
     if not services.accounts.may_see_submission(user, row) or row.phase_id != phase:
         raise Refusal(403, "Sorry, this submission is not yours")
@@ -251,7 +251,7 @@ def send_upload(services: Services, user: User, phase: int, submission: int) -> 
     with services.store.write():
         # EvalAI takes it again and again, and would score it as often.
         if services.submissions.is_queued(submission) or services.submissions.get(submission).status != SUBMITTED:
-            raise Refusal(400, "This submission was sent already.")
+            raise Refusal(400, "This submission was already sent.")
         services.submissions.enqueue(submission)
 
 
@@ -275,7 +275,7 @@ def finish_annotation(services: Services, user: User, phase: int, upload: str, p
 
 
 def keep_part(services: Services, key: tuple[str, int], file: str, tag: str) -> None:
-    """Keep a part that has arrived, in the place of an earlier one."""
+    """Store a part that has arrived, replacing an earlier one."""
     with services.store.write():
         row = services.store.get(UploadPart, key)
         if row is None:  # the upload was finished meanwhile
@@ -321,7 +321,7 @@ def _create_upload(
 def _join_parts(
     services: Services, user: User, phase: int, submission: int | None, number: str, parts_or_json: object
 ) -> Iterator[str]:
-    """Give the file that the parts of an upload make, in the transaction with which the upload is over."""
+    """Join an upload's parts into its file, in the transaction that ends the upload."""
     upload = services.store.get(MultipartUpload, number)
     if upload is None or (upload.user_id, upload.phase_id, upload.submission_id) != (user.id, phase, submission):
         raise Refusal(403, "Sorry, this upload is not yours")

@@ -1,4 +1,4 @@
-// Comforts that every page works without: pages renew themselves, an upload shows how far it is.
+// Conveniences: pages refresh themselves, and an upload shows its progress. Every page works without them.
 "use strict";
 
 function renew(main) {
@@ -11,7 +11,7 @@ function renew(main) {
         const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
         if (answer.ok && answer.url === location.href) replace(main, await answer.text());
       } catch (error) {
-        say("The rehearsal does not answer; this page shows what it last said.");
+        say("The rehearsal does not respond; this page shows its last answer.");
       }
     }
     renew(main);
@@ -25,7 +25,7 @@ function replace(main, text) {
   else delete main.dataset.live;
   const opened = [...main.querySelectorAll("details")].map((one) => one.open);
   fresh.querySelectorAll("details").forEach((one, k) => { one.open = opened[k] ?? one.open; });
-  // Addresses of files carry a new signature each time, which is no news.
+  // Ignore the signatures in files' URLs, which change with every answer.
   const plain = (node) => node.innerHTML.replace(/expires=\d+&amp;signature=[\w-]+/g, "");
   if (plain(fresh) === plain(main)) return;
   const told = (node) => new Set([...node.querySelectorAll("[data-said]")].map((one) => one.dataset.said));
@@ -59,15 +59,15 @@ function upload(form) {
     request.onload = () => {
       if (request.status < 400) { location.assign(request.responseURL); return; }
       const page = new DOMParser().parseFromString(request.responseText, "text/html");
-      fail(page.querySelector("main p")?.textContent || `The rehearsal refused it (${request.status}).`);
+      fail(page.querySelector("main p")?.textContent || `The rehearsal rejected the upload (${request.status}).`);
     };
-    request.onerror = () => fail("The upload broke off. Is the file larger than 200 MB, or has the rehearsal ended?");
+    request.onerror = () => fail("The upload was interrupted. Is the file larger than 200 MB, or has the rehearsal ended?");
     wrong.hidden = true; bar.hidden = false; button.disabled = true;
     request.send(new FormData(form));
   });
 }
 
-// The dialog for a file offers what the chosen phase takes.
+// Offer only the file types that the chosen phase accepts.
 function offer(form) {
   const file = form.querySelector("input[type=file]");
   form.addEventListener("change", (event) => {

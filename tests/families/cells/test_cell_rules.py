@@ -17,14 +17,14 @@ from tests.families.unit_counts import accumulated, close
 
 def matches(*frames: Any) -> list[FrameMatches]:
     """Return frames of partners, label by label, with the labels beside them that match nothing."""
-    found = []
+    results = []
     for frame in frames:
         partners, surplus = frame if isinstance(frame, tuple) else (frame, [])
         truth = np.array(sorted(partners), np.int64)
         partner = np.array([partners[label] for label in sorted(partners)], np.int64)
         prediction = np.array(sorted({*partners.values(), *surplus} - {0}), np.int64)
-        found.append(FrameMatches(truth, prediction, partner, np.ones(len(truth))))
-    return found
+        results.append(FrameMatches(truth, prediction, partner, np.ones(len(truth))))
+    return results
 
 
 def rows(*tracks: list[int]) -> Any:
@@ -44,10 +44,10 @@ def test_a_label_matches_a_cell_of_which_it_covers_more_than_half() -> None:
         (3, 0, 1), (3, 4, 3),  # 3 of 4, by the same label
         (8, 0, 5), (8, 5, 1),  # by the background
     ]  # fmt: skip
-    found = engine.match_cells(LabelPairs(*np.array(pairs).T))
-    assert (found.truth.tolist(), found.prediction.tolist()) == ([1, 2, 3, 8], [4, 5, 6, 7])
-    assert found.partner.tolist() == [4, 0, 4, 0]
-    assert found.iou.tolist() == [close(6 / (10 + 11 - 6)), 0, close(3 / (4 + 11 - 3)), 0]
+    cells = engine.match_cells(LabelPairs(*np.array(pairs).T))
+    assert (cells.truth.tolist(), cells.prediction.tolist()) == ([1, 2, 3, 8], [4, 5, 6, 7])
+    assert cells.partner.tolist() == [4, 0, 4, 0]
+    assert cells.iou.tolist() == [close(6 / (10 + 11 - 6)), 0, close(3 / (4 + 11 - 3)), 0]
 
 
 # ── the graph of tracks ─────────────────────────────────────────────────────
@@ -136,8 +136,8 @@ def test_complete_tracks_and_their_fractions() -> None:
 def test_fractions_by_either_rule(partners: Any, span: Any, safe: list[float], script: Any) -> None:
     sent = [[1, 0, len(partners) - 1, 0], [2, 0, len(partners) - 1, 0]]
     for as_script, expected in ((False, safe), (True, script or safe)):
-        found = lineages(partners, span, sent, as_script=as_script)["tracks"]
-        assert found[3:].tolist() == [close(value) for value in expected]
+        tracks = lineages(partners, span, sent, as_script=as_script)["tracks"]
+        assert tracks[3:].tolist() == [close(value) for value in expected]
 
 
 def test_without_tracks_ct_and_tf_have_no_value() -> None:
@@ -241,9 +241,9 @@ FLAT = [[*row[:3], 0] for row in MOTHER]
     ],
 )  # fmt: skip
 def test_hota_and_chota_share_matches_among_tracks_and_lineages(frames: Any, sent: Any, expected: list[float]) -> None:
-    found = lineages(frames, MOTHER, sent)["association"]
-    assert found.tolist() == [close(value) for value in expected]
-    values = measured(association=found)
+    association = lineages(frames, MOTHER, sent)["association"]
+    assert association.tolist() == [close(value) for value in expected]
+    values = measured(association=association)
     assert values["HOTA"] == close(math.sqrt(expected[0] / expected[2]))
     assert values["CHOTA"] == close(math.sqrt(expected[1] / expected[2]))
 
@@ -276,15 +276,16 @@ def test_combined_metrics_are_means_of_what_has_a_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("graph", "words"),
+    ("graph", "message"),
     [
         ([0, 4, 0, 0, 2, 0, 4, 2], "there is no cell of any class that counts"),
         ([0, 4, 1, 0, 2, 0, 4, 2], "not one cell was matched"),
-        ([0, 0, 0, 0, 0, 0, 4, 0], "LNK is undefined, since no cell of the truth is in two frames: unit 0"),
+        ([0, 0, 0, 0, 0, 0, 4, 0], "LNK is undefined, since no cell of the truth appears in two frames: unit 0"),
         ([1, 2, 0, 0, 2, 0, 4, 2], ""),
     ],
 )
-def test_what_is_odd_about_matches_is_said(graph: list[int], words: str) -> None:
-    notes = engine._oddities(accumulated(CELL_PROTOCOLS["ctc"], {}, {"graph": np.array(graph)}))
-    assert len(notes) == bool(words)
-    assert words in "".join(notes)
+def test_what_is_odd_about_matches_is_said(graph: list[int], message: str) -> None:
+    counts = accumulated(CELL_PROTOCOLS["ctc"], {}, {"graph": np.array(graph)})
+    notes = [*engine._suspect(counts), *engine._note_undefined(counts)]
+    assert len(notes) == bool(message)
+    assert message in "".join(notes)

@@ -102,26 +102,26 @@ def test_the_safe_rules_differ_where_the_script_has_a_defect_and_nowhere_else(ca
 
 
 @pytest.mark.parametrize(
-    ("case", "words"),
+    ("case", "message"),
     [
-        ("hole-with-row", "mask002.tif: lacks 1 label that res_track.txt has there: 1. A cell that is not seen for"),
+        ("hole-with-row", "mask002.tif: lacks 1 label that res_track.txt lists there: 1. End the track of a cell that"),
         ("no-row", "9 problems found in your submission"),
-        ("row-only", "mask003.tif: lacks 1 label that res_track.txt has there: 99"),
-        ("parent-late", "res_track.txt: has 1 label with a beginning before the end of the parent: 9. End the parent"),
+        ("row-only", "mask003.tif: lacks 1 label that res_track.txt lists there: 99"),
+        ("parent-late", "res_track.txt: has 1 label that begin before their parent ends: 9. End the parent"),
         ("unknown-parent", "res_track.txt: has 1 label with a parent that has no line"),
         ("row-twice", "res_track.txt: has 1 label in several lines: 1. Write one line for each label"),
         ("frame-missing", "your file: lacks 1 of 9 frames: mask008.tif. Send every frame"),
-        ("frame-shifted", "your file: has 1 frame that the sequence has not: mask009.tif. Number frames from 000 on"),
+        ("frame-shifted", "your file: has 1 frame that the sequence lacks: mask009.tif. Number frames from 000"),
         ("no-text", "your file: has no res_track.txt. Write a line for each label"),
-        ("comma", "res_track.txt: has the line 1 “1,0,8,0”, which is not four whole numbers with spaces"),
+        ("comma", 'res_track.txt: has the line 1 "1,0,8,0", which is not four whole numbers with spaces'),
     ],
 )
-def test_what_is_invalid_or_stops_the_script_is_a_sentence(case: str, words: str) -> None:
+def test_what_is_invalid_or_stops_the_script_is_a_sentence(case: str, message: str) -> None:
     if CASES:
         for protocol in CELL_PROTOCOLS:
             with pytest.raises(SubmissionError) as caught:
                 score_units(DATA / case, read_truth(str(DATA / CASES[case]["truth"])), protocol)
-            assert words in str(caught.value)
+            assert message in str(caught.value)
 
 
 @pytest.mark.skipif(not CASES, reason="needs the shared data")
@@ -165,13 +165,13 @@ def test_slices_are_outlined_one_by_one_or_together(
     protocol: str, outlined: list[str], seg: float, tmp_path: Path
 ) -> None:
     cells = np.stack([frame(c1=(0, 1)), frame(c1=(6, 1))])
-    found = np.stack([frame(c1=(0, 2)), frame(c1=(6, 1))])  # a column aside in the first slice
+    results = np.stack([frame(c1=(0, 2)), frame(c1=(6, 1))])  # a column aside in the first slice
     files = {"01_GT/TRA/man_track000.tif": encode_tiff(cells), "01_GT/TRA/man_track.txt": b"1 0 0 0\n"}
     for name in outlined:
         pages = cells if name == "_000" else cells[[int(name[-1])]]
         files[f"01_GT/SEG/man_seg{name}.tif"] = encode_tiff(pages)
     truth = read_truth(str(written(tmp_path / "t", files)))
-    sent = {"01_RES/mask000.tif": encode_tiff(found), "01_RES/res_track.txt": b"1 0 0 0\n"}
+    sent = {"01_RES/mask000.tif": encode_tiff(results), "01_RES/res_track.txt": b"1 0 0 0\n"}
     counts = count_units(written(tmp_path / "s", sent), truth, protocol)
     (row,) = engine_of("cells").report("val", counts).rows()["videos"]
     assert row["SEG"] == pytest.approx(seg, **EXACT)
@@ -202,8 +202,8 @@ def test_a_joined_tracks_parent_is_that_of_its_beginning_in_whatever_order_lines
 def test_an_only_child_is_its_parent_going_on(protocol: str, parent: int, tmp_path: Path) -> None:
     frames = [frame(**{f"c{label}": (5, 5)}) for label in (parent, parent, 2, 2)]
     truth = read_truth(str(written(tmp_path, truth_files("01", frames, [[parent, 0, 1, 0], [2, 2, 3, parent]]))))
-    one = sent_files("01", [frame(c5=(5, 5))] * 4, [[5, 0, 3, 0]])
-    values = score_units(written(tmp_path / "one", one), truth, protocol)
+    item = sent_files("01", [frame(c5=(5, 5))] * 4, [[5, 0, 3, 0]])
+    values = score_units(written(tmp_path / "one", item), truth, protocol)
     assert (values["HOTA"], values["CHOTA"]) == (1, 1)
     two = sent_files("01", [frame(c5=(5, 5))] * 2 + [frame(c6=(5, 5))] * 2, [[5, 0, 1, 0], [6, 2, 3, 0]])
     values = score_units(written(tmp_path / "two", two), truth, protocol)
@@ -233,31 +233,31 @@ def test_what_sequences_cost_sums_to_the_loss(protocol: str, share: float, tmp_p
 def test_sequences_of_several_data_sets_are_named_by_both(tmp_path: Path) -> None:
     files = truth_files("01", FRAMES, TRACKS)
     root = written(
-        tmp_path / "truth", {f"{one}/{name}": data for one in ("HeLa", "GOWT1") for name, data in files.items()}
+        tmp_path / "truth", {f"{item}/{name}": data for item in ("HeLa", "GOWT1") for name, data in files.items()}
     )
     assert read_truth(str(root)).item_names == ["GOWT1/01", "HeLa/01"]
     assert read_truth(str(root / "HeLa")).item_names == read_truth(str(root / "HeLa/01_GT")).item_names == ["01"]
     sent = {
-        f"{one}/{name}": data for one in ("HeLa", "GOWT1") for name, data in sent_files("01", FRAMES, TRACKS).items()
+        f"{item}/{name}": data for item in ("HeLa", "GOWT1") for name, data in sent_files("01", FRAMES, TRACKS).items()
     }
     assert score_units(written(tmp_path / "sent", sent), read_truth(str(root)), "ctc")["OP_CTB"] == 1
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"01_GT/TRA/man_track.txt": None}, "01_GT/TRA: has no man_track.txt"),
-        ({"01_GT/TRA/man_track001.tif": None}, "01_GT/TRA: frames are not numbered from 0 on without a gap"),
-        ({"01_GT/TRA/man_track.txt": b"1 0 9 0\n"}, "has 1 label with an end after the last frame, 3: 1"),
+        ({"01_GT/TRA/man_track001.tif": None}, "01_GT/TRA: frames are not numbered from 0 without gaps"),
+        ({"01_GT/TRA/man_track.txt": b"1 0 9 0\n"}, "has 1 label that end after the last frame, 3: 1"),
         ({"01_GT/SEG/man_seg009.tif": b""}, "01_GT/SEG: has frames that TRA lacks: 9"),
         ({"01_GT/SEG/man_seg_000_001.tif": b""}, "man_seg_000_001.tif: the frame has 1 slice"),
         ({"01_GT/TRA/man_track000.tif": b"II*\0"}, "man_track000.tif: cannot be read .is cut off"),
     ],
 )
-def test_a_truth_that_cannot_be_read_is_the_hosts_mistake(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_a_truth_that_cannot_be_read_is_the_hosts_mistake(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     files = {**truth_files("01", FRAMES, TRACKS), **change}
     written(tmp_path, {name: data for name, data in files.items() if data is not None})
-    with pytest.raises(HostError, match=words):
+    with pytest.raises(HostError, match=message):
         read_truth(str(tmp_path))
 
 
@@ -270,20 +270,20 @@ def test_sequences_in_memory_score_as_files(protocol: str, tmp_path: Path) -> No
     moved = [np.roll(labels, 1, axis=1) for labels in FRAMES]
     truth = written(tmp_path / "truth", truth_files("01", FRAMES, TRACKS, (0, 2)))
     files = segjudge.score(written(tmp_path / "sent", sent_files("01", moved, TRACKS)), truth, protocol)
-    own = in_memory(FRAMES, TRACKS, cells={index: FRAMES[index] for index in (0, 2)})
-    assert segjudge.score_arrays(in_memory(moved, TRACKS), own, protocol).metrics["all"] == files.metrics["val"]
+    marked = in_memory(FRAMES, TRACKS, cells={index: FRAMES[index] for index in (0, 2)})
+    assert segjudge.score_arrays(in_memory(moved, TRACKS), marked, protocol).metrics["all"] == files.metrics["val"]
 
 
 @pytest.mark.parametrize(
-    ("sent", "words"),
+    ("sent", "message"),
     [
         (
             in_memory(FRAMES[:3], TRACKS[:2]),
-            "prediction of 01, tracks: has 1 label with an end after the last frame, 2: 1",
+            "prediction of 01, tracks: has 1 label that end after the last frame, 2: 1",
         ),
         (
             in_memory(FRAMES, TRACKS[:3]),
-            "prediction of 01: each of 2 frames .2, 3. has 1 label that res_track.txt has not there: 4",
+            "prediction of 01: each of 2 frames .2, 3. has 1 label that res_track.txt does not list there: 4",
         ),
         ({"01": np.stack(FRAMES)}, "prediction of 01: has no masks and tracks"),
         (
@@ -294,8 +294,8 @@ def test_sequences_in_memory_score_as_files(protocol: str, tmp_path: Path) -> No
         (in_memory(FRAMES, [[1, 2, 3]]), "or tracks that are no four numbers each"),
     ],
 )
-def test_sequences_in_memory_that_are_none_are_a_sentence(sent: Any, words: str) -> None:
-    with pytest.raises(SubmissionError, match=words):
+def test_sequences_in_memory_that_are_none_are_a_sentence(sent: Any, message: str) -> None:
+    with pytest.raises(SubmissionError, match=message):
         segjudge.score_arrays(sent, in_memory(FRAMES, TRACKS), "ctc")
 
 
@@ -306,8 +306,8 @@ def test_a_page_draws_cells_and_says_what_costs(tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     assert main(["report", str(sent), "--truth", str(truth), "--protocol", "ctc", "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
-    for words in ("Where OP_CTB is lost", "cells that share a prediction with others, of TRA", "cell 4", "merged"):
-        assert words in text
+    for name in ("Where OP_CTB is lost", "cells that share a prediction with others, of TRA", "cell 4", "merged"):
+        assert name in text
     assert main(["show", "--truth", str(truth), "--protocol", "ctc", "--out", str(tmp_path / "show")]) == 0
     truth = written(tmp_path / "one", truth_files("01", [frame(c1=(0, 0))], [[1, 0, 0, 0]]))
     sent = written(tmp_path / "moved", sent_files("01", [frame(c1=(1, 0))], [[1, 0, 0, 0]]))
@@ -346,8 +346,8 @@ def test_the_family_keeps_its_promises(promise: str, tmp_path: Path) -> None:
     faulty = {**sent, "01_RES/mask001.tif": encode_tiff(np.zeros((1, 3, 3))), "02_RES/res_track.txt": b"1,2,3,4\n"}
     arrays = [
         {
-            one: {"masks": np.roll(FRAMES, columns, axis=2), "tracks": TRACKS, "cells": {0: FRAMES[0]}}
-            for one in ("01", "02")
+            name: {"masks": np.roll(FRAMES, columns, axis=2), "tracks": TRACKS, "cells": {0: FRAMES[0]}}
+            for name in ("01", "02")
         }
         for columns in (1, 0)
     ]

@@ -15,14 +15,16 @@ from segjudge.cli import main
 from segjudge.evaluation_script.families.instances.mask_files import encode
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.families import tools_of
 from segjudge.families.base.published import TruthSource
 from segjudge.families.instances.published import open_instances
 from segjudge.masks.run_lengths import encode_labels
 from segjudge.testing import CHECKS, Case
 from tests.backends import use_numpy
 from tests.builders import png
-from tests.data import FAMILIES_DATA
+from tests.data import FAMILIES_DATA, copy_files
 from tests.families.unit_counts import read_golden
+from tests.scoring.shares import write_files
 from tests.shared import needs_shared
 
 DATA = FAMILIES_DATA / "cityscapes"
@@ -31,7 +33,7 @@ SAFE, OFFICIAL = "cityscapes-instance", "cityscapes-instance-official"
 #: What is said where the script ends.
 SENTENCES = {
     "no-file": "has no text for 1 of 4 images: aachen_000000_000019",
-    "unknown-label": "aachen_000000_000019.txt, line 13: has the label 34, which is none of Cityscapes",
+    "unknown-label": "aachen_000000_000019.txt, line 13: has the label 34, which is not a label of Cityscapes",
 }
 #: What it scores where the script ends.
 SCORED = {"only-in-void": 0.0, "two-spaces": 1.0}
@@ -50,7 +52,7 @@ def truths(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, list[Path]]:
         root = DATA / "gtFine"
         if measured:
             root = folder / "measured"
-            shutil.copytree(DATA / "gtFine", root)
+            copy_files(DATA / "gtFine", root)
             shutil.copy(DATA / "distances.json", root)
         packed = folder / f"{measured}.zip"
         assert main(["pack", "--layout", SAFE, "--root", str(root), "--out", str(packed)]) == 0
@@ -151,6 +153,14 @@ def test_the_curve_can_be_drawn_by_hand(tmp_path: Path) -> None:
     assert warnings[0] == "val: 1 of 7 records has a category that the truth lacks and was ignored"
 
 
+def test_what_the_script_prints_names_no_cap(tmp_path: Path) -> None:
+    files = write_files("cityscapes-instance", tmp_path)
+    (report,) = segjudge.score(files.results, files.truth, "cityscapes-instance").reports
+    lines = tools_of("instances").format_official(report).splitlines()
+    assert [line for line in lines if "maxDets=all ]" in line]
+    assert not [line for line in lines if "maxDets=1" in line]
+
+
 def test_of_the_lines_that_name_a_mask_the_last_counts_officially_alone(tmp_path: Path) -> None:
     truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)))
     files = sent(tmp_path / "s", a=[("26 0.9", (0, 10))])
@@ -158,7 +168,7 @@ def test_of_the_lines_that_name_a_mask_the_last_counts_officially_alone(tmp_path
     text.write_text("a_0.png 26 0.9\na_0.png 24 0.8\n")
     assert score(files, truth)["AP"] == 1
     assert score(files, truth, OFFICIAL)["AP"] == 0
-    assert "val: 1 line names a mask that their text named before" in segjudge.score(files, truth, SAFE).warnings
+    assert "val: 1 line names a mask that an earlier line names" in segjudge.score(files, truth, SAFE).warnings
 
 
 def test_show_draws_the_masks_that_texts_name(tmp_path: Path) -> None:
@@ -180,7 +190,7 @@ def test_every_problem_is_a_sentence(tmp_path: Path) -> None:
             ("car 1", (0, 10)),
             ("26 1", None),
             ("26 1", np.zeros((20, 81), np.uint8)),
-            ("26 1", np.zeros((20, 80, 3), np.uint8)),
+            ("26 1", np.indices((20, 80, 3), np.uint8)[2]),
         ],
         b=[],
     )
@@ -191,11 +201,11 @@ def test_every_problem_is_a_sentence(tmp_path: Path) -> None:
         "a_000000_000019_pred.txt, line 1: has the score nan, which is not a finite number",
         "line 2: has the score 1_0",
         "line 3: has 2 words, not three",
-        "line 4: has the label car, which is none of Cityscapes. Write ids: 24 is a person",
+        "line 4: has the label car, which is not a label of Cityscapes. Write ids: 24 is a person",
         "line 5: names a_4.png, which was not sent",
-        "a_5.png: is 81×20 pixels but the frame is 80×20",
+        "a_5.png: is 81x20 pixels but the frame is 80x20",
         "a_6.png: is a picture in colours",
-        "is one of 2 texts of the image: b_000000_000019.txt, b_000000_000019_pred.txt",
+        "is one of 2 text files of the image: b_000000_000019.txt, b_000000_000019_pred.txt",
     ):
         assert sentence in str(refused.value)
     (files / "b_000000_000019_pred.txt").unlink()
@@ -207,23 +217,25 @@ def test_train_ids_and_texts_of_other_images_are_named(tmp_path: Path) -> None:
     truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)))
     files = sent(tmp_path / "s", a=[("13 0.9", (0, 10))], c=[])
     warnings = "\n".join(segjudge.score(files, truth, SAFE).warnings)
-    assert "1 text is of no image of the truth and was ignored: c_000000_000019_pred" in warnings
+    assert "1 text matches no image of the truth and was ignored: c_000000_000019_pred" in warnings
     assert "all labels are train ids, from 11 to 18, and none is an id: 24 is a person, not 11" in warnings
     with pytest.raises(SubmissionError, match="scored strictly"):
         segjudge.score(files, truth, SAFE, strict=True)
 
 
 @pytest.mark.parametrize(
-    ("texts", "words"),
+    ("texts", "message"),
     [
         ("a", r"has no text for 1 of 2 images: b_000000_000019\. Send"),
-        ("ac", r"1 of 2 images: b_000000_000019; of no image of the truth: c_000000_000019_pred\. Send"),
-        ("cd", r"2 of 2 images: a_\w+, b_\w+; of no image of the truth: c_\w+, d_\w+\. Send"),
+        ("ac", r"1 of 2 images: b_000000_000019; without an image in the truth: c_000000_000019_pred\. Send"),
+        ("cd", r"2 of 2 images: a_\w+, b_\w+; without an image in the truth: c_\w+, d_\w+\. Send"),
     ],
 )
-def test_texts_that_are_missing_are_named_beside_those_of_other_images(texts: str, words: str, tmp_path: Path) -> None:
+def test_texts_that_are_missing_are_named_beside_those_of_other_images(
+    texts: str, message: str, tmp_path: Path
+) -> None:
     truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)), b=boxed((26000, 0, 10)))
-    with pytest.raises(SubmissionError, match=words):
+    with pytest.raises(SubmissionError, match=message):
         score(sent(tmp_path / "s", **{city: [] for city in texts}), truth)
 
 
@@ -271,8 +283,8 @@ def evaluate(truth: str, submission: str) -> dict[str, float]:
             instances = 0
             for path in sorted(Path(truth).rglob("*_instanceIds.png")):
                 numbers = np.array(Image.open(path)).astype(int)
-                own = [numbers == number for number in np.unique(numbers) if number // 1000 == label]
-                instances += len(own)
+                own_masks = [numbers == number for number in np.unique(numbers) if number // 1000 == label]
+                instances += len(own_masks)
                 (text,) = Path(submission).glob(f"{'_'.join(path.name.split('_')[:3])}*.txt")
                 lines = [line.split() for line in text.read_text().splitlines()]
                 masks = [
@@ -280,9 +292,11 @@ def evaluate(truth: str, submission: str) -> dict[str, float]:
                     for name, line_label, score in lines
                     if int(line_label) == label
                 ]
-                free = set(range(len(own)))
+                free = set(range(len(own_masks)))
                 for score, mask in sorted(masks, key=lambda entry: -entry[0]):
-                    hits = [k for k, one in enumerate(own) if (one & mask).sum() / (one | mask).sum() > overlap]
+                    hits = [
+                        k for k, item in enumerate(own_masks) if (item & mask).sum() / (item | mask).sum() > overlap
+                    ]
                     rows.append((score, bool(free.intersection(hits))))
                     free.difference_update(hits)
             if not instances:

@@ -41,7 +41,7 @@ HALF, TENTH, THIRD, MOST = [0, 0, 20, 10], [0, 0, 20, 2], [0, 0, 20, 6], [0, 0, 
 
 def kinds_found(instances: list[list[Any]], detections: list[list[Any]], folder: Path) -> list[str]:
     kind = _find_errors(made_up(instances, detections, folder)).kind.tolist()
-    return ["right" if one < 0 else [*KINDS][one] for one in kind]
+    return ["right" if item < 0 else [*KINDS][item] for item in kind]
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_each_error_has_the_first_kind_that_holds(
 
 def test_an_instance_is_missed_unless_an_error_is_about_it(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [1, 2, FAR, 0], [2, 1, BOX, 0], [2, 1, FAR, 1], [3, 2, BOX, 0]]
-    found = made_up(instances, [[1, 1, THIRD, 0.9], [1, 1, FAR, 0.8], [3, 2, BOX, 0.7]], tmp_path)
-    errors = _find_errors(found)
+    diagnosis = made_up(instances, [[1, 1, THIRD, 0.9], [1, 1, FAR, 0.8], [3, 2, BOX, 0.7]], tmp_path)
+    errors = _find_errors(diagnosis)
     assert errors.target.tolist() == [0, 1, -1]
     assert errors.missed.tolist() == [False, False, True, False, False]
 
@@ -96,8 +96,8 @@ def test_each_kind_costs_what_repairing_it_gains(tmp_path: Path) -> None:
         "FalsePos": (half_up_to(50) + 0) / 2,
         "FalseNeg": (1 / 2 + 0) / 2,  # a category with false alarms alone still counts
     }
-    found = errors.costs()
-    assert found == pytest.approx({kind: value - before for kind, value in after.items()})
+    costs = errors.costs()
+    assert costs == pytest.approx({kind: value - before for kind, value in after.items()})
 
 
 def test_false_alarms_cost_what_dropping_them_gains(tmp_path: Path) -> None:
@@ -121,19 +121,19 @@ def test_the_best_of_equals_is_the_first_and_takes_the_place(tmp_path: Path) -> 
 
 
 def test_tide_counts_categories_that_the_truth_lacks(tmp_path: Path) -> None:
-    found = made_up([[1, 1, BOX, 0]], [[1, 1, BOX, 0.9], [1, 2, FAR, 0.8]], tmp_path)
+    diagnosis = made_up([[1, 1, BOX, 0]], [[1, 1, BOX, 0.9], [1, 2, FAR, 0.8]], tmp_path)
     for as_tide, average, gain in ((False, 1, 0), (True, 0.5, 0.5)):
-        errors = _find_errors(found, as_tide=as_tide)
+        errors = _find_errors(diagnosis, as_tide=as_tide)
         assert errors.average(errors.precision) == average
         assert errors.costs()["Bkg"] == pytest.approx(gain)
     assert _TIDE_RECALLS.tolist() == [hundredth / 100 for hundredth in range(101)]
 
 
 def test_a_cost_below_zero_is_none_but_for_the_totals() -> None:
-    one, nothing = np.ones(1), np.zeros(1)
-    errors = _DetectionErrors(nothing, nothing, nothing, one > 0, one, {"Miss": one / 2, "FalseNeg": one / 2})
+    item, nothing = np.ones(1), np.zeros(1)
+    errors = _DetectionErrors(nothing, nothing, nothing, item > 0, item, {"Miss": item / 2, "FalseNeg": item / 2})
     assert errors.costs() == {"Miss": 0, "FalseNeg": -0.5}
-    assert _DetectionErrors(nothing, nothing, nothing, one < 0, one, {}).average(one) == 0
+    assert _DetectionErrors(nothing, nothing, nothing, item < 0, item, {}).average(item) == 0
 
 
 def test_precision_is_the_best_from_a_recall_on() -> None:
@@ -141,40 +141,40 @@ def test_precision_is_the_best_from_a_recall_on() -> None:
     right = np.array([True, True, True, False, True, False])
     points = _CurvePoints(category, score, right, np.array([4, 1, 0, 1, 0]), np.array([0.25, 0.3, 0.5, 0.75, 1.0]))
     points = replace(points, category=np.append(category, 4), score=np.append(score, 1), right=np.append(right, False))
-    found = points.curves()
-    assert found[0] == pytest.approx([1, 3 / 4, 3 / 4, 3 / 4, 0])
-    assert found[1] == pytest.approx([1 / 2] * 5)
-    assert np.isnan(found[2]).all()
-    assert found[3].tolist() == found[4].tolist() == [0] * 5
+    curves = points.curves()
+    assert curves[0] == pytest.approx([1, 3 / 4, 3 / 4, 3 / 4, 0])
+    assert curves[1] == pytest.approx([1 / 2] * 5)
+    assert np.isnan(curves[2]).all()
+    assert curves[3].tolist() == curves[4].tolist() == [0] * 5
     fewer = points.without(np.array([0]))
-    assert fewer.instances.tolist() == [3, 1, 0, 1, 0]
+    assert fewer.instance_counts.tolist() == [3, 1, 0, 1, 0]
     assert fewer.curves()[0] == pytest.approx([1, 1, 3 / 4, 3 / 4, 3 / 4])
-    assert points.of(points.category == 1).score.tolist() == [0.5, 0.6]
-    assert np.isnan(points.of(points.category == 1).precision()[4])
+    assert points.select(points.category == 1).score.tolist() == [0.5, 0.6]
+    assert np.isnan(points.select(points.category == 1).precision()[4])
     assert points.precision()[0] == pytest.approx(3.25 / 5)
 
 
 def test_a_crowd_takes_what_lies_in_it_by_more_than_half(tmp_path: Path) -> None:
     crowd, half, more = [0, 0, 40, 40], [30, 0, 20, 20], [29, 0, 20, 20]
-    found = made_up([[1, 1, crowd, 1]], [[1, 1, half, 0.9], [1, 1, more, 0.8], [1, 2, more, 0.7]], tmp_path)
-    assert found.ignored.tolist() == [False, True, False]
-    assert found.select(0.8).tolist() == [True, False, False]
-    assert found.select(0.95).tolist() == [False] * 3
-    assert found.at(0.55).ignored.tolist() == [False, False, False]
+    diagnosis = made_up([[1, 1, crowd, 1]], [[1, 1, half, 0.9], [1, 1, more, 0.8], [1, 2, more, 0.7]], tmp_path)
+    assert diagnosis.ignored.tolist() == [False, True, False]
+    assert diagnosis.select(0.8).tolist() == [True, False, False]
+    assert diagnosis.select(0.95).tolist() == [False] * 3
+    assert diagnosis.match_at(0.55).ignored.tolist() == [False, False, False]
     own = made_up([[1, 1, crowd, 1], [1, 1, more, 0]], [[1, 1, more, 0.8]], tmp_path)
     assert (own.ignored.tolist(), own.right.tolist(), own.hits.tolist()) == ([False], [True], [False, True])
-    assert own.instances.tolist() == [1, 0]
+    assert own.instance_counts.tolist() == [1, 0]
 
 
 def test_detections_are_judged_again_at_another_threshold(tmp_path: Path) -> None:
-    found = made_up(
+    diagnosis = made_up(
         [[1, 1, BOX, 0], [2, 1, BOX, 0]], [[1, 1, HALF, 0.9], [1, 1, MOST, 0.8], [2, 1, BOX, 0.7]], tmp_path
     )
-    assert found.foreground == 0.5
-    assert found.partner.tolist() == [0, -1, 1]
-    assert found.at(0.9).partner.tolist() == [-1, 0, 1]
-    assert found.at(0.95).partner.tolist() == [-1, -1, 1]
-    quirk = replace(found, id_zero_quirk=True, truth=replace(found.truth, ids=found.truth.ids - 1))
+    assert diagnosis.foreground == 0.5
+    assert diagnosis.partner.tolist() == [0, -1, 1]
+    assert diagnosis.match_at(0.9).partner.tolist() == [-1, 0, 1]
+    assert diagnosis.match_at(0.95).partner.tolist() == [-1, -1, 1]
+    quirk = replace(diagnosis, id_zero_quirk=True, truth=replace(diagnosis.truth, ids=diagnosis.truth.ids - 1))
     assert (quirk.right.tolist(), quirk.hits.tolist()) == ([False, False, True], [True, True])
 
 
@@ -215,17 +215,17 @@ def test_of_equals_confusion_takes_the_own_category(tmp_path: Path) -> None:
 def test_calibration_is_the_gap_between_score_and_what_is_right(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [2, 1, BOX, 0], [3, 2, [0, 0, 90, 90], 1]]
     detections = [[1, 1, BOX, 1.0], [1, 1, FAR, 0.92], [2, 1, MOST, 0.3], [3, 2, FAR, 0.31], [2, 2, FAR, 0.05]]
-    found = made_up(instances, detections, tmp_path)
-    bins = measure_calibration(found)
+    diagnosis = made_up(instances, detections, tmp_path)
+    bins = measure_calibration(diagnosis)
     assert bins.counts.tolist() == [1, 0, 0, 1, 0, 0, 0, 0, 0, 2]
     assert bins.scores[[0, 3, 9]] == pytest.approx([0.05, 0.3, 0.96])
     assert bins.shares[[0, 3, 9]] == pytest.approx([0, 1, 0.5])
     assert bins.error == pytest.approx((0.05 + 0.7 + 2 * 0.46) / 4)
     assert bins.largest == pytest.approx(0.7)
-    assert measure_calibration(found, 0.3).counts.sum() == 3
+    assert measure_calibration(diagnosis, 0.3).counts.sum() == 3
     # Dogs: 25 bins part 1 and .92 from .3, which lies at .9; cats: .05 for nothing.
-    assert measure_localisation_error(found) == pytest.approx(((2 * abs(0.96 - 0.5) + 0.6) / 3 + 0.05) / 2)
-    assert measure_localisation_error(found, 0.2) == pytest.approx((2 * 0.46 + 0.6) / 3)
+    assert measure_localisation_error(diagnosis) == pytest.approx(((2 * abs(0.96 - 0.5) + 0.6) / 3 + 0.05) / 2)
+    assert measure_localisation_error(diagnosis, 0.2) == pytest.approx((2 * 0.46 + 0.6) / 3)
 
 
 def test_bins_of_located_errors_are_a_twenty_fifth_wide(tmp_path: Path) -> None:
@@ -241,12 +241,12 @@ def test_bins_of_located_errors_are_a_twenty_fifth_wide(tmp_path: Path) -> None:
 def test_of_equal_f1_the_highest_score_is_the_threshold(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [2, 1, BOX, 0], [3, 1, BOX, 0], [3, 1, [0, 0, 90, 90], 1]]
     detections = [[1, 1, BOX, 0.9], [1, 1, FAR, 0.5], [2, 1, FAR, 0.45], [2, 1, BOX, 0.4], [3, 1, FAR, 0.95]]
-    found = made_up(instances, detections, tmp_path)
+    diagnosis = made_up(instances, detections, tmp_path)
     for category in (None, 0):  # 2/4 from .9 on, 4/7 from .4 on
-        best = _find_best_threshold(found, category)
+        best = _find_best_threshold(diagnosis, category)
         assert best is not None
         assert (best.score, best.f1, best.precision, best.recall) == pytest.approx((0.4, 4 / 7, 1 / 2, 2 / 3))
-    assert _find_best_threshold(found, 1) is None
+    assert _find_best_threshold(diagnosis, 1) is None
     equal = _find_best_threshold(made_up(instances[:2], [*detections[:3], [3, 1, FAR, 0.42], detections[3]], tmp_path))
     assert equal is not None  # 2/3 from .9 on, 4/7 from .4 on
     assert (equal.score, equal.f1, equal.precision, equal.recall) == pytest.approx((0.9, 2 / 3, 1, 1 / 2))
@@ -256,21 +256,21 @@ def test_of_equal_f1_the_highest_score_is_the_threshold(tmp_path: Path) -> None:
 @pytest.mark.parametrize("category", [None, 0])
 def test_equal_scores_are_kept_together(right_first: bool, category: int | None, tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [2, 1, BOX, 0]]
-    for one, other in ((1, 2), (2, 1), (1, 1)):
-        equal = [[one, 1, BOX, 0.5], [other, 1, FAR, 0.5]]
-        found = made_up(instances, equal if right_first else equal[::-1], tmp_path)
-        best = _find_best_threshold(found, category)
+    for first, second in ((1, 2), (2, 1), (1, 1)):
+        equal = [[first, 1, BOX, 0.5], [second, 1, FAR, 0.5]]
+        diagnosis = made_up(instances, equal if right_first else equal[::-1], tmp_path)
+        best = _find_best_threshold(diagnosis, category)
         assert best is not None  # 2/3 if the right one of both could be kept alone
         assert (best.score, best.f1, best.precision, best.recall) == pytest.approx((0.5, 1 / 2, 1 / 2, 1 / 2))
 
 
 def test_images_are_counted_by_their_mistakes(tmp_path: Path) -> None:
-    found = made_up(
+    diagnosis = made_up(
         [[1, 1, BOX, 0], [1, 1, FAR, 0], [2, 1, BOX, 0], [2, 1, FAR, 1]],
         [[1, 1, BOX, 0.9], [1, 2, FAR, 0.8], [2, 1, BOX, 0.7], [3, 1, BOX, 0.6]], tmp_path,
     )  # fmt: skip
-    counts = _count_by_image(found, 0.0)
-    assert [one.tolist() for one in (counts.right, counts.wrong, counts.missed)] == [[1, 1, 0], [1, 0, 1], [1, 0, 0]]
+    counts = _count_by_image(diagnosis, 0.0)
+    assert [item.tolist() for item in (counts.right, counts.wrong, counts.missed)] == [[1, 1, 0], [1, 0, 1], [1, 0, 0]]
     assert counts.f1.tolist() == [2 / 4, 1, 0]
     assert counts.profiles() == {"perfect": 1, "false alarms": 1, "misses": 0, "mixed": 1}
     zero, three = np.zeros(1, int), np.full(1, 3)
@@ -301,18 +301,18 @@ def diagnosis(folder: Path) -> InstanceDiagnosis:
 
 
 def test_kinds_are_counted_beside_what_they_cost(tmp_path: Path) -> None:
-    found = diagnosis(tmp_path)
-    rows = {row["kind"]: (row["count"], row["cost"]) for row in found.list_kinds()}
+    results = diagnosis(tmp_path)
+    rows = {row["kind"]: (row["count"], row["cost"]) for row in results.list_kinds()}
     assert {kind: count for kind, (count, _) in rows.items()} == {
         "Cls": 1, "Loc": 0, "Both": 0, "Dupe": 0, "Bkg": 3, "Miss": 0
     }  # fmt: skip
     # A cat that is detected as a dog lies between the two dogs; the cats have 2 of 3, a false alarm below the first.
     dogs, cats = (51 + 50 * 2 / 3) / 101, (34 + 33 * 2 / 3) / 101
-    assert found.errors.precision == pytest.approx([dogs, cats])
+    assert results.errors.precision == pytest.approx([dogs, cats])
     assert rows["Bkg"][1] == pytest.approx(67 / 101 / 2 - cats / 2)
     fixed = (67 + 34 * 3 / 4) / 101  # cats: right, right, wrong, right
     assert rows["Cls"][1] == pytest.approx((1 + fixed - dogs - cats) / 2)
-    (dog, cat) = found.list_categories()
+    (dog, cat) = results.list_categories()
     assert (dog["name"], dog["instances"], dog["detections"], dog["threshold"]) == ("dog", 2, 4, 0.7)
     assert (dog["AP50"], dog["F1"], dog["Bkg"], dog["Cls"]) == pytest.approx((dogs, 4 / 5, 0, 1 - dogs))
     assert (cat["name"], cat["instances"], cat["detections"], cat["threshold"]) == ("cat", 3, 4, 0.5)
@@ -320,10 +320,10 @@ def test_kinds_are_counted_beside_what_they_cost(tmp_path: Path) -> None:
 
 
 def test_a_category_without_anything_right_has_no_threshold(tmp_path: Path) -> None:
-    found = InstanceDiagnosis(made_up([[1, 2, BOX, 0]], [[1, 1, BOX, 0.9]], tmp_path), PROTOCOL)
-    (cat,) = found.list_categories()
+    diagnosis = InstanceDiagnosis(made_up([[1, 2, BOX, 0]], [[1, 1, BOX, 0.9]], tmp_path), PROTOCOL)
+    (cat,) = diagnosis.list_categories()
     assert (cat["threshold"], cat["F1"], cat["detections"]) == (None, 0, 0)
-    assert (found.least, found.selection.tolist()) == (-np.inf, [True])
+    assert (diagnosis.least, diagnosis.selection.tolist()) == (-np.inf, [True])
 
 
 def test_steps_are_precision_and_recall_after_each_detection(tmp_path: Path) -> None:
@@ -335,10 +335,10 @@ def test_steps_are_precision_and_recall_after_each_detection(tmp_path: Path) -> 
 
 def test_curves_are_means_over_the_categories_of_the_truth(tmp_path: Path) -> None:
     protocol = PROTOCOL
-    one = InstanceDiagnosis(
+    item = InstanceDiagnosis(
         made_up([[1, 1, BOX, 0]], [[1, 1, [0, 0, 20, 15], 0.9], [1, 2, FAR, 0.9]], tmp_path), protocol
     )
-    curves = {iou: curve.tolist() for iou, curve in one.average_curves().items()}
+    curves = {iou: curve.tolist() for iou, curve in item.average_curves().items()}
     assert list(curves) == pytest.approx([0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95])
     assert [set(curve) for curve in curves.values()] == [{1}] * 6 + [{0}] * 4
     none = InstanceDiagnosis(made_up([], [[1, 1, BOX, 0.9]], tmp_path), protocol)
@@ -350,10 +350,12 @@ def test_curves_are_means_over_the_categories_of_the_truth(tmp_path: Path) -> No
 def test_confusions_are_those_of_two_categories_most_frequent_first(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [1, 2, FAR, 0], [2, 2, BOX, 0], [3, 2, BOX, 0], [3, 1, FAR, 0]]
     detections = [[1, 2, BOX, 0.9], [1, 1, FAR, 0.8], [2, 1, BOX, 0.7], [3, 1, FAR, 0.6], [3, 2, [0, 50, 9, 9], 0.5]]
-    found = InstanceDiagnosis(made_up(instances, detections, tmp_path), PROTOCOL)
-    assert found.least == 0.6
-    table = count_confusions(found.judged, found.least)
-    categories = [row for row in list_pairs([*found.names, "nothing"], table, "count") if row["taken for"] != "nothing"]
+    diagnosis = InstanceDiagnosis(made_up(instances, detections, tmp_path), PROTOCOL)
+    assert diagnosis.least == 0.6
+    table = count_confusions(diagnosis.judged, diagnosis.least)
+    categories = [
+        row for row in list_pairs([*diagnosis.names, "nothing"], table, "count") if row["taken for"] != "nothing"
+    ]
     assert [row for row in categories if row["truth"] != "nothing"] == [
         {"truth": "cat", "taken for": "dog", "count": 2, "share": pytest.approx(2 / 3)},
         {"truth": "dog", "taken for": "cat", "count": 1, "share": 1 / 2},
@@ -361,29 +363,29 @@ def test_confusions_are_those_of_two_categories_most_frequent_first(tmp_path: Pa
 
 
 def test_images_with_most_mistakes_are_first(tmp_path: Path) -> None:
-    found = diagnosis(tmp_path)
-    assert found.least == 0.5
-    assert found.misses.tolist() == [
-        one == 1 for one in found.judged.instance_category - (found.judged.instance_image > 0)
+    results = diagnosis(tmp_path)
+    assert results.least == 0.5
+    assert results.misses.tolist() == [
+        item == 1 for item in results.judged.instance_category - (results.judged.instance_image > 0)
     ]
-    rows = [tuple(row[key] for key in ("right", "wrong", "missed")) for row in found.list_images()]
+    rows = [tuple(row[key] for key in ("right", "wrong", "missed")) for row in results.list_images()]
     assert rows == [(1, 1, 1), (2, 1, 0), (1, 0, 0)]
-    assert [row["image"] for row in found.list_images()] == ["1", "2", "3"]
-    assert [row["F1"] for row in found.list_images()] == pytest.approx([1 / 2, 4 / 5, 1])
-    assert found.rank_images(2) == [0, 1]
-    assert found.find_worst_of_categories() == [
+    assert [row["image"] for row in results.list_images()] == ["1", "2", "3"]
+    assert [row["F1"] for row in results.list_images()] == pytest.approx([1 / 2, 4 / 5, 1])
+    assert results.rank_images(2) == [0, 1]
+    assert results.find_worst_of_categories() == [
         0,
         0,
     ]  # both categories have one mistake in the first, which is the first
-    named = replace(found.judged, truth=replace(found.judged.truth, names={2: "b.jpg"}))
-    assert replace(found, judged=named).name_image(1) == "b.jpg"
+    named = replace(results.judged, truth=replace(results.judged.truth, names={2: "b.jpg"}))
+    assert replace(results, judged=named).name_image(1) == "b.jpg"
 
 
 def test_the_worst_images_of_categories_begin_with_the_lowest_precision(tmp_path: Path) -> None:
     instances = [[1, 1, BOX, 0], [3, 1, FAR, 0], [1, 2, BOX, 0], [2, 2, FAR, 0], [2, 2, BOX, 0]]
     detections = [[1, 1, BOX, 0.9], [3, 1, BOX, 0.8], [3, 1, FAR, 0.7]]
-    found = InstanceDiagnosis(made_up(instances, detections, tmp_path), PROTOCOL)
-    assert found.find_worst_of_categories() == [1, 2]
+    diagnosis = InstanceDiagnosis(made_up(instances, detections, tmp_path), PROTOCOL)
+    assert diagnosis.find_worst_of_categories() == [1, 2]
     perfect = InstanceDiagnosis(made_up(instances[:1], detections[:1], tmp_path), PROTOCOL)
     assert perfect.find_worst_of_categories() == []
 
@@ -395,18 +397,18 @@ def test_suspected_errors_of_the_truth_are_confident(tmp_path: Path) -> None:
         {"image": "2", "detected": "cat", "score": 0.5, "truth": "nothing"},
     ]
     many = [[1, 1, BOX, 0.9], *([1 + k % 3, 2, [30, 30 + k, 5, 5], 0.9 + k / 1000] for k in range(55))]
-    found = InstanceDiagnosis(made_up([[1, 1, BOX, 0]], many, tmp_path), PROTOCOL)
-    scores_listed = [row["score"] for row in found.list_suspects()]
+    results = InstanceDiagnosis(made_up([[1, 1, BOX, 0]], many, tmp_path), PROTOCOL)
+    scores_listed = [row["score"] for row in results.list_suspects()]
     assert len(scores_listed) == 50
     assert scores_listed == sorted(scores_listed, reverse=True)
 
 
 def test_right_detections_below_the_threshold_leave_their_instances_missed(tmp_path: Path) -> None:
     detections = [[1, 1, BOX, 0.9], *([1, 1, FAR, 0.5 - k / 100] for k in range(3)), [2, 1, BOX, 0.4]]
-    found = InstanceDiagnosis(made_up([[1, 1, BOX, 0], [2, 1, BOX, 0]], detections, tmp_path), PROTOCOL)
-    assert (found.least, found.misses.tolist()) == (0.9, [False, True])
-    assert found.selection.tolist() == [True, False, False, False, False]
-    assert [(row["image"], row["missed"]) for row in found.list_images()] == [("2", 1), ("1", 0), ("3", 0)]
+    diagnosis = InstanceDiagnosis(made_up([[1, 1, BOX, 0], [2, 1, BOX, 0]], detections, tmp_path), PROTOCOL)
+    assert (diagnosis.least, diagnosis.misses.tolist()) == (0.9, [False, True])
+    assert diagnosis.selection.tolist() == [True, False, False, False, False]
+    assert [(row["image"], row["missed"]) for row in diagnosis.list_images()] == [("2", 1), ("1", 0), ("3", 0)]
     # A category that the truth lacks has no worst image, whatever is wrong in it.
     more = [[1, 1, BOX, 0.9], [1, 2, FAR, 0.95]]
     assert InstanceDiagnosis(made_up([[1, 1, BOX, 0]], more, tmp_path), PROTOCOL).find_worst_of_categories() == []

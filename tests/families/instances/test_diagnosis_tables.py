@@ -30,8 +30,8 @@ def diagnosis() -> tuple[InstanceDiagnosis, Report]:
 
 
 def test_what_categories_cost_sums_to_the_loss(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    found, report = diagnosis
-    rows = _list_costly(found, report)
+    results, report = diagnosis
+    rows = _list_costly(results, report)
     average = report.values["AP"]
     assert average is not None
     assert sum(row["costs"] for row in rows) == pytest.approx(1 - average)
@@ -42,31 +42,34 @@ def test_what_categories_cost_sums_to_the_loss(diagnosis: tuple[InstanceDiagnosi
 
 
 def test_the_area_below_each_curve_is_its_average_precision(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    found, report = diagnosis
-    areas = {iou: float(curve.mean()) for iou, curve in found.average_curves().items()}
+    results, report = diagnosis
+    areas = {iou: float(curve.mean()) for iou, curve in results.average_curves().items()}
     for metric, iou in (("AP50", 0.5), ("AP75", 0.75)):
         assert areas[iou] == pytest.approx(report.values[metric])
     assert np.mean(list(areas.values())) == pytest.approx(report.values["AP"])
 
 
 def test_mistakes_on_pictures_are_those_that_are_counted(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    found, _ = diagnosis
-    pictures, rows = make_mistake_pictures(found, 6, PageOptions()), {row["image"]: row for row in found.list_images()}
+    results, _ = diagnosis
+    pictures, rows = (
+        make_mistake_pictures(results, 6, PageOptions()),
+        {row["image"]: row for row in results.list_images()},
+    )
     assert len(pictures) == 6
     assert pictures[0].name == next(iter(rows))
-    for one in pictures:
-        row = rows[one.name]
-        assert [one.right, one.wrong, one.missed] == [row["right"], row["wrong"], row["missed"]]
-        assert one.words.count("missed: ") <= one.missed
-        assert sum(map(int, re.findall(r"\d+", one.mistakes))) == one.wrong
-        assert one.truth.startswith("data:image/")
-        assert max(one.size) <= 480
+    for picture in pictures:
+        row = rows[picture.name]
+        assert [picture.right, picture.wrong, picture.missed] == [row["right"], row["wrong"], row["missed"]]
+        assert picture.words.count("missed: ") <= picture.missed
+        assert sum(map(int, re.findall(r"\d+", picture.mistakes))) == picture.wrong
+        assert picture.truth.startswith("data:image/")
+        assert max(picture.size) <= 480
 
 
 def test_pictures_fit_into_a_page(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
     small = make_mistake_pictures(diagnosis[0], 24, PageOptions(budget=200_000))
     assert 1 < len(small) < 24
-    assert sum(len(one.truth) + len(one.detections) for one in small) < 200_000
+    assert sum(len(item.truth) + len(item.detections) for item in small) < 200_000
     assert len(make_mistake_pictures(diagnosis[0], 24, PageOptions(budget=1))) == 1
 
 

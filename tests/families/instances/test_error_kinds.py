@@ -56,10 +56,10 @@ def as_tide_reads(truth: Any, records: Any) -> tuple[bytes, bytes]:
     numbers = {image["id"]: number for number, image in enumerate(truth["images"])}
     for image in truth["images"]:
         image["id"] = numbers[image["id"]]
-    for one in (*truth["annotations"], *records):
-        one["image_id"] = numbers[one["image_id"]]
+    for item in (*truth["annotations"], *records):
+        item["image_id"] = numbers[item["image_id"]]
     listed = {category["id"] for category in truth["categories"]}
-    unlisted = {one["category_id"] for one in truth["annotations"]} - listed
+    unlisted = {entry["category_id"] for entry in truth["annotations"]} - listed
     truth["categories"] += [{"id": number, "name": str(number)} for number in sorted(unlisted)]
     return json.dumps(truth).encode(), json.dumps(records).encode()
 
@@ -84,23 +84,23 @@ def judged_as_in(run: dict[str, Any], key: str, folder: Path) -> _JudgedDetectio
 @pytest.mark.parametrize("key", RUNS)
 def test_errors_are_those_that_tide_finds(key: str, tmp_path: Path) -> None:
     run = RUNS[key]
-    found = judged_as_in(run, key, tmp_path)
-    errors = _find_errors(found, as_tide=True)
+    judged_as = judged_as_in(run, key, tmp_path)
+    errors = _find_errors(judged_as, as_tide=True)
 
     names = [*KINDS]
     kinds = {
         str(record): names[kind]
-        for record, kind in zip(found.record.tolist(), errors.kind.tolist(), strict=True)
+        for record, kind in zip(judged_as.record.tolist(), errors.kind.tolist(), strict=True)
         if kind != RIGHT
     }
     assert kinds == run["kind_of_detection"]
     assert {**{name: list(kinds.values()).count(name) for name in names}, "Miss": int(errors.missed.sum())} == run[
         "count"
     ]
-    assert int((~found.hits & ~found.crowd).sum()) == run["missed"]
+    assert int((~judged_as.hits & ~judged_as.crowd).sum()) == run["missed"]
     by_category = {
         str(category.id): value * 100
-        for category, value in zip(found.truth.categories, errors.precision.tolist(), strict=True)
+        for category, value in zip(judged_as.truth.categories, errors.precision.tolist(), strict=True)
         if not np.isnan(value)
     }
     assert by_category == pytest.approx(run["AP_by_category"], abs=EXACT)
@@ -120,14 +120,14 @@ def coco(key: str) -> _JudgedDetections:
 @needs_shared
 @pytest.mark.parametrize(("key", "run"), [("coco100-mask", "coco100-segm"), ("coco100-box", "coco100-bbox")])
 def test_calibration_and_confusion_are_those_that_hotcoco_finds(key: str, run: str) -> None:
-    theirs, found = read_json(HOTCOCO)["runs"][run], coco(key)
-    mine = measure_calibration(found)
+    theirs, results = read_json(HOTCOCO)["runs"][run], coco(key)
+    mine = measure_calibration(results)
     assert (mine.error, mine.largest) == pytest.approx((theirs["calibration"]["ece"], theirs["calibration"]["mce"]))
     bins = theirs["calibration"]["bins"]
-    assert mine.counts.tolist() == [one["count"] for one in bins]
-    assert mine.scores == pytest.approx([one["avg_confidence"] for one in bins], abs=EXACT)
-    assert mine.shares == pytest.approx([one["avg_accuracy"] for one in bins], abs=EXACT)
-    table = count_confusions(found)
+    assert mine.counts.tolist() == [item["count"] for item in bins]
+    assert mine.scores == pytest.approx([item["avg_confidence"] for item in bins], abs=EXACT)
+    assert mine.shares == pytest.approx([item["avg_accuracy"] for item in bins], abs=EXACT)
+    table = count_confusions(results)
     rows, columns = np.nonzero(table)
     cells = [list(cell) for cell in zip(rows.tolist(), columns.tolist(), table[rows, columns].tolist(), strict=True)]
     assert cells == theirs["confusion"]["matrix"]
@@ -152,16 +152,16 @@ def test_what_cannot_be_matched_costs_what_it_costs_in_the_scores(name: str) -> 
 @needs_shared
 @pytest.mark.parametrize("key", ["coco100-mask", "coco100-box"])
 def test_what_is_right_is_what_ap_at_a_half_counts(key: str) -> None:
-    found, results = coco(key), FILES[key][1]
+    matches, results = coco(key), FILES[key][1]
     protocol = INSTANCE_PROTOCOLS["coco-box" if key.endswith("box") else "coco"]
     rules = ScoringRules(protocol, LOCAL_LIMITS)
-    counted = count_results(str(results), found.truth, rules)
+    counted = count_results(str(results), matches.truth, rules)
     score = counted.compute()
     (block,) = counted.state_dict().values()
     detections = decode_counts(block).detections
-    assert int((detections["matched"] & ~detections["ignored"] & 1).sum()) == found.right.sum()
-    assert int((detections["ignored"] & ~detections["matched"] & 1).sum()) == found.ignored.sum()
-    errors = _find_errors(found)
+    assert int((detections["matched"] & ~detections["ignored"] & 1).sum()) == matches.right.sum()
+    assert int((detections["ignored"] & ~detections["matched"] & 1).sum()) == matches.ignored.sum()
+    errors = _find_errors(matches)
     assert errors.average(errors.precision) == pytest.approx(score.values["AP50"], abs=1e-12)
 
 
@@ -197,73 +197,73 @@ LEFT, RIGHTMOST, SHIFTED = [0, 0, 20, 20], [70, 70, 20, 20], [8, 0, 20, 20]
 
 
 def test_the_best_threshold_keeps_all_of_equal_scores(tmp_path: Path) -> None:
-    found = made_up(
+    diagnosis = made_up(
         [[1, 1, LEFT, 0], [2, 1, LEFT, 0], [3, 2, LEFT, 0]],
         [[1, 1, LEFT, 0.9], [1, 1, RIGHTMOST, 0.5], [2, 1, LEFT, 0.5], [3, 2, LEFT, 0.3], [3, 1, RIGHTMOST, 0.2]],
         tmp_path,
     )
-    dogs, everything = _find_best_threshold(found, 0), _find_best_threshold(found)
+    dogs, everything = _find_best_threshold(diagnosis, 0), _find_best_threshold(diagnosis)
     assert dogs is not None
     assert (dogs.score, dogs.f1, dogs.precision, dogs.recall) == pytest.approx((0.5, 4 / 5, 2 / 3, 1))
     assert everything is not None
     assert (everything.score, everything.f1) == pytest.approx((0.3, 6 / 7))
-    counts = _count_by_image(found, 0.5)
+    counts = _count_by_image(diagnosis, 0.5)
     assert [counts.right.tolist(), counts.wrong.tolist(), counts.missed.tolist()] == [[1, 1, 0], [1, 0, 0], [0, 0, 1]]
     assert counts.profiles() == {"perfect": 1, "false alarms": 1, "misses": 1, "mixed": 0}
     assert counts.f1 == pytest.approx([2 / 3, 1, 0])
 
 
 def test_nothing_right_has_no_threshold(tmp_path: Path) -> None:
-    found = made_up([[1, 1, LEFT, 0]], [[1, 2, RIGHTMOST, 0.5]], tmp_path)
-    assert _find_best_threshold(found) is None
-    assert measure_localisation_error(found) == pytest.approx(0.5)
-    assert _find_errors(found).costs()["Miss"] == 0  # a category without instances and detections leaves the mean
+    diagnosis = made_up([[1, 1, LEFT, 0]], [[1, 2, RIGHTMOST, 0.5]], tmp_path)
+    assert _find_best_threshold(diagnosis) is None
+    assert measure_localisation_error(diagnosis) == pytest.approx(0.5)
+    assert _find_errors(diagnosis).costs()["Miss"] == 0  # a category without instances and detections leaves the mean
 
 
 def test_a_submission_without_detections_misses_everything(tmp_path: Path) -> None:
-    found = made_up([[1, 1, LEFT, 0], [1, 2, LEFT, 1]], [], tmp_path)
-    errors = _find_errors(found)
+    diagnosis = made_up([[1, 1, LEFT, 0], [1, 2, LEFT, 1]], [], tmp_path)
+    errors = _find_errors(diagnosis)
     assert errors.missed.tolist() == [True, False]
     assert errors.average(errors.precision) == 0
-    assert count_confusions(found).tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
-    assert measure_calibration(found).error == 0
-    assert measure_localisation_error(found) is None
+    assert count_confusions(diagnosis).tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
+    assert measure_calibration(diagnosis).error == 0
+    assert measure_localisation_error(diagnosis) is None
 
 
 def test_images_without_instances_hold_false_alarms_alone(tmp_path: Path) -> None:
-    found = made_up([], [[1, 1, LEFT, 0.9]], tmp_path)
-    errors = _find_errors(found)
+    diagnosis = made_up([], [[1, 1, LEFT, 0.9]], tmp_path)
+    errors = _find_errors(diagnosis)
     assert [*KINDS][errors.kind[0]] == "Bkg"
-    assert (errors.average(errors.precision), _find_best_threshold(found)) == (0, None)
+    assert (errors.average(errors.precision), _find_best_threshold(diagnosis)) == (0, None)
 
 
 def test_what_lies_in_a_crowd_does_not_count(tmp_path: Path) -> None:
-    found = made_up([[1, 1, [0, 0, 80, 80], 1]], [[1, 1, LEFT, 0.9], [1, 2, LEFT, 0.8]], tmp_path)
-    assert found.ignored.tolist() == [True, False]
-    assert count_confusions(found).sum() == 1
-    assert _count_by_image(found, 0.0).wrong.tolist() == [1, 0, 0]
+    diagnosis = made_up([[1, 1, [0, 0, 80, 80], 1]], [[1, 1, LEFT, 0.9], [1, 2, LEFT, 0.8]], tmp_path)
+    assert diagnosis.ignored.tolist() == [True, False]
+    assert count_confusions(diagnosis).sum() == 1
+    assert _count_by_image(diagnosis, 0.0).wrong.tolist() == [1, 0, 0]
 
 
 def test_what_is_ignored_in_a_crowd_may_still_be_the_best_to_repair(tmp_path: Path) -> None:
-    found = made_up([[1, 1, LEFT, 0], [1, 1, [0, 0, 80, 80], 1]], [[1, 1, SHIFTED, 0.9]], tmp_path)
-    errors = _find_errors(found)
-    assert found.ignored.tolist() == [True]
+    diagnosis = made_up([[1, 1, LEFT, 0], [1, 1, [0, 0, 80, 80], 1]], [[1, 1, SHIFTED, 0.9]], tmp_path)
+    errors = _find_errors(diagnosis)
+    assert diagnosis.ignored.tolist() == [True]
     assert errors.costs() == pytest.approx(dict.fromkeys([*KINDS, "FalsePos"], 0) | {"Loc": 1, "FalseNeg": 0})
 
 
 def test_confusion_tells_what_an_instance_was_taken_for(tmp_path: Path) -> None:
-    found = made_up(
+    diagnosis = made_up(
         [[1, 1, LEFT, 0], [1, 2, RIGHTMOST, 0]], [[1, 2, LEFT, 0.9], [1, 1, LEFT, 0.8], [2, 2, LEFT, 0.7]], tmp_path
     )
     names = [*KINDS]
-    assert [names[kind] if kind >= 0 else "right" for kind in _find_errors(found).kind] == ["Cls", "right", "Bkg"]
-    assert count_confusions(found).tolist() == [[0, 1, 0], [0, 0, 1], [1, 1, 0]]
-    assert count_confusions(found, 0.85).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    assert [names[kind] if kind >= 0 else "right" for kind in _find_errors(diagnosis).kind] == ["Cls", "right", "Bkg"]
+    assert count_confusions(diagnosis).tolist() == [[0, 1, 0], [0, 0, 1], [1, 1, 0]]
+    assert count_confusions(diagnosis, 0.85).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
 
 
 def test_only_the_best_of_several_is_repaired(tmp_path: Path) -> None:
-    found = made_up([[1, 1, LEFT, 0]], [[1, 1, SHIFTED, 0.9], [1, 1, SHIFTED, 0.8], [1, 2, LEFT, 0.7]], tmp_path)
-    errors = _find_errors(found)
+    diagnosis = made_up([[1, 1, LEFT, 0]], [[1, 1, SHIFTED, 0.9], [1, 1, SHIFTED, 0.8], [1, 2, LEFT, 0.7]], tmp_path)
+    errors = _find_errors(diagnosis)
     assert errors.target.tolist() == [0, 0, 0]
     assert errors.costs() == pytest.approx(
         {"Cls": 0, "Loc": 1, "Both": 0, "Dupe": 0, "Bkg": 0, "Miss": 0, "FalsePos": 0, "FalseNeg": 0}, abs=EXACT

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.instances import engine, submission
+from segjudge.evaluation_script.families.instances import engine, json_parts, submission
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.families.instances.submission import read_within_cap
@@ -141,7 +141,8 @@ def test_records_beyond_the_cap_are_left_out_while_reading_and_counted(
     protocol = replace(INSTANCE_PROTOCOLS["places2017"], detections=(1, 2, 3), cap=cap)
     rules = ScoringRules(protocol, replace(INSTANCE_LIMITS, json_bytes=1 << 30))
     read = (str(path), truth.images, protocol, rules)
-    monkeypatch.setattr(submission, "CHUNK_BYTES", 1 << 16)
+    for module in (json_parts, submission):
+        monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 16)
     monkeypatch.setattr(submission, "_MOST_BEYOND", 50)
     counts, within = count_results(str(path), truth, rules), read_within_cap(*read)
     assert len(within.image) + within.dropped.sum() <= len(records)

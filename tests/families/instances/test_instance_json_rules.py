@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script.families.instances import submission
+from segjudge.evaluation_script.families.instances import json_parts, submission
 from segjudge.evaluation_script.files.problems import Flaw
 from tests.drawing import examples
 
@@ -23,10 +23,11 @@ def parts(data: bytes, size: int) -> Any:
 def read(data: bytes, size: int = 1 << 20, chunk: int | None = None) -> list[Any]:
     """Every record, by parts of this size and chunks of that."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(submission, "CHUNK_BYTES", chunk or size)
-        found = list(submission._cut_json(parts(data, size)))
-    assert all(one.length > 0 for one in found if one.records)
-    return [record for one in found for record in one.records]
+        for module in (json_parts, submission):
+            patch.setattr(module, "CHUNK_BYTES", chunk or size)
+        results = list(json_parts.cut_json(parts(data, size)))
+    assert all(item.length > 0 for item in results if item.records)
+    return [record for item in results for record in item.records]
 
 
 def flaw(data: bytes, size: int = 1 << 20) -> str:
@@ -60,26 +61,27 @@ def test_raw_parts_are_cut_between_records(size: int) -> None:
     """Joined they are the list; each ends where a record does."""
     sent = [{"a": k, "b": "x" * (k % 7)} for k in range(60)]
     for text in (json.dumps(sent), json.dumps(sent, indent=1), "\ufeff \n" + json.dumps(sent) + " \n\0"):
-        raw = list(submission._cut_raw_json(parts(text.encode(), size)))
-        assert [record for one in raw for record in submission._parse_records(one.decode())] == sent
+        raw = list(json_parts.cut_raw_json(parts(text.encode(), size)))
+        assert [record for item in raw for record in json_parts.parse_records(item.decode())] == sent
         assert len(raw) == 2 if size > 1000 else len(raw) > 5
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"5", b"[{}", b'[{"a": 1}, {"a": 2}', b"x[]"])
 def test_what_is_no_whole_list_is_not_cut(data: bytes) -> None:
-    assert submission._read_raw(parts(data, 4), lambda: True) == []
+    assert submission._read_raw(parts(data, 4), lambda: True, 0) == []
 
 
 def test_a_record_of_more_than_two_chunks_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submission, "CHUNK_BYTES", 50)
+    for module in (json_parts, submission):
+        monkeypatch.setattr(module, "CHUNK_BYTES", 50)
     for length, whole in ((60, True), (130, False)):
         data = json.dumps([{"a": "x" * length}]).encode()
-        assert bool(submission._read_raw(parts(data, 50), lambda: True)) == whole
+        assert bool(submission._read_raw(parts(data, 50), lambda: True, 0)) == whole
 
 
 @pytest.mark.parametrize("size", [1, 5, 1 << 20])
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ('{"a": 1}', "is JSON, but not a list of records"),
         ("", "is JSON, but not a list of records"),
@@ -88,8 +90,8 @@ def test_a_record_of_more_than_two_chunks_is_not_cut(monkeypatch: pytest.MonkeyP
         ('[{"a": 1},', "is not valid JSON: the list does not end at character 10"),
         ('[{"a": 1}, ', "is not valid JSON: the list does not end at character 11"),
         ('[{"a": 1} {"a": 2}]', "is not valid JSON: no comma at character 9"),
-        ('[{"a": 1}] x', "is not valid JSON: something follows the list at character 11"),
-        ("[] []", "is not valid JSON: something follows the list at character 3"),
+        ('[{"a": 1}] x', "is not valid JSON: text follows the list at character 11"),
+        ("[] []", "is not valid JSON: text follows the list at character 3"),
         ('[{"a" 1}]', "is not valid JSON: Expecting ':' delimiter at character 6"),
         ('[{"a": 1}, ]', "is not valid JSON: Expecting value at character 11"),
         ('[{"a": "x]', "the list does not end, since no quote ends the text that begins at character 7"),
@@ -97,12 +99,12 @@ def test_a_record_of_more_than_two_chunks_is_not_cut(monkeypatch: pytest.MonkeyP
         ('[{"a": ' + "9" * 5000 + "}]", "holds a number that cannot be read"),
     ],
 )
-def test_where_a_list_stops_being_one_is_said(text: str, words: str, size: int) -> None:
-    found = flaw(text.encode(), size)
-    if "number" in words or size == 1 << 20:
-        assert words in found or (words.startswith("holds a number") and "is not valid" in found), found
+def test_where_a_list_stops_being_one_is_said(text: str, message: str, size: int) -> None:
+    results = flaw(text.encode(), size)
+    if "number" in message or size == 1 << 20:
+        assert message in results or (message.startswith("holds a number") and "is not valid" in results), results
     else:
-        assert words.partition(":")[0] in found
+        assert message.partition(":")[0] in results
 
 
 def test_characters_are_counted_through_all_parts() -> None:
@@ -121,18 +123,18 @@ def test_bytes_that_are_no_utf_8_are_no_text() -> None:
 def test_padding_may_follow_the_list_and_nothing_else() -> None:
     assert read(b"[{}] \r\n\t\0\0") == [{}]
     assert read(b"\xef\xbb\xbf\n[ ]") == []
-    assert flaw(b"[{}]\x0b") == "is not valid JSON: something follows the list at character 4"
+    assert flaw(b"[{}]\x0b") == "is not valid JSON: text follows the list at character 4"
 
 
 def test_a_record_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submission, "_LONGEST_RECORD", 400)
+    monkeypatch.setattr(json_parts, "_LONGEST_RECORD", 400)
     data = json.dumps([{"a": "x" * 300}]).encode()
     assert read(data, 100) == [{"a": "x" * 300}]
     assert flaw(json.dumps([{"a": "x" * 900}]).encode(), 100) == "holds a record that does not end"
 
 
 def test_a_long_record_is_priced_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submission, "_COSTLIEST_RECORD", 5000)
+    monkeypatch.setattr(json_parts, "_COSTLIEST_RECORD", 5000)
     data = json.dumps([{"a": [0] * 50}]).encode()
     assert read(data, 100) == json.loads(data)
     assert "too many lists and numbers" in flaw(json.dumps([{"a": [0] * 200}]).encode(), 100)

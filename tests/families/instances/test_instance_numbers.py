@@ -54,9 +54,9 @@ def document(*annotations: Any, images: int = 1, categories: int = 1, first: int
                 "category_id": category,
                 "area": area,
                 "iscrowd": 0,
-                "segmentation": one,
+                "segmentation": item,
             }
-            for k, (image, category, area, one) in enumerate(annotations)
+            for k, (image, category, area, item) in enumerate(annotations)
         ],
     }
 
@@ -65,9 +65,9 @@ def detection(score: float, segmentation: Any, image: int = 0, category: int = 0
     return {"image_id": image, "category_id": category, "score": score, "segmentation": segmentation}
 
 
-def scored(truth: Any, found: Any, folder: Path, protocol: Any = PLACES) -> instances.InstanceScore:
+def scored(truth: Any, prediction: Any, folder: Path, protocol: Any = PLACES) -> instances.InstanceScore:
     path = folder / "found.json"
-    path.write_text(json.dumps(found))
+    path.write_text(json.dumps(prediction))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
     return score_instances(str(path), read, protocol, INSTANCE_LIMITS)
 
@@ -85,8 +85,8 @@ def test_the_thresholds_and_ranges_are_those_of_coco() -> None:
     [(1023, "s"), (1024, "sm"), (1025, "m"), (9215, "m"), (9216, "ml"), (9217, "l"), (0, "s"), (10**10, "l")],
 )
 def test_an_annotated_area_counts_in_each_range_that_includes_it(area: int, ranges: str, tmp_path: Path) -> None:
-    one = mask(30, 30)
-    values = scored(document((0, 0, area, one)), [detection(0.9, one)], tmp_path).values
+    item = mask(30, 30)
+    values = scored(document((0, 0, area, item)), [detection(0.9, item)], tmp_path).values
     for name in "sml":
         expected = RIGHT if name in ranges else None
         assert values[f"AP{name}"] == expected, name
@@ -104,8 +104,8 @@ def test_a_wrong_detection_counts_in_each_range_that_includes_its_area(
     """It comes first, so that the precision of what is right falls to one half there."""
     right = mask(2, 2, 118, 120)
     for area, name in ((500, "s"), (5000, "m"), (50_000, "l")):
-        found = [detection(0.9, mask(height, width)), detection(0.5, right)]
-        values = scored(document((0, 0, area, right)), found, tmp_path).values
+        results = [detection(0.9, mask(height, width)), detection(0.5, right)]
+        values = scored(document((0, 0, area, right)), results, tmp_path).values
         assert values[f"AP{name}"] == (pytest.approx(0.5) if name in ranges else RIGHT), name
 
 
@@ -137,12 +137,12 @@ def test_an_overlap_of_exactly_a_threshold_is_a_match(height: int, matched: int,
 
 def test_a_perfect_mask_is_right_at_every_threshold_and_the_rest_is_recall(tmp_path: Path) -> None:
     """One of two instances is found: precision 1 up to a recall of one half."""
-    one, other = mask(10, 10), mask(10, 10, 50, 50)
-    truth = document((0, 0, 100, one), (0, 0, 100, other))
-    values = scored(truth, [detection(0.9, one)], tmp_path).values
+    first, second = mask(10, 10), mask(10, 10, 50, 50)
+    truth = document((0, 0, 100, first), (0, 0, 100, second))
+    values = scored(truth, [detection(0.9, first)], tmp_path).values
     assert [values[name] for name in ("AP", "AP50", "AP75", "APs")] == [HALF] * 4
     assert [values[name] for name in ("AR@1", "AR@50", "AR@255", "ARs")] == [0.5] * 4
-    both = [detection(0.9, one), detection(0.8, other)]
+    both = [detection(0.9, first), detection(0.8, second)]
     values = scored(truth, both, tmp_path).values
     assert (values["AR@1"], values["AR@50"], values["AP"]) == (0.5, 1.0, RIGHT)
 
@@ -162,13 +162,13 @@ def crowded_images(draw: Any) -> tuple[Any, Any]:
     )
     for annotation in truth["annotations"]:
         annotation["iscrowd"] = int(draw(st.integers(0, 4)) == 0)
-    found = [
+    results = [
         detection(
             draw(st.sampled_from([0.2, 0.5, 0.9])), mask(draw(sides), draw(sides)), category=draw(st.integers(0, 1))
         )
         for _ in range(draw(st.integers(1, 5)))
     ]
-    return truth, found
+    return truth, results
 
 
 @examples(100)
@@ -177,9 +177,9 @@ def test_an_annotation_of_id_zero_is_lost_as_in_pycocotools(
     images: tuple[Any, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """And a detection that was matched with it counts where its own area says so."""
-    truth, found = images
-    curves, _ = ours(truth, found, PLACES, tmp_path_factory.getbasetemp())
-    theirs = official(truth, found, PLACES.detections)
+    truth, results = images
+    curves, _ = ours(truth, results, PLACES, tmp_path_factory.getbasetemp())
+    theirs = official(truth, results, PLACES.detections)
     assert np.array_equal(curves.precision, theirs["precision"])
     assert np.array_equal(curves.recall, theirs["recall"])
 
@@ -192,10 +192,10 @@ def test_what_matches_id_zero_is_wrong_where_its_own_area_lies(beside: bool, tmp
     if beside:  # overlaps the detection too, by half
         annotations.append((0, 0, 5000, mask(30, 16)))
     truth = document(*annotations, first=0)
-    found = [detection(0.9, first), detection(0.8, second)]
+    results = [detection(0.9, first), detection(0.8, second)]
     if beside:
-        found.append(detection(0.7, mask(30, 16)))
-    values = scored(truth, found, tmp_path).values
+        results.append(detection(0.7, mask(30, 16)))
+    values = scored(truth, results, tmp_path).values
     assert values["APs"] is None
     recalled = 2 / 3 if beside else 1 / 2
     assert values["ARm"] == pytest.approx(recalled)
@@ -210,41 +210,41 @@ def test_what_matches_id_zero_is_wrong_where_its_own_area_lies(beside: bool, tmp
 def some_images(count: int) -> tuple[Any, Any]:
     """Each image has two instances of two categories; some are found, by scores without ties."""
     annotations = [(k, c, 400, mask(20, 20, 40 * c)) for k in range(count) for c in (0, 1)]
-    found = [
+    results = [
         detection(0.99 - 0.01 * (7 * k % 11) - 0.001 * c, mask(20, 20 - 3 * (k % 4), 40 * c + 30 * (k % 3 == 2)), k, c)
         for k in range(count)
         for c in (0, 1)
         if (k + c) % 5
     ]
-    return document(*annotations, images=count, categories=2), found
+    return document(*annotations, images=count, categories=2), results
 
 
-def copied(truth: Any, found: Any, chosen: Any) -> tuple[Any, Any]:
+def copied(truth: Any, prediction: Any, chosen: Any) -> tuple[Any, Any]:
     """A truth and detections whose images are these, as often as they are named."""
-    drawn = {**truth, "images": [{**truth["images"][one], "id": k} for k, one in enumerate(chosen)]}
-    of_image = [[a for a in truth["annotations"] if a["image_id"] == one] for one in chosen]
+    drawn = {**truth, "images": [{**truth["images"][item], "id": k} for k, item in enumerate(chosen)]}
+    of_image = [[a for a in truth["annotations"] if a["image_id"] == item] for item in chosen]
     annotations = [{**a, "image_id": k} for k, some in enumerate(of_image) for a in some]
     drawn["annotations"] = [{**a, "id": k + 1} for k, a in enumerate(annotations)]
     return drawn, [
-        {**one, "image_id": k} for k, place in enumerate(chosen) for one in found if one["image_id"] == place
+        {**item, "image_id": k} for k, place in enumerate(chosen) for item in prediction if item["image_id"] == place
     ]
 
 
-def counted_of(truth: Any, found: Any, folder: Path) -> Any:
+def counted_of(truth: Any, prediction: Any, folder: Path) -> Any:
     path = folder / "found.json"
-    path.write_text(json.dumps(found))
+    path.write_text(json.dumps(prediction))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
     counts: Any = count_results(str(path), read, ScoringRules(PLACES, INSTANCE_LIMITS))
     return counts
 
 
-def values_of(truth: Any, found: Any, folder: Path) -> Any:
-    counted = counted_of(truth, found, folder)
+def values_of(truth: Any, prediction: Any, folder: Path) -> Any:
+    counted = counted_of(truth, prediction, folder)
     return averages(counted.rank_detections().curves(EVERY_PAIR), PLACES, [""] * len(counted.categories))
 
 
-def errors_of(truth: Any, found: Any, folder: Path, metrics: Any = ()) -> Any:
-    return standard_errors(counted_of(truth, found, folder).without_groups(metrics))
+def errors_of(truth: Any, prediction: Any, folder: Path, metrics: Any = ()) -> Any:
+    return standard_errors(counted_of(truth, prediction, folder).without_groups(metrics))
 
 
 @pytest.mark.parametrize("path", ["kernel", "numpy"])
@@ -253,14 +253,14 @@ def test_standard_errors_are_of_scoring_without_each_of_twenty_groups(
     count: int, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With fewer images each is a group; the lot is always the same."""
-    truth, found = some_images(count)
+    truth, results = some_images(count)
     groups = min(20, count)
     dealt = np.random.Generator(np.random.PCG64(0)).permutation(count) % groups
     without = [np.flatnonzero(dealt != group).tolist() for group in range(groups)]
-    draws = [values_of(*copied(truth, found, kept), tmp_path) for kept in without]
+    draws = [values_of(*copied(truth, results, kept), tmp_path) for kept in without]
     if path == "numpy":
         use_numpy(monkeypatch)
-    errors = errors_of(truth, found, tmp_path)
+    errors = errors_of(truth, results, tmp_path)
 
     assert set(errors) == {name for name, value in draws[0].items() if value is not None}
     for name, error in errors.items():
@@ -268,7 +268,7 @@ def test_standard_errors_are_of_scoring_without_each_of_twenty_groups(
         assert error == pytest.approx(np.std(values) * np.sqrt(groups - 1), abs=EXACT), name
     assert errors["AP"] > 0.01
     for some in (["AP50"], ["AP", "AR@1"], ["AP", "APs"]):
-        assert errors_of(truth, found, tmp_path, some) == {name: errors[name] for name in some}
+        assert errors_of(truth, results, tmp_path, some) == {name: errors[name] for name in some}
 
 
 @pytest.mark.parametrize("path", ["kernel", "numpy"])
@@ -281,9 +281,9 @@ def test_a_recall_of_one_detection_takes_the_first_of_each_image_alone(
     masks = [
         (k, mask(8, 8, 10 * (place % 10), 30 * (place // 10))) for k, size in enumerate(sizes) for place in range(size)
     ]
-    truth = document(*[(k, 0, 64, one) for k, one in masks], images=len(sizes))
-    found = [detection(0.9 - 0.01 * place, one, k) for place, (k, one) in enumerate(masks)]
-    values, errors = values_of(truth, found, tmp_path), errors_of(truth, found, tmp_path)
+    truth = document(*[(k, 0, 64, item) for k, item in masks], images=len(sizes))
+    results = [detection(0.9 - 0.01 * place, item, k) for place, (k, item) in enumerate(masks)]
+    values, errors = values_of(truth, results, tmp_path), errors_of(truth, results, tmp_path)
     assert PLACES.detections[0] == 1
     for metric, cap in ((f"AR@{cap}", cap) for cap in PLACES.detections):
         recalls = [[min(cap, size) for k, size in enumerate(sizes) if k != without] for without in (-1, *range(7))]
@@ -294,10 +294,10 @@ def test_a_recall_of_one_detection_takes_the_first_of_each_image_alone(
 
 
 def test_a_value_that_a_group_alone_has_has_no_standard_error(tmp_path: Path) -> None:
-    truth, found = some_images(4)
+    truth, results = some_images(4)
     truth["annotations"][0]["area"] = 5000
-    errors = errors_of(truth, found, tmp_path)
-    assert scored(truth, found, tmp_path).values["APm"] is not None
+    errors = errors_of(truth, results, tmp_path)
+    assert scored(truth, results, tmp_path).values["APm"] is not None
     assert {"APm", "ARm", "APl"}.isdisjoint(errors)
     assert {"AP", "APs", "AR@1"} <= set(errors)
 
@@ -306,9 +306,9 @@ def test_a_value_that_a_group_alone_has_has_no_standard_error(tmp_path: Path) ->
 def test_standard_errors_do_not_depend_on_how_many_categories_there_are(
     images: int, categories: int, there: bool, tmp_path: Path
 ) -> None:
-    one = mask(9, 9)
-    truth = document(*((k, 0, 81, one) for k in range(images)), images=images, categories=categories)
-    assert bool(errors_of(truth, [detection(0.9, one)], tmp_path)) == there
+    item = mask(9, 9)
+    truth = document(*((k, 0, 81, item) for k in range(images)), images=images, categories=categories)
+    assert bool(errors_of(truth, [detection(0.9, item)], tmp_path)) == there
 
 
 # ── the cap, and what is counted ────────────────────────────────────────────
@@ -320,14 +320,14 @@ def test_the_cap_keeps_the_highest_scores_of_each_image_or_category(cap: str, tm
     protocol = replace(PLACES, detections=(1, 2, 3), cap=cap, id_zero_quirk=False)
     first, second = mask(10, 10), mask(10, 10, 50)
     truth = document(
-        *((k, c, 100, one) for k in (0, 1) for c in (0, 1) for one in (first, second)), images=2, categories=2
+        *((k, c, 100, item) for k in (0, 1) for c in (0, 1) for item in (first, second)), images=2, categories=2
     )
-    found = [
-        detection(0.9 - 0.1 * place, one, image, category)
+    results = [
+        detection(0.9 - 0.1 * place, item, image, category)
         for image in (0, 1)
-        for place, (category, one) in enumerate([(1, first), (0, first), (1, second), (0, second)])
+        for place, (category, item) in enumerate([(1, first), (0, first), (1, second), (0, second)])
     ]
-    score = scored(truth, found, tmp_path, protocol)
+    score = scored(truth, results, tmp_path, protocol)
     rows = {row["id"]: row["AR"] for row in score.categories}
     assert rows == {0: 0.5 if cap == "image" else 1.0, 1: 1.0}
     dropped = "2 records beyond 3 in 2 images were dropped"
@@ -336,15 +336,15 @@ def test_the_cap_keeps_the_highest_scores_of_each_image_or_category(cap: str, tm
 
 def test_records_beyond_the_cap_are_counted_where_the_truth_has_their_category(tmp_path: Path) -> None:
     protocol = replace(PLACES, detections=(1, 2, 3))
-    one = mask(10, 10)
-    truth = document((0, 0, 100, one))
-    found = [detection(0.9 - k / 100, one) for k in range(5)]
-    unknown = [detection(0.9, one, category=7)] * 6
+    item = mask(10, 10)
+    truth = document((0, 0, 100, item))
+    results = [detection(0.9 - k / 100, item) for k in range(5)]
+    unknown = [detection(0.9, item, category=7)] * 6
     for cap, dropped in (("image", 8), ("category", 2)):
-        warnings = scored(truth, [*found, *unknown], tmp_path, replace(protocol, cap=cap)).warnings
+        warnings = scored(truth, [*results, *unknown], tmp_path, replace(protocol, cap=cap)).warnings
         assert warnings[0].startswith("6 of 11 records have a category that the truth lacks and were ignored")
         assert warnings[1:] == [f"{dropped} records beyond 3 in 1 image were dropped"]
-    assert scored(truth, found[:4], tmp_path, protocol).warnings == ["1 record beyond 3 in 1 image was dropped"]
+    assert scored(truth, results[:4], tmp_path, protocol).warnings == ["1 record beyond 3 in 1 image was dropped"]
 
 
 @pytest.mark.parametrize("protocol", ["places2017-official", "coco", "lvis"])
@@ -352,20 +352,20 @@ def test_a_mask_of_one_pixel_counts(protocol: str, tmp_path: Path) -> None:
     truth = document((0, 0, 1, mask(1, 1)))
     for image in truth["images"]:
         image.update(neg_category_ids=[], not_exhaustive_category_ids=[])
-    found = [detection(0.9, mask(1, 1))]
-    assert scored(truth, found, tmp_path, INSTANCE_PROTOCOLS[protocol]).values["AP"] == RIGHT
+    results = [detection(0.9, mask(1, 1))]
+    assert scored(truth, results, tmp_path, INSTANCE_PROTOCOLS[protocol]).values["AP"] == RIGHT
 
 
 def test_an_annotation_of_no_listed_category_is_left_out(tmp_path: Path) -> None:
-    one, other = mask(10, 10), mask(10, 10, 50)
-    truth = document((0, 7, 100, other), (0, 0, 100, one))
-    assert scored(truth, [detection(0.9, one)], tmp_path).values["AP"] == RIGHT
+    first, second = mask(10, 10), mask(10, 10, 50)
+    truth = document((0, 7, 100, second), (0, 0, 100, first))
+    assert scored(truth, [detection(0.9, first)], tmp_path).values["AP"] == RIGHT
 
 
 def test_categories_without_truth_have_no_average(tmp_path: Path) -> None:
-    one = mask(10, 10)
+    item = mask(10, 10)
     score = scored(
-        document((0, 1, 100, one), categories=3), [detection(0.9, one, category=c) for c in (0, 1)], tmp_path
+        document((0, 1, 100, item), categories=3), [detection(0.9, item, category=c) for c in (0, 1)], tmp_path
     )
     assert [(row["id"], row["name"], row["AP"]) for row in score.categories] == [
         (0, "c0", None),
@@ -388,17 +388,17 @@ def test_boxes_are_compared_by_their_own_extent(tmp_path: Path) -> None:
         ([20, 30, 80, 10], 0.1),
         ([0, 0, 10, 10], 0),
     ):
-        found = [{"image_id": 0, "category_id": 0, "score": 0.5, "bbox": sent}]
-        assert scored(truth, found, tmp_path, coco_box).values["AP"] == pytest.approx(expected), sent
+        results = [{"image_id": 0, "category_id": 0, "score": 0.5, "bbox": sent}]
+        assert scored(truth, results, tmp_path, coco_box).values["AP"] == pytest.approx(expected), sent
 
 
 def test_images_and_categories_may_stand_in_any_order(tmp_path: Path) -> None:
-    one, small = mask(10, 10), {"size": [4, 5], "counts": rle.compress([3, 4, 13])}
-    truth = document((0, 0, 100, one), (2, 1, 4, small), images=2, categories=2)
+    item, small = mask(10, 10), {"size": [4, 5], "counts": rle.compress([3, 4, 13])}
+    truth = document((0, 0, 100, item), (2, 1, 4, small), images=2, categories=2)
     truth["images"].insert(0, {"id": 2, "height": 4, "width": 5})
     truth["categories"].reverse()
-    found = [detection(0.9, one), detection(0.8, small, 2, 1)]
-    score = scored(truth, found, tmp_path)
+    results = [detection(0.9, item), detection(0.8, small, 2, 1)]
+    score = scored(truth, results, tmp_path)
     assert score.values["AP"] == RIGHT
     assert [row["id"] for row in score.categories] == [0, 1]
 
@@ -445,7 +445,7 @@ def test_polygons_of_a_packed_truth_are_drawn_once_and_stay_what_they_were(tmp_p
     path.write_text(json.dumps(polygons))
     assert main(["pack", "--layout", "coco", "--root", str(path), "--out", str(packed)]) == 0
     (held,) = (json.loads(data)["annotations"] for data in instance_truth.documents(str(packed)).values())
-    assert [one["segmentation"]["size"] for one in held] == [list(SIZE)] * 3
+    assert [item["segmentation"]["size"] for item in held] == [list(SIZE)] * 3
     before, after = (instance_truth.read(str(file))["val"] for file in (path, packed))
     assert before.masks[0] == coco.merge(coco.frPyObjects([ring], *SIZE))["counts"].decode()
     assert before.masks[2] == coco.merge(coco.frPyObjects([ring, hole], *SIZE))["counts"].decode()

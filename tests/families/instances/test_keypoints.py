@@ -21,6 +21,7 @@ from segjudge.scoring.arrays import FrameAccumulator, score_arrays
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.backends import use_numpy
 from tests.data import FAMILIES_DATA
+from tests.families.instances.family import coco_keypoints
 from tests.shared import needs_shared
 
 SAFE, OFFICIAL = "coco-keypoints", "coco-keypoints-official"
@@ -68,7 +69,7 @@ STOPS = {
     "empty": "",
     "sixteen-points": "has 48 numbers in its keypoints, not 51",
     "unknown-image": "is of an image that the truth lacks",
-    "five-points-default": "has 5 keypoints, whose sigmas are not known",
+    "five-points-default": "has 5 keypoints, whose sigmas are unknown",
 }
 
 
@@ -222,8 +223,8 @@ def test_parts_and_memory_give_the_bits_of_one_run(tmp_path: Path) -> None:
             columns.append({"labels": np.zeros(0, int), **side})
             if rows and "iscrowd" in rows[0]:
                 columns[-1]["boxes"] = np.hstack((boxes[:, :2], boxes[:, :2] + boxes[:, 2:]))
-    found = score_arrays(columns[::2], columns[1::2], SAFE)
-    assert found["AP"] == pytest.approx(expected.metrics["val"]["AP"], abs=1e-9)
+    results = score_arrays(columns[::2], columns[1::2], SAFE)
+    assert results["AP"] == pytest.approx(expected.metrics["val"]["AP"], abs=1e-9)
 
 
 TRUTH = {
@@ -358,7 +359,7 @@ def broken(**change: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("document", "sentence"), [
     (broken(keypoints=...), "holds no keypoints, which coco-keypoints compares|segmentation"),
     (broken(keypoints=[1, 2] * POINTS), "has keypoints of 34 numbers"),
-    (broken(keypoints=[1, 2, 2] * 5, num_keypoints=5), 'whose sigmas are not known.*Write "sigmas"'),
+    (broken(keypoints=[1, 2, 2] * 5, num_keypoints=5), 'whose sigmas are unknown.*Write "sigmas"'),
     (broken(keypoints=[math.nan, 2, 2] * POINTS), "not finite"),
     (broken(keypoints=["a", 2, 2] * POINTS), "keypoints that cannot be read"),
     (broken(num_keypoints=3), "num_keypoints is not the number of their marked points: 1.*coco-keypoints-official"),
@@ -410,21 +411,21 @@ def test_keypoints_that_cannot_be_scored_do_not_concern_masks(tmp_path: Path) ->
 def test_counts_that_are_missing_are_those_of_the_flags(tmp_path: Path) -> None:
     scores = segjudge.score(*write(tmp_path, broken(num_keypoints=...), [RECORD]), SAFE)
     assert scores.metrics["val"]["AP"] == pytest.approx(1)
-    assert any("without num_keypoints: it is taken to be" in note for note in scores.notes)
+    assert any("without num_keypoints: the number of marked points" in note for note in scores.notes)
 
 
 def test_the_report_says_where_points_lie(tmp_path: Path) -> None:
     from segjudge.cli import main
 
-    other = [(70, 80, 2)] * POINTS
-    own = [(20 + point, 30, 2) for point in range(0, 34, 2)]
-    own[5] = (20, 60, 2)
+    far_points = [(70, 80, 2)] * POINTS
+    near_points = [(20 + point, 30, 2) for point in range(0, 34, 2)]
+    near_points[5] = (20, 60, 2)
     people = [
         {**TRUTH["annotations"][0], "id": number, "keypoints": np.array(points).reshape(-1).tolist()}
-        for number, points in enumerate((own, other), 1)
+        for number, points in enumerate((near_points, far_points), 1)
     ]
-    sent = [[*point] for point in own]
-    sent[0], sent[1], sent[2], sent[4] = [*own[16]], [*other[1]], [99, 5, 1], [*own[5]]
+    sent = [[*point] for point in near_points]
+    sent[0], sent[1], sent[2], sent[4] = [*near_points[16]], [*far_points[1]], [99, 5, 1], [*near_points[5]]
     record = {**RECORD, "keypoints": np.array(sent).reshape(-1).tolist()}
     results, truth = write(tmp_path, {**TRUTH, "annotations": people}, [record])
 
@@ -452,3 +453,21 @@ def test_a_report_in_which_nobody_is_shown_tells_of_no_points(tmp_path: Path) ->
     page = tmp_path / "report.html"
     assert main(["report", str(results), "--truth", str(truth), "--protocol", SAFE, "--out", str(page)]) == 0
     assert 'id="keypoints"' not in page.read_text()
+
+
+@pytest.mark.long
+def test_one_command_builds_what_both_platforms_take_of_a_truth_of_many_images(tmp_path: Path, capsys: Any) -> None:
+    from segjudge.cli import main
+
+    truth = coco_keypoints(tmp_path)
+    document = json.loads(truth.read_text())
+    document["images"] += [{"id": number, "height": 90, "width": 90} for number in range(3, 10_103)]
+    truth.write_text(json.dumps(document))
+    out = tmp_path / "mine"
+    assert main(["host", SAFE, "--truth", str(truth), "--out", str(out), "--build"]) == 0
+    assert "records=1_010_200, json_bytes=482 << 20" in (out / "evaluation_script/phases.py").read_text()
+    printed = capsys.readouterr().out
+    for name in ("challenge_config.zip", "codabench/val.zip"):
+        assert (out / "dist" / name).exists()
+        assert name in printed
+    assert main(["check", "--bundle", str(out)]) == 0

@@ -33,12 +33,12 @@ def golden() -> Any:
 
 
 def cases() -> list[tuple[str, str]]:
-    found = golden()["cases"]
+    cases = golden()["cases"]
     return [
         (case, evaluator)
-        for case in found
+        for case in cases
         for evaluator in ROWS
-        if case not in NOT_EQUALLED and "stats" in found[case][evaluator]
+        if case not in NOT_EQUALLED and "stats" in cases[case][evaluator]
     ]
 
 

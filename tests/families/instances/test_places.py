@@ -25,12 +25,17 @@ TRUTH = str(ROOT / "annotations/instances-dev.zip")
 SHARP = str(ROOT / "examples/instances-dev/sharp.json")
 
 
-@pytest.fixture
-def listing(tmp_path: Path) -> Path:
+def write_listing(tmp_path: Path) -> Path:
+    """Write the list of images and categories of the PNGs."""
     document = json.loads(gzip.decompress((GOLDEN / "places/official_converter_gt.json.gz").read_bytes()))
     path = tmp_path / "listing.json"
     path.write_text(json.dumps({"images": document["images"], "categories": document["categories"]}))
     return path
+
+
+@pytest.fixture
+def listing(tmp_path: Path) -> Path:
+    return write_listing(tmp_path)
 
 
 def test_the_document_equals_the_official_one_annotation_by_annotation(
@@ -129,21 +134,21 @@ def test_without_a_list_images_are_numbered_and_the_host_is_told(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda f: None, "holds no PNGs"),
         (lambda f: (f / "x.png").write_bytes(b"no picture"), "cannot be read"),
         (lambda f: Image.fromarray(np.zeros((4, 4), np.uint8)).save(f / "x.png"), "is not a colour PNG"),
     ],
 )
-def test_a_broken_dataset_is_the_hosts_mistake(make: Any, words: str, tmp_path: Path, capsys: Any) -> None:
+def test_a_broken_dataset_is_the_hosts_mistake(make: Any, message: str, tmp_path: Path, capsys: Any) -> None:
     folder = tmp_path / "png"
     folder.mkdir()
     make(folder)
     categories = tmp_path / "c.json"
     categories.write_text('{"categories": [{"id": 1, "name": "bed"}]}')
     assert main(["convert", "places", str(folder), str(tmp_path / "o"), "--categories", str(categories)]) == 3
-    assert words in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_splits_of_instances_are_added(tmp_path: Path) -> None:

@@ -20,16 +20,16 @@ def test_masks_of_frames_are_one_wide_mask() -> None:
     shown = np.array([True, False, True, True, True, True, True])
     frames[5][:] = False
     tube = np.array([0, 0, 0, 2, 2, 2, 2])
-    texts = pack_texts([run_length_text(one) for one, flag in zip(frames, shown) if flag])
-    found = join_frames(texts, shown, tube, np.full(7, 12), 4)
+    texts = pack_texts([run_length_text(frame) for frame, flag in zip(frames, shown) if flag])
+    results = join_frames(texts, shown, tube, np.full(7, 12), 4)
     for index in range(4):
-        parts = [one for one, its in zip(frames, tube) if its == index]
-        runs = rle.runs_of(found.masks[index], 12 * len(parts)) if parts else np.zeros(0, int)
+        parts = [frame for frame, its in zip(frames, tube) if its == index]
+        runs = rle.runs_of(results.masks[index], 12 * len(parts)) if parts else np.zeros(0, int)
         flat = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
-        assert flat.tolist() == [flag for one in parts for flag in one.ravel(order="F").tolist()]
-        areas = [int(one.sum()) for one in parts if one.any()]
-        assert found.pixels[index] == sum(areas)
-        assert found.mean_area[index] == (np.mean(areas) if areas else 0)
+        assert flat.tolist() == [flag for part in parts for flag in part.ravel(order="F").tolist()]
+        areas = [int(part.sum()) for part in parts if part.any()]
+        assert results.pixels[index] == sum(areas)
+        assert results.mean_area[index] == (np.mean(areas) if areas else 0)
     with pytest.raises(ValueError):  # without words: the caller finds the mask
         join_frames(texts, shown, tube, np.full(7, 13), 4)
 

@@ -150,6 +150,22 @@ def test_what_images_cost_sums_to_the_loss(tmp_path: Path) -> None:
 # ── files as people have and send them ──────────────────────────────────────
 
 
+def test_tiffs_of_32_bits_in_tiles_score_as_pngs_do(tmp_path: Path) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    truth, sent = (np.random.default_rng(seed).integers(0, 300, (40, 50)).repeat(5, 0) for seed in (1, 2))
+    scores = []
+    for name, kind in (("png", None), ("int32", np.int32), ("float32", np.float32)):
+        for side, labels in (("t", truth), ("s", sent)):
+            (tmp_path / name / side).mkdir(parents=True)
+            path = tmp_path / name / side / "7_masks.png"
+            if kind is None:
+                path.write_bytes(png(labels.astype(np.uint16)))
+            else:
+                tifffile.imwrite(path.with_suffix(".tif"), labels.astype(kind), tile=(64, 64), bigtiff=True)
+        scores.append(segjudge.score(str(tmp_path / name / "s"), str(tmp_path / name / "t"), "cellpose-ap").metrics)
+    assert scores[0] == scores[1] == scores[2]
+
+
 NAMES = ["7_masks.png", "x/7_img_cp_masks.png", "7_cp_masks.tif", "7_img_cp_masks.tiff", "7_mask.PNG", "7.png"]
 
 
@@ -174,52 +190,52 @@ def test_a_subset_is_a_folder(tmp_path: Path) -> None:
         read_truth(str(folder(tmp_path / "c", {"0_masks.png": png(COLOURS)}))).read_through()
 
 
-COLOURS = np.zeros((4, 6, 3), np.uint8)
+COLOURS = np.stack([TWO, TWO.T.reshape(TWO.shape), TWO], axis=-1).astype(np.uint8)
 REFUSED = {
-    "other size": ({"b": TWO.T}, "b_masks.png: is 4×6 pixels but the frame is 6×4"),
-    "other shape, as many pixels": ({"b": TWO.reshape(2, 12)}, "b_masks.png: is 12×2 pixels but the frame is 6×4"),
-    "TIFF of another size": ({"b_masks.tif": encode_tiff(np.zeros((1, 6, 4), np.uint16))}, "b_masks.tif: is 4×6"),
+    "other size": ({"b": TWO.T}, "b_masks.png: is 4x6 pixels but the frame is 6x4"),
+    "other shape, as many pixels": ({"b": TWO.reshape(2, 12)}, "b_masks.png: is 12x2 pixels but the frame is 6x4"),
+    "TIFF of another size": ({"b_masks.tif": encode_tiff(np.zeros((1, 6, 4), np.uint16))}, "b_masks.tif: is 4x6"),
     "slices": ({"b_masks.tif": encode_tiff(np.zeros((2, 4, 6), np.uint16))}, "b_masks.tif: has more than 1 slice"),
     "colours": ({"b_masks.png": png(COLOURS)}, "b_masks.png: is a picture in colours. Write the number of its cell"),
     "no picture": ({"b_masks.png": b"JFIF"}, "b_masks.png: is not a PNG"),
     "cut": ({"b_masks.png": png(TWO.astype(np.uint16))[:-30]}, "b_masks.png: is cut off"),
-    "twice": ({"b": TWO, "x/b": TWO}, "b_masks.png: is sent again as x/b_masks.png. Send one file for each image"),
+    "twice": ({"b": TWO, "x/b": TWO}, "b_masks.png: is also sent as x/b_masks.png. Send one file for each image"),
     "missing": ({"c": TWO}, "1 of 2 images is missing: b; 1 is not in the truth: c. Send every image"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_no_map_of_the_image_is_a_sentence(name: str, tmp_path: Path) -> None:
-    sent, words = REFUSED[name]
+    sent, message = REFUSED[name]
     truth = read_truth(str(folder(tmp_path / "t", {"a": TWO, "b": TWO})))
-    with pytest.raises(SubmissionError, match=re.escape(words)):
+    with pytest.raises(SubmissionError, match=re.escape(message)):
         score_units(folder(tmp_path / "s", {"a": TWO, **sent}), truth, "cellpose-ap")
 
 
 @pytest.mark.parametrize(
-    ("sent", "words"),
+    ("sent", "message"),
     [(TWO > 0, "no image has more than one label: check that each cell has a number of its own"),
-     (TWO[:, ::-1], "not one cell overlaps a prediction: check which image each belongs to")],
+     (TWO[:, ::-1], "no cell overlaps a prediction: check which image each belongs to")],
 )  # fmt: skip
-def test_masks_without_numbers_and_of_other_images_are_said(sent: Any, words: str, tmp_path: Path) -> None:
+def test_masks_without_numbers_and_of_other_images_are_said(sent: Any, message: str, tmp_path: Path) -> None:
     truth = folder(tmp_path / "t", {"a": TWO})
     (warning,) = segjudge.score(folder(tmp_path / "s", {"a": sent}), truth, "cellpose-ap").warnings
-    assert words in warning
+    assert message in warning
 
 
 # ── other doors ─────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
-    ("sent", "words"),
+    ("sent", "message"),
     [
         (TWO / 2, "prediction of a: is of float64"),
         (TWO.astype(int) * 300, "prediction of a: has the label 90000. Number the cells from 1 on, in 16 bits"),
         (TWO.astype(int).T, "has maps of"),
     ],
 )
-def test_maps_in_memory_that_are_none_are_a_sentence(sent: Any, words: str) -> None:
-    with pytest.raises(SubmissionError, match=words):
+def test_maps_in_memory_that_are_none_are_a_sentence(sent: Any, message: str) -> None:
+    with pytest.raises(SubmissionError, match=message):
         segjudge.score_arrays({"a": sent}, {"a": TWO.astype(int)}, "cellpose-ap")
 
 
@@ -229,17 +245,17 @@ def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> Non
         str(folder(tmp_path / name, {"near": near, "far": NONE, "none": NONE}))
         for name, near in (("first", TWO), ("second", np.roll(TWO, 1, 1)))
     ]
-    out, words = tmp_path / "page.html", ["--truth", str(truth), "--protocol", "cellpose-ap"]
-    assert main(["report", sent[0], *words, "--out", str(out)]) == 0
+    out, arguments = tmp_path / "page.html", ["--truth", str(truth), "--protocol", "cellpose-ap"]
+    assert main(["report", sent[0], *arguments, "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
     assert "cells that nothing matches" in text
     assert "in no mean" in text
     assert text.count(">Images</h2>") == 1
-    assert main(["compare", *sent, *words, "--kinds", "--out", str(out)]) == 0
+    assert main(["compare", *sent, *arguments, "--kinds", "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
     assert "loses most" in text
     ids = re.findall(r"<section id=\"([^\"]+)", text)
-    assert {"images", "what-images-cost"} <= set(ids), ids
+    assert {"images", "loss-of-images"} <= set(ids), ids
     assert len(set(ids)) == len(ids)
     assert text.count('data-value="-1.0">−1.000</td></tr>') == 1, "from 1 to 0 in the first image"
 
@@ -254,10 +270,10 @@ def test_the_family_keeps_its_promises(promise: str, tmp_path: Path) -> None:
 
     draw = np.random.default_rng(3)
     maps = {str(k): np.kron(draw.integers(0, 5, (4, 5)), np.ones((5, 5), int)).astype(np.uint16) for k in range(5)}
-    other = {key: np.flip(labels, 0) for key, labels in maps.items()}
+    second = {key: np.flip(labels, 0) for key, labels in maps.items()}
     sent = {key: np.roll(labels, 1, axis=1) for key, labels in maps.items()}
-    faulty = {**sent, "1": sent["1"][1:], "3": np.zeros((20, 25, 3), "u1")}
+    faulty = {**sent, "1": sent["1"][1:], "3": np.indices((20, 25, 3), "u1")[2]}
     keep(
-        promise, "cellpose-ap", tmp_path, (files(maps), files(other)), (files(sent), files(faulty)),
-        ["1_cp_masks.png: is 25×19", "3_cp_masks.png: is a picture in colours"], (sent, maps),
+        promise, "cellpose-ap", tmp_path, (files(maps), files(second)), (files(sent), files(faulty)),
+        ["1_cp_masks.png: is 25x19", "3_cp_masks.png: is a picture in colours"], (sent, maps),
     )  # fmt: skip

@@ -70,8 +70,8 @@ def test_cityscapes_scores_as_its_script_says(case: str, tmp_path: Path) -> None
                 count_units(tmp_path / "sent", truth, "cityscapes-panoptic").complete_counts()
             continue
         values = score_units(tmp_path / "sent", truth, "cityscapes-panoptic")
-        expected = {f"{one.upper()}{suffix}": STREETS[case][group][one] for group, suffix in GROUPS.items()
-                    for one in ("pq", "sq", "rq")}  # fmt: skip
+        expected = {f"{name.upper()}{suffix}": STREETS[case][group][name] for group, suffix in GROUPS.items()
+                    for name in ("pq", "sq", "rq")}  # fmt: skip
         assert values == pytest.approx(expected, abs=1e-12, rel=0)
 
 
@@ -87,11 +87,11 @@ def test_images_score_as_the_official_evaluators_say(name: str, kind: str, tmp_p
     ):
         for form in (truth, pack_units(truth, tmp_path)):
             accumulator = count_units(submission, form, KINDS[kind])
-            found = panoptic.values(accumulator)
-            assert list(found) == list(PANOPTIC_PROTOCOLS[KINDS[kind]].metrics)
+            results = panoptic.values(accumulator)
+            assert list(results) == list(PANOPTIC_PROTOCOLS[KINDS[kind]].metrics)
             for group, suffix in GROUPS.items():
                 for quality in ("PQ", "SQ", "RQ"):
-                    assert found[quality + suffix] == pytest.approx(expected[group][quality.lower()], **CLOSE)
+                    assert results[quality + suffix] == pytest.approx(expected[group][quality.lower()], **CLOSE)
             rows = {str(row["id"]): row for row in panoptic.tables(accumulator)["categories"]}
             for category, qualities in expected["per_class"].items():
                 for quality, value in qualities.items():
@@ -104,7 +104,7 @@ def test_images_score_as_the_official_evaluators_say(name: str, kind: str, tmp_p
     [
         ("image-missing", "your file: 1 of 6 images is missing: 103. Send every image."),
         ("png-only", "holds ids that the JSON does not list: 2614989. List every segment."),
-        ("json-only", "does not hold ids that the JSON lists: 15999999. List the segments of the PNG alone."),
+        ("json-only", "lacks ids that the JSON lists: 15999999. List only the segments of the PNG."),
         ("unknown-category", "image 103: segment 2614989 has the category 77, which the truth does not have."),
         ("things-only", "6 problems found in your submission"),
     ],
@@ -131,17 +131,17 @@ def videos(subset: str = "all") -> UnitTruth:
 def test_videos_score_as_the_official_evaluators_say(subset: str, tmp_path: Path) -> None:
     expected = VPQ[subset]
     for truth in (videos(subset), pack_units(videos(subset), tmp_path)):
-        found = score_units(VIDEOS / "submission", truth, "vipseg-official")
-        assert list(found) == list(PANOPTIC_PROTOCOLS["vipseg-official"].metrics)
+        units = score_units(VIDEOS / "submission", truth, "vipseg-official")
+        assert list(units) == list(PANOPTIC_PROTOCOLS["vipseg-official"].metrics)
         for group, suffix in GROUPS.items():
             percent = expected["VPQ"].get(group)
-            assert found[f"VPQ{suffix}"] == (None if percent is None else pytest.approx(percent / 100, **CLOSE))
+            assert units[f"VPQ{suffix}"] == (None if percent is None else pytest.approx(percent / 100, **CLOSE))
         for window in (1, 2, 4, 6, 8):
             quality = expected[str(window)]["All"].get("pq")  # none: the official run divides by zero
-            assert found[f"VPQ{window}"] == (None if quality is None else pytest.approx(quality, **CLOSE))
+            assert units[f"VPQ{window}"] == (None if quality is None else pytest.approx(quality, **CLOSE))
         for metric in ("STQ", "AQ", "IoU"):
             if subset in read_golden(VIDEOS)["stq"]:
-                assert found[metric] == pytest.approx(read_golden(VIDEOS)["stq"][subset][metric], **CLOSE)
+                assert units[metric] == pytest.approx(read_golden(VIDEOS)["stq"][subset][metric], **CLOSE)
 
 
 @needs_shared
@@ -154,21 +154,21 @@ def test_categories_of_videos_have_the_official_counts() -> None:
 
 @needs_shared
 def test_by_default_no_instance_is_left_out_of_stq() -> None:
-    found = score_units(VIDEOS / "submission", videos(), "vipseg")
+    units = score_units(VIDEOS / "submission", videos(), "vipseg")
     expected = read_golden(VIDEOS)["stq_if_instances_started_at_1"]
-    assert [found[key] for key in ("STQ", "AQ", "IoU")] == [
+    assert [units[key] for key in ("STQ", "AQ", "IoU")] == [
         pytest.approx(expected[key], **CLOSE) for key in ("STQ", "AQ", "IoU")
     ]
 
 
 @needs_shared
 def test_what_does_not_belong_together_is_not_merged() -> None:
-    whole, other = (
+    whole, units = (
         count_units(VIDEOS / "submission", videos(), "vipseg"),
         count_units(VIDEOS / "submission", videos(), "vipseg-official"),
     )
     with pytest.raises(ValueError, match="different splits, protocols"):
-        whole.merge(other)
+        whole.merge(units)
     with pytest.raises(ValueError, match="counted twice"):
         whole.update(UnitCounts("city", {}))
     with pytest.raises(ValueError, match="no unit of this split"):
@@ -217,8 +217,8 @@ def truth_of(folder: Path, size: tuple[int, int] = SIZE) -> UnitTruth:
     (folder / "t" / "t").mkdir(parents=True)
     (folder / "t" / "t" / "a.png").write_bytes(coloured(halves(size)))
     segments = [
-        {"id": one, "category_id": category, "iscrowd": 0, "area": size[0] * size[1] // 2}
-        for one, category in ((7, 1), (300, 2))
+        {"id": item, "category_id": category, "iscrowd": 0, "area": size[0] * size[1] // 2}
+        for item, category in ((7, 1), (300, 2))
     ]
     document = {
         "annotations": [{"image_id": 1, "file_name": "a.png", "segments_info": segments}],
@@ -279,7 +279,7 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "no-file-name": (lambda: changed(file_name=None), "has no file_name"),
     "other-file-name": (lambda: changed(file_name="b.png"), "there is no PNG b.png"),
     "upwards": (lambda: changed(file_name="../../etc/passwd"), "there is no PNG passwd"),
-    "control": (lambda: changed(file_name="\x1b[2J"), "there is no PNG \N{REPLACEMENT CHARACTER}[2J"),
+    "control": (lambda: changed(file_name="\x1b[2J"), "there is no PNG \\x1b[2J"),
     "no-segments": (lambda: changed(segments_info=None), "has no list segments_info"),
     "segment-number": (lambda: segments(7), "without an id"),
     "segment-without-id": (lambda: segments({"category_id": 1}), "without an id"),
@@ -294,8 +294,8 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "noise": (lambda: upload(picture=noise()), "ids that the JSON does not list"),
     "grey": (lambda: upload(picture=png(halves().astype(np.uint8))), "is not an RGB picture"),
     "palette": (lambda: upload(picture=png(Image.fromarray(np.zeros(SIZE, np.uint8), "P"))), "is not an RGB picture"),
-    "other-size": (lambda: upload(picture=coloured(halves((41, 50)))), "is 50×41 pixels but the frame is 50×40"),
-    "huge-size": (lambda: upload(picture=coloured(np.zeros((6000, 9000)))), "is 9000×6000 pixels"),
+    "other-size": (lambda: upload(picture=coloured(halves((41, 50)))), "is 50x41 pixels but the frame is 50x40"),
+    "huge-size": (lambda: upload(picture=coloured(np.zeros((6000, 9000)))), "is 9000x6000 pixels"),
     "cut-png": (lambda: upload(picture=cut(coloured(halves()), 80)), "is cut off"),
     "no-picture": (lambda: upload(picture=b"\0" * 99), "is not a PNG"),
     "long-picture": (lambda: upload(picture=os.urandom(3 << 20)), "has 3,145,728 bytes"),
@@ -329,5 +329,5 @@ def test_a_packed_truth_has_equal_bytes_each_time(tmp_path: Path) -> None:
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert list(read_units(str(tmp_path / "one"))) == ["val", "test"]
     (tmp_path / "one").write_bytes(b"PK\x03\x04")
-    with pytest.raises(HostError, match="Pack it anew"):
+    with pytest.raises(HostError, match="Pack it again"):
         read_units(str(tmp_path / "one"))

@@ -31,13 +31,13 @@ SENT = {5: 0, 6: 0, 7: 1, 8: 2, 9: 0, 12: 1}
 
 def painted(seed: int, frames: int = 4) -> list[tuple[Any, Any]]:
     """Return maps of blocks; the prediction is the truth of other ids in some places."""
-    rng, found = np.random.default_rng(seed), []
+    rng, results = np.random.default_rng(seed), []
     for _ in range(frames):
         real = rng.choice([0, 5, 6, 7, 8, 9, 11], (4, 4)).repeat(3, 0).repeat(3, 1)
         sent = np.where(rng.random((4, 4)) < 0.8, real[::3, ::3], rng.choice([0, *SENT], (4, 4)))
         sent = np.where(sent == 11, 9, sent).repeat(3, 0).repeat(3, 1)
-        found.append((real, np.where(rng.random((12, 12)) < 0.9, sent, 0)))
-    return found
+        results.append((real, np.where(rng.random((12, 12)) < 0.9, sent, 0)))
+    return results
 
 
 def framed(real: Any, sent: Any, *, boundary: bool = False) -> panoptic_counting.FrameTable:
@@ -60,12 +60,12 @@ def quality_of(maps: list[tuple[Any, Any]], *, boundary: bool = False) -> Any:
     real, sent = (np.stack(side) for side in zip(*maps))
     counts = np.zeros((3, 4))
     met: tuple[set[int], set[int]] = (set(), set())
-    edges = [np.stack([edge_of(one) for one in side]) for side in (real, sent)]
+    edges = [np.stack([edge_of(item) for item in side]) for side in (real, sent)]
 
     def iou(i: int, j: int, inside: Any = (True, True)) -> float:
-        one, two = (real == i) & inside[0], (sent == j) & inside[1]
+        item, two = (real == i) & inside[0], (sent == j) & inside[1]
         void = (real == 0) & inside[0]
-        return float((one & two).sum() / ((one | two).sum() - (two & void).sum()))
+        return float((item & two).sum() / ((item | two).sum() - (two & void).sum()))
 
     for i, j in itertools.product(REAL, SENT):
         if not ((real == i) & (sent == j)).any() or REAL[i] != (SENT[j], 0):
@@ -88,8 +88,8 @@ def quality_of(maps: list[tuple[Any, Any]], *, boundary: bool = False) -> Any:
 @pytest.mark.parametrize("seed", range(12))
 def test_segments_match_and_are_excused_as_the_official_rules_say(seed: int) -> None:
     ((real, sent),) = painted(seed, 1)
-    found = panoptic_counting._count_segments(framed(real, sent), 3)
-    assert found.tolist() == [close(row) for row in quality_of([(real, sent)]).tolist()]
+    segments = panoptic_counting._count_segments(framed(real, sent), 3)
+    assert segments.tolist() == [close(row) for row in quality_of([(real, sent)]).tolist()]
     bounded = panoptic_counting._count_segments(framed(real, sent, boundary=True), 3)
     assert bounded.tolist() == [close(row) for row in quality_of([(real, sent)], boundary=True).tolist()]
 
@@ -109,11 +109,11 @@ def test_windows_are_scored_as_stacked_pixels(seed: int) -> None:
     maps = lasting(seed)
     # one crowd in the whole video: which of two is listed last depends on the window
     maps = [(np.where(real == 11, 9, real), sent) for real, sent in maps]
-    found = panoptic_counting.count_frames((framed(*one) for one in maps), protocol, THINGS)["quality"]
+    quality = panoptic_counting.count_frames((framed(*item) for item in maps), protocol, THINGS)["quality"]
     for row, length in enumerate((1, 2, 4)):
-        expected = sum(quality_of(maps[at : at + length]) for at in range(5 - length))
-        assert found[row].tolist() == [close(one) for one in expected.tolist()]
-    assert not found[3].any()
+        expected = sum(quality_of(maps[index : index + length]) for index in range(5 - length))
+        assert quality[row].tolist() == [close(item) for item in expected.tolist()]
+    assert not quality[3].any()
 
 
 def stq_of(videos: list[list[tuple[Any, Any]]], *, without_first: bool) -> tuple[float, float]:
@@ -122,8 +122,8 @@ def stq_of(videos: list[list[tuple[Any, Any]]], *, without_first: bool) -> tuple
     pairs: dict[tuple[int, int], int] = {}
     for maps in videos:
         real, sent = (np.stack(side) for side in zip(*maps))
-        kind, other = (np.vectorize(lambda k, of=of: of.get(k, 3))(side) for side, of in (
-            (real, {k: one for k, (one, _) in REAL.items()}), (sent, SENT),
+        kind, second = (np.vectorize(lambda k, of=of: of.get(k, 3))(side) for side, of in (
+            (real, {k: item for k, (item, _) in REAL.items()}), (sent, SENT),
         ))  # fmt: skip
         first = max(np.unique(real[0])) if without_first else -1
         crowd = (real == first) & (kind < 2)
@@ -134,7 +134,7 @@ def stq_of(videos: list[list[tuple[Any, Any]]], *, without_first: bool) -> tuple
                 its = (sent == p) & ~crowd
                 both = (mine & its).sum()
                 total += both * both / (mine | its).sum() / mine.sum()
-        for i, j in zip(kind.ravel().tolist(), other.ravel().tolist()):
+        for i, j in zip(kind.ravel().tolist(), second.ravel().tolist()):
             pairs[i, j] = pairs.get((i, j), 0) + (i != 3)
     ious = []
     for k in range(4):
@@ -148,30 +148,30 @@ def test_stq_is_what_its_words_say(name: str) -> None:
     protocol = PANOPTIC_PROTOCOLS[name]
     for seed in range(3):
         videos = [lasting(seed), painted(seed + 50)]
-        counts = [panoptic_counting.count_frames((framed(*one) for one in maps), protocol, THINGS) for maps in videos]
+        counts = [panoptic_counting.count_frames((framed(*item) for item in maps), protocol, THINGS) for maps in videos]
         total = accumulated(protocol, PQ_FACTS, *counts)
-        found = panoptic.values(total)
+        results = panoptic.values(total)
         quality, iou = stq_of(videos, without_first=name == "vipseg-official")
-        assert (found["AQ"], found["IoU"], found["STQ"]) == (
+        assert (results["AQ"], results["IoU"], results["STQ"]) == (
             close(quality),
             close(iou),
             close(math.sqrt(quality * iou)),
         )
-        assert list(found) == list(protocol.metrics)
-        assert found["VPQ8"] is None
-        assert found["VPQ"] is None
-        assert found["VPQ4"] is not None
+        assert list(results) == list(protocol.metrics)
+        assert results["VPQ8"] is None
+        assert results["VPQ"] is None
+        assert results["VPQ4"] is not None
 
 
 def test_a_video_without_any_thing_has_an_association_of_nothing() -> None:
     sky = np.full((12, 12), 8)
     protocol = PANOPTIC_PROTOCOLS["vipseg"]
     counts = panoptic_counting.count_frames([framed(sky, sky)], protocol, THINGS)
-    found = panoptic.values(accumulated(protocol, PQ_FACTS, counts))
-    assert (found["STQ"], found["AQ"], found["IoU"], found["VPQ1"]) == (0, 0, 1, 1)
+    results = panoptic.values(accumulated(protocol, PQ_FACTS, counts))
+    assert (results["STQ"], results["AQ"], results["IoU"], results["VPQ1"]) == (0, 0, 1, 1)
     void = panoptic_counting.count_frames([framed(sky * 0, sky)], protocol, THINGS)
-    found = panoptic.values(accumulated(protocol, PQ_FACTS, void))
-    assert (found["STQ"], found["AQ"], found["IoU"], found["VPQ1"]) == (None, None, None, None)
+    results = panoptic.values(accumulated(protocol, PQ_FACTS, void))
+    assert (results["STQ"], results["AQ"], results["IoU"], results["VPQ1"]) == (None, None, None, None)
 
 
 def test_qualities_follow_from_the_counts_and_are_averaged_by_group() -> None:
@@ -187,8 +187,8 @@ def test_qualities_follow_from_the_counts_and_are_averaged_by_group() -> None:
         {"id": 30, "name": "sky", "PQ": None, "SQ": None, "RQ": None, "matched": 0, "surplus": 0, "missed": 0},
     ]
     stuff = accumulated(PANOPTIC_PROTOCOLS["coco-panoptic"], PQ_FACTS, {"quality": counts[:, ::-1]})
-    found = panoptic.values(stuff)
-    assert (found["PQ"], found["PQ-Things"], found["PQ-Stuff"]) == (0.1875, 0, 0.375)
+    results = panoptic.values(stuff)
+    assert (results["PQ"], results["PQ-Things"], results["PQ-Stuff"]) == (0.1875, 0, 0.375)
 
 
 def test_a_mean_over_all_windows_or_subsets_is_one_of_all_or_nothing() -> None:
@@ -202,8 +202,8 @@ def test_half_is_no_match_and_half_in_void_is_no_excuse() -> None:
     real[2, :2], sent[2, :4] = 6, 7
     real[2, 2:4] = 8
     sent[4, :4], real[4, :2] = 12, 8
-    found = panoptic_counting._count_segments(framed(real, sent), 3)
-    assert found.tolist() == [[0, 0, 1, 2], [0, 0, 2, 0], [0, 0, 0, 1]]
+    segments = panoptic_counting._count_segments(framed(real, sent), 3)
+    assert segments.tolist() == [[0, 0, 1, 2], [0, 0, 2, 0], [0, 0, 0, 1]]
     real[4, 1] = 0
     assert panoptic_counting._count_segments(framed(real, sent), 3)[1, 2] == 1
 

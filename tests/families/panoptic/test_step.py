@@ -46,7 +46,7 @@ def truth_of(name: str, golden: Any) -> UnitTruth:
 
 @pytest.mark.parametrize("kernel", [True, False])
 @pytest.mark.parametrize(
-    ("name", "case", "golden"), [pytest.param(*one, id="/".join(one[:2])) for one in CASES if one[1] not in REFUSED]
+    ("name", "case", "golden"), [pytest.param(*case, id="/".join(case[:2])) for case in CASES if case[1] not in REFUSED]
 )
 def test_sequences_score_as_the_official_evaluator_says(
     name: str, case: str, golden: Any, kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -74,7 +74,7 @@ def test_sequences_score_as_the_official_evaluator_says(
 
 
 @pytest.mark.parametrize(
-    ("name", "case", "golden"), [pytest.param(*one, id="/".join(one[:2])) for one in CASES if one[1] in REFUSED]
+    ("name", "case", "golden"), [pytest.param(*case, id="/".join(case[:2])) for case in CASES if case[1] in REFUSED]
 )
 @pytest.mark.parametrize("row", ["", "-official"])
 def test_what_ends_the_official_run_or_adds_a_class_is_an_error_that_says_where(
@@ -122,19 +122,19 @@ def test_crowds_void_and_what_is_left_unlabelled_can_be_counted_by_hand(tmp_path
         {"split": "val", "id": 13, "name": "car", "IoU": 0.8},
     ]
     assert [row["tubes"] for row in safe.tables["sequences"]] == [1]
-    one = [np.array([[10, 13, 13, 13, 13, 13, 255]]), np.array([[0, 1, 1, 1, 1, 0, 0]])]
-    other = [np.array([[10, 13, 13, 13, 255, 13, 255 - 242]]), np.array([[0, 300, 300, 300, 0, 1, 300]])]
-    (in_memory,) = score_arrays({"a": [other]}, {"a": [one]}, "kitti-step").reports
+    first = [np.array([[10, 13, 13, 13, 13, 13, 255]]), np.array([[0, 1, 1, 1, 1, 0, 0]])]
+    second = [np.array([[10, 13, 13, 13, 255, 13, 255 - 242]]), np.array([[0, 300, 300, 300, 0, 1, 300]])]
+    (in_memory,) = score_arrays({"a": [second]}, {"a": [first]}, "kitti-step").reports
     assert in_memory.values == safe.metrics["val"]
     for broken, sentence in (
-        ((one[0], one[1], one[1]), "Give .classes, numbers"),
-        ((one[0] + 1, one[1]), "numbers up to 65535"),
-        ((one[0], one[1] + 65_536), "numbers up to 65535"),
-        ((one[0] * 0 + 19, one[1]), "holds the class 19 in red"),
-        ((one[0], one[1][:, 1:]), "7×1"),
+        ((first[0], first[1], first[1]), "Give .classes, numbers"),
+        ((first[0] + 1, first[1]), "numbers up to 65535"),
+        ((first[0], first[1] + 65_536), "numbers up to 65535"),
+        ((first[0] * 0 + 19, first[1]), "holds the class 19 in red"),
+        ((first[0], first[1][:, 1:]), "7x1"),
     ):
         with pytest.raises(SubmissionError, match=sentence):
-            score_arrays({"a": [broken]}, {"a": [one]}, "kitti-step")
+            score_arrays({"a": [broken]}, {"a": [first]}, "kitti-step")
 
 
 def test_of_several_splits_that_of_the_subset_is_read(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "text": (lambda: b"hello", "red is the class, green and blue the object's number"),
     "nothing": (lambda: zipped({"readme.txt": b"hello"}), "1 of 1 sequence is missing: a"),
     "other-sequence": (lambda: zipped({"b/000000.png": IMAGE}), "1 of 1 sequence is missing: a"),
-    "no-folder": (lambda: zipped({"000000.png": IMAGE}), "1 of 1 sequence is missing: a"),
+    "no-folder": (lambda: zipped({"000000.png": IMAGE}), "a, frame 000001: there is no PNG a/000001.png"),
     "as-vipseg": (lambda: zipped({"pred.json": b"{}", "pan_pred/a.png": IMAGE}), "1 of 1 sequence is missing: a"),
     "missing": (lambda: upload(b"absent"), "a, frame 000001: there is no PNG a/000001.png"),
     "other-name": (lambda: upload(b"absent", **{"a/1.png": IMAGE}), "there is no PNG a/000001.png"),
@@ -250,8 +250,8 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "cut-png": (lambda: upload(IMAGE[:-30]), "is cut off"),
     "damaged": (lambda: upload(IMAGE[:45] + b"\xff\xff" + IMAGE[47:]), "is damaged"),
     "few-rows": (lambda: upload(raw_png(SIZE[1], SIZE[0], 8, 2, bytes(49 * 3))), "its pixels end in row 3"),
-    "other-size": (lambda: upload(png(MAP.transpose(1, 0, 2))), "is 12×16 pixels but the frame is 16×12"),
-    "huge-header": (lambda: upload(raw_png(1 << 30, 1 << 30, 8, 2, b"\0" * 99)), "pixels but the frame is 16×12"),
+    "other-size": (lambda: upload(png(MAP.transpose(1, 0, 2))), "is 12x16 pixels but the frame is 16x12"),
+    "huge-header": (lambda: upload(raw_png(1 << 30, 1 << 30, 8, 2, b"\0" * 99)), "pixels but the frame is 16x12"),
     "bomb": (lambda: upload(raw_png(SIZE[1], SIZE[0], 8, 2, bytes(40 << 20))), "scored"),
     "many-chunks": (lambda: upload(IMAGE[:33] + chunk(b"tEXt", b"") * 9999 + IMAGE[33:]), "chunks"),
     "long-file": (lambda: upload(os.urandom(3 << 20)), "has 3,145,728 bytes"),

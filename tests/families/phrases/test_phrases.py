@@ -330,7 +330,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "text": ("[", "the list does not end"),
     "nothing": ("", "is empty"),
     "not UTF-8": (b"[\xff]", "UTF-8"),
-    "trailing": ("[] []", "something follows"),
+    "trailing": ("[] []", "text follows"),
     "number": ([3], "lacks image_id"),
     "null": ([None], "lacks image_id"),
     "no pair": ([changed(image_id=...)], "lacks image_id"),
@@ -367,10 +367,10 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "counts short": ([masked(counts=compress([100, 40]))], "do not add up"),
     "counts long": ([masked(counts=compress([100, 40, 9999]))], "do not add up"),
     "counts below zero": ([masked(counts=compress([100, -40, 540]))], "below zero"),
-    "counts endless": ([masked(counts="o" * 40)], "break off"),
+    "counts endless": ([masked(counts="o" * 40)], "end too early"),
     "counts of other characters": ([masked(counts="~~\x7f")], "characters"),
     "counts beyond ASCII": ([masked(counts="äöü")], "characters"),
-    "counts enormous": ([masked(counts="0" * 5000)], "longer than"),
+    "counts enormous": ([masked(counts="0" * 5000)], "more counts than"),
     "counts a number": ([masked(counts=600)], "neither text nor a list"),
     "counts an object": ([masked(counts={})], "neither text nor a list"),
     "list of texts": ([masked(counts=["1"])], "whole numbers"),
@@ -379,7 +379,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "list short": ([masked(counts=[100, 40])], "add up to 140"),
     "key twice": ('[{"image_id": 1, "image_id": 1, "score": 1, "segmentation": {}}]', "twice"),
     "nested": ("[" + "[" * 100_000 + "]" * 100_000 + "]", "nested"),
-    "many predictions": ([GOOD] * 1_001, "1,001 predictions"),
+    "many predictions": ([GOOD] * 1_001, "pair 1: has more than 1,000 predictions"),
 }
 
 
@@ -461,10 +461,10 @@ def test_subsets_that_are_not_sent_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda truth: truth.pop("images"), "not a truth of SA-Co"),
+        (lambda truth: truth.pop("images"), "not a readable truth of SA-Co"),
         (lambda truth: truth["images"].append(truth["images"][0]), "lists a pair twice"),
-        (lambda truth: truth["annotations"][0].update(image_id=99), "not a truth of SA-Co"),
-        (lambda truth: truth["annotations"][0]["segmentation"].update(size=[1, 1]), "another size than its pair"),
+        (lambda truth: truth["annotations"][0].update(image_id=99), "not a readable truth of SA-Co"),
+        (lambda truth: truth["annotations"][0]["segmentation"].update(size=[1, 1]), "a different size than its pair"),
         (lambda truth: truth["annotations"][0]["segmentation"].update(counts="~"), "characters"),
     ],
 )

@@ -110,6 +110,17 @@ def test_every_case_scores_as_the_script_does(name: str, tmp_path: Path, monkeyp
         assert row["TETA"] is row["ClsA"] is None
 
 
+@needs_shared
+def test_frames_in_which_the_truth_shows_nothing_are_no_part_of_teta() -> None:
+    folder = DATA / "frames_without_truth"
+    (row,) = segjudge.score(str(folder / "submission.json"), str(folder / "truth.json"), "sa-co-veval-official").tables[
+        "details"
+    ]
+    official = json.loads((folder / "golden.json").read_text())["official"]
+    numbers = {key: 100 * row[metric] for metric, (_, key) in OFFICIAL.items() if key in official}
+    assert numbers == official
+
+
 # ── sets of our own ─────────────────────────────────────────────────────────
 
 SIZE, FRAMES = (20, 30), 3
@@ -218,7 +229,7 @@ def test_parts_processes_and_memory_give_the_bits_of_one_run(protocol: str, tmp_
         for name, pair in names.items()
     }  # fmt: skip
     answers = {
-        name: {"tracks": [masks for masks, _ in predictions[pair]], "scores": [one for _, one in predictions[pair]]}
+        name: {"tracks": [masks for masks, _ in predictions[pair]], "scores": [item for _, item in predictions[pair]]}
         for name, pair in names.items()
     }
     (values,) = segjudge.score_arrays(answers, truths, "sa-co-veval").metrics.values()
@@ -279,6 +290,14 @@ TETA: dict[str, tuple[list[Any], list[Any], list[Any], list[Any], tuple[Any, Any
     "by the other's name": ([OBJECT], [ELSEWHERE], [], [OBJECT], (1 / 2, 1 / 2, 0)),
     "by each other's names": ([OBJECT], [ELSEWHERE], [ELSEWHERE], [OBJECT], (1, 1, 0)),
     "near one of each phrase": ([OBJECT], [tube(0, 1)], [OBJECT], [], (1 / 2, 1 / 2, 1 / 2)),
+    "after it has left": ([frames_of(OBJECT, 0)], [], [OBJECT], [], (1, 1, 1)),
+    "while the other phrase's object is seen": (
+        [frames_of(OBJECT, 0)],
+        [frames_of(ELSEWHERE, 1)],
+        [OBJECT],
+        [frames_of(ELSEWHERE, 1)],
+        (1, 3 / 4, (1 / 2 + 1) / 2),
+    ),
     "nowhere near": ([OBJECT], [], [ELSEWHERE], [], (0, 0, 0)),
     "only where nothing is": ([], [], [OBJECT], [], (None, None, None)),
 }
@@ -287,10 +306,10 @@ TETA: dict[str, tuple[list[Any], list[Any], list[Any], list[Any], tuple[Any, Any
 @pytest.mark.parametrize("name", TETA)
 def test_teta_can_be_counted_by_hand(name: str, tmp_path: Path) -> None:
     *sides, parts = TETA[name]
-    one, two, claimed_one, claimed_two = (
+    item, two, claimed_one, claimed_two = (
         [(masks, index) for masks in side] for side, index in zip(sides, (0, 0, 1, 1))
     )
-    truth = write(tmp_path / "t.json", document({(0, 1): one, (0, 2): two}))
+    truth = write(tmp_path / "t.json", document({(0, 1): item, (0, 2): two}))
     results = write(tmp_path / "r.json", records_of({(0, 1): claimed_one, (0, 2): claimed_two}))
     values = segjudge.score(results, truth, "sa-co-veval-official").metrics["val"]
     assert [values[part] for part in ("LocA", "AssocA", "ClsA")] == pytest.approx(parts, abs=1e-12)
@@ -335,7 +354,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "text": ("[", "the list does not end"),
     "nothing": ("", "is empty"),
     "not UTF-8": (b"[\xff]", "UTF-8"),
-    "trailing": ("[] []", "something follows"),
+    "trailing": ("[] []", "text follows"),
     "number": ([3], "lacks video_id"),
     "null": ([None], "lacks video_id"),
     "no video": ([changed(video_id=...)], "lacks video_id"),
@@ -374,17 +393,17 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "counts short": (masked({"size": [20, 30], "counts": compress([100, 40])}), "frame 1: has counts that do not add"),
     "counts long": (masked({"size": [20, 30], "counts": compress([100, 40, 9999])}), "do not add up"),
     "counts below zero": (masked({"size": [20, 30], "counts": compress([100, -40, 540])}), "below zero"),
-    "counts endless": (masked({"size": [20, 30], "counts": "o" * 40}), "break off"),
+    "counts endless": (masked({"size": [20, 30], "counts": "o" * 40}), "end too early"),
     "counts of other characters": (masked({"size": [20, 30], "counts": "~~\x7f"}), "characters"),
     "counts beyond ASCII": (masked({"size": [20, 30], "counts": "äöü"}), "characters"),
-    "counts enormous": (masked({"size": [20, 30], "counts": "0" * 5000}), "longer than"),
+    "counts enormous": (masked({"size": [20, 30], "counts": "0" * 5000}), "more counts than"),
     "counts a number": (masked({"size": [20, 30], "counts": 600}), "neither text nor a list"),
     "list of texts": (masked({"size": [20, 30], "counts": ["1"]}), "whole numbers"),
     "list below zero": (masked({"size": [20, 30], "counts": [-1, 601]}), "below zero"),
     "list short": (masked({"size": [20, 30], "counts": [100, 40]}), "add up to 140"),
     "key twice": ('[{"video_id": 1, "video_id": 1, "category_id": 1, "score": 1, "segmentations": []}]', "twice"),
     "nested": ("[" + "[" * 100_000 + "]" * 100_000 + "]", "nested"),
-    "many tracks": ([GOOD] * 301, "pair 1_1: has 301 tracks"),
+    "many tracks": ([GOOD] * 301, "pair 1_1: has more than 300 tracks"),
 }
 
 
@@ -409,7 +428,7 @@ BELIEVED = {"areas": [36, 0, 36], "bboxes": [[0, 0, 6, 6], None, [0, 0, 6, 6]]}
         (GOOD, "lacks areas for 3 frames, without which SA-Co/VEval's script stops"),
         (changed(**{**BELIEVED, "bboxes": [None]}), "lacks bboxes for 3 frames"),
         (changed(**{**BELIEVED, "areas": {}}), "lacks areas"),
-        (changed(**{**BELIEVED, "areas": ["36", 0, 36]}), "areas that are no finite numbers"),
+        (changed(**{**BELIEVED, "areas": ["36", 0, 36]}), "areas that are not finite numbers"),
         (changed(**{**BELIEVED, "bboxes": [["0", 0], None, None]}), "bboxes that are not"),
         (changed(**BELIEVED, video_id=9), "is of a video that the truth lacks, where"),
         (changed(**BELIEVED, category_id=10**400), "is of a video that the truth lacks, where"),
@@ -431,7 +450,7 @@ def test_the_official_rules_bound_what_nobody_asked_about_and_tracks_of_a_video(
     monkeypatch.setattr(tubes, "_MOST_IN_VIDEO", 2)
     record = changed(**BELIEVED)
     strays = [{**record, "category_id": number} for number in range(10, 13)]
-    for records, sentence in ((strays, "more than 2 pairs that nobody"), ([record] * 3, "video 1: has 3 tracks from")):
+    for records, sentence in ((strays, "more than 2 pairs that nobody"), ([record] * 3, "video 1: has 3 tracks with")):
         with pytest.raises(SubmissionError, match=sentence):
             segjudge.score(write(tmp_path / "results.json", records), small_truth, "sa-co-veval-official")
 
@@ -455,9 +474,9 @@ def test_a_submission_of_which_nothing_counts_or_fits_is_told_why(small_truth: s
     def warnings(name: str, records: list[Any]) -> str:
         return "\n".join(segjudge.score(write(tmp_path / name, records), small_truth, "sa-co-veval").warnings)
 
-    assert "nothing was sent that counts: only scores of at least 0.5 do" in warnings("a.json", [changed(score=0.1)])
+    assert "no prediction counts: only scores of at least 0.5 do" in warnings("a.json", [changed(score=0.1)])
     astray = changed(segmentations=[encode(mask) for mask in tube(14, 18)])
-    assert "nothing that was sent shares a pixel with an object of its phrase" in warnings("b.json", [astray])
+    assert "no prediction shares a pixel with an object of its phrase" in warnings("b.json", [astray])
     assert "nothing" not in warnings("c.json", [GOOD])
 
 
@@ -466,15 +485,21 @@ def test_a_submission_of_which_nothing_counts_or_fits_is_told_why(small_truth: s
     [
         (lambda truth: truth.pop("video_np_pairs"), "has no video_np_pairs"),
         (lambda truth: truth["video_np_pairs"].append(truth["video_np_pairs"][0]), "lists a pair twice"),
-        (lambda truth: truth["video_np_pairs"].append({"video_id": 9, "category_id": 1}), "not a truth of SA-Co"),
+        (
+            lambda truth: truth["video_np_pairs"].append({"video_id": 9, "category_id": 1}),
+            "not a readable truth of SA-Co",
+        ),
         (lambda truth: truth["annotations"][0].update(category_id=3), "is of a pair that video_np_pairs lacks"),
-        (lambda truth: truth["annotations"][0]["segmentations"].pop(), "another number of masks"),
-        (lambda truth: truth["annotations"][0]["segmentations"][0].update(size=[1, 1]), "another size than its video"),
+        (lambda truth: truth["annotations"][0]["segmentations"].pop(), "does not have one mask"),
+        (
+            lambda truth: truth["annotations"][0]["segmentations"][0].update(size=[1, 1]),
+            "a different size than its video",
+        ),
         (
             lambda truth: truth["annotations"][0]["segmentations"][0].update(counts="~"),
             "annotation 1, frame 0 .*charac",
         ),
-        (lambda truth: truth.pop("categories"), "not a truth of SA-Co"),
+        (lambda truth: truth.pop("categories"), "not a readable truth of SA-Co"),
     ],
 )
 def test_a_broken_truth_is_the_hosts_error(change: Any, sentence: str, small_truth: str, tmp_path: Path) -> None:

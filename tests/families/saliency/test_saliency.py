@@ -140,9 +140,9 @@ def test_the_adaptive_threshold_is_twice_the_mean_to_the_last_digit() -> None:
         values = np.zeros(truth.shape, np.uint8)
         values[:, ::2] = value
         levels = values / 255
-        found = levels >= min(2 * levels.mean(), 1)
-        hits = np.count_nonzero(found & truth)
-        precision, recall = hits / max(np.count_nonzero(found), 1), hits / np.count_nonzero(truth)
+        results = levels >= min(2 * levels.mean(), 1)
+        hits = np.count_nonzero(results & truth)
+        precision, recall = hits / max(np.count_nonzero(results), 1), hits / np.count_nonzero(truth)
         expected = 1.3 * precision * recall / (0.3 * precision + recall) if hits else 0
         image = count_map(0, truth, values, PROTOCOLS["sod"])["image"]  # type: ignore[arg-type]
         assert image[F_ADAPTIVE] == pytest.approx(expected, **EXACT), value
@@ -176,7 +176,7 @@ def test_odd_shapes_and_centres_score(protocol: str) -> None:
 
 @pytest.mark.parametrize("protocol", ["sod", "sod-official"])
 def test_what_images_and_data_sets_cost_sums_to_the_loss(protocol: str, tmp_path: Path) -> None:
-    masks = {f"{one}/{k}": disk(k) for one in "xy" for k in range(5)}
+    masks = {f"{item}/{k}": disk(k) for item in "xy" for k in range(5)}
     sent = {name: disk(k, at=(9, 7 + 3 * k)) for k, name in enumerate(masks)}
     counts = count_units(folder(tmp_path / "s", sent), truth_of(tmp_path / "t", masks), protocol)
     tools, report = tools_of("saliency"), engine_of("saliency").report("val", counts)
@@ -211,8 +211,8 @@ def test_one_bit_is_black_and_white(tmp_path: Path) -> None:
 
 def test_data_sets_are_folders_on_both_sides(tmp_path: Path) -> None:
     names = {"CAMO": ("0", "1"), "COD10K": ("1", "2")}
-    masks = {f"{name}/GT/{k}": disk(4 + int(k)) for name, own in names.items() for k in own}
-    pictures = {f"{name}/Imgs/{k}": GREY for name, own in names.items() for k in own}
+    masks = {f"{name}/GT/{k}": disk(4 + int(k)) for name, image_keys in names.items() for k in image_keys}
+    pictures = {f"{name}/Imgs/{k}": GREY for name, image_keys in names.items() for k in image_keys}
     truth = truth_of(tmp_path / "t", {**masks, **pictures})
     assert truth.item_names == ["CAMO/0", "CAMO/1", "COD10K/1", "COD10K/2"]
     sent = {name.replace("/GT", "").replace("CAMO", "COD10K/CAMO/best"): disk(7) for name in masks}
@@ -229,70 +229,70 @@ def test_data_sets_are_folders_on_both_sides(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("images", "words"),
+    ("images", "message"),
     [
-        ({"a": disk(5) // 255}, "a.png: cannot be read (holds 0 and 1, where 255 is the object)"),
+        ({"a": disk(5) // 255}, "a.png: cannot be read (holds 0 and 1; objects must be 255)"),
         ({"x/DUT/GT/a": disk(5), "y/DUT/GT/a": disk(5)}, "several data sets of one name"),
         ({"DUT/GT/a": disk(5), "DUT/a": disk(5), "DUT/masks/a": disk(5)}, "several masks of one image"),
         ({"a": saved(disk(5), "P")}, "has a palette"),
         ({}, "has no PNG"),
     ],
 )
-def test_a_truth_that_cannot_be_read_is_the_hosts_mistake(images: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_a_truth_that_cannot_be_read_is_the_hosts_mistake(images: dict[str, Any], message: str, tmp_path: Path) -> None:
     tmp_path.joinpath("t").mkdir()
-    with pytest.raises(HostError, match=re.escape(words)):
+    with pytest.raises(HostError, match=re.escape(message)):
         truth_of(tmp_path / "t", images).read_through()
 
 
 COLOURS = np.stack([GREY, GREY, GREY.T.reshape(GREY.shape)], axis=-1)
 REFUSED = {
-    "other size": ({"b": disk(5, 21)}, r"b.png: is 25×21 pixels but the frame is 24×20"),
+    "other size": ({"b": disk(5, 21)}, r"b.png: is 25x21 pixels but the frame is 24x20"),
     "colours": ({"b": saved(COLOURS, "RGB")}, "b.png: is a picture in colours. Save grey values from 0 to 255"),
-    "palette": ({"b": saved(GREY, "P")}, "b.png: has a palette in place of grey values"),
+    "palette": ({"b": saved(GREY, "P")}, "b.png: has a palette instead of grey values"),
     "alpha": ({"b": saved(GREY, "LA")}, "b.png: is grey with an alpha channel"),
     "no PNG": ({"b": b"JFIF"}, "b.png: is not a PNG"),
     "cut": ({"b": png(GREY)[:-30]}, "b.png: is cut off"),
     "header alone": ({"b": png(GREY)[:20]}, "b.png: is cut off"),
     "16 bits in colours": ({"b": png(GREY)[:24] + b"\x10\x02" + png(GREY)[26:]}, "b.png: is a 16-bit colour image"),
-    "twice": ({"b": GREY, "x/b": GREY}, "b.png: is sent again as x/b.png. Send one PNG for each image"),
+    "twice": ({"b": GREY, "x/b": GREY}, "b.png: is also sent as x/b.png. Send one PNG for each image"),
     "missing": ({"c": GREY}, "1 of 2 images is missing: b; 1 is not in the truth: c. Send every image"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_no_grey_map_of_the_image_is_a_sentence(name: str, tmp_path: Path) -> None:
-    sent, words = REFUSED[name]
+    sent, message = REFUSED[name]
     truth = truth_of(tmp_path / "t", {"a": disk(4), "b": disk(5)})
-    with pytest.raises(SubmissionError, match=words.replace(".", r"\.")):
+    with pytest.raises(SubmissionError, match=message.replace(".", r"\.")):
         score_units(folder(tmp_path / "s", {"a": GREY, **sent}), truth, "sod")
 
 
 @pytest.mark.parametrize(
-    ("sent", "words"),
+    ("sent", "message"),
     [(disk(6) // 255, "no map has a value above 128: check that values reach from 0 to 255"),
-     (255 - disk(6), "not one map overlaps its object: check which image each belongs to")],
+     (255 - disk(6), "maps are dark on objects and bright elsewhere; inverted, MAE would be 0.00 instead of 1.00")],
 )  # fmt: skip
-def test_maps_that_are_numbered_or_inverted_are_said(sent: Any, words: str, tmp_path: Path) -> None:
+def test_maps_that_are_numbered_or_inverted_are_said(sent: Any, message: str, tmp_path: Path) -> None:
     truth = folder(tmp_path / "t", {"a": disk(6)})
     (warning,) = segjudge.score(folder(tmp_path / "s", {"a": sent}), truth, "sod").warnings
-    assert words in warning
+    assert message in warning
 
 
 # ── other doors ─────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
-    ("sent", "truth", "words"),
+    ("sent", "truth", "message"),
     [
         (GREY / 255, disk(6), "prediction of a: is of float64"),
         (GREY.astype(int) + 1, disk(6), "prediction of a: has values from 1 to 256"),
         (GREY[None], disk(6), "has the shape"),
-        (GREY[1:], disk(6), "has maps of 24×20 and 24×19"),
+        (GREY[1:], disk(6), "has maps of 24x20 and 24x19"),
         (GREY, disk(6) // 255, "truth of a: holds 0 and 1"),
     ],
 )
-def test_maps_in_memory_that_are_none_are_a_sentence(sent: Any, truth: Any, words: str) -> None:
-    with pytest.raises(SubmissionError, match=words):
+def test_maps_in_memory_that_are_none_are_a_sentence(sent: Any, truth: Any, message: str) -> None:
+    with pytest.raises(SubmissionError, match=message):
         segjudge.score_arrays({"a": sent}, {"a": truth}, "sod")
 
 
@@ -303,19 +303,34 @@ def test_maps_in_memory_are_of_one_data_set() -> None:
     assert (row["name"], row["images"], row["S"]) == ("all", 2, scores["S"])
 
 
+@pytest.mark.parametrize("protocol", ["sod", "sod-official"])
+def test_means_in_memory_are_those_of_files_whatever_the_order(protocol: str, tmp_path: Path) -> None:
+    numbers = np.random.default_rng(3)
+    truths = {f"{index}": disk(5, at=(6 + index % 8, 9)) for index in range(20)}
+    maps = {name: numbers.integers(0, 256, GREY.shape, np.uint8) for name in truths}
+    truth, sent = folder(tmp_path / "t", truths), folder(tmp_path / "s", maps)
+    expected = segjudge.score(sent, truth, protocol).metrics["val"]
+    for names in (list(truths), list(truths)[::-1]):
+        assert segjudge.score_arrays(maps, {name: truths[name] for name in names}, protocol).metrics["all"] == expected
+        accumulator = segjudge.FrameAccumulator(protocol, expected=names)
+        for name in names[::-1]:
+            accumulator.update(name, None, maps[name], truths[name])
+        assert accumulator.compute().metrics["all"] == expected
+
+
 def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> None:
     truth = folder(tmp_path / "t", {"near": disk(6), "far": disk(6), "none": disk(0)})
     sent = [
         str(folder(tmp_path / name, {"near": disk(radius), "far": disk(3, at=(3, 3)), "none": disk(2)}))
         for name, radius in (("first", 5), ("second", 4))
     ]
-    out, words = tmp_path / "page.html", ["--truth", str(truth), "--protocol", "sod"]
-    assert main(["report", sent[0], *words, "--out", str(out)]) == 0
+    out, arguments = tmp_path / "page.html", ["--truth", str(truth), "--protocol", "sod"]
+    assert main(["report", sent[0], *arguments, "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
     assert text.index("far<") < text.index("near<")
     assert "wrong object" in text
     assert "predicted empty" in text
-    assert main(["compare", *sent, *words, "--kinds", "--out", str(out)]) == 0
+    assert main(["compare", *sent, *arguments, "--kinds", "--out", str(out)]) == 0
     assert "loses most" in out.read_text(encoding="utf-8")
 
 
@@ -329,8 +344,8 @@ def test_the_family_keeps_its_promises(promise: str, tmp_path: Path) -> None:
 
     masks = {f"{k}": disk(3 + k) for k in range(5)}
     sent = {key: np.roll(mask, 2, axis=1) // 2 + GREY // 3 for key, mask in masks.items()}
-    other, faulty = {key: disk(8 - int(key)) for key in masks}, {**sent, "1": disk(5, 21), "3": COLOURS}
+    second, faulty = {key: disk(8 - int(key)) for key in masks}, {**sent, "1": disk(5, 21), "3": COLOURS}
     keep(
-        promise, "sod", tmp_path, (files(masks), files(other)), (files(sent), files(faulty)),
-        ["1.png: is 25×21", "3.png: is a picture in colours"], (sent, masks),
+        promise, "sod", tmp_path, (files(masks), files(second)), (files(sent), files(faulty)),
+        ["1.png: is 25x21", "3.png: is a picture in colours"], (sent, masks),
     )  # fmt: skip

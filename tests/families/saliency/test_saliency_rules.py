@@ -29,10 +29,10 @@ def counted(truth: Any, fifths: Any, protocol: str = "sod") -> tuple[dict[str, f
     return dict(zip(names, tables["image"].tolist())), tables["curves"]
 
 
-def alike(found: list[float], truth: list[int]) -> float:
+def alike(prediction: list[float], truth: list[int]) -> float:
     """Return the structural similarity of a corner."""
-    (spread, common), (_, own_spread) = np.cov(found, truth).tolist()
-    mean, own_mean = sum(found) / len(found), sum(truth) / len(truth)
+    (spread, common), (_, own_spread) = np.cov(prediction, truth).tolist()
+    mean, own_mean = sum(prediction) / len(prediction), sum(truth) / len(truth)
     return 4 * mean * own_mean * common / ((mean**2 + own_mean**2) * (spread + own_spread))
 
 
@@ -41,9 +41,9 @@ def agreement(true: int, false: int, missed: int, left: int) -> float:
     pixels = true + false + missed + left
     mean, own_mean = (true + false) / pixels, (true + missed) / pixels
     total = 0.0
-    for count, found, own in ((true, 1, 1), (false, 1, 0), (missed, 0, 1), (left, 0, 0)):
-        one, two = found - mean, own - own_mean
-        total += count * (2 * one * two / (one**2 + two**2) + 1) ** 2 / 4
+    for count, results, f_measure in ((true, 1, 1), (false, 1, 0), (missed, 0, 1), (left, 0, 0)):
+        item, two = results - mean, f_measure - own_mean
+        total += count * (2 * item * two / (item**2 + two**2) + 1) ** 2 / 4
     return total
 
 
@@ -134,9 +134,9 @@ def test_the_script_stretches_a_map_from_its_darkest_to_its_brightest() -> None:
 def test_weighted_f_shares_errors_inside_and_weighs_those_outside_by_distance() -> None:
     row, _ = counted([[0, 1, 0, 0, 0, 0]], [[1, 4, 0, 0, 0, 2]])
     weights = [math.exp(-(step**2) / 50) for step in range(4)]
-    zero, one, two, three = (weight / (2 * sum(weights) - weights[0]) for weight in weights)
+    zero, item, two, three = (weight / (2 * sum(weights) - weights[0]) for weight in weights)
     # beyond the image nothing is wrong: of seven rows one counts, of seven columns those one before to three behind
-    inside = 0.2 * zero * (one + zero + one + two + three)
+    inside = 0.2 * zero * (item + zero + item + two + three)
     outside = 0.2 * (2 - 0.5 ** (1 / 5)) + 0.4 * (2 - 0.5 ** (4 / 5))
     precision, recall = (1 - inside) / (1 - inside + outside), 1 - inside
     assert row["wF"] == close(2 * precision * recall / (precision + recall))
@@ -145,8 +145,8 @@ def test_weighted_f_shares_errors_inside_and_weighs_those_outside_by_distance() 
 
 
 def test_by_the_script_e_may_exceed_one() -> None:
-    own, official = (SALIENCY_PROTOCOLS[name] for name in ("sod", "sod-official"))
-    assert {bounds_of(metric, own) for metric in own.metrics} == {(0, 1)}
+    f_measure, official = (SALIENCY_PROTOCOLS[name] for name in ("sod", "sod-official"))
+    assert {bounds_of(metric, f_measure) for metric in f_measure.metrics} == {(0, 1)}
     above = [metric for metric in official.metrics if bounds_of(metric, official) == (0, math.inf)]
     assert above == ["E_adp", "E_max", "E_mean"]
     assert {bounds_of(metric, official) for metric in official.metrics} == {(0, 1), (0, math.inf)}

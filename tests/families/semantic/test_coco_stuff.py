@@ -67,7 +67,9 @@ def records(image: int, labels: Any) -> list[dict[str, Any]]:
 
 def document(maps: dict[int, Any]) -> dict[str, Any]:
     return {
-        "images": [{"id": image, "height": np.shape(one)[0], "width": np.shape(one)[1]} for image, one in maps.items()],
+        "images": [
+            {"id": image, "height": np.shape(item)[0], "width": np.shape(item)[1]} for image, item in maps.items()
+        ],
         "annotations": [record for image, labels in maps.items() for record in records(image, labels)],
         "categories": [
             {"id": label, "name": f"s{label}", "supercategory": "ab"[label % 2]} for label in range(92, 184)
@@ -103,7 +105,7 @@ def test_maps_in_memory_score_as_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
-        ({"a/b.png": b"x", "notes.txt": b"-"}, "holds 0 JSON files"),
+        ({"a/b.png": b"x", "notes.txt": b"-"}, "holds no JSON file, but a/b.png, notes.txt"),
         ({"a.json": b"[]", "b.JSON": b"[]"}, "holds 2 JSON files"),
     ],
 )
@@ -126,7 +128,10 @@ def test_the_truth_of_a_split_is_chosen_and_a_broken_one_is_told(tmp_path: Path)
     shared["annotations"] += records(1, [[0, 0, 0], [0, 94, 94]])
     with pytest.raises(HostError, match=r"image 1: cannot be read .has pixels with several labels, such as \(1, 1\)"):
         read_stuff(str(write(tmp_path / "b.json", shared))).read_through()
-    for broken, sentence in (({"images": []}, "can be read .'categories'"), (document({}), "no images")):
+    for broken, sentence in (
+        ({"images": []}, "is not a readable truth of COCO-Stuff .'categories'"),
+        (document({}), "no images"),
+    ):
         with pytest.raises(HostError, match=sentence):
             read_stuff(str(write(tmp_path / "c.json", broken)))
 
@@ -138,16 +143,14 @@ def test_records_that_are_none_are_told_all_at_once(tmp_path: Path) -> None:
         {**good, "image_id": "1"}, {**good, "category_id": 92.0}, {**good, "segmentation": None}, 5, good,
         {**good, "category_id": 91}, {**good, "category_id": 184}, {**good, "category_id": 183},
     ]  # fmt: skip
-    example = 'Write [{"image_id": 1, "category_id": 92, "segmentation": {"size": [h, w], "counts": "…"}}, …]'
+    example = 'Write [{"image_id": 1, "category_id": 92, "segmentation": {"size": [h, w], "counts": "..."}}, ...]'
     with pytest.raises(SubmissionError) as caught:
         score_units(write(tmp_path / "sent.json", odd), truth, "coco-stuff")
-    kinds = [f"record {number}: has no image_id, category_id and segmentation. {example}." for number in range(4)]
-    ends = [
-        f"record {number}: has the label {label}. Write labels from 92 to 183." for number, label in ((5, 91), (6, 184))
-    ]
     assert str(caught.value).splitlines() == [
-        "6 problems found in your submission:",
-        *(f"  {k}. {one}" for k, one in enumerate(kinds + ends, 1)),
+        "3 problems found in your submission:",
+        f"  1. records 0, 1, 2 and 1 more: each lacks image_id, category_id or segmentation. {example}.",
+        "  2. record 5: has the label 91. Write labels from 92 to 183.",
+        "  3. record 6: has the label 184. Write labels from 92 to 183.",
     ]
     wide = {**good, "segmentation": records(1, [[92, 92, 92]])[0]["segmentation"]}
     with pytest.raises(SubmissionError, match=r"image 1: has a mask of size \[1, 3\] but the picture is \[1, 2\]"):
@@ -155,10 +158,10 @@ def test_records_that_are_none_are_told_all_at_once(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError, match="is not a list of records. Write .{3}image_id"):
         score_units(write(tmp_path / "sent.json", {}), truth, "coco-stuff")
     for label in (0, 256):
-        one = document({1: [[92, 93]]})
-        one["annotations"][0]["category_id"] = label
+        item = document({1: [[92, 93]]})
+        item["annotations"][0]["category_id"] = label
         with pytest.raises(HostError, match="has labels that are not from 1 to 255"):
-            read_stuff(str(write(tmp_path / "truth.json", one)))
+            read_stuff(str(write(tmp_path / "truth.json", item)))
     write(tmp_path / "two/a.json", document({1: [[92]]}))
     write(tmp_path / "two/b.json", document({1: [[92]]}))
     with pytest.raises(HostError, match="has 0 JSON files of this split"):
@@ -176,14 +179,14 @@ def test_it_keeps_what_all_families_promise(name: str, tmp_path: Path) -> None:
         for image, labels in maps.items()
     }
     everything = [record for image, labels in sent.items() for record in records(image, labels)]
-    other = {image: np.roll(labels, 3) for image, labels in maps.items()}
+    second = {image: np.roll(labels, 3) for image, labels in maps.items()}
     faulty = [*everything, {"image_id": 3}, {**everything[0], "category_id": 5}]
     CHECKS[name](Case(
         "coco-stuff",
         truth=write(tmp_path / "truth.json", document(maps)),
         submissions={"good": write(tmp_path / "good.json", everything)},
-        faults={write(tmp_path / "faulty.json", faulty): ["has no image_id", "has the label 5"]},
+        faults={write(tmp_path / "faulty.json", faulty): ["lacks image_id", "has the label 5"]},
         arrays={"good": lambda: tuple({str(image): labels for image, labels in side.items()} for side in (sent, maps))},
         categories=document(maps)["categories"],
-        other_truth=write(tmp_path / "other.json", document(other)),
+        other_truth=write(tmp_path / "other.json", document(second)),
     ))  # fmt: skip

@@ -96,7 +96,7 @@ def test_means_over_the_truths_classes_over_all_and_background_can_be_counted_by
 def test_labels_less_one_are_said(tmp_path: Path) -> None:
     truth = semantic.read_images(str(images(tmp_path / "t", a=LABELS % 5 + 1)))
     report = segjudge.score(images(tmp_path / "s", a=LABELS % 5), tmp_path / "t", "ade20k")
-    assert "1 was taken from each" in report.warnings[0]
+    assert "1 was subtracted from each" in report.warnings[0]
     assert score_units(images(tmp_path / "g", a=LABELS % 5 + 1), truth, "ade20k")["mIoU"] == 1
 
 
@@ -120,7 +120,7 @@ def test_published_folders_are_found(tmp_path: Path) -> None:
     })  # fmt: skip
     assert semantic.read_images(str(bdd)).item_names == ["a"]
     twice = painted(tmp_path / "twice", {"x/a.png": [[1]], "y/a.png": [[1]]})
-    with pytest.raises(HostError, match="1 PNGs that are named as others"):
+    with pytest.raises(HostError, match="1 PNGs with the names of others"):
         semantic.read_images(str(twice))
     (tmp_path / "empty").mkdir()
     with pytest.raises(HostError, match="has no PNG"):

@@ -30,30 +30,30 @@ FEW = SemanticProtocol("few", "", classes=4, refused_from=4, windows=(2, 3))
 
 def clip(seed: int, frames: int = 6) -> list[tuple[Any, Any]]:
     """Return frames whose labels often stay as they are; 9 and 4 are void."""
-    rng, found = np.random.default_rng(seed), []
+    rng, results = np.random.default_rng(seed), []
     real, sent = rng.choice([0, 1, 2, 9], (4, 6)), rng.integers(0, 4, (4, 6))
     for _ in range(frames):
-        found.append((real.astype(np.uint8), sent.astype(np.uint8)))
+        results.append((real.astype(np.uint8), sent.astype(np.uint8)))
         real = np.where(rng.random((4, 6)) < 0.7, real, rng.choice([0, 1, 2, 4, 9], (4, 6)))
         sent = np.where(rng.random((4, 6)) < 0.7, sent, rng.integers(0, 4, (4, 6)))
-    return found
+    return results
 
 
 @pytest.mark.parametrize("without_last", [False, True])
 def test_consistency_and_accuracy_are_what_their_words_say(without_last: bool) -> None:
     protocol = SemanticProtocol("few", "", classes=4, refused_from=4, windows=(2, 3), without_last=without_last)
     clips = [clip(seed) for seed in range(4)]
-    total = accumulated(protocol, {}, *(semantic.count_maps(iter(one), len(one), protocol) for one in clips))
+    total = accumulated(protocol, {}, *(semantic.count_maps(iter(clip), len(clip), protocol) for clip in clips))
     expected: dict[str, Any] = {}
     for length in (2, 3):
         ratios = []
-        for one in clips:
-            real, sent = (np.stack(side) for side in zip(*one))
-            for start in range(len(one) - length + 1 - without_last):
+        for item in clips:
+            real, sent = (np.stack(side) for side in zip(*item))
+            for start in range(len(item) - length + 1 - without_last):
                 same, both = ((side[start : start + length] == side[start]).all(0) for side in (real, sent))
                 ratios.append((same & both).sum() / same.sum())
         expected[f"VC{length}"] = float(np.mean(ratios))
-    real, sent = (np.concatenate([frame[side].ravel() for one in clips for frame in one]) for side in (0, 1))
+    real, sent = (np.concatenate([frame[side].ravel() for clip in clips for frame in clip]) for side in (0, 1))
     known = real < 4
     real, sent = real[known], sent[known]
     assert 3 not in real
@@ -71,20 +71,20 @@ def test_consistency_and_accuracy_are_what_their_words_say(without_last: bool) -
 
 def test_a_clip_as_long_as_a_window_has_one_and_a_shorter_one_none() -> None:
     label = np.ones((1, 1), np.uint8)
-    for frames, found in ((1, (0, 0)), (2, (1, 0)), (3, (2, 1)), (4, (3, 2))):
+    for frames, results in ((1, (0, 0)), (2, (1, 0)), (3, (2, 1)), (4, (3, 2))):
         tables = semantic.count_maps([(label, label)] * frames, frames, FEW)
-        assert (len(tables["VC2"]), len(tables["VC3"])) == found
-        assert tables["VC2"].tolist() == [[1, 1]] * found[0]
+        assert (len(tables["VC2"]), len(tables["VC3"])) == results
+        assert tables["VC2"].tolist() == [[1, 1]] * results[0]
 
 
 def test_what_has_no_class_or_no_window_has_no_value() -> None:
     void = np.full((1, 2), 9, np.uint8)
-    found = semantic.values(accumulated(FEW, {}, semantic.count_maps([(void, void)] * 2, 2, FEW)))
-    assert found == {"mIoU": None, "VC2": 1.0, "VC3": None, "Acc": None, "Acc_class": None, "fwIoU": None}
+    results = semantic.values(accumulated(FEW, {}, semantic.count_maps([(void, void)] * 2, 2, FEW)))
+    assert results == {"mIoU": None, "VC2": 1.0, "VC3": None, "Acc": None, "Acc_class": None, "fwIoU": None}
     moving = [(np.full((1, 1), k, np.uint8), void[:, :1]) for k in (1, 2)]
     still = [(void[:, :1], np.full((1, 1), k, np.uint8)) for k in (1, 2)]
-    tables = [semantic.count_maps(one, 2, FEW) for one in (moving, still)]
-    assert [one["VC2"].tolist() for one in tables] == [[[0, 0]], [[0, 1]]]
+    tables = [semantic.count_maps(item, 2, FEW) for item in (moving, still)]
+    assert [table["VC2"].tolist() for table in tables] == [[[0, 0]], [[0, 1]]]
     total = UnitAccumulator(FEW, {}, ["a"])
     total.update(UnitCounts("a", tables[1]))
     assert semantic.values(total)["VC2"] == 0
@@ -120,9 +120,9 @@ def test_a_packed_truth_is_compared_by_its_labels() -> None:
         unit = Unit("a", 1, lambda truth=truth: [TruthFrame("0", (1, 3), [], lambda: truth)])
         for sent, problems in ((np.array([[3, 1, 1]], np.uint8), 0), (None, 1)):
 
-            def read(_name: str, _frame: Any, _labels: Any, found: Problems, sent: Any = sent) -> Any:
+            def read(_name: str, _frame: Any, _labels: Any, problems: Problems, sent: Any = sent) -> Any:
                 if sent is None:
-                    found.add(Problem("a", "is odd", "Send another"))
+                    problems.add(Problem("a", "is odd", "Send another"))
                 return sent
 
             counts = semantic.count(unit, SimpleNamespace(protocol=FEW, read=read))  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ def test_a_map_of_any_number_of_labels_is_read_as_it_was_packed(count: int, tmp_
     (unit_read,) = pack_units(UnitTruth("semantic", "vspw", {}, [unit]), tmp_path).units
     (frame,) = unit_read.load()
     assert frame.size == labels.shape
-    assert np.array_equal(frame.read().at(np.arange(labels.size)), labels.reshape(-1))
+    assert np.array_equal(frame.read().labels_at(np.arange(labels.size)), labels.reshape(-1))
 
 
 def test_videos_are_folders_of_pictures_or_hold_a_folder_of_masks(tmp_path: Path) -> None:

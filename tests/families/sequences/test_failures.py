@@ -84,11 +84,11 @@ def test_the_worked_examples_have_their_states_and_parts() -> None:
 @needs_shared
 def test_what_is_found_late_is_late() -> None:
     timeline = json.loads(EXAMPLES.read_text())["timeline"]
-    visible = [one == "present" for one in timeline["truth"]]
+    visible = [item == "present" for item in timeline["truth"]]
     names = {"silent": "miss", "elsewhere": "drift", "right": "tracked"}
-    states = [names[one] if seen else "right" for one, seen in zip(timeline["prediction"], visible, strict=True)]
-    found = ["right" if kind == "tracked" else kind for kind in _mark_late(states, visible)]
-    assert found == timeline["kinds"]
+    states = [names[item] if seen else "right" for item, seen in zip(timeline["prediction"], visible, strict=True)]
+    results = ["right" if kind == "tracked" else kind for kind in _mark_late(states, visible)]
+    assert results == timeline["kinds"]
 
 
 def losses_of(folder: Path, predictions: Any, truths: Any, protocol: str = "davis2017") -> Any:
@@ -96,10 +96,10 @@ def losses_of(folder: Path, predictions: Any, truths: Any, protocol: str = "davi
     paths = [folder / "predictions.zip", folder / "truth.zip"]
     for path, videos in zip(paths, (predictions, truths), strict=True):
         path.write_bytes(label_zip({name: list(frames) for name, frames in videos.items()}))
-    found = score(paths[0], paths[1], protocol, layout="davis2017")
+    scores = score(paths[0], paths[1], protocol, layout="davis2017")
     source = TruthSource(str(paths[1]), "davis2017", "", "", "")
-    rows = failures(ScoreRequest(str(paths[0]), source, find_protocol(protocol)), found.reports)
-    return rows, [1 - row.get("J&F-Mean", row["J-Mean"]) for row in found.tables["objects"]]
+    rows = failures(ScoreRequest(str(paths[0]), source, find_protocol(protocol)), scores.reports)
+    return rows, [1 - row.get("J&F-Mean", row["J-Mean"]) for row in scores.tables["objects"]]
 
 
 @pytest.mark.parametrize(
@@ -222,10 +222,10 @@ def test_kinds_of_real_masks_sum_to_the_loss_and_are_those_of_the_prototype(pair
 
     protocol, expected = PROTOTYPE[pair]
     truth, predictions = write_pair(pair, tmp_path, by_object=False)
-    found = score(predictions, truth, protocol)
+    scores = score(predictions, truth, protocol)
     source = TruthSource(str(truth), "", "", "", "")
-    rows = failures(ScoreRequest(str(predictions), source, find_protocol(protocol)), found.reports)
-    losses = [1 - row["J&F-Mean"] for row in found.tables["objects"]]
+    rows = failures(ScoreRequest(str(predictions), source, find_protocol(protocol)), scores.reports)
+    losses = [1 - row["J&F-Mean"] for row in scores.tables["objects"]]
     for row, loss in zip(rows, losses, strict=True):
         assert sum(row.values()) == pytest.approx(loss, abs=1e-9)
     means = {kind: sum(row[kind] for row in rows) / len(rows) for kind in KINDS}
@@ -247,15 +247,15 @@ def video_of(name: str, costs: str, frames: str = "abcdefgh") -> SequenceLosses:
     parts[:, 2] = [int(cost) / 10 for cost in costs if cost != "."]
     numbers = np.zeros(len(counted))
     object_score = ObjectScore(name, "1", {}, counted, numbers, numbers)
-    one = ObjectLosses(object_score, ["miss"] * len(counted), parts, [0.0] * len(KINDS), 0.5, absent=False)
-    return SequenceLosses(name, list(frames), [one], {}, 9, f"val/{name}")
+    losses = ObjectLosses(object_score, ["miss"] * len(counted), parts, [0.0] * len(KINDS), 0.5, absent=False)
+    return SequenceLosses(name, list(frames), [losses], {}, 9, f"val/{name}")
 
 
 def test_pictures_are_of_the_worst_and_the_median_frame_then_of_moments_then_of_ever_more_frames(
     tmp_path: Path,
 ) -> None:
     first, second = video_of("v", ".1350.2."), video_of("w", "1.0", "xyz")
-    assert [_sort_frames(one) for one in (first, second, video_of("u", "...", "abc"))] == [
+    assert [_sort_frames(item) for item in (first, second, video_of("u", "...", "abc"))] == [
         [4, 1, 6, 2, 3],
         [2, 0],
         [0],

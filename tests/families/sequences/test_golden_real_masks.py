@@ -52,7 +52,7 @@ def pair_files(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def without(split: Split, names: Any) -> Split:
-    return replace(split, sequences=[one for one in split.sequences if one.name not in names])
+    return replace(split, sequences=[sequence for sequence in split.sequences if sequence.name not in names])
 
 
 #: What numpy scores: each evaluator, and each pair, but not every pair by every evaluator, since it gives the kernel's bits.

@@ -105,16 +105,16 @@ def million_members() -> bytes:
 def understated_members() -> bytes:
     """The same million, but the end record admits to five."""
     data = bytearray(million_members())
-    at = data.rfind(b"PK\x06\x06")
-    data[at + 24 : at + 40] = struct.pack("<QQ", 5, 5)
+    position = data.rfind(b"PK\x06\x06")
+    data[position + 24 : position + 40] = struct.pack("<QQ", 5, 5)
     return bytes(data)
 
 
 def lying_locator() -> bytes:
     """The end record says one entry, the record that zipfile goes by says a million."""
     data = bytearray(million_members())
-    at = data.rfind(b"PK\x05\x06")
-    data[at + 8 : at + 20] = struct.pack("<HHII", 1, 1, 49, 33)
+    position = data.rfind(b"PK\x05\x06")
+    data[position + 8 : position + 20] = struct.pack("<HHII", 1, 1, 49, 33)
     return bytes(data)
 
 
@@ -184,8 +184,8 @@ def encrypted() -> bytes:
 
 def wrong_crc() -> bytes:
     data = bytearray(zipped(files_of(), zipfile.ZIP_STORED))
-    at = data.find(b"IDAT", data.find(FIRST.encode()))
-    data[at + 10] ^= 0xFF
+    position = data.find(b"IDAT", data.find(FIRST.encode()))
+    data[position + 10] ^= 0xFF
     return bytes(data)
 
 
@@ -200,7 +200,7 @@ def label_image(values: Any, dtype: Any = np.uint8) -> bytes:
 
 
 WITH_ALPHA = np.dstack([np.zeros((*SIZE, 3), np.uint8), np.full(SIZE, 128, np.uint8)])
-STRANGE = np.full((*SIZE, 3), 77, np.uint8)
+STRANGE = np.full((*SIZE, 3), (77, 1, 1), np.uint8)
 
 #: name → (file, words of the refusal).
 BAD: dict[str, tuple[Callable[[], bytes], str]] = {
@@ -229,9 +229,9 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "windows-absolute": (lambda: zipped({"C:\\evil.png": b"x"}), "absolute path"),
     "zip-link": (entry_link, "crossing/00001.png: is a link"),
     "encrypted": (encrypted, "crossing/00001.png: is encrypted"),
-    "odd-method": (lambda: zipped(files_of(), zipfile.ZIP_LZMA), "packed by a method"),
-    "nested-zip": (lambda: zipped({"results.zip": zipped(files_of())}), "results.zip: is an archive among"),
-    "nested-deep": (lambda: zipped({"a/b/c.tar.gz": b"x"}), "is an archive among"),
+    "odd-method": (lambda: zipped(files_of(), zipfile.ZIP_LZMA), "an unsupported compression method"),
+    "nested-zip": (lambda: zipped({"results.zip": zipped(files_of())}), "results.zip: is an archive inside"),
+    "nested-deep": (lambda: zipped({"a/b/c.tar.gz": b"x"}), "is an archive inside"),
     "wrong-crc": (wrong_crc, "is damaged in the zip: its checksum is wrong"),
     "duplicate-name": (
         lambda: raw_zip([{"name": FIRST.encode(), "data": b"x"}, {"name": FIRST.encode(), "data": b"y"}]),
@@ -291,7 +291,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "many-homes": (
         lambda: zipped({f"{k}/crossing/00000.png": b"x" for k in range(19_000)}),
-        "is there more than once: 0/crossing, 1/crossing, 2/crossing and 18997 more",
+        "occurs more than once: 0/crossing, 1/crossing, 2/crossing and 18997 more",
     ),
     "directory-for-file": (
         lambda: zipped({**{n: d for n, d in files_of().items() if n != FIRST}, FIRST + "/x.txt": b"x"}),
@@ -334,7 +334,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "png-empty": (lambda: with_mask(b""), "crossing/00001.png: is empty"),
     "png-cut-off": (lambda: with_mask(good_mask()[:-30]), "crossing/00001.png: is cut off"),
     "png-header-only": (lambda: with_mask(good_mask()[:33]), "is cut off"),
-    "png-bomb": (lambda: with_mask(raw_png(60_000, 60_000, 8, 0, b"")), "60000×60000 pixels but the frame is 160×120"),
+    "png-bomb": (lambda: with_mask(raw_png(60_000, 60_000, 8, 0, b"")), "60000x60000 pixels but the frame is 160x120"),
     "png-pixels-missing": (lambda: with_mask(raw_png(160, 120, 8, 0, rows(160)[:5000])), "pixels end in row 31 of 120"),
     "png-wrong-checksum": (lambda: with_mask(good_mask().replace(b"IDAT", b"IDAT\1", 1)), "damaged|cut off"),
     "png-no-pixels": (
@@ -346,7 +346,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         "has no pixels",
     ),
     "png-no-header": (lambda: with_mask(b"\x89PNG\r\n\x1a\n" + chunk(b"IEND", b"")), "does not begin with its header"),
-    "png-impossible-header": (lambda: with_mask(raw_png(160, 120, 3, 0, rows(160))), "no PNG may have"),
+    "png-impossible-header": (lambda: with_mask(raw_png(160, 120, 3, 0, rows(160))), "its header holds invalid values"),
     "png-impossible-filter": (lambda: with_mask(raw_png(160, 120, 8, 0, b"\7" + rows(160)[1:])), "cannot be decoded"),
     "png-not-deflated": (
         lambda: with_mask(good_mask()[:33] + chunk(b"IDAT", b"garbage") + chunk(b"IEND", b"")),
@@ -358,7 +358,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "png-bloated": (
         lambda: with_mask(raw_png(160, 120, 8, 0, rows(160), chunk(b"teXt", bytes(3 * MEGABYTE)))),
-        "a mask of this size never takes more than",
+        "a mask of this size takes at most",
     ),
     "png-two-headers": (
         lambda: with_mask(
@@ -368,11 +368,11 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "png-16-bit-colour": (lambda: with_mask(raw_png(160, 120, 16, 2, rows(160 * 6))), "16-bit colour"),
     "png-grey-alpha": (lambda: with_mask(raw_png(160, 120, 8, 4, rows(320))), "grey with an alpha channel"),
-    "png-strange-colour": (lambda: with_mask(png(STRANGE)), r"pixel \(0, 0\) has the colour \(77, 77, 77\)"),
+    "png-strange-colour": (lambda: with_mask(png(STRANGE)), r"pixel \(0, 0\) has the colour \(77, 1, 1\)"),
     "png-transparent": (lambda: with_mask(png(WITH_ALPHA)), r"transparent at pixel \(0, 0\)"),
     "png-interlaced-garbage": (lambda: with_mask(raw_png(160, 120, 8, 0, b"\0\1", interlaced=1)), "cannot be decoded"),
-    "png-resized": (lambda: with_mask(png(np.zeros((60, 80), np.uint8))), "is 80×60 pixels but the frame is 160×120"),
-    "png-turned": (lambda: with_mask(png(np.zeros((160, 120), np.uint8))), "is 120×160 pixels"),
+    "png-resized": (lambda: with_mask(png(np.zeros((60, 80), np.uint8))), "is 80x60 pixels but the frame is 160x120"),
+    "png-turned": (lambda: with_mask(png(np.zeros((160, 120), np.uint8))), "is 120x160 pixels"),
     "jpeg-renamed": (lambda: with_mask(b"\xff\xd8\xff\xe0" + bytes(99)), "is a JPEG image, not a PNG"),
     "text-renamed": (lambda: with_mask(b"no picture"), "is not a PNG"),
     "300-objects": (lambda: with_mask(label_image(range(300), np.uint16)), "has 299 objects; this phase allows 255"),
@@ -391,9 +391,12 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "sequence-twice": (
         lambda: zipped({**files_of(), "again/crossing/00001.png": good_mask()}),
-        "crossing: is there more than once: crossing, again/crossing",
+        "crossing: occurs more than once: crossing, again/crossing",
     ),
-    "other-names": (lambda: zipped({"dog/00000.png": good_mask()}), r"no folder is named as a sequence .*found dog"),
+    "other-names": (
+        lambda: zipped({"dog/00000.png": good_mask()}),
+        r"no folder has the name of a sequence .*found dog",
+    ),
     "masks-at-root": (lambda: zipped({"00000.png": good_mask()}), "has its masks at the top, outside of any folder"),
     "no-masks": (lambda: zipped({"crossing/00000.jpg": b"x"}), "holds no PNG and no JSON file"),
     # JSON
@@ -443,12 +446,12 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "rle-number": (lambda: with_rle({"size": [120, 160], "counts": 5}), "neither text nor a list"),
     "rle-odd-text": (
         lambda: with_rle({"size": [120, 160], "counts": "ab\u00e9"}),
-        "characters that run lengths do not",
+        "invalid characters",
     ),
-    "rle-endless-text": (lambda: with_rle({"size": [120, 160], "counts": "o" * 1000}), "break off or are endless"),
+    "rle-endless-text": (lambda: with_rle({"size": [120, 160], "counts": "o" * 1000}), "end too early or never"),
     "rle-text-overflow": (
         lambda: with_rle({"size": [120, 160], "counts": "oooooo?" * 50}),
-        "break off or are endless",
+        "end too early or never",
     ),
     "rle-endless": (
         lambda: with_rle({"size": [120, 160], "counts": "0" * 30_000_000}),
@@ -498,14 +501,14 @@ SLOW = {"bomb-overlapping", "gzip-bomb", "tar-gz-bomb", "many-homes", "json-many
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in BAD])
 def test_a_bad_submission_is_refused_with_a_sentence(name: str, tmp_path: Path, memory_before: int) -> None:
-    make, words = BAD[name]
+    make, message = BAD[name]
     path = tmp_path / "0c5f.bin"
     path.write_bytes(make())
 
     text, seconds, used = refused_in_child(path)
 
     assert not text.startswith(("SCORED", "CRASH")), text
-    with pytest.raises(SubmissionError, match=words):
+    with pytest.raises(SubmissionError, match=message):
         raise SubmissionError(text)
     assert "Traceback" not in text
     assert "\x1b" not in text

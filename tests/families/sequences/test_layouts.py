@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 from segjudge.evaluation_script.families.base.truth import AnnotationFile
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.evaluation_script.families.sequences.layouts import HOST_LIMITS, LAYOUTS, YOUTUBE_UNSEEN, Layout
+from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS, YOUTUBE_UNSEEN, Layout
 from segjudge.evaluation_script.families.sequences.truth import (
     _BLOCK_FRAMES,
     Block,
@@ -28,7 +28,7 @@ from segjudge.evaluation_script.families.sequences.truth import (
     _pack_block,
     _unpack_block,
 )
-from segjudge.evaluation_script.files import ArchiveLimits
+from segjudge.evaluation_script.files import HOST_LIMITS, ArchiveLimits
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.problems import HostError
@@ -58,16 +58,16 @@ def read(
 
 
 def split(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", **options: Any) -> Split:
-    (one,) = read(files, tmp_path, layout, **options).splits.values()
-    return one
+    (split,) = read(files, tmp_path, layout, **options).splits.values()
+    return split
 
 
 def names(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", **options: Any) -> list[str]:
-    return [one.name for one in split(files, tmp_path, layout, **options).sequences]
+    return [sequence.name for sequence in split(files, tmp_path, layout, **options).sequences]
 
 
 def objects(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", **options: Any) -> list[list[str]]:
-    return [list(one.objects) for one in split(files, tmp_path, layout, **options).sequences]
+    return [list(sequence.objects) for sequence in split(files, tmp_path, layout, **options).sequences]
 
 
 @pytest.mark.parametrize("place", ["Annotations/a", "Annotations/a/1"])
@@ -88,11 +88,11 @@ def test_each_file_of_a_plain_truth_is_read_once(place: str, tmp_path: Path, mon
 
 
 @given(hnp.arrays(np.uint64, hnp.array_shapes(min_dims=3, max_dims=3, min_side=0, max_side=5)), st.integers(0, 9))
-def test_folding_a_stack_loses_nothing(words: Any, top: int) -> None:
-    folded = FoldedStack(Stack(words, top, 2, (20, 500))).unfold()
+def test_folding_a_stack_loses_nothing(message: Any, top: int) -> None:
+    folded = FoldedStack(Stack(message, top, 2, (20, 500))).unfold()
     assert (folded.top, folded.column, folded.size) == (top, 2, (20, 500))
     assert folded.words.dtype == np.uint64
-    np.testing.assert_array_equal(folded.words, words)
+    np.testing.assert_array_equal(folded.words, message)
 
 
 # ── where masks lie ─────────────────────────────────────────────────────────
@@ -146,10 +146,10 @@ def test_one_home_of_masks_is_read_and_the_others_are_told(
     if "subset" in options:
         files |= {f"{home.split('/')[0]}/meta.json": meta(a={}, b={}) for home in homes}
     opened = read(files, tmp_path, **options)
-    (one,) = opened.splits.values()
-    assert [list(sequence.objects) for sequence in one.sequences] == [["2"], ["2"]]
-    (other,) = set(homes) - {chosen}
-    assert f"masks are read from {chosen}, not from {other}" in opened.notes
+    (split,) = opened.splits.values()
+    assert [list(sequence.objects) for sequence in split.sequences] == [["2"], ["2"]]
+    (other_home,) = set(homes) - {chosen}
+    assert f"masks are read from {chosen}, not from {other_home}" in opened.notes
 
 
 @pytest.mark.parametrize("stray", ["logo.png", "docs/figures/a.png", "480p/a/00000.png", "valid/a/00000.png"])
@@ -166,8 +166,8 @@ def test_one_home_of_masks_is_read_and_the_others_are_told(
 def test_images_beside_the_homes_of_masks_are_not_read(stray: str, home: str, options: Any, tmp_path: Path) -> None:
     files = {stray: OTHER, **masks(home), "meta.json": meta(a={}, b={}), "ImageSets/valid.txt": b"a b\nb\n"}
     opened = read(files, tmp_path, **options)
-    (one,) = opened.splits.values()
-    assert [list(sequence.objects) for sequence in one.sequences] == [["1"], ["1"]]
+    (split,) = opened.splits.values()
+    assert [list(sequence.objects) for sequence in split.sequences] == [["1"], ["1"]]
     assert any(note.startswith(f"masks are read from {home}, not from ") for note in opened.notes)
 
 
@@ -204,6 +204,19 @@ def test_the_list_of_the_subset_decides_and_of_the_year_of_the_layout(tmp_path: 
     assert list(read(files, tmp_path).splits) == ["val"]
     assert list(read(files, tmp_path, subset="train").splits) == ["train"]
     assert list(read(files, tmp_path, subset="train", split="x").splits) == ["x"]
+
+
+def test_a_list_names_sequences_with_spaces_on_lines_of_their_own(tmp_path: Path) -> None:
+    files = {
+        **{f"Annotations/{name}/00000.png": IMAGE for name in ("my dog", "my", "cat")},
+        "ImageSets/val.txt": b"my dog\r\ncat 00000\n",
+        "ImageSets/train.txt": b"my\n",
+        "unseen_videos.txt": b"my dog\n",
+    }
+    assert names(files, tmp_path) == ["my dog", "cat"]
+    assert names(files, tmp_path, subset="train") == ["my"]
+    (split,) = read(files, tmp_path).splits.values()
+    assert [sequence.unseen for sequence in split.sequences] == [True, False]
 
 
 def test_a_lone_list_is_the_one(tmp_path: Path) -> None:
@@ -249,13 +262,13 @@ def test_a_document_that_is_no_meta_file_is_told(tmp_path: Path) -> None:
 
 def test_lists_of_unseen_and_salient_sequences(tmp_path: Path) -> None:
     files = {**masks("Annotations", "abc"), "d/unseen_videos.txt": b"a", "unsupervised_videos.txt": b"b\nc\n"}
-    one = split(files, tmp_path, "lvos")
-    assert [sequence.unseen for sequence in one.sequences] == [True, False, False]
-    assert [sequence.salient for sequence in one.sequences] == [False, True, True]
-    assert one.tells_unseen
+    parts = split(files, tmp_path, "lvos")
+    assert [sequence.unseen for sequence in parts.sequences] == [True, False, False]
+    assert [sequence.salient for sequence in parts.sequences] == [False, True, True]
+    assert parts.tells_unseen
     (tmp_path / "own.txt").write_text("c")
-    one = split(files, tmp_path, "lvos", unseen=str(tmp_path / "own.txt"))
-    assert [sequence.unseen for sequence in one.sequences] == [False, False, True]
+    parts = split(files, tmp_path, "lvos", unseen=str(tmp_path / "own.txt"))
+    assert [sequence.unseen for sequence in parts.sequences] == [False, False, True]
     with pytest.raises(HostError, match="nowhere.txt: cannot be read"):
         split(files, tmp_path, "lvos", unseen="nowhere.txt")
     assert not split(masks("Annotations"), tmp_path, "lvos").tells_unseen
@@ -265,9 +278,9 @@ def test_lists_of_unseen_and_salient_sequences(tmp_path: Path) -> None:
 def test_unseen_categories_are_known_where_the_meta_file_has_categories(tmp_path: Path) -> None:
     assert len(YOUTUBE_UNSEEN) == len(set(YOUTUBE_UNSEEN)) == 26
     for facts, tells in (({"1": {"category": "dog"}}, True), ({"1": {}}, False), (["1"], False)):
-        one = split({**masks("Annotations"), "meta.json": meta(a={"objects": facts})}, tmp_path, "youtube-vos")
-        assert one.tells_unseen == tells
-        assert one.unseen_categories == list(YOUTUBE_UNSEEN)
+        parts = split({**masks("Annotations"), "meta.json": meta(a={"objects": facts})}, tmp_path, "youtube-vos")
+        assert parts.tells_unseen == tells
+        assert parts.unseen_categories == list(YOUTUBE_UNSEEN)
 
 
 # ── frames and objects ──────────────────────────────────────────────────────
@@ -284,35 +297,35 @@ def test_frames_are_in_the_order_of_text_or_of_numbers(tmp_path: Path) -> None:
 def test_an_object_with_a_category_counts_from_where_it_is_seen(tmp_path: Path) -> None:
     files = {f"Annotations/a/{k:05d}.png": OTHER if k >= 2 else IMAGE for k in range(5)}
     facts = {"2": {"category": "dog"}, "3": {"category": "cat"}, "1": {"frames": []}}
-    (one,) = split({**files, "meta.json": meta(a={"objects": facts})}, tmp_path, "youtube-vos").sequences
-    assert one.objects == {
+    (sequence,) = split({**files, "meta.json": meta(a={"objects": facts})}, tmp_path, "youtube-vos").sequences
+    assert sequence.objects == {
         "2": ObjectFacts([(2, 5)], [(2, 5)], "dog"),
         "3": ObjectFacts([], [], "cat"),
         "1": ObjectFacts([(0, 2)], [(0, 5)], None),
     }
-    assert one.lists_objects
+    assert sequence.lists_objects
 
 
 def test_numbers_alone_name_the_objects_and_others_follow(tmp_path: Path) -> None:
     both = png(np.where(ONE == 1, 1, 9).astype(np.uint8))
     files = {**masks("Annotations", "a", range(3), both), "meta.json": meta(a={"objects": [12, 9]})}
-    (one,) = split(files, tmp_path, "mosev2").sequences
-    assert list(one.objects) == ["12", "9", "1"]
-    assert [facts.lifespan for facts in one.objects.values()] == [[(0, 3)], [(0, 3)], None]
-    (one,) = split(masks("Annotations", "a"), tmp_path).sequences
-    assert not one.lists_objects
-    assert one.objects["1"] == ObjectFacts([(0, 2)], None, None)
+    (sequence,) = split(files, tmp_path, "mosev2").sequences
+    assert list(sequence.objects) == ["12", "9", "1"]
+    assert [facts.lifespan for facts in sequence.objects.values()] == [[(0, 3)], [(0, 3)], None]
+    (sequence,) = split(masks("Annotations", "a"), tmp_path).sequences
+    assert not sequence.lists_objects
+    assert sequence.objects["1"] == ObjectFacts([(0, 2)], None, None)
 
 
 def test_folders_of_objects_know_their_frames(tmp_path: Path) -> None:
     files = {
         f"Annotations_6fps/v/{label}/{k:05d}.png": IMAGE for label, k in (("10", 0), ("10", 2), ("9", 1), ("x", 2))
     }
-    (one,) = split(files, tmp_path, "sav").sequences
-    assert one.frames == ["00000", "00001", "00002"]
-    assert list(one.objects) == ["9", "10", "x"]
-    assert one.objects["10"] == ObjectFacts([(0, 1), (2, 3)], [(0, 1), (2, 3)], None)
-    assert one.lists_objects
+    (sequence,) = split(files, tmp_path, "sav").sequences
+    assert sequence.frames == ["00000", "00001", "00002"]
+    assert list(sequence.objects) == ["9", "10", "x"]
+    assert sequence.objects["10"] == ObjectFacts([(0, 1), (2, 3)], [(0, 1), (2, 3)], None)
+    assert sequence.lists_objects
 
 
 # ── what the host is told ───────────────────────────────────────────────────
@@ -385,7 +398,7 @@ def test_a_mask_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     files = {**masks("Annotations"), "Annotations/b/00001.png": IMAGE[:-14]}
     with pytest.raises(HostError, match=r"dataset\.zip: Annotations/b/00001\.png: is cut off"):
         read(files, tmp_path)
-    files["Annotations/b/00001.png"] = png(np.full((5, 8, 3), 77, np.uint8))
+    files["Annotations/b/00001.png"] = png(np.full((5, 8, 3), (77, 1, 1), np.uint8))
     with pytest.raises(HostError, match=r"dataset\.zip: Annotations/b/00001\.png: is a colour image"):
         read(files, tmp_path)
     (tmp_path / "x").write_bytes(b"hello")
@@ -394,8 +407,8 @@ def test_a_mask_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_a_host_is_believed_more_than_a_participant() -> None:
-    assert (HOST_LIMITS.members, HOST_LIMITS.member_bytes, HOST_LIMITS.total_bytes) == (5_000_000, 1 << 30, 1 << 42)
-    assert (HOST_LIMITS.memory_bytes, HOST_LIMITS.json_bytes, HOST_LIMITS.ratio) == (1 << 31, 1 << 31, 100_000)
+    assert (HOST_LIMITS.members, HOST_LIMITS.member_bytes, HOST_LIMITS.total_bytes) == (10_000_000, 1 << 30, 1 << 42)
+    assert (HOST_LIMITS.memory_bytes, HOST_LIMITS.json_bytes, HOST_LIMITS.ratio) == (1 << 36, 1 << 32, 100_000)
     assert (HOST_LIMITS.objects, HOST_LIMITS.links) == (65_535, True)
 
 
@@ -425,27 +438,27 @@ def test_a_block_holds_its_masks_wherever_they_lie() -> None:
 def packed(tmp_path: Path) -> Path:
     facts = {"1": ObjectFacts([(0, 1)], [(0, 2)], "dog"), "2": ObjectFacts([], None, None)}
     stacks = {"1": stack_of(ONE > 0, ONE > 1)}
-    one = Sequence(
+    sequence = Sequence(
         "v", ["x", "é"], [Block(0, 2, (5, 8))], facts, lambda _: stacks, unseen=True, salient=False, lists_objects=True
     )
     path = tmp_path / "packed.zip"
-    sequence_truth.write(str(path), {"a": Split([one], "lvos", True, ["cat"]), "b": Split([])})
+    sequence_truth.write(str(path), {"a": Split([sequence], "lvos", True, ["cat"]), "b": Split([])})
     return path
 
 
 def test_a_packed_file_says_everything_again(tmp_path: Path) -> None:
     path = packed(tmp_path)
     opened = sequence_truth.read(str(path))
-    (one,) = opened.splits["a"].sequences
+    (sequence,) = opened.splits["a"].sequences
     assert (opened.splits["a"].layout, opened.splits["a"].tells_unseen) == ("lvos", True)
     assert (opened.splits["a"].unseen_categories, opened.splits["b"]) == (
         ["cat"],
         Split([], elsewhere=frozenset({"v"})),
     )
-    assert (one.name, one.frames, one.blocks) == ("v", ["x", "é"], [Block(0, 2, (5, 8))])
-    assert (one.unseen, one.salient, one.lists_objects) == (True, False, True)
-    assert one.objects == {"1": ObjectFacts([(0, 1)], [(0, 2)], "dog"), "2": ObjectFacts([], None, None)}
-    assert one.read_block(0)["1"].area.tolist() == [12, 0]
+    assert (sequence.name, sequence.frames, sequence.blocks) == ("v", ["x", "é"], [Block(0, 2, (5, 8))])
+    assert (sequence.unseen, sequence.salient, sequence.lists_objects) == (True, False, True)
+    assert sequence.objects == {"1": ObjectFacts([(0, 1)], [(0, 2)], "dog"), "2": ObjectFacts([], None, None)}
+    assert sequence.read_block(0)["1"].area.tolist() == [12, 0]
     assert scorer.is_packed(str(path))
     assert (packed_file.family_of(str(path)), packed_file.splits_of(str(path))) == ("sequences", ["a", "b"])
 
@@ -476,7 +489,7 @@ def test_what_is_not_packed_says_nothing_of_itself(tmp_path: Path) -> None:
     assert packed_file.splits_of(str(tmp_path / "text")) == []
     for manifest in (b"{", b"[1]"):
         broken.write_bytes(zipped({"manifest.json": manifest}))
-        with pytest.raises(HostError, match="is not an annotation file that can be read.*Pack it anew"):
+        with pytest.raises(HostError, match="is not a readable annotation file.*Pack it again"):
             packed_file._read_manifest(str(broken))
 
 
@@ -491,7 +504,7 @@ def test_files_are_replaced_whole(tmp_path: Path) -> None:
         assert path.read_text() == "old"
     assert link.is_symlink()
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o640)
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "link"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
     with packed_file.replace_file("/dev/null") as partial:
         assert partial == "/dev/null"
     with (

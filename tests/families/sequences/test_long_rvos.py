@@ -17,7 +17,7 @@ from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PRO
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from tests import published
 from tests.backends import use_numpy
-from tests.builders import zipped
+from tests.builders import png, zipped
 from tests.data import FAMILIES_DATA
 from tests.shared import needs_shared
 
@@ -26,7 +26,7 @@ LACKS = {
     "submission": [],
     "ones": [],
     "broken": [
-        "val: long_1: 2 of 5 expressions lack masks: 0, 1 (left out of the means)",
+        "val: long_1: 2 of 5 expressions lack masks: 0, 1 (excluded from the means)",
         "val: long_1/2/00030.png: is missing (scored as empty)",
     ],
 }
@@ -60,17 +60,17 @@ def test_expressions_score_as_the_official_evaluator_says(
         for expression, numbers in golden["expressions"].items():
             for name, number in numbers.items():
                 assert rows[expression][f"{name}-Mean"] == pytest.approx(number, **EXACT)
-        assert scores.warnings == ["val: your file: 1 of 4 sequences is missing: not_sent (scored as 0)", *LACKS[case]]
+        assert scores.warnings == [f"val: {case}/: 1 of 4 sequences is missing: not_sent (scored as 0)", *LACKS[case]]
 
 
 @needs_shared
 def test_what_the_official_run_leaves_out_of_its_means_is_an_error_that_says_where() -> None:
     with pytest.raises(SubmissionError) as caught:
         segjudge.score(LONG / "broken", LONG / "truth", "long-rvos")
-    said = str(caught.value)
-    assert "long_1: 1 of 5 expressions lacks masks: 0" in said
-    assert "long_1/1/00000.png: is missing" in said
-    assert "long_1/2/00030.png: is missing" in said
+    output = str(caught.value)
+    assert "long_1: 1 of 5 expressions lacks masks: 0" in output
+    assert "long_1/1/00000.png: is missing" in output
+    assert "long_1/2/00030.png: is missing" in output
 
 
 def test_presence_is_compared_and_types_without_expressions_have_no_mean(tmp_path: Path) -> None:
@@ -80,13 +80,13 @@ def test_presence_is_compared_and_types_without_expressions_have_no_mean(tmp_pat
     (truth / "meta_expressions.json").write_text(json.dumps(meta))
     for path in (truth / "Annotations/swan/1").iterdir():  # whatever is not 0 is of the object
         path.write_bytes(
-            published.png((published.labels("swan", int(path.stem) // 10) == 1) * np.uint8([3, 7])[np.arange(128) % 2])
+            png((published.labels("swan", int(path.stem) // 10) == 1) * np.uint8([3, 7])[np.arange(128) % 2])
         )
     sent: dict[str, Any] = {
-        f"swan/{one - 1}/{10 * k:05d}.png": published.png(
-            (published.labels("swan", k) == one) * np.uint8(k % 4 == 3)
+        f"swan/{number - 1}/{10 * k:05d}.png": png(
+            (published.labels("swan", k) == number) * np.uint8(k % 4 == 3)
         )
-        for k in range(published.FRAMES) for one in (1, 2)
+        for k in range(published.FRAMES) for number in (1, 2)
     }  # fmt: skip
     results = tmp_path / "sent.zip"
     results.write_bytes(zipped(sent))
@@ -100,12 +100,12 @@ def test_presence_is_compared_and_types_without_expressions_have_no_mean(tmp_pat
 
 def test_officially_an_expression_needs_its_first_frame_alone(tmp_path: Path) -> None:
     truth, results = published.published("long-rvos", tmp_path), tmp_path / "sent.zip"
-    with zipfile.ZipFile(io.BytesIO(published.UPLOADS["long-rvos"][0](truth))) as archive:
+    with zipfile.ZipFile(io.BytesIO(published.upload("long-rvos", truth))) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     first, *_, last = sorted(name for name in files if name.startswith("swan/0/"))
     for lacks, warning in (
         (last, f"val: {last}: is missing (scored as empty)"),
-        (first, "val: swan: 1 of 2 expressions lacks masks: 0 (left out of the means)"),
+        (first, "val: swan: 1 of 2 expressions lacks masks: 0 (excluded from the means)"),
     ):
         results.write_bytes(zipped({name: data for name, data in files.items() if name != lacks}))
         scores = segjudge.score(results, truth, "long-rvos-official")
@@ -119,7 +119,7 @@ def test_expressions_have_to_say_their_type(tmp_path: Path) -> None:
     truth = published.published("long-rvos", tmp_path)
     text = (truth / "meta_expressions.json").read_text()
     (truth / "meta_expressions.json").write_text(text.replace('"type"', '"kind"'))
-    with pytest.raises(HostError, match=r"is not a file of expressions that say their obj_id and type"):
+    with pytest.raises(HostError, match=r"is not a file of expressions with obj_id and type"):
         segjudge.score(truth, truth, "long-rvos")
 
 

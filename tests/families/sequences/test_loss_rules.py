@@ -28,7 +28,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     _share_tracked_loss,
     _states_of,
     _window_of,
-    has_kinds,
+    kinds_sum_to_loss,
     mean_shares,
     prepare_blocks,
     read_losses,
@@ -51,8 +51,8 @@ from tests.builders import drawn, label_zip, stack_of
 def state(truth: str, prediction: str, **others: str) -> str:
     """The state of an object in one frame of a single row, beside other objects of the truth."""
     side = {"1": stack_of(drawn(truth)), **{label[1:]: stack_of(drawn(row)) for label, row in others.items()}}
-    (found,) = _states_of("1", ComparedBlock(["0"], (1, len(truth)), side, {"1": stack_of(drawn(prediction))}))
-    return found
+    (state,) = _states_of("1", ComparedBlock(["0"], (1, len(truth)), side, {"1": stack_of(drawn(prediction))}))
+    return state
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_void_is_no_object_to_be_on() -> None:
     ],
 )
 def test_late_is_what_is_not_found_again_since_its_return(states: str, visible: str, kinds: str) -> None:
-    assert _mark_late(states.split(), [one == "1" for one in visible]) == kinds.split()
+    assert _mark_late(states.split(), [item == "1" for item in visible]) == kinds.split()
 
 
 # ── how the loss of a tracked frame is shared ───────────────────────────────
@@ -119,10 +119,10 @@ def packed(mask: Any) -> Any:
 
 def near(mask: Any, radius: int) -> Any:
     """Pixels within a radius of those of one frame, each distance measured."""
-    grid, found = np.indices(mask.shape), np.zeros(mask.shape, bool)
+    grid, results = np.indices(mask.shape), np.zeros(mask.shape, bool)
     for row, column in zip(*np.nonzero(mask), strict=True):
-        found |= (grid[0] - row) ** 2 + (grid[1] - column) ** 2 <= radius**2
-    return found
+        results |= (grid[0] - row) ** 2 + (grid[1] - column) ** 2 <= radius**2
+    return results
 
 
 def share_of(part: Any, whole: Any) -> float:
@@ -171,8 +171,8 @@ def test_tracked_frames_are_shared_as_defined(radius: int, boundaries: bool) -> 
     masks[2:4, 0] = masks[3, 1] = masks[2, 2] = False
     masks[2, 1, 3, 64] = masks[3, 2, 0, 63] = True
     window = _ObjectWindow(*map(packed, masks), radius)
-    found = _share_tracked_loss(window, boundaries=boundaries)
-    for frame, shares in enumerate(found.tolist()):
+    share_tracked_loss = _share_tracked_loss(window, boundaries=boundaries)
+    for frame, shares in enumerate(share_tracked_loss.tolist()):
         assert shares == pytest.approx(defined_parts(masks[:, frame], radius, boundaries=boundaries), abs=1e-12)
 
 
@@ -212,9 +212,9 @@ def test_the_window_of_an_object_holds_what_is_around_it() -> None:
     for name, mask in expected.items():
         assert np.array_equal(unpack(getattr(window, name), 192), mask[1:, rows, columns]), name
     for boundary, mask in ((window.truth_boundary, masks["truth"]), (window.prediction_boundary, masks["sent"])):
-        here = mask[1:, :-1, :-1]
+        near = mask[1:, :-1, :-1]
         steps = (mask[1:, 1:, :-1], mask[1:, :-1, 1:], mask[1:, 1:, 1:])
-        changes = np.any([here != one for one in steps], axis=0)
+        changes = np.any([near != step for step in steps], axis=0)
         assert np.array_equal(unpack(boundary, 192), changes[:, rows, columns])
     assert _window_of("9", block, np.array([0])).truth.size == 0
 
@@ -281,13 +281,13 @@ def scored(rows: dict[str, dict[str, str]] | None = SENT) -> ScoredSequence:
 
 
 def rows_of(stack: Any) -> list[str]:
-    found = []
+    results = []
     for frame in range(len(stack.words)):
         row = np.zeros(64, bool)
         if stack.words.size:
             row = unpack(stack.words[frame, 0], 64)
-        found.append("".join("#" if one else "." for one in row[:10]))
-    return found
+        results.append("".join("#" if item else "." for item in row[:10]))
+    return results
 
 
 def test_blocks_are_compared_with_empty_masks_where_none_were_sent() -> None:
@@ -323,8 +323,8 @@ def losses(protocol: str = "vos-benchmark", rows: dict[str, dict[str, str]] | No
 
 
 def test_objects_lose_in_each_frame_what_their_kind_says() -> None:
-    found = losses()
-    first, second = found.objects
+    results = losses()
+    first, second = results.objects
     assert first.kinds == ["tracked", "miss", "miss", "ghost", "late"]
     assert second.kinds == ["tracked", "drift", "ghost"]
     whole = {kind: place for place, kind in enumerate(FAILURES)}
@@ -338,10 +338,10 @@ def test_objects_lose_in_each_frame_what_their_kind_says() -> None:
     assert second.shares[whole["ghost"]] == pytest.approx(0.25)
     assert (first.area, first.absent) == (pytest.approx((0.4 + 0.2 + 0.4 + 0.4) / 4), True)
     assert (second.area, second.absent) == (pytest.approx(0.25), True)
-    assert found.shares == pytest.approx(np.mean([first.shares, second.shares], axis=0))
-    assert found.loss == pytest.approx(sum(first.shares + second.shares) / 2)
-    assert (found.name, found.frames, found.width, found.stream) == ("v", list("abcde"), 10, "s")
-    assert found.categories == {"1": "dog", "2": ""}
+    assert results.shares == pytest.approx(np.mean([first.shares, second.shares], axis=0))
+    assert results.loss == pytest.approx(sum(first.shares + second.shares) / 2)
+    assert (results.name, results.frames, results.width, results.stream) == ("v", list("abcde"), 10, "s")
+    assert results.categories == {"1": "dog", "2": ""}
 
 
 def test_j_alone_is_lost_where_f_does_not_count() -> None:
@@ -351,9 +351,9 @@ def test_j_alone_is_lost_where_f_does_not_count() -> None:
 
 
 def test_what_was_not_sent_misses_everything() -> None:
-    for one in losses(rows=None).objects:
-        assert set(one.kinds) == {"miss"}
-        assert one.shares == [float(kind == "miss") for kind in FAILURES]
+    for item in losses(rows=None).objects:
+        assert set(item.kinds) == {"miss"}
+        assert item.shares == [float(kind == "miss") for kind in FAILURES]
 
 
 def test_an_object_that_is_never_there_has_no_area_and_no_frames_no_losses() -> None:
@@ -368,7 +368,7 @@ def test_an_object_that_is_never_there_has_no_area_and_no_frames_no_losses() -> 
 
 
 def test_kinds_are_known_where_they_sum_to_the_mean() -> None:
-    unknown = {name for name, protocol in SEQUENCE_PROTOCOLS.items() if not has_kinds(protocol)}
+    unknown = {name for name, protocol in SEQUENCE_PROTOCOLS.items() if not kinds_sum_to_loss(protocol)}
     assert {"davis2017", "vost", "lvos"}.isdisjoint(unknown)
     assert "mosev2" in unknown
 
@@ -380,13 +380,13 @@ def test_classes_count_the_same_where_the_protocol_tells_them_apart() -> None:
     assert shares_of(objects, SEQUENCE_PROTOCOLS["lvos"]) == pytest.approx([(0.45 + 0.9) / 2] * kinds)
     assert shares_of(objects[:2], SEQUENCE_PROTOCOLS["lvos"]) == pytest.approx([0.45] * kinds)
     rising = [float(kind) for kind in range(kinds)]
-    assert mean_shares([(rising, 1.0), ([1.0] * kinds, 3.0)]) == pytest.approx([(one + 3) / 4 for one in rising])
+    assert mean_shares([(rising, 1.0), ([1.0] * kinds, 3.0)]) == pytest.approx([(item + 3) / 4 for item in rising])
     assert mean_shares([]) == [0.0] * kinds
 
 
 def header_of(stream: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(zlib.decompress(stream).split(b"\n")[0])
-    return found
+    document: dict[str, Any] = json.loads(zlib.decompress(stream).split(b"\n")[0])
+    return document
 
 
 def test_a_page_has_the_numbers_of_each_frame_in_thousandths() -> None:
@@ -433,9 +433,9 @@ def test_an_object_on_the_other_side_of_its_edge_loses_j_alone(tmp_path: Path) -
         (tmp_path / f"{name}.zip").write_bytes(label_zip({"video": list(labels)}))
     protocol = find_protocol("vos-benchmark")
     paths = [tmp_path / "sent.zip", tmp_path / "truth.zip"]
-    found = score(*paths, protocol, layout="davis2017")
-    (row,) = found.kinds.to_dict("records")
-    assert (row["sequence"], row["object"], row["split"]) == ("video", "1", found.reports[0].split)
+    scores = score(*paths, protocol, layout="davis2017")
+    (row,) = scores.kinds.to_dict("records")
+    assert (row["sequence"], row["object"], row["split"]) == ("video", "1", scores.reports[0].split)
     assert {kind: row[kind] for kind in FAILURES} == {kind: (kind == "drift") / 2 for kind in FAILURES}
 
 
@@ -458,21 +458,21 @@ def left_of(folder: Path, name: str, room: int, across: int = 1300) -> dict[str,
     inputs, (report,) = scores.open_inputs(), scores.reports
     assert isinstance(report, SequenceReport)
     with closing(inputs.scorers[report.split].open(inputs.results)) as opened:
-        found = read_losses(opened.pairs, report, room, 1)
-    for row in found["sequences"]:
+        losses = read_losses(opened.pairs, report, room, 1)
+    for row in losses["sequences"]:
         lines = [zlib.decompress(base64.b64decode(stream)).partition(b"\n") for stream in row["streams"]]
         row["streams"] = [
             (json.loads(head)["size"], json.loads(head)["runs"], len(rest) > 0) for head, _, rest in lines
         ]
-    return found
+    return losses
 
 
 def test_a_phase_leaves_of_all_sequences_their_losses_and_of_the_worst_their_masks(tmp_path: Path) -> None:
-    found = left_of(tmp_path, "vos-benchmark", 10**6)
+    left = left_of(tmp_path, "vos-benchmark", 10**6)
     missed = [float(kind == "miss") for kind in FAILURES]
     right, still = np.zeros(9).tolist(), {"category": "", "unseen": False, "absent": False}
     # The first and the last frame do not count; what nobody predicted starts in the third one.
-    assert found == {
+    assert left == {
         "metric": "J&F", "exact": True, "shares": pytest.approx([0, 0, 1 / 3, 0, 0, 0, 0, 0, 0.2 / 3]), "smaller": True,
         "sequences": [
             {"name": "b", "masks": True, "streams": [([3, 854], 14, True), ([3, 854], 12, True)], "objects": [

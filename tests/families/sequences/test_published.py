@@ -147,8 +147,8 @@ def test_a_packed_truth_reads_back_the_same(layout: str, tmp_path: Path) -> None
     root, subset = root_of(layout, tmp_path / "root", "folder"), ROOTS[layout][1]
     paths = [str(tmp_path / f"{k}.zip") for k in range(2)]
     splits = [dataset_reader.read(root, LAYOUTS[layout], subset).splits for _ in paths]
-    for path, one in zip(paths, splits):
-        sequence_truth.write(path, one)
+    for path, split in zip(paths, splits):
+        sequence_truth.write(path, split)
 
     assert Path(paths[0]).read_bytes() == Path(paths[1]).read_bytes()
     back = sequence_truth.read(paths[0]).splits[subset or "val"]
@@ -161,10 +161,11 @@ def test_a_packed_truth_reads_back_the_same(layout: str, tmp_path: Path) -> None
         )
         assert (mine.unseen, mine.salient) == (theirs.unseen, theirs.salient)
         for index in range(len(mine.blocks)):
-            one, other = mine.read_block(index), theirs.read_block(index)
-            assert set(one) == set(other)
+            split, block = mine.read_block(index), theirs.read_block(index)
+            assert set(split) == set(block)
             assert all(
-                (one[label].words == other[label].words).all() and one[label].top == other[label].top for label in one
+                (split[label].words == block[label].words).all() and split[label].top == block[label].top
+                for label in split
             )
 
 
@@ -172,13 +173,13 @@ def sequence(layout: str, tmp_path: Path, name: str) -> sequence_truth.Sequence:
     split = dataset_reader.read(root_of(layout, tmp_path, "folder"), LAYOUTS[layout], ROOTS[layout][1]).splits[
         ROOTS[layout][1] or "val"
     ]
-    return next(one for one in split.sequences if one.name == name)
+    return next(sequence for sequence in split.sequences if sequence.name == name)
 
 
 def test_lvos_objects_live_as_the_meta_file_says(tmp_path: Path) -> None:
-    one = sequence("lvos", tmp_path, "ant")
-    assert one.unseen
-    assert one.objects["2"].lifespan == []  # frames 11 to 25 in steps of five are not in these names
+    item = sequence("lvos", tmp_path, "ant")
+    assert item.unseen
+    assert item.objects["2"].lifespan == []  # frames 11 to 25 in steps of five are not in these names
 
 
 def test_youtube_categories_tell_what_is_unseen(tmp_path: Path) -> None:
@@ -193,9 +194,9 @@ def test_unsupervised_truth_comes_from_its_own_folder(tmp_path: Path) -> None:
 
 
 def test_object_folders_know_their_own_frames(tmp_path: Path) -> None:
-    one = sequence("sav", tmp_path, "v1")
-    assert one.objects["000"].lifespan == [(0, 5)]
-    assert one.objects["001"].lifespan == [(0, 3)]
+    item = sequence("sav", tmp_path, "v1")
+    assert item.objects["000"].lifespan == [(0, 5)]
+    assert item.objects["001"].lifespan == [(0, 3)]
 
 
 def notes(videos: dict[str, list[Any]], extra: dict[str, bytes] | None = None) -> list[str]:
@@ -212,7 +213,7 @@ def notes(videos: dict[str, list[Any]], extra: dict[str, bytes] | None = None) -
 
 
 @pytest.mark.parametrize(
-    ("frames", "words"),
+    ("frames", "message"),
     [
         pytest.param(
             [frame((1, 0, 0, 5, 5)), frame((1, 0, 0, 5, 5), (7, 0, 60, 1, 62))],
@@ -228,8 +229,8 @@ def notes(videos: dict[str, list[Any]], extra: dict[str, bytes] | None = None) -
         ),
     ],
 )
-def test_oddities_of_the_truth_are_told(frames: list[Any], words: str) -> None:
-    assert any(words in note for note in notes({"dog": frames})), notes({"dog": frames})
+def test_oddities_of_the_truth_are_told(frames: list[Any], message: str) -> None:
+    assert any(message in note for note in notes({"dog": frames})), notes({"dog": frames})
 
 
 def test_frames_without_a_mask_are_told() -> None:
@@ -240,7 +241,7 @@ def test_frames_without_a_mask_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "subset", "words"),
+    ("content", "subset", "message"),
     [
         pytest.param({"readme.txt": b"x"}, "", "holds no PNG masks", id="empty"),
         pytest.param(
@@ -270,11 +271,11 @@ def test_frames_without_a_mask_are_told() -> None:
     ],
 )
 def test_a_broken_dataset_is_the_hosts_mistake(
-    content: dict[str, bytes], subset: str, words: str, tmp_path: Path
+    content: dict[str, bytes], subset: str, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "dataset.zip"
     path.write_bytes(zipped(content))
-    with pytest.raises(HostError, match=words):
+    with pytest.raises(HostError, match=message):
         dataset_reader.read(str(path), subset=subset)
 
 
@@ -309,12 +310,12 @@ def test_a_broken_annotation_file_is_the_hosts_mistake(damage: str, tmp_path: Pa
 def test_subsets_in_folders_of_their_own_are_told_apart(subset: str, tmp_path: Path) -> None:
     content = {**files("train/Annotations", {"early": moving(1)}), **files("valid/Annotations", {"late": moving(1)})}
     metas = {
-        f"{name}/meta.json": meta({one: {"objects": {"1": {"category": "dog"}}}})
-        for name, one in (("train", "early"), ("valid", "late"))
+        f"{name}/meta.json": meta({item: {"objects": {"1": {"category": "dog"}}}})
+        for name, item in (("train", "early"), ("valid", "late"))
     }
     path = tmp_path / "root.zip"
     path.write_bytes(zipped({**content, **metas}))
 
     (split,) = dataset_reader.read(str(path), LAYOUTS["youtube-vos"], subset).splits.values()
 
-    assert [one.name for one in split.sequences] == (["early"] if subset == "train" else ["late"])
+    assert [sequence.name for sequence in split.sequences] == (["early"] if subset == "train" else ["late"])

@@ -23,7 +23,7 @@ from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from tests import published
 from tests.builders import png, zipped
-from tests.data import TRACKS_DATA
+from tests.data import TRACKS_DATA, copy_files
 from tests.shared import needs_shared
 
 MEVIS, REFDAVIS = TRACKS_DATA / "mevis", TRACKS_DATA / "refdavis"
@@ -53,13 +53,13 @@ def test_mevis_scores_as_its_script_does(case: str, protocol: str, tmp_path: Pat
     for truth in (root, packed):
         scores = segjudge.score(MEVIS / case, truth, protocol)
         assert objects(scores) == {name: pytest.approx(pair, **CLOSE) for name, pair in golden["expressions"].items()}
-        ((found),) = scores.metrics.values()
+        ((results),) = scores.metrics.values()
         for metric in ("J", "F", "J&F"):
-            assert found[f"{metric}-Mean"] == pytest.approx(golden[metric], **CLOSE)
-    said = "\n".join(scores.warnings)
-    assert "1 of" in said
-    assert "sequences is missing: not-sent (scored as 0)" in said
-    assert ("late-start: 6 of 6 expressions lack masks" in said) == (case == "broken")
+            assert results[f"{metric}-Mean"] == pytest.approx(golden[metric], **CLOSE)
+    output = "\n".join(scores.warnings)
+    assert "1 of" in output
+    assert "sequences is missing: not-sent (scored as 0)" in output
+    assert ("late-start: 6 of 6 expressions lack masks" in output) == (case == "broken")
 
 
 @needs_shared
@@ -75,7 +75,7 @@ def test_by_default_an_expression_that_lacks_masks_is_an_error(tmp_path: Path) -
 def send_mevis_without(lacks: str, folder: Path) -> tuple[Path, Path]:
     """Results that lack the files whose names begin so, and their truth."""
     truth, results = published.published("mevis", folder), folder / "sent.zip"
-    with zipfile.ZipFile(io.BytesIO(published.UPLOADS["mevis"][0](truth))) as archive:
+    with zipfile.ZipFile(io.BytesIO(published.upload("mevis", truth))) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     results.write_bytes(zipped({name: data for name, data in files.items() if not name.startswith(lacks)}))
     assert len(files) == 2 * 4 * published.FRAMES
@@ -115,7 +115,7 @@ def test_officially_a_video_without_a_frame_called_zero_is_left_out(tmp_path: Pa
     assert (len(objects(scores)), scores["J&F-Mean"], scores.warnings) == (8, 1, [])
     official = segjudge.score(results, truth, "mevis-official")
     assert sorted(objects(official)) == ["goat_0", "goat_1", "goat_2", "goat_3"]
-    assert "swan: 4 of 4 expressions lack masks: 0, 1, 2 and 1 more (left out of the means)" in official.warnings[0]
+    assert "swan: 4 of 4 expressions lack masks: 0, 1, 2 and 1 more (excluded from the means)" in official.warnings[0]
 
 
 @pytest.mark.parametrize("lacks", ["swan/2/00005", "swan/2/00000", "swan/2/"])
@@ -127,7 +127,7 @@ def test_officially_an_expression_that_lacks_a_file_is_left_out(lacks: str, tmp_
     ]  # fmt: skip
     assert scores["J&F-Mean"] == 1
     (warning,) = scores.warnings
-    assert "swan: 1 of 4 expressions lacks masks: 2 (left out of the means)" in warning
+    assert "swan: 1 of 4 expressions lacks masks: 2 (excluded from the means)" in warning
 
 
 @needs_shared
@@ -135,7 +135,7 @@ def test_officially_an_expression_that_lacks_a_file_is_left_out(lacks: str, tmp_
 def test_four_annotators_are_averaged(protocol: str) -> None:
     golden = json.loads((REFDAVIS / "golden.json").read_text())
     scores = segjudge.score(REFDAVIS / "submission", REFDAVIS / "DAVIS", protocol, subset="val")
-    found, each = scores.metrics["val"], []
+    results, each = scores.metrics["val"], []
     for part in golden["annotators"]:
         rules = replace(SEQUENCE_PROTOCOLS[protocol], rounds=())
         root = REFDAVIS / "submission" / part
@@ -143,24 +143,23 @@ def test_four_annotators_are_averaged(protocol: str) -> None:
         if protocol == "ref-davis17":
             assert each[-1] == {**each[-1], **golden["annotators"][part]["global"]}
     for metric in PROTOCOLS[protocol].metrics:
-        assert found[metric] == pytest.approx(np.mean([one[metric] for one in each]), **CLOSE)
+        assert results[metric] == pytest.approx(np.mean([item[metric] for item in each]), **CLOSE)
         if protocol == "ref-davis17":
-            assert found[metric] == pytest.approx(golden["mean_of_four"][metric], **CLOSE)
-    assert found["J-Mean"] is not None
+            assert results[metric] == pytest.approx(golden["mean_of_four"][metric], **CLOSE)
+    assert results["J-Mean"] is not None
     # Two expressions that were swapped score as if they were right officially, and not in the strict row.
-    assert protocol == "ref-davis17" or found["J-Mean"] < golden["mean_of_four"]["J-Mean"]
+    assert protocol == "ref-davis17" or results["J-Mean"] < golden["mean_of_four"]["J-Mean"]
 
 
 @needs_shared
 def test_a_missing_round_is_an_error_and_rounds_are_no_more_videos(tmp_path: Path) -> None:
-    shutil.copytree(REFDAVIS / "submission", tmp_path / "s")
-    shutil.copytree(tmp_path / "s" / "anno_0", tmp_path / "same" / "anno_0")
-    for part in ("anno_1", "anno_2", "anno_3"):
-        shutil.copytree(tmp_path / "s" / "anno_0", tmp_path / "same" / part)
+    copy_files(REFDAVIS / "submission", tmp_path / "s")
+    for part in ("anno_0", "anno_1", "anno_2", "anno_3"):
+        copy_files(tmp_path / "s" / "anno_0", tmp_path / "same" / part)
     options = {"subset": "val", "layout": "ref-davis17"}
-    one = segjudge.score(tmp_path / "s" / "anno_0", REFDAVIS / "DAVIS", "davis2017-unsupervised", **options)
+    scores = segjudge.score(tmp_path / "s" / "anno_0", REFDAVIS / "DAVIS", "davis2017-unsupervised", **options)
     four = segjudge.score(tmp_path / "same", REFDAVIS / "DAVIS", "ref-davis17", **options)
-    assert four.standard_errors["val"] == pytest.approx(one.standard_errors["val"])
+    assert four.standard_errors["val"] == pytest.approx(scores.standard_errors["val"])
     shutil.rmtree(tmp_path / "s" / "anno_2")
     with pytest.raises(SubmissionError, match="3 of 12 sequences are missing: anno_2/"):
         segjudge.score(tmp_path / "s", REFDAVIS / "DAVIS", "ref-davis17", **options)
@@ -245,7 +244,7 @@ def small_truth(folder: Path, **changes: Any) -> Path:
 
 def upload(first: bytes | None = None, **files: bytes) -> bytes:
     masks = {"0": [LEFT, LEFT], "1": [LEFT | RIGHT, LEFT], "2": [NONE, NONE]}
-    members = {f"a/{name}/{k:05d}.png": png(one * 255) for name, both in masks.items() for k, one in enumerate(both)}
+    members = {f"a/{name}/{k:05d}.png": png(item * 255) for name, both in masks.items() for k, item in enumerate(both)}
     members |= {"a/0/00000.png": first} if first is not None else {}
     return zipped({name: data for name, data in {**members, **files}.items() if data != b"absent"})
 
@@ -277,9 +276,11 @@ def test_a_video_that_was_not_sent_is_zero_in_every_expression(tmp_path: Path) -
     meta["videos"]["b"] = meta["videos"]["a"]
     (truth / "meta_expressions.json").write_text(json.dumps(meta))
     (tmp_path / "sent").write_bytes(upload())
-    found = segjudge.score(tmp_path / "sent", truth, "mevis-v2")
-    assert objects(found) == {f"{video}_{name}": [one, one] for video, one in (("a", 1), ("b", 0)) for name in NAMED}
-    assert [found.metrics["val"][name] for name in ("J&F-Mean", "N-acc", "T-acc")] == [0.5, 0.5, 0.5]
+    scores = segjudge.score(tmp_path / "sent", truth, "mevis-v2")
+    assert objects(scores) == {
+        f"{video}_{name}": [item, item] for video, item in (("a", 1), ("b", 0)) for name in NAMED
+    }
+    assert [scores.metrics["val"][name] for name in ("J&F-Mean", "N-acc", "T-acc")] == [0.5, 0.5, 0.5]
     with pytest.raises(SubmissionError, match="1 of 2 sequences is missing: b"):
         segjudge.score(tmp_path / "sent", truth, "ref-youtube-vos", layout="mevis")
 

@@ -19,7 +19,7 @@ from segjudge.evaluation_script.masks.png import read_greys
 from segjudge.evaluation_script.masks.stack import crop, layers_of, pack
 from tests import published
 from tests.backends import use_numpy
-from tests.builders import chunk, png, raw_png, zipped
+from tests.builders import chunk, png, raw_png, written, zipped
 from tests.data import FAMILIES_DATA
 from tests.shared import needs_shared
 
@@ -60,25 +60,25 @@ def test_expressions_score_as_the_official_evaluator_and_the_safe_rule_say(
             for name in NAMES.keys() & numbers.keys():
                 value = rows[expression][f"{NAMES[name]}-Mean"]
                 assert value == pytest.approx(numbers[name] / scale, **EXACT)
-        said = "\n".join(scores.warnings)
-        assert "1 of 4 sequences is missing: not_sent (scored as 0)" in said
+        output = "\n".join(scores.warnings)
+        assert "1 of 4 sequences is missing: not_sent (scored as 0)" in output
         grey = official and case in ("grey255", "palette")
-        assert ("masks of 6 of 6 expressions hold other values than 0 and 1, which lowers A and R" in said) is grey
-        assert ("vid_a_1: 2 of 6 expressions lack masks: 0, 2, all of the" in said) is (case == "broken")
+        assert ("masks of 6 of 6 expressions hold values other than 0 and 1, which lowers A and R" in output) is grey
+        assert ("vid_a_1: 2 of 6 expressions lack masks: 0, 2, all of the" in output) is (case == "broken")
 
 
 @needs_shared
 def test_what_officially_is_zero_is_an_error_that_says_where() -> None:
     with pytest.raises(SubmissionError) as caught:
         segjudge.score(REVOS / "broken", REVOS / "truth", "revos")
-    said = str(caught.value)
-    assert "vid_a_1: 1 of 6 expressions lacks masks: 0" in said
-    assert "vid-b/2/00010.png: is missing" in said
-    assert "one: 1 of 4 expressions lacks masks: 1" in said
+    output = str(caught.value)
+    assert "vid_a_1: 1 of 6 expressions lacks masks: 0" in output
+    assert "vid-b/2/00010.png: is missing" in output
+    assert "one: 1 of 4 expressions lacks masks: 1" in output
 
 
 def sent_files(truth: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(published.send_revos(truth))) as archive:
+    with zipfile.ZipFile(io.BytesIO(published.upload("revos", truth))) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
@@ -135,7 +135,7 @@ def small_truth(folder: Path) -> Path:
         for kind, (name, ids) in enumerate({"0": [7], "1": [7, 8], "2": []}.items())
     }
     videos = {"a": {"expressions": expressions, "frames": ["00000", "00001"]}}
-    return published.written(folder / "t", {
+    return written(folder / "t", {
         META: {"videos": videos},
         "mask_dict.json": {"7": [runs(LEFT)] * 2, "8": [runs(MIDDLE), None]},
         "mask_dict_foreground.json": {"a": {"masks_rle": [[runs(LEFT), runs(MIDDLE)], runs(LEFT)]}},
@@ -179,8 +179,8 @@ def test_officially_grey_values_are_numbers(tmp_path: Path) -> None:
     # One pixel of 24 is wrong, and of 32 in the foreground one is outside, of which a millionth more is there.
     assert values_of(scores, "0") == pytest.approx([0.8889, 0.9583, 0.9688], **EXACT)
     assert values_of(scores, "2")[1:] == pytest.approx([0.9583, 0.9375], **EXACT)
-    said = "masks of 1 of 3 expressions hold other values than 0 and 1, which lowers A and R: 2. Save masks as 0 and 1"
-    assert scores.warnings == [f"val: a: {said}"]
+    text = "masks of 1 of 3 expressions hold values other than 0 and 1, which lowers A and R: 2. Save masks as 0 and 1"
+    assert scores.warnings == [f"val: a: {text}"]
     files = {name: png(masks[name.split("/")[1]] * 2) for name in files}
     assert values_of(scored(files, truth, "revos-official", tmp_path), "0")[1:] == pytest.approx(
         [0.625, 0.9375], **EXACT
@@ -208,7 +208,7 @@ def test_officially_a_mask_that_cannot_be_read_is_an_error_and_folders_have_to_b
 def test_a_truth_needs_the_foreground_of_each_video(tmp_path: Path) -> None:
     truth, packed = published.published("revos", tmp_path), str(tmp_path / "truth.zip")
     results = tmp_path / "sent.zip"
-    results.write_bytes(published.send_revos(truth))
+    results.write_bytes(published.upload("revos", truth))
     assert main(["pack", "--layout", "mevis", "--root", str(truth), "--out", packed]) == 0
     assert segjudge.score(results, packed, "mevis")["J-Mean"] == 1
     scores = segjudge.score(results, packed, "revos")
@@ -251,7 +251,7 @@ def test_pictures_are_as_bright_as_opencv_reads_them() -> None:
     assert read_greys(png(colours), (2, 4)).tolist() == [[38, 75, 14, 255]] * 2
     palette = raw_png(2, 1, 8, 3, b"\0\1\7", chunk(b"PLTE", bytes([9, 9, 9, 128, 0, 0])))
     assert read_greys(palette, (1, 2)).tolist() == [[38, 0]]
-    with pytest.raises(Flaw, match="4×2 pixels"):
+    with pytest.raises(Flaw, match="4x2 pixels"):
         read_greys(png(grid), (4, 2))
 
 

@@ -47,7 +47,7 @@ def test_spans_agree_in_frames_where_both_sides_have_a_pixel() -> None:
     counts = counts_of(*((truth, sent, *[0] * 5) for truth, sent in ((1, 1), (1, 0), (0, 1), (3, 2), (0, 0))))
     similarity = sequence_metrics._span_similarity
     assert similarity(counts, np.array([0.5, 0.1, 0.1, 0.25, 1])) == {"tIoU-Mean": 2 / 4, "vIoU-Mean": 0.75 / 4}
-    assert similarity(counts.at(np.array([4])), np.ones(1)) == {"tIoU-Mean": 1, "vIoU-Mean": 1}
+    assert similarity(counts.select(np.array([4])), np.ones(1)) == {"tIoU-Mean": 1, "vIoU-Mean": 1}
 
 
 def test_our_own_statistics_can_be_worked_out_by_hand() -> None:
@@ -57,9 +57,9 @@ def test_our_own_statistics_can_be_worked_out_by_hand() -> None:
         "J-Volume": 6 / 17, "F-Volume": close(2 * precision * recall / (precision + recall)),
         "J-Visible": close(0.45), "F-Visible": close(0.4), "False-Alarm": 0.5,
     }  # fmt: skip
-    always = sequence_metrics._own_statistics(counts.at(np.array([0])), np.ones(1), np.ones(1))
+    always = sequence_metrics._own_statistics(counts.select(np.array([0])), np.ones(1), np.ones(1))
     assert (always["False-Alarm"], always["J-Visible"]) == (None, 1)
-    nowhere = sequence_metrics._own_statistics(counts.at(np.zeros(0, int)), np.zeros(0), np.zeros(0))
+    nowhere = sequence_metrics._own_statistics(counts.select(np.zeros(0, int)), np.zeros(0), np.zeros(0))
     assert set(nowhere.values()) == {None}
 
 
@@ -68,7 +68,7 @@ def test_each_protocol_names_its_metrics_of_an_object() -> None:
     seen = counts_of(*[(4, 2, 2, 4, 4, 2, 4)] * 5)
     davis = sequence_metrics.summary(seen, j, f, SEQUENCE_PROTOCOLS["davis2017"])
     expected = [0.5, 0.6, 0.6, 0.3, 0.4, 0.4, 0.4]
-    assert list(davis.items()) == list(zip(SEQUENCE_PROTOCOLS["davis2017"].metrics, [close(one) for one in expected]))
+    assert list(davis.items()) == list(zip(SEQUENCE_PROTOCOLS["davis2017"].metrics, [close(item) for item in expected]))
     vost = sequence_metrics.summary(seen, j, f, SEQUENCE_PROTOCOLS["vost"])
     assert [vost[f"J_last-{kind}"] for kind in ("Mean", "Recall", "Decay")] == [close(0.5), 0.5, close(-0.6)]
     spread = np.round(np.var((j + f) / 2), 4) ** 0.5
@@ -77,12 +77,12 @@ def test_each_protocol_names_its_metrics_of_an_object() -> None:
 
 
 def test_an_expression_without_a_target_is_right_when_nothing_is_predicted() -> None:
-    one, protocol = np.ones(2), SEQUENCE_PROTOCOLS["mevis-v2"]
+    item, protocol = np.ones(2), SEQUENCE_PROTOCOLS["mevis-v2"]
     for truth, prediction, right in ((0, 0, 1), (0, 3, 0), (3, 3, 1), (3, 0, 0)):
         counts = counts_of((0,) * 7, (truth, prediction, 0, 0, 0, 0, 0))
-        found = sequence_metrics.summary(counts, one, one * 0, protocol)
+        results = sequence_metrics.summary(counts, item, item * 0, protocol)
         named = ("T-acc", "N-acc") if truth else ("N-acc", "T-acc")
-        assert [found[name] for name in named] == [right, None]
+        assert [results[name] for name in named] == [right, None]
 
 
 def test_one_pixel_is_added_in_mosev2_and_two_empty_masks_agree() -> None:
@@ -99,8 +99,8 @@ def test_a_disk_of_a_broken_radius_has_the_points_of_its_grid(radius: float) -> 
         for (i, x), (k, y) in itertools.product(enumerate(grid), repeat=2)
         if x * x + y * y <= radius * radius
     } or {(-centre, -centre)}
-    found = fractional_disk(radius)
-    assert {(dx, dy) for dx, low, high in found for dy in range(low, high + 1)} == points
+    results = fractional_disk(radius)
+    assert {(dx, dy) for dx, low, high in results for dy in range(low, high + 1)} == points
 
 
 def scored(sequence: str, unseen: bool, **values: Any) -> ObjectScore:
@@ -115,25 +115,25 @@ def test_means_without_each_sequence_are_those_of_the_others() -> None:
     ]  # fmt: skip
     protocol = SEQUENCE_PROTOCOLS["youtube-vos"]
     table = _ScoreTable(scores, protocol)
-    found, without = table.means(), table.means_without_each()
-    assert list(found) == [*protocol.metrics, *BESIDE]
+    means, without = table.means(), table.means_without_each()
+    assert list(means) == [*protocol.metrics, *BESIDE]
     expected = {
         "J-seen-Mean": 0.55, "J-unseen-Mean": 0.35, "J-Mean": 0.45, "F-seen-Mean": 0.4, "F-unseen-Mean": 0.6,
         "F-Mean": 0.5, "J&F-Mean": 0.475, "J-Volume": None,
     }  # fmt: skip
-    assert {name: found[name] for name in expected} == {
+    assert {name: means[name] for name in expected} == {
         name: None if value is None else close(value) for name, value in expected.items()
     }
     for place, name in enumerate("abc"):
-        rest = _ScoreTable([one for one in scores if one.sequence != name], protocol).means()
+        rest = _ScoreTable([score for score in scores if score.sequence != name], protocol).means()
         for metric, value in rest.items():
             assert without[metric][place] == (pytest.approx(math.nan, nan_ok=True) if value is None else close(value))
     sums, counts = table.sums("F-Mean")
     assert (sums.tolist(), counts.tolist()) == ([close(0.9), 0, 0.7], [2, 0, 1])
-    assert [table.cases(name) for name in ("J-seen-Mean", "J-unseen-Mean", "J-Mean", "J-Volume")] == [2, 2, 2, 3]
+    assert [table.count_cases(name) for name in ("J-seen-Mean", "J-unseen-Mean", "J-Mean", "J-Volume")] == [2, 2, 2, 3]
     for unseen in (False, True):
         alone = _ScoreTable([scored(name, unseen, J_Mean=0.5) for name in "xyz"], protocol)
-        assert [alone.cases(name) for name in ("J-Mean", "J-seen-Mean")] == [3, 0 if unseen else 3]
+        assert [alone.count_cases(name) for name in ("J-Mean", "J-seen-Mean")] == [3, 0 if unseen else 3]
     assert _ScoreTable(scores[:2], protocol).means_without_each() == {}
 
 
@@ -151,7 +151,7 @@ def test_the_final_value_of_mevis_is_the_mean_of_three_means() -> None:
 def test_rounds_of_a_video_are_one_case() -> None:
     scores = [scored(f"anno_{k}/a", False, J_Mean=k / 4) for k in range(3)] + [scored("anno_0/b", False, J_Mean=1.0)]
     table = _ScoreTable(scores, SEQUENCE_PROTOCOLS["ref-davis17"])
-    assert table.cases("J-Mean") == 2
+    assert table.count_cases("J-Mean") == 2
     assert table.means_without_each()["J-Mean"].tolist() == [1, 0.25]
     rows = sequence_metrics._by_sequence([*scores, scored("anno_0/b", False, J_Mean=0.5)], ["J-Mean"])
     assert list(rows) == ["anno_0/a", "anno_1/a", "anno_2/a", "anno_0/b"]
@@ -163,10 +163,10 @@ def test_rounds_of_a_video_are_one_case() -> None:
     [("1100", [(2, 4)], []), ("0110", [(3, 4)], [(1, 3)]), ("1010", [(1, 2), (3, 4)], [(2, 3)]), ("1111", [], [])],
 )
 def test_absences_and_returns_are_scored_over_their_own_frames(visible: str, absent: Any, back: Any) -> None:
-    flags, j, f_new = np.array([one == "1" for one in visible]), np.arange(1.0, 5), np.arange(4.0, 0, -1)
-    found = sequence_metrics.reappearance(j, f_new, j / 2, flags)
-    assert (found["J-Mean"], found["F_new-Mean"], found["F-Mean"]) == (2.5, 2.5, 1.25)
+    flags, j, f_new = np.array([item == "1" for item in visible]), np.arange(1.0, 5), np.arange(4.0, 0, -1)
+    results = sequence_metrics.reappearance(j, f_new, j / 2, flags)
+    assert (results["J-Mean"], results["F_new-Mean"], results["F-Mean"]) == (2.5, 2.5, 1.25)
     for name, parts in (("disappear", absent), ("reappear", back)):
         for metric, series in (("J", j), ("F_new", f_new)):
             means = [series[start:stop].mean() for start, stop in parts]
-            assert found[f"{name}_{metric}-Mean"] == (np.mean(means) if means else None)
+            assert results[f"{name}_{metric}-Mean"] == (np.mean(means) if means else None)

@@ -72,17 +72,17 @@ def test_an_interval_of_lvos_is_as_many_fifth_frames_as_it_says(count: str, fram
     facts = {"frame_range": {"start": "11", "end": "26", "frame_nums": count}}
     files = {f"Annotations/a/{k:08d}.png": png(BOTH) for k in (6, 11, 16, 21, 26)}
     files["valid_meta.json"] = json.dumps({"videos": {"a": {"objects": {"2": facts}}}}).encode()
-    (one,) = split_of(files, tmp_path, "lvos").sequences
-    assert one.objects["2"].lifespan == frames
-    assert one.objects["1"].lifespan is None
+    (sequence,) = split_of(files, tmp_path, "lvos").sequences
+    assert sequence.objects["2"].lifespan == frames
+    assert sequence.objects["1"].lifespan is None
 
 
 def test_frames_between_the_fifth_ones_are_not_in_an_interval(tmp_path: Path) -> None:
     facts = {"frame_range": {"start": "1", "end": "11", "frame_nums": "2"}}
     files = {f"Annotations/a/{name}.png": png(ONE) for name in ("00000001", "00000003", "00000006", "first")}
     files["valid_meta.json"] = json.dumps({"videos": {"a": {"objects": {"1": facts}}}}).encode()
-    (one,) = split_of(files, tmp_path, "lvos").sequences
-    assert one.objects["1"].lifespan == [(0, 1), (2, 3)]
+    (sequence,) = split_of(files, tmp_path, "lvos").sequences
+    assert sequence.objects["1"].lifespan == [(0, 1), (2, 3)]
 
 
 FRAMES = {
@@ -105,9 +105,9 @@ def test_each_protocol_skips_its_frames(protocol: str, tmp_path: Path) -> None:
     video = label_zip({"b": [ONE] * 6})
     (tmp_path / "t.zip").write_bytes(video)
     split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
-    (one,), _ = score_sequences(str(tmp_path / "t.zip"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
-    assert one.frames == [f"{k:05d}" for k in FRAMES[protocol]]
-    assert len(one.j) == len(one.f) == len(FRAMES[protocol])
+    (item,), _ = score_sequences(str(tmp_path / "t.zip"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
+    assert item.frames == [f"{k:05d}" for k in FRAMES[protocol]]
+    assert len(item.j) == len(item.f) == len(FRAMES[protocol])
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_folders_with_leading_zeros_are_objects_of_their_own(tmp_path: Path) -> 
     split = split_of(files, tmp_path, "sav")
     assert list(split.sequences[0].objects) == ["1", "002"]
     scores, _ = sent(files, split, "davis2017", tmp_path)
-    assert [one.name for one in scores] == ["1"]
+    assert [score.name for score in scores] == ["1"]
     scores, _ = sent(files, split, "sav", tmp_path)
-    assert [one.name for one in scores] == ["1", "002"]
+    assert [score.name for score in scores] == ["1", "002"]
 
 
 def test_numbers_between_the_largest_and_one_are_objects_too(tmp_path: Path) -> None:
@@ -169,8 +169,8 @@ def test_an_object_is_unseen_by_its_category_or_its_sequence(tmp_path: Path) -> 
         scores, _ = sent(
             {name: data for name, data in files.items() if name.endswith("png")}, split, "youtube-vos", tmp_path
         )
-        assert [one.unseen for one in scores] == expected
-        assert [(one.sequence, one.name) for one in scores] == [(name, label) for name in "ab" for label in "12"]
+        assert [score.unseen for score in scores] == expected
+        assert [(score.sequence, score.name) for score in scores] == [(name, label) for name in "ab" for label in "12"]
 
 
 # ── missing, surplus and elsewhere ──────────────────────────────────────────
@@ -210,7 +210,9 @@ def test_rounds_are_sequences_of_their_own(tmp_path: Path) -> None:
     places = [f"{folder}/{below}" for folder in protocol.rounds for below in ("a", "deep/b")]
     masks = {f"x/{place}/{k:05d}.png": png(BOTH) for place in places for k in frames}
     scores, warnings = sent(masks, split, protocol.name, tmp_path)
-    assert sorted({one.sequence for one in scores}) == [f"anno_{number}/{name}" for number in range(4) for name in "ab"]
+    assert sorted({score.sequence for score in scores}) == [
+        f"anno_{number}/{name}" for number in range(4) for name in "ab"
+    ]
     assert warnings == []
     runs = {"size": list(BOTH.shape), "counts": compress([BOTH.size])}
     document = {folder: {name: {"1": [runs] * 3} for name in "abc"} for folder in protocol.rounds}
@@ -218,7 +220,7 @@ def test_rounds_are_sequences_of_their_own(tmp_path: Path) -> None:
     elsewhere = replace(split.select(["anno_1/b"], protocol), elsewhere=frozenset("ac"))
     for files, others in ((strange, "anno_1/d"), ({"one.json": json.dumps(document).encode()}, "")):
         scores, warnings = sent(files, elsewhere, protocol.name, tmp_path)
-        assert {one.sequence for one in scores} == {"anno_1/b"}
+        assert {score.sequence for score in scores} == {"anno_1/b"}
         known = [f"extra files: not part of any sequence of this phase, so not scored: {others}"] if others else []
         assert [line for line in warnings if "extra" in line] == known
     del masks["x/anno_3/a/00000.png"], masks["x/anno_3/a/00001.png"], masks["x/anno_3/a/00002.png"]
@@ -230,7 +232,7 @@ def test_a_frame_and_a_sequence_are_sent_once(tmp_path: Path) -> None:
     files = {f"b/{k:05d}.png": png(ONE) for k in range(3)}
     for more, sentence in (
         ({"b/00001.PNG": png(ONE)}, "b/00001.PNG: is the same frame as b/00001.png. Send each frame once."),
-        ({"x/b/00001.png": png(ONE)}, "b: is there more than once: b, x/b. Send one folder for each sequence."),
+        ({"x/b/00001.png": png(ONE)}, "b: occurs more than once: b, x/b. Send one folder for each sequence."),
     ):
         with pytest.raises(SubmissionError) as caught:
             score({"b": [ONE] * 3}, zipped({**files, **more}), "davis2017", tmp_path)
@@ -257,7 +259,7 @@ def test_a_few_warnings_of_each_kind_are_shown_and_the_rest_counted(tmp_path: Pa
     longer = {name: [ONE] * 4 for name in videos}
     _, warnings = score(videos, longer, "davis2017", tmp_path)
     output = "1 frame is not in the truth and was ignored: 00003"
-    assert warnings == [*(f"v{k}: {output}" for k in range(4)), "… and 2 more like this"]
+    assert warnings == [*(f"v{k}: {output}" for k in range(4)), "... and 2 more like this"]
     four = {name: frames for name, frames in longer.items() if name < "v4"}
     assert len(score({k: videos[k] for k in four}, four, "davis2017", tmp_path)[1]) == 4
 
@@ -295,8 +297,8 @@ def test_a_frame_that_no_object_needs_is_read_all_the_same_where_there_is_none(t
         (compress([50, 0, -2]), "has counts below zero or beyond the frame"),
         (compress([40, 8]) + "0", None),
         ("X" + "P" * 4 + "0" + "X1", None),
-        ("X" + "P" * 5 + "0" + "X1", "has counts that break off or are endless"),
-        ("X" + "P" * 9 + "0" + "X1", "has counts that break off or are endless"),
+        ("X" + "P" * 5 + "0" + "X1", "has counts that end too early or never"),
+        ("X" + "P" * 9 + "0" + "X1", "has counts that end too early or never"),
     ],
 )
 def test_run_lengths_of_a_sequence_are_believed_when_they_are_sound(
@@ -327,8 +329,8 @@ def test_a_label_of_one_pixel_is_found_wherever_it_lies(label: int, place: int) 
 @given(hnp.arrays(np.uint8, (2, 3, 4), elements=st.sampled_from([0, 1, 2, 30, 99, 255])))
 def test_many_labels_are_exactly_those_that_occur(image: Any) -> None:
     expected = sorted(set(image.reshape(-1).tolist()) - {0})
-    found = labels_in(image)
-    assert found == expected if image.max() > 24 else set(found) >= set(expected)
+    labels = labels_in(image)
+    assert labels == expected if image.max() > 24 else set(labels) >= set(expected)
 
 
 def salient(tmp_path: Path, image: Any) -> float:
@@ -357,14 +359,14 @@ def test_a_salient_mask_of_another_value_is_refused(value: int, tmp_path: Path) 
 def test_many_frames_are_read_in_blocks_of_one_size() -> None:
     assert _BLOCK_FRAMES == 16
     blocks = list(blocks_of([(10, 20)] * 17 + [(20, 10)] * 2 + [(3000, 3000)] * 2))
-    assert [(one.start, one.stop, one.size) for one in blocks] == [
+    assert [(block.start, block.stop, block.size) for block in blocks] == [
         (0, 16, (10, 20)),
         (16, 17, (10, 20)),
         (17, 19, (20, 10)),
         (19, 20, (3000, 3000)),
         (20, 21, (3000, 3000)),
     ]
-    assert [(one.start, one.stop) for one in blocks_of([(2048, 2048)] * 3)] == [(0, 2), (2, 3)]
+    assert [(block.start, block.stop) for block in blocks_of([(2048, 2048)] * 3)] == [(0, 2), (2, 3)]
 
 
 @given(hnp.arrays(bool, st.integers(0, 20)))
@@ -412,8 +414,8 @@ def test_consistency_is_summed_as_lvos_stores_the_frames() -> None:
     values = np.array([0.2, 0.88, 0.56, 0.35, 0.0, 0.95, 0.15, 0.83])
     for protocol, order in (("lvos", values), ("lvos-unsupervised-single", np.roll(values, -1))):
         counts = Counts(*np.ones((7, 8), np.int64))
-        found = sequence_metrics.summary(counts, values, values, SEQUENCE_PROTOCOLS[protocol])
-        assert found["V-Mean"] == sequence_metrics.consistency(order)
+        results = sequence_metrics.summary(counts, values, values, SEQUENCE_PROTOCOLS[protocol])
+        assert results["V-Mean"] == sequence_metrics.consistency(order)
 
 
 def test_the_last_quarter_begins_after_three(tmp_path: Path) -> None:
@@ -553,7 +555,7 @@ def test_a_proposal_is_matched_by_region_and_boundary_together(tmp_path: Path) -
     scores, _ = score_sequences(
         str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["davis2017-unsupervised"], ArchiveLimits()
     )
-    assert [one.proposal for one in scores] == [5, 2]
+    assert [score.proposal for score in scores] == [5, 2]
 
 
 def test_an_unmatched_object_scores_nothing(tmp_path: Path) -> None:
@@ -575,16 +577,16 @@ def test_an_object_counts_from_the_frame_in_which_either_side_shows_it(tmp_path:
         (tmp_path / "t.zip").write_bytes(label_zip(truth))
         (tmp_path / "p.zip").write_bytes(label_zip({"a": prediction}))
         split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
-        (one,), _ = score_sequences(
+        (item,), _ = score_sequences(
             str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["vos-benchmark"], ArchiveLimits()
         )
-        assert len(one.frames) == frames
+        assert len(item.frames) == frames
 
 
 def test_objects_may_not_share_pixels_where_each_pixel_is_one_objects(tmp_path: Path) -> None:
     split = split_of({f"v/{k:05d}.png": png(BOTH) for k in range(4)}, tmp_path)
     upper, lower = drawn("########", *["........"] * 5), drawn(*["........"] * 5, "#.......")
-    apart = {f"v/{label}/{k:05d}.png": png(one) for label, one in (("1", upper), ("2", lower)) for k in range(4)}
+    apart = {f"v/{label}/{k:05d}.png": png(item) for label, item in (("1", upper), ("2", lower)) for k in range(4)}
     sent(apart, split, "davis2017", tmp_path)
     apart["v/2/00002.png"] = png(drawn(".......#", *["........"] * 5))
     with pytest.raises(SubmissionError, match=r"^v, frame 00002: objects 1 and 2 share pixels"):
@@ -669,8 +671,8 @@ def test_the_second_f_takes_the_frames_tolerance_where_the_objects_is_as_wide() 
     """In 60×80 pixels boundaries match at 0.8; a tenth of the root of 100 pixels is 1, which is not less."""
     truth, moved = (np.zeros((60, 80), bool) for _ in range(2))
     truth[20:30, 20:30] = moved[20:30, 21:31] = True
-    found = _strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
-    assert [values.tolist() for values in found] == [[0.5], [0.5]]  # two rings of 40 pixels share 20
+    results = _strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
+    assert [values.tolist() for values in results] == [[0.5], [0.5]]  # two rings of 40 pixels share 20
 
 
 def test_the_second_f_takes_the_objects_tolerance_where_that_is_less() -> None:
@@ -690,11 +692,11 @@ def test_the_cases_of_a_mean_over_classes_are_the_fewer_of_both() -> None:
         scores = [object_score(f"{k}", "1", flag, **values) for k, flag in enumerate(flags)]
         scores += [object_score("0", "2", flags[0], **values)]  # another object is no other case
         table = sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["lvos"])
-        assert table.cases("J&F-Mean") == fewer
-        assert (table.cases("J-seen-Mean"), table.cases("J-unseen-Mean")) == (seen, unseen)
-        assert table.cases("J-Volume") == seen + unseen
+        assert table.count_cases("J&F-Mean") == fewer
+        assert (table.count_cases("J-seen-Mean"), table.count_cases("J-unseen-Mean")) == (seen, unseen)
+        assert table.count_cases("J-Volume") == seen + unseen
         plain = sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["davis2017"])
-        assert plain.cases("J&F-Mean") == seen + unseen
+        assert plain.count_cases("J&F-Mean") == seen + unseen
 
 
 def counts_of(truth: list[int], prediction: list[int], shared: list[int]) -> Counts:
@@ -707,9 +709,9 @@ def test_one_pixel_is_a_mask(tmp_path: Path) -> None:
     counts = counts_of([1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1])
     j = region_similarity(counts)
     assert j.tolist() == [0, 0, 1, 1]
-    found = sequence_metrics._own_statistics(counts, j, j)
-    assert (found["J-Visible"], found["False-Alarm"]) == (0.5, 0.5)
-    assert found["J-Volume"] == 1 / 3  # one pixel shared, of two and two
+    own_statistics = sequence_metrics._own_statistics(counts, j, j)
+    assert (own_statistics["J-Visible"], own_statistics["False-Alarm"]) == (0.5, 0.5)
+    assert own_statistics["J-Volume"] == 1 / 3  # one pixel shared, of two and two
     nothing, dot = np.zeros_like(ONE), np.zeros_like(ONE)
     dot[2, 3] = 1
     for truth, prediction, expected in (
@@ -731,4 +733,4 @@ def test_sums_and_means_without_a_sequence_leave_out_what_has_no_value() -> None
     left = table.means_without_each()
     assert left["J-Mean"].tolist() == [pytest.approx(0.2), pytest.approx(0.9), pytest.approx(0.55)]
     assert left["F-Mean"].tolist() == [pytest.approx(0.4), pytest.approx(0.5), pytest.approx(0.3)]
-    assert left["J&F-Mean"].tolist() == [pytest.approx(one) for one in (0.3, 0.7, 0.425)]
+    assert left["J&F-Mean"].tolist() == [pytest.approx(number) for number in (0.3, 0.7, 0.425)]

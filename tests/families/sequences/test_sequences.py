@@ -65,14 +65,16 @@ def score(
     scores, warnings = score_sequences(
         str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits(), **options
     )
-    return {f"{one.sequence}/{one.name}": one.values for one in scores}, warnings
+    return {f"{score.sequence}/{score.name}": score.values for score in scores}, warnings
 
 
 @pytest.mark.parametrize("protocol", SEQUENCE_PROTOCOLS)
 def test_a_perfect_submission_scores_one(protocol: str, tmp_path: Path) -> None:
     videos = {"b": [ONE] * 6} if protocol in ("davis2016", "lvos-unsupervised-single") else TRUTH
     if protocol == "mosev2":  # whose fractional disk is empty on frames below 60 pixels
-        videos = {name: [np.kron(one, np.ones((20, 20), np.uint8)) for one in frames] for name, frames in TRUTH.items()}
+        videos = {
+            name: [np.kron(frame, np.ones((20, 20), np.uint8)) for frame in frames] for name, frames in TRUTH.items()
+        }
     scored, warnings = score(videos, videos, protocol, tmp_path)
     assert scored
     for values in scored.values():
@@ -114,7 +116,7 @@ def test_a_missing_sequence_scores_zero_in_mosev2(tmp_path: Path) -> None:
 def test_a_missing_sequence_is_left_out(protocol: str, tmp_path: Path) -> None:
     scored, warnings = score(TRUTH, {"a": TRUTH["a"]}, protocol, tmp_path)
     assert set(scored) == {"a/1", "a/2"}
-    assert any("left out" in line for line in warnings)
+    assert any("excluded from the means" in line for line in warnings)
 
 
 def test_a_missing_object_scores_with_empty_masks(tmp_path: Path) -> None:
@@ -223,7 +225,7 @@ def test_standard_errors_are_those_of_leaving_each_sequence_out(tmp_path: Path) 
 
     without = [
         sequence_metrics._ScoreTable(
-            [one for one in scores if one.sequence != name], SEQUENCE_PROTOCOLS["davis2017"]
+            [score for score in scores if score.sequence != name], SEQUENCE_PROTOCOLS["davis2017"]
         ).means()["J&F-Mean"]
         for name in "abcd"
     ]
@@ -246,7 +248,7 @@ def test_object_folders_may_overlap_in_sav_alone(tmp_path: Path) -> None:
     (tmp_path / "t.zip").write_bytes(zipped(images))
     split = dataset_reader.read(str(tmp_path / "t.zip"), LAYOUTS["sav"]).splits["val"]
     scores, _ = score_sequences(str(tmp_path / "t.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
-    assert [one.values["J-Mean"] for one in scores] == [1.0, 1.0]
+    assert [score.values["J-Mean"] for score in scores] == [1.0, 1.0]
     del images["v/001/00002.png"]
     (tmp_path / "p.zip").write_bytes(zipped(images))
     with pytest.raises(SubmissionError, match="v/001/00002.png: is missing"):
@@ -254,7 +256,7 @@ def test_object_folders_may_overlap_in_sav_alone(tmp_path: Path) -> None:
     missing = {name: data for name, data in images.items() if "/001/" not in name}
     (tmp_path / "p.zip").write_bytes(zipped(missing))
     scores, _ = score_sequences(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
-    assert [one.values["J-Mean"] for one in scores] == [1.0, 0.0]
+    assert [score.values["J-Mean"] for score in scores] == [1.0, 0.0]
 
 
 def test_masks_of_a_lone_sequence_may_lie_at_the_root(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.usefixtures("without_kernel")
 
 def compared(*frames: tuple[list[int], list[int], Any]) -> list[ComparedFrame]:
     return [
-        ComparedFrame(np.array(one, int), np.array(two, int), np.array(table, float).reshape(len(one), len(two)))
-        for one, two, table in frames
+        ComparedFrame(np.array(item, int), np.array(two, int), np.array(table, float).reshape(len(item), len(two)))
+        for item, two, table in frames
     ]
 
 
@@ -38,45 +38,58 @@ def sampled(seed: int) -> list[ComparedFrame]:
     """Some frames with objects and predictions that come and go, and similarities without ties."""
     rng, frames = np.random.default_rng(seed), []
     for _ in range(9):
-        one, two = (np.flatnonzero(rng.random(4) < 0.7).tolist() for _ in range(2))
-        table = rng.random((len(one), len(two))) * (rng.random((len(one), len(two))) < 0.6)
-        frames.append((one, two, table))
+        item, two = (np.flatnonzero(rng.random(4) < 0.7).tolist() for _ in range(2))
+        table = rng.random((len(item), len(two))) * (rng.random((len(item), len(two))) < 0.6)
+        frames.append((item, two, table))
     return compared(*frames, (list(range(4)), list(range(4)), np.eye(4) * rng.random(4)))
 
 
 def hota_of(frames: list[ComparedFrame], alpha: float) -> list[float]:
-    """Return matched, missed, surplus, AssA, AssRe, AssPr and LocA, summed, pair by pair as the paper says."""
-    truths = np.bincount(np.concatenate([one.truth for one in frames]))
-    sent = np.bincount(np.concatenate([one.prediction for one in frames]))
+    """Return matched, missed, surplus, AssA, AssRe, AssPr and LocA, summed, pair by pair as the paper says.
+
+    Then come the frames that matches lack: swapped, gaps of the object and excess of the track.
+    """
+    truths = np.bincount(np.concatenate([item.truth for item in frames]))
+    sent = np.bincount(np.concatenate([item.prediction for item in frames]))
     joint = np.zeros((len(truths), len(sent)))
-    for one in frames:
-        for (i, row), (j, column) in itertools.product(enumerate(one.truth), enumerate(one.prediction)):
-            s = one.similarity[i, j]
+    for frame in frames:
+        for (i, row), (j, column) in itertools.product(enumerate(frame.truth), enumerate(frame.prediction)):
+            s = frame.similarity[i, j]
             if s > 0:
-                joint[row, column] += s / (one.similarity[i].sum() + one.similarity[:, j].sum() - s)
+                joint[row, column] += s / (frame.similarity[i].sum() + frame.similarity[:, j].sum() - s)
     aligned = joint / (truths[:, None] + sent - joint)
     hits: dict[Any, int] = {}
+    met: list[Any] = [{}, {}]  # frames in which an object, or a track, has a match at alpha 0.05
     total = 0.0
-    for one in frames:
-        score = aligned[one.truth][:, one.prediction] * one.similarity
-        for at, its in zip(*linear_sum_assignment(score, maximize=True)):
-            if score[at, its] > 0 and one.similarity[at, its] >= alpha - 1e-15:
-                pair = one.truth[at], one.prediction[its]
+    for frame in frames:
+        score = aligned[frame.truth][:, frame.prediction] * frame.similarity
+        for position, its in zip(*linear_sum_assignment(score, maximize=True)):
+            if score[position, its] > 0 and frame.similarity[position, its] >= 0.05 - 1e-15:
+                for side, key in zip(met, (frame.truth[position], frame.prediction[its])):
+                    side[key] = side.get(key, 0) + 1
+            if score[position, its] > 0 and frame.similarity[position, its] >= alpha - 1e-15:
+                pair = frame.truth[position], frame.prediction[its]
                 hits[pair] = hits.get(pair, 0) + 1
-                total += one.similarity[at, its]
+                total += frame.similarity[position, its]
     count = sum(hits.values())
     shares = [
         sum(c * c / of(i, j, c) for (i, j), c in hits.items())
         for of in (lambda i, j, c: truths[i] + sent[j] - c, lambda i, j, c: truths[i], lambda i, j, c: sent[j])
     ]
-    return [count, truths.sum() - count, sent.sum() - count, *shares, total]
+    lacks = [0.0, 0.0, 0.0]
+    for (i, j), c in hits.items():
+        of_object = sum(n for (row, _), n in hits.items() if row == i)
+        of_track = sum(n for (_, column), n in hits.items() if column == j)
+        frames_lacked = of_object - c + of_track - c, truths[i] - met[0].get(i, 0), sent[j] - met[1].get(j, 0)
+        lacks = [lack + c * n / (truths[i] + sent[j] - c) for lack, n in zip(lacks, frames_lacked)]
+    return [count, truths.sum() - count, sent.sum() - count, *shares, total, *lacks]
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_hota_is_what_the_paper_says_at_each_alpha(seed: int) -> None:
-    found = tracks_counting.count_hota(sampled(seed))
+    hota = tracks_counting.count_hota(sampled(seed))
     for place in range(19):
-        assert found[:, place].tolist() == close(hota_of(sampled(seed), 0.05 * (place + 1)))
+        assert hota[:, place].tolist() == close(hota_of(sampled(seed), 0.05 * (place + 1)))
 
 
 def clear_of(frames: list[ComparedFrame]) -> list[float]:
@@ -85,17 +98,17 @@ def clear_of(frames: list[ComparedFrame]) -> list[float]:
     last: dict[int, int] = {}
     before: dict[int, int] = {}
     together: Any = np.zeros((9, 9))
-    for one in frames:
-        objects, sent = objects + len(one.truth), sent + len(one.prediction)
-        if not len(one.truth) or not len(one.prediction):
+    for frame in frames:
+        objects, sent = objects + len(frame.truth), sent + len(frame.prediction)
+        if not len(frame.truth) or not len(frame.prediction):
             continue
-        together[one.truth[:, None], one.prediction] += one.similarity >= 0.5
-        score = np.where(one.similarity >= 0.5, one.similarity, 0)
-        for i, j in itertools.product(range(len(one.truth)), range(len(one.prediction))):
-            if score[i, j] and before.get(one.truth[i]) == one.prediction[j]:
+        together[frame.truth[:, None], frame.prediction] += frame.similarity >= 0.5
+        score = np.where(frame.similarity >= 0.5, frame.similarity, 0)
+        for i, j in itertools.product(range(len(frame.truth)), range(len(frame.prediction))):
+            if score[i, j] and before.get(frame.truth[i]) == frame.prediction[j]:
                 score[i, j] += 1000
         now = {
-            one.truth[i]: (one.prediction[j], one.similarity[i, j])
+            frame.truth[i]: (frame.prediction[j], frame.similarity[i, j])
             for i, j in zip(*linear_sum_assignment(score, maximize=True))
             if score[i, j]
         }
@@ -110,8 +123,8 @@ def clear_of(frames: list[ComparedFrame]) -> list[float]:
 @pytest.mark.parametrize("seed", range(40))
 def test_clear_and_identity_are_what_the_papers_say(seed: int) -> None:
     frames = [
-        ComparedFrame(one.truth, one.prediction, np.where(one.similarity > 0, one.similarity / 2 + 0.4, 0))
-        for one in sampled(seed)
+        ComparedFrame(item.truth, item.prediction, np.where(item.similarity > 0, item.similarity / 2 + 0.4, 0))
+        for item in sampled(seed)
     ]
     assert tracks_counting._count_clear(frames).tolist() == close(clear_of(frames))
 
@@ -136,11 +149,11 @@ def test_a_return_to_a_number_after_another_is_two_switches() -> None:
 
 
 def test_without_a_side_all_of_the_other_is_wrong() -> None:
-    for one, two, expected in (([0, 1], [], [0, 2, 0]), ([], [0], [0, 0, 1]), ([], [], [0, 0, 0])):
-        frames = compared((one, two, []))
+    for item, two, expected in (([0, 1], [], [0, 2, 0]), ([], [0], [0, 0, 1]), ([], [], [0, 0, 0])):
+        frames = compared((item, two, []))
         assert tracks_counting.count_hota(frames)[:3].T.tolist() == [expected] * 19
         assert tracks_counting._count_clear(frames).tolist() == [*expected, 0, 0, 0]
-    assert tracks_counting.count_categories([])["hota"].shape == (0, 7, 19)
+    assert tracks_counting.count_categories([])["hota"].shape == (0, 10, 19)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -166,33 +179,34 @@ def test_ties_fall_as_the_solver_has_them() -> None:
 
 
 def test_hota_and_its_parts_follow_from_the_counts() -> None:
-    counts = np.tile(np.array([[8, 2, 8, 4, 6, 5, 6]], float).T, 19)
-    found = {name: one.tolist() for name, one in tracks_counting.measure_hota(counts).items()}
+    counts = np.tile(np.array([[8, 2, 8, 4, 6, 5, 6, 0, 0, 0]], float).T, 19)
+    results = {name: item.tolist() for name, item in tracks_counting.measure_hota(counts).items()}
     det = 8 / 18
     expected = {
         "DetA": det, "DetRe": 0.8, "DetPr": 0.5, "AssA": 0.5, "AssRe": 0.75, "AssPr": 0.625, "LocA": 0.75,
         "HOTA": math.sqrt(det / 2), "OWTA": math.sqrt(0.4),
     }  # fmt: skip
-    assert found == {name: [pytest.approx(value)] * 19 for name, value in expected.items()}
-    nothing = {name: set(one.tolist()) for name, one in tracks_counting.measure_hota(np.zeros((7, 19))).items()}
+    assert results == {name: [pytest.approx(value)] * 19 for name, value in expected.items()}
+    nothing = {name: set(item.tolist()) for name, item in tracks_counting.measure_hota(np.zeros((7, 19))).items()}
     assert nothing == {name: {1.0 if name == "LocA" else 0.0} for name in expected}
     match = np.tile(np.array([[1, 0, 0, 1, 1, 1, 1]], float).T, 19)
-    assert {name for name, one in tracks_counting.measure_hota(match).items() if set(one.tolist()) == {1}} == set(
+    assert {name for name, item in tracks_counting.measure_hota(match).items() if set(item.tolist()) == {1}} == set(
         expected
     )
 
 
 def test_clear_and_idf1_follow_from_the_counts() -> None:
-    found = tracks._clear_values(np.array([8, 2, 3, 1, 6, 5], float))
-    assert found == {"sMOTSA": 0.2, "MOTSA": 0.4, "MOTSP": 0.75, "IDSW": 1, "IDF1": 10 / 21}
-    one = tracks._clear_values(np.array([0, 0, 1, 0, 0, 0], float))
-    assert found.keys() == one.keys()
-    assert list(one.values()) == [-1, -1, 0, 0, 0]
+    clear_values = tracks._clear_values(np.array([8, 2, 3, 1, 6, 5], float))
+    assert clear_values == {"sMOTSA": 0.2, "MOTSA": 0.4, "MOTSP": 0.75, "IDSW": 1, "IDF1": 10 / 21}
+    item = tracks._clear_values(np.array([0, 0, 1, 0, 0, 0], float))
+    assert clear_values.keys() == item.keys()
+    assert list(item.values()) == [-1, -1, 0, 0, 0]
     assert list(tracks._clear_values(np.array([1, 0, 0, 0, 1, 1], float)).values()) == [1, 1, 1, 0, 1]
 
 
 def filled(category: list[int], hota: list[Any], clear: list[Any], **more: Any) -> Any:
     table = np.tile(np.array(hota, float).reshape(-1, 7, 1), 19)
+    table = np.concatenate([table, np.zeros((len(table), 3, 19))], axis=1)
     return {"classes": np.array(category), "hota": table, "clear": np.array(clear, float).reshape(-1, 6), **more}
 
 
@@ -200,9 +214,9 @@ def test_counts_of_sequences_are_summed_and_categories_averaged() -> None:
     half = filled([1], [[1, 1, 0, 1, 1, 1, 1]], [[1, 1, 0, 0, 1, 1]])
     whole = filled([0, 1], [[2, 0, 0, 2, 2, 2, 2], [1, 1, 0, 1, 1, 1, 1]], [[2, 0, 0, 0, 2, 2], [1, 1, 0, 0, 1, 1]])
     total = accumulated(TRACKS_PROTOCOLS["kitti-mots"], {}, half, whole)
-    found = tracks.values(total)
-    assert list(found) == list(TRACKS_PROTOCOLS["kitti-mots"].metrics)
-    assert [found[name] for name in ("DetA-car", "DetA-pedestrian", "DetA", "MOTSA")] == [1, 0.5, 0.75, 0.75]
+    results = tracks.values(total)
+    assert list(results) == list(TRACKS_PROTOCOLS["kitti-mots"].metrics)
+    assert [results[name] for name in ("DetA-car", "DetA-pedestrian", "DetA", "MOTSA")] == [1, 0.5, 0.75, 0.75]
     rows = tracks.tables(total)["categories"]
     assert [(row["id"], row["name"], row["sMOTSA"]) for row in rows] == [(1, "car", 1), (2, "pedestrian", 0.5)]
 
@@ -237,9 +251,9 @@ def test_burst_averages_common_and_uncommon_categories_apart() -> None:
         [0, 2], *nothing, objects=np.array([1, 1]), tracks=np.array([track(2, 1, 4), track(0, 1, 10)], float)
     )
     facts = {"classes": [("a", 4), ("b", 5), ("c", 6)]}
-    found = tracks.values(accumulated(TRACKS_PROTOCOLS["burst"], facts, first, second))
-    assert list(found) == list(TRACKS_PROTOCOLS["burst"].metrics)
-    assert [found[f"AP{group}"] for group in ("", "-common", "-uncommon")] == [
+    results = tracks.values(accumulated(TRACKS_PROTOCOLS["burst"], facts, first, second))
+    assert list(results) == list(TRACKS_PROTOCOLS["burst"].metrics)
+    assert [results[f"AP{group}"] for group in ("", "-common", "-uncommon")] == [
         pytest.approx(value) for value in (1.9 / 3, 1, 0.45)
     ]
     common = tracks.values(accumulated(TRACKS_PROTOCOLS["burst"], {"classes": facts["classes"][:1]}, {
@@ -262,7 +276,7 @@ def sequence(protocol: str, frames: list[tuple[Any, Any]], **facts: list[int]) -
     def rows(side: Any) -> Any:
         return [[number, kind, bar(start, length), *score] for number, kind, start, length, *score in side]
 
-    truth = [TruthFrame(str(at), (1, WIDTH), rows(real), no_pixels) for at, (real, _) in enumerate(frames)]
+    truth = [TruthFrame(str(position), (1, WIDTH), rows(real), no_pixels) for position, (real, _) in enumerate(frames)]
     sent = [rows(side) for _, side in frames]
     given = {"neg": [], "loose": [], **facts}
     return tracks_counting.ComparedSequence(
@@ -272,8 +286,8 @@ def sequence(protocol: str, frames: list[tuple[Any, Any]], **facts: list[int]) -
 
 def clear_in(protocol: str, frames: list[tuple[Any, Any]], category: int = 2, **facts: list[int]) -> Any:
     """Return matched, missed and surplus."""
-    one = sequence(protocol, frames, **facts).compare(category)
-    return tracks_counting._count_clear(one)[:3].tolist()
+    item = sequence(protocol, frames, **facts).compare(category)
+    return tracks_counting._count_clear(item)[:3].tolist()
 
 
 def test_a_prediction_that_is_half_ignored_still_counts_and_one_that_is_more_does_not() -> None:
@@ -303,8 +317,8 @@ def test_another_category_is_another_track() -> None:
 def test_a_similarity_is_the_iou_of_masks_or_of_the_boxes_around_them() -> None:
     frames: Any = [([(1, 2, 0, 8)], [(1, 2, 2, 8, 1.0)])]
     for protocol, number in (("mots", 6 / 10), ("burst", 6 / 10), ("burst-official", 6 / 10)):
-        (one,) = sequence(protocol, frames).compare(2)
-        assert one.similarity.tolist() == [[close(number)]]
+        (item,) = sequence(protocol, frames).compare(2)
+        assert item.similarity.tolist() == [[close(number)]]
     hollow = rle.compress([0, 2, 16, 2])
     truth = [TruthFrame("0", (1, WIDTH), [[1, 2, hollow]], no_pixels)]
     sent = [[[1, 2, bar(0, WIDTH), 1.0]]]
@@ -316,18 +330,18 @@ def test_a_similarity_is_the_iou_of_masks_or_of_the_boxes_around_them() -> None:
 
 
 def test_burst_counts_false_alarms_where_the_category_is_known_to_be_absent() -> None:
-    other, alarm = (1, 9, 0, 4), (7, 2, 10, 4, 1.0)
-    assert clear_in("burst", [([other], [alarm])]) == [0, 0, 0]
-    assert clear_in("burst", [([other], [alarm])], neg=[2]) == [0, 0, 1]
-    assert clear_in("burst", [([other], [alarm])], neg=[2], loose=[2]) == [0, 0, 0]
-    assert clear_in("burst-exemplar-guided", [([other], [alarm])]) == [0, 0, 1]
+    second, alarm = (1, 9, 0, 4), (7, 2, 10, 4, 1.0)
+    assert clear_in("burst", [([second], [alarm])]) == [0, 0, 0]
+    assert clear_in("burst", [([second], [alarm])], neg=[2]) == [0, 0, 1]
+    assert clear_in("burst", [([second], [alarm])], neg=[2], loose=[2]) == [0, 0, 0]
+    assert clear_in("burst-exemplar-guided", [([second], [alarm])]) == [0, 0, 1]
     assert clear_in("burst", [([], [alarm])], neg=[2]) == [0, 0, 0]
-    assert clear_in("burst", [([other, (2, 2, 0, 2)], [alarm])]) == [0, 1, 1]
+    assert clear_in("burst", [([second, (2, 2, 0, 2)], [alarm])]) == [0, 1, 1]
     # Neither a frame without annotation nor one of other categories ends what counts.
-    assert clear_in("burst", [([], [alarm]), ([other], []), ([other, (2, 2, 0, 2)], [alarm])]) == [0, 1, 1]
-    found = [([(2, 2, 0, 4)], [(8, 2, 0, 4, 1.0), alarm])]
-    assert clear_in("burst", found) == [1, 0, 1]
-    assert clear_in("burst", found, loose=[2]) == [1, 0, 0]
+    assert clear_in("burst", [([], [alarm]), ([second], []), ([second, (2, 2, 0, 2)], [alarm])]) == [0, 1, 1]
+    results = [([(2, 2, 0, 4)], [(8, 2, 0, 4, 1.0), alarm])]
+    assert clear_in("burst", results) == [1, 0, 1]
+    assert clear_in("burst", results, loose=[2]) == [1, 0, 0]
     assert clear_in("burst", [([(2, 2, 0, 4)], [(8, 2, 0, 8, 1.0)])], loose=[2]) == [1, 0, 0]
     assert clear_in("burst", [([(2, 2, 0, 4)], [(8, 2, 0, 9, 1.0)])], loose=[2]) == [0, 1, 0]
 
@@ -340,11 +354,11 @@ def bits_of(one: tracks_counting.ComparedSequence, category: int = 2) -> Any:
 def test_a_track_matches_at_its_iou_over_all_frames() -> None:
     frames = [([(1, 2, 0, 10)], [(7, 2, 0, 10, 0.9)]), ([(1, 2, 0, 4)], [(7, 2, 0, 9, 0.5)]), ([], [(7, 2, 0, 1, 0.1)])]
     # 14 pixels of 20 in common: .50 to .70, the last one included
-    one = sequence("burst", frames, neg=[2])
-    assert bits_of(one) == [(close(0.5), 5)]
-    assert one.match_tracks(3, 2).tolist() == [[3, close(0.5), 31, 0]]
+    item = sequence("burst", frames, neg=[2])
+    assert bits_of(item) == [(close(0.5), 5)]
+    assert item.match_tracks(3, 2).tolist() == [[3, close(0.5), 31, 0]]
     assert sequence("burst", frames, loose=[2]).match_tracks(0, 2)[0, 3] == 1
-    tables = one.tables([("x", 9), ("y", 2)])
+    tables = item.tables([("x", 9), ("y", 2)])
     assert (tables["classes"].tolist(), tables["objects"].tolist()) == ([1], [1])
     assert tables["tracks"][:, 0].tolist() == [1]
 
@@ -381,7 +395,7 @@ def test_the_first_frame_in_which_predictions_share_pixels_is_named() -> None:
     problems = Problems()
     masks = tracks_counting.masks_of(frames, sent)
     tracks_counting.check_disjoint("walk", frames, sent, masks, problems)
-    assert [str(one) for one in problems] == [
+    assert [str(problem) for problem in problems] == [
         "walk, frame 07: tracks 4 and 5 share pixels. Give each pixel to one track."
     ]
     fine = Problems()

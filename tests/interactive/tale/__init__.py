@@ -25,6 +25,7 @@ import numpy as np
 from PIL import Image
 
 from segjudge.interactive import DavisInteractiveSession, dataset, davis_session, remote_session, reports, session_host
+from tests.answers import fold_sections
 
 FILE = Path(__file__).parents[2] / "golden/sessions.txt"
 HEIGHT, WIDTH = 40, 60
@@ -48,8 +49,8 @@ class Tale:
         self.folder, self.lines, self.clock = folder, list[str](), Clock()
         self.root = folder / "davis"
 
-    def say(self, *words: object) -> None:
-        self.lines.append(" ".join(str(settle(word)) for word in words).replace(str(self.folder), "FOLDER"))
+    def say(self, *arguments: object) -> None:
+        self.lines.append(" ".join(str(settle(word)) for word in arguments).replace(str(self.folder), "FOLDER"))
 
     def try_out(self, about: str, work: Callable[[], object]) -> Any:
         """Say what comes of something: a value, warnings, an error."""
@@ -138,18 +139,23 @@ def show(image: Any, marks: str = ".123456789") -> list[str]:
     return ["  " + "".join(marks[int(value)] for value in row) for row in image]
 
 
+def show_beside(pictures: list[list[str]]) -> list[str]:
+    """Return the rows of several pictures side by side."""
+    return ["  ".join(rows).rstrip() for rows in itertools.zip_longest(*pictures, fillvalue="")]
+
+
 def drawn(*rows: str) -> Any:
     return np.array([[character != "." for character in row] for row in rows])
 
 
-def play(tale: Tale, one: DavisInteractiveSession, *, seconds: float = 9.0, most: int = 99, late: int = 0) -> None:
-    """Say each interaction of a session; it is left after so many."""
-    with one:
-        tale.say(f"limits {one.max_time}, {one.max_nb_interactions}; samples {one.samples}")
-        for number, (name, lines, new) in enumerate(one.scribbles_iterator(only_last=number_is_odd(one)), 1):
+def play(tale: Tale, session: DavisInteractiveSession, *, seconds: float = 9.0, most: int = 99, late: int = 0) -> None:
+    """Say each interaction of a session, and what is wrong with its masks; it is left after so many."""
+    with session:
+        tale.say(f"limits {session.max_time}, {session.max_nb_interactions}; samples {session.samples}")
+        for number, (name, lines, new) in enumerate(session.scribbles_iterator(only_last=number_is_odd(session)), 1):
             if number > most:
                 break
-            interaction, sample = (one.interaction_nb or 0) + 1, one.samples[one.sample_idx or 0]
+            interaction, sample = (session.interaction_nb or 0) + 1, session.samples[session.sample_idx or 0]
             counts = {frame: len(each) for frame, each in enumerate(lines["scribbles"]) if each}
             shown = [(line["object_id"], len(line["path"]), line["path"][0], line["path"][-1])
                      for each in lines["scribbles"] for line in each]  # fmt: skip
@@ -157,9 +163,12 @@ def play(tale: Tale, one: DavisInteractiveSession, *, seconds: float = 9.0, most
             tale.clock.now += seconds * number if number != late else 1000
             guess = answer(name, len(lines["scribbles"]), interaction)
             candidates = [1, 9] if number == 2 else None
-            tale.try_out("  submitted", lambda: one.submit_masks(guess, candidates))  # noqa: B023
-        tale.say(f"running {one.running}, files {sorted(path.name for path in one.report_save_dir.iterdir())}")
-        report = one.get_report()
+            before = len(tale.lines)
+            tale.try_out("  submitted", lambda: session.submit_masks(guess, candidates))  # noqa: B023
+            if tale.lines[before] == "  submitted.":
+                del tale.lines[before]
+        tale.say(f"running {session.running}, files {sorted(path.name for path in session.report_save_dir.iterdir())}")
+        report = session.get_report()
         for row in (
             report.groupby(["sequence", "scribble_idx", "interaction", "object_id"], sort=False)
             .mean(numeric_only=True)
@@ -167,11 +176,11 @@ def play(tale: Tale, one: DavisInteractiveSession, *, seconds: float = 9.0, most
             .values.tolist()
         ):
             tale.say("  ", row)
-        tale.try_out("summary", one.get_global_summary)
+        tale.try_out("summary", session.get_global_summary)
 
 
-def number_is_odd(one: DavisInteractiveSession) -> bool:
-    return (one.max_nb_interactions or 0) % 2 == 1
+def number_is_odd(session: DavisInteractiveSession) -> bool:
+    return (session.max_nb_interactions or 0) % 2 == 1
 
 
 @contextlib.contextmanager
@@ -201,4 +210,4 @@ def write_part(part: Callable[[Tale], None]) -> str:
         tale = Tale(Path(folder))
         write_root(tale.root)
         part(tale)
-    return f"═══ {part.__name__.replace('_', ' ')}\n" + "\n".join(tale.lines) + "\n\n"
+    return f"═══ {part.__name__.replace('_', ' ')}\n{fold_sections(chr(10).join(tale.lines))}\n\n"

@@ -20,9 +20,10 @@ from PIL import Image
 from segjudge.interactive import (
     DavisInteractiveSession,
     dataset,
-    other_datasets,
+    mask_datasets,
     runs,
 )
+from segjudge.report import colours
 
 from . import Tale, answer, drawn
 
@@ -76,8 +77,8 @@ def runs_and_their_page(tale: Tale) -> None:  # noqa: PLR0915 - a list
 
     slow = begin("slow", max_nb_interactions=3, max_time=500, subset="val")
     tale.try_out("a slow start", lambda: runs.run(slow, dawdle, opened.image_paths, progress, steps=False)["auc"])
-    mine, other = (f"{name}={tale.folder / name}/r.csv" for name in ("mine", "other"))
-    ran = [runs.read_run(mine), runs.read_run(other.partition("=")[2])]
+    mine, second = (f"{name}={tale.folder / name}/r.csv" for name in ("mine", "other"))
+    ran = [runs.read_run(mine), runs.read_run(second.partition("=")[2])]
     tale.say([(run.name, run.complete, run.metric, run.steps.name) for run in ran])
     runs.plot(ran, tale.folder / "plot", lambda *facts: tale.say("draws:", facts))
     tale.say(
@@ -97,7 +98,7 @@ def runs_and_their_page(tale: Tale) -> None:  # noqa: PLR0915 - a list
     svg = (tale.folder / "plot/curves.svg").read_text()
     tale.say(
         re.findall(r">([^<\n]*[a-zA-Z][^<\n]*)</text>", svg),
-        [colour in svg for colour in ("#0072b2", "#d55e00", "#009e73")],
+        [colour in svg for colour in colours.METHODS[:3]],
     )
     with mock.patch("matplotlib.figure.Figure.savefig", autospec=True) as save, contextlib.suppress(ValueError):
         runs._write_curves([ran[0]] * 9, tale.folder / "plot")
@@ -118,7 +119,7 @@ def runs_and_their_page(tale: Tale) -> None:  # noqa: PLR0915 - a list
     )
     tale.say(
         [options for _, options in save.call_args_list],
-        axes.get_legend().get_frame_on(),
+        [(text.get_text(), text.get_color()) for text in axes.texts][:2],
         axes.spines["top"].get_visible(),
     )
     report = (tale.folder / "other/r.csv").read_text()
@@ -193,14 +194,14 @@ def where_the_robot_begins(tale: Tale) -> None:
             image_paths=None, sequences=None, load_annotations=lambda _name, dtype, labels=labels: labels.astype(dtype), dataset=record,  # type: ignore[misc]
         )  # fmt: skip
         for sets in (1, 2, 3):
-            drawing = other_datasets.DrawnScribbles(plain, sets)
-            found = [drawing.load_scribble("s", number) for number in range(1, sets + 2)]
+            drawing = mask_datasets.DrawnScribbles(plain, sets)
+            results = [drawing.load_scribble("s", number) for number in range(1, sets + 2)]
             tale.say(
                 about,
                 sets,
                 [
-                    (one["annotated_frame"], [line["object_id"] for lines in one["scribbles"] for line in lines])
-                    for one in found
+                    (item["annotated_frame"], [line["object_id"] for lines in item["scribbles"] for line in lines])
+                    for item in results
                 ],
             )
 
@@ -212,7 +213,7 @@ def programs_of_the_framework(tale: Tale) -> None:
         "import sys, davisinteractive\nprint(__name__, sys.argv[1:], sys.path[0], davisinteractive.__name__)\n"
     )
     (tale.folder / "module.py").write_text("import sys\nprint(__name__, sys.argv)\n")
-    for words in (
+    for arguments in (
         [str(program), "a", "-b"],
         ["-m", "module", "c"],
         [],
@@ -224,7 +225,7 @@ def programs_of_the_framework(tale: Tale) -> None:
         path = [str(tale.folder), *sys.path[1:]]
         names = [name for name in sys.modules if name.split(".")[0] == "davisinteractive"]
         with (
-            mock.patch.object(sys, "argv", ["x", *words]), mock.patch.object(sys, "path", ["first", *path]), mock.patch.dict(sys.modules),
+            mock.patch.object(sys, "argv", ["x", *arguments]), mock.patch.object(sys, "path", ["first", *path]), mock.patch.dict(sys.modules),
             contextlib.redirect_stdout(out),
         ):  # fmt: skip
             for name in names:
@@ -233,7 +234,7 @@ def programs_of_the_framework(tale: Tale) -> None:
                 runpy.run_module("segjudge.davisinteractive.__main__", run_name="segjudge.davisinteractive.__main__")
             except (SystemExit, OSError) as error:
                 out.write(f"{type(error).__name__}: {error}")
-        tale.say(words, "→", out.getvalue().strip())
+        tale.say(arguments, "→", out.getvalue().strip())
     from segjudge.davisinteractive import logging
 
     with (
@@ -257,7 +258,7 @@ def programs_of_the_framework(tale: Tale) -> None:
                 level,
                 before,
                 logging.get_verbosity(),
-                [(name, words) for name, words, _ in logger.method_calls if name != "addHandler"],
+                [(name, message) for name, message, _ in logger.method_calls if name != "addHandler"],
                 logger.addHandler.call_count,
             )
 
@@ -336,16 +337,16 @@ def datasets_and_what_is_wrong_with_them(tale: Tale) -> None:  # noqa: PLR0915 -
     (empty / "ImageSets/2017/own.txt").write_text("bear")
     tale.try_out("void alone", lambda: dataset.Davis(str(empty)).dataset["bear"])
     for sets, name in ((1, "box"), (2, "duo"), (9, "duo")):
-        lines = other_datasets.DrawnScribbles(opened, sets)
+        lines = mask_datasets.DrawnScribbles(opened, sets)
         for number in range(1, min(sets, 3) + 1):
             shown = lines.load_scribble(name, number)
             tale.say(sets, name, number, shown["annotated_frame"], [(line["object_id"], len(line["path"]), line["path"][0], line["path"][-1])
                                                                     for each in shown["scribbles"] for line in each])  # fmt: skip
     for region in (drawn("....", ".#..", "...."), drawn("##", "##"), drawn("#"), drawn("...")):
-        tale.say(other_datasets._draw_lines(region, 3))
-    with mock.patch.object(other_datasets, "OPTIONAL_LAYOUTS", ("b", "a")):
-        tale.try_out("no layout", lambda: other_datasets.MaskDataset("x", "nothing"))
-    generic = other_datasets.MaskDataset(str(tale.root), "davis2017")
+        tale.say(mask_datasets._draw_lines(region, 3))
+    with mock.patch.object(mask_datasets, "OPTIONAL_LAYOUTS", ("b", "a")):
+        tale.try_out("no layout", lambda: mask_datasets.MaskDataset("x", "nothing"))
+    generic = mask_datasets.MaskDataset(str(tale.root), "davis2017")
     tale.say(generic.sequences("val"), generic.dataset["duo"], generic.num_scribbles("duo"), generic.image_paths("box"))
     tale.try_out("scribbles", lambda: generic.load_scribble("box", 1))
     tale.try_out("files", lambda: generic.check_files(["box"]))
@@ -356,17 +357,17 @@ def datasets_and_what_is_wrong_with_them(tale: Tale) -> None:  # noqa: PLR0915 -
         for number, size in enumerate(sizes):
             mask = Image.fromarray(np.full((4, size), label, np.uint8))
             mask.save(tale.folder / "masks" / name / f"{number:05d}.png")
-        single = other_datasets.MaskDataset(str(tale.folder / "masks"))
+        single = mask_datasets.MaskDataset(str(tale.folder / "masks"))
         tale.say(single.sequences(""))
         tale.try_out(name, lambda name=name, single=single: single.dataset[name])
     with mock.patch.object(dataset.Davis, "opened", None):
         tale.try_out("a catalogue without a root", lambda: dataset.Davis.sets["nobody"])
     for draw in (0, 2):
-        tale.say(type(other_datasets.open_dataset(str(tale.root), None, None, draw)).__name__)
-    scenes = other_datasets.make_demo_scenes()
+        tale.say(type(mask_datasets.open_dataset(str(tale.root), None, None, draw)).__name__)
+    scenes = mask_datasets.make_demo_scenes()
     tale.say([(scene.name, scene.size, scene.frames, len(scene.shapes)) for scene in scenes])
     for sets in (0, 2):
-        other_datasets.write_demo_root(tale.folder / f"demo{sets}", scenes[:1], sets)
+        mask_datasets.write_demo_root(tale.folder / f"demo{sets}", scenes[:1], sets)
         paths = [path.relative_to(tale.folder / f"demo{sets}") for path in (tale.folder / f"demo{sets}").rglob("*.*")]
         tale.say(
             sets,

@@ -18,7 +18,7 @@ from segjudge.interactive import (
     wire_format,
 )
 
-from . import Tale, answer, draw_truth, drawn, settle, show
+from . import Tale, answer, draw_truth, drawn, settle, show, show_beside
 
 SHAPES = {
     "ring": drawn("..............", "..##########..", "..##########..", "..###....###..", "..###....###..", "..##########..",
@@ -39,6 +39,7 @@ SHAPES = {
 
 def the_robot_draws(tale: Tale) -> None:
     for name, region in SHAPES.items():
+        pictures = []
         for kernel, least in ((0.0, 4), (0.3, 2), (0.9, 1)):
             player = robot.InteractiveScribblesRobot(kernel, 3.0, least, 5, clock=lambda: 7.0)
             image, paths = region.astype(int), player.paths(region)
@@ -46,7 +47,8 @@ def the_robot_draws(tale: Tale) -> None:
                 image[path[:, 1], path[:, 0]] = 2
                 image[path[0, 1], path[0, 0]], image[path[-1, 1], path[-1, 0]] = 3, 4
             tale.say(f"{name}, kernel {kernel}, at least {least}: {[len(path) for path in paths]}")
-            tale.lines += show(image, ".#oAB") if paths else []
+            pictures += [show(image, ".#oAB")] if paths else []
+        tale.lines += show_beside(pictures)
     tale.say("nothing is left of a skeleton:", robot._find_longest_paths(SHAPES["none"], 1))
     y, x = np.mgrid[:90, :120]
     large = ((y - 45) / 40.0) ** 2 + ((x - 60) / 55.0) ** 2 < 1
@@ -76,8 +78,8 @@ def lines_become_pixels(tale: Tale) -> None:
     for options in ({}, {"bezier_curve_sampling": True, "nb_points": 6}, {"bresenham": False, "default_value": 0},
                     {"bezier_curve_sampling": True, "bresenham": False}):  # fmt: skip
         tale.say(options)
-        for frame in scribbles.scribbles2mask(lines, (6, 11), **options)[::2]:
-            tale.lines += [*show(frame + 1, "·.12"), ""]
+        frames = scribbles.scribbles2mask(lines, (6, 11), **options)[::2]
+        tale.lines += [*show_beside([show(frame + 1, "·.12") for frame in frames]), ""]
     tale.try_out("no room", lambda: scribbles.scribbles2mask(lines, (0, 5)))
     tale.try_out("three sides", lambda: scribbles.scribbles2mask(lines, (1, 5, 3)))  # type: ignore[arg-type]
     tale.try_out("one pixel", lambda: scribbles.scribbles2mask(lines, (1, 1)))
@@ -114,7 +116,8 @@ def lines_become_pixels(tale: Tale) -> None:
     scribbles.plot_scribble(axes, lines, 0, linewidth=3)
     scribbles.plot_scribble(axes, lines, 2, (11, 6), color="red")
     tale.say(
-        "plotted:", settle([[*words[:2], {key: settle(value) for key, value in words[2].items()}] for words in plotted])
+        "plotted:",
+        settle([[*message[:2], {key: settle(value) for key, value in message[2].items()}] for message in plotted]),
     )
     for frame in (-1, 3):
         tale.try_out(f"frame {frame}", lambda frame=frame: scribbles.plot_scribble(axes, lines, frame))  # type: ignore[misc]

@@ -188,20 +188,20 @@ def a_program_that_plays_on_a_server(tale: Tale) -> None:
     with mock.patch.object(remote_session.requests, "Session", return_value=wire):  # type: ignore[attr-defined]
         play(tale, DavisInteractiveSession("http://x", ANN, report_save_dir=tale.folder / "far"), most=2)
         play(tale, DavisInteractiveSession("http://x/", ANN, report_save_dir=tale.folder / "far", resume=True))
-        one = DavisInteractiveSession("http://x", ANN, report_save_dir=tale.folder / "far")
+        session = DavisInteractiveSession("http://x", ANN, report_save_dir=tale.folder / "far")
         tale.try_out(
             "nothing to resume",
             DavisInteractiveSession("http://x", BOB, report_save_dir=tale.folder / "far", resume=True).__enter__,
         )
-        with one:
-            tale.try_out("early", lambda: one.submit_masks(0))
-            one.next()
-            one.get_scribbles()
-            tale.try_out("flat", lambda: one.submit_masks([[1]]))
-            tale.try_out("small", lambda: one.submit_masks([[[1]]]))
-            tale.try_out("nothing", lambda: one.submit_masks(None))  # type: ignore[arg-type]
-        one.session_key = "another"
-        tale.try_out("another key", one.next)
+        with session:
+            tale.try_out("early", lambda: session.submit_masks(0))
+            session.next()
+            session.get_scribbles()
+            tale.try_out("flat", lambda: session.submit_masks([[1]]))
+            tale.try_out("small", lambda: session.submit_masks([[[1]]]))
+            tale.try_out("nothing", lambda: session.submit_masks(None))  # type: ignore[arg-type]
+        session.session_key = "another"
+        tale.try_out("another key", session.next)
         tale.try_out("no key", lambda: remote_session.RemoteConnector("", "s", "http://x"))
         tale.try_out("no address", lambda: remote_session.RemoteConnector("u", "s", "ftp://x"))
         for about, status, body in (("elsewhere", 302, "[]"), ("broken", 502, "{}"), ("a list", 200, "[]"), ("no JSON", 200, "<"),
@@ -210,10 +210,10 @@ def a_program_that_plays_on_a_server(tale: Tale) -> None:
             calls: list[str] = []
             with mock.patch.object(wire, "request", lambda method, url, **_: (calls.append(url), got)[1]):  # noqa: B023
                 tale.try_out(f"{about}, at first", lambda: remote_session.RemoteConnector("u", "s", "http://x"))
-                tale.try_out(f"{about}, later", one.next)
+                tale.try_out(f"{about}, later", session.next)
             tale.say(len(calls), "calls")
         with mock.patch.object(wire, "request", side_effect=remote_session.requests.ConnectionError("refused")) as call:  # type: ignore[attr-defined]
-            tale.try_out("nobody", one.next)
+            tale.try_out("nobody", session.next)
             tale.say(call.call_count, "calls")
         fabric = remote_session.ServerConnectionFabric
         tale.say(*(type(fabric.get_connector(address, "u", "s")).__name__ for address in ("localhost", "http://x")))
@@ -232,17 +232,17 @@ def what_a_server_allows(tale: Tale) -> None:
         "in memory:", [number for number, key in enumerate(keys) if key and session_host._name_of(key) in held._open]
     )
     tale.try_out("bob", lambda: held.begin("bob", "same")[0] == held.begin("bob", "same")[0])
-    with held.use("ann", keys[0]) as one:
-        tale.say(one.answer_next(), one.answer_terms())
+    with held.use("ann", keys[0]) as item:
+        tale.say(item.answer_next(), item.answer_terms())
     tale.clock.now += 60
     tale.try_out("of ann, by bob", lambda: held.check_session("bob", keys[0]))
-    with held.use("ann", keys[0]) as one:
-        one.answer_scribbles(only_last=False)
+    with held.use("ann", keys[0]) as item:
+        item.answer_scribbles(only_last=False)
         due = wire_format.MaskSubmission(["box", 1, 1], masks.encode_frames(answer("box", 3, 1)))
         tale.say(
-            one.take_masks(due, 10**6, "sum", tale.clock.now), one.answer_repeat("sum"), one.answer_repeat("other")
+            item.take_masks(due, 10**6, "sum", tale.clock.now), item.answer_repeat("sum"), item.answer_repeat("other")
         )
-        tale.try_out("again", lambda: one.take_masks(due, 10**6, "sum", tale.clock.now))
+        tale.try_out("again", lambda: item.take_masks(due, 10**6, "sum", tale.clock.now))
     tale.clock.now += 41
     tale.try_out("idle", lambda: held.check_session("ann", keys[1]))
     tale.try_out("not idle", lambda: held.check_session("ann", keys[0]))

@@ -46,35 +46,35 @@ def sessions_of_this_process(tale: Tale) -> None:
     (tale.folder / "broken").mkdir()
     (tale.folder / "broken/result_1.state.json").write_text("{")
     tale.try_out("broken state", begin("broken", resume=True).__enter__)
-    one = begin("order", max_nb_interactions=1, subset="mine")
-    tale.try_out("before with", one.next)
-    with one:
-        tale.say("at first:", one.sample_idx, one.interaction_nb)
-        tale.try_out("before next", one.get_scribbles)
-        tale.try_out("masks before scribbles", lambda: one.submit_masks(0))
-        tale.try_out("summary before the end", one.get_global_summary)
-        one.next()
-        one.get_scribbles()
-        tale.try_out("twice", one.get_scribbles)
+    item = begin("order", max_nb_interactions=1, subset="mine")
+    tale.try_out("before with", item.next)
+    with item:
+        tale.say("at first:", item.sample_idx, item.interaction_nb)
+        tale.try_out("before next", item.get_scribbles)
+        tale.try_out("masks before scribbles", lambda: item.submit_masks(0))
+        tale.try_out("summary before the end", item.get_global_summary)
+        item.next()
+        item.get_scribbles()
+        tale.try_out("twice", item.get_scribbles)
         for about, guess in (("nothing", None), ("a number", 1), ("too few", np.zeros((2, 40, 60))),
                              ("not finite", np.full((3, 40, 60), np.inf))):  # fmt: skip
-            tale.try_out(about, lambda guess=guess: one.submit_masks(guess))  # type: ignore[misc]
+            tale.try_out(about, lambda guess=guess: item.submit_masks(guess))  # type: ignore[misc]
         tale.clock.now += 4
-        one.submit_masks(answer("box", 3, 1), [0])
+        item.submit_masks(answer("box", 3, 1), [0])
         tale.say(
             "after:",
-            one.running_model,
-            one.interaction_nb,
-            one.sample_idx,
-            one.interaction_start_time,
-            one.sample_start_time,
+            item.running_model,
+            item.interaction_nb,
+            item.sample_idx,
+            item.interaction_start_time,
+            item.sample_start_time,
         )
-        storage: Any = one.connector.storage
+        storage: Any = item.connector.storage
         tale.lines += ["  " + line for line in storage.annotated_frames.to_csv().splitlines()]
-        tale.say("next:", one.next(), one.get_scribbles()[0])
-        one.submit_masks(answer("box", 3, 2))
-        tale.say("next:", one.next(), one.next(), one.running)
-        one.get_global_summary(tale.folder / "summary.json")
+        tale.say("next:", item.next(), item.get_scribbles()[0])
+        item.submit_masks(answer("box", 3, 2))
+        tale.say("next:", item.next(), item.next(), item.running)
+        item.get_global_summary(tale.folder / "summary.json")
         tale.say((tale.folder / "summary.json").read_text()[:40])
 
 
@@ -127,11 +127,11 @@ def the_service_and_its_storage(tale: Tale) -> None:
         ("all samples", reports.SummaryTerms("F", 2, None, 1.0, 4.0, {("box", 1): 1, ("duo", 1): 2})),
     ):  # fmt: skip
         tale.say(about, terms.summarize(storage.get_report()), terms.summarize(reports.LocalStorage().get_report()))
-    other = reports.LocalStorage()
-    other.restore("s", json.loads(json.dumps(storage.progress("s"))), storage.get_report("s"))
+    other_storage = reports.LocalStorage()
+    other_storage.restore("s", json.loads(json.dumps(storage.progress("s"))), storage.get_report("s"))
     tale.say(
         "restored:",
-        other.progress("s") == json.loads(json.dumps(storage.progress("s"))) or other.progress("s"),
-        other.get_report().equals(storage.get_report("s")),
+        other_storage.progress("s") == json.loads(json.dumps(storage.progress("s"))) or other_storage.progress("s"),
+        other_storage.get_report().equals(storage.get_report("s")),
     )
     tale.say(len(storage.get_report("t")), list(storage.get_report("t").columns), storage.progress("t"))

@@ -31,6 +31,7 @@ from tests.platforms.damages import (
     grow,
     new_folder,
     note,
+    note_by_sentence,
     plain,
     put,
     show,
@@ -343,11 +344,11 @@ def _look_at_zips() -> dict[str, list[str]]:
         "nothing": b"",
         "a zip that is cut": zipped(whole)[:-40],
     }
-    said = {}
+    output = {}
     for name, data in zips.items():
         Path("c.zip").write_bytes(data)
-        said[name] = [show(problem) for problem in check("c.zip")]
-    return said
+        output[name] = [show(problem) for problem in check("c.zip")]
+    return output
 
 
 def _look_at_limits() -> dict[str, list[str]]:
@@ -362,22 +363,23 @@ def _look_at_limits() -> dict[str, list[str]]:
         (pitfalls, "_LARGE_SOLUTIONS", len(FILES["truth.zip"]) + len(FILES["odd.zip"])),
         (opened_competition, "_UNPACKED_BYTES", sum(map(len, whole.values()))),
     ]
-    said = {}
+    output = {}
     for module, name, limit in limits:
         for value in (limit, limit - 1):
             with mock.patch.object(module, name, value):
-                said[f"{name} {'of so much' if value == limit else 'of one less'}"] = [*map(show, check("c.zip"))]
-    return said
+                output[f"{name} {'of so much' if value == limit else 'of one less'}"] = [*map(show, check("c.zip"))]
+    return output
 
 
 def write_text() -> str:
     with new_folder() as folder:
         Path("c").mkdir()
         written(Path("c"), FILES)
-        notes = [
-            note(path, {name: _look(put(CONFIG, path, _value(name))) for name in names.split(", ")})
+        damages = {
+            path: {name: _look(put(CONFIG, path, _value(name))) for name in names.split(", ")}
             for path, names in _DAMAGES.items()
-        ]
+        }
+        notes = [note_by_sentence(damages)]
         notes.append(note("the competition", {name: _look(config) for name, config in _TOGETHER.items()}))
         notes.append(note("texts of the YAML", {name: _look(text) for name, text in _TEXTS.items()}))
         notes.append(note("other files", {name: _look(CONFIG, files) for name, files in _FILES.items()}))

@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -118,6 +119,10 @@ Path("x.txt").read_text()
 """
 
 
+#: What Pythons say of it.
+_TOO_DEEP = r"(?:maximum recursion depth exceeded|Stack overflow \(used \d+ kB\))"
+
+
 def _read_task(task: object) -> object:
     if task is not None:
         Path("task.json").write_bytes(task if isinstance(task, bytes) else json.dumps(task).encode())
@@ -125,7 +130,7 @@ def _read_task(task: object) -> object:
         return f"{scoring_program._task('task.json')['seconds']} s"
     except scoring_program._TaskError as error:
         text = str(error).replace(scoring_program._TO_BOTH.format(scoring_program._REBUILD), "…")
-        return re.sub(r"(maximum recursion depth exceeded)[^)]*", r"\1", text)
+        return re.sub(rf"{_TOO_DEEP}[^)]*", "it is nested too deeply", text)
     finally:
         Path("task.json").unlink(missing_ok=True)
 
@@ -143,12 +148,12 @@ def _make_page(
     name: str = "page/page_program.py",
 ) -> list[str]:  # fmt: skip
     """What a page's program is asked, and the page's beginning."""
-    said, errors = list[str](), io.StringIO()
+    message, errors = list[str](), io.StringIO()
 
-    def run(words: list[str], **how: Any) -> SimpleNamespace:
-        assert words[0] == sys.executable
-        said.append(f"{os.path.relpath(words[1])} within {how['timeout']} s, checked: {how['check']}")
-        said.append(how["input"].decode())
+    def run(arguments: list[str], **how: Any) -> SimpleNamespace:
+        assert arguments[0] == sys.executable
+        message.append(f"{os.path.relpath(arguments[1])} within {how['timeout']} s, checked: {how['check']}")
+        message.append(how["input"].decode())
         if error:
             raise error
         return SimpleNamespace(stdout=output)
@@ -158,7 +163,7 @@ def _make_page(
         written(folder, {name: ""})
         with mock.patch.multiple(scoring_program, _FOLDER=str(folder), subprocess=fake):
             text = scoring_program._submission_page(task, answer, seconds)
-    return [*said, *errors.getvalue().splitlines()[-1:], text.splitlines()[0]]
+    return [*message, *errors.getvalue().splitlines()[-1:], text.splitlines()[0]]
 
 
 def _list_parts() -> Iterator[str]:
@@ -195,9 +200,9 @@ def _list_programs() -> Iterator[str]:
                 written(folder, {"program/evaluation_script/__init__.py": _EVALUATE.format(body)})
             task = {**_TASK, "seconds": 1} if "second" in name else _TASK
             written(folder, {"in/ref/x" if name == "there is no task" else "in/ref/task.json": json.dumps(task)})
-            words = [sys.executable, "-E", "-s", "-S", "-B", "program/score.py", "in", "out"]
+            arguments = [sys.executable, "-E", "-s", "-S", "-B", "program/score.py", "in", "out"]
             for log in ("log", "") if name == "it fails" else ("log",):
-                run = subprocess.run(words, capture_output=True, check=False, text=True, env={"SEGJUDGE_LOG": log})
+                run = subprocess.run(arguments, capture_output=True, check=False, text=True, env={"SEGJUDGE_LOG": log})
                 yield f"{name}{'' if log else ', and there is no log'}: exit code {run.returncode}"
                 yield from (f"    stdout: {line}" for line in run.stdout.splitlines())
                 errors = run.stderr.replace(scoring_program._NOT_YOURS, "it is not your fault …")
@@ -256,8 +261,11 @@ def _show_outcome(outcome: ScoredSubmission) -> Iterator[str]:
         if value not in ("", None, (), {}) and key not in ("status", "seconds"):
             text = " ".join(f"{k}={v}" for k, v in value.items()) if key == "scores" else value
             shown = text if isinstance(text, str) else repr(text)
-            shown = re.sub(r"(maximum recursion depth exceeded).*", r"\1", shown)
-            yield from (f"    {key}: {line}" for line in re.sub(r"/\S*/segjudge-\w+", "FOLDER", shown).splitlines())
+            shown = re.sub(f"{_TOO_DEEP}.*", "it is nested too deeply", shown)
+            yield from (
+                f"    {key}: {line}"
+                for line in re.sub(rf"{re.escape(tempfile.gettempdir())}/segjudge-\w+", "FOLDER", shown).splitlines()
+            )
 
 
 def _list_runs() -> Iterator[str]:
@@ -270,7 +278,10 @@ def _list_runs() -> Iterator[str]:
         worker = ComputeWorker(_Bare(str(python), "3.9", ()))
         yield f"in a sandbox: {worker.is_boxed}"
         for name, (text, how) in _RUNS.items():
-            files = {"metadata.yaml": f"command: {how.get('command', _COMMAND)}", "s.sh": text}
+            files = {
+                "metadata.yaml": f"command: {how.get('command', _COMMAND)}",
+                "s.sh": re.sub(r"\$(1|2|SEGJUDGE_LOG)\b", r'"\g<0>"', text),
+            }
             submission = how.get("submission", _SUBMISSION)
             data = {
                 "program.zip": zipped(files),
@@ -328,10 +339,10 @@ def _list_unpacked() -> Iterator[str]:
             yield f"    {opened_competition.find_command(path)}"
             for target in (f"new/{path}", "to"):
                 opened_competition.unpack(path, target)
-                found = {
+                results = {
                     str(p.relative_to(target)): p.read_text() for p in sorted(Path(target).rglob("*")) if p.is_file()
                 }
-                yield f"    {found}"
+                yield f"    {results}"
                 Path("to/a.txt").write_text("old")
     for excess in ("", "it wrote more than 1 GB"):
         try:

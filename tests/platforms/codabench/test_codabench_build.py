@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import os
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -16,6 +17,8 @@ import yaml
 
 from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
+from segjudge.kernel.compiling import WORKER_SYSTEM, Library
 from segjudge.platforms.codabench.build import (
     BuiltCompetitions,
     CodabenchOptions,
@@ -25,9 +28,11 @@ from segjudge.platforms.codabench.build import (
     build,
 )
 from segjudge.platforms.codabench.check import check
+from segjudge.platforms.evalai.bundle import build as evalai_build
 from segjudge.platforms.evalai.bundle import opened_bundle
 from segjudge.platforms.evalai.bundle.build import build as evalai_bundle
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+from tests.builders import written
 from tests.demo_challenge import CODENAMES
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -39,7 +44,14 @@ def config_with(phases: list[tuple[str, str, int]], visibility: int = 3) -> dict
     return {
         "leaderboard": [{"id": number, "schema": schema} for number in (1, 2)],
         "challenge_phases": [
-            {"id": number, "codename": f"p{number}", "name": f"Phase {number}", "start_date": start, "end_date": end}
+            {
+                "id": number,
+                "codename": f"p{number}",
+                "name": f"Phase {number}",
+                "start_date": start,
+                "end_date": end,
+                "leaderboard_public": True,
+            }
             for number, (start, end, _) in enumerate(phases)
         ],
         "dataset_splits": [{"id": 1, "codename": "dev"}, {"id": 2, "codename": "hard"}],
@@ -59,7 +71,9 @@ def config_with(phases: list[tuple[str, str, int]], visibility: int = 3) -> dict
 
 
 def codenames(config: dict[str, Any]) -> list[list[str]]:
-    return [[phase.codename for phase in chain] for chain in _chain_phases(_collect_phases(config, hidden=False), {})]
+    return [
+        [phase.codename for phase in chain] for chain in _chain_phases(_collect_phases(config, {}, hidden=False), {})
+    ]
 
 
 def test_phases_that_overlap_become_competitions_of_their_own() -> None:
@@ -77,24 +91,41 @@ def test_phases_of_two_leaderboards_never_share_a_competition() -> None:
 def test_phases_that_touch_are_moved_apart_by_a_second() -> None:
     config = config_with([("2026-01-01", "2026-02-01", 1), ("2026-02-01 00:00:00", "2026-04-01", 1)])
     notes: Notes = {}
-    (chain,) = _chain_phases(_collect_phases(config, hidden=False), notes)
+    (chain,) = _chain_phases(_collect_phases(config, {}, hidden=False), notes)
     assert chain[1].start == datetime.datetime(2026, 2, 1, 0, 0, 1)
     assert list(notes.values()) == [["p1"]]
 
 
 def test_the_column_that_ranks_is_first_and_filled_in_every_phase() -> None:
-    (phase,) = _collect_phases(config_with([("2026-01-01", "2026-02-01", 1)]), hidden=False)
+    (phase,) = _collect_phases(config_with([("2026-01-01", "2026-02-01", 1)]), {}, hidden=False)
     assert [column.key for column in phase.columns] == ["score", "loss", "hard: score", "hard: loss"]
     assert [column.ascending for column in phase.columns[:2]] == [False, True]
 
 
 def test_hidden_splits_are_left_out_unless_asked_for() -> None:
     config = config_with([("2026-01-01", "2026-02-01", 1)], visibility=1)
-    (phase,) = _collect_phases(config, hidden=False)
+    (phase,) = _collect_phases(config, {}, hidden=False)
     assert [column.key for column in phase.columns] == ["score", "loss"]
     assert phase.left_out == ("hard",)
-    (phase,) = _collect_phases(config, hidden=True)
+    (phase,) = _collect_phases(config, {}, hidden=True)
     assert [column.hidden for column in phase.columns] == [False, False, True, True]
+
+
+def test_splits_that_only_phases_py_hides_are_left_out_too() -> None:
+    config = config_with([("2026-01-01", "2026-02-01", 1)])
+    splits = (PhaseSplit("dev", "davis2017", ("score",)), PhaseSplit("hard", "davis2017", ("score",), hidden=True))
+    (phase,) = _collect_phases(config, {"p0": Phase("p0", "truth.zip", splits)}, hidden=False)
+    assert (phase.left_out, phase.hidden) == (("hard",), ("hard",))
+
+
+def test_a_leaderboard_that_is_not_public_is_left_out_unless_asked_for() -> None:
+    config = config_with([("2026-01-01", "2026-02-01", 1)])
+    for change in (lambda row: row.update(leaderboard_public=False), lambda row: row.pop("leaderboard_public", None)):
+        change(config["challenge_phases"][0])
+        (phase,) = _collect_phases(config, {}, hidden=False)
+        assert phase.left_out == ("dev", "hard")
+        (phase,) = _collect_phases(config, {}, hidden=True)
+        assert len(phase.columns) == 4
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +141,8 @@ def document_of(path: str) -> dict[str, Any]:
 
 @pytest.mark.long
 def test_the_demo_becomes_a_competition_for_each_phase_that_check_finds_nothing_in(built: BuiltCompetitions) -> None:
-    assert [one.codenames for one in built.competitions] == [[codename] for codename in CODENAMES]
-    assert [str(problem) for one in built.competitions for problem in check(one.path)] == []
+    assert [competition.codenames for competition in built.competitions] == [[codename] for codename in CODENAMES]
+    assert [str(problem) for competition in built.competitions for problem in check(competition.path)] == []
 
 
 @pytest.mark.long
@@ -187,27 +218,27 @@ def test_phases_that_follow_each_other_share_a_competition(tmp_path: Path) -> No
     first, test, last = rest.partition("codename: sequences-test")
     last = last.replace("2026-01-01 00:00:00", "2026-06-01 00:00:00", 1)
     (tmp_path / "challenge_config.yaml").write_text(before + dev + first + test + last)
-    found = build(find_bundle(str(tmp_path)), str(tmp_path / "out"))
-    assert [one.codenames for one in found.competitions] == [
+    results = build(find_bundle(str(tmp_path)), str(tmp_path / "out"))
+    assert [competition.codenames for competition in results.competitions] == [
         ["sequences-dev", "sequences-test"],
         *([name] for name in CODENAMES if not name.startswith("sequences-")),
     ]
-    document = document_of(found.competitions[0].path)
+    document = document_of(results.competitions[0].path)
     assert [phase["tasks"] for phase in document["phases"]] == [[0], [1]]
     assert document["phases"][1]["start"] == "2026-06-01 00:00:01"
-    assert [str(problem) for one in found.competitions for problem in check(one.path)] == []
-    assert [text for text, where in found.notes.items() if where == ["image"]]
-    assert "the phases have different splits, so that their leaderboard has gaps" in found.notes
+    assert [str(problem) for competition in results.competitions for problem in check(competition.path)] == []
+    assert [text for text, where in results.notes.items() if where == ["image"]]
+    assert "the phases have different splits, so their leaderboard has gaps" in results.notes
 
 
 @pytest.mark.long
 def test_a_queue_of_ones_own_lifts_the_cap(tmp_path: Path) -> None:
     queue = "7d3c1b5e-7a63-4a6c-9a3e-111111111111"
-    found = build(find_bundle(str(ROOT)), str(tmp_path), CodabenchOptions(queue=queue))
-    document = document_of(found.competitions[0].path)
+    results = build(find_bundle(str(ROOT)), str(tmp_path), CodabenchOptions(queue=queue))
+    document = document_of(results.competitions[0].path)
     assert document["queue"] == queue
     assert document["phases"][0]["execution_time_limit"] == 3720
-    assert not [note for note in found.notes if "seconds" in note]
+    assert not [note for note in results.notes if "seconds" in note]
 
 
 @pytest.mark.long
@@ -218,20 +249,39 @@ def test_samples_which_may_show_the_truth_are_offered_only_when_asked(built: Bui
     assert not check(asked.competitions[0].path)
 
 
-def test_the_same_files_give_the_same_bytes(built: BuiltCompetitions, tmp_path: Path) -> None:
-    again = build(find_bundle(str(ROOT)), str(tmp_path))
-    for one, other in zip(built.competitions, again.competitions):
-        assert Path(one.path).read_bytes() == Path(other.path).read_bytes()
+def test_the_same_files_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another copy, on a machine whose cache has a kernel, whose files have other dates and modes."""
+    assert main(["new", str(tmp_path / "mine"), "--protocol", "davis2017", "--demo"]) == 0
+    shutil.copytree(tmp_path / "mine", tmp_path / "copy", copy_function=shutil.copyfile)
+    for path in (tmp_path / "copy").rglob("*.*"):
+        os.utime(path, (0, 0))
+        path.chmod(0o700)
+    (here,) = build(find_bundle(str(tmp_path / "mine")), str(tmp_path / "out")).competitions
+    library = Library(tmp_path / "cache", WORKER_SYSTEM)
+    written(library.folder, {library.path.name: b"a kernel", library.checksum.name: b"its checksum"})
+    monkeypatch.setattr(evalai_build, "find_for_worker", lambda: library)
+    previous = os.umask(0o077)
+    try:
+        (there,) = build(find_bundle(str(tmp_path / "copy")), str(tmp_path / "other")).competitions
+    finally:
+        os.umask(previous)
+    assert Path(here.path).read_bytes() == Path(there.path).read_bytes()
+
+    options = CodabenchOptions(kernel=True)
+    (with_kernel,) = build(find_bundle(str(tmp_path / "copy")), str(tmp_path / "third"), options).competitions
+    with zipfile.ZipFile(with_kernel.path) as archive:
+        program = zipfile.ZipFile(io.BytesIO(archive.read("scoring_program.zip")))
+    assert program.read(f"evaluation_script/masks/{library.path.name}") == b"a kernel"
 
 
 def test_the_wheel_goes_only_where_instances_are_scored(built: BuiltCompetitions) -> None:
-    found = {}
-    for one in built.competitions:
-        with zipfile.ZipFile(one.path) as archive:
+    results = {}
+    for competition in built.competitions:
+        with zipfile.ZipFile(competition.path) as archive:
             program = zipfile.ZipFile(io.BytesIO(archive.read("scoring_program.zip")))
-        found[one.codenames[0]] = any(name.startswith("packages/pycocotools/") for name in program.namelist())
-    assert [name for name, has_wheel in found.items() if has_wheel] == ["instances-dev"]
-    assert list(found) == CODENAMES
+        results[competition.codenames[0]] = any(name.startswith("packages/pycocotools/") for name in program.namelist())
+    assert [name for name, has_wheel in results.items() if has_wheel] == ["instances-dev"]
+    assert list(results) == CODENAMES
 
 
 def test_without_the_wheel_the_phases_that_cannot_be_scored_are_named(
@@ -266,7 +316,7 @@ def test_a_bundle_that_is_too_large_for_evalai_goes_to_other_platforms(
     assert main(["build", "--platform", "codabench", str(tmp_path / "mine")]) == 0
     assert main(["check", "--quick", "--platform", "codabench", str(tmp_path / "mine")]) == 0
     assert main(["build", "--platform", "grand-challenge", str(tmp_path / "mine")]) == 0
-    assert capsys.readouterr().out.count("EvalAI takes") == 1
+    assert capsys.readouterr().out.count("EvalAI allows") == 1
 
 
 def test_a_zip_that_is_no_bundle_is_a_sentence_for_other_platforms(

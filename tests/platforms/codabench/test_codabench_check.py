@@ -39,11 +39,11 @@ def test_all_recorded_bundles_are_there() -> None:
 
 @pytest.mark.parametrize("answer", recorded(), ids=lambda answer: answer["change"])
 def test_check_refuses_what_codabench_refuses_in_its_words(answer: dict[str, Any]) -> None:
-    found = refusals(CODABENCH / answer["bundle"])
-    assert bool(found) != answer["accepted"], [str(problem) for problem in found]
-    if found:
-        assert found[0].quote.strip() == answer["answer"].strip()
-        assert found[0].location.startswith(("competition.yaml", str(CODABENCH)))
+    results = refusals(CODABENCH / answer["bundle"])
+    assert bool(results) != answer["accepted"], [str(problem) for problem in results]
+    if results:
+        assert results[0].quote.strip() == answer["answer"].strip()
+        assert results[0].location.startswith(("competition.yaml", str(CODABENCH)))
 
 
 CONFIG: Config = {
@@ -108,13 +108,13 @@ def test_nothing_is_wrong_with_a_good_bundle(bundle: Path) -> None:
 
 
 def phase(config: Config) -> Config:
-    found: Config = config["phases"][0]
-    return found
+    results: Config = config["phases"][0]
+    return results
 
 
 def board(config: Config) -> Config:
-    found: Config = config["leaderboards"][0]
-    return found
+    results: Config = config["leaderboards"][0]
+    return results
 
 
 HARMFUL = {
@@ -146,10 +146,10 @@ HARMFUL = {
 @pytest.mark.parametrize(("rule", "edit"), HARMFUL.values(), ids=HARMFUL)
 def test_what_codabench_takes_and_is_harmful_is_a_warning(bundle: Path, rule: int, edit: Any) -> None:
     change(bundle, edit)
-    found = check(str(bundle))
-    assert rule in [problem.rule for problem in found]
+    results = check(str(bundle))
+    assert rule in [problem.rule for problem in results]
     assert not refusals(bundle)
-    assert all(problem.location for problem in found)
+    assert all(problem.location for problem in results)
 
 
 def test_an_unquoted_date_with_a_time_is_told(bundle: Path) -> None:
@@ -240,12 +240,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("rule", "text", "words"), REFUSED.values(), ids=REFUSED)
-def test_a_config_that_is_not_read_is_refused(bundle: Path, rule: int, text: str, words: str) -> None:
+@pytest.mark.parametrize(("rule", "text", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_config_that_is_not_read_is_refused(bundle: Path, rule: int, text: str, message: str) -> None:
     (bundle / "competition.yaml").write_text(text)
     first = refusals(bundle)[0]
     assert first.rule == rule
-    assert words in first.quote
+    assert message in first.quote
 
 
 def question(selection: object, name: str = "q") -> Config:
@@ -291,16 +291,16 @@ def test_a_fact_sheet_with_what_json_lacks_is_refused_in_codabenchs_words(bundle
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "message"),
     [
         ("page.md", "pages: content: Null characters are not allowed.\n\n"),
         ("terms.md", "terms: Null characters are not allowed.\n"),
     ],
 )
-def test_a_text_with_a_nul_character_is_refused(bundle: Path, name: str, words: str) -> None:
+def test_a_text_with_a_nul_character_is_refused(bundle: Path, name: str, message: str) -> None:
     (bundle / name).write_text("one\ntwo\0")
     (problem,) = refusals(bundle)
-    assert (problem.quote, "in line 2" in problem.fault) == (words, True)
+    assert (problem.quote, "in line 2" in problem.fault) == (message, True)
 
 
 ADDRESSES = {
@@ -322,7 +322,7 @@ ADDRESSES = {
 }
 
 
-@pytest.mark.parametrize(("answer", "address"), [(key, one) for key, many in ADDRESSES.items() for one in many])
+@pytest.mark.parametrize(("answer", "address"), [(key, item) for key, many in ADDRESSES.items() for item in many])
 def test_addresses_are_taken_as_django_takes_them(bundle: Path, answer: str, address: str) -> None:
     change(bundle, lambda c: c.update(contact_email=address))
     assert [problem.quote for problem in refusals(bundle)] == (
@@ -362,11 +362,40 @@ def test_a_bundle_of_codalabs_is_not_judged(bundle: Path, edit: Any, capsys: pyt
             main([command, "--platform", "codabench", "--bundle", str(bundle), *["--dry-run"] * (command == "push")])
             == 2
         )
-        said = capsys.readouterr()
-        assert "is a bundle of CodaLab's" in said.err
-        assert "accept" not in said.out
+        output = capsys.readouterr()
+        assert "is a CodaLab bundle" in output.err
+        assert "accept" not in output.out
 
 
 def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bundle.zip").write_text("no zip")
     assert [problem.quote for problem in refusals(tmp_path / "bundle.zip")] == ["Bad zip file uploaded."]
+
+
+@pytest.mark.parametrize(
+    ("edits", "message"),
+    [
+        (["board title", "lost file"], 'Cannot find dataset: "nowhere.zip"'),
+        (["no board", "lost file"], "Could not find leaderboards in the competition yaml"),
+        (["empty boards", "lost file"], 'Cannot find dataset: "nowhere.zip"'),
+        (["board title", "lost kit"], "title: This field is required."),
+        (["empty boards", "lost kit"], "list index out of range"),
+        (["empty boards", "lost task"], "Here is the error log: 5"),
+        (["board title", "lost task"], "title: This field is required."),
+        (["number as boards", "lost file"], 'Cannot find dataset: "nowhere.zip"'),
+    ],
+)
+def test_the_first_reason_is_that_of_what_is_saved_first(edits: list[str], message: str, bundle: Path) -> None:
+    """Tasks are saved before leaderboards, and leaderboards before phases; the first phase looks for its board."""
+    edit_of: dict[str, Callable[[Config], object]] = {
+        "board title": lambda c: board(c).pop("title"),
+        "no board": lambda c: c.pop("leaderboards"),
+        "empty boards": lambda c: c.update(leaderboards=[]),
+        "number as boards": lambda c: c.update(leaderboards=1),
+        "lost file": lambda c: c["tasks"][0].update(reference_data="nowhere.zip"),
+        "lost kit": lambda c: phase(c).update(starting_kit="nowhere.zip"),
+        "lost task": lambda c: phase(c).update(tasks=[5]),
+    }
+    for edit in edits:
+        change(bundle, edit_of[edit])
+    assert message in refusals(bundle)[0].quote

@@ -23,11 +23,11 @@ def test_build_writes_one_zip_for_each_competition_and_tells_what_is_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["build", *PLATFORM, "--bundle", str(ROOT), "--out", str(tmp_path)]) == 0
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"{name}.zip" for name in CODENAMES)
-    assert f"{', '.join(CODENAMES)}: max_submissions_per_month is left out" in said.err
-    assert "(" in said.out
-    assert "kB): sequences-dev" in said.out
+    assert f"{', '.join(CODENAMES)}: max_submissions_per_month is omitted" in output.err
+    assert "(" in output.out
+    assert "kB): sequences-dev" in output.out
 
 
 @pytest.mark.long
@@ -52,7 +52,7 @@ def test_check_of_a_foreign_bundle_says_line_remedy_and_words(capsys: pytest.Cap
     out = capsys.readouterr().out
     assert "competition.yaml:22:3: error: phases[1].start: starts at" in out
     assert "Codabench: Phases must be sequential. Phase: Qstarts before Phase: P has ended" in out
-    assert "Codabench would refuse this bundle." in out
+    assert "Codabench would reject this bundle." in out
 
 
 @SHARED
@@ -107,18 +107,18 @@ WRITE = "import sys, json\njson.dump({}, open(sys.argv[1] + '/scores.json', 'w')
 TRIALS = {
     "right": ("{'a': 0.5, 'b': 1}", "1. solution.zip"),
     "a-column-is-missing": ("{'a': 0.5}", "b is not written, and an empty column may rank first"),
-    "no-number": ("{'a': 'x', 'b': 1}", "a is 'x', which is lost with all after it"),
+    "no-number": ("{'a': 'x', 'b': 1}", "a is 'x', which is lost together with all later values"),
     "no-column": ("{'a': 1, 'b': 1, 'c': 1}", "c is written, and no column has that key"),
 }
 
 
-@pytest.mark.parametrize(("scores", "words"), TRIALS.values(), ids=TRIALS)
+@pytest.mark.parametrize(("scores", "message"), TRIALS.values(), ids=TRIALS)
 def test_run_scores_a_foreign_bundles_solutions(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], scores: str, words: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scores: str, message: str
 ) -> None:
     folder = competition(tmp_path, WRITE.format(scores))
     assert main(["run", *PLATFORM, "--bundle", str(folder)]) == 0
-    assert words in capsys.readouterr().out
+    assert message in capsys.readouterr().out
 
 
 def test_run_says_that_stderr_is_read_by_participants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,7 +134,7 @@ def test_a_bundle_whose_scorers_are_not_ours_is_refused_in_a_sentence(
     (tmp_path / "evaluation_script" / "main.py").write_text("def evaluate(): pass\n")
     (tmp_path / "challenge_config.yaml").write_text("title: x\n")
     assert main(["build", *PLATFORM, "--bundle", str(tmp_path)]) == 3
-    assert "has scorers of its own" in capsys.readouterr().err
+    assert "has its own scorers" in capsys.readouterr().err
 
 
 def test_a_platform_that_is_not_known_is_a_mistake_of_usage() -> None:

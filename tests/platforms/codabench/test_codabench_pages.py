@@ -114,13 +114,13 @@ def test_it_opens_under_its_policy(outcome: ScoredSubmission, tmp_path: Path, wi
 
 
 def test_where_the_truth_is_not_public_everybody_reads_means_alone(built: BuiltCompetitions) -> None:
-    found = scored(built, 1, "lagging.zip")
-    assert (found.status, found.log) == (FINISHED, "")
-    assert "Summary: test-hard" in found.page
+    results = scored(built, 1, "lagging.zip")
+    assert (results.status, results.log) == (FINISHED, "")
+    assert "Summary: test-hard" in results.page
     with zipfile.ZipFile(ROOT / "annotations/sequences-test.zip") as archive:
         sequences = {name.split("/")[2] for name in archive.namelist() if name.startswith("masks/")}
     assert sequences
-    assert [name for name in sequences if name in found.page] == []
+    assert [name for name in sequences if name in results.page] == []
 
 
 @pytest.mark.long
@@ -151,16 +151,16 @@ def test_where_no_page_can_be_made_there_is_a_plain_one(
         .replace('PAGE_SECONDS = "page/page_program.py", 60', 'PAGE_SECONDS = "page/page_program.py", 2')
     )
     assert ", 2\n" in score
-    found = scored(built, 0, "lagging.zip", {"page/page_program.py": program, "score.py": score})
-    assert (found.status, found.stderr) == (FINISHED, "")
-    assert found.written == outcome.written
-    assert PLAIN in found.page
-    assert "Traceback" in found.log
+    results = scored(built, 0, "lagging.zip", {"page/page_program.py": program, "score.py": score})
+    assert (results.status, results.stderr) == (FINISHED, "")
+    assert results.written == outcome.written
+    assert PLAIN in results.page
+    assert "Traceback" in results.log
 
 
 @pytest.mark.parametrize("columns", [[{"split": "dev", "hidden": True}], [{"split": "val", "hidden": False}], []])
 def test_a_split_whose_columns_are_hidden_or_left_out_is_not_left_for_participants(columns: Any) -> None:
-    with pytest.raises(ValueError, match="which no column shows"):
+    with pytest.raises(ValueError, match="which no visible column shows"):
         scoring_program._check_shown({"columns": columns}, {"submission_result": {"result": [{"dev": {}}]}})
 
 
@@ -186,8 +186,8 @@ def test_the_files_beside_the_program_are_all_that_it_needs(built: BuiltCompetit
         for path in folder.parent.glob(f"{folder.name}*"):  # and the libraries beside it
             (packages / path.name).symlink_to(path)
     text = json.dumps({"title": "t", "result": left_by(detail="all", report=True)})
-    words = [sys.executable, "-S", "-E", str(tmp_path / scoring_program.PAGE_PROGRAM)]
-    made = subprocess.run(words, input=text.encode(), capture_output=True, check=False)
+    arguments = [sys.executable, "-S", "-E", str(tmp_path / scoring_program.PAGE_PROGRAM)]
+    made = subprocess.run(arguments, input=text.encode(), capture_output=True, check=False)
     assert (made.returncode, made.stderr) == (0, b"")
     assert b'class="player"' in made.stdout
 

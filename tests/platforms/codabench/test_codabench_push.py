@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import shutil
+import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,9 +59,9 @@ def test_a_challenge_is_pushed_by_name_and_password(
 
 
 def test_a_login_that_nobody_answers_is_not_blamed_on_the_password() -> None:
-    found = {"CODABENCH_HOST": "http://127.0.0.1:9", "CODABENCH_USERNAME": "host", "CODABENCH_PASSWORD": "secret"}
+    results = {"CODABENCH_HOST": "http://127.0.0.1:9", "CODABENCH_USERNAME": "host", "CODABENCH_PASSWORD": "secret"}
     with pytest.raises(HostError, match="does not answer.*Try again later"):
-        CodabenchAccount.read(found, "/no/such/file")
+        CodabenchAccount.read(results, "/no/such/file")
 
 
 def test_a_wrong_token_is_said_without_showing_it(server: CodabenchServer, bundle: Path, tmp_path: Path) -> None:
@@ -81,8 +85,8 @@ def challenge(tmp_path: Path) -> Path:
     return folder
 
 
-def pushed(challenge: Path, *words: str) -> int:
-    return main(["push", "--platform", "codabench", "--bundle", str(challenge), *words])
+def pushed(challenge: Path, *arguments: str) -> int:
+    return main(["push", "--platform", "codabench", "--bundle", str(challenge), *arguments])
 
 
 @pytest.mark.long
@@ -122,3 +126,26 @@ def test_what_check_refuses_is_not_uploaded(server: CodabenchServer, tmp_path: P
 def test_a_dry_run_asks_nobody(server: CodabenchServer, challenge: Path) -> None:
     assert pushed(challenge, "--dry-run") == 0
     assert server.calls == []
+
+
+def test_a_bundle_with_the_same_files_has_not_changed(server: CodabenchServer, tmp_path: Path) -> None:
+    """Dates, order and compression differ from machine to machine; the files of zips within count one by one."""
+
+    def write(path: Path, names: list[str], compression: int, year: int, truth: bytes = b"truth") -> Path:
+        inner = io.BytesIO()
+        with zipfile.ZipFile(inner, "w", compression) as archive:
+            archive.writestr(zipfile.ZipInfo("truth.txt", (year, 1, 1, 0, 0, 0)), truth)
+        with zipfile.ZipFile(path, "w", compression) as archive:
+            for name in names:
+                archive.writestr(name, inner.getvalue() if name.endswith(".zip") else name)
+        return path
+
+    first = write(tmp_path / "first.zip", ["competition.yaml", "ref.zip"], zipfile.ZIP_STORED, 2000)
+    other_way = write(tmp_path / "second.zip", ["ref.zip", "competition.yaml"], zipfile.ZIP_DEFLATED, 2020)
+    changed = write(tmp_path / "third.zip", ["competition.yaml", "ref.zip"], zipfile.ZIP_STORED, 2000, b"another")
+    pushed = uploader(server, tmp_path).upload("dev", str(first))
+    assert pushed.is_of(str(other_way))
+    assert not pushed.is_of(str(changed))
+    noted_by_bytes = replace(pushed, digest=hashlib.sha256(first.read_bytes()).hexdigest())
+    assert noted_by_bytes.is_of(str(first))
+    assert not noted_by_bytes.is_of(str(changed))

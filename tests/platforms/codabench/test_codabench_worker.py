@@ -69,9 +69,9 @@ a = int(open(ref + "/truth.txt").read()) - int(open(res + "/answer.txt").read())
 json.dump({"a": a, "b": 0.1}, open(sys.argv[2] + "/scores.json", "w"))
 print("said")
 """
-    found = score(worker, tmp_path, program)
-    assert (found.status, found.stdout, found.stderr) == (FINISHED, "said\n", "")
-    assert found.scores == {"a": Decimal("1.0000000000"), "b": Decimal("0.1000000000")}
+    scores = score(worker, tmp_path, program)
+    assert (scores.status, scores.stdout, scores.stderr) == (FINISHED, "said\n", "")
+    assert scores.scores == {"a": Decimal("1.0000000000"), "b": Decimal("0.1000000000")}
 
 
 def test_there_is_no_network_in_the_sandbox(worker: ComputeWorker, tmp_path: Path) -> None:
@@ -83,15 +83,15 @@ def test_there_is_no_network_in_the_sandbox(worker: ComputeWorker, tmp_path: Pat
 
 
 def test_a_program_that_runs_over_its_limit_is_ended(worker: ComputeWorker, tmp_path: Path) -> None:
-    found = score(worker, tmp_path, "import time\ntime.sleep(60)", seconds=1)
-    assert found.details == "Execution Time Limit exceeded. Limit was 1 seconds"
-    assert found.seconds < 30
+    scores = score(worker, tmp_path, "import time\ntime.sleep(60)", seconds=1)
+    assert scores.details == "Execution Time Limit exceeded. Limit was 1 seconds"
+    assert scores.seconds < 30
 
 
 @pytest.fixture(scope="module")
 def competitions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, BuiltCompetition]:
     built = build(find_bundle(str(ROOT)), str(tmp_path_factory.mktemp("competitions")))
-    return {one.codenames[0]: one for one in built.competitions}
+    return {competition.codenames[0]: competition for competition in built.competitions}
 
 
 @pytest.mark.long
@@ -143,11 +143,11 @@ def of_demo(
 def test_a_refused_submission_fails_with_the_sentence_alone(
     competitions: dict[str, BuiltCompetition], worker: ComputeWorker, tmp_path: Path
 ) -> None:
-    found = of_demo(competitions, worker, zipped(tmp_path / "s.zip", {"wrong/00000.png": "no picture"}))
-    assert (found.status, found.output) == (FAILED, ())
-    assert found.stderr.startswith("your file: no folder is named as a sequence of this phase")
-    assert found.stderr.count("\n") == 1
-    assert "Traceback" not in found.stderr + found.stdout
+    results = of_demo(competitions, worker, zipped(tmp_path / "s.zip", {"wrong/00000.png": "no picture"}))
+    assert (results.status, results.output) == (FAILED, ())
+    assert results.stderr.startswith("your file: no folder has the name of a sequence of this phase")
+    assert results.stderr.count("\n") == 1
+    assert "Traceback" not in results.stderr + results.stdout
 
 
 def test_a_defect_is_told_to_the_log_and_not_to_the_participant(
@@ -155,10 +155,10 @@ def test_a_defect_is_told_to_the_log_and_not_to_the_participant(
 ) -> None:
     script = "def evaluate(*_, **__):\n    raise KeyError('the truth is 42')\n"
     submission = zipped(tmp_path / "s.zip", {"a.png": ""})
-    found = of_demo(competitions, worker, submission, script)
-    assert found.stderr == OURS
-    assert "42" not in found.stdout
-    assert "the truth is 42" in found.log
+    results = of_demo(competitions, worker, submission, script)
+    assert results.stderr == OURS
+    assert "42" not in results.stdout
+    assert "the truth is 42" in results.log
 
 
 def test_a_truth_that_cannot_be_read_gives_no_number_that_leads_nowhere(
@@ -167,15 +167,15 @@ def test_a_truth_that_cannot_be_read_gives_no_number_that_leads_nowhere(
     columns = [{"key": "J&F-Mean", "split": "dev", "label": "J&F-Mean", "hidden": False}]
     task = {"phase": "sequences-dev", "annotations": "lost.zip", "title": "t", "seconds": 5, "columns": columns}
     reference = {"task.json": json.dumps(task)}
-    found = of_demo(competitions, worker, zipped(tmp_path / "s.zip", {"a.png": ""}), reference=reference)
-    assert (found.stderr, found.stdout) == (OURS, "")
-    assert "incident" in found.log
+    results = of_demo(competitions, worker, zipped(tmp_path / "s.zip", {"a.png": ""}), reference=reference)
+    assert (results.stderr, results.stdout) == (OURS, "")
+    assert "incident" in results.log
 
 
 def test_a_submission_that_takes_too_long_ends_by_itself(
     competitions: dict[str, BuiltCompetition], worker: ComputeWorker, tmp_path: Path
 ) -> None:
     script = "import os, signal\ndef evaluate(*_, **__):\n    os.kill(os.getpid(), signal.SIGALRM)\n"
-    found = of_demo(competitions, worker, zipped(tmp_path / "s.zip", {"a.png": ""}), script)
-    assert found.stderr == "Your submission could not be scored: it takes longer than 480 s.\n"
-    assert found.status == FAILED
+    results = of_demo(competitions, worker, zipped(tmp_path / "s.zip", {"a.png": ""}), script)
+    assert results.stderr == "Your submission could not be scored: it takes longer than 480 s.\n"
+    assert results.status == FAILED

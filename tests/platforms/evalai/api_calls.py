@@ -29,6 +29,7 @@ from segjudge.platforms.evalai.bundle.push import ChallengePush, RejectedError
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import ApiError, Client, EvalAISettings, Jobs, QueueMessage, is_safe_for_token
 from segjudge.system import network
+from tests.answers import count_repeats
 from tests.builders import zipped
 from tests.platforms.damages import GOLDEN, new_folder, show, write_yaml
 
@@ -56,13 +57,13 @@ class Server:
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 fields = re.findall(rb'name="(\w+)"(?:; filename="[^"]*"\r\n[^\r]*)?\r\n\r\n([^\r]{1,40})', body)
-                said = (
+                output = (
                     body.decode("latin-1")
                     if not fields
                     else ", ".join(f"{k.decode()}={v[: 2 if v[:2] == b'PK' else 20]!r}" for k, v in fields)
                 )
                 who = self.headers.get("Authorization", "nobody").replace(TOKEN, "TOKEN")
-                played.asked.append(f"{self.command} {self.path} {said} ({who})".replace("  ", " "))
+                played.asked.append(f"{self.command} {self.path} {output} ({who})".replace("  ", " "))
                 status, given, headers = played.answers.pop(0) if len(played.answers) > 1 else played.answers[0]
                 data = given if isinstance(given, bytes) else json.dumps(given).encode()
                 self.send_response_only(status)  # which says no date
@@ -175,8 +176,8 @@ _JOBS: dict[str, tuple[Callable[[Jobs], Any], list[Answer]]] = {
     "submissions: no list": (lambda jobs: jobs.all_submissions(), [says({})]),
     "phases": (lambda jobs: jobs.phases(), [says([{"id": 1, "codename": "a"}, {"id": 2}, {"id": "x", "codename": "b"}])]),
     "splits": (lambda jobs: jobs.splits(), [says([{"a": 1}, 7])]),
-    "the challenge": (lambda jobs: jobs.challenge(), [says({"id": "7", "title": "x"})]),
-    "the challenge: without a number": (lambda jobs: jobs.challenge(), [says({"id": 0})]),
+    "the challenge": (lambda jobs: jobs.fetch_challenge(), [says({"id": "7", "title": "x"})]),
+    "the challenge: without a number": (lambda jobs: jobs.fetch_challenge(), [says({"id": 0})]),
     "is the token taken": (lambda jobs: jobs.accepts_token(), [says({"id": 7})]),
     "is the token taken: no": (lambda jobs: jobs.accepts_token(), [says({"detail": "x"}, 401)]),
     "is the token taken: by a proxy": (lambda jobs: jobs.accepts_token(), [says({}, 403)]),
@@ -215,7 +216,7 @@ _PUSHES: dict[str, tuple[Callable[[ChallengePush], Any], list[Answer]]] = {
     "the state: of twenty rows": (lambda push: push.fetch_state(None), [*_WHOLE[:2], says([{"id": 31}] * 20), *[says(_SPLIT)] * 20, *_WHOLE[4:]]),
     "the state: of more rows": (lambda push: push.fetch_state(None), [*_WHOLE[:2], says([{"id": 31}] * 21)]),
     "the state: less": (lambda push: push.fetch_state(None), [*_WHOLE[:3], says({"id": 31})]),
-    "the state: less, after a push": (lambda push: push.fetch_state(replace(_LAST, source=push.source(5))), [*_WHOLE[:3], says({"error": "x"}, 403)]),
+    "the state: less, after a push": (lambda push: push.fetch_state(replace(_LAST, source=push.describe_challenge(5))), [*_WHOLE[:3], says({"error": "x"}, 403)]),
     "the state: less, after a push to another": (
         lambda push: push.fetch_state(ServerState("elsewhere", rows=[[1]])),
         [*_WHOLE[:3], says({"error": "x"}, 404)],
@@ -324,11 +325,13 @@ _PLACES: list[list[Answer]] = [
             [
                 {
                     "id": 3,
+                    "visibility": 3,
                     "leaderboard_schema": {**_SCHEMA, "labels": ["old"]},
                     "challenge_phase_name": "P",
                     "dataset_split_name": "D",
                 },
-                {"id": 4},
+                *({"id": 5 + number, "visibility": number} for number in (1, 2)),  # which no visitor asks for
+                {"id": 4, "visibility": 3},
             ]
         ),
         says(
@@ -393,8 +396,8 @@ def _list_pushes(server: Server) -> Iterator[str]:
 def _list_calls(server: Server) -> Iterator[str]:
     for name, answer in _ANSWERS.items():
         server.answers, server.asked = [answer], []
-        said = _try(lambda: Client(server.address + "/", TOKEN).call("GET", "/api/{a}", {"a": 1}))
-        yield f"{name}: {re.sub('x{40,}', lambda run: f'{len(run[0])} x', said)}"
+        output = _try(lambda: Client(server.address + "/", TOKEN).call("GET", "/api/{a}", {"a": 1}))
+        yield f"{name}: {re.sub('x{40,}', lambda run: f'{len(run[0])} x', output)}"
     server.asked = []
     server.answers = [says([1])]
     Client(server.address, "").call("POST", "/api/", data={"a": "b"})
@@ -437,8 +440,8 @@ def _list_clients(server: Server) -> Iterator[str]:
     for name, limit, answer in _BOUNDS:
         server.answers = [answer]
         with mock.patch.object(clients, name, limit):
-            said = _try(lambda: Client(server.address, TOKEN).call("GET", "/"))
-        yield re.sub("x{40,}", lambda run: f"{len(run[0])} x", f"{name} of {limit}, {answer}: {said}")
+            output = _try(lambda: Client(server.address, TOKEN).call("GET", "/"))
+        yield re.sub("x{40,}", lambda run: f"{len(run[0])} x", f"{name} of {limit}, {answer}: {output}")
     noted = list[str]()
     client = Client(
         server.address,
@@ -526,7 +529,7 @@ def _list_values() -> Iterator[str]:
 def _list_boards(server: Server) -> Iterator[str]:
     for answers in _PLACES:
         server.answers, server.asked = [*answers], []
-        title, boards = fetch_boards(Client(server.address, ""), 9)
+        title, boards = fetch_boards(server.address, 9)
         yield f"{title!r}"
         for board in boards:
             yield f"{board.number} {board.name} by {board.order}, {board.decimals} decimals"
@@ -547,7 +550,7 @@ def write_text() -> str:
         }
         text = "".join(f"── {title} ──\n" + "".join(f"{line}\n" for line in lines) for title, lines in parts.items())
         text = text.replace(server.address, "SERVER")
-    return re.sub(r"\bErrno \d+\b", "Errno N", text)
+    return count_repeats(re.sub(r"\bErrno \d+\b", "Errno N", text))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from tests.platforms.damages import (
     grow,
     new_folder,
     note,
+    note_by_sentence,
     plain,
     put,
     show,
@@ -211,8 +212,8 @@ def _look(config: Any, state: ServerState | None = None, files: Mapping[str, byt
     content = {"challenge_config.yaml": text, **FILES, **(files or {})}
     Path("b.zip").write_bytes(zipped({name: data for name, data in content.items() if data is not None}, method=0))
     problems = check("b.zip", state)
-    said = {*map(show, problems)}
-    form = [] if state else [f"the form: {text}" for text in map(show, check_web_form("b.zip")) if text not in said]
+    output = {*map(show, problems)}
+    form = [] if state else [f"the form: {text}" for text in map(show, check_web_form("b.zip")) if text not in output]
     return [*map(show, problems), *form]
 
 
@@ -562,12 +563,12 @@ def _look_at_ours(config: Config, table: str, state: ServerState | None = None) 
 
 
 def _list_of_ours() -> Iterator[tuple[str, list[str]]]:
-    for name, words in _PHASES.items():
-        yield name, _look_at_ours(_OURS, _TABLE.replace(*words))
+    for name, arguments in _PHASES.items():
+        yield name, _look_at_ours(_OURS, _TABLE.replace(*arguments))
     for name, config in _BESIDE.items():
         yield name, _look_at_ours(config, _TABLE.replace("),)),", "),), report=True),"))
-    for name, words in (("the same", "dev by davis2017, revision 1; from 0 to 1"), ("others", "by hand")):
-        state = ServerState.after_push(_OURS, source="a test", scoring={"first": words, "gone": "x"})
+    for name, arguments in (("the same", "dev by davis2017, revision 1; from 0 to 1"), ("others", "by hand")):
+        state = ServerState.after_push(_OURS, source="a test", scoring={"first": arguments, "gone": "x"})
         yield f"after a push with {name}", _look_at_ours(_OURS, _TABLE, state)
     truth_of_others = _TABLE.replace('"truth.zip"', '"truth.txt"')
     yield "a truth that is none", _look_at_ours(_BESIDE["an annotation file that is none"], truth_of_others)
@@ -575,19 +576,20 @@ def _list_of_ours() -> Iterator[tuple[str, list[str]]]:
 
 def _answer(state: ServerState | None, config: Config) -> list[str]:
     """What the server would answer in all, beside what is said."""
-    said = _look(config, state)
+    output = _look(config, state)
     problems = check("b.zip", state)
-    answers = {f"the answer{words}": refusal(problems, saving=not words) for words in ("", ", validated")}
+    answers = {f"the answer{name}": refusal(problems, saving=not name) for name in ("", ", validated")}
     lines = [f"{name}: {text!r}" for name, text in answers.items() if text]
-    return [*said, *lines[: 1 + (len({*answers.values()}) > 1)]]
+    return [*output, *lines[: 1 + (len({*answers.values()}) > 1)]]
 
 
 def write_text() -> str:
     with new_folder():
-        notes = [
-            note(path, {name: _look(put(CONFIG, path, _value(name))) for name in names.split(", ")})
+        damages = {
+            path: {name: _look(put(CONFIG, path, _value(name))) for name in names.split(", ")}
             for path, names in _DAMAGES.items()
-        ]
+        }
+        notes = [note_by_sentence(damages)]
         notes.append(note("the challenge", {name: _answer(None, config) for name, config in _TOGETHER.items()}))
         notes.append(note("updates", {name: _answer(*update) for name, update in _UPDATES.items()}))
         notes.append(note("texts of the YAML", {name: _look(text) for name, text in _TEXTS.items()}))

@@ -12,7 +12,9 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -25,7 +27,9 @@ from segjudge.platforms.evalai.hosted_worker import interpreter, process, requir
 from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
 from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON, Interpreter
 from segjudge.platforms.evalai.hosted_worker.process import DiedError, ProcessTerms, ScoringProcess, UnloadableError
+from segjudge.system.errors import UsageError
 from segjudge.system.processes import ExitCode
+from tests.answers import fold
 from tests.builders import written, zipped
 from tests.calls import run_calls
 from tests.platforms.damages import GOLDEN, new_folder
@@ -36,14 +40,14 @@ here=BASE
 folder=$(dirname "$(dirname "$0")")
 for word in "$@"; do
   case "$word" in -I|-c) ;; *find_spec*) printf ' LACKING';; *sysconfig*) printf ' SITES';; *import_module*) printf ' IMPORT';; *) printf ' %s' "$word";; esac
-done >> $here/asked
-echo >> $here/asked
+done >> "$here/asked"
+echo >> "$here/asked"
 case "$*" in
-  *"-m venv"*) mkdir $4/bin $4/site $4/site/pip; cp "$0" $4/bin/python; . $here/venv;;
-  *find_spec*) cat $here/lacking;;
-  *sysconfig*) echo $folder/site; echo $folder/other;;
-  *"-m pip"*) env | grep -E '^(PIP|CC|CXX|https_proxy|PATH)' | sed "s|:.*|:…|" | sort > $here/settings; . $here/pip;;
-  *import_module*) . $here/import;;
+  *"-m venv"*) mkdir "$4/bin" "$4/site" "$4/site/pip"; cp "$0" "$4/bin/python"; . "$here/venv";;
+  *find_spec*) cat "$here/lacking";;
+  *sysconfig*) echo "$folder/site"; echo "$folder/other";;
+  *"-m pip"*) env | grep -E '^(PIP|CC|CXX|https_proxy|PATH)' | sed "s|:.*|:…|" | sort > "$here/settings"; . "$here/pip";;
+  *import_module*) . "$here/import";;
 esac
 """
 #: What the Python beside these files answers where nothing else is said.
@@ -83,18 +87,18 @@ _SCRIPTS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 
 
 def _make_python(folder: Path, name: str = "base/bin/python", text: str = _PYTHON) -> str:
-    written(folder, {name: text.replace("BASE", str(folder))})
+    written(folder, {name: text.replace("BASE", shlex.quote(str(folder)))})
     (folder / name).chmod(0o755)
     return str(folder / name)
 
 
 def _try_install(python: Interpreter, folder: Path, script: Mapping[str, Any], box: str | None = None) -> Iterator[str]:
     worker = WorkerFolder()
-    said = list[str]()
+    output = list[str]()
     try:
         written(Path(worker.script(7)), script)
-        made = requirements.install_requirements(python, worker, 7, box, said.append)
-        yield from said
+        made = requirements.install_requirements(python, worker, 7, box, output.append)
+        yield from output
         if made == python:
             yield "the same Python"
         else:
@@ -108,14 +112,15 @@ def _try_install(python: Interpreter, folder: Path, script: Mapping[str, Any], b
                 if (home / "bin" / name).exists()
             )
     except UnloadableError as error:
-        yield from (*said, f"{error}", *(f"log: {line}" for line in error.log.splitlines()))
+        yield from (*output, f"{error}", *(f"log: {line}" for line in error.log.splitlines()))
     finally:
         yield f"environments: {len(list((folder / 'cache/segjudge').glob('worker-*/complete')))}"
         worker.remove()
 
 
 def _settle(text: str, folder: Path) -> str:
-    text = re.sub(r"[^\s'!]*/segjudge-worker-[0-9a-f]{32}", "WORKER", text.replace(sys.executable, "PYTHON"))
+    temporary = rf"{re.escape(tempfile.gettempdir())}/segjudge-worker-[0-9a-f]{{32}}"
+    text = re.sub(temporary, "WORKER", text.replace(sys.executable, "PYTHON"))
     text = re.sub(r"worker-[0-9a-f]{16}", "worker-DIGEST", text.replace(str(folder), "FOLDER"))
     return re.sub(r"'[^']*/worker-3\.9\.txt'", "'PINS'", re.sub(r"=\S*/worker-3\.9\.txt", "=PINS", text))
 
@@ -144,18 +149,20 @@ def _list_installations() -> Iterator[str]:
 def _note_runs(runs: list[str], box: str | None, excess: str, code: ExitCode | None) -> Callable[..., Any]:
     """Note what commands may use that install, and how the second one ends."""
 
-    def run(words: list[str], bounds: Any, seconds: float, size: int, **how: Any) -> Any:
+    def run(arguments: list[str], bounds: Any, seconds: float, size: int, **how: Any) -> Any:
         folders = [os.path.basename(path) for path in bounds.folders]
         runs.append(f"{seconds} s, {size} bytes, in {os.path.basename(how['folder'])}, joined: {how['joins_streams']}")
         runs.append(f"{bounds.memory >> 20} MiB, {bounds.processes} processes, tmpfs {bounds.tmpfs}, {folders}")
         if box:
-            assert words[0] == box
-            runs.append(f"reads {[words[i + 1] for i, word in enumerate(words) if word == '--ro-bind-try'][-2:]}")
-            runs.append(f"writes {[words[i + 1] for i, word in enumerate(words) if word == '--bind']}")
-        if "venv" not in words:
+            assert arguments[0] == box
+            runs.append(
+                f"reads {[arguments[i + 1] for i, word in enumerate(arguments) if word == '--ro-bind-try'][-2:]}"
+            )
+            runs.append(f"writes {[arguments[i + 1] for i, word in enumerate(arguments) if word == '--bind']}")
+        if "venv" not in arguments:
             return SimpleNamespace(code=code, excess=excess, output="said")
-        _make_python(Path.cwd(), os.path.join(words[-1], "bin/python"))
-        written(Path(words[-1]), {"site/pip/x": ""})
+        _make_python(Path.cwd(), os.path.join(arguments[-1], "bin/python"))
+        written(Path(arguments[-1]), {"site/pip/x": ""})
         return SimpleNamespace(code=ExitCode(0), excess="", output="")
 
     return run
@@ -193,15 +200,15 @@ pip("install")
 """
 
 
-def _ask_no_pip(*words: str) -> str:
+def _ask_no_pip(*arguments: str) -> str:
     """What is said in pip's place."""
-    said = io.StringIO()
-    with mock.patch.object(sys, "argv", ["pip", *words]), contextlib.redirect_stdout(said):
+    output = io.StringIO()
+    with mock.patch.object(sys, "argv", ["pip", *arguments]), contextlib.redirect_stdout(output):
         try:
             exec(compile(requirements._NO_PIP, "pip", "exec"), {})
         except SystemExit as error:
-            return f"{said.getvalue()}exit: {error}"
-    return said.getvalue()
+            return f"{output.getvalue()}exit: {error}"
+    return output.getvalue()
 
 
 # ── the Python that is found ────────────────────────────────────────────────────────────────────────────────────────
@@ -255,7 +262,7 @@ def _list_interpreters() -> Iterator[str]:
 def _try_open(name: str, folder: Path) -> str:
     try:
         text = str(Interpreter.open(name))
-    except HostError as error:
+    except (HostError, UsageError) as error:
         text = str(error)
     return re.sub(r"x{40,}", lambda run: f"{len(run[0])} x", _settle(text, folder))
 
@@ -281,8 +288,8 @@ def _list_choices() -> Iterator[str]:
             for name in {"root", "here"} - {*there}:
                 _make_python(folder, f"{name}/.venv-worker/bin/python", broken)
             with mock.patch.dict(os.environ, environment), mock.patch.object(interpreter, "IMPORT_ROOT", "here"):
-                found = Interpreter.for_worker(f"{folder}/asked" if "asked" in there else None, "root")
-            yield f"{', '.join(there) or 'none'}: {'ours' if left == len(steps) else found.path}"
+                results = Interpreter.for_worker(f"{folder}/asked" if "asked" in there else None, "root")
+            yield f"{', '.join(there) or 'none'}: {'ours' if left == len(steps) else results.path}"
         _make_python(folder, "path/python3.9", _answer(numpy + _REPORT.format("path")))
         search = {"PATH": f"{folder}/path:{os.environ['PATH']}"}
         with mock.patch.dict(os.environ, search), mock.patch.object(interpreter, "IMPORT_ROOT", "here"):
@@ -296,11 +303,11 @@ def _list_choices() -> Iterator[str]:
             for required in (False, True):
                 with mock.patch.object(interpreter.sandbox, "find_sandbox", return_value=f"{folder}/bwrap"):
                     try:
-                        said = str(python.find_sandbox(required=required))
+                        output = str(python.find_sandbox(required=required))
                     except HostError as error:
-                        said = str(error)
-                said = re.sub(r"x{40,}", lambda run: f"{len(run[0])} x", _settle(said, folder))
-                yield f"{name}{', which is required' if required else ''}: {said}"
+                        output = str(error)
+                output = re.sub(r"x{40,}", lambda run: f"{len(run[0])} x", _settle(output, folder))
+                yield f"{name}{', which is required' if required else ''}: {output}"
         with mock.patch.object(interpreter.sandbox, "find_sandbox", return_value=None):
             yield f"no sandbox: {python.find_sandbox()}"
 
@@ -383,14 +390,14 @@ def _list_ends() -> Iterator[str]:
         for boxed in (False, True) if "exit 1" in text else (False,):
             with new_folder() as folder:
                 # after the words of a Python come the program, the order, and the numbers of two descriptors
-                words = [
+                arguments = [
                     "/bin/sh",
                     "-c",
                     f"ANSWERS=$2; echo said; echo wrong >&2; echo noted > /proc/self/fd/$3; {text}",
                 ]
                 terms = ProcessTerms({"PATH": os.environ["PATH"]}, str(folder), is_boxed=boxed)
                 with mock.patch.multiple(process, _TICK=0.05, _FAREWELL=0.05, _ANSWER_BYTES=2999):
-                    asked = ScoringProcess(words, {"worker": "remote", "memory": 0}, terms)
+                    asked = ScoringProcess(arguments, {"worker": "remote", "memory": 0}, terms)
                     yield f"{name}{', in a sandbox' if boxed else ''}"
                     try:
                         seconds, sent = 0.25 if "hangs" in name else 30, "x" * (70_000 if "much" in name else 1)
@@ -402,8 +409,8 @@ def _list_ends() -> Iterator[str]:
                     asked.close()
                     asked.close()
                     is_late = "hangs" in name or name == "nobody waits"  # and may have said nothing yet
-                    said = "" if is_late else f", streams {asked.streams()}, log {asked.log()!r}"
-                    yield f"    alive: {asked.alive}{said}"
+                    output = "" if is_late else f", streams {asked.streams()}, log {asked.log()!r}"
+                    yield f"    alive: {asked.alive}{output}"
 
 
 _BOUNDS = """
@@ -422,10 +429,10 @@ def _start(terms: process.WorkerTerms, error: OSError) -> list[str]:
     """What a worker's process is started with, and how it is told that it cannot be."""
     noted, bounds = list[str](), list[str]()
 
-    def child(words: list[str], streams: Any, *, environment: Mapping[str, str], folder: str) -> None:
-        order = next(word for word in words if word.startswith("{"))
-        here = {key: environment[key] for key in ("HOME", "TMPDIR", "PATH")}
-        noted.extend([f"{words[0]} {order}", f"{here} in {folder}, {len(streams.passed)} pipes passed"])
+    def child(arguments: list[str], streams: Any, *, environment: Mapping[str, str], folder: str) -> None:
+        order = next(word for word in arguments if word.startswith("{"))
+        kept_variables = {key: environment[key] for key in ("HOME", "TMPDIR", "PATH")}
+        noted.extend([f"{arguments[0]} {order}", f"{kept_variables} in {folder}, {len(streams.passed)} pipes passed"])
         raise error
 
     def bound(*given: object, **more: object) -> None:
@@ -478,7 +485,8 @@ def write_text() -> str:
         "how a process ends": _list_ends,
         "what a worker may use": _list_bounds_of_workers,
     }
-    return "".join(f"── {title} ──\n" + "".join(f"{line}\n" for line in lines()) for title, lines in parts.items())
+    texts = (f"── {title} ──\n" + "".join(f"{line}\n" for line in lines()) for title, lines in parts.items())
+    return fold("".join(texts))
 
 
 if __name__ == "__main__":

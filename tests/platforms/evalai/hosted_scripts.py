@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from segjudge.platforms.evalai.hosted_worker.process import DiedError, ProcessTerms, ScoringOrder, ScoringProcess
+from tests.answers import fold, fold_sections
 from tests.builders import written, zipped
 from tests.platforms.damages import GOLDEN, new_folder
 
@@ -124,8 +125,10 @@ def _show(title: str, answers: Iterator[tuple[str, Any]], folder: Path) -> Itera
     yield f"── {title} ──\n"
     for name, answer in answers:
         texts = {key: value for key, value in answer.items() if key != "number"} if isinstance(answer, dict) else answer
-        shown = json.dumps(texts, indent=1, ensure_ascii=False) if isinstance(texts, dict) else texts
-        shown = shown.replace("\\n", "\n   ").replace(str(folder), "FOLDER")
+        if isinstance(texts, dict):
+            lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in texts.items())
+            texts = "\n".join(lines)
+        shown = texts.replace("\\n", "\n   ").replace(str(folder), "FOLDER")
         shown = re.sub(
             r'(?m)^ *File "[^"]*/(hosted_worker|lib/python3\.\d+|frozen)\b.*\n( {5,}.*\n)*',
             "",
@@ -163,7 +166,7 @@ def write_text() -> str:
             where = path if path == "script.zip" else str(place / path)
             order = {"worker": "remote", "memory": 1 << 34, "file": where, "root": str(place / "repo")}
             texts += _show(f"a remote worker: {name}", _ask(order, _REMOTE_RUNS[:1]), folder)
-    return "".join(texts)
+    return fold_sections(fold("".join(texts))) + "\n"
 
 
 if __name__ == "__main__":

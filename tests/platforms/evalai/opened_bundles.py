@@ -11,7 +11,9 @@ import contextlib
 import datetime
 import os
 import re
+import shlex
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -182,8 +184,8 @@ def _list_limits() -> Iterator[str]:
             ["é" * 128],
         ):
             Path("b.zip").write_bytes(zipped(dict.fromkeys(["challenge_config.yaml", *names], b"{}")))
-            said = re.sub(r"x{40,}", lambda run: f"{len(run[0])} x", f"{names}: {_try_open()}")
-            yield said
+            output = re.sub(r"x{40,}", lambda run: f"{len(run[0])} x", f"{names}: {_try_open()}")
+            yield output
         whole = bytearray(zipped({"challenge_config.yaml": b"{}", "a": b"x" * 50}, method=zipfile.ZIP_STORED))
         whole[whole.index(b"x" * 50)] = 0
         Path("b.zip").write_bytes(whole)
@@ -317,8 +319,8 @@ def _list_trials() -> Iterator[str]:
 
     def try_samples(*outcomes: SubmissionOutcome) -> str:
         worker = _Worker([*outcomes])
-        said = [show(problem) for problem in trial._score_samples(worker, ".")]  # type: ignore[arg-type]
-        return "\n".join([*worker.asked, *said])
+        output = [show(problem) for problem in trial._score_samples(worker, ".")]  # type: ignore[arg-type]
+        return "\n".join([*worker.asked, *output])
 
     names = {
         "trial": trial, "outcome": _outcome, "samples": try_samples,
@@ -423,8 +425,10 @@ def _list_pips() -> Iterator[str]:
                 }
             )
         )
-        for name, (said, code) in _PIP.items():
-            written(folder, {"python": f'#!/bin/sh\necho "$*" >> {folder}/asked\n{said}\nexit {code}\n'})
+        for name, (output, code) in _PIP.items():
+            written(
+                folder, {"python": f'#!/bin/sh\necho "$*" >> {shlex.quote(str(folder))}/asked\n{output}\nexit {code}\n'}
+            )
             (folder / "python").chmod(0o755)
             for again in (False, True) if code == 0 else (False,):
                 yield f"{name}{', again' if again else ''}"
@@ -436,7 +440,7 @@ def _list_pips() -> Iterator[str]:
                 asked = (folder / "asked").read_text() if (folder / "asked").exists() else ""
                 (folder / "asked").unlink(missing_ok=True)
                 asked = re.sub(
-                    r"\S*/segjudge-\w+|\S*/worker-3\.9\.txt",
+                    rf"{re.escape(tempfile.gettempdir())}/segjudge-\w+|\S*/worker-3\.9\.txt",
                     lambda path: "PINS" if "worker" in path[0] else "TEMPORARY",
                     asked,
                 )

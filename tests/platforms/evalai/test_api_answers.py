@@ -49,7 +49,7 @@ CALLS: dict[str, tuple[Callable[[Jobs], Any], Any, Callable[[Any], bool]]] = {
         [SPLIT, SPLIT],
         lambda rows: all(isinstance(board_labels(row), (list, type(None))) for row in rows),
     ),
-    "challenge": (lambda jobs: jobs.challenge(), CHALLENGE, lambda row: 0 < row["id"] < 1 << 62),
+    "challenge": (lambda jobs: jobs.fetch_challenge(), CHALLENGE, lambda row: 0 < row["id"] < 1 << 62),
 }
 
 
@@ -102,12 +102,12 @@ def test_an_answer_is_sound_or_an_error_that_may_pass(odd: Odd, name: str) -> No
     for body in mutations(answer):
         odd.says(body)
         try:
-            found = call(jobs)
+            results = call(jobs)
         except ApiError as error:
             assert error.transient, f"{error}: {body[:200]!r}"
             refused += 1
         else:
-            assert holds(found), body[:200]
+            assert holds(results), body[:200]
             taken += 1
     assert refused > 10
     odd.says(answer)

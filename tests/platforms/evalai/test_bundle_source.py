@@ -42,15 +42,15 @@ def foreign(tmp_path: Path) -> Path:
 
 
 def test_a_checkout_has_all_our_scorers() -> None:
-    found = find_bundle(str(ROOT))
-    assert (found.root, found.kind, found.phases()) == (str(ROOT), BundleKind.FORK, PHASES)
+    bundle = find_bundle(str(ROOT))
+    assert (bundle.root, bundle.kind, bundle.phases()) == (str(ROOT), BundleKind.FORK, PHASES)
 
 
 def test_a_phase_is_found_by_its_name_alone() -> None:
-    found = find_bundle(str(ROOT))
-    assert [found.phase(phase.codename) for phase in PHASES] == list(PHASES)
+    bundle = find_bundle(str(ROOT))
+    assert [bundle.phase(phase.codename) for phase in PHASES] == list(PHASES)
     with pytest.raises(UsageError, match=r"no phase 'sequences-dve' .* Did you mean sequences-dev\?"):
-        found.phase("sequences-dve")
+        bundle.phase("sequences-dve")
 
 
 def test_phases_are_those_of_the_bundle_itself(small: Path, tmp_path: Path) -> None:
@@ -68,17 +68,21 @@ def test_phases_are_those_of_the_bundle_itself(small: Path, tmp_path: Path) -> N
 
 def test_any_other_bundle_is_foreign_and_has_no_phases_of_ours(foreign: Path) -> None:
     for path in (foreign, foreign / "challenge_config.yml"):
-        found = find_bundle(str(path))
-        assert (found.root, found.kind, found.config_name) == (str(foreign), BundleKind.FOREIGN, "challenge_config.yml")
-        with pytest.raises(HostError, match="has scorers of its own"):
-            found.phases()
+        bundle = find_bundle(str(path))
+        assert (bundle.root, bundle.kind, bundle.config_name) == (
+            str(foreign),
+            BundleKind.FOREIGN,
+            "challenge_config.yml",
+        )
+        with pytest.raises(HostError, match="has its own scorers"):
+            bundle.phases()
 
 
 @pytest.mark.parametrize("data", [b"", b"no zip", zipped({"evaluation_script.zip": b"PK"}), zipped({"a/b": b""})])
 def test_a_zip_that_cannot_be_read_is_left_to_check(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "b.zip").write_bytes(data)
-    found = find_bundle(str(tmp_path / "b.zip"))
-    assert (found.kind, found.archive) == (BundleKind.FOREIGN, str(tmp_path / "b.zip"))
+    bundle = find_bundle(str(tmp_path / "b.zip"))
+    assert (bundle.kind, bundle.archive) == (BundleKind.FOREIGN, str(tmp_path / "b.zip"))
 
 
 def test_the_folder_one_stands_in_comes_first(small: Path, monkeypatch: Any, tmp_path: Path) -> None:
@@ -101,25 +105,25 @@ def test_a_zip_belongs_to_the_bundle_in_which_it_lies(small: Path, tmp_path: Pat
 def test_what_is_no_bundle_is_said_so(small: Path, tmp_path: Path) -> None:
     (small / "config.yaml").write_text("")
     (small / "challenge_config.yml").write_text("")
-    for path, words in (
+    for path, message in (
         (tmp_path / "none", "there is no such file or folder"),
         (tmp_path, f"holds no challenge_config.yaml; there is one in {tmp_path / 'small'}"),
-        (small, "holds challenge_config.yaml and challenge_config.yml, and EvalAI takes one"),
-        (small / "config.yaml", "EvalAI reads challenge_config.yaml alone"),
+        (small, "holds challenge_config.yaml and challenge_config.yml, but EvalAI accepts only one"),
+        (small / "config.yaml", "EvalAI reads only challenge_config.yaml"),
     ):
-        with pytest.raises(UsageError, match=words):
+        with pytest.raises(UsageError, match=message):
             find_bundle(str(path))
 
 
 def test_two_names_of_two_bundles_are_an_error(small: Path, foreign: Path, capsys: Any) -> None:
     assert main(["check", str(small), "--bundle", str(foreign)]) == 2
-    assert "are two bundles; name one" in capsys.readouterr().err
+    assert "are two bundles; name only one" in capsys.readouterr().err
     assert main(["check", str(small), "--bundle", f"{small}/.", "--quick"]) == 3
     assert "ERROR: There is no key for dataset splits." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("PHASES = (", "phases.py, line 1: SyntaxError"),
         ("\n\nPHASES = 1 / 0", "phases.py, line 3: ZeroDivisionError"),
@@ -132,7 +136,7 @@ def test_two_names_of_two_bundles_are_an_error(small: Path, foreign: Path, capsy
         ("PHASES = \0", "phases.py, line 1: "),
     ],
 )
-def test_a_mistake_in_phases_is_a_sentence(text: str, words: str, small: Path) -> None:
+def test_a_mistake_in_phases_is_a_sentence(text: str, message: str, small: Path) -> None:
     (small / "evaluation_script/phases.py").write_text(text)
-    with pytest.raises(HostError, match=words):
+    with pytest.raises(HostError, match=message):
         find_bundle(str(small)).phases()

@@ -111,17 +111,17 @@ REFUSED = [
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("change", "words"), REFUSED)
-def test_what_creation_refuses_is_reported(change: Any, words: str, bundle: dict[str, bytes], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("change", "message"), REFUSED)
+def test_what_creation_refuses_is_reported(change: Any, message: str, bundle: dict[str, bytes], tmp_path: Path) -> None:
     path = written(bundle, tmp_path, change)
-    found = [problem for problem in errors(path) if problem.quote]
-    assert [words in problem.server_message for problem in found] == [True], found
-    assert words in refusal(check(path))
+    results = [problem for problem in errors(path) if problem.quote]
+    assert [message in problem.server_message for problem in results] == [True], results
+    assert message in refusal(check(path))
 
 
 def test_a_validation_says_nothing_of_what_only_saving_refuses(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    found = check(written(bundle, tmp_path, (("title",), "J&F 2026"), (("sponsors",), None)))
-    real = [problem for problem in found if not problem.accepted]
+    results = check(written(bundle, tmp_path, (("title",), "J&F 2026"), (("sponsors",), None)))
+    real = [problem for problem in results if not problem.accepted]
     assert refusal(real, saving=False) == ""
     assert refusal(real) == NONE, "the sponsors come first, and the first reason is the whole answer"
 
@@ -159,10 +159,10 @@ def test_a_date_in_quotes_may_end_in_a_line_break(bundle: dict[str, bytes], tmp_
 
 def test_a_text_of_the_challenge_may_be_empty_and_one_of_a_phase_not(bundle: dict[str, bytes], tmp_path: Path) -> None:
     assert errors(written(bundle, tmp_path, **{"templates/description.html": b""})) == []
-    found = errors(written(bundle, tmp_path, **{"templates/phase_sequences_dev.html": b" \n"}))
-    assert "This field may not be blank." in str(found[0])
-    found = errors(written(bundle, tmp_path, **{"templates/description.html": b"a\0b"}))
-    assert "Null characters are not allowed." in str(found[0])
+    results = errors(written(bundle, tmp_path, **{"templates/phase_sequences_dev.html": b" \n"}))
+    assert "This field may not be blank." in str(results[0])
+    results = errors(written(bundle, tmp_path, **{"templates/description.html": b"a\0b"}))
+    assert "Null characters are not allowed." in str(results[0])
 
 
 def test_a_control_character_is_a_400_in_the_servers_words(bundle: dict[str, bytes], tmp_path: Path) -> None:
@@ -175,17 +175,17 @@ def test_a_control_character_is_a_400_in_the_servers_words(bundle: dict[str, byt
 
 @pytest.mark.parametrize("names", [("x", "x/y"), ("x/y", "x"), ("x/y/z", "x/y")])
 def test_a_name_that_is_file_and_folder_is_refused(names: Any, bundle: dict[str, bytes], tmp_path: Path) -> None:
-    found = errors(written(bundle, tmp_path, **dict.fromkeys(names, b"")))
-    assert "as a file, and" in str(found[0])
-    assert "error 500" in str(found[0])
+    results = errors(written(bundle, tmp_path, **dict.fromkeys(names, b"")))
+    assert "as a file, and" in str(results[0])
+    assert "error 500" in str(results[0])
 
 
 def test_an_update_reads_numbers_and_flags_as_the_server_does(bundle: dict[str, bytes], tmp_path: Path) -> None:
     state = ServerState.after_push(config_in(bundle), source="a test", approved=True)
     same = (((*ROW, "is_leaderboard_order_descending"), "True"), ((*ROW, "visibility"), "3"))
     assert errors(written(bundle, tmp_path, *same), state) == []
-    other = ((*ROW, "is_leaderboard_order_descending"), False)
-    assert [problem.rule for problem in errors(written(bundle, tmp_path, other), state)] == [63]
+    second = ((*ROW, "is_leaderboard_order_descending"), False)
+    assert [problem.rule for problem in errors(written(bundle, tmp_path, second), state)] == [63]
 
 
 @pytest.mark.parametrize(
@@ -204,11 +204,11 @@ def test_an_update_may_not_take_the_codename_that_another_phase_still_has(
     """These answers are the real server's, which saves one phase after the other and keeps the addresses."""
     state = ServerState.after_push(config_in(bundle), source="a test")
     renamed = [(("challenge_phases", k, "codename"), name) for k, name in enumerate(names)]
-    found = errors(written(bundle, tmp_path, *renamed), state)
-    assert [problem.subject for problem in found] == [f"challenge_phases[{k}].codename" for k in refused]
+    results = errors(written(bundle, tmp_path, *renamed), state)
+    assert [problem.subject for problem in results] == [f"challenge_phases[{k}].codename" for k in refused]
     if refused:
         message = "challenge phase update 4 :{'non_field_errors': [ErrorDetail(string='The fields codename, c"
-        assert message in refusal(found)
+        assert message in refusal(results)
 
 
 def test_the_address_of_a_former_codename_stays_in_use(bundle: dict[str, bytes], tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_the_address_of_a_former_codename_stays_in_use(bundle: dict[str, bytes],
     assert errors(written(bundle, tmp_path, mapped, (("challenge_phases",), again)), replace(state, slugs=["x"])) == []
     path = written(bundle, tmp_path, mapped, (("challenge_phases",), phases))
     renamed = replace(state, phases={**state.phases, 5: "other"}, slugs=["segjudge-sequences-test"])
-    assert [one.server_message for one in errors(path, renamed)] == [problem.server_message]
+    assert [error.server_message for error in errors(path, renamed)] == [problem.server_message]
 
 
 @pytest.mark.long
@@ -248,8 +248,10 @@ def test_an_update_searches_items_by_their_ids(
     config = config_in(bundle)
     another = {**config[block][0], "id": number, "name": "another", "codename": "another"}
     path = written(bundle, tmp_path, ((block,), [*config[block], another]))
-    found = [problem.server_message for problem in errors(path, ServerState.after_push(config, source="a test"))]
-    assert found == ([NONE] if block in refused else [])
+    server_messages = [
+        problem.server_message for problem in errors(path, ServerState.after_push(config, source="a test"))
+    ]
+    assert server_messages == ([NONE] if block in refused else [])
     assert errors(path) == []
 
 
@@ -270,8 +272,8 @@ def test_with_a_new_phase_an_update_makes_numbers_of_all_ids(
 def test_sponsors_are_left_out_of_an_update(bundle: dict[str, bytes], tmp_path: Path) -> None:
     state = ServerState.after_push(config_in(bundle), source="a test")
     assert errors(written(bundle, tmp_path, (("sponsors",), [{"name": "x"}])), state) == []
-    found = errors(written(bundle, tmp_path, (("sponsors",), None)), state)
-    assert [problem.server_message for problem in found] == [NONE]
+    results = errors(written(bundle, tmp_path, (("sponsors",), None)), state)
+    assert [problem.server_message for problem in results] == [NONE]
 
 
 def test_an_empty_upload_is_refused_in_the_servers_words(tmp_path: Path) -> None:
@@ -349,9 +351,9 @@ def test_an_item_without_a_number_is_reported_and_never_kept(
     another = {**config[block][0], "id": number, "codename": "another"}
     path = written(bundle, tmp_path, ((block,), [*config[block], another]))
     with Bundle(path) as opened:
-        found = list(check_server_rules(opened))
-    assert [problem.accepted for problem in found if problem.subject.endswith(".id")] == [True]
-    assert "can never update it" in refusal(found), "the rehearsal refuses it in a sentence"
+        server_rules = list(check_server_rules(opened))
+    assert [problem.accepted for problem in server_rules if problem.subject.endswith(".id")] == [True]
+    assert "cannot update it" in refusal(server_rules), "the rehearsal refuses it in a sentence"
 
 
 @pytest.mark.parametrize(
@@ -385,8 +387,8 @@ def test_a_text_that_is_too_large_is_a_limit_of_ours(bundle: dict[str, bytes], t
 
 def test_the_queue_cannot_become_a_fifo(bundle: dict[str, bytes], tmp_path: Path) -> None:
     state = ServerState.after_push(config_in(bundle), source="a test")
-    found = errors(written(bundle, tmp_path, (("use_fifo_sqs",), True)), state)
-    assert "use_fifo_sqs cannot be changed after" in str(found[0])
+    results = errors(written(bundle, tmp_path, (("use_fifo_sqs",), True)), state)
+    assert "use_fifo_sqs cannot be changed after" in str(results[0])
 
 
 def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path: Path) -> None:
@@ -406,7 +408,7 @@ def test_the_web_form_wants_more_than_a_push(bundle: dict[str, bytes], tmp_path:
         f"There is no key for test annotation file for challenge phase {name} in yaml file. {please}",
         "Default meta attribute: team_size in phase: 4 does not exist!",
         "Please enter the following to the default submission meta attribute in phase 4: is_visible.",
-        "is 'sequences.dev', of which the form makes an address",
+        "is 'sequences.dev', from which the form makes a URL",
     ]
 
 

@@ -92,9 +92,9 @@ def test_it_makes_a_team_and_takes_part(server: Rehearsal, aurora: Client, tmp_p
 
 
 def submitted(output: str) -> str:
-    found = re.search(r"with the id (\d+) is success|evalai submission (\d+)", output)
-    assert found, output
-    return next(group for group in found.groups() if group)
+    match = re.search(r"with the id (\d+) is success|evalai submission (\d+)", output)
+    assert match, output
+    return next(group for group in match.groups() if group)
 
 
 @pytest.mark.long
@@ -144,7 +144,7 @@ def test_refusals_reach_the_person(server: Rehearsal, aurora: Client, tmp_path: 
 def test_a_host_uploads_an_annotation(server: Rehearsal, tmp_path: Path) -> None:
     server.push(bundle_with(tmp_path, lambda config: config.update(title="Annotated")), repository="me/annotated")
     listed = server.get("/api/challenges/challenge/all/all/all").json()["results"]
-    challenge = next(one["id"] for one in listed if one["title"] == "Annotated")
+    challenge = next(item["id"] for item in listed if item["title"] == "Annotated")
     phase = server.get(f"/api/challenges/{challenge}/phases/", "host").json()[0]["id"]
     truth = tmp_path / "truth.zip"
     shutil.copy(ROOT / "annotations/sequences-test.zip", truth)
@@ -152,9 +152,9 @@ def test_a_host_uploads_an_annotation(server: Rehearsal, tmp_path: Path) -> None
     home.mkdir()
     host = client_of(server, home, "host")
     host("challenge", str(challenge), "phase", str(phase), "submit", "--file", str(truth), "--annotation", answer="n\n")
-    held = server.get(f"/api/challenges/{challenge}/phases/", "host").json()[0]
-    assert held["annotations_uploaded_using_cli"] is True
-    assert held["test_annotation"]
+    answer = server.get(f"/api/challenges/{challenge}/phases/", "host").json()[0]
+    assert answer["annotations_uploaded_using_cli"] is True
+    assert answer["test_annotation"]
 
 
 @pytest.mark.long

@@ -73,7 +73,7 @@ def test_scripts_that_the_worker_imports_have_no_errors(script: dict[str, str], 
 
 
 @pytest.mark.parametrize(
-    ("script", "words"),
+    ("script", "message"),
     [
         ({"main.py": "import helpers\nevaluate = 1\n"}, "main.py:1: imports helpers absolutely"),
         ({"main.py": "from .measures import nothing\nevaluate = 1\n"}, ""),
@@ -84,9 +84,9 @@ def test_scripts_that_the_worker_imports_have_no_errors(script: dict[str, str], 
         ({"requirements.txt": "numpy>=2\n"}, "insists on numpy 1.26.4"),
     ],
 )
-def test_what_the_worker_cannot_import_is_an_error(script: dict[str, str], words: str, tmp_path: Path) -> None:
-    found = errors_of(guests.starter(tmp_path, script))
-    assert any(words in problem for problem in found) if words else found == []
+def test_what_the_worker_cannot_import_is_an_error(script: dict[str, str], message: str, tmp_path: Path) -> None:
+    errors = errors_of(guests.starter(tmp_path, script))
+    assert any(message in problem for problem in errors) if message else errors == []
 
 
 def test_a_main_that_is_not_there_is_one_error_and_may_be_a_folder(tmp_path: Path) -> None:
@@ -117,15 +117,15 @@ def test_a_remote_bundle_with_annotations_is_warned_of_and_accepted(tmp_path: Pa
     broken = {"main.py": "import nothing_here\n", "__init__.py": ""}
     problems = problems_of(guests.starter(tmp_path, broken, config))
     assert {problem.severity for problem in problems} == {"warning"}
-    assert any("truth should stay with you" in str(problem) for problem in problems)
+    assert any("truth should stay on your machine" in str(problem) for problem in problems)
 
 
 @pytest.mark.parametrize(("flag", "severity"), [("True", "warning"), ("False", ERROR)])
 def test_a_code_upload_needs_an_image_only_where_evalai_starts_it(tmp_path: Path, flag: str, severity: str) -> None:
     config = guests.CONFIG.replace("is_docker_based: False", "is_docker_based: True")
     folder = guests.starter(tmp_path, config=config.replace("remote_evaluation: False", f"remote_evaluation: {flag}"))
-    found = [problem for problem in problems_of(folder) if problem.subject.endswith(".environment_image")]
-    assert [problem.severity for problem in found] == [severity] * 2
+    results = [problem for problem in problems_of(folder) if problem.subject.endswith(".environment_image")]
+    assert [problem.severity for problem in results] == [severity] * 2
 
 
 def test_an_older_python_is_its_hosts_choice(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_an_older_python_is_its_hosts_choice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "words"),
+    ("files", "message"),
     [
         ({"README.md": b"x"}, "holds no challenge config"),
         ({"repo-main/challenge_config.yaml": b"title: x"}, "at its top, only repo-main/challenge_config.yaml"),
@@ -144,11 +144,11 @@ def test_an_older_python_is_its_hosts_choice(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_zip_that_is_no_bundle_is_explained(
-    files: dict[str, bytes], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: dict[str, bytes], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "b.zip").write_bytes(zipped(files))
     assert main(["check", "--quick", "--bundle", str(tmp_path / "b.zip")]) == 3
-    assert words in capsys.readouterr().out
+    assert message in capsys.readouterr().out
 
 
 def test_nobody_is_advised_to_build_a_kernel_for_scorers_that_look_for_none(tmp_path: Path, capsys: Any) -> None:
@@ -157,4 +157,4 @@ def test_nobody_is_advised_to_build_a_kernel_for_scorers_that_look_for_none(tmp_
         main([*command, str(folder)])
         assert "kernel" not in capsys.readouterr().out, command
     assert main(["build", "--kernel", str(folder)]) == 2
-    assert "--kernel: is for Segjudge's own scorers, and this bundle has others" in capsys.readouterr().err
+    assert "--kernel: works only with Segjudge's own scorers, and this bundle has others" in capsys.readouterr().err

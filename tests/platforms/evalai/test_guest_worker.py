@@ -82,7 +82,7 @@ def test_packages_are_installed_once_for_each_content(
     folder = guests.with_samples(guests.starter(tmp_path / "bundle", script))
     command = ["run", "--bundle", str(folder), "--python", sys.executable]
     assert main(command) == 0
-    assert "asks for, once, with this machine's network and package index …" in capsys.readouterr().err
+    assert "requirements once, over the network from this machine's package index …" in capsys.readouterr().err
     (index / "colourtool-1.0-py3-none-any.whl").unlink()
     assert main(command) == 0
     out, err = capsys.readouterr()
@@ -133,7 +133,7 @@ def test_the_interpreter_itself_gets_no_packages(tmp_path: Path, index: Path) ->
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("script", "words"),
+    ("script", "message"),
     [
         ({"requirements.txt": "no-such-package-of-anybody\n"}, "requirements.txt cannot be installed: "),
         ({"__init__.py": PIP.replace("colourtool==", "nothing==")}, "CalledProcessError"),
@@ -144,16 +144,16 @@ def test_the_interpreter_itself_gets_no_packages(tmp_path: Path, index: Path) ->
     ],
 )
 def test_a_script_that_cannot_be_loaded_is_told_as_that(
-    script: dict[str, str], words: str, tmp_path: Path, index: Path
+    script: dict[str, str], message: str, tmp_path: Path, index: Path
 ) -> None:
     folder = guests.with_samples(guests.starter(tmp_path / "bundle", script))
     with pytest.raises(HostError) as caught:
         scored(folder)
     assert "evaluation_script cannot be loaded: " in str(caught.value)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
     assert "running" not in str(caught.value)
     (problem,) = try_samples(str(folder), str(folder / "b.zip"))
-    assert words in str(problem)
+    assert message in str(problem)
     assert not list((tmp_path / "cache/segjudge").glob("worker-*/complete")), "what failed is not kept"
 
 
@@ -168,11 +168,11 @@ def test_without_an_index_nothing_is_claimed_of_a_script(
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     folder = guests.starter(tmp_path / "bundle", {"requirements.txt": "no-such-package-of-anybody\n"})
     assert main(["check", str(folder), "--python", sys.executable]) == 0
-    assert "since the package index was not reached" in capsys.readouterr().err
+    assert "since the package index could not be reached" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "words"),
+    ("body", "status", "message"),
     [
         ("return None", "failed", "TypeError"),
         ("return {'stderr': 'bad file'}", "failed", ""),
@@ -182,15 +182,17 @@ def test_without_an_index_nothing_is_claimed_of_a_script(
         ("print('x' * 10, flush=True)\nreturn {'result': [{'val': {'Accuracy': 1}}]}", "finished", ""),
     ],
 )
-def test_whatever_evaluate_answers_is_taken_as_evalai_does(body: str, status: str, words: str, tmp_path: Path) -> None:
+def test_whatever_evaluate_answers_is_taken_as_evalai_does(
+    body: str, status: str, message: str, tmp_path: Path
+) -> None:
     text = f"def evaluate(annotation, submission, phase, **kwargs):\n{textwrap.indent(body, '    ')}\n"
     outcome = scored(broken(tmp_path, text))
     assert outcome.status == status
-    assert words in outcome.stderr
+    assert message in outcome.stderr
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         ("import os; os._exit(3)", "its process ended with exit code 3"),
         ("import sys; sys.exit(0)", "its process ended with exit code 0"),
@@ -198,16 +200,16 @@ def test_whatever_evaluate_answers_is_taken_as_evalai_does(body: str, status: st
         ("while True: pass", "it did not answer for 2 seconds"),
     ],
 )
-def test_an_evaluate_that_never_answers_is_ended(body: str, words: str, tmp_path: Path) -> None:
+def test_an_evaluate_that_never_answers_is_ended(body: str, message: str, tmp_path: Path) -> None:
     text = f"def evaluate(annotation, submission, phase, **kwargs):\n    {body}\n"
     with pytest.raises(HostError) as caught:
         scored(broken(tmp_path, text), seconds=2.0)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_phase_without_annotations_is_a_sentence(tmp_path: Path) -> None:
     config = guests.CONFIG.replace("    test_annotation_file: annotations/dev.json\n", "")
-    with pytest.raises(HostError, match="dev: has no annotation file, without which EvalAI's worker dies"):
+    with pytest.raises(HostError, match="dev: has no annotation file, and EvalAI's worker dies without one"):
         scored(guests.with_samples(guests.starter(tmp_path, config=config)))
 
 
@@ -216,15 +218,15 @@ FULL = {"Accuracy": 1.0, "Coverage": 1.0}
 
 
 @pytest.mark.parametrize(
-    ("returned", "words", "severity"),
+    ("returned", "message", "severity"),
     [
         ({"result": [{"val": {"Accuracy": "0.5", "Coverage": "high"}}]}, "", ""),
         ({"result": [{"val": {"Accuracy": None, "Coverage": 1}}]}, "", ""),
         ({"result": [{"val": {"Accuracy": 1.0}}]}, "val: its result lacks Coverage", "warning"),
-        ({"result": [{"val": {"Accuracy": "high", "Coverage": 1}}]}, "Accuracy is 'high', by which", "error"),
-        ({"result": [{"val": {"Accuracy": True, "Coverage": 1}}]}, "Accuracy is True, by which", "error"),
-        ({"result": [{"val": 5}]}, "by which EvalAI cannot order", "error"),
-        ({"result": [{}]}, "has nothing for the split val", "warning"),
+        ({"result": [{"val": {"Accuracy": "high", "Coverage": 1}}]}, "Accuracy is 'high', which", "error"),
+        ({"result": [{"val": {"Accuracy": True, "Coverage": 1}}]}, "Accuracy is True, which", "error"),
+        ({"result": [{"val": 5}]}, "which EvalAI cannot sort", "error"),
+        ({"result": [{}]}, "lacks the split val", "warning"),
         ({"result": [{"val": FULL}], "error": [{"val": {"error_Accuracy": 1}}]}, "lacks an error_LABEL", "error"),
         ({"result": [{"val": FULL}], "error": [{"val": {}}]}, "lacks an error_LABEL", "error"),
         ({"result": [{"val": FULL}], "error": [{"val": {"error_Accuracy": 1, "error_Coverage": 0}}]}, "", ""),
@@ -233,15 +235,15 @@ FULL = {"Accuracy": 1.0, "Coverage": 1.0}
     ],
 )
 def test_a_result_that_a_leaderboard_cannot_show_is_found_and_run_goes_on(
-    returned: dict[str, Any], words: str, severity: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    returned: dict[str, Any], message: str, severity: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = broken(tmp_path, RETURNS.format(returned))
     (folder / "examples/test/half.json").unlink()
     bundle = build(str(folder)).path
     problems = {(problem.severity, problem.fault) for problem in try_samples(str(folder), bundle)}
-    assert all(kind == severity and words in found for kind, found in problems)
-    assert bool(problems) == bool(words)
-    assert main(["run", str(folder)]) == int("does not score" in words)
+    assert all(kind == severity and message in results for kind, results in problems)
+    assert bool(problems) == bool(message)
+    assert main(["run", str(folder)]) == int("does not score" in message)
     assert "defect" not in capsys.readouterr().err
 
 

@@ -15,28 +15,11 @@ from tests.builders import ROOT
 # ── the command line ────────────────────────────────────────────────────────
 
 
-def segjudge(*words: str, folder: Path = ROOT, **environment: str) -> Any:
+def segjudge(*arguments: str, folder: Path = ROOT, **environment: str) -> Any:
     return subprocess.run(
-        [sys.executable, "-m", "segjudge", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+        [sys.executable, "-m", "segjudge", *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("faults", "words"),
-    [
-        ("x:0.5", "the seed 'x' is not a whole number"),
-        ("7", "the rate is missing"),
-        pytest.param("7:", "the rate '' is not a share from 0 to 1", marks=pytest.mark.long),
-        pytest.param("7:2", "the rate '2' is not a share from 0 to 1", marks=pytest.mark.long),
-        ("7:nan", "the rate 'nan' is not a share from 0 to 1"),
-        pytest.param("1.5:0.1", "the seed '1.5' is not a whole number", marks=pytest.mark.long),
-    ],
-)
-def test_faults_are_asked_for_in_words(faults: str, words: str) -> None:
-    done = segjudge("rehearse", "--faults", faults)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith(f"--faults {faults}: {words}. Write SEED:RATE, for instance 7:0.05\n")
 
 
 def shim(folder: Path, text: str) -> Path:

@@ -76,9 +76,9 @@ def test_a_push_that_is_killed_in_the_middle_is_made_whole_by_the_next_one(
     name, temporary = f"me/killed-{request_number}", tmp_path / "temporary"
     temporary.mkdir()
     late = Network(server.address, rate=1.0, patience=60.0, kinds=("late",), spared=request_number - 1)
-    words = [sys.executable, "-m", "segjudge", "push", "--repository", name, "--no-kernel", "--bundle", str(fork)]
+    arguments = [sys.executable, "-m", "segjudge", "push", "--repository", name, "--no-kernel", "--bundle", str(fork)]
     environment = {**known_environment(fork, server), "EVALAI_HOST": late.address, "TMPDIR": str(temporary)}
-    process = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(arguments, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         waited(lambda: late.struck["late"] > 0 or process.poll() is not None)
         time.sleep(1)  # until the server has answered, and the network holds the answer back
@@ -94,7 +94,7 @@ def test_a_push_that_is_killed_in_the_middle_is_made_whole_by_the_next_one(
     third = segjudge(fork, server, "push", "--repository", name)
     assert f"challenge  {number}\n" in third.stdout, third.stdout + third.stderr
     owned = server.get(f"/api/challenges/challenge_host_team/{server.people['host']['team']}/challenge", "host").json()
-    assert len({one["id"] for one in owned["results"] if one["id"] >= int(number)}) == 1, "no second one"
+    assert len({item["id"] for item in owned["results"] if item["id"] >= int(number)}) == 1, "no second one"
 
 
 def edit(fork: Path, change: Any) -> None:
@@ -118,18 +118,18 @@ def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, f
     second = segjudge(fork, server, "push", "--repository", "me/first")
     assert second.stdout.splitlines()[0].endswith("has been updated successfully")
     assert second.stdout.splitlines()[1] == lines[1]
-    words = "phases.py, sequences-dev: is scored otherwise than at the last push (dev by davis2017, revision"
-    assert words not in second.stdout + second.stderr
+    text = "phases.py, sequences-dev: is scored differently since the last push (dev by davis2017, revision"
+    assert text not in second.stdout + second.stderr
 
     phases = fork / "evaluation_script/phases.py"
     phases.write_text(
         phases.read_text().replace('codename="sequences-dev",', 'codename="sequences-dev", percent=True,')
     )
-    for said in (True, False):  # once it was pushed, the next one is compared with that
+    for flag in (True, False):  # once it was pushed, the next one is compared with that
         third = segjudge(fork, server, "push", "--repository", "me/first")
         assert third.returncode == 0, third.stdout + third.stderr
-        assert (words in third.stdout + third.stderr) == said
-        assert ("re-run every submission of the phase after the push" in third.stdout + third.stderr) == said
+        assert (text in third.stdout + third.stderr) == flag
+        assert ("re-run every submission of the phase after the push" in third.stdout + third.stderr) == flag
 
 
 def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
@@ -162,7 +162,7 @@ def test_what_an_update_may_not_change_is_reported_before_anything_is_sent(serve
     edit(fork, change)
     done = segjudge(fork, server, "push", "--repository", "me/grown")
     assert done.returncode == 3
-    assert "challenge_phases: lacks id 6 (instances-dev), which is on EvalAI already" in done.stdout
+    assert "challenge_phases: lacks id 6 (instances-dev), which already exists on EvalAI" in done.stdout
     checked = segjudge(fork, server, "check", "--quick", GITHUB_REPOSITORY="me/grown")
     assert "lacks id 6 (instances-dev)" in checked.stdout
 
@@ -170,10 +170,10 @@ def test_what_an_update_may_not_change_is_reported_before_anything_is_sent(serve
 @pytest.mark.long
 def test_sponsors_are_left_out_of_an_update(server: Rehearsal, fork: Path) -> None:
     edit(fork, lambda config: config.update(sponsors=[{"name": "x", "website": "https://x.example"}]))
-    for words in ("created", "updated"):
+    for name in ("created", "updated"):
         done = segjudge(fork, server, "push", "--repository", "me/sponsored")
-        assert f"has been {words} successfully" in done.stdout, done.stdout + done.stderr
-    assert "sponsors are left out" in done.stderr
+        assert f"has been {name} successfully" in done.stdout, done.stdout + done.stderr
+    assert "sponsors are omitted" in done.stderr
 
 
 def test_leaving_out_sponsors_moves_no_line(fork: Path, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_sponsors_are_left_out_however_the_yaml_is_written(text: str, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("environment", "words"),
+    ("environment", "message"),
     [
         pytest.param({"EVALAI_TOKEN": "wrong"}, "Your token is wrong, has expired", id="401"),
         pytest.param({"EVALAI_HOST_TEAM": "999"}, "EVALAI_HOST_TEAM is not the number of a host team", id="404"),
@@ -225,14 +225,14 @@ def test_sponsors_are_left_out_however_the_yaml_is_written(text: str, tmp_path: 
         pytest.param({"EVALAI_HOST_TEAM": "mine"}, "EVALAI_HOST_TEAM is 'mine'", id="team-name"),
         pytest.param({"EVALAI_TOKEN": ""}, "EVALAI_TOKEN is not set: copy it from your profile page", id="no-token"),
         pytest.param({"EVALAI_TOKEN": "<evalai_user_auth_token>"}, "still a placeholder", id="placeholder"),
-        pytest.param({"EVALAI_HOST": "http://eval.example"}, "a token goes over https only", id="plain-http"),
+        pytest.param({"EVALAI_HOST": "http://eval.example"}, "tokens are sent only over https", id="plain-http"),
         pytest.param({"EVALAI_HOST": "http://127.0.0.1:9"}, "does not answer", id="nobody"),
     ],
 )
-def test_refusals_are_explained(server: Rehearsal, fork: Path, environment: dict[str, str], words: str) -> None:
+def test_refusals_are_explained(server: Rehearsal, fork: Path, environment: dict[str, str], message: str) -> None:
     done = segjudge(fork, server, "push", "--repository", "me/refused", **environment)
     assert done.returncode == 3
-    assert words in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -262,7 +262,7 @@ def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
         "ERROR: Unable to serialize the challenge because of the following errors: {'image': []}.",
         "Something new",
     ]
-    found = list(RejectedError({"error": "\n".join(answer)}).locate(bundle))
+    results = list(RejectedError({"error": "\n".join(answer)}).locate(bundle))
     with Bundle(bundle) as opened:
         places = [
             "challenge_phases[1].max_submissions",
@@ -271,18 +271,28 @@ def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
             "challenge_phase_splits[3]",
             "image",
         ]
-        assert [problem.location for problem in found[:-1]] == [opened.lines.location(place) for place in places]
-    assert (found[-1].subject, found[-1].fault) == ("EvalAI", "Something new")
+        assert [problem.location for problem in results[:-1]] == [opened.lines.location(place) for place in places]
+    assert (results[-1].subject, results[-1].fault) == ("EvalAI", "Something new")
+
+
+def test_a_first_push_that_fails_without_a_reason_is_worth_a_second(fork: Path) -> None:
+    body = {"error": "Error in creating challenge: None. Please check the yaml configuration!"}
+    bundle = build(str(fork)).path
+    (first,) = RejectedError(body).locate(bundle, is_new=True)
+    assert first.remedy.startswith("Push once more without changes")
+    assert "draws a team name" in first.fault
+    (later,) = RejectedError(body).locate(bundle)
+    assert "team" not in str(later)
 
 
 def test_a_reason_that_is_given_twice_is_reported_once_with_a_key_that_is_there(fork: Path) -> None:
     reason = "challenge phase 5 :{'slug': [ErrorDetail(string='Enter a valid \"slug\"', code='invalid')]}"
     body = {"error": f"Error in creating challenge: {reason}. Please check!", "error_message": json.dumps(reason)}
     bundle = build(str(fork)).path
-    found = list(RejectedError(body).locate(bundle))
-    assert [problem.subject for problem in found] == ["challenge_phases[1].codename"]
+    results = list(RejectedError(body).locate(bundle))
+    assert [problem.subject for problem in results] == ["challenge_phases[1].codename"]
     with Bundle(bundle) as opened:
-        assert found[0].location == opened.lines.location("challenge_phases[1].codename")
+        assert results[0].location == opened.lines.location("challenge_phases[1].codename")
     edit(fork, lambda config: config.update(title="MOSE/LVOS challenge"))
     assert [problem.subject for problem in RejectedError(body).locate(build(str(fork)).path)] == ["title"]
 
@@ -300,8 +310,8 @@ def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehe
     """A rehearsal's challenges are approved, so that everything an approval freezes is compared."""
     assert segjudge(fork, server, "push", "--repository", "me/frozen").returncode == 0
     shutil.rmtree(fork / ".segjudge")
-    here = {"GITHUB_REPOSITORY": "me/frozen"}
-    same = segjudge(fork, server, "check", "--quick", **here)
+    variables = {"GITHUB_REPOSITORY": "me/frozen"}
+    same = segjudge(fork, server, "check", "--quick", **variables)
     assert same.returncode == 0, same.stdout + same.stderr
 
     def change(config: Any) -> None:
@@ -310,9 +320,9 @@ def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehe
         config["challenge_phase_splits"][0]["leaderboard_decimal_precision"] = 1
 
     edit(fork, change)
-    done = segjudge(fork, server, "check", "--quick", **here)
-    for words in ("Leaderboard 1 cannot be", "Dataset split 1 cannot be", "dataset_split_id: 1) cannot be"):
-        assert words in done.stdout, done.stdout + done.stderr
+    done = segjudge(fork, server, "check", "--quick", **variables)
+    for name in ("Leaderboard 1 cannot be", "Dataset split 1 cannot be", "dataset_split_id: 1) cannot be"):
+        assert name in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.long
@@ -320,11 +330,11 @@ def test_a_rehearsal_decides_about_no_other_server(server: Rehearsal, fork: Path
     assert segjudge(fork, server, "push", "--repository", "me/here").returncode == 0
     edit(fork, lambda config: (config["challenge_phases"].pop(), config["challenge_phase_splits"].pop()))
     there = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": "", "EVALAI_HOST": "https://eval.example"}
-    assert "which is on EvalAI already" not in segjudge(fork, server, "check", "--quick", **there).stdout
-    here = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": ""}
-    done = segjudge(fork, server, "check", "--quick", **here)
+    assert "which already exists on EvalAI" not in segjudge(fork, server, "check", "--quick", **there).stdout
+    variables = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": ""}
+    done = segjudge(fork, server, "check", "--quick", **variables)
     last = CONFIG["challenge_phases"][-1]
-    assert f"lacks id {last['id']} ({last['codename']}), which is on EvalAI already" in done.stdout
+    assert f"lacks id {last['id']} ({last['codename']}), which already exists on EvalAI" in done.stdout
     assert f"on {server.address}, the last push from here" in done.stderr
 
 
@@ -366,8 +376,8 @@ def test_a_file_with_the_token_must_be_our_own_alone(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="can be read by others"):
         EvalAISettings.read({}, str(file))
     file.chmod(0o600)
-    found = EvalAISettings.read({"EVALAI_HOST": "eval.example"}, str(file))
-    assert (found.token, found.team, found.host) == ("abc", 7, "https://eval.example")
+    results = EvalAISettings.read({"EVALAI_HOST": "eval.example"}, str(file))
+    assert (results.token, results.team, results.host) == ("abc", 7, "https://eval.example")
 
 
 @pytest.mark.long

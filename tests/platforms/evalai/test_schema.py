@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from segjudge.cli import main
-from segjudge.platforms.evalai.bundle.build import read_config
+from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.evalai.bundle.fields import SCHEMA_PATH, json_schema
 from tests.builders import ROOT
 
@@ -37,7 +37,7 @@ def test_the_command_says_where_it_wrote_the_schema(tmp_path: Path, capsys: pyte
 
 def test_the_demos_config_fulfils_it() -> None:
     jsonschema.Draft7Validator.check_schema(json.loads(json_schema()))
-    jsonschema.validate(as_an_editor_reads(read_config(str(ROOT))), json.loads(json_schema()))
+    jsonschema.validate(as_an_editor_reads(find_bundle(str(ROOT)).config()), json.loads(json_schema()))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,9 @@ def test_the_demos_config_fulfils_it() -> None:
 )
 def test_an_editor_marks_mistakes(change: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(as_an_editor_reads({**read_config(str(ROOT)), **change}), json.loads(json_schema()))
+        jsonschema.validate(
+            as_an_editor_reads({**find_bundle(str(ROOT)).config(), **change}), json.loads(json_schema())
+        )
 
 
 def test_the_yaml_names_its_schema() -> None:

@@ -61,7 +61,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("name", "content", "message"),
     [
         pytest.param("annotations/test-truth.zip", b"x", "does not name", id="annotation"),
         pytest.param("work/journal.sqlite", b"x", "is a journal", id="journal"),
@@ -84,15 +84,15 @@ def checkout(tmp_path: Path) -> Path:
         pytest.param("x.txt", b"https://hooks.slack" + b".com/services/T0/B0/abc", "Slack address", id="slack"),
     ],
 )
-def test_a_stray_file_is_reported(name: str, content: bytes, words: str, checkout: Path) -> None:
+def test_a_stray_file_is_reported(name: str, content: bytes, message: str, checkout: Path) -> None:
     path = checkout / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    found = [
+    results = [
         str(problem)
         for problem in find_unwanted_files(build_starter_zip(str(checkout), str(checkout.parent / "x.zip")))
     ]
-    assert any(words in problem and problem.startswith(name) for problem in found), found
+    assert any(message in problem and problem.startswith(name) for problem in results), results
 
 
 def test_what_git_ignores_is_not_uploaded(checkout: Path) -> None:
@@ -104,6 +104,18 @@ def test_what_git_ignores_is_not_uploaded(checkout: Path) -> None:
 
 
 @pytest.mark.long
+def test_without_git_a_sentence_says_how(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run(["rm", "-r", str(checkout / ".git")], check=True)
+    assert main(["check", str(checkout), "--starter", "--quick"]) != 0
+    assert "git cannot list it (fatal: not a git repository" in (output := capsys.readouterr().err)
+    assert "Run `git init` there, or `segjudge check` without --starter" in output
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["check", str(checkout), "--starter", "--quick"]) != 0
+    assert "git is not installed. Install git, or run `segjudge check` without --starter" in capsys.readouterr().err
+
+
 def test_the_command_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--starter", "--quick"]) == 0
     assert "  evaluation_script/main.py\n" in capsys.readouterr().out

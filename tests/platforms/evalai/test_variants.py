@@ -50,7 +50,7 @@ def test_the_config_of_this_repository_is_the_prediction_variant() -> None:
 
 @pytest.mark.parametrize("variant", ["remote", "code-upload"])
 def test_annotations_stay_with_the_host(variant: str, tmp_path: Path) -> None:
-    built = build(str(ROOT), str(tmp_path / "x.zip"), variant)
+    built = build(str(ROOT), str(tmp_path / "x.zip"), variant, "registry.example/env:1" * (variant == "code-upload"))
     with zipfile.ZipFile(built.path) as files:
         assert [name for name in files.namelist() if "annotations" in name] == []
 
@@ -71,7 +71,7 @@ def test_an_image_that_the_host_named_is_kept_unless_another_is_asked_for() -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         pytest.param(
             "challenge_phases:\n  - {id: 1, test_annotation_file: a.zip}\n", "on a line of its own", id="flow"
@@ -83,8 +83,8 @@ def test_an_image_that_the_host_named_is_kept_unless_another_is_asked_for() -> N
         pytest.param("challenge_phases:\n  - id: 1\n", r"yaml:2: the phase has no environment_image", id="no-line"),
     ],
 )
-def test_what_cannot_be_changed_by_lines_is_reported(text: str, words: str) -> None:
-    with pytest.raises(HostError, match=words):
+def test_what_cannot_be_changed_by_lines_is_reported(text: str, message: str) -> None:
+    with pytest.raises(HostError, match=message):
         with_variant(text, "code-upload")
 
 
@@ -123,7 +123,7 @@ def test_what_the_change_did_not_reach_is_said(tmp_path: Path) -> None:
 def test_the_zip_is_not_written_over_a_file_of_the_bundle(tmp_path: Path) -> None:
     (tmp_path / "challenge_config.yaml").write_text("title: x\n")
     (tmp_path / "evaluation_script").mkdir()
-    with pytest.raises(HostError, match="would be written over"):
+    with pytest.raises(HostError, match="would be overwritten"):
         build(str(tmp_path), str(tmp_path / "challenge_config.yaml"))
     assert (tmp_path / "challenge_config.yaml").read_text() == "title: x\n"
 
@@ -134,9 +134,19 @@ def test_a_page_that_nobody_would_see_is_said_and_not_made(tmp_path: Path, capsy
     phases = folder / "evaluation_script/phases.py"
     phases.write_text(phases.read_text().replace('codename="dev",', 'codename="dev", report=True, detail="all",'))
     capsys.readouterr()
-    words = "phases.py, dev: has report=True, and EvalAI takes no result file from a remote worker"
-    for variant, said in (("remote", True), ("prediction", False)):
+    text = "phases.py, dev: has report=True, but EvalAI accepts no result file from a remote worker"
+    for variant, output in (("remote", True), ("prediction", False)):
         path = str(tmp_path / f"{variant}.zip")
         assert main(["build", "--bundle", str(folder), "--variant", variant, "--no-kernel", "--out", path]) == 0
-        assert (words in capsys.readouterr().err) == said
-        assert bool([problem for problem in check(path) if words in str(problem)]) == said
+        assert (text in capsys.readouterr().err) == output
+        assert bool([problem for problem in check(path) if text in str(problem)]) == output
+
+
+def test_a_code_upload_without_an_image_is_refused(tmp_path: Path) -> None:
+    """Only lenient builds, of rehearsals on this machine, take an image that no registry has."""
+    with pytest.raises(HostError) as refused:
+        build(str(ROOT), str(tmp_path / "x.zip"), "code-upload")
+    assert "no environment_image that EvalAI can pull in sequences-dev" in str(refused.value)
+    assert "--environment-image REGISTRY/NAME:TAG" in str(refused.value)
+    assert not (tmp_path / "x.zip").exists()
+    assert build(str(ROOT), str(tmp_path / "x.zip"), "code-upload", lenient=True).path

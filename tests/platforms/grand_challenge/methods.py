@@ -23,8 +23,10 @@ from typing import Any
 from unittest import mock
 
 from segjudge.cli import main
+from segjudge.evaluation_script.files import archive
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
-from segjudge.platforms.grand_challenge import build, evaluate
+from segjudge.platforms.grand_challenge import build, evaluate, platform_input
+from tests.answers import fold
 from tests.builders import ROOT, written, zipped
 from tests.calls import run_calls
 from tests.platforms.built_bundles import HTML, MINE, TABLE, TWO
@@ -32,21 +34,39 @@ from tests.platforms.damages import GOLDEN, new_folder, put, write_yaml
 from tests.platforms.evalai.damaged_bundles import FILES
 
 FILE = GOLDEN / "grand_challenge.txt"
-_TASK = {"phase": "p", "annotations": "a.zip", "keys": {"dev": "dev", "a.b": "a_b"}}
+_TASK = {
+    "phase": "p",
+    "annotations": "a.zip",
+    "splits": {
+        "dev": {"key": "dev", "labels": {"A": "A", "B": "B", "error_": "error_"}},
+        "a.b": {"key": "a_b", "labels": {"P@0.5": "P@0_5"}},
+    },
+}
 _ANSWER: dict[str, Any] = {
-    "result": [{"dev": {"A": 0.5, "error_": 1}, "a.b": {"A": 2}}, {"hard": {"A": 3}}],
-    "error": [{"dev": {"error_A": 0.01, "B": 4}}, {"hard": {"error_A": 5}}],
+    "result": [{"dev": {"A": 0.5, "error_": 1}, "a.b": {"P@0.5": 2}}, {"hard": {"A": 3}}],
+    "error": [{"dev": {"error_A": 0.01, "error_B": 4}}, {"hard": {"error_A": 5}}],
 }
 _CALLS = """
 gc._metrics(answer, task)
 gc._metrics({"result": []}, task)
 gc._metrics({"result": [{"dev": {}}]}, task)
+keys("A", "P@0.5", "AP50%50m", "J&F-Mean", " a b ", "OP_CLB(1)")
+keys("P@0.5", "P@0_5", "A", "A_error", "A_error_error", "A.error")
 submission({"a.json": "{}"})
 submission({"a.json": "{}", "b.json": "{}"})
 submission({"a.gz": ""}), submission({"a.tar": ""}), submission({"a.tgz": ""}), submission({"a.zip": ""}), submission({"a.png": ""})
 submission({"a.json/b": ""})
 submission({})
 submission({}, link="a.json")
+submission({"a.json": "{}", "inputs.json": "[]"}), submission({"predictions.csv": "{}", "inputs.json": "[]"}), submission({"a.jsonl": "{}", "inputs.json": "{}"})
+submission({"inputs.json": "[]"})
+submission({"inputs.json": "["})
+submission({"a/0.png": "", "a/1.png": "", "__MACOSX/0.png": "", "inputs.json": "[]"})
+submission({"a/0.png": "", "lists/b.json": "", "c": "", "inputs.json": listed("lists", "c", "")})
+submission({"a/0.png": "", "b.zip": "", "inputs.json": "[]"})
+submission({"a/0.png": "", "inputs.json": "[]"}, link="b.png")
+submission({"a.png": "", "b.png": "", "c.png": "", "inputs.json": "[]"})
+submission({"predictions.json": '[{"outputs": 1}, 2]', "inputs.json": "[]"}), submission({"predictions.json": "[" * 99_999, "inputs.json": "[]"})
 jobs([])
 jobs({})
 jobs([1])
@@ -59,12 +79,25 @@ jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"x": 1}', "
 jobs([job("a", "m.json"), job("b", "m.json"), job("c", "m.json")], {"a/output/m.json": "[1]", "b/output/m.json": "[2]", "c/output/m.json": "[3]"})
 jobs([job("a", "m.json", "n.json")], {"a/output/m.json": "[1]", "a/output/n.json": "[2]"})
 jobs([job("a", "m.json", "n.png")], {"a/output/m.json": "[1]", "a/output/n.png": ""})
+jobs([job("b", "m.json"), job("a", "m.json")], {"a/output/m.json": "[1]", "b/output/m.json": "[2]"})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"s": {"1": [0]}}', "b/output/m.json": '{"s": {"2": [1]}}'})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"s": {"1": [0]}}', "b/output/m.json": '{"s": {"1": [0]}}'})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"s": {"1": [0]}}', "b/output/m.json": '{"s": {"1": [1]}}'})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"s": {"1": 0}}', "b/output/m.json": '{"s": [0]}'})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"r": {"s": {"1": {"x": 1}}}}', "b/output/m.json": '{"r": {"s": {"1": {"y": 1}}}}'})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"x": [{"dataset": "d", "seq_name": "s"}]}', "b/output/m.json": '{"x": [{"dataset": "d", "seq_name": "t"}, 7]}'})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"x": [{"dataset": "d", "seq_name": "s"}]}', "b/output/m.json": '{"x": [{"dataset": "d", "seq_name": "s"}]}'})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[9007199254740993]", "b/output/m.json": "[]"})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[0]", "b/output/m.json": "[1" + "0" * 20 + "]"})
+jobs([job("a", "m.zip")], {"a/output/0.png": "", "a/output/s/1.png": ""})
+jobs([job("a", "m.zip", "images/x")], {"a/output/s/1.png": "", "a/output/images/x/y.mha": ""})
+jobs([job("a", "m.zip"), job("b", "m.zip")], {"a/output/0.png": "", "b/output/1.png": ""})
 jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1]", "b/output/m.json": "{}"})
 jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "1", "b/output/m.json": "2"})
 jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1]", "b/output/m.json": "["})
 jobs([job("a", "m.zip"), job("b", "m.json")], {"a/output/m.zip": "[]", "b/output/m.json": "[]"})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1, 2, 3, 4]", "b/output/m.json": "[1, 2, 3]  "})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1, 2, 3, 4]", "b/output/m.json": "[1, 2, 3]   "})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1, 2, 3, 4]" + " " * 75, "b/output/m.json": "[1, 2, 3]   "})
+jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1, 2, 3, 4]" + " " * 76, "b/output/m.json": "[1, 2, 3]   "})
 jobs([{"pk": 7, "outputs": [{"interface": {"relative_path": "m.json"}}]}], {"7/output/m.json": ""})
 jobs([job("..", "../truth.json")])
 jobs([job("a", "../../../truth.json")])
@@ -87,6 +120,8 @@ def _job(pk: str, *places: str) -> dict[str, Any]:
     return {"pk": pk, "outputs": [{"socket": {"relative_path": place}} for place in places]}
 
 
+#: Of a submission's files, and of the JSON of jobs.
+_LIMITS, _PHASE_LIMITS = replace(UNIT_LIMITS, members=2), replace(UNIT_LIMITS, json_bytes=99)
 _LIMIT = len(json.dumps([_job("a", "m.json")]))
 
 
@@ -105,15 +140,23 @@ def _read_submission(files: dict[str, Any], link: str = "") -> str:
         if link:
             os.symlink("../truth.json", f"input/{link}")
         try:
-            path = evaluate._submission(f"{folder}/input", _TASK, f"{folder}/temporary")
+            path = platform_input.find_submission(f"{folder}/input", "p", f"{folder}/temporary")
+            names = sorted(path.open_files(_LIMITS).sizes) if isinstance(path, archive.FolderElsewhere) else []
         except Exception as error:  # noqa: BLE001 - what is said is noted
             return f"{type(error).__name__}: {error}".replace(str(folder), "FOLDER")
-        text = Path(path).read_text() if path.endswith("submission.json") else ""
+        text = Path(path).read_text() if path.endswith("submission.json") else " ".join(names)
         return f"{os.path.relpath(path)} {text}".strip()
 
 
+def _list_inputs(*places: str) -> str:
+    """Return the platform's list of an upload, and of further inputs at these relative paths."""
+    uploaded = {"interface": {"slug": "predictions-zip-file", "relative_path": "predictions.zip"}}
+    others = [{"socket": {"slug": "x", "relative_path": place}} for place in places]
+    return json.dumps([uploaded, *others, {"interface": 1}, {"socket": {"relative_path": 1}}])
+
+
 def _read_jobs(listed: Any, files: dict[str, Any] | None = None, **how: int) -> str:
-    with mock.patch.object(evaluate, "_JOBS_BYTES", how.get("bytes", 1 << 20)):
+    with mock.patch.object(platform_input, "_LIST_BYTES", how.get("bytes", 1 << 20)):
         return _read_submission({"predictions.json": json.dumps(listed), "other.txt": "", **(files or {})})
 
 
@@ -129,7 +172,7 @@ def _run(evaluate_submission: Any, *, folders: bool = True) -> list[str]:
         written(folder, {"here/task.json": json.dumps(_TASK), "in/a.json": "{}", "out/x": ""})
         places = [str(folder / "in"), "/truth", str(folder / "out")]
         argv = ["evaluate.py", *places] if folders else ["evaluate.py", *places[:2]]
-        modules = {"evaluation_script": SimpleNamespace(evaluate=noted)}
+        modules = {"evaluation_script": SimpleNamespace(evaluate=noted), "platform_input": platform_input}
         with (
             mock.patch.dict(sys.modules, modules),
             mock.patch.multiple(
@@ -140,29 +183,33 @@ def _run(evaluate_submission: Any, *, folders: bool = True) -> list[str]:
             code = evaluate.main()
         metrics = folder / "out/metrics.json"
         left = [f"metrics {metrics.read_text()}"] if metrics.exists() else []
-        said = errors.getvalue().splitlines()
-        traced = ["a traceback"] if len(said) > 1 else []
+        lines = errors.getvalue().splitlines()
+        traced = ["a traceback"] if len(lines) > 1 else []
         return [
             f"exit code {code}",
             *(text.replace(str(folder), "FOLDER") for text in asked),
             *left,
             *traced,
-            *said[-1:],
+            *lines[-1:],
         ]
 
 
 def _list_calls() -> Iterator[str]:
     named = {
         name: importlib.import_module(f"segjudge.{name}")
-        for name in ("evaluation_script.files.problems", "evaluation_script.files.limits")
+        for name in (f"evaluation_script.files{module}" for module in ("", ".archive", ".limits", ".problems"))
     }
-    limits = replace(UNIT_LIMITS, json_bytes=23)
-    scorers = SimpleNamespace(phase_named=lambda codename: SimpleNamespace(limits=limits))
+    phase = SimpleNamespace(limits=_PHASE_LIMITS, splits=[SimpleNamespace(protocol="masks")])
+    scorers = SimpleNamespace(phase_named=lambda codename: phase)
+    families = SimpleNamespace(PROTOCOLS={"masks": SimpleNamespace()})
     names = {
         "gc": evaluate, "answer": _ANSWER, "task": _TASK, "submission": _read_submission, "jobs": _read_jobs, "job": _job,
         "run": _run, "fail": _fail, "limit": _LIMIT,
+        "keys": lambda *names: list(build._path_keys(names).values()), "listed": _list_inputs,
     }  # fmt: skip
-    with mock.patch.dict(sys.modules, {**named, "evaluation_script.main": scorers}):  # type: ignore[dict-item]
+    with mock.patch.dict(
+        sys.modules, {**named, "evaluation_script.main": scorers, "evaluation_script.families": families}
+    ):  # type: ignore[dict-item]
         yield run_calls(_CALLS.lstrip(), names).rstrip("\n")
 
 
@@ -171,7 +218,8 @@ _METHODS = {
     "one phase": MINE,
     "two phases, and two splits": put(put(TWO, "challenge_phases.1.codename", "both"), "challenge_phase_splits", [
         MINE["challenge_phase_splits"][0],
-        *({**MINE["challenge_phase_splits"][0], "challenge_phase_id": 2, "dataset_split_id": number} for number in (1, 2)),
+        *({**MINE["challenge_phase_splits"][0], "challenge_phase_id": 2, "dataset_split_id": number, "visibility": visibility}
+          for number, visibility in ((1, 3), (2, 1))),
     ]),
     "hidden splits alone": put(MINE, "challenge_phase_splits.0.visibility", 1),
 }  # fmt: skip
@@ -193,8 +241,8 @@ def _list_methods() -> Iterator[str]:
             yield name
             for folder in build.build(find_bundle("mine"), "out"):
                 Path(folder, "left").write_text("")
-            for folder, notes in build.build(find_bundle("mine"), "out").items():  # over what was written before
-                yield f"    {folder}: {', '.join(notes) or 'nothing is left out'}"
+            for folder, method in build.build(find_bundle("mine"), "out").items():  # over what was written before
+                yield f"    {folder}: {', '.join(method.notes) or 'nothing is left out'}"
                 yield f"        {' '.join(sorted(os.listdir(folder)))}"
                 for path in sorted(Path(folder).iterdir()):
                     if path.suffix == ".json":
@@ -229,7 +277,7 @@ def _list_methods() -> Iterator[str]:
 def write_text() -> str:
     parts = {"what a method reads and says": _list_calls, "what is built": _list_methods}
     text = "".join(f"── {title} ──\n" + "".join(f"{line}\n" for line in lines()) for title, lines in parts.items())
-    return re.sub(r"\bErrno \d+\b", "Errno N", text)
+    return fold(re.sub(r"\bErrno \d+\b", "Errno N", text))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`segjudge build`: the zip that EvalAI takes, from a list of what goes in; and what EvalAI's starter makes instead."""
+"""`segjudge build`: EvalAI's zip, from a list of its files; and the zip of EvalAI's starter."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import segjudge.evaluation_script
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.families.pins import describe_missing
 from segjudge.families.uploads import read_uploads
 from segjudge.kernel.compiling import PLACE, Library, find_for_worker
 
-from .bundle_source import CONFIG, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
+from .bundle_source import CONFIG, PHASES_FILE, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
 from .fields import CHALLENGE, DEFAULT_IMAGE, FILES, PHASE, SCRIPT, TRUE
 from .opened_bundle import Bundle, escapes
 from .problems import BundleProblem, BundleProblems, mappings_in
+from .scorers import list_protocols
 
 if TYPE_CHECKING:
     import yaml
@@ -51,7 +54,7 @@ class _BuiltBundle:
         return f"{size}, {about}" if about else size
 
     def about_kernel(self) -> str:
-        """Whether the kernel is in it, and how it would be; "" where the scorers do not look for one."""
+        """Return the sentence about the bundle's kernel; "" for scorers without one."""
         if self.kernel is None:
             return ""
         return "with kernel" if self.kernel else "without kernel (`segjudge build --kernel` makes it once)"
@@ -65,6 +68,8 @@ def build(
     Without a variant the config goes in unchanged.  With `lenient`, files that are missing are left out, so that
     `check` can report them.  The kernel goes in where it was compiled for EvalAI's worker before.
     """
+    from .yaml_lines import parse_config
+
     source = find_bundle(root)
     library = find_for_worker() if kernel and source.takes_kernel else None
     out = out or os.path.join(root, OUT)
@@ -72,49 +77,34 @@ def build(
     changes: list[_LineChange] = []
     config: dict[str, Any] = {}
     with suppress(HostError) if lenient else nullcontext():
-        config = _parse(text)
+        config = parse_config(CONFIG, text)
     if variant and config:
         changed, changes = with_variant(text.decode("utf-8"), variant, image)
         text = changed.encode("utf-8")
-        config = _parse(text)
+        config = parse_config(CONFIG, text)
         _check_variant(config, variant)
+        if not lenient:
+            _check_images(config, variant)
+    if not lenient:
+        source.check_secrecy()
     names = {os.path.normpath(name): name for name in (*_list_named_files(config), *_own_script(source, config))}
     missing = {name: why for name in names if (why := _why_missing(root, name))}
     if missing and not lenient:
         reason = f"and {source.config_name} names it"
         raise HostError("\n".join(f"{name}: {why}, {reason}" for name, why in missing.items()))
     if os.path.realpath(out) in [os.path.realpath(os.path.join(root, name)) for name in (source.config_name, *names)]:
-        raise HostError(f"{out}: is a file of the bundle, and would be written over")
+        raise HostError(f"{out}: is a file of the bundle and would be overwritten")
     try:
         os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
         with replace_file(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
             add_member(bundle, source.config_name, text)
             if os.path.isdir(os.path.join(root, SCRIPT_FOLDER)):
-                add_member(bundle, f"{SCRIPT_FOLDER}.zip", _script_zip(source, library))
+                add_member(bundle, f"{SCRIPT_FOLDER}.zip", _script_zip(source, library, lenient=lenient))
             for name in [name for name in names if name not in missing]:
                 add_member(bundle, name, _read_file(root, name))
     except OSError as error:
-        raise HostError(f"{out}: cannot be written ({error.strerror}); name another place with --out") from None
+        raise HostError(f"{out}: cannot be written ({error.strerror}); choose another path with --out") from None
     return _BuiltBundle(out, changes, library is not None if source.takes_kernel else None)
-
-
-def read_config(root: str) -> dict[str, Any]:
-    """Raises `HostError` where the YAML is not a mapping."""
-    return _parse(_read_file(root, find_bundle(root).config_name))
-
-
-def _parse(text: bytes) -> dict[str, Any]:
-    import yaml
-
-    from .yaml_lines import read_yaml, yaml_problem
-
-    try:
-        config, _ = read_yaml(CONFIG, text)
-    except yaml.YAMLError as error:
-        raise HostError(str(yaml_problem(CONFIG, error))) from None
-    if not isinstance(config, dict):
-        raise HostError(f"{CONFIG}: is empty or not a mapping of keys")
-    return config
 
 
 def _list_named_files(config: dict[str, Any]) -> Iterator[str]:
@@ -125,20 +115,20 @@ def _list_named_files(config: dict[str, Any]) -> Iterator[str]:
 
 
 def list_samples(root: str, codename: str) -> list[str]:
-    """The files `examples/CODENAME/FILE`, in order."""
+    """Return the files `examples/CODENAME/FILE`, in order."""
     folder = os.path.join(root, SAMPLES_FOLDER, codename)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names]
 
 
 def _own_script(source: BundleSource, config: dict[str, Any]) -> list[str]:
-    """The zip that the YAML names, where a host keeps one in the place of the folder."""
+    """Return the YAML's evaluation script zip, if the host keeps one."""
     name = config.get("evaluation_script")
     is_built = source.is_foreign and os.path.isdir(os.path.join(source.root, SCRIPT_FOLDER))
     return [name] if isinstance(name, str) and name and not is_built and source.is_foreign else []
 
 
-def _script_zip(source: BundleSource, kernel: Library | None) -> bytes:
+def _script_zip(source: BundleSource, kernel: Library | None, *, lenient: bool) -> bytes:
     """Zip `evaluation_script/`: the modules, the requirements, a kernel for the worker.
 
     Of a host's own script everything goes in, since it may hold packages and data; a small repository gets what it
@@ -147,24 +137,31 @@ def _script_zip(source: BundleSource, kernel: Library | None) -> bytes:
     folder = os.path.join(source.root, SCRIPT_FOLDER)
     names = sorted(_files_below(folder)) if source.is_foreign else _modules_in(folder)
     installed = [name for name in _modules_in(_SCORERS) if name not in names and source.kind is BundleKind.SMALL]
-    plugins = {} if source.is_foreign else read_uploads(_list_protocols(source))
+    protocols = [] if source.is_foreign else source.list_protocols()
+    files: dict[str, bytes] = {}
+    for name in sorted((*names, *installed)):
+        of_host = (source.root, os.path.join(SCRIPT_FOLDER, name))
+        files[name] = _read_file(*((_SCORERS, name) if name in installed else of_host))
+    files = {**files, **{name: data for name, data in sorted(read_uploads(protocols).items()) if name not in files}}
+    if not lenient:
+        _check_protocols(source, files, protocols)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as script:
-        for name in sorted((*names, *installed)):
-            of_host = (source.root, os.path.join(SCRIPT_FOLDER, name))
-            add_member(script, name, _read_file(*((_SCORERS, name) if name in installed else of_host)))
-        for name in sorted(plugins.keys() - {*names, *installed}):
-            add_member(script, name, plugins[name])
+        for name, data in files.items():
+            add_member(script, name, data)
         for path in [kernel.path, kernel.checksum] if kernel else []:
             add_member(script, f"{PLACE}/{path.name}", path.read_bytes())
     return out.getvalue()
 
 
-def _list_protocols(source: BundleSource) -> list[str]:
-    """List the protocols of its phases; none where `phases.py` is wrong, of which `check` says why."""
-    with suppress(Exception):
-        return [split.protocol for phase in source.phases() for split in phase.splits]
-    return []
+def _check_protocols(source: BundleSource, files: dict[str, bytes], protocols: list[str]) -> None:
+    """Raise HostError where the scorers that go into a bundle do not know a protocol of its phases."""
+    unknown = [name for name in protocols if name not in PROTOCOLS]
+    if unknown and source.kind is BundleKind.FORK:
+        of_script = list_protocols(files, unknown)
+        unknown = [name for name in unknown if name not in of_script]
+    if unknown:
+        raise HostError(f"{SCRIPT_FOLDER}/{PHASES_FILE}: {describe_missing(source.root, unknown)}")
 
 
 def _modules_in(folder: str) -> list[str]:
@@ -180,11 +177,11 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _why_missing(root: str, name: str) -> str:
-    """Empty where the file can go into the bundle."""
+    """Return why a file cannot be bundled; "" if it can."""
     path = os.path.join(root, name)
     if not escapes(name) and _is_inside(root, name) and os.path.isfile(path):
         return ""
-    return "is a link that leads outside the bundle" if os.path.exists(path) else "is not there"
+    return "is a link that leads outside the bundle" if os.path.exists(path) else "does not exist"
 
 
 def _is_inside(root: str, name: str) -> bool:
@@ -236,7 +233,7 @@ class _LineChange:
 
 
 def with_variant(text: str, variant: str, image: str = "") -> tuple[str, list[_LineChange]]:
-    """The YAML of a variant, and what was changed in it."""
+    """Return the YAML of a variant, and its changes."""
     import yaml
 
     root = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -265,6 +262,17 @@ def _check_variant(config: dict[str, Any], variant: str) -> None:
                 raise HostError(f"{CONFIG}: {fault}; write {_ANNOTATION} once in each phase, on a line of its own")
 
 
+def _check_images(config: dict[str, Any], variant: str) -> None:
+    """Raise `HostError` for phases whose environment is an image that no registry has."""
+    phases = mappings_in(config, "challenge_phases") if variant == WITH_IMAGE else []
+    without_image = [str(phase.get("codename")) for phase in phases if phase.get(_IMAGE) == DEFAULT_IMAGE]
+    if without_image:
+        fault = f"no {_IMAGE} that EvalAI can pull in {', '.join(without_image)}"
+        raise HostError(
+            f"{CONFIG}: {fault}; push yours to a registry and name it: --environment-image REGISTRY/NAME:TAG"
+        )
+
+
 def _edit_phase(editor: _LineEditor, phase: yaml.MappingNode, variant: str, image: str) -> None:
     _, image_node = _key_and_value(phase, _IMAGE)
     has_image = image_node is not None and image_node.tag != "tag:yaml.org,2002:null"
@@ -279,7 +287,7 @@ def _edit_phase(editor: _LineEditor, phase: yaml.MappingNode, variant: str, imag
 
 
 def _key_and_value(mapping: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | tuple[None, None]:
-    """The nodes of a key, of which the last counts."""
+    """Return the nodes of a key; the last one counts."""
     pairs = [pair for pair in mapping.value if pair[0].value == key]
     return pairs[-1] if pairs else (None, None)
 
@@ -290,14 +298,14 @@ def _not_alone(node: yaml.Node, key: str) -> HostError:
 
 
 class _LineEditor:
-    """Replaces whole lines of the YAML, and adds lines only at the end, so that no other line moves."""
+    """An editor of whole lines of the YAML that appends new lines only at the end."""
 
     def __init__(self, text: str) -> None:
         self.lines = text.splitlines(keepends=True)
         self.changes: list[_LineChange] = []
 
     def set_flag(self, root: yaml.MappingNode, key: str, value: bool) -> None:  # noqa: FBT001 - a value, no switch
-        """Give a flag of the challenge a value; a flag without a line is False."""
+        """Set a flag of the challenge; a flag without a line is False."""
         import yaml
 
         _, node = _key_and_value(root, key)
@@ -353,14 +361,20 @@ _SEARCHED_BYTES, _TEXTS = 1 << 20, (".txt", ".log", ".json", ".yaml", ".env", ".
 
 
 def _list_uploaded_files(root: str) -> list[str]:
-    """What the starter uploads from a fresh clone: files that git tracks or would add."""
-    listing = subprocess.run(
-        ["git", "-C", root, "ls-files", "-z", "-co", "--exclude-standard"],  # noqa: S607 - the host's git
-        capture_output=True,
-        check=False,
-    )
+    """Return the files that the starter uploads: tracked or addable by git."""
+    try:
+        listing = subprocess.run(
+            ["git", "-C", root, "ls-files", "-z", "-co", "--exclude-standard"],  # noqa: S607 - the host's git
+            capture_output=True,
+            check=False,
+        )
+    except OSError:
+        fault = "--starter lists what git would upload, and git is not installed"
+        raise HostError(f"{root}: {fault}. Install git, or run `segjudge check` without --starter") from None
     if listing.returncode:
-        raise HostError(f"{root}: is not a git checkout, and the starter uploads a checkout")
+        reason = (os.fsdecode(listing.stderr).strip().splitlines() or ["no reason"])[0]
+        fault = f"--starter lists what git would upload, and git cannot list it ({reason})"
+        raise HostError(f"{root}: {fault}. Run `git init` there, or `segjudge check` without --starter")
     names = {name for name in os.fsdecode(listing.stdout).split("\0") if os.path.isfile(os.path.join(root, name))}
     return sorted(name for name in names if not _is_skipped(name))
 
@@ -393,11 +407,11 @@ def find_unwanted_files(bundle: str) -> BundleProblems:
             elif _JOURNAL_NAMES.search(name):
                 yield BundleProblem(name, "is a journal", "Keep it out of the repository, and in .gitignore")
             elif _SECRET_NAMES.search(name):
-                yield BundleProblem(name, "has the name of a secret", "Keep it out of the repository, and renew it")
+                yield BundleProblem(name, "has the name of a secret", "Remove it from the repository, and renew it")
             elif opened.size(name) <= _SEARCHED_BYTES or name.endswith(_TEXTS):
                 data = opened.read(name)
                 for what in [what for what, pattern in _SECRETS.items() if pattern.search(data)]:
-                    yield BundleProblem(name, f"holds {what}", "Take it out of the repository, and renew it")
+                    yield BundleProblem(name, f"holds {what}", "Remove it from the repository, and renew it")
 
 
 def _is_truth(bundle: Bundle, name: str) -> bool:

@@ -8,14 +8,16 @@ import os
 import traceback
 import zipfile
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segjudge.evaluation_script.files.problems import HostError, nearest
-from segjudge.platforms.evalai.hosted_worker.folder import is_folder_ours, is_ours
+from segjudge.platforms.evalai.hosted_worker.folder import folder_has_our_modules, has_our_modules
 from segjudge.system import IMPORT_ROOT
 from segjudge.system.errors import UsageError
+from segjudge.system.options import BUNDLE
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.scoring.phase import Phase
@@ -24,8 +26,6 @@ CONFIG = "challenge_config.yaml"
 CONFIG_NAMES = (CONFIG, "challenge_config.yml")
 SCRIPT_FOLDER = "evaluation_script"
 PHASES_FILE = "phases.py"
-#: The environment variable with the bundle for folders that have none, which `run.sh` sets to its checkout.
-BUNDLE = "SEGJUDGE_BUNDLE"
 #: A script with more is not read to find out whose it is.
 _SCRIPT_BYTES = 64 << 20
 #: What zipfile raises for a member that is damaged or of another kind.
@@ -33,7 +33,7 @@ UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, V
 
 
 class BundleKind(enum.Enum):
-    """Whose scorers a bundle has."""
+    """The kind of a bundle, by its scorers."""
 
     #: Ours, in its own folder: a fork or a checkout.
     FORK = "fork"
@@ -44,7 +44,7 @@ class BundleKind(enum.Enum):
 
 
 class BundleSource(NamedTuple):
-    """A bundle that was found."""
+    """A bundle: its path, kind and config."""
 
     #: The folder with the config, the samples and what is remembered; of a zip, the bundle's folder around it if
     #: there is one, else its own.
@@ -57,22 +57,38 @@ class BundleSource(NamedTuple):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether its scorers are not ours, so that nothing can be compared with `phases.py`."""
+        """Return whether the scorers are foreign, without a Segjudge `phases.py`."""
         return self.kind is BundleKind.FOREIGN
 
     @property
     def takes_kernel(self) -> bool:
-        """Our own small bundles look for it, and scripts with its module."""
+        """Return whether the bundle's scorers can load the kernel."""
         from segjudge.kernel.compiling import PLACE
 
         loader = os.path.join(self.root, SCRIPT_FOLDER, PLACE, "kernel.py")
         return self.kind is BundleKind.SMALL or os.path.isfile(loader)
 
+    def config(self) -> dict[str, Any]:
+        """Return the YAML; raises `HostError` where that cannot be read."""
+        from .yaml_lines import parse_config
+
+        path = self.archive or os.path.join(self.root, self.config_name)
+        try:
+            return parse_config(CONFIG, _read_config_of(path) if self.archive else Path(path).read_bytes())
+        except UNREADABLE as error:
+            raise HostError(f"{path}: {CONFIG} cannot be read ({error})") from None
+
     def phases(self) -> tuple[Phase, ...]:
-        """Raises `HostError` where the bundle has no `phases.py` of ours."""
+        """Return the phases with every split hidden that `phases.py` or the YAML hides; raises `HostError`."""
+        from .secrecy import hide_splits
+
+        return hide_splits(self.config(), self.own_phases())
+
+    def own_phases(self) -> tuple[Phase, ...]:
+        """Return the phases of `phases.py` alone; raises `HostError` if the bundle's scorers are not ours."""
         subject = os.path.join(self.archive or self.root, SCRIPT_FOLDER, PHASES_FILE)
         if self.is_foreign:
-            raise HostError(f"{subject}: this bundle has scorers of its own, and no {PHASES_FILE} of Segjudge's")
+            raise HostError(f"{subject}: this bundle has its own scorers, and no {PHASES_FILE} of Segjudge's")
         if self.archive:
             text = _script_files(self.archive)[PHASES_FILE]
         else:
@@ -82,18 +98,39 @@ class BundleSource(NamedTuple):
                 raise HostError(f"{subject}: cannot be read ({error.strerror})") from None
         return read_phases(text, subject)
 
+    def check_secrecy(self) -> None:
+        """Raise `HostError` if the YAML and `phases.py` disagree on hidden splits; `check` reports other faults."""
+        from .secrecy import check_secrecy
+
+        try:
+            phases, config = self.own_phases(), self.config()
+        except HostError:
+            return
+        check_secrecy(config, phases)
+
+    def list_protocols(self) -> list[str]:
+        """List the protocols of its phases; none where `phases.py` is wrong, of which `check` says why."""
+        with suppress(HostError):
+            return [split.protocol for phase in self.phases() for split in phase.splits]
+        return []
+
     def phase(self, codename: str) -> Phase:
-        """Raises `UsageError` where there is none of that name."""
-        phases = self.phases()
-        for phase in phases:
-            if phase.codename == codename:
-                return phase
-        codenames = [phase.codename for phase in phases]
-        near = nearest(codename, codenames)
-        hint = f" Did you mean {near}?" if near else ""
-        raise UsageError(
-            f"There is no phase {codename!r} in this challenge; its phases are: {', '.join(codenames)}.{hint}"
-        )
+        """Return the phase of this name as `phases` has it; raises `UsageError` where there is none."""
+        return _choose_phase(self.phases(), codename)
+
+    def own_phase(self, codename: str) -> Phase:
+        """Return the phase of this name as `phases.py` alone has it, without a look at the YAML."""
+        return _choose_phase(self.own_phases(), codename)
+
+
+def _choose_phase(phases: tuple[Phase, ...], codename: str) -> Phase:
+    for phase in phases:
+        if phase.codename == codename:
+            return phase
+    codenames = [phase.codename for phase in phases]
+    near = nearest(codename, codenames)
+    hint = f" Did you mean {near}?" if near else ""
+    raise UsageError(f"There is no phase {codename!r} in this challenge; its phases are: {', '.join(codenames)}.{hint}")
 
 
 def find_bundle(path: str = "") -> BundleSource:
@@ -106,7 +143,9 @@ def find_bundle(path: str = "") -> BundleSource:
         for folder in (os.getcwd(), os.environ.get(BUNDLE, ""), IMPORT_ROOT):
             if folder and _config_names(folder):
                 return _folder_source(folder)
-        raise UsageError(f"no {CONFIG} here; run it in the bundle's folder, or name one with --bundle")
+        raise UsageError(
+            f"there is no {CONFIG} here; run the command in the bundle's folder, or name one with --bundle"
+        )
     if os.path.isdir(path):
         return _folder_source(os.path.abspath(path))
     if not os.path.isfile(path):
@@ -114,12 +153,12 @@ def find_bundle(path: str = "") -> BundleSource:
     if os.path.basename(path) in CONFIG_NAMES:
         return _folder_source(os.path.dirname(os.path.abspath(path)))
     if path.endswith((".yaml", ".yml")):
-        raise UsageError(f"{path}: EvalAI reads {CONFIG} alone; rename it")
+        raise UsageError(f"{path}: EvalAI reads only {CONFIG}; rename it")
     return _zip_source(os.path.abspath(path))
 
 
 def read_phases(text: bytes, subject: str) -> tuple[Phase, ...]:
-    """The phases of the text of a `phases.py`, by the installed scorers' own classes."""
+    """Return the phases in the text of a `phases.py`, using the installed classes."""
     import segjudge.evaluation_script
     from segjudge.evaluation_script.scoring.phase import Phase
 
@@ -144,17 +183,17 @@ def _folder_source(folder: str) -> BundleSource:
         hint = f"; there is one in {os.path.join(folder, below[0])}" if below else ""
         raise UsageError(f"{folder}: holds no {CONFIG}{hint}")
     if len(names) > 1:
-        raise UsageError(f"{folder}: holds {' and '.join(names)}, and EvalAI takes one; remove the other")
+        raise UsageError(f"{folder}: holds {' and '.join(names)}, but EvalAI accepts only one; remove the other")
     script = os.path.join(folder, SCRIPT_FOLDER)
     modules = [name for name in os.listdir(script) if name.endswith(".py")] if os.path.isdir(script) else []
-    kind = BundleKind.FORK if is_folder_ours(script) else BundleKind.FOREIGN
+    kind = BundleKind.FORK if folder_has_our_modules(script) else BundleKind.FOREIGN
     return BundleSource(folder, BundleKind.SMALL if modules == [PHASES_FILE] else kind, names[0])
 
 
 def _zip_source(path: str) -> BundleSource:
     above = os.path.dirname(path)
     around = next((folder for folder in (above, os.path.dirname(above)) if len(_config_names(folder)) == 1), "")
-    kind = BundleKind.FORK if is_ours(_script_files(path)) else BundleKind.FOREIGN
+    kind = BundleKind.FORK if has_our_modules(_script_files(path)) else BundleKind.FOREIGN
     return BundleSource(around or above, kind, archive=path)
 
 
@@ -163,16 +202,25 @@ def _config_names(folder: str) -> list[str]:
 
 
 def script_files(data: bytes) -> dict[str, bytes]:
-    """Modules and requirements in a script's zip; raises one of `UNREADABLE` where that is damaged."""
+    """Return modules and requirements in a script's zip; raises one of `UNREADABLE` for damage."""
     with zipfile.ZipFile(io.BytesIO(data)) as script:
         names = [name for name in script.namelist() if name.endswith((".py", "requirements.txt"))]
         if sum(script.getinfo(name).file_size for name in names) > _SCRIPT_BYTES:
-            raise ValueError("its modules are larger than any program's")
+            raise ValueError("its modules are unreasonably large")
         return {name: script.read(name) for name in names}
 
 
+def _read_config_of(path: str) -> bytes:
+    with zipfile.ZipFile(path) as bundle:
+        names = [name for name in CONFIG_NAMES if name in bundle.namelist()]
+        if not names:
+            raise HostError(f"{path}: holds no challenge config. Put {CONFIG} at the top")
+        with bundle.open(names[0]) as file:
+            return file.read(_SCRIPT_BYTES)
+
+
 def _script_files(path: str) -> dict[str, bytes]:
-    """Nothing where the zip cannot be read, which `check` explains."""
+    """Return a script's files; empty for an unreadable zip, which `check` explains."""
     try:
         with zipfile.ZipFile(path) as bundle, bundle.open(f"{SCRIPT_FOLDER}.zip") as file:
             return script_files(file.read(_SCRIPT_BYTES))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from .agreement import check_agreement, check_rescoring
-from .fields import CHALLENGE, DEFAULT_IMAGE, IGNORED, SCHEMA, Field, as_datetime
+from .fields import CHALLENGE, DEFAULT_IMAGE, IGNORED, SCHEMA, Field, as_datetime, as_flag, as_integer
 from .opened_bundle import Bundle, BundleRefusedError
 from .problems import (
     ERROR,
@@ -29,14 +29,15 @@ from .rule_rows import BREAKS_LATER, WARNS, RuleRow, all_of, check_each, entries
 from .rules import CREATION, check_form_rules, check_server_rules
 from .script_rules import check_script
 from .server_state import REFERENCES, ServerState
-from .validation import ROWS, Entry
+from .shared_rules import Entry
+from .validation import ROWS
 
 #: A challenge that lasts longer has a wrong year, most likely.
 _YEARS = 30
 
 
 def check(path: str, state: ServerState | None = None) -> list[BundleProblem]:
-    """With `state`, also what is wrong with an update."""
+    """Return the problems of a bundle; with `state`, also the problems of an update."""
     try:
         with Bundle(path) as bundle:
             # An update is pushed without sponsors.
@@ -47,13 +48,14 @@ def check(path: str, state: ServerState | None = None) -> list[BundleProblem]:
             problems += check_script(bundle)
             problems += check_agreement(bundle)
             problems += check_rescoring(bundle, state)
+            problems += _check_kept_truths(bundle, state)
             return [_locate(bundle, problem) for problem in problems]
     except BundleRefusedError as refused:
         return [refused.problem]
 
 
 def check_web_form(path: str) -> list[BundleProblem]:
-    """What EvalAI's web form refuses in a bundle that can be pushed; nothing where it cannot even be opened."""
+    """Return the problems for which EvalAI's web form rejects an otherwise acceptable bundle."""
     try:
         with Bundle(path) as bundle:
             return [_locate(bundle, problem) for problem in check_form_rules(bundle)]
@@ -62,7 +64,7 @@ def check_web_form(path: str) -> list[BundleProblem]:
 
 
 def refusal(problems: list[BundleProblem], *, saving: bool = True) -> str:
-    """The server's answer to a bundle, one sentence a line; "" when it takes the bundle.
+    """Return the server's answer to a bundle, one sentence per line; "" if accepted.
 
     Where the real server breaks down without a word, or takes what breaks later, the problem itself is the sentence.
     A validation does not see what only fails when the server saves; there the first such problem is the whole answer.
@@ -94,72 +96,98 @@ def _locate(bundle: Bundle, problem: BundleProblem) -> BundleProblem:
 def _check_pitfalls(bundle: Bundle) -> BundleProblems:
     top = Entry(bundle, "", bundle.config)
     for path in bundle.lines.duplicate_keys:
-        yield warning(path, "is there twice, and the last one counts", "Remove one")
+        yield warning(path, "occurs twice, and the last one counts", "Remove one")
     yield from _check_ignored_keys(bundle)
     yield from _VARIANT(top)
     if bundle.is_evaluated_elsewhere:
         for name in sorted(bundle.names):
             if name.startswith("annotations/"):
-                yield warning(name, "is in a bundle whose truth should stay with you", "Leave it out")
+                yield warning(name, "is in a bundle whose truth should stay on your machine", "Leave it out")
     yield from _check_dates(top)
     yield from _check_directions(bundle)
     yield from _check_unused_items(bundle)
     yield from _AT_LAST(top)
 
 
+#: The numbers of a phase that close it where they are 0.
+_LIMITS = (
+    *("max_submissions_per_day", "max_submissions_per_month", "max_submissions"),
+    "max_concurrent_submissions_allowed",
+)
 _AT_LAST = all_of(
-    RuleRow(0, "sponsors", lambda at: at.value, "make every push after the first fail on EvalAI",
-        "Leave them out of pushes after the first; segjudge push does so", WARNS),
-    check_each("challenge_phases", RuleRow(0, "max_submissions_per_day", lambda at: at.value in (0, "0"), "is 0",
-        "The phase is closed; write 1 or more to open it", WARNS)),
+    RuleRow(0, "sponsors", lambda entry: entry.value, "make every push after the first fail on EvalAI",
+        "Omit them from later pushes; segjudge push does so", WARNS),
+    check_each("challenge_phases", all_of(
+        *(
+            RuleRow(0, limit, lambda entry: entry.value in (0, "0"), "is 0, so EvalAI accepts no submissions",
+                "The phase is closed; write 1 or more to open it", WARNS)
+            for limit in _LIMITS
+        ),
+        RuleRow(0, "annotations_uploaded_using_cli", lambda entry: as_flag(entry.value) is True,
+            "is True: EvalAI then keeps the annotation file that the phase has, and ignores those of later pushes",
+            "Remove the line, unless you upload annotation files with the evalai client", WARNS),
+    )),
 )  # fmt: skip
+
+
+def _check_kept_truths(bundle: Bundle, state: ServerState | None) -> BundleProblems:
+    """Yield a warning for each annotation file that an update does not replace on the server."""
+    kept_truths = state.kept_truths if state is not None else []
+    for entry in entries(bundle, "challenge_phases"):
+        key_entry = entry.below("test_annotation_file")
+        if key_entry.value and as_integer(entry.number) in kept_truths:
+            fault = "is ignored: EvalAI keeps the annotation file that the phase has, by annotations_uploaded_using_cli"
+            remedy = "Upload another with `evalai challenge C phase P submit --file F --annotation`"
+            yield warning(key_entry.path, fault, remedy)
 
 
 def _check_ignored_keys(bundle: Bundle) -> BundleProblems:
     yield from _check_known_keys("", bundle.config, CHALLENGE)
     blocks = {key: field.items for key, field in CHALLENGE.items() if field.items}
     for block, fields in blocks.items():
-        for at in entries(bundle, block):
+        for entry in entries(bundle, block):
             for key, field in fields.items():
-                for index, nested in enumerate(mappings_in(at.item, key) if field.items else ()):
-                    yield from _check_known_keys(f"{at.path}.{key}[{index}].", nested, field.items or {})
-            yield from _check_known_keys(f"{at.path}.", at.item, fields)
-            if block == "leaderboard" and isinstance(at.item.get("schema"), dict):
-                yield from _check_known_keys(f"{at.path}.schema.", at.item["schema"], SCHEMA)
+                for index, nested in enumerate(mappings_in(entry.item, key) if field.items else ()):
+                    yield from _check_known_keys(f"{entry.path}.{key}[{index}].", nested, field.items or {})
+            yield from _check_known_keys(f"{entry.path}.", entry.item, fields)
+            if block == "leaderboard" and isinstance(entry.item.get("schema"), dict):
+                yield from _check_known_keys(f"{entry.path}.schema.", entry.item["schema"], SCHEMA)
 
 
 def _check_known_keys(prefix: str, keys: Iterable[object], fields: dict[str, Field]) -> BundleProblems:
     for key in keys:
         if key not in fields:
             why, similar = IGNORED.get(str(key)), difflib.get_close_matches(str(key), fields, 1)
-            remedy = f"Write {similar[0]}, if you mean that" if similar and not why else "Remove it"
+            remedy = f"Write {similar[0]} if that is meant" if similar and not why else "Remove it"
             yield warning(f"{prefix}{key}", "is ignored by EvalAI" + (f": {why}" if why else ""), remedy)
 
 
 #: What the way of running a challenge needs and lacks, or has and does not need.
 _VARIANT = all_of(
     RuleRow(0, "is_static_dataset_code_upload",
-        lambda at: at.bundle.has_flag(at.key) and not at.bundle.has_flag("is_docker_based"),
+        lambda entry: entry.bundle.has_flag(entry.key) and not entry.bundle.has_flag("is_docker_based"),
         "is True without is_docker_based: True", "Set both: segjudge build --variant does", BREAKS_LATER),
-    RuleRow(0, "worker_python_version", lambda at: str(at.value) in ("3.7", "3.8") and not at.bundle.is_foreign,
+    RuleRow(0, "worker_python_version",
+        lambda entry: str(entry.value) in ("3.7", "3.8") and not entry.bundle.is_foreign,
         "is older than the scorers' 3.9", "Write 3.9, or remove the line", BREAKS_LATER),
     check_each("challenge_phases", all_of(
-        RuleRow(0, "test_annotation_file", lambda at: at.bundle.is_evaluated_elsewhere and at.value,
-            "would give {value} to EvalAI, which does not need it here", "Remove it: segjudge build --variant does",
+        RuleRow(0, "test_annotation_file", lambda entry: entry.bundle.is_evaluated_elsewhere and entry.value,
+            "would upload {value} to EvalAI, which does not need it", "Remove it: segjudge build --variant does",
             WARNS),
-        RuleRow(0, "test_annotation_file", lambda at: not at.bundle.is_evaluated_elsewhere and not at.value,
+        RuleRow(0, "test_annotation_file", lambda entry: not entry.bundle.is_evaluated_elsewhere and not entry.value,
             "is missing, and EvalAI's worker then dies at every start", "Name a file of annotations/", BREAKS_LATER),
         first_of(
             # EvalAI starts no pod with `remote_evaluation`, and the host's worker may need none.
-            RuleRow(0, "environment_image", lambda at: not at.value and at.bundle.has_flag("remote_evaluation"),
-                "is missing", "Name the image of your environment, unless your worker does without", WARNS),
-            RuleRow(0, "environment_image", lambda at: not at.value, "is missing, so that no pod can start",
+            RuleRow(0, "environment_image",
+                lambda entry: not entry.value and entry.bundle.has_flag("remote_evaluation"),
+                "is missing", "Name the image of your environment, unless your worker needs none", WARNS),
+            RuleRow(0, "environment_image", lambda entry: not entry.value, "is missing, so no pod can start",
                 "Name the image of your environment", BREAKS_LATER),
-            RuleRow(0, "environment_image", lambda at: at.value == DEFAULT_IMAGE,
+            RuleRow(0, "environment_image", lambda entry: entry.value == DEFAULT_IMAGE,
                 f"is {DEFAULT_IMAGE}, which no registry has", "Push yours: segjudge build --environment-image NAME",
                 WARNS),
-            unless=lambda at: (
-                at.bundle.has_flag("is_static_dataset_code_upload") or not at.bundle.has_flag("is_docker_based")
+            unless=lambda entry: (
+                entry.bundle.has_flag("is_static_dataset_code_upload") or not entry.bundle.has_flag("is_docker_based")
             ),
         ),
     )),
@@ -170,19 +198,19 @@ def _check_dates(top: Entry) -> BundleProblems:
     start, end = (as_datetime(top.item.get(key)) for key in ("start_date", "end_date"))
     phases = [*entries(top.bundle, "challenge_phases")]
     if end and end < datetime.datetime.now(datetime.UTC):
-        yield warning("end_date", f"lies in the past ({end:%Y-%m-%d})", "EvalAI would take no submission")
+        yield warning("end_date", f"lies in the past ({end:%Y-%m-%d})", "EvalAI would accept no submissions")
     if start and end and end.year - start.year > _YEARS:
         fault = f"is {end.year - start.year} years after the start"
-        yield warning("end_date", fault, "Write an earlier year, unless it is meant")
+        yield warning("end_date", fault, "Write an earlier year, unless this is intended")
     for entry in (top, *phases):
         dates = [entry.below(key) for key in ("start_date", "end_date")]
-        for at in [at for at in dates if isinstance(at.value, str)]:
-            yield warning(at.path, "is in quotes", "Write it unquoted: one in quotes and one without fails")
-        pair = [at.path for at in dates if isinstance(at.value, datetime.datetime)]
+        for key_entry in [key_entry for key_entry in dates if isinstance(key_entry.value, str)]:
+            yield warning(key_entry.path, "is in quotes", "Write it unquoted: one in quotes and one without fails")
+        pair = [key_entry.path for key_entry in dates if isinstance(key_entry.value, datetime.datetime)]
         zoned = [path for path in pair if top.bundle.lines.has_time_zone(path)]
         if len(pair) == 2 and len(zoned) == 1:
-            fault = "has a time zone, and the other date has none: a server with PyYAML 6 refuses the pair"
-            yield warning(zoned[0], fault, "Write both alike, best in UTC without a zone")
+            fault = "has a time zone, but the other date has none: a server with PyYAML 6 rejects the pair"
+            yield warning(zoned[0], fault, "Write both the same way, preferably in UTC without a zone")
     for entry in phases:
         opening, closing = (as_datetime(entry.item.get(key)) for key in ("start_date", "end_date"))
         if start and opening and opening < start:
@@ -209,8 +237,11 @@ def _check_directions(bundle: Bundle) -> BundleProblems:
             path = f"{board.path}.schema.metadata.{label}"
             if isinstance(labels, list) and label not in labels:
                 yield warning(path, f"{label} is not a label", "Remove it, or correct its name")
-            elif not isinstance(column, dict) or not isinstance(column.get("sort_ascending"), bool):
-                remedy = "Add sort_ascending: False, or EvalAI sorts upwards"
+            elif column is not None and not isinstance(column, dict):
+                fault = "is not a mapping: where EvalAI sorts by it, the leaderboard is an error 500"
+                yield breaks_later(path, fault, "Write {sort_ascending: False}")
+            elif column is None or not isinstance(column.get("sort_ascending"), bool):
+                remedy = "Add sort_ascending: False, or EvalAI sorts in ascending order"
                 yield breaks_later(path, "has no sort_ascending", remedy)
             elif label == schema.get("default_order_by") and column["sort_ascending"] == expected:
                 fault = "and is_leaderboard_order_descending of the phase split contradict each other"
@@ -221,10 +252,10 @@ def _check_unused_items(bundle: Bundle) -> BundleProblems:
     rows = mappings_in(bundle.config, ROWS)
     for key in ("challenge_phase_id", "leaderboard_id", "dataset_split_id"):
         used, fault = {str(row.get(key)) for row in rows}, "is not in challenge_phase_splits"
-        for at in entries(bundle, REFERENCES[key][0]):
-            if at.number is None or str(at.number) in used:
+        for entry in entries(bundle, REFERENCES[key][0]):
+            if entry.number is None or str(entry.number) in used:
                 continue
             if key == "challenge_phase_id":
-                yield breaks_later(at.path, fault, "Map it, or every submission to it fails")
+                yield breaks_later(entry.path, fault, "Map it, or every submission to it fails")
             else:
-                yield warning(at.path, fault, "Map it, or remove it: it can never be deleted once pushed")
+                yield warning(entry.path, fault, "Map it, or remove it: it can never be deleted once pushed")

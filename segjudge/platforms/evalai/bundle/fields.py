@@ -1,4 +1,4 @@
-"""The table of the keys that EvalAI reads from the YAML, and what its serializers take as their values.
+"""The keys that EvalAI reads from the YAML, and the values that its serializers accept.
 
 The rules of the serializers, the JSON Schema for editors and the search for ignored keys are made from the table;
 values are validated as leniently as the server does, and refused in its words.
@@ -44,7 +44,7 @@ class Field:
 
 @dataclass(frozen=True)
 class FieldError:
-    """What a serializer of the server says about one field."""
+    """The server's error about one field."""
 
     field: str
     message: str
@@ -56,7 +56,7 @@ class FieldError:
 
     @property
     def text(self) -> str:
-        """All messages about the field, as the server prints them."""
+        """Return all messages about the field, as the server prints them."""
         errors = ((self.message, self.code), *self.more)
         details = ", ".join(f"ErrorDetail(string={message!r}, code={code!r})" for message, code in errors)
         return self.list_text or f"[{details}]"
@@ -324,7 +324,7 @@ _SHOWN = 80
 
 
 def validate(key: str, value: object, field: Field) -> FieldError | None:
-    """The serializer's error; None for a valid value."""
+    """Return the serializer's error; None for a valid value."""
     if field.kind == LIST and field.words and value is not None:
         return _list_error(key, value, field)
     if value is None:
@@ -339,7 +339,7 @@ def validate(key: str, value: object, field: Field) -> FieldError | None:
 
 
 def as_datetime(value: object) -> datetime.datetime | None:
-    """In UTC, however it is written; None for anything else."""
+    """Return a value as a datetime in UTC; None for anything else."""
     if isinstance(value, str):
         value = _parse_date(value)
     if not isinstance(value, datetime.datetime):
@@ -351,7 +351,7 @@ def as_datetime(value: object) -> datetime.datetime | None:
 
 
 def as_integer(value: object) -> int | None:
-    """The number that the server reads in a value; None where it reads none."""
+    """Return the number that the server reads in a value, or None."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     try:
@@ -361,7 +361,7 @@ def as_integer(value: object) -> int | None:
 
 
 def as_flag(value: object) -> bool | None:
-    """What the server reads in a flag; None where it reads neither."""
+    """Return the boolean that the server reads in a flag, or None."""
     if not isinstance(value, (str, int, float)):
         return None
     return True if value in TRUE else False if value in FALSE else None
@@ -407,7 +407,7 @@ _HOST_LENGTH = 253
 
 
 def _is_url(text: str) -> bool:
-    """An address of http, https, ftp or ftps, as Django tells one."""
+    """Return whether a value is a URL by Django's rules."""
     import ipaddress
 
     if text.split("://", maxsplit=1)[0].lower() not in _SCHEMES:
@@ -449,7 +449,7 @@ _DATE = re.compile(
 
 
 def _parse_date(text: str) -> datetime.datetime | None:
-    """As the server reads it; None where it reads none."""
+    """Return a date as the server reads it, or None."""
     match = _DATE.fullmatch(text)
     if not match:
         return None
@@ -493,7 +493,7 @@ def _list_error(key: str, value: Any, field: Field) -> FieldError | None:
 
 
 def _validate_json(value: object, _field: Field) -> _Messages:
-    """JSON has no dates, sets, bytes or NaN."""
+    """Return the error of a value that JSON cannot represent."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -513,7 +513,7 @@ _VALIDATORS: dict[str, Callable[[Any, Field], _Messages]] = {
 
 
 def as_written(value: object) -> str:
-    """As a host would write it, dates included, cut to a readable length."""
+    """Return a value as a host would write it, shortened."""
     try:
         text = str(value) if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
     except ValueError:  # more digits than Python prints

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.hosted_worker.folder import is_ours
+from segjudge.platforms.evalai.hosted_worker.folder import has_our_modules
 
 from .bundle_source import CONFIG_NAMES, UNREADABLE, script_files
 from .fields import as_flag
@@ -27,7 +30,7 @@ _NAME_BYTES, _CHUNK_BYTES = 255, 1 << 20
 
 
 class BundleRefusedError(HostError):
-    """Raised for a bundle without a config that can be checked."""
+    """Raised for a bundle without a checkable config."""
 
     def __init__(self, problem: BundleProblem) -> None:
         super().__init__(str(problem))
@@ -65,41 +68,67 @@ class Bundle:
         self._zip.close()
 
     def read(self, name: str) -> bytes:
-        """By the file's path as the YAML may write it."""
+        """Return the content of a file, by its path in the YAML."""
         try:
             return self._zip.read(self._members[os.path.normpath(name)])
         except UNREADABLE as error:
             raise BundleRefusedError(_not_a_zip(self.path, f"{name} in it cannot be read ({error})")) from None
 
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """Yield a file, which may be larger than memory."""
+        with self._zip.open(self._members[os.path.normpath(name)]) as file:
+            yield file
+
     def size(self, name: str) -> int:
         return self._members[os.path.normpath(name)].file_size
 
     def has(self, path: object) -> bool:
-        """Test whether a value of the YAML is the path of a file in the bundle."""
+        """Return whether a value of the YAML is the path of a bundled file."""
         return isinstance(path, str) and os.path.normpath(path) in self.names
 
     @cached_property
     def script(self) -> dict[str, bytes]:
-        """The modules and requirements of the evaluation script; none where it cannot be read."""
+        """Return the modules and requirements of the evaluation script; empty if unreadable."""
         path = self.config.get("evaluation_script")
         try:
             return script_files(self.read(str(path))) if self.has(path) else {}
         except UNREADABLE:
             return {}
 
+    @cached_property
+    def script_names(self) -> list[str]:
+        """Return the names of all files in the script's zip; empty if unreadable."""
+        path = self.config.get("evaluation_script")
+        try:
+            with zipfile.ZipFile(io.BytesIO(self.read(str(path)))) as script:
+                return script.namelist()
+        except (*UNREADABLE, HostError):
+            return []
+
+    def read_script(self) -> dict[str, bytes]:
+        """Read all files of the script's zip; raises `HostError` where one leads out of the script's folder."""
+        for name in self.script_names:
+            if escapes(name):
+                raise HostError(
+                    f"{self.config['evaluation_script']}: holds {name}, which points outside; run `segjudge check`"
+                )
+        with zipfile.ZipFile(io.BytesIO(self.read(str(self.config["evaluation_script"])))) as script:
+            return {name: script.read(name) for name in script.namelist()}
+
     @property
     def is_foreign(self) -> bool:
-        return not is_ours(self.script)
+        return not has_our_modules(self.script)
 
     @property
     def is_evaluated_elsewhere(self) -> bool:
-        """Whether no worker of EvalAI's reads the annotation files."""
+        """Return whether the challenge is evaluated outside EvalAI's worker."""
         return self.has_flag("remote_evaluation") or (
             self.has_flag("is_docker_based") and not self.has_flag("is_static_dataset_code_upload")
         )
 
     def has_flag(self, key: str) -> bool:
-        """Read a flag of the challenge, in any of the spellings that the server takes."""
+        """Read a flag of the challenge, in any spelling that the server accepts."""
         return as_flag(self.config.get(key)) is True
 
     def _config_name(self) -> str:
@@ -131,13 +160,13 @@ class Bundle:
 
 
 def escapes(path: str) -> bool:
-    """Test whether a path leads out of the bundle."""
+    """Return whether a path leaves the bundle."""
     return os.path.isabs(path) or os.path.normpath(path).split(os.sep)[0] == os.pardir
 
 
 def _open_zip(path: str, limit: int) -> zipfile.ZipFile:
     if os.path.getsize(path) > limit:
-        fault = f"has {os.path.getsize(path) / 1e6:,.0f} MB, and EvalAI takes {limit >> 20} MiB"
+        fault = f"has {os.path.getsize(path) / 1e6:,.0f} MB; EvalAI allows {limit >> 20} MiB"
         remedy = "Upload large annotation files with `evalai challenge C phase P submit --file F --annotation`"
         raise BundleRefusedError(BundleProblem(path, fault, remedy))
     if not os.path.getsize(path):
@@ -146,17 +175,17 @@ def _open_zip(path: str, limit: int) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except NotImplementedError as error:
-        fault = f"is a zip of another kind ({error})"
+        fault = f"is an unsupported kind of zip ({error})"
         raise BundleRefusedError(crash(path, fault, "Make it with segjudge build", 2)) from None
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise BundleRefusedError(_not_a_zip(path, f"is not a zip ({error})")) from None
 
 
 def _list_unpacked_files(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.ZipInfo]:
-    """By the paths at which the server finds them once it has unpacked the zip."""
+    """Return the files by their unpacked paths on the server."""
     if len(archive.namelist()) > _MEMBERS:
         fault = f"holds more than {_MEMBERS:,} files"
-        raise BundleRefusedError(breaks_later(path, fault, "Leave out what EvalAI does not read"))
+        raise BundleRefusedError(breaks_later(path, fault, "Remove files that EvalAI does not read"))
     if unsafe := [name for name in archive.namelist() if escapes(name)]:
         raise BundleRefusedError(_not_a_zip(path, f"holds {unsafe[0]}, which points outside"))
     files: dict[str, zipfile.ZipInfo] = {}
@@ -164,7 +193,7 @@ def _list_unpacked_files(archive: zipfile.ZipFile, path: str) -> dict[str, zipfi
     for member in archive.infolist():
         parts = [name for name in member.filename.split("/") if name not in ("", os.curdir, os.pardir)]
         if (not parts and not member.is_dir()) or any(len(os.fsencode(name)) > _NAME_BYTES for name in parts):
-            fault = f"holds {member.filename!r:.60}, which names no file"
+            fault = f"holds {member.filename!r:.60}, which is not a file name"
             raise BundleRefusedError(crash(path, fault, "Rename it", 2))
         depth = len(parts) if member.is_dir() else len(parts) - 1
         folders.update({"/".join(parts[: length + 1]): member.filename for length in range(depth)})
@@ -178,10 +207,10 @@ def _list_unpacked_files(archive: zipfile.ZipFile, path: str) -> dict[str, zipfi
 
 
 def _check_sizes(archive: zipfile.ZipFile, path: str) -> None:
-    """Refuse what would take long to unpack, and texts that are larger than anybody writes."""
+    """Raise for members that would unpack to too much, and for huge texts."""
     if sum(member.file_size for member in archive.infolist()) > _UNPACKED_BYTES:
         fault = f"unpacks to more than {_UNPACKED_BYTES >> 30} GiB"
-        raise BundleRefusedError(breaks_later(path, fault, "Leave out what EvalAI does not read"))
+        raise BundleRefusedError(breaks_later(path, fault, "Remove files that EvalAI does not read"))
     for member in archive.infolist():
         if member.filename.endswith((".html", ".yaml", ".yml")) and member.file_size > _TEXT_BYTES:
             fault = f"{member.filename} in it unpacks to {member.file_size:,} bytes"

@@ -35,7 +35,7 @@ class BundleProblem:
 
     @property
     def server_message(self) -> str:
-        """What the server would answer if this were the only problem."""
+        """Return the server's answer if this were the only problem."""
         return with_field_errors(self.quote, [self.error]) if self.error else self.quote
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class BundleProblem:
         return f"{location}{self.subject}: {self.fault}{stop} {self.remedy}.{message}"
 
     def as_json(self) -> dict[str, Any]:
-        """For programs, with the location in parts."""
+        """Return the problem as JSON values, with the location in parts."""
         file, line, column = self.location.rsplit(":", 2) if self.location.count(":") >= 2 else (self.location, "", "")
         return {
             "severity": self.severity,
@@ -65,7 +65,7 @@ BundleProblems = Iterator[BundleProblem]
 
 
 def with_field_errors(quote: str, errors: Iterable[FieldError]) -> str:
-    """The server's message around the errors of its serializer, which it prints as Python does."""
+    """Return the server's message with the errors of its serializer, which it prints as Python does."""
     ordered = sorted(errors, key=lambda error: ORDER.index(error.field) if error.field in ORDER else len(ORDER))
     return quote.replace("{errors}", "{" + ", ".join(map(str, ordered)) + "}")
 
@@ -82,16 +82,16 @@ def breaks_later(subject: str, fault: str, remedy: str) -> BundleProblem:
 
 def crash(subject: str, fault: str, remedy: str, rule: int = 0) -> BundleProblem:
     """Make a problem that the server answers with an error 500 and no reason."""
-    return BundleProblem(subject, f"{fault}; EvalAI answers that with an error 500 and no reason", remedy, rule=rule)
+    return BundleProblem(subject, f"{fault}; EvalAI answers with error 500 and no reason", remedy, rule=rule)
 
 
 def hashable_value(item: dict[str, Any], key: str = "id") -> object:
-    """A value that can be a key of a dictionary, whatever the host wrote."""
+    """Return a hashable form of any value."""
     value = item.get(key)
     return value if isinstance(value, (str, int, float, bool)) or value is None else repr(value)
 
 
 def mappings_in(config: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """The mappings in a list of the YAML; none where the value is not a list."""
+    """Return the mappings in a list of the YAML; empty for other values."""
     block = config.get(key)
     return [item for item in block if isinstance(item, dict)] if isinstance(block, list) else []

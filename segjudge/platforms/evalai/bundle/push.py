@@ -30,17 +30,20 @@ _PHASE_SPLITS = 20
 #: How the server says that there is no such host team.
 _NO_TEAM = "ChallengeHostTeam"
 _EXPLANATIONS = {
+    0: "Check EVALAI_HOST, which is https://eval.ai unless you set it, and your network; then push again.",
     401: f"Your token is wrong, has expired (renew it on your profile page, then set {TOKEN}), or is not of a member "
     f"of host team {TEAM}.",
-    403: "Another challenge of somebody else's already has this repository, or your e-mail address is not verified. "
+    403: "Somebody else's challenge already has this repository, or your e-mail address is not verified. "
     "Push under your own OWNER/NAME with --repository.",
-    404: f"There is no such thing there: {TEAM} is the number in the address of your host team's page.",
+    404: f"The server does not know it: {TEAM} is the number in the address of your host team's page.",
     413: "The bundle is too large; upload large annotation files with the evalai client.",
-    429: "Too many requests: 60 a minute are allowed for each user, over everything. Wait a minute.",
+    429: "Too many requests: each user may send 60 a minute in total. Wait a minute.",
 }
 #: The block whose items the server counts.
 _ROWS = "challenge_phase_splits"
 _UNEXPLAINED = "Error in creating challenge: None"
+#: Why a first push may fail without a fault of the bundle's.
+_TEAM_DRAWN = "EvalAI draws a team name for each new challenge, and fails if the name is taken."
 #: Keys that the server's sentences call otherwise than the YAML.
 _KEYS = {
     "slug": "codename",
@@ -78,12 +81,12 @@ class PushedChallenge:
 
 
 def find_repository(name: str, root: str) -> str:
-    """OWNER/NAME, by which the server recognises a challenge."""
+    """Return OWNER/NAME, by which the server recognises a challenge."""
     name = name or os.environ.get("GITHUB_REPOSITORY", "") or _remote_repository(root)
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         fault = f"{name!r} is not OWNER/NAME" if name else "no repository is known"
         remedy = "set GITHUB_REPOSITORY to OWNER/NAME, or give the checkout a git remote named origin"
-        raise HostError(f"{fault}: EvalAI knows a challenge again by its repository; {remedy}")
+        raise HostError(f"{fault}: EvalAI recognises a challenge by its repository; {remedy}")
     return name
 
 
@@ -98,7 +101,7 @@ def _remote_repository(root: str) -> str:
 
 
 class ChallengePush:
-    """A push of a repository's bundle: what the server holds of it, and the calls that change it."""
+    """A push of a repository's bundle: its state on the server, and the calls that change it."""
 
     def __init__(self, settings: EvalAISettings, repository: str) -> None:
         if not settings.team:
@@ -107,7 +110,7 @@ class ChallengePush:
         self._client = Client(settings.host, settings.token)
 
     def fetch_challenge(self) -> dict[str, Any] | None:
-        """None before this repository's first push."""
+        """Return this repository's challenge; None before its first push."""
         with self._explaining():
             challenges = self._client.fetch_rows(routes.CHALLENGES_OF_HOST, {"team": self._settings.team})
         own_challenges = [
@@ -116,12 +119,12 @@ class ChallengePush:
         return next((challenge for challenge in own_challenges if isinstance(challenge.get("id"), int)), None)
 
     def fetch_state(self, last_push: ServerState | None, challenge: dict[str, Any] | None = None) -> ServerState | None:
-        """What the server holds; what its API does not return is taken from the last push."""
+        """Return the server's state, completed from the last push."""
         challenge = challenge or self.fetch_challenge()
         if challenge is None:
             return None
         number = int(challenge["id"])
-        source, approved = self.source(number), bool(challenge.get("approved_by_admin"))
+        source, approved = self.describe_challenge(number), bool(challenge.get("approved_by_admin"))
         fifo = challenge.get("use_fifo_sqs")
         with self._explaining():
             phases = self._client.fetch_rows(routes.PHASES_OF_HOST, {"challenge": number})
@@ -131,7 +134,15 @@ class ChallengePush:
             mappings = self._phase_splits(number, {row["id"]: row["config_id"] for row in numbered})
         known_fifo = fifo if isinstance(fifo, bool) else None
         scoring = last_push.scoring if last_push is not None and last_push.source == source else {}
-        state = ServerState(source, approved, phases=codenames, fifo=known_fifo, slugs=slugs, scoring=scoring)
+        state = ServerState(
+            source,
+            approved,
+            phases=codenames,
+            fifo=known_fifo,
+            slugs=slugs,
+            kept_truths=[row["config_id"] for row in numbered if row.get("annotations_uploaded_using_cli") is True],
+            scoring=scoring,
+        )
         if mappings is not None:
             return replace(state, **mappings)
         if last_push is None or last_push.source != source:
@@ -139,7 +150,7 @@ class ChallengePush:
         return replace(state, leaderboards=last_push.leaderboards, splits=last_push.splits, rows=last_push.rows)
 
     def _phase_splits(self, challenge: int, phases: dict[int, int]) -> dict[str, Any] | None:
-        """Leaderboards, splits and phase splits by the ids of the YAML; None where they cannot be read."""
+        """Return leaderboards, splits and phase splits by YAML id; None if unreadable."""
         phase_splits = self._client.fetch_rows(routes.PHASE_SPLITS, {"challenge": challenge})
         if len(phase_splits) > _PHASE_SPLITS:
             return None
@@ -170,12 +181,12 @@ class ChallengePush:
     def _each(self, route: str, key: str, numbers: set[Any]) -> dict[Any, Any]:
         return {number: self._client.call("GET", route, {key: number}) for number in sorted(numbers)}
 
-    def source(self, challenge: int) -> str:
-        """In words."""
+    def describe_challenge(self, challenge: int) -> str:
+        """Describe a challenge, its repository and its server."""
         return f"challenge {challenge} of {self._repository} on {self._settings.host}"
 
     def validate(self, bundle: str) -> str:
-        """Have the server validate a bundle; return its answer, or raise `RejectedError`."""
+        """Ask the server to validate a bundle; return its answer, or raise `RejectedError`."""
         return self._upload(routes.VALIDATE, bundle)
 
     def create_or_update(self, bundle: str) -> PushedChallenge:
@@ -213,7 +224,7 @@ class ChallengePush:
 
     @contextmanager
     def _explaining(self, before: str = "") -> Iterator[None]:
-        """Raise `HostError` with what the server says and what to do about it."""
+        """Raise `HostError` with the server's message and the remedy."""
         try:
             yield
         except ApiError as error:
@@ -266,15 +277,18 @@ class RejectedError(Exception):
         self._sentences = _read_sentences(body)
         super().__init__("\n".join(self._sentences))
 
-    def locate(self, bundle: str) -> BundleProblems:
-        """Yield the server's sentences as problems, each with the line of the YAML that it is about."""
+    def locate(self, bundle: str, *, is_new: bool = False) -> BundleProblems:
+        """Yield the server's sentences as problems, each with the line of the YAML; `is_new` before a first push."""
         with Bundle(bundle) as opened:
             for sentence in self._sentences:
                 subject = _path_in(opened.config, sentence)
                 fault = " ".join(sentence.split())
                 remedy = "Correct it and push again"
                 if fault.startswith(_UNEXPLAINED):
-                    remedy = "EvalAI gives no reason: look for what was added last, and push again without it"
+                    remedy = "EvalAI gives no reason: find the last addition, and push again without it"
+                    if is_new:
+                        fault += f" {_TEAM_DRAWN}"
+                        remedy = "Push once more without changes; if that also fails, remove parts of the YAML"
                 yield BundleProblem(subject or "EvalAI", fault, remedy, location=opened.lines.location(subject))
 
 
@@ -288,11 +302,11 @@ def _read_sentences(body: dict[str, Any]) -> list[str]:
         text += f"\n{reason}"
     # A serializer's errors are on a line of their own, and belong to the sentence before.
     lines = [line for line in re.split(r"\n(?! ?\{)", text) if line.strip()]
-    return lines or ["EvalAI refused it and gave no reason"]
+    return lines or ["EvalAI rejected it without a reason"]
 
 
 def _decode(reason: str) -> str:
-    """The text of a reason that the server repeats as JSON."""
+    """Return the text of a reason that the server repeats as JSON."""
     try:
         text = json.loads(reason)
     except ValueError:
@@ -301,7 +315,7 @@ def _decode(reason: str) -> str:
 
 
 def _path_in(config: dict[str, Any], sentence: str) -> str:
-    """The path of the key or item that a sentence names; "" when it names none."""
+    """Return the YAML path that a sentence names; "" for none."""
     for pattern, block, keys in _NAMED_ITEMS:
         match = re.search(pattern, sentence.strip())
         if not match:
@@ -318,7 +332,7 @@ def _path_in(config: dict[str, Any], sentence: str) -> str:
 
 
 def _path_in_item(config: dict[str, Any], sentence: str, path: str, item: dict[str, Any]) -> str:
-    """The key that a serializer's error names, or the item itself."""
+    """Return the key that a serializer's error names, or the item."""
     field = re.search(r"\{'(\w+)'", sentence)
     if not field:
         return path
@@ -330,7 +344,7 @@ def _path_in_item(config: dict[str, Any], sentence: str, path: str, item: dict[s
 
 
 def _challenge_key(config: dict[str, Any], sentence: str) -> str:
-    """The key of the challenge that a sentence names as a key or in plain words."""
+    """Return the challenge key that a sentence names."""
     for key in ("terms_and_conditions", "submission_guidelines"):
         if key.replace("_", " ") in sentence:
             return key

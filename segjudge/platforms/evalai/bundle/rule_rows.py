@@ -1,4 +1,4 @@
-"""What a rule is: a row, for EvalAI and for Codabench.
+"""Rules as rows, for EvalAI and Codabench.
 
 A row has the rule's number, which is its position in the server's order, the path in the YAML, what breaks it, how that
 is worded, the remedy, and what the server says.  `first_of` says the first broken row of several, as the server does
@@ -19,7 +19,7 @@ Opened = TypeVar("Opened")
 
 
 class _Silence(enum.Enum):
-    """What a server does where it has no words for a problem."""
+    """A server's silent reaction to a problem."""
 
     #: It answers with an error 500 and no reason.
     CRASH = enum.auto()
@@ -34,7 +34,7 @@ CRASH, BREAKS_LATER, WARNS = _Silence
 
 @dataclass(frozen=True)
 class Entry(Generic[Opened]):
-    """What rules look at: a mapping of the YAML, or one of its values."""
+    """An entry for rules: a mapping of the YAML, or one of its values."""
 
     bundle: Opened
     #: As problems write it: `challenge_phases[0].codename`; "" for the whole YAML.
@@ -51,7 +51,7 @@ class Entry(Generic[Opened]):
 
     @property
     def value(self) -> Any:
-        """The value; None where the key is not written."""
+        """Return the value; None for a missing key."""
         return self.item.get(self.key)
 
     @property
@@ -59,7 +59,7 @@ class Entry(Generic[Opened]):
         return self.key in self.item
 
     def below(self, path: str) -> Entry[Opened]:
-        """The entry of a value of the item: of a key, or of a key in one of its mappings."""
+        """Return the entry of one of the item's values: of a key, or of a key in one of its mappings."""
         if not path:
             return self
         *steps, key = path.split(".")
@@ -94,34 +94,39 @@ class RuleRow:
     consequence: bool = False
 
     def __call__(self, entry: Entry[Any]) -> Iterator[BundleProblem]:
-        at = entry.below(self.path)
-        verdict = self.test(at)
+        key_entry = entry.below(self.path)
+        verdict = self.test(key_entry)
         if not verdict:
             return
-        words = {"value": at.value, "written": as_written(at.value), "key": at.key, "number": at.number}
-        words |= {"kind": type(at.value).__name__, "name": entry.item.get("name"), "errors": "{errors}"}
+        words = {
+            "value": key_entry.value,
+            "written": as_written(key_entry.value),
+            "key": key_entry.key,
+            "number": key_entry.number,
+        }
+        words |= {"kind": type(key_entry.value).__name__, "name": entry.item.get("name"), "errors": "{errors}"}
         words |= verdict if isinstance(verdict, dict) else {}
         fault, remedy = self.fault.format_map(words), self.remedy.format_map(words)
         if self.answer is CRASH:
-            yield crash(at.path, fault, remedy, self.number)
+            yield crash(key_entry.path, fault, remedy, self.number)
         elif self.answer is BREAKS_LATER:
-            yield breaks_later(at.path, fault, remedy)
+            yield breaks_later(key_entry.path, fault, remedy)
         elif self.answer is WARNS:
-            yield warning(at.path, fault, remedy, self.number)
+            yield warning(key_entry.path, fault, remedy, self.number)
         else:
             quote, error = str(self.answer).format_map(words), words.get("error", self.error)
-            error = replace(error, field=error.field or at.key) if error else None
+            error = replace(error, field=error.field or key_entry.key) if error else None
             consequence = words.get("consequence", self.consequence)
-            yield BundleProblem(at.path, fault, remedy, quote, self.number, error=error, consequence=consequence)
+            yield BundleProblem(key_entry.path, fault, remedy, quote, self.number, error=error, consequence=consequence)
 
 
 def all_of(*checks: Check) -> Check:
-    """Join checks: what each of them says."""
+    """Return a check that yields all problems of several checks."""
     return lambda entry: [problem for check in checks for problem in check(entry)]
 
 
 def first_of(*checks: Check, unless: Callable[[Entry[Any]], object] = lambda _entry: False) -> Check:
-    """Join checks: what the first broken one says; nothing where `unless` holds."""
+    """Return a check that yields the first broken check's problems, unless `unless` holds."""
 
     def say_first(entry: Entry[Any]) -> Iterable[BundleProblem]:
         answers = ([*check(entry)] for check in checks)
@@ -138,18 +143,18 @@ def entries(bundle: Any, key: str) -> Iterator[Entry[Any]]:
 
 
 def check_each(block: str, check: Check) -> Check:
-    """Make a check of one item that of a whole block."""
+    """Return a check of a whole block from one of an item."""
     return lambda entry: [problem for item in entries(entry.bundle, block) for problem in check(item)]
 
 
 # ── what breaks rules of both ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def is_absent(at: Entry[Any]) -> Verdict:
-    """Test that a key is not written."""
-    return not at.is_written
+def is_absent(entry: Entry[Any]) -> Verdict:
+    """Return whether a key is missing."""
+    return not entry.is_written
 
 
-def is_repeated(at: Entry[Any]) -> Verdict:
-    """Test that an item before this one has the same value."""
-    return at.is_written and at.value in [item[at.key] for item in at.earlier if at.key in item]
+def is_repeated(entry: Entry[Any]) -> Verdict:
+    """Return whether an earlier item has the same value."""
+    return entry.is_written and entry.value in [item[entry.key] for item in entry.earlier if entry.key in item]

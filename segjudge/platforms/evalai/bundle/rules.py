@@ -1,4 +1,4 @@
-"""What EvalAI tests, in its order: as it validates a bundle, as it updates a challenge, and as it saves.
+"""EvalAI's tests in its order: validation, update, and saving.
 
 What only the web form refuses follows below.
 """
@@ -28,23 +28,12 @@ from .opened_bundle import Bundle
 from .problems import BundleProblem, BundleProblems, crash
 from .rule_rows import Check, RuleRow, Verdict, all_of, check_each, entries, first_of
 from .server_state import REFERENCES, SPLIT_SETTINGS, ServerState
-from .validation import (
-    ROWS,
-    VALIDATIONS,
-    Entry,
-    find_accepted,
-    find_accepted_ids,
-    ids_of,
-    is_empty,
-    is_list_of_mappings,
-    is_no_list_of_mappings,
-    lacks,
-    to_integer,
-)
+from .shared_rules import Entry, is_empty, is_list_of_mappings, is_no_list_of_mappings, lacks
+from .validation import ROWS, VALIDATIONS, find_accepted, find_accepted_ids, ids_of, to_integer
 
 
 def check_server_rules(bundle: Bundle, state: ServerState | None = None) -> BundleProblems:
-    """Yield what EvalAI tests, in its order, and what breaks when it saves; with `state`, in an update."""
+    """Yield EvalAI's tests in its order, and the faults when it saves; with `state`, in an update."""
     for block, check in VALIDATIONS.items():
         problems = [*check(Entry(bundle, "", bundle.config))]
         if state is not None and block in _UPDATES:
@@ -66,7 +55,7 @@ _SUPPORT = "to match the approved configuration or contact support."
 
 
 def _differs(subject: str, what: str, quote: str, rule: int) -> BundleProblem:
-    return BundleProblem(subject, f"{what} differs from what was approved", "Put back what was approved", quote, rule)
+    return BundleProblem(subject, f"{what} differs from the approved value", "Restore the approved value", quote, rule)
 
 
 def _check_challenge_update(bundle: Bundle, state: ServerState) -> BundleProblems:
@@ -85,17 +74,17 @@ def _check_leaderboards_update(bundle: Bundle, state: ServerState) -> BundleProb
     boards = find_accepted(bundle, "leaderboard_id")
     if state.leaderboards:
         yield from _check_update_ids(bundle, state, boards, 33)
-    for at in boards if state.approved else []:
-        number = as_integer(at.number)
+    for entry in boards if state.approved else []:
+        number = as_integer(entry.number)
         if number not in state.leaderboards:
             continue
-        schema = _canonical(at.item["schema"])
+        schema = _canonical(entry.item["schema"])
         if schema is None:
             fault = "has texts and other values as keys of one mapping"
-            yield crash(f"{at.path}.schema", fault, "Put the keys in quotes", 33)
+            yield crash(f"{entry.path}.schema", fault, "Put the keys in quotes", 33)
         elif schema != _canonical(state.leaderboards[number]):
-            quote = f"ERROR: Leaderboard {at.number} {_APPROVED} the leaderboard block {_SUPPORT}"
-            yield _differs(f"{at.path}.schema", f"of id {number}", quote, 33)
+            quote = f"ERROR: Leaderboard {entry.number} {_APPROVED} the leaderboard block {_SUPPORT}"
+            yield _differs(f"{entry.path}.schema", f"of id {number}", quote, 33)
     names = {number: f"id {number}" for number in state.leaderboards}
     deletion = f"Deletion of an existing leaderboard {_NOT_ALLOWED}"
     quote = f"ERROR: The leaderboard with ID: {{}} not found in config. {deletion}"
@@ -107,11 +96,11 @@ def _check_splits_update(bundle: Bundle, state: ServerState) -> BundleProblems:
     splits = find_accepted(bundle, "dataset_split_id")
     if state.splits:
         yield from _check_update_ids(bundle, state, splits, 54)
-    for at in splits if state.approved else []:
-        number, names = as_integer(at.number), [at.item.get("name"), at.item.get("codename")]
+    for entry in splits if state.approved else []:
+        number, names = as_integer(entry.number), [entry.item.get("name"), entry.item.get("codename")]
         if number in state.splits and names != state.splits[number]:
-            quote = f"ERROR: Dataset split {at.number} {_APPROVED} the dataset split block {_SUPPORT}"
-            yield _differs(at.path, f"id {number}", quote, 54)
+            quote = f"ERROR: Dataset split {entry.number} {_APPROVED} the dataset split block {_SUPPORT}"
+            yield _differs(entry.path, f"id {number}", quote, 54)
     stored = {number: f"id {number} ({split[1]})" for number, split in state.splits.items()}
     quote = f"ERROR: Dataset split {{}} not found in config. Deletion of existing dataset split {_NOT_ALLOWED}"
     yield from _check_missing_items(bundle, "dataset_split_id", stored, quote, 53)
@@ -132,9 +121,9 @@ def _check_update_ids(bundle: Bundle, state: ServerState, items: list[Entry], ru
     rows = [row.item for row in entries(bundle, ROWS) if {*REFERENCES, *SPLIT_SETTINGS} <= {*row.item}]
     reads = state.approved or any(to_integer(row["challenge_phase_id"]) not in state.phases for row in rows)
     for entry in items if reads else []:
-        at = entry.below("id")
-        if at.is_written and to_integer(at.value) is None:
-            yield crash(at.path, f"is {at.value!r:.60}, not a whole number", "Number it from 1", rule)
+        key_entry = entry.below("id")
+        if key_entry.is_written and to_integer(key_entry.value) is None:
+            yield crash(key_entry.path, f"is {key_entry.value!r:.60}, not a whole number", "Number it from 1", rule)
 
 
 def _check_missing_items(bundle: Bundle, key: str, names: dict[int, str], quote: str, rule: int) -> BundleProblems:
@@ -143,13 +132,13 @@ def _check_missing_items(bundle: Bundle, key: str, names: dict[int, str], quote:
     for number in sorted(number for number in names if number not in accepted):
         is_quoted = str(number) in written
         words = ": in quotes it is another" if is_quoted else ""
-        fault = f"lacks {names[number]}, which is on EvalAI already{words}"
-        remedy = "Remove the quotes" if is_quoted else "Put it back: what was pushed can be changed, not deleted"
+        fault = f"lacks {names[number]}, which already exists on EvalAI{words}"
+        remedy = "Remove the quotes" if is_quoted else "Restore it: pushed parts can be changed, not deleted"
         yield BundleProblem(block, fault, remedy, quote.format(number), rule, consequence=number in written)
 
 
 def _canonical(schema: object) -> str | None:
-    """A schema as the server compares it; None where its keys cannot be sorted."""
+    """Return a schema as the server compares it; None for unsortable keys."""
     try:
         return json.dumps(schema, sort_keys=True, default=str)
     except TypeError:
@@ -162,43 +151,43 @@ def _check_mappings_update(bundle: Bundle, state: ServerState) -> BundleProblems
     if not stored or not bundle.config.get(ROWS):
         return  # a new challenge, or rule 55
     written: list[tuple[int | None, ...]] = []
-    for at in entries(bundle, ROWS):
-        if any(key not in at.item for key in (*REFERENCES, *SPLIT_SETTINGS)):
+    for entry in entries(bundle, ROWS):
+        if any(key not in entry.item for key in (*REFERENCES, *SPLIT_SETTINGS)):
             continue
-        ids = [at.item[key] for key in REFERENCES]
+        ids = [entry.item[key] for key in REFERENCES]
         triple = tuple(map(to_integer, ids))
         if triple in stored:
             written.append(triple)
-            yield from _check_settings(at, ids, stored[triple] if state.approved else [None])
+            yield from _check_settings(entry, ids, stored[triple] if state.approved else [None])
         elif triple[1] in state.phases:
             quote = (
                 f"ERROR: Cannot add a new leaderboard/dataset-split mapping for an existing challenge phase "
                 f"{_ROW.format(*ids)}. New mappings are only allowed for newly added challenge phases."
             )
-            fault = "shows {2} on leaderboard {0} anew in phase {1}, which is on EvalAI already".format(*triple)
-            yield BundleProblem(at.path, fault, "Add a new phase for it, or remove the row", quote, 60)
+            fault = "shows {2} on leaderboard {0} anew in phase {1}, which already exists on EvalAI".format(*triple)
+            yield BundleProblem(entry.path, fault, "Add a new phase for it, or remove the row", quote, 60)
         else:
-            yield from _check_declared(at, state, triple)
+            yield from _check_declared(entry, state, triple)
     for triple in sorted(stored.keys() - {*written}):
         quote = (
             f"ERROR: Challenge phase split {_ROW.format(*triple)} not found in config. Deletion of existing challenge "
             f"phase split {_NOT_ALLOWED}"
         )
-        fault = "lacks leaderboard {}, phase {}, split {}, which is on EvalAI already".format(*triple)
-        remedy = "Put it back: what was pushed can be changed, not deleted"
+        fault = "lacks leaderboard {}, phase {}, split {}, which already exists on EvalAI".format(*triple)
+        remedy = "Restore it: pushed parts can be changed, not deleted"
         yield BundleProblem(ROWS, fault, remedy, quote, 62)
 
 
 def _check_settings(entry: Entry, ids: list[Any], stored: list[Any]) -> BundleProblems:
-    """Yield what differs from the approved row; the server compares `int` and `bool` of the values."""
+    """Yield differences from the approved row; the server compares `int` and `bool` of the values."""
     if None in stored:
         return
     settings: list[int] = []
-    for at, compared in zip(map(entry.below, SPLIT_SETTINGS), (int, int, bool), strict=True):
+    for key_entry, compared in zip(map(entry.below, SPLIT_SETTINGS), (int, int, bool), strict=True):
         try:
-            settings.append(compared(at.value))
+            settings.append(compared(key_entry.value))
         except (TypeError, ValueError, OverflowError):
-            yield crash(at.path, f"is {at.value!r:.60}", "Write a number", 63)
+            yield crash(key_entry.path, f"is {key_entry.value!r:.60}", "Write a number", 63)
             return
     if settings != stored:
         quote = f"ERROR: Challenge phase split {_ROW.format(*ids)} {_APPROVED} visibility / ordering fields {_SUPPORT}"
@@ -232,7 +221,7 @@ _UPDATES: dict[str, Callable[[Bundle, ServerState], BundleProblems]] = {
 
 
 def _order_of_update(problem: BundleProblem) -> tuple[int, int, bool]:
-    """Sort within a block: the server tests updates item by item, and what is lost last."""
+    """Sort within a block: the server tests updates item by item, and losses last."""
     item = re.match(r"\w+\[(\d+)\]", problem.subject)
     if not item:
         return (2 if problem.accepted or problem.rule in _LOST else 0, 0, False)
@@ -285,23 +274,26 @@ def _check_characters(entry: Entry, fields: dict[str, Field]) -> BundleProblems:
     """Yield the texts of an item that PostgreSQL does not store."""
     for key, field in fields.items():
         if key in entry.item and field.kind not in FILES:
-            at = entry.below(key)
-            for kind in dict.fromkeys(_find_characters(at.value)):
-                yield _refusal_to_save(at.path, f"holds {kind}, which EvalAI's database does not take", "Remove it")
+            key_entry = entry.below(key)
+            for kind in dict.fromkeys(_find_characters(key_entry.value)):
+                yield _refusal_to_save(key_entry.path, f"holds {kind}, which EvalAI's database rejects", "Remove it")
 
 
-def _find_characters(value: object) -> Iterator[str]:
-    if isinstance(value, str):
+def _find_characters(value: object, above: tuple[int, ...] = ()) -> Iterator[str]:
+    """Yield values that the database rejects; `above` has the identities of the enclosing values."""
+    if id(value) in above:
+        yield "itself, by an anchor of YAML"
+    elif isinstance(value, str):
         if "\0" in value:
             yield "a NUL character"
         if any("\ud800" <= character <= "\udfff" for character in value):
             yield "half of a character (a lone surrogate)"
     elif isinstance(value, (list, tuple, set)):
         for item in value:
-            yield from _find_characters(item)
+            yield from _find_characters(item, (*above, id(value)))
     elif isinstance(value, dict):
-        for pair in value.items():
-            yield from _find_characters(pair)
+        for item in (*value, *value.values()):
+            yield from _find_characters(item, (*above, id(value)))
 
 
 def _check_saved_tags(entry: Entry) -> BundleProblems:
@@ -321,17 +313,17 @@ def _check_sponsors(entry: Entry) -> BundleProblems:
         yield _refusal_to_save("sponsors", "is not a list of mappings", remedy)
         return
     names = []
-    for at in entries(entry.bundle, "sponsors"):
-        if "name" not in at.item:
-            yield _refusal_to_save(f"{at.path}.name", "is missing", "Add it")
-        elif at.item["name"] in names:
+    for sponsor in entries(entry.bundle, "sponsors"):
+        if "name" not in sponsor.item:
+            yield _refusal_to_save(f"{sponsor.path}.name", "is missing", "Add it")
+        elif sponsor.item["name"] in names:
             continue  # the server saves the first one of this name again
-        elif "website" not in at.item:
+        elif "website" not in sponsor.item:
             quote = "Sponsor name or url not found in YAML data."
-            yield BundleProblem(f"{at.path}.website", "is missing", "Add it", quote, CREATION)
+            yield BundleProblem(f"{sponsor.path}.website", "is missing", "Add it", quote, CREATION)
         else:
-            names.append(at.item["name"])
-            yield from _check_sponsor(at)
+            names.append(sponsor.item["name"])
+            yield from _check_sponsor(sponsor)
 
 
 def _check_sponsor(entry: Entry) -> BundleProblems:
@@ -346,18 +338,19 @@ def _check_sponsor(entry: Entry) -> BundleProblems:
 
 def _check_saved_prize(entry: Entry) -> BundleProblems:
     if "description" not in entry.item and {"rank", "amount"} <= {*entry.item}:
-        yield _refusal_to_save(f"{entry.path}.description", "is missing", "Add it: creation fails without")
+        yield _refusal_to_save(f"{entry.path}.description", "is missing", "Add it: creation fails without it")
     if not any(validate(key, entry.item.get(key), field) for key, field in PRIZE.items()):
         yield from _check_characters(entry, PRIZE)  # the server drops the others before it saves
 
 
 #: An update searches phases in the database and other items in a dictionary.
-_UNSEARCHABLE = "is {value!r:.60}, by which an update cannot find anything"
-_UNHASHABLE_ID = RuleRow(CREATION, "id", lambda at: isinstance(at.value, (list, dict, set)), _UNSEARCHABLE,
+_UNSEARCHABLE = "is {value!r:.60}, so an update cannot find it"
+_UNHASHABLE_ID = RuleRow(CREATION, "id", lambda entry: isinstance(entry.value, (list, dict, set)), _UNSEARCHABLE,
     "Number it from 1", _NO_REASON)  # fmt: skip
 _IDS_OF_UPDATE: dict[str, Check] = {
     "leaderboard": _UNHASHABLE_ID,
-    "challenge_phases": RuleRow(CREATION, "id", lambda at: at.value is not None and to_integer(at.value) is None,
+    "challenge_phases": RuleRow(CREATION, "id",
+        lambda entry: entry.value is not None and to_integer(entry.value) is None,
         _UNSEARCHABLE, "Number it from 1", _NO_REASON),
     "dataset_splits": _UNHASHABLE_ID,
 }  # fmt: skip
@@ -376,8 +369,8 @@ def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
     title_is_valid = _is_slug(word)
     update = " update" if state else ""
     for entry in entries(bundle, "challenge_phases"):
-        at = entry.below("codename")
-        codename, config_id = at.value, as_integer(entry.number)
+        key_entry = entry.below("codename")
+        codename, config_id = key_entry.value, as_integer(entry.number)
         if codename in (None, "") or isinstance(codename, bool):
             continue
         if config_id in stored:
@@ -385,28 +378,28 @@ def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
             stored[config_id] = str(codename).strip()
             if stored[config_id] in (*occupied, *added):
                 quote = UNSAVED.format(f"challenge phase update {config_id} :{{errors}}")
-                fault = f"is {stored[config_id]!r}, which another phase on EvalAI has when this one is saved"
-                remedy = "Choose another; to swap two, push a third codename in between"
-                yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=_CODENAME_IN_USE)
+                fault = f"is {stored[config_id]!r}, which another phase still has on EvalAI when this one is saved"
+                remedy = "Choose another; to swap two codenames, push a third one in between"
+                yield BundleProblem(key_entry.path, fault, remedy, quote, CREATION, error=_CODENAME_IN_USE)
             continue
         if not isinstance(codename, str):
-            yield _refusal_to_save(at.path, f"is {codename!r}, not a text", "Put it in quotes")
+            yield _refusal_to_save(key_entry.path, f"is {codename!r}, not a text", "Put it in quotes")
             continue
         quote = UNSAVED.format(f"challenge phase{update} {entry.number} :{{errors}}")
         if not title_is_valid:
-            fault = f"begins with {word!r}, and EvalAI makes the addresses of its phases of the first word"
-            remedy = "Begin it with a word of a-z, A-Z, 0-9, - and _ alone, then a space"
+            fault = f"begins with {word!r}; EvalAI makes the URLs of its phases from the first word"
+            remedy = "Begin it with a word of only a-z, A-Z, 0-9, - and _, then a space"
             yield BundleProblem("title", fault, remedy, quote, CREATION, error=_NO_SLUG)
             word, title_is_valid = "x", True  # reported once
         slug = phase_slug(word, codename)
         if not _is_slug(slug):
-            fault, remedy = f"is {codename!r}, of which EvalAI makes an address", "Use a-z, A-Z, 0-9, - and _ alone"
-            yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=_NO_SLUG)
+            fault, remedy = f"is {codename!r}, from which EvalAI makes a URL", "Use only a-z, A-Z, 0-9, - and _"
+            yield BundleProblem(key_entry.path, fault, remedy, quote, CREATION, error=_NO_SLUG)
         elif slug in slugs or codename.strip() in (*stored.values(), *added):
             error = _SLUG_IN_USE if slug in slugs else _CODENAME_IN_USE
-            fault = f"is {codename!r}, which in an address is the same as another phase's"
-            remedy = "Let codenames differ in more than case, spaces and punctuation"
-            yield BundleProblem(at.path, fault, remedy, quote, CREATION, error=error)
+            fault = f"is {codename!r}, whose URL would equal another phase's"
+            remedy = "Make codenames differ in more than case, spaces and punctuation"
+            yield BundleProblem(key_entry.path, fault, remedy, quote, CREATION, error=error)
         slugs.add(slug)
         if state is not None and config_id is not None:
             stored[config_id] = codename.strip()  # a second phase with this id updates it
@@ -419,12 +412,12 @@ def _is_slug(text: str) -> bool:
 
 
 def first_word(title: object) -> str:
-    """What the slugs of a challenge's phases begin with."""
+    """Return the start of the slugs of a challenge's phases."""
     return str(title).strip().split(" ")[0].lower()
 
 
 def phase_slug(word: str, codename: str, challenge: int = 0) -> str:
-    """As the server makes it; the challenge's id does not matter where slugs are compared."""
+    """Return a phase's slug as the server makes it, without the challenge's id."""
     text = re.sub(r"\W+", "-", codename.replace(" ", "-").lower())[:_CODENAME_LENGTH]
     return f"{word}-{text}-{challenge}"[:_SLUG_LENGTH]
 
@@ -433,11 +426,11 @@ def _check_references(bundle: Bundle) -> BundleProblems:
     """Yield ids that are equal as numbers, by which the server validates, and not as texts, by which it saves."""
     for row in entries(bundle, ROWS):
         for key, block, quote in _LOOKED_UP:
-            at, ids = row.below(key), ids_of(bundle, block)
-            if at.value in ids and str(row.item[key]) not in map(str, ids):
-                fault = f"is {at.value!r}, and the id in {block} is written otherwise"
-                remedy, message = "Write it the same at both places", quote.format(at.value)
-                yield BundleProblem(at.path, fault, remedy, message, CREATION)
+            entry, ids = row.below(key), ids_of(bundle, block)
+            if entry.value in ids and str(row.item[key]) not in map(str, ids):
+                fault = f"is {entry.value!r}, but the id in {block} is written differently"
+                remedy, message = "Write it the same way in both places", quote.format(entry.value)
+                yield BundleProblem(entry.path, fault, remedy, message, CREATION)
                 break
 
 
@@ -448,35 +441,35 @@ _ASKED = "default_submission_meta_attributes"
 _QUESTION = first_of(
     RuleRow(0, "", lacks("name", "is_visible"), "lacks {missing}", "Add it",
         "Please enter the following to the default submission meta attribute in phase {number}: {missing}."),
-    RuleRow(0, "name", lambda at: at.value not in _QUESTIONS, "is {value}", f"Use {', '.join(_QUESTIONS)}",
+    RuleRow(0, "name", lambda entry: entry.value not in _QUESTIONS, "is {value}", f"Use {', '.join(_QUESTIONS)}",
         "Default meta attribute: {value} in phase: {number} does not exist!"),
 )  # fmt: skip
 
 
 def _check_questions(entry: Entry) -> BundleProblems:
-    at = entry.below(_ASKED)
-    for index, question in enumerate(at.value):
-        yield from _QUESTION(replace(at, path=f"{at.path}[{index}]", item=question))
+    questions = entry.below(_ASKED)
+    for index, question in enumerate(questions.value):
+        yield from _QUESTION(replace(questions, path=f"{questions.path}[{index}]", item=question))
 
 
-def _breaks_slug(at: Entry) -> Verdict:
+def _breaks_slug(entry: Entry) -> Verdict:
     # A push makes a hyphen of everything else; the form of spaces alone.
-    slug = f"{first_word(at.bundle.config.get('title'))}-{at.value}".replace(" ", "-").lower()
-    return isinstance(at.value, str) and not _is_slug(slug)
+    slug = f"{first_word(entry.bundle.config.get('title'))}-{entry.value}".replace(" ", "-").lower()
+    return isinstance(entry.value, str) and not _is_slug(slug)
 
 
 _FORM_OF_PHASE = all_of(
-    RuleRow(0, "test_annotation_file", is_empty, "is missing, and the form wants an annotation file for every phase",
+    RuleRow(0, "test_annotation_file", is_empty, "is missing, but the form requires an annotation file for every phase",
         "Push the bundle",
         "There is no key for test annotation file for challenge phase {name} in yaml file. Please add it and  then "
         "try again!"),
     first_of(
         RuleRow(0, _ASKED, is_no_list_of_mappings, "is not a list of mappings", "Begin each item with - name:", ""),
         _check_questions,
-        unless=lambda at: not at.item.get(_ASKED),
+        unless=lambda entry: not entry.item.get(_ASKED),
     ),
-    RuleRow(0, "codename", _breaks_slug, "is {value!r}, of which the form makes an address",
-        "Use a-z, A-Z, 0-9, - and _ alone, or push the bundle", ""),
+    RuleRow(0, "codename", _breaks_slug, "is {value!r}, from which the form makes a URL",
+        "Use only a-z, A-Z, 0-9, - and _, or push the bundle", ""),
 )  # fmt: skip
 
 
@@ -487,5 +480,5 @@ def check_form_rules(bundle: Bundle) -> BundleProblems:
     if len(names) > 1:
         quote = f"There are {len(names)} YAML files instead of one in zip folder!"
         subject = ", ".join(name for name in names if name != bundle.config_name)
-        yield BundleProblem(subject, "is a second YAML file", "Leave it out, or push the bundle", quote)
+        yield BundleProblem(subject, "is a second YAML file", "Remove it, or push the bundle", quote)
     yield from check_each("challenge_phases", _FORM_OF_PHASE)(Entry(bundle, "", bundle.config))

@@ -20,7 +20,7 @@ from segjudge.platforms.evalai.hosted_worker.requirements import PINS, REQUIREME
 from segjudge.platforms.imports import ImportedName, find_imports
 from segjudge.system.files import replace as replace_file
 
-from .opened_bundle import Bundle
+from .opened_bundle import Bundle, escapes
 from .problems import WARNING, BundleProblems, breaks_later, warning
 
 _INIT = "__init__.py"
@@ -52,6 +52,9 @@ def check_script(bundle: Bundle) -> BundleProblems:
     if bundle.is_foreign and bundle.is_evaluated_elsewhere:
         return  # EvalAI stores such a script and never loads it
     folder, texts = path.removesuffix(".zip"), bundle.script
+    for name in [name for name in bundle.script_names if escapes(name)]:
+        fault = f"holds {name!r:.60}, which points outside the script's folder"
+        yield breaks_later(path, fault, "Remove it: EvalAI's worker puts it elsewhere, or nowhere")
     for name in [name for name in texts if name == REQUIREMENTS]:
         yield from _check_requirements(f"{folder}/{name}", texts[name])
     init = texts.get(_INIT)  # a script without one is reported by the rules of the challenge
@@ -62,7 +65,7 @@ def check_script(bundle: Bundle) -> BundleProblems:
 
 
 def _check_modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProblems:
-    """Yield why modules cannot be imported; a warning for those that the worker does not load."""
+    """Yield problems of imports; only warnings for modules that the worker does not load."""
     modules, problems = _parse_modules(texts), []
     for name, module in modules.items():
         if module.error:
@@ -85,19 +88,19 @@ def _check_imports(
     modules = {file.split("/", 1)[0].removesuffix(".py") for file in texts}
     for imported in imports:
         subject = f"{folder}/{importer}:{imported.line}"
-        own = imported.package in (*modules, folder) and imported.package not in sys.stdlib_module_names
-        if own and imported.is_certain and not finds_its_own:
-            fault = f"imports {imported.name} absolutely, and EvalAI's worker finds no such module"
+        is_of_bundle = imported.package in (*modules, folder) and imported.package not in sys.stdlib_module_names
+        if is_of_bundle and imported.is_certain and not finds_its_own:
+            fault = f"imports {imported.name} absolutely, but EvalAI's worker does not find that module"
             dotted = imported.name.removeprefix(f"{folder}.")
             yield breaks_later(subject, fault, f"Write it with a dot: from .{dotted} import …")
         elif imported.level and imported.is_certain:
             for missing in _find_missing(imported, importer, texts):
-                remedy = "Add it to the folder, of which everything is uploaded"
+                remedy = "Add it to the folder, which is uploaded as a whole"
                 yield breaks_later(subject, f"imports {missing}, which is not in the zip", remedy)
 
 
 def _find_missing(imported: ImportedName, importer: str, texts: dict[str, bytes]) -> list[str]:
-    """The modules that a relative import names and the zip lacks."""
+    """Return the modules of relative imports that the zip lacks."""
     dots, files, path = "." * imported.level, set(texts), _module_path(imported, importer)
     if path is None or (imported.name and not _is_module(path, files)):
         return [f"{dots}{imported.name}"]
@@ -117,17 +120,17 @@ def _check_requirements(subject: str, text: bytes) -> BundleProblems:
     pinned = _read_pins()
     joined = text.decode("utf-8", "replace").replace("\\\n", " \\\r")
     for number, line in enumerate(joined.split("\n"), 1):
-        at, requirement = f"{subject}:{number}", re.sub(r"(^|\s)#.*|\s*\\\r|\s--hash=\S+", " ", line).strip()
+        line_subject, requirement = f"{subject}:{number}", re.sub(r"(^|\s)#.*|\s*\\\r|\s--hash=\S+", " ", line).strip()
         if not requirement:
             continue
         if re.match(r"(-e\b|--editable|\S+\s*@\s*git\+|git\+|https?:|\.{0,2}/)", requirement) or "git+" in requirement:
-            fault = f"asks for {requirement}, and EvalAI's worker has no git and no compiler"
-            yield breaks_later(at, fault, "Name a released package that has a wheel")
+            fault = f"asks for {requirement}, but EvalAI's worker has neither git nor a compiler"
+            yield breaks_later(line_subject, fault, "Name a released package that has a wheel")
         elif requirement.startswith("-"):
             fault = f"has the option {requirement.split()[0]}"
-            yield warning(at, fault, "Make sure that it holds on EvalAI's worker too")
+            yield warning(line_subject, fault, "Make sure that it also works on EvalAI's worker")
         else:
-            yield from _check_requirement(at, requirement, pinned)
+            yield from _check_requirement(line_subject, requirement, pinned)
 
 
 def _check_requirement(subject: str, text: str, pinned: dict[str, str]) -> BundleProblems:
@@ -146,7 +149,7 @@ def _check_requirement(subject: str, text: str, pinned: dict[str, str]) -> Bundl
 
 @dataclass(frozen=True)
 class _ParsedModule:
-    """What a module imports, or why it is not Python, and in which line."""
+    """A module's imports, or its syntax error with the line."""
 
     imports: tuple[ImportedName, ...] = ()
     error: str = ""
@@ -154,7 +157,7 @@ class _ParsedModule:
 
 
 def _parse(text: bytes) -> _ParsedModule:
-    """As the worker's Python reads it."""
+    """Return a module parsed as the worker's Python does."""
     try:
         return _ParsedModule(tuple(find_imports(text, (3, 9))))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -162,7 +165,7 @@ def _parse(text: bytes) -> _ParsedModule:
 
 
 def _parse_modules(texts: dict[str, bytes]) -> dict[str, _ParsedModule]:
-    """What each module imports is remembered by its content: `check` runs after every change of one."""
+    """Return the parsed modules, cached by content, since `check` runs after every change of one."""
     digests = {name: hashlib.sha256(_REMEMBERED + text).hexdigest() for name, text in texts.items()}
     remembered, file = dict[str, Any](), None
     with suppress(OSError, RuntimeError, ValueError, TypeError):
@@ -188,7 +191,7 @@ def _parse_modules(texts: dict[str, bytes]) -> dict[str, _ParsedModule]:
 
 
 def _module_path(imported: ImportedName, importer: str) -> list[str] | None:
-    """The path in the script, without its ending; None where it leads out of it.
+    """Return a module's path in the script; None if it leaves the script.
 
     Absolute imports are sought from the script's top.
     """
@@ -205,7 +208,7 @@ def _is_module(path: list[str], files: set[str]) -> bool:
 
 
 def _find_reached_files(modules: dict[str, _ParsedModule]) -> set[str]:
-    """What the worker may load, beginning with `__init__.py`."""
+    """Return the files that the worker may load, starting with `__init__.py`."""
     reached, pending = set[str](), [_INIT]
     while pending:
         name = pending.pop()

@@ -51,6 +51,8 @@ class ServerState:
     fifo: bool | None = None
     #: The slugs of the phases without the challenge's id, made when each phase was new; empty where they are not known.
     slugs: list[str] = field(default_factory=list)
+    #: The ids of phases whose annotation file no push replaces, since the evalai client has uploaded one.
+    kept_truths: list[int] = field(default_factory=list)
     #: How the last push from here had each phase scored, in words, by its codename; the server knows nothing of it.
     scoring: dict[str, str] = field(default_factory=dict)
 
@@ -58,7 +60,7 @@ class ServerState:
     def after_push(
         cls, config: dict[str, Any], *, source: str, approved: bool = False, scoring: Mapping[str, str] | None = None
     ) -> ServerState:
-        """What the server holds after a push of a config; it finds again only what a phase split names."""
+        """Return the server's state after a push; only parts named by phase splits are found again."""
         numbers = (*REFERENCES, *SPLIT_SETTINGS[:2])
         rows: list[list[Any]] = [
             [*(as_integer(row.get(key)) for key in numbers), as_flag(row.get(SPLIT_SETTINGS[2]))]
@@ -77,12 +79,17 @@ class ServerState:
             },
             rows,
             bool(as_flag(config.get("use_fifo_sqs", False))),
+            kept_truths=[
+                number
+                for number, phase in _by_id(config, "challenge_phases")
+                if as_flag(phase.get("annotations_uploaded_using_cli")) is True
+            ],
             scoring=dict(scoring or {}),
         )
 
     @classmethod
     def load(cls, root: str, server: str, repository: str) -> ServerState | None:
-        """What the last push of a repository from here left on a server; None without one."""
+        """Return the recorded state of a repository's last push from here; None without one."""
         path = _state_path(root, server, repository)
         try:
             with open(path, encoding="utf-8") as file:
@@ -93,15 +100,18 @@ class ServerState:
             }
             rows, slugs = [[*row] for row in document["rows"]], [*document.get("slugs", [])]
             scoring = {str(codename): str(words) for codename, words in document.get("scoring", {}).items()}
+            kept_truths = [int(number) for number in document.get("kept_truths", [])]
             source, approved, fifo = str(document["source"]), bool(document["approved"]), document.get("fifo")
-            return cls(source, approved, **by_id, rows=rows, fifo=fifo, slugs=slugs, scoring=scoring)
+            return cls(
+                source, approved, **by_id, rows=rows, fifo=fifo, slugs=slugs, kept_truths=kept_truths, scoring=scoring
+            )
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise HostError(f"{path}: cannot be read ({error}); remove it to go on without") from None
+            raise HostError(f"{path}: cannot be read ({error}); remove it to continue without it") from None
 
     def save(self, root: str, server: str, repository: str) -> str:
-        """Keep what a push left on a server; return the file."""
+        """Save the state of a server after a push; return the file."""
         path = _state_path(root, server, repository)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         document = {"server": server, "repository": repository, **asdict(self)}
@@ -115,12 +125,12 @@ def _by_id(config: dict[str, Any], block: str) -> list[tuple[int, dict[str, Any]
 
 
 def _strip(value: object) -> str:
-    """As the server keeps a text: without the spaces around it."""
+    """Return a text as the server stores it, stripped."""
     return "" if value is None else str(value).strip()
 
 
 def _state_path(root: str, server: str, repository: str) -> str:
-    """The names of servers are the same in capitals."""
+    """Return the path of a server's state, ignoring case in its name."""
     name = f"{server.lower().rstrip('/')} {repository}"
     readable = re.sub(r"[^\w.-]+", "-", name.partition("://")[2])[:100]
     return os.path.join(root, _PUSHES, f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.json")

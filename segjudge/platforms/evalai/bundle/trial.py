@@ -36,10 +36,10 @@ from segjudge.platforms.evalai.hosted_worker.requirements import (
     install_requirements,
 )
 
-from .agreement import splits_of
 from .build import list_samples
 from .bundle_source import CONFIG_NAMES
 from .opened_bundle import Bundle
+from .phase_splits import splits_of
 from .problems import BundleProblems, breaks_later, mappings_in, warning
 
 _CHALLENGE_PK = 1
@@ -110,7 +110,7 @@ class HostedWorker:
 
 
 def _read_undefined(metadata: str | None) -> dict[str, list[str]]:
-    """The labels without a value by split; nothing where a host's own `evaluate()` says something else."""
+    """Return the labels without values by split; empty for foreign answers."""
     with suppress(TypeError, ValueError):
         fault = json.loads(metadata or "")
         labels_of = fault.get("undefined") if isinstance(fault, dict) else None
@@ -129,8 +129,8 @@ def open_hosted_worker(
     """
     python = python if isinstance(python, Interpreter) else Interpreter.open(python)
     folder = WorkerFolder()
-    with ExitStack() as ends:
-        ends.callback(folder.remove)
+    with ExitStack() as cleanup:
+        cleanup.callback(folder.remove)
         config = _extract(bundle, folder)
         box = python.find_sandbox()
         try:
@@ -138,7 +138,7 @@ def open_hosted_worker(
         except UnloadableError as error:
             raise HostError(str(error)) from None
         process = WorkerProcess(python, folder, _CHALLENGE_PK, WorkerTerms(sandbox_program=box))
-        ends.callback(process.close)
+        cleanup.callback(process.close)
         yield HostedWorker(config, folder, process)
 
 
@@ -154,7 +154,7 @@ def _extract(path: str, folder: WorkerFolder) -> dict[str, Any]:
         for phase in config["challenge_phases"]:
             name = phase.get("test_annotation_file")
             if name is None:
-                raise HostError(f"{phase['codename']}: has no annotation file, without which EvalAI's worker dies")
+                raise HostError(f"{phase['codename']}: has no annotation file, and EvalAI's worker dies without one")
             phase["annotation"] = folder.annotation_path(_CHALLENGE_PK, phase["id"], os.path.splitext(name)[1])
             Path(phase["annotation"]).write_bytes(bundle.read(name))
     return config
@@ -188,7 +188,7 @@ def try_requirements(root: str, bundle: str) -> BundleProblems:
 
 
 def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executable) -> BundleProblems:
-    """Load the script, and score every sample submission in its phase; yield what fails."""
+    """Load the script, and score every sample submission in its phase; yield the failures."""
     with Bundle(bundle) as opened:
         if opened.is_evaluated_elsewhere:
             raise UntriedError("the samples, since EvalAI's worker does not score this variant")
@@ -227,31 +227,29 @@ def find_undefined_labels(codename: str, outcomes: list[SubmissionOutcome]) -> B
     for split in finished[0].result if finished else ():
         of_each = [outcome.undefined.get(split, []) for outcome in finished]
         if labels := [label for label in of_each[0] if all(label in labels for labels in of_each)]:
-            fault = (
-                f"{split}: nothing to average for {', '.join(labels)} on this truth, so that the leaderboard shows 0"
-            )
-            yield warning(codename, fault, "Leave these labels out, in phases.py and the YAML")
+            fault = f"{split}: nothing to average for {', '.join(labels)} on this truth, so the leaderboard shows 0"
+            yield warning(codename, fault, "Remove these labels from phases.py and the YAML")
 
 
 def find_unshown_scores(
     config: dict[str, Any], phase: dict[str, Any], subject: str, outcome: SubmissionOutcome
 ) -> BundleProblems:
-    """Yield what keeps the scores of a finished submission from its leaderboards."""
+    """Yield the reasons why a finished submission's scores do not reach its leaderboards."""
     for split in splits_of(config, phase):
         name, labels, order = split.codename, split.schema.get("labels") or [], split.schema.get("default_order_by")
         scores, bars = outcome.result.get(name), outcome.error.get(name)
         if scores is None:
-            fault = f"its result has nothing for the split {name}"
+            fault = f"its result lacks the split {name}"
             yield warning(subject, fault, "Return {split: {label: value}} for each")
         elif not isinstance(scores, dict) or not _is_ordered(scores.get(order)):
             value = scores.get(order) if isinstance(scores, dict) else scores
-            fault = f"{name}: {order} is {value!r:.40}, by which EvalAI cannot order: its leaderboard is an error 500"
+            fault = f"{name}: {order} is {value!r:.40}, which EvalAI cannot sort: its leaderboard becomes an error 500"
             yield breaks_later(subject, fault, "Return a number")
         elif lacking := [label for label in labels if label not in scores]:
             fault = f"{name}: its result lacks {', '.join(lacking)}, and the leaderboard shows # there"
             yield warning(subject, fault, "Return every label")
         if bars is not None and not all(isinstance(bars, dict) and f"error_{label}" in bars for label in labels):
-            fault = f"{name}: its error lacks an error_LABEL, without which the leaderboard is an error 500"
+            fault = f"{name}: its error lacks an error_LABEL, and the leaderboard becomes an error 500 without it"
             yield breaks_later(subject, fault, "Return one for each label")
 
 
@@ -263,7 +261,7 @@ def _is_ordered(value: object) -> bool:
 
 
 def _pip_error(text: bytes) -> str:
-    """Why pip cannot install the requirements for the worker; "" when it can."""
+    """Return why pip cannot install the worker's requirements; "" if it can."""
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         path = os.path.join(folder, REQUIREMENTS)
         Path(path).write_bytes(text)
@@ -276,8 +274,8 @@ def _pip_error(text: bytes) -> str:
     if not pip.returncode:
         return ""
     if "No module named pip" in pip.stderr:
-        raise UntriedError("whether the requirements install, since pip is not here")
+        raise UntriedError("whether the requirements install, since pip is not available")
     if _OFFLINE.search(pip.stdout + pip.stderr):
-        raise UntriedError("whether the requirements install, since the package index was not reached")
+        raise UntriedError("whether the requirements install, since the package index could not be reached")
     lines = [line.removeprefix("ERROR: ") for line in pip.stderr.splitlines() if line.startswith("ERROR:")]
     return " ".join(lines[:1]).rstrip(".") or "pip says no more"

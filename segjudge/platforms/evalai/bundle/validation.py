@@ -1,4 +1,4 @@
-"""What EvalAI tests before it saves: one row for each rule, whose number is its position in the server's order.
+"""EvalAI's validation: one row per rule, numbered by its position on the server.
 
 A block's items are looked at one after the other, then as a whole.
 """
@@ -13,33 +13,24 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 from PIL import Image
 
 from .fields import (
     ATTRIBUTE,
     CHALLENGE,
-    FILES,
-    FLAG,
-    INTEGER_LIMIT,
-    JSON,
     LEADERBOARD,
-    LIST,
     MAPPING,
-    MOMENT,
     PHASE,
     PRIZE,
-    SLUG,
     SPLIT,
     TEXT,
-    TRUE,
     UNKEPT,
     UNKEPT_OF_MAPPING,
     UNKEPT_OF_PHASE,
     Field,
     FieldError,
-    as_written,
     validate,
 )
 from .opened_bundle import Bundle, escapes
@@ -58,201 +49,39 @@ from .rule_rows import (
     is_absent,
     is_repeated,
 )
-from .rule_rows import Entry as AnyEntry
 from .server_state import REFERENCES, SPLIT_SETTINGS
+from .shared_rules import (
+    BLANK,
+    EMPTY_FILE,
+    ID_RULES,
+    NO_FILE,
+    NO_PICTURE,
+    NUL,
+    NULL,
+    REQUIRED,
+    SERIALIZER,
+    Entry,
+    check_dates,
+    check_fields,
+    has_no_length,
+    holds_nul,
+    is_blank_text,
+    is_empty,
+    is_empty_file,
+    is_no_list_of_mappings,
+    is_no_text,
+    is_not_in_bundle,
+    is_not_utf8,
+    lacks,
+    limit_path_length,
+    require_key,
+    require_list,
+)
 
-Entry = AnyEntry[Bundle]
-
-# ── what breaks a rule ──────────────────────────────────────────────────────────────────────────────────────────────
-
-#: The sentence around the errors of the challenge's serializer.
-_SERIALIZER = "ERROR: Unable to serialize the challenge because of the following errors: {errors}."
-#: The most characters of a file's path on the server, and those of the temporary folder that it begins with.
-_PATH_LENGTH, _TEMPORARY_FOLDER = 100, 28
 _PICTURES = (".jpg", ".jpeg", ".png")
 _TAGS = 4
-
-_BLANK, _NULL, _REQUIRED, _NUL, _EMPTY_FILE, _NO_FILE, _NO_PICTURE = (
-    FieldError("", message, code)
-    for message, code in (
-        ("This field may not be blank.", "blank"),
-        ("This field may not be null.", "null"),
-        ("This field is required.", "required"),
-        ("Null characters are not allowed.", "null_characters_not_allowed"),
-        ("The submitted file is empty.", "empty"),
-        ("The submitted data was not a file. Check the encoding type on the form.", "invalid"),
-        ("Upload a valid image. The file you uploaded was either not an image or a corrupted image.", "invalid_image"),
-    )
-)
 _IMAGES = "an EC2 AMI (ami-...) or an EvalAI ECR image in this AWS account (evalai-* repositories)"
 _OWN_IMAGE = FieldError("", f"worker_image_url must be {_IMAGES}.", "invalid")
-
-
-def is_empty(at: Entry) -> Verdict:
-    return not at.value
-
-
-def _is_no_text(at: Entry) -> Verdict:
-    return not isinstance(at.value, str)
-
-
-def _has_no_length(at: Entry) -> Verdict:
-    return not hasattr(at.value, "__len__")
-
-
-def is_no_list_of_mappings(at: Entry) -> Verdict:
-    return not is_list_of_mappings(at.value)
-
-
-def _is_not_in_bundle(at: Entry) -> Verdict:
-    return escapes(at.value) or not at.bundle.has(at.value)
-
-
-def _is_empty_file(at: Entry) -> Verdict:
-    return not at.bundle.size(at.value)
-
-
-def lacks(*keys: str) -> Any:
-    def find_missing(at: Entry) -> Verdict:
-        missing = [key for key in keys if key not in at.item]
-        return {"missing": ", ".join(missing)} if missing else None
-
-    return find_missing
-
-
-def _text_of(at: Entry) -> str | None:
-    try:
-        return at.bundle.read(at.value).decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-
-
-def _is_not_utf8(at: Entry) -> Verdict:
-    return _text_of(at) is None
-
-
-def _is_blank_text(at: Entry) -> Verdict:
-    return not str(_text_of(at)).strip()
-
-
-def _holds_nul(at: Entry) -> Verdict:
-    return "\0" in str(_text_of(at))
-
-
-def _path_length(key: str, quote: str, rule: int, *, folder: int = _TEMPORARY_FOLDER, field: str = "") -> RuleRow:
-    """The rule that a path, behind the server's temporary folder, is short enough for the server."""
-
-    def is_long(at: Entry) -> Verdict:
-        length = folder + len(str(at.value))
-        message = f"Ensure this filename has at most {_PATH_LENGTH} characters (it has {length})."
-        error = FieldError(field or at.key, message, "max_length")
-        return {"length": len(str(at.value)), "error": error} if length > _PATH_LENGTH else None
-
-    remedy = f"Keep it to {_PATH_LENGTH - folder}"
-    return RuleRow(rule, key, is_long, "names a path of {length} characters", remedy, quote)
-
-
-def is_list_of_mappings(value: object) -> TypeGuard[list[dict[str, Any]]]:
-    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
-
-
-# ── what serializers say ────────────────────────────────────────────────────────────────────────────────────────────
-
-_REMEDIES_BY_CODE = {
-    "null": "Give it a value, or remove the line",
-    "blank": "Give it a value, or remove the line",
-    "date": "Add the time, as 2026-01-01 00:00:00",
-}
-_REMEDIES_BY_KIND = {
-    FLAG: "Write True or False",
-    LIST: "Begin each item with -",
-    JSON: "Keep to texts, numbers, lists and mappings; put a date in quotes",
-    SLUG: "Remove the line: the server makes it",
-}
-
-
-def _check_fields(entry: Entry, fields: dict[str, Field], quote: str, rule: int) -> BundleProblems:
-    """Yield what a serializer says of an item; missing keys and files are left to other rules."""
-    for key, field in fields.items():
-        at = entry.below(key)
-        if not at.is_written or field.kind in FILES or (key == "id" and not at.value):
-            continue  # the serializer does not get an empty id
-        error = validate("config_id" if key == "id" else key, at.value, field)
-        if error:
-            fault, remedy = _word_error(at.value, field, error)
-            message = quote.format(number=entry.number, errors="{errors}")
-            yield BundleProblem(at.path, fault, remedy, message, rule, error=error)
-        elif field.kind == FLAG and not isinstance(at.value, bool):
-            value = at.value in TRUE
-            yield warning(at.path, f"is {at.value!r}, which EvalAI takes for {value}", f"Write {value}")
-
-
-def _word_error(value: object, field: Field, error: FieldError) -> tuple[str, str]:
-    """What is wrong and the remedy, in words for the host."""
-    if error.code == "max_length":
-        longest = max(map(len, map(str, value))) if isinstance(value, (list, set, tuple)) else len(str(value))
-        return f"has {longest} characters", f"Shorten it to {field.limit}"
-    if error.code == "min_value":
-        return f"is {value!r}", f"Write {field.least or 0} or more"
-    if error.code == "max_value":
-        return f"is {as_written(value)}", f"Write {field.limit or INTEGER_LIMIT} or less"
-    remedy = _REMEDIES_BY_CODE.get(error.code, _REMEDIES_BY_KIND.get(field.kind, f"Write a {field.kind}"))
-    if field.choices:
-        remedy = f"Use one of {', '.join(map(str, field.choices))}"
-    elif field.kind == MOMENT and error.code == "invalid":
-        remedy = "Write it unquoted, as 2026-01-01 00:00:00"
-    return "is empty" if error.code in ("null", "blank") else f"is {as_written(value)}", remedy
-
-
-# ── rules that several blocks have ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _block_shape(key: str, remedy: str, quote: str, rule: int) -> Check:
-    """The rules that a block is there, and a list of mappings."""
-    return first_of(
-        RuleRow(rule, key, lambda at: not at.value and at.is_written, "is empty", remedy, quote),
-        RuleRow(rule, key, is_empty, "is missing", remedy, quote),
-        RuleRow(rule, key, is_no_list_of_mappings, "is not a list of mappings",
-            "Begin each item with - and its first key", CRASH),
-    )  # fmt: skip
-
-
-def _presence(key: str, quote: str, rule: int) -> RuleRow:
-    """The rule that a key is there which only the serializer demands."""
-    return RuleRow(rule, key, is_absent, "is missing", "Add it", quote, _REQUIRED)
-
-
-#: An item without a number cannot be updated, and of two with one number the last is kept.
-_IDS = all_of(
-    RuleRow(0, "id", lambda at: at.is_written and not at.value,
-        "is empty ({value!r:.20}): EvalAI keeps the item without a number, and can never update it", "Number it from 1",
-        BREAKS_LATER),
-    RuleRow(0, "id", lambda at: at.value is not None and str(at.value) in [str(item.get("id")) for item in at.earlier],
-        "{value} is there twice", "Give each its own: EvalAI keeps one of them", BREAKS_LATER),
-)  # fmt: skip
-
-
-def _dates(of_phase: str, missing: int, late: int, kinds: int) -> Check:
-    """The rules of start and end, which the server compares before it validates them."""
-
-    def compare(at: Entry) -> bool | None:
-        try:
-            return bool(at.value > at.item["end_date"])
-        except TypeError:
-            return None
-
-    def have_two_kinds(at: Entry) -> Verdict:
-        return {"end": as_written(at.item["end_date"])} if compare(at) is None else None
-
-    quote, remedy = f"ERROR: Please add the start_date and end_date{of_phase}.", "Write it as 2026-01-01 00:00:00"
-    order = f"ERROR: Start date cannot be greater than end date{of_phase}."
-    return first_of(
-        RuleRow(missing, "start_date", is_empty, "is missing", remedy, quote),
-        RuleRow(missing, "end_date", is_empty, "is missing", remedy, quote),
-        RuleRow(kinds, "start_date", have_two_kinds, "and end_date are of two kinds ({written} and {end})",
-            "Write both unquoted, as 2026-01-01 00:00:00", CRASH),
-        RuleRow(late, "start_date", compare, "is after end_date", "Correct one", order),
-    )  # fmt: skip
 
 
 # ── the challenge ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -267,51 +96,53 @@ def _text_rules(key: str, rule: int, quote: str) -> Check:
     remedy = "Name an .html file of templates/"
     return first_of(
         RuleRow(rule, key, is_empty, "is missing", remedy, quote),
-        RuleRow(8, key, _is_no_text, "is {value!r:.60}, not a path", remedy, CRASH),
-        RuleRow(14, key, lambda at: escapes(at.value), "points outside the bundle ({value})", "Name a file in it",
+        RuleRow(8, key, is_no_text, "is {value!r:.60}, not a path", remedy, CRASH),
+        RuleRow(14, key, lambda entry: escapes(entry.value), "points outside the bundle ({value})", "Name a file in it",
             "Invalid file path for {key}."),
-        RuleRow(15, key, _is_not_in_bundle, "names {value}, which is not there", "Add the file, or correct the path",
+        RuleRow(15, key, is_not_in_bundle, "names {value}, which does not exist", "Add the file, or correct the path",
             "File at path {key} not found. Please specify a valid file path"),
-        RuleRow(16, key, lambda at: not _is_html(at.value), "names {value}, which is not an .html file", "Rename it",
+        RuleRow(16, key,
+            lambda entry: not _is_html(entry.value), "names {value}, which is not an .html file", "Rename it",
             "File {key} is not a HTML file. Please specify a valid HTML file"),
-        RuleRow(0, key, _is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
-        RuleRow(24, key, _holds_nul, "{value} holds a NUL character", "Remove it", _SERIALIZER, _NUL),
-        RuleRow(0, key, _is_blank_text, "{value} is empty", "Write the text, or leave the page empty on purpose",
+        RuleRow(0, key, is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
+        RuleRow(24, key, holds_nul, "{value} holds a NUL character", "Remove it", SERIALIZER, NUL),
+        RuleRow(0, key, is_blank_text, "{value} is empty", "Write the text, unless the page is empty on purpose",
             WARNS),
     )  # fmt: skip
 
 
-def _is_no_zip(at: Entry) -> Verdict:
+def _is_no_zip(entry: Entry) -> Verdict:
     try:
-        with zipfile.ZipFile(io.BytesIO(at.bundle.read(at.value))):
+        with zipfile.ZipFile(io.BytesIO(entry.bundle.read(entry.value))):
             return False
     except (zipfile.BadZipFile, zlib.error, OSError, ValueError):
         return True
 
 
-def _is_no_package(at: Entry) -> Verdict:
-    if at.bundle.is_foreign and at.bundle.is_evaluated_elsewhere:
+def _is_no_package(entry: Entry) -> Verdict:
+    if entry.bundle.is_foreign and entry.bundle.is_evaluated_elsewhere:
         return False  # EvalAI stores such a script and never loads it
-    with zipfile.ZipFile(io.BytesIO(at.bundle.read(at.value))) as script:
+    with zipfile.ZipFile(io.BytesIO(entry.bundle.read(entry.value))) as script:
         return "__init__.py" not in script.namelist()
 
 
 _SCRIPT_REMEDY = "Write evaluation_script.zip; the build makes it"
 #: EvalAI accepts any file that ends in .zip, and then every submission would fail.
-_PACKAGE_REMEDY = "Build it anew, with __init__.py at the top, not in a folder"
+_PACKAGE_REMEDY = "Rebuild it with __init__.py at the top, not in a folder"
 _SCRIPT = first_of(
     RuleRow(17, "evaluation_script", is_empty, "is missing", _SCRIPT_REMEDY,
         "ERROR: There is no key for the evaluation script in the YAML file. Please add it and then try again!"),
-    RuleRow(8, "evaluation_script", _is_no_text, "is {value!r}, not a path", _SCRIPT_REMEDY, CRASH),
-    RuleRow(18, "evaluation_script", lambda at: not at.value.endswith(".zip"), "is {value}, not a .zip", _SCRIPT_REMEDY,
+    RuleRow(8, "evaluation_script", is_no_text, "is {value!r}, not a path", _SCRIPT_REMEDY, CRASH),
+    RuleRow(18, "evaluation_script",
+        lambda entry: not entry.value.endswith(".zip"), "is {value}, not a .zip", _SCRIPT_REMEDY,
         "ERROR: Please pass in a zip file as evaluation script. If using the `evaluation_script` directory "
         "(recommended), it should be `evaluation_script.zip`."),
-    RuleRow(19, "evaluation_script", _is_not_in_bundle, "names {value}, which is not there", _SCRIPT_REMEDY,
+    RuleRow(19, "evaluation_script", is_not_in_bundle, "names {value}, which does not exist", _SCRIPT_REMEDY,
         "ERROR: No evaluation script is present in the zip file. Please add it and then try again!"),
-    RuleRow(24, "evaluation_script", _is_empty_file, "{value} is empty", _SCRIPT_REMEDY, _SERIALIZER,
-        _EMPTY_FILE),
+    RuleRow(24, "evaluation_script", is_empty_file, "{value} is empty", _SCRIPT_REMEDY, SERIALIZER,
+        EMPTY_FILE),
     all_of(
-        _path_length("evaluation_script", _SERIALIZER, 24),
+        limit_path_length("evaluation_script", SERIALIZER, 24),
         first_of(
             RuleRow(0, "evaluation_script", _is_no_zip, "{value} is not a zip", _PACKAGE_REMEDY, BREAKS_LATER),
             RuleRow(0, "evaluation_script", _is_no_package, "{value} has no __init__.py at its top", _PACKAGE_REMEDY,
@@ -321,15 +152,15 @@ _SCRIPT = first_of(
 )  # fmt: skip
 
 
-def _is_no_picture_file(at: Entry) -> Verdict:
-    path = str(at.value or "")
-    is_picture = path and not escapes(path) and at.bundle.has(path) and path.endswith(_PICTURES)
+def _is_no_picture_file(entry: Entry) -> Verdict:
+    path = str(entry.value or "")
+    is_picture = path and not escapes(path) and entry.bundle.has(path) and path.endswith(_PICTURES)
     return None if is_picture else {"picture": path or "nothing"}
 
 
-def _is_no_picture(at: Entry) -> Verdict:
+def _is_no_picture(entry: Entry) -> Verdict:
     try:
-        Image.open(io.BytesIO(at.bundle.read(at.value))).verify()
+        Image.open(io.BytesIO(entry.bundle.read(entry.value))).verify()
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         return True
     return False
@@ -339,13 +170,14 @@ def _is_no_picture(at: Entry) -> Verdict:
 _PICTURE = first_of(
     RuleRow(24, "image", _is_no_picture_file,
         "names {picture}, which is not a .png, .jpg or .jpeg of the bundle (endings in small letters)",
-        "Add the picture, or correct the path", _SERIALIZER, _NO_FILE),
-    RuleRow(24, "image", _is_empty_file, "{value} is empty", "Replace it", _SERIALIZER,
-        _EMPTY_FILE),
-    _path_length("image", _SERIALIZER, 24, folder=0),
-    RuleRow(24, "image", _is_no_picture, "{value} is not a picture", "Replace it", _SERIALIZER,
-        _NO_PICTURE),
-    unless=lambda at: at.item.get("image") is None or (at.item["image"] and not isinstance(at.item["image"], str)),
+        "Add the picture, or correct the path", SERIALIZER, NO_FILE),
+    RuleRow(24, "image", is_empty_file, "{value} is empty", "Replace it", SERIALIZER,
+        EMPTY_FILE),
+    limit_path_length("image", SERIALIZER, 24, folder=0),
+    RuleRow(24, "image", _is_no_picture, "{value} is not a picture", "Replace it", SERIALIZER,
+        NO_PICTURE),
+    unless=lambda entry: entry.item.get("image") is None
+        or (entry.item["image"] and not isinstance(entry.item["image"], str)),
 )  # fmt: skip
 
 
@@ -356,12 +188,12 @@ def _check_challenge_fields(entry: Entry) -> BundleProblems:
     validated = {key: value for key, value in entry.item.items() if value or key not in required}
     if not hasattr(entry.item.get("title"), "__len__"):
         validated.pop("title", None)  # rule 8
-    yield from _check_fields(replace(entry, item=validated), {**fields, **UNKEPT}, _SERIALIZER, 24)
+    yield from check_fields(replace(entry, item=validated), {**fields, **UNKEPT}, SERIALIZER, 24)
 
 
-def _is_own_image(at: Entry) -> Verdict:
-    text = "" if at.value is None else str(at.value).strip()
-    is_valid = not validate("worker_image_url", at.value, CHALLENGE["worker_image_url"])
+def _is_own_image(entry: Entry) -> Verdict:
+    text = "" if entry.value is None else str(entry.value).strip()
+    is_valid = not validate("worker_image_url", entry.value, CHALLENGE["worker_image_url"])
     images = r"(?i:ami-[0-9a-f]+$)|\d+\.dkr\.ecr\.[\w-]+\.amazonaws\.com/evalai-"
     return bool(text) and is_valid and not re.match(images, text)
 
@@ -369,19 +201,19 @@ def _is_own_image(at: Entry) -> Verdict:
 _CHALLENGE = all_of(
     first_of(
         RuleRow(8, "title", is_empty, "is missing", "Give the challenge a title", "Please add the challenge title"),
-        RuleRow(8, "title", _has_no_length, "is {written}, not a text", "Put it in quotes", CRASH),
+        RuleRow(8, "title", has_no_length, "is {written}, not a text", "Put it in quotes", CRASH),
     ),
-    RuleRow(9, "image", lambda at: at.value and _is_no_text(at), "is {value!r:.60}, not a path",
+    RuleRow(9, "image", lambda entry: entry.value and is_no_text(entry), "is {value!r:.60}, not a path",
         "Name a picture of the bundle", CRASH),
     _text_rules("description", 10, "Please add the challenge description"),
     _text_rules("evaluation_details", 11, "Please add the evaluation details"),
     _text_rules("terms_and_conditions", 12, "Please add the terms and conditions."),
     _text_rules("submission_guidelines", 13, "Please add the submission guidelines."),
     _SCRIPT,
-    _dates("", missing=20, late=21, kinds=22),
+    check_dates("", missing=20, late=21, kinds=22),
     _PICTURE,
     _check_challenge_fields,
-    RuleRow(24, "worker_image_url", _is_own_image, "is an image of your own", "Remove it", _SERIALIZER,
+    RuleRow(24, "worker_image_url", _is_own_image, "is an image of your own", "Remove it", SERIALIZER,
         _OWN_IMAGE),
 )  # fmt: skip
 
@@ -390,49 +222,53 @@ _CHALLENGE = all_of(
 
 
 def _contains(container: Any, value: object) -> bool | None:
-    """Whether the server finds a value in a container; None where `in` raises an error."""
+    """Return whether the server finds a value in a container; None if `in` raises."""
     try:
         return value in container
     except TypeError:
         return None
 
 
-def _cannot_be_searched(at: Entry) -> Verdict:
-    has_order = _contains(at.value, "default_order_by")
-    return has_order is None or (has_order and not isinstance(at.value, dict))
+def _cannot_be_searched(entry: Entry) -> Verdict:
+    has_order = _contains(entry.value, "default_order_by")
+    return has_order is None or (has_order and not isinstance(entry.value, dict))
 
 
 _SCHEMA_RULES = first_of(
     RuleRow(27, "schema", _cannot_be_searched, "is not a mapping", "Write labels and default_order_by into it", CRASH),
     all_of(
-        RuleRow(28, "schema.labels", lambda at: not _contains(at.owner["schema"], "labels"), "is missing",
+        RuleRow(28, "schema.labels", lambda entry: not _contains(entry.owner["schema"], "labels"), "is missing",
             "List the metrics", "ERROR: There is no 'labels' key in the schema for the leaderboard with ID: {number}."),
         first_of(
-            RuleRow(29, "schema.default_order_by", lambda at: not _contains(at.owner["schema"], "default_order_by"),
+            RuleRow(29, "schema.default_order_by",
+                lambda entry: not _contains(entry.owner["schema"], "default_order_by"),
                 "is missing", "Name one of the labels",
                 "ERROR: There is no 'default_order_by' key in the schema for the leaderboard with ID: {number}."),
             RuleRow(30, "schema.default_order_by",
-                lambda at: "labels" in at.item and _contains(at.item["labels"], at.value) is None,
+                lambda entry: "labels" in entry.item and _contains(entry.item["labels"], entry.value) is None,
                 "cannot be looked up in labels ({value!r:.60})", "Name one of the labels", CRASH),
             RuleRow(30, "schema.default_order_by",
-                lambda at: "labels" in at.item and not _contains(at.item["labels"], at.value), "{value} is not a label",
+                lambda entry: "labels" in entry.item and not _contains(entry.item["labels"], entry.value),
+                "{value} is not a label",
                 "Name one of the labels",
                 "ERROR: The 'default_order_by' value '{value}' in the schema for the leaderboard with ID: {number} "
                 "is not a valid label."),
         ),
         first_of(  # what the server accepts, and its pages cannot show
             RuleRow(0, "schema.labels",
-                lambda at: not isinstance(at.value, list) or not at.value or {*map(type, at.value)} != {str},
+                lambda entry: not isinstance(entry.value, list) or not entry.value
+                    or {*map(type, entry.value)} != {str},
                 "is not a list of names", 'Write ["J&F-Mean", "J-Mean"]: the page breaks', BREAKS_LATER),
-            RuleRow(0, "schema.labels", lambda at: len({*at.value}) < len(at.value), "names a metric twice",
+            RuleRow(0, "schema.labels", lambda entry: len({*entry.value}) < len(entry.value), "names a metric twice",
                 "Keep one: the columns are found by name", BREAKS_LATER),
-            unless=lambda at: not isinstance(at.item["schema"], dict) or "labels" not in at.item["schema"],
+            unless=lambda entry: not isinstance(entry.item["schema"], dict) or "labels" not in entry.item["schema"],
         ),
         RuleRow(0, "schema.metadata",
-            lambda at: "labels" in at.item and at.value is not None and not isinstance(at.value, dict),
-            "is not a mapping", "Write label: {{sort_ascending: False}}", BREAKS_LATER),
+            lambda entry: "labels" in entry.item and entry.value is not None and not isinstance(entry.value, dict),
+            "is not a mapping: EvalAI accepts it, but answers every request for the leaderboard with error 500",
+            "Write label: {{sort_ascending: False}}, or remove it", BREAKS_LATER),
     ),
-    unless=lambda at: "schema" not in at.item,
+    unless=lambda entry: "schema" not in entry.item,
 )  # fmt: skip
 _BEFORE_SERIALIZER = all_of(
     RuleRow(26, "id", is_absent, "is missing", "Number it", "ERROR: There is no leaderboard ID for the leaderboard."),
@@ -448,14 +284,14 @@ def _check_leaderboard(entry: Entry) -> BundleProblems:
     yield from problems
     if all(problem.accepted for problem in problems):
         quote = "ERROR: The leaderboard with ID: {number} has the following schema errors:\n {errors}"
-        yield from _check_fields(entry, LEADERBOARD, quote, 31)
+        yield from check_fields(entry, LEADERBOARD, quote, 31)
 
 
 _LEADERBOARDS = all_of(
-    _block_shape("leaderboard", "Add a leaderboard",
+    require_list("leaderboard", "Add a leaderboard",
         "ERROR: There is no key for the leaderboard in the YAML file. Please add it and then try again!", 25),
     check_each("leaderboard", _check_leaderboard),
-    check_each("leaderboard", _IDS),
+    check_each("leaderboard", ID_RULES),
 )  # fmt: skip
 
 
@@ -465,9 +301,9 @@ _PHASE_ERRORS = "ERROR: Challenge phase {number} has the following schema errors
 _HTML_REMEDY = "Name an .html file of templates/"
 
 
-def _is_refused_by_serializer(at: Entry) -> Verdict:
-    """An empty description may still be a text for the serializer."""
-    error = validate("description", at.value, Field(TEXT, "")) if at.is_written else _REQUIRED
+def _is_refused_by_serializer(entry: Entry) -> Verdict:
+    """Return the serializer's error, if any; an empty description may still be a text for it."""
+    error = validate("description", entry.value, Field(TEXT, "")) if entry.is_written else REQUIRED
     return {"error": error} if error else None
 
 
@@ -475,35 +311,35 @@ _DESCRIPTION = first_of(
     all_of(
         RuleRow(37, "description", is_empty, "is missing", _HTML_REMEDY,
             " ERROR: There is no key for description in phase {name}."),
-        RuleRow(44, "description", lambda at: is_empty(at) and _is_refused_by_serializer(at), "is missing",
+        RuleRow(44, "description", lambda entry: is_empty(entry) and _is_refused_by_serializer(entry), "is missing",
             "Name an .html file", _PHASE_ERRORS, consequence=True),
     ),
-    RuleRow(45, "description", _is_no_text, "is {value!r:.60}, not a path", _HTML_REMEDY, CRASH),
-    RuleRow(37, "description", lambda at: _is_not_in_bundle(at) or not _is_html(at.value),
+    RuleRow(45, "description", is_no_text, "is {value!r:.60}, not a path", _HTML_REMEDY, CRASH),
+    RuleRow(37, "description", lambda entry: is_not_in_bundle(entry) or not _is_html(entry.value),
         "names {value}, which is not an .html file of the bundle", "Add the file, or correct the path", _PHASE_ERRORS,
-        _NULL),
-    RuleRow(0, "description", _is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
-    RuleRow(44, "description", _is_blank_text, "{value} is empty", "Write the text", _PHASE_ERRORS,
-        _BLANK),
-    RuleRow(44, "description", _holds_nul, "{value} holds a NUL character", "Remove it", _PHASE_ERRORS,
-        _NUL),
+        NULL),
+    RuleRow(0, "description", is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
+    RuleRow(44, "description", is_blank_text, "{value} is empty", "Write the text", _PHASE_ERRORS,
+        BLANK),
+    RuleRow(44, "description", holds_nul, "{value} holds a NUL character", "Remove it", _PHASE_ERRORS,
+        NUL),
 )  # fmt: skip
 #: Without a file the server accepts the phase, and its worker dies later.
 _ANNOTATION = first_of(
-    RuleRow(45, "test_annotation_file", _is_no_text, "is {value!r:.60}, not a path", "Name a file of annotations/",
+    RuleRow(45, "test_annotation_file", is_no_text, "is {value!r:.60}, not a path", "Name a file of annotations/",
         CRASH),
-    RuleRow(38, "test_annotation_file", _is_not_in_bundle, "names {value}, which is not there",
+    RuleRow(38, "test_annotation_file", is_not_in_bundle, "names {value}, which does not exist",
         "Add the file, or correct the path",
         "ERROR: No test annotation file found in the zip file for challenge phase {name}"),
-    RuleRow(44, "test_annotation_file", _is_empty_file, "{value} is empty", "Make it again", _PHASE_ERRORS,
-        replace(_EMPTY_FILE, field="test_annotation")),
-    _path_length("test_annotation_file", _PHASE_ERRORS, 44, field="test_annotation"),
-    unless=lambda at: not at.item.get("test_annotation_file"),
+    RuleRow(44, "test_annotation_file", is_empty_file, "{value} is empty", "Make it again", _PHASE_ERRORS,
+        replace(EMPTY_FILE, field="test_annotation")),
+    limit_path_length("test_annotation_file", _PHASE_ERRORS, 44, field="test_annotation"),
+    unless=lambda entry: not entry.item.get("test_annotation_file"),
 )  # fmt: skip
 
 
-def _asks_for_choice(at: Entry) -> bool:
-    return at.item["type"] in ("radio", "checkbox")
+def _asks_for_choice(entry: Entry) -> bool:
+    return entry.item["type"] in ("radio", "checkbox")
 
 
 _KINDS = ATTRIBUTE["type"].choices
@@ -511,20 +347,22 @@ _ATTRIBUTE_RULES = first_of(
     RuleRow(41, "", lacks(*(key for key, field in ATTRIBUTE.items() if field.required)), "lacks {missing}", "Add them",
         "ERROR: Please enter the following fields for the submission meta attribute in challenge phase {number}: "
         "{missing}"),
-    RuleRow(42, "type", lambda at: at.value not in _KINDS, "is {value}", f"Use one of {', '.join(_KINDS)}",
+    RuleRow(42, "type", lambda entry: entry.value not in _KINDS, "is {value}", f"Use one of {', '.join(_KINDS)}",
         "ERROR: Please ensure that the submission meta attribute types for the attribute '{value}' in challenge "
         "phase {number} are among the following: boolean, text, radio, or checkbox."),
-    RuleRow(43, "options", lambda at: _asks_for_choice(at) and not at.value, "is missing", "List what may be chosen",
+    RuleRow(43, "options",
+        lambda entry: _asks_for_choice(entry) and not entry.value, "is missing", "List what may be chosen",
         "ERROR: Please include at least one option in the attribute for challenge phase {number}"),
-    RuleRow(43, "options", lambda at: _asks_for_choice(at) and _has_no_length(at), "is {value!r:.60}, not a list",
+    RuleRow(43, "options",
+        lambda entry: _asks_for_choice(entry) and has_no_length(entry), "is {value!r:.60}, not a list",
         "List what may be chosen", CRASH),
 )  # fmt: skip
 
 
 def _check_attributes(entry: Entry) -> BundleProblems:
-    at = entry.below("submission_meta_attributes")
-    for index, attribute in enumerate(at.value):
-        yield from _ATTRIBUTE_RULES(replace(at, path=f"{at.path}[{index}]", item=attribute))
+    key_entry = entry.below("submission_meta_attributes")
+    for index, attribute in enumerate(key_entry.value):
+        yield from _ATTRIBUTE_RULES(replace(key_entry, path=f"{key_entry.path}[{index}]", item=attribute))
 
 
 def _check_phase_fields(entry: Entry) -> BundleProblems:
@@ -534,41 +372,42 @@ def _check_phase_fields(entry: Entry) -> BundleProblems:
     is_copied = entry.item.get("max_submissions_per_month") is None
     if is_copied:  # as the server does
         values["max_submissions_per_month"] = entry.item.get("max_submissions")
-    at = entry.below("max_submissions")
-    for problem in _check_fields(replace(entry, item=values), {**PHASE, **UNKEPT_OF_PHASE}, _PHASE_ERRORS, 44):
+    key_entry = entry.below("max_submissions")
+    for problem in check_fields(replace(entry, item=values), {**PHASE, **UNKEPT_OF_PHASE}, _PHASE_ERRORS, 44):
         if not is_copied or not problem.subject.endswith(".max_submissions_per_month"):
             yield problem
-        elif not at.is_written:
+        elif not key_entry.is_written:
             fault = "and max_submissions_per_month are missing"
-            yield replace(problem, subject=at.path, fault=fault, remedy="Add one of them")
+            yield replace(problem, subject=key_entry.path, fault=fault, remedy="Add one of them")
         else:
-            fault = "is what max_submissions_per_month is taken from"
-            yield replace(problem, subject=at.path, fault=fault, consequence=True)
+            fault = "replaces the missing max_submissions_per_month"
+            yield replace(problem, subject=key_entry.path, fault=fault, consequence=True)
 
 
 _PHASE_RULES = all_of(
     _ANNOTATION,
     _DESCRIPTION,
-    RuleRow(39, "is_submission_public", lambda at: at.value and at.item.get("is_restricted_to_select_one_submission"),
+    RuleRow(39, "is_submission_public",
+        lambda entry: entry.value and entry.item.get("is_restricted_to_select_one_submission"),
         "contradicts the restriction", "Set it to False",
         "ERROR: is_submission_public can't be 'True' for challenge phase '{name}' with "
         "is_restricted_to_select_one_submission 'True'. Please change is_submission_public to 'False' and try again!"),
-    _dates(" in challenge phase {number}", missing=40, late=40, kinds=45),
+    check_dates(" in challenge phase {number}", missing=40, late=40, kinds=45),
     first_of(
         RuleRow(41, "submission_meta_attributes", is_no_list_of_mappings, "is not a list of mappings",
             "Begin each with - name:", CRASH),
         _check_attributes,
-        unless=lambda at: not at.item.get("submission_meta_attributes"),
+        unless=lambda entry: not entry.item.get("submission_meta_attributes"),
     ),
     first_of(
         RuleRow(45, "id", is_absent, "is missing", "Number it", CRASH),
-        all_of(_presence("name", _PHASE_ERRORS, 44), _check_phase_fields),
+        all_of(require_key("name", _PHASE_ERRORS, 44), _check_phase_fields),
     ),
 )  # fmt: skip
 _PHASE_AND_CODENAME = all_of(
     RuleRow(35, "codename", is_absent, "is missing", "Add it, as in phases.py",
         "ERROR: No codename found for the challenge phase. Please add a codename and try again!"),
-    RuleRow(36, "codename", is_repeated, "{value} is there twice", "Rename one of them",
+    RuleRow(36, "codename", is_repeated, "{value} occurs twice", "Rename one of them",
         "ERROR: Duplicate codename {value} for phase {name}. Please ensure codenames are unique"),
     _PHASE_RULES,
 )  # fmt: skip
@@ -582,10 +421,10 @@ def _check_phase(entry: Entry) -> BundleProblems:
 
 
 _PHASES = all_of(
-    _block_shape("challenge_phases", "Add a phase",
+    require_list("challenge_phases", "Add a phase",
         "ERROR: No challenge phase key found. Please add challenge phases in the YAML file and try again!", 34),
     check_each("challenge_phases", _check_phase),
-    check_each("challenge_phases", _IDS),
+    check_each("challenge_phases", ID_RULES),
 )  # fmt: skip
 
 
@@ -595,9 +434,9 @@ _SPLIT_ERRORS = "ERROR: Dataset split {number} has the following schema errors:\
 _SPLIT_RULES = first_of(
     RuleRow(52, "id", is_absent, "is missing", "Number it", CRASH),
     all_of(
-        _presence("name", _SPLIT_ERRORS, 51),
-        _presence("codename", _SPLIT_ERRORS, 51),
-        lambda entry: _check_fields(entry, SPLIT, _SPLIT_ERRORS, 51),
+        require_key("name", _SPLIT_ERRORS, 51),
+        require_key("codename", _SPLIT_ERRORS, 51),
+        lambda entry: check_fields(entry, SPLIT, _SPLIT_ERRORS, 51),
     ),
 )  # fmt: skip
 _SPLIT_NAMES = all_of(
@@ -605,18 +444,18 @@ _SPLIT_NAMES = all_of(
     RuleRow(49, "codename", is_absent, "is missing", "Add it",
         "ERROR: There is no codename for dataset split {number}."),
     first_of(
-        RuleRow(50, "codename", lambda at: "name" not in at.item and is_repeated(at), "{value} is there twice",
+        RuleRow(50, "codename", lambda entry: "name" not in entry.item and is_repeated(entry), "{value} occurs twice",
             "Rename one of them", CRASH),
-        RuleRow(50, "codename", is_repeated, "{value} is there twice", "Rename one of them",
+        RuleRow(50, "codename", is_repeated, "{value} occurs twice", "Rename one of them",
             "ERROR: Duplicate codename {value} for dataset split {name}. Please ensure codenames are unique."),
     ),
 )  # fmt: skip
 #: The server goes over them twice.
 _SPLITS = all_of(
-    _block_shape("dataset_splits", "Add a split", "ERROR: There is no key for dataset splits.", 47),
+    require_list("dataset_splits", "Add a split", "ERROR: There is no key for dataset splits.", 47),
     check_each("dataset_splits", _SPLIT_NAMES),
     check_each("dataset_splits", _SPLIT_RULES),
-    check_each("dataset_splits", _IDS),
+    check_each("dataset_splits", ID_RULES),
 )  # fmt: skip
 
 
@@ -627,7 +466,7 @@ _NUMBERED = {"leaderboard_id": _check_leaderboard, "challenge_phase_id": _PHASE_
 
 
 def find_accepted(bundle: Bundle, key: str) -> list[Entry]:
-    """The items that a key of the rows may name: those that get through the rules of their own block."""
+    """Return the items that a key of the rows may name: the items that pass the rules of their own block."""
     accepted = []
     for entry in entries(bundle, REFERENCES[key][0]):
         refused = [problem for problem in _NUMBERED[key](entry) if not problem.accepted]
@@ -645,7 +484,7 @@ def ids_of(bundle: Bundle, block: str) -> list[Any]:
 
 
 def to_integer(value: Any) -> int | None:
-    """The number that `int` makes of a value, as the server tries; None where that raises an error."""
+    """Return `int(value)` as the server tries it; None if that raises."""
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):
@@ -653,26 +492,26 @@ def to_integer(value: Any) -> int | None:
 
 
 def _reference(key: str, accepted: Sequence[Any]) -> Check:
-    """The rules of a key that names an id of another block."""
+    """Return the rules of a key that names an id of another block."""
     block, word = REFERENCES[key]
 
-    def is_unknown(at: Entry) -> Verdict:
-        ids = ids_of(at.bundle, block)
-        if at.value in accepted:
+    def is_unknown(entry: Entry) -> Verdict:
+        ids = ids_of(entry.bundle, block)
+        if entry.value in accepted:
             return False
         # An id and the same id in quotes are two for the server, and so for Python.
-        is_quoted = any(str(at.value) == str(number) for number in ids)
-        is_right = at.value in ids
-        fault = f"points at what is wrong in {block}" if is_right else f"{at.value!r} is not an id of {block}"
+        is_quoted = any(str(entry.value) == str(number) for number in ids)
+        is_right = entry.value in ids
+        fault = f"points at an invalid entry of {block}" if is_right else f"{entry.value!r} is not an id of {block}"
         remedy = "Remove the quotes" if is_quoted else "Write an id of that block"
         return {"fault": fault, "remedy": remedy, "consequence": is_right}
 
     quote = f"ERROR: Invalid {word} id {{value}} found in challenge phase split {{number}}."
     return first_of(
-        RuleRow(58, key, lambda at: to_integer(at.value) is None, "is {value!r:.60}, not a number",
+        RuleRow(58, key, lambda entry: to_integer(entry.value) is None, "is {value!r:.60}, not a number",
             "Write an id of that block", CRASH),
         RuleRow(58, key, is_unknown, "{fault}", "{remedy}", quote),
-        unless=lambda at: key not in at.item,
+        unless=lambda entry: key not in entry.item,
     )  # fmt: skip
 
 
@@ -683,7 +522,7 @@ def _check_mappings(entry: Entry) -> BundleProblems:
         yield crash(ROWS, "is missing", "Map each phase to its splits", 55)
         return
     quote = "ERROR: There is no key for challenge phase splits."
-    yield from _block_shape(ROWS, "Map each phase to its splits", quote, 55)(entry)
+    yield from require_list(ROWS, "Map each phase to its splits", quote, 55)(entry)
     yield from _check_duplicates(bundle)
     fields = {**{key: MAPPING[key] for key in SPLIT_SETTINGS}, **UNKEPT_OF_MAPPING}
     quote = "ERROR: Challenge phase split {number} has the following schema errors:\n {errors}"
@@ -695,7 +534,7 @@ def _check_mappings(entry: Entry) -> BundleProblems:
                 "{number}): {missing}"),
             all_of(
                 *(_reference(key, find_accepted_ids(bundle, key)) for key in REFERENCES),
-                lambda row: _check_fields(row, fields, quote, 59),
+                lambda row: check_fields(row, fields, quote, 59),
             ),
         ),
     )  # fmt: skip
@@ -742,47 +581,47 @@ _TAG_REMEDY, _MANY_TAGS = (
 _DOMAINS = CHALLENGE["domain"].choices
 
 
-def _has_many(at: Entry) -> Verdict:
-    return {"length": len(at.value)} if len(at.value) > _TAGS else None
+def _has_many(entry: Entry) -> Verdict:
+    return {"length": len(entry.value)} if len(entry.value) > _TAGS else None
 
 
-def _is_taken_for_list(at: Entry) -> Verdict:
-    is_list = not at.value or isinstance(at.value, list)
-    return None if is_list else {"tags": ", ".join(map(str, at.value))}
+def _is_taken_for_list(entry: Entry) -> Verdict:
+    is_list = not entry.value or isinstance(entry.value, list)
+    return None if is_list else {"tags": ", ".join(map(str, entry.value))}
 
 
-def _has_repeated_rank(at: Entry) -> Verdict:
-    earlier = [prize for prize in at.earlier if not [*_PRIZE_KEYS(replace(at, item=prize))]]
-    return at.value in [prize["rank"] for prize in earlier]
+def _has_repeated_rank(entry: Entry) -> Verdict:
+    earlier = [prize for prize in entry.earlier if not [*_PRIZE_KEYS(replace(entry, item=prize))]]
+    return entry.value in [prize["rank"] for prize in earlier]
 
 
-def _is_no_rank(at: Entry) -> Verdict:
-    return not isinstance(at.value, int) or at.value < 1
+def _is_no_rank(entry: Entry) -> Verdict:
+    return not isinstance(entry.value, int) or entry.value < 1
 
 
 def _check_prize_fields(entry: Entry) -> BundleProblems:
     for key, field in PRIZE.items() if not _is_no_rank(entry.below("rank")) else ():
         error = validate(key, entry.item[key], field) if key in entry.item else None
         if error:
-            fault = f"cannot be kept ({error.message.rstrip('.')}), so that EvalAI drops the prize and says nothing"
+            fault = f"cannot be kept ({error.message.rstrip('.')}), so EvalAI silently drops the prize"
             yield warning(f"{entry.path}.{key}", fault, f"Write {field.about}")
 
 
 _PRIZE_KEYS = first_of(
     RuleRow(66, "", lacks("rank", "amount"), "lacks {missing}", "Add it", CRASH),
-    RuleRow(66, "rank", lambda at: isinstance(at.value, (list, dict, set)), "is {value!r:.60}",
+    RuleRow(66, "rank", lambda entry: isinstance(entry.value, (list, dict, set)), "is {value!r:.60}",
         "Write 1 for the winner", CRASH),
 )  # fmt: skip
 _PRIZE_RULES = first_of(
     _PRIZE_KEYS,
     all_of(
-        RuleRow(66, "rank", _has_repeated_rank, "{value} is there twice", "Renumber",
+        RuleRow(66, "rank", _has_repeated_rank, "{value} occurs twice", "Renumber",
             "ERROR: Duplicate rank {value} found in YAML data."),
         RuleRow(66, "rank", _is_no_rank, "is {value!r:.60}", "Write 1 for the winner",
             "ERROR: Invalid rank value {value}. Rank should be an integer."),
         first_of(
-            RuleRow(66, "amount", _is_no_text, "is {value!r:.60}, not a text", "Write it as 100.00USD", CRASH),
-            RuleRow(66, "amount", lambda at: not re.match(r"\d+(\.\d{1,2})?[A-Z]{3}$", at.value), "is {value}",
+            RuleRow(66, "amount", is_no_text, "is {value!r:.60}, not a text", "Write it as 100.00USD", CRASH),
+            RuleRow(66, "amount", lambda entry: not re.match(r"\d+(\.\d{1,2})?[A-Z]{3}$", entry.value), "is {value}",
                 "Write it as 100.00USD",
                 "ERROR: Invalid amount value {value}. Amount should be in decimal format with three-letter currency "
                 "code (e.g. 100.00USD, 500EUR, 1000INR)."),
@@ -792,22 +631,23 @@ _PRIZE_RULES = first_of(
 )  # fmt: skip
 _TAGS_DOMAIN_AND_PRIZES = all_of(
     first_of(
-        RuleRow(64, "tags", _has_no_length, "is {value!r:.60}, not a list", _TAG_REMEDY, CRASH),
-        RuleRow(64, "tags", lambda at: isinstance(at.value, str) and _has_many(at),
-            "has {length} letters, each of which is a tag for EvalAI", _TAG_REMEDY, _MANY_TAGS),
+        RuleRow(64, "tags", has_no_length, "is {value!r:.60}, not a list", _TAG_REMEDY, CRASH),
+        RuleRow(64, "tags", lambda entry: isinstance(entry.value, str) and _has_many(entry),
+            "has {length} letters, and EvalAI makes each of them a tag", _TAG_REMEDY, _MANY_TAGS),
         RuleRow(64, "tags", _has_many, "has {length} tags", "Keep four", _MANY_TAGS),
-        RuleRow(0, "tags", _is_taken_for_list, "is not a list: EvalAI takes it for the tags {tags}", _TAG_REMEDY,
+        RuleRow(0, "tags", _is_taken_for_list, "is not a list: EvalAI reads it as the tags {tags}", _TAG_REMEDY,
             WARNS),
-        unless=lambda at: "tags" not in at.item,
+        unless=lambda entry: "tags" not in entry.item,
     ),
-    RuleRow(65, "domain", lambda at: at.is_written and at.value not in _DOMAINS, "is {value!s:.60}",
+    RuleRow(65, "domain", lambda entry: entry.is_written and entry.value not in _DOMAINS, "is {value!s:.60}",
         f"Use one of {', '.join(_DOMAINS)}, or remove the line",
         "ERROR: Domain name is incorrect. Please enter correct domain name then try again!"),
     first_of(
         RuleRow(66, "prizes", is_no_list_of_mappings, "is not a list of mappings",
             "Begin each item with - rank:, or remove the line", CRASH),
         check_each("prizes", _PRIZE_RULES),
-        unless=lambda at: "prizes" not in at.item or (not at.item["prizes"] and hasattr(at.item["prizes"], "__iter__")),
+        unless=lambda entry: "prizes" not in entry.item
+            or (not entry.item["prizes"] and hasattr(entry.item["prizes"], "__iter__")),
     ),
 )  # fmt: skip
 

@@ -9,8 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import yaml
+
+from segjudge.evaluation_script.files.problems import HostError
 
 from .fields import CHALLENGE
 from .problems import BundleProblem, crash
@@ -58,7 +61,7 @@ class YamlLines:
         self.duplicate_keys = list(_duplicate_keys("", root, set()))
 
     def location(self, path: str) -> str:
-        """File, line and column of a key, or of the nearest thing around it; "" for what is not a key."""
+        """Return file, line and column of a key or its surroundings; "" for others."""
         mark, _ = self._nearest(path)
         if mark is None:
             return self._name if re.split(r"[.\[]", path)[0] in CHALLENGE else ""
@@ -70,7 +73,7 @@ class YamlLines:
         return bool(match and match["tz"])
 
     def _nearest(self, path: str) -> tuple[yaml.Mark | None, yaml.Node | None]:
-        """Where a key is, or the nearest thing around it, and its value."""
+        """Return the location of a key or its surroundings, and its value."""
         node, mark = self._root, None
         for step in re.findall(r"[^.\[\]]+", path):
             if isinstance(node, yaml.SequenceNode) and step.isdecimal():
@@ -89,7 +92,7 @@ class YamlLines:
 
 
 def _mappings(node: yaml.SequenceNode) -> list[yaml.MappingNode]:
-    """The mappings of a list, which alone are counted; see `problems.mappings_in`."""
+    """Return the mappings of a list; only these are counted (see `problems.mappings_in`)."""
     return [item for item in node.value if isinstance(item, yaml.MappingNode)]
 
 
@@ -107,7 +110,7 @@ def _duplicate_keys(path: str, node: yaml.Node | None, parents: set[int]) -> Ite
 
 
 def read_yaml(name: str, text: bytes) -> tuple[object, YamlLines]:
-    """Raises YAMLError, which `yaml_problem` explains."""
+    """Return parsed YAML; raises YAMLError, which `yaml_problem` explains."""
     try:
         content, lines = _parse(name, text)
         return copy.deepcopy(content), lines
@@ -115,9 +118,20 @@ def read_yaml(name: str, text: bytes) -> tuple[object, YamlLines]:
         raise yaml.YAMLError("it is nested too deeply") from None
 
 
+def parse_config(name: str, text: bytes) -> dict[str, Any]:
+    """Return the keys of a challenge's YAML; raises `HostError` where it is not a mapping."""
+    try:
+        config, _ = read_yaml(name, text)
+    except yaml.YAMLError as error:
+        raise HostError(str(yaml_problem(name, error))) from None
+    if not isinstance(config, dict):
+        raise HostError(f"{name}: is empty or not a mapping of keys")
+    return config
+
+
 @functools.lru_cache(maxsize=2)
 def _parse(name: str, text: bytes) -> tuple[object, YamlLines]:
-    """Parse it once for all who read it: PyYAML takes longer than most of what they do."""
+    """Return parsed YAML, cached, since PyYAML is slow."""
     try:
         loader = _Loader(text.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -134,7 +148,7 @@ def _parse(name: str, text: bytes) -> tuple[object, YamlLines]:
 
 
 def _count_values(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """How many values a node unfolds to, aliases included; `sizes` caches them by the nodes' ids."""
+    """Return the number of values of a node with aliases expanded; `sizes` caches by id."""
     if id(node) not in sizes:
         sizes[id(node)] = 1  # for an alias that holds itself
         children = node.value if isinstance(node, (yaml.SequenceNode, yaml.MappingNode)) else []
@@ -144,9 +158,9 @@ def _count_values(node: yaml.Node, sizes: dict[int, int]) -> int:
 
 
 def yaml_problem(name: str, error: yaml.YAMLError) -> BundleProblem:
-    """Why a file is not valid YAML, with the server's own message."""
+    """Return the problem of invalid YAML, with the server's message."""
     if isinstance(error, _ValueError):
-        problem = crash(name, f"holds a value that cannot be: {error.problem}", "Correct that value", 5)
+        problem = crash(name, f"holds an impossible value: {error.problem}", "Correct that value", 5)
         return replace(problem, location=_location(name, error.problem_mark) if error.problem_mark else name)
     if isinstance(error, yaml.reader.ReaderError):
         fault = f"is not valid YAML: {error.reason} (character {error.character!r:.20}, at {error.position})"
@@ -160,5 +174,5 @@ def yaml_problem(name: str, error: yaml.YAMLError) -> BundleProblem:
 
 
 def _location(name: str, mark: yaml.Mark) -> str:
-    """As compilers and editors write it, counted from one."""
+    """Return a location as compilers write it, counted from one."""
     return f"{name}:{mark.line + 1}:{mark.column + 1}"

@@ -1,4 +1,4 @@
-"""EvalAI's own worker, played: its folder, its interpreter and packages, its process and its limits.
+"""A stand-in for EvalAI's worker: folder, interpreter, packages, process and limits.
 
 The contract is the modules: `process` starts the one child program that scores (`program`) and asks it, for this worker
 and for the remote one; `folder`, `interpreter` and `requirements` are what it finds.

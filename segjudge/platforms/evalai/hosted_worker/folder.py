@@ -1,4 +1,4 @@
-"""The folder of EvalAI's worker: the script, the annotations, one submission at a time, and what may be written.
+"""The folder of EvalAI's worker: script, annotations, one submission at a time, and writable files.
 
 Our scorers are told from those of other hosts by what is in the script's folder.
 """
@@ -18,20 +18,20 @@ FOLDER_PREFIX = "segjudge-worker-"
 _OUR_MODULES = {"phases.py", "scoring/phase.py", "runner/guard.py"}
 
 
-def is_ours(names: Collection[str]) -> bool:
-    """Tell our scorers by the paths of a script's files, whatever else may be missing."""
+def has_our_modules(names: Collection[str]) -> bool:
+    """Test that a script has the modules that only our scorers have, by the paths of its files."""
     return set(names) >= _OUR_MODULES
 
 
-def is_folder_ours(folder: str) -> bool:
-    return is_ours([name for name in _OUR_MODULES if os.path.isfile(os.path.join(folder, name))])
+def folder_has_our_modules(folder: str) -> bool:
+    return has_our_modules([name for name in _OUR_MODULES if os.path.isfile(os.path.join(folder, name))])
 
 
 class WorkerFolder:
     """A folder outside the rehearsal's, so that no path in it leads to the database."""
 
     def __init__(self, note: Callable[[str], object] | None = None) -> None:
-        """Make the folder; `note` is given its path before it exists, so that no end comes between the two."""
+        """Make the folder; `note` gets its path first, so that an interruption leaves no unknown folder."""
         import tempfile  # many commands ask whose scorers they are, and make no folder
         import uuid
 
@@ -58,7 +58,7 @@ class WorkerFolder:
         return os.path.join(self._challenges, f"challenge_{challenge}")
 
     def annotation_path(self, challenge: int, phase: int, suffix: str) -> str:
-        """Under the name that EvalAI gives the file."""
+        """Return the path of an annotation file, under EvalAI's name."""
         folder = os.path.join(self.script(challenge), "phase_data", f"phase_{phase}")
         os.makedirs(folder)
         return _random_name(folder, suffix)
@@ -80,7 +80,7 @@ class WorkerFolder:
         return os.path.join(self.submissions, name, os.path.basename(path))
 
     def remove_submission(self, number: int) -> None:
-        """Remove a submission, and whatever the script put in its place."""
+        """Remove a submission, and anything that the script put in its place."""
         path = os.path.join(self.submissions, f"submission_{number}")
         with suppress(OSError):
             if os.path.islink(path) or not os.path.isdir(path):

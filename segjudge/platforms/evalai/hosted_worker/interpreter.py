@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system import IMPORT_ROOT, sandbox
+from segjudge.system.errors import UsageError
 
 #: Names the interpreter that `run.sh` prepares with the worker's packages and pins.
 _WORKER_PYTHON = "SEGJUDGE_WORKER_PYTHON"
@@ -31,7 +32,7 @@ _REPORT = (
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that runs."""
+    """A tested Python interpreter."""
 
     path: str
     version: str
@@ -40,25 +41,25 @@ class Interpreter:
 
     @property
     def search_path(self) -> str:
-        """The PATH on which `python` and `pip` are this interpreter's, as on EvalAI's worker."""
+        """Return the PATH on which `python` and `pip` are this interpreter's, as on EvalAI's worker."""
         return os.pathsep.join([os.path.dirname(self.path), os.environ.get("PATH", os.defpath)])
 
     @classmethod
     def open(cls, name: str) -> Interpreter:
-        """Raises HostError where what has this path or name does not run."""
+        """Return the interpreter of this path or name; raises HostError if it does not run."""
         path = _path_of(name)
         answer = _run(path, name, _REPORT).strip()
         try:
             executable, version, *prefixes = (str(value) for value in json.loads(answer.splitlines()[-1]))
         except (ValueError, IndexError, TypeError):
-            raise HostError(f"--python {name}: does not answer as Python does ({answer[-200:]!r})") from None
+            raise HostError(f"--python {name}: does not answer like Python ({answer[-200:]!r})") from None
         # What a shim leads to, without the shim.
         executable = executable or path
         return cls(executable, version, tuple(dict.fromkeys([*prefixes, *_link_folders(executable)])))
 
     @classmethod
     def for_worker(cls, name: str | None, root: str) -> Interpreter:
-        """The interpreter of this name, else the one that `run.sh` prepared, else the PATH's, else ours.
+        """Return the interpreter of this name, else `run.sh`'s, the PATH's, or this one.
 
         Of the PATH it is the one of EvalAI's version, where it has numpy as EvalAI's worker does.
         """
@@ -78,7 +79,7 @@ class Interpreter:
         return Interpreter.open(sys.executable)
 
     def find_sandbox(self, *, required: bool = False) -> str | None:
-        """The sandbox's program if this interpreter runs in it; raises HostError if it does not and is required."""
+        """Return the sandbox's program if this interpreter runs in it; raises HostError if a required one fails."""
         box = sandbox.find_sandbox(required=required)
         if box is None:
             return None
@@ -97,13 +98,12 @@ class Interpreter:
 
 
 def _path_of(name: str) -> str:
-    """The path of a file or of a command; the worker runs in another folder."""
-    if os.sep in name:
-        return os.path.abspath(os.path.expanduser(name))
-    command = shutil.which(name)
-    if command is None and not os.path.exists(name):
-        raise HostError(f"--python {name}: there is no such command and no such file")
-    return os.path.abspath(command or name)
+    """Return the absolute path of a file or command."""
+    path = os.path.expanduser(name)
+    command = None if os.sep in name else shutil.which(name)
+    if command is None and not os.path.exists(path):
+        raise UsageError(f"--python {name}: there is no such command or file; name an interpreter")
+    return os.path.abspath(command or path)
 
 
 def _run(path: str, name: str, code: str) -> str:
@@ -126,7 +126,7 @@ def _run(path: str, name: str, code: str) -> str:
 
 
 def _link_folders(path: str) -> list[str]:
-    """The folders of the links that lead from a path to the program."""
+    """Return the folders of the links from a path to the program."""
     folders = []
     for _ in range(_LINKS):
         if not os.path.islink(path):

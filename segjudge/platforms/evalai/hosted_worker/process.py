@@ -50,7 +50,7 @@ _SIGNALS = 64
 
 
 class DiedError(Exception):
-    """Raised when the process is gone: on EvalAI the submission would stay `running`."""
+    """Raised if the process died; on EvalAI the submission would stay `running`."""
 
     def __init__(self, how: str, *, killed: bool = True) -> None:
         super().__init__(how)
@@ -59,7 +59,7 @@ class DiedError(Exception):
 
 
 class UnloadableError(DiedError):
-    """Raised when the script cannot be loaded: EvalAI shows the reason to the hosts, and scores nothing."""
+    """Raised if the script cannot be loaded; EvalAI shows the reason to hosts and scores nothing."""
 
     def __init__(self, reason: str, log: str = "") -> None:
         super().__init__(f"{SCRIPT} cannot be loaded: {reason}", killed=False)
@@ -69,15 +69,15 @@ class UnloadableError(DiedError):
 
 
 class HungError(DiedError):
-    """Raised when the process did not answer in time and was killed."""
+    """Raised if the process was killed for not answering in time."""
 
 
 class UnwantedError(DiedError):
-    """Raised when the process was killed because its answer was not wanted any more."""
+    """Raised if the process was killed because its answer was no longer wanted."""
 
 
 class ScoringOrder(TypedDict):
-    """What a process loads, and whose worker it is."""
+    """The order of a process: the script to load, and the kind of worker."""
 
     worker: Literal["hosted", "remote"]
     #: Bytes that it may use; 0 for no limit.
@@ -92,7 +92,7 @@ class ScoringOrder(TypedDict):
 
 @dataclass(frozen=True)
 class ProcessTerms:
-    """How a process that scores is started, and what it may use."""
+    """The terms of a scoring process: command and limits."""
 
     environment: Mapping[str, str]
     #: Its working folder.
@@ -117,17 +117,17 @@ class ScoringProcess:
         self._is_boxed = terms.is_boxed
         #: What came after the last whole line.
         self._unread = b""
-        with ExitStack() as ends:
+        with ExitStack() as cleanup:
             self._answers, answers_end = os.pipe()
             log, log_end = os.pipe()
             for descriptor in (answers_end, log_end):
-                ends.callback(os.close, descriptor)
+                cleanup.callback(os.close, descriptor)
             self._log = Tail(os.fdopen(log, "rb", buffering=0), _LOG_BYTES, beginning=True)
-            words = [*python, program.__file__, json.dumps(order), str(answers_end), str(log_end)]
+            arguments = [*python, program.__file__, json.dumps(order), str(answers_end), str(log_end)]
             pipes = (subprocess.PIPE, subprocess.PIPE, subprocess.PIPE)
             try:
                 self._child = Child(
-                    terms.wrap(words),
+                    terms.wrap(arguments),
                     Streams(*pipes, (answers_end, log_end, *terms.passed)),
                     environment=terms.environment,
                     folder=terms.folder,
@@ -143,7 +143,7 @@ class ScoringProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs: if it died between two submissions, the next one is not to blame."""
+        """Return whether the process still runs, so that the next submission is not blamed."""
         return self._child.poll() is None
 
     def ask(
@@ -152,7 +152,7 @@ class ScoringProcess:
         seconds: float | None = None,
         unwanted: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any]:
-        """Raises `DiedError`, `HungError`, or `UnwantedError` once `unwanted` returns True."""
+        """Return an answer; raises `DiedError`, `HungError`, or `UnwantedError` once `unwanted` is True."""
         number = secrets.token_hex(8)
         watch = self._watch(seconds, unwanted)
         self._send(json.dumps({**request, "number": number}).encode() + b"\n", watch)
@@ -165,10 +165,10 @@ class ScoringProcess:
                 return answer
         # A script that forks, or writes where answers go, would give one team another's score.
         self.kill()
-        raise DiedError("something other than the answer came from its process", killed=False)
+        raise DiedError("its process sent something other than the answer", killed=False)
 
     def _watch(self, seconds: float | None, unwanted: Callable[[], bool]) -> Callable[[], None]:
-        """What ends the process, by an exception, if its answer is late or unwanted."""
+        """Raise to end the process if its answer is late or unwanted."""
         deadline = None if seconds is None else time.monotonic() + seconds
         next_check = 0.0
 
@@ -179,7 +179,7 @@ class ScoringProcess:
             next_check = time.monotonic() + _TICK / 2
             if unwanted():
                 self.kill()
-                raise UnwantedError("nobody waits for it any more")
+                raise UnwantedError("nobody is waiting for it any more")
             if deadline is not None and time.monotonic() > deadline:
                 self.kill()
                 raise HungError(f"it did not answer for {seconds:g} seconds")
@@ -200,7 +200,7 @@ class ScoringProcess:
                 raise self._death() from None
 
     def _read_line(self, watch: Callable[[], None]) -> bytes:
-        """The next line that comes where answers are written."""
+        """Return the next line of the descriptor for answers."""
         blocks, size = [self._unread], len(self._unread)
         while b"\n" not in blocks[-1]:
             is_dead = self._child.poll() is not None
@@ -236,7 +236,7 @@ class ScoringProcess:
         self._close_pipes()
 
     def close(self) -> None:
-        """Let the process end by itself, and end what it leaves behind."""
+        """Wait for the process to end, and end its remaining children."""
         self._close_pipes()
         self._child.wait(_FAREWELL)
         self._child.end()
@@ -249,18 +249,18 @@ class ScoringProcess:
             self._answers = -1
 
     def streams(self) -> tuple[str, str]:
-        """Its standard output and error: of very much the beginning and the end."""
+        """Return standard output and error, shortened in the middle."""
         seconds = 0 if self.alive else 2
         return self._output.text(seconds), self._errors.text(seconds)
 
     def log(self) -> str:
-        """What the process wrote for the operator, likewise."""
+        """Return the operator's log, shortened like the streams."""
         return self._log.text(0 if self.alive else 2)
 
 
 @dataclass(frozen=True)
 class WorkerTerms:
-    """What a hosted worker's process may use; without a sandbox the operating system alone decides about the rest."""
+    """The limits of a hosted worker's process; without a sandbox only the system limits the rest."""
 
     #: Bytes; 0 for no limit.
     memory: int = 0
@@ -284,7 +284,7 @@ class WorkerProcess(ScoringProcess):
             clean_environment(HOME=home, TMPDIR=home, PATH=python.search_path),
             folder.temporary,
             TreeBounds(terms.memory, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(folder.path), pause=_PAUSE),
-            lambda words: _enclose(words, python, folder, terms),
+            lambda arguments: _enclose(arguments, python, folder, terms),
             is_boxed=box is not None,
         )
         try:
@@ -294,24 +294,24 @@ class WorkerProcess(ScoringProcess):
             raise DiedError(f"its process could not be started ({error})", killed=not error.errno) from None
 
     def log(self) -> str:
-        """What the process wrote to its own streams, and what its sandbox said."""
+        """Return the process's own output and the sandbox's messages."""
         return self.streams()[1] + super().log()
 
 
 def disk_bounds(*folders: str) -> tuple[Sequence[str], int]:
-    """What a worker may write into folders together; raises OSError for a full disk."""
+    """Return folders and the bytes that a worker may write to them together; raises OSError for a full disk."""
     free = shutil.disk_usage(folders[0]).free
     if free < _LEAST_DISK:  # of a full disk no submission is to blame
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folders[0])
     return folders, min(_DISK, free // 2)
 
 
-def _enclose(words: list[str], python: Interpreter, folder: WorkerFolder, terms: WorkerTerms) -> list[str]:
-    """Put a worker's command into its sandbox and its group."""
+def _enclose(arguments: list[str], python: Interpreter, folder: WorkerFolder, terms: WorkerTerms) -> list[str]:
+    """Return a worker's command in its sandbox and its group."""
     if terms.sandbox_program is not None:
-        words = sandbox.scorer_command(
+        arguments = sandbox.scorer_command(
             terms.sandbox_program,
-            words,
+            arguments,
             [*python.folders, program.__file__],
             # Each folder is a mount of its own, which nothing inside can replace by a link.
             [(folder.temporary, "/tmp"), (folder.root, folder.root), (folder.submissions, folder.submissions)],  # noqa: S108
@@ -319,4 +319,4 @@ def _enclose(words: list[str], python: Interpreter, folder: WorkerFolder, terms:
             python=python.path,
             memory=terms.memory,
         )
-    return terms.group.enter(words) if terms.group else words
+    return terms.group.enter(arguments) if terms.group else arguments

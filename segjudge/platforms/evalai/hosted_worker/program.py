@@ -62,7 +62,7 @@ class _Script:
 
     @property
     def form(self) -> str:
-        """The form of its `evaluate()`, by the first parameter's name; an unclear one by where the script stands."""
+        """Return the form of `evaluate()`, by its first parameter, or by the script's location."""
         try:
             name = next(iter(inspect.signature(self.module.evaluate).parameters), "").lower()
         except (TypeError, ValueError):
@@ -75,7 +75,7 @@ class _Script:
 
 
 def _unpack(path: str, root: str) -> Tuple[str, str]:
-    """The module or package, and its repository, on the disk; of a built bundle `path` is the script's zip."""
+    """Return the module or package and its repository on disk; for a built bundle, `path` is the script's zip."""
     if not os.path.isfile(root):
         return path, root
     with zipfile.ZipFile(root) as bundle, zipfile.ZipFile(io.BytesIO(bundle.read(path))) as script:
@@ -84,7 +84,7 @@ def _unpack(path: str, root: str) -> Tuple[str, str]:
 
 
 def _import_file(path: str, root: str) -> ModuleType:
-    """Import a host's module or package; what lies beside it and in the repository is found by its name."""
+    """Import a host's module or package, which can import its neighbours and modules of the repository."""
     path = os.path.abspath(path)
     folder, name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
     sys.path[:0] = [folder, os.path.abspath(root)]
@@ -101,8 +101,14 @@ def _import_file(path: str, root: str) -> ModuleType:
     return module
 
 
+def _forget_notes(error: BaseException) -> None:
+    """Remove the notes that newer Pythons add to an error."""
+    vars(error).pop("__notes__", None)
+
+
 def _import_error(error: BaseException, order: Dict[str, Any]) -> str:
-    """The last line of an error's traceback, with the place in the script that raised it."""
+    """Return the last line of an error's traceback, with the place in the script that raised it."""
+    _forget_notes(error)
     last_line = traceback.format_exception_only(type(error), error)[-1].strip()
     frames: List[Tuple[str, Any]] = [
         (frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)
@@ -118,7 +124,7 @@ def _import_error(error: BaseException, order: Dict[str, Any]) -> str:
 
 
 class _Tee:
-    """What the hosted worker puts in the place of a stream: a file with only these methods."""
+    """The hosted worker's replacement of a stream, a file with only these methods."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._room = stream, _STREAM_CHARACTERS + 1
@@ -130,12 +136,12 @@ class _Tee:
         self._stream.flush()
 
     def flush(self) -> None:
-        """Do nothing: what is written is flushed at once."""
+        """Do nothing: every write is flushed at once."""
 
 
 @contextmanager
 def _catch_streams() -> Iterator[Tuple[IO[str], IO[str]]]:
-    """Replace both streams, and yield the files that catch what is written."""
+    """Replace both streams, and yield the files that capture them."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         # EvalAI's go to the real streams as well; here those hold what no participant sees, and nothing else.
         sys.stdout, sys.stderr = _Tee(out), _Tee(err)
@@ -146,7 +152,7 @@ def _catch_streams() -> Iterator[Tuple[IO[str], IO[str]]]:
 
 
 def _text_of(file: IO[str]) -> str:
-    """What a temporary file caught: of very much only the beginning, while EvalAI keeps all."""
+    """Return the content of a temporary file, truncated if it is very long, while EvalAI keeps all."""
     file.flush()
     file.seek(0)
     text = file.read(_STREAM_CHARACTERS)
@@ -154,7 +160,7 @@ def _text_of(file: IO[str]) -> str:
 
 
 def _score_hosted(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
-    """A submission's status, its streams and what the server would store."""
+    """Return a submission's status, streams and stored result."""
     answer: Dict[str, Any] = {"status": "failed", "result": None}
     with _catch_streams() as (out, err):
         try:
@@ -165,14 +171,15 @@ def _score_hosted(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
                 submission_metadata=request.get("metadata", {}),
             )
             answer.update(_read_as_server(returned, request["splits"]))
-        except Exception:  # noqa: BLE001 - the real worker goes on too
+        except Exception as error:  # noqa: BLE001 - the real worker goes on too
+            _forget_notes(error)
             traceback.print_exc()
         answer["stdout"], answer["stderr"] = _text_of(out), _text_of(err)
     return answer
 
 
 def _read_as_server(returned: Dict[str, Any], splits: List[str]) -> Dict[str, Any]:
-    """What the server stores of a returned dict; raises if the server would mark the submission failed."""
+    """Return the stored part of a returned dict; raises if the server would fail the submission."""
     if "result" not in returned:
         return {"status": "failed"}
     answer: Dict[str, Any] = {"status": "finished"}
@@ -191,7 +198,7 @@ def _read_as_server(returned: Dict[str, Any], splits: List[str]) -> Dict[str, An
 
 
 def _score_remote(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
-    """The accuracies, or a sentence for the participant (`refused`), or a fault of the host's (`incident`).
+    """Return accuracies, or `refused` for the participant, or `incident` for the host.
 
     An exception's text is for the participant, as with the starter's worker; that of a `HostError` is not.
     """
@@ -219,7 +226,7 @@ def _score_remote(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _call_evaluate(function: Callable[..., Any], form: str, request: Dict[str, Any]) -> Any:
-    """Call an `evaluate()` with what its form takes."""
+    """Call an `evaluate()` with the arguments of its signature."""
     metadata = request["metadata"]
     annotation = request["annotation"] if os.path.isfile(request["annotation"]) else ""
     arguments = [annotation or None] if form == _HOSTED else []
@@ -239,16 +246,16 @@ def _call_evaluate(function: Callable[..., Any], form: str, request: Dict[str, A
 
 
 def _accuracies_of(result: Any, hidden: List[str]) -> List[Dict[str, Any]]:
-    """A result as the REST API takes it; raises ValueError with a sentence if it has neither shape."""
+    """Return a result in the REST API's form; raises ValueError with a sentence for any other shape."""
     if not isinstance(result, list) or not all(isinstance(entry, dict) for entry in result):
         kind = (
-            "a list of something else than splits"
+            "a list of something other than splits"
             if isinstance(result, list)
             else f"{_kind(result)}, not a list of splits"
         )
         raise ValueError(f"evaluate() returned a result that is {kind}")
     if all("accuracies" in entry for entry in result):
-        return [_to_plain({"show_to_participant": True, **entry}) for entry in result]
+        return [_to_plain(_hide({"show_to_participant": True, **entry}, hidden)) for entry in result]
     return [
         {"split": split, "show_to_participant": split not in hidden, "accuracies": _to_plain(values)}
         for entry in result
@@ -256,8 +263,13 @@ def _accuracies_of(result: Any, hidden: List[str]) -> List[Dict[str, Any]]:
     ]
 
 
+def _hide(entry: Dict[str, Any], hidden: List[str]) -> Dict[str, Any]:
+    """Return a split's entry; a hidden split stays hidden whatever a host's code returns."""
+    return {**entry, "show_to_participant": False} if entry.get("split") in hidden else entry
+
+
 def _to_plain(value: Any) -> Any:
-    """Make numbers of numpy and the like plain ones."""
+    """Return numpy numbers and the like as plain numbers."""
     if isinstance(value, dict):
         return {str(key): _to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -272,7 +284,7 @@ def _kind(value: Any) -> str:
 # ── the process ─────────────────────────────────────────────────────────────
 
 
-def _limit(memory: int, file_bytes: int) -> None:
+def _limit_resources(memory: int, file_bytes: int) -> None:
     """Limit this process; 0 is no limit."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if file_bytes:
@@ -296,7 +308,7 @@ def main() -> None:
     else:
         # What scorers tell the operator can show ground truth.
         sys.__stderr__ = log  # type: ignore[misc]
-    _limit(order["memory"], 0 if is_hosted else _FILE_BYTES)
+    _limit_resources(order["memory"], 0 if is_hosted else _FILE_BYTES)
     description: Dict[str, Any] = {}
     try:
         script = _Script(order)
@@ -314,7 +326,7 @@ def main() -> None:
         try:
             text = json.dumps({**answer, "number": request["number"]})
         except (TypeError, ValueError) as error:
-            answer = {"incident": f"evaluate() returned what JSON cannot hold ({error})"}
+            answer = {"incident": f"evaluate() returned a value that JSON cannot represent ({error})"}
             text = json.dumps({**answer, "number": request["number"]})
         for output in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):  # which a script may have closed or replaced

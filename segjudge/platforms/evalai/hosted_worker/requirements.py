@@ -1,4 +1,4 @@
-"""What a script needs beside the worker's own packages, installed as EvalAI's worker does it, once for each content."""
+"""Installation of a script's requirements as on EvalAI's worker, once per content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from segjudge.system import sandbox
 from segjudge.system.bounds import TreeBounds, run_bounded
 from segjudge.system.processes import clean_environment
 
-from .folder import WorkerFolder, is_folder_ours
+from .folder import WorkerFolder, folder_has_our_modules
 from .interpreter import PINNED_PYTHON, Interpreter
 from .process import UnloadableError, disk_bounds
 
@@ -35,7 +35,7 @@ _PREINSTALLED = {
 #: Seconds for an installation, and for an import that may install more.
 _PATIENCE = 1800.0
 _LOG_BYTES = 64 << 10
-INDEX_UNREACHED = "the package index was not reached"
+INDEX_UNREACHED = "the package index could not be reached"
 _UNREACHED = re.compile(r"Retrying|NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError")
 #: What pip hears of this machine's settings: where packages are, and how they are reached.
 _PIP_SETTINGS = (
@@ -81,9 +81,9 @@ class _ScriptNeeds:
 def install_requirements(
     python: Interpreter, folder: WorkerFolder, challenge: int, box: str | None, say: Callable[[str], object] = print
 ) -> Interpreter:
-    """An interpreter with what the challenge's script needs; raises `UnloadableError` where it cannot be had."""
+    """Return an interpreter with the script's requirements; raises `UnloadableError` on failure."""
     script = folder.script(challenge)
-    needs = None if is_folder_ours(script) else _needs(script, python)
+    needs = None if folder_has_our_modules(script) else _needs(script, python)
     if not needs:
         return python
     pins = Path(PINS).read_bytes() if python.version == PINNED_PYTHON else b""
@@ -94,7 +94,8 @@ def install_requirements(
     with open(f"{home}.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # others may make the same environment meanwhile
         if not (home / "complete").exists():
-            say("Installing what the evaluation script asks for, once, with this machine's network and package index …")
+            index = "over the network from this machine's package index"
+            say(f"Installing the evaluation script's requirements once, {index} …")
             try:
                 _Installation(python, own_python, box, [folder.root, str(home)]).install(needs, folder.root, challenge)
             except BaseException:
@@ -132,10 +133,10 @@ class _Installation:
     def __init__(self, base: Interpreter, python: Interpreter, box: str | None, writable: Sequence[str]) -> None:
         self._base, self._python, self._box, self._writable = base, python, box, writable
         constraints = PINS if base.version == PINNED_PYTHON else ""
-        own = {name: os.environ[name] for name in _PIP_SETTINGS if name in os.environ}
+        pip_settings = {name: os.environ[name] for name in _PIP_SETTINGS if name in os.environ}
         proxies = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
         pins = {"PIP_CONSTRAINT": constraints, "PIP_BUILD_CONSTRAINT": constraints} if constraints else {}
-        values = {**own, **proxies, **pins, **_NO_COMPILER, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        values = {**pip_settings, **proxies, **pins, **_NO_COMPILER, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         self._environment = clean_environment(**values, PATH=python.search_path)
 
     def install(self, needs: _ScriptNeeds, root: str, challenge: int) -> None:
@@ -143,7 +144,7 @@ class _Installation:
         home = os.path.dirname(os.path.dirname(self._python.path))
         shutil.rmtree(home, ignore_errors=True)
         os.makedirs(home)
-        self._run([self._base.path, "-I", "-m", "venv", home], "its environment cannot be made")
+        self._run([self._base.path, "-I", "-m", "venv", home], "its environment cannot be created")
         sites = _output([self._python.path, "-I", "-c", _SITES]).splitlines()
         inherited = _output([self._base.path, "-I", "-c", _SITES])
         Path(sites[0], "inherited.pth").write_text(inherited, encoding="utf-8")
@@ -163,14 +164,14 @@ class _Installation:
                     f"#!{self._python.path}{_NO_PIP}", encoding="utf-8"
                 )
 
-    def _run(self, words: list[str], failure: str) -> None:
+    def _run(self, arguments: list[str], failure: str) -> None:
         """Run a command; without a sentence for its failure it is an import, whose error says enough."""
         if self._box is not None:
-            words = sandbox.installer_command(self._box, words, [*self._python.folders, PINS], self._writable)
+            arguments = sandbox.installer_command(self._box, arguments, [*self._python.folders, PINS], self._writable)
         tmpfs = sandbox.AGENT_TMPFS if self._box else ()
         bounds = TreeBounds(sandbox.MEMORY, sandbox.SCORER_PROCESSES, tmpfs, *disk_bounds(*self._writable))
         run = run_bounded(
-            words, bounds, _PATIENCE, _LOG_BYTES,
+            arguments, bounds, _PATIENCE, _LOG_BYTES,
             environment=self._environment, folder=self._writable[0], joins_streams=True,
         )  # fmt: skip
         text = run.output
@@ -188,6 +189,6 @@ class _Installation:
 
 
 def _import_error(log: str, last_line: str) -> str:
-    """An import's error with the file and line of the script that raised it."""
+    """Return an import's error with the file and line of the script that raised it."""
     places = re.findall(r'File ".*?/challenge_data/challenge_\d+/(.+?)", line (\d+)', log)
     return f"{last_line} ({places[-1][0]}, line {places[-1][1]})" if places else last_line

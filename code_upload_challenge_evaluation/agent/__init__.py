@@ -1,1 +1,0 @@
-"""Agents: what runs in a participant's container."""

@@ -1,0 +1,282 @@
+"""Write the tables of README.md and docs that repeat rows of the code: `python -m docs.site.tables`.
+
+Every marked place shows the table of its name:
+
+    <!-- tables: NAME -->
+    <!-- /tables -->
+
+Rows come from the protocols, the families and their mirrors; tables omit installed plug-ins.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from docs.site.writers import READERS, WRITERS
+from segjudge.evaluation_script.families import FAMILIES, FOLDERS, PROTOCOLS, folder_of, plugins_of
+from segjudge.evaluation_script.families.base.family import Family, FamilyProtocol
+from segjudge.evaluation_script.files import limits
+from segjudge.evaluation_script.files.limits import ArchiveLimits, size_text
+from segjudge.families import FamilyTools, layout_of, tools_of
+from segjudge.families.base.benchmarks import BenchmarkEntry, FamilyEntry
+from segjudge.starting.benchmarks import Metric
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MARKED = re.compile(r"(<!-- tables: ([\w-]+) -->\n)(.*?)(<!-- /tables -->)", re.DOTALL)
+#: The page that lists all benchmarks, from the root.
+LIST = "docs/benchmarks.md"
+
+
+class DocumentedFamily(NamedTuple):
+    """A family of this repository, with the content of its tables."""
+
+    family: Family
+    protocols: list[FamilyProtocol]
+    tools: FamilyTools
+    entry: FamilyEntry
+
+    @property
+    def place(self) -> str:
+        """The anchor of its heading in the list of benchmarks."""
+        return re.sub(r"[^\w -]", "", self.entry.title.lower()).replace(" ", "-")
+
+    @property
+    def limits(self) -> str:
+        return self.tools.limits or ArchiveLimits.__name__
+
+
+def list_families() -> list[DocumentedFamily]:
+    """Return the families in the order of the documentation; raises LookupError for a missing text."""
+    families = []
+    for name, family in FAMILIES.items():
+        if folder_of(name) not in FOLDERS:
+            continue
+        tools, rows = tools_of(name), [row for row in family.protocols.values() if not plugins_of([row.name])]
+        entry = tools.read_entry()
+        path = f"segjudge/families/{folder_of(name)}"
+        if entry is None:
+            raise LookupError(f"the family {name} is in no list of benchmarks; write ENTRY in {path}/benchmarks.py")
+        listed = [protocol for row in entry.benchmarks for protocol in row.protocols]
+        if missing := sorted({row.name for row in rows}.symmetric_difference(listed)):
+            raise LookupError(
+                f"{', '.join(missing)}: the protocols of the family {name} and those of its list of benchmarks differ; "
+                f"correct ENTRY in {path}/benchmarks.py"
+            )
+        families.append(DocumentedFamily(family, rows, tools, entry))
+    return families
+
+
+# ── tables ──────────────────────────────────────────────────────────────────
+
+
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def name_all(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def list_benchmarks() -> str:
+    """Return one section per family: its benchmarks, files, protocols, metrics, limits and arrays."""
+    return "\n\n".join("\n\n".join(_describe_family(family)) for family in list_families())
+
+
+def _describe_family(family: DocumentedFamily) -> Iterator[str]:
+    entry = family.entry
+    yield f"## {entry.title}"
+    hosted = "with a wheel" if family.family.needs_packages else "yes"
+    yield format_table(
+        ("benchmark", "protocols", "equals", "Codabench"),
+        [(_link_page(row), name_all(row.protocols), row.evaluator, hosted) for row in entry.benchmarks],
+    )
+    yield f"### Files: {entry.title}"
+    yield format_table(
+        ("benchmark", "`--layout`", "`--root` or `--truth`", "submission"),
+        [(row.title, _name_layouts(row), row.truth, row.submission) for row in entry.benchmarks],
+    )
+    name = family.limits
+    endings = name_all(family.tools.upload_types.split(", "))
+    yield f"Uploads end in {endings}. Their [limits](#limits) are `{name}`."
+    yield f"### Protocols: {entry.title}"
+    rules = [(f"`{row.name}`", row.about, f"`{row.metrics[0]}`") for row in family.protocols]
+    yield format_table(("protocol", "rule", "ranks by"), rules)
+    if entry.columns:
+        cells = [(f"`{row.name}`", *entry.cells[row.name]) for row in family.protocols]
+        yield format_table(("protocol", *entry.columns), cells)
+    if entry.notes:
+        yield entry.notes.strip()
+    yield f"### Metrics: {entry.title}"
+    yield format_table(("metric", "meaning", "values", "protocols"), list(_describe_metrics(family)))
+    if entry.memory:
+        yield f"### In memory: {entry.title}"
+        yield format_table(("kind", "`score_arrays` takes", "`update` takes"), entry.memory)
+    if entry.arrays:
+        yield entry.arrays.strip()
+
+
+def _link_page(row: BenchmarkEntry) -> str:
+    return f"[{row.title}](benchmarks/{row.page})" if row.page else row.title
+
+
+def _name_layouts(row: BenchmarkEntry) -> str:
+    return name_all(list(dict.fromkeys(layout_of(PROTOCOLS[name]) for name in row.protocols)))
+
+
+def _describe_metrics(family: DocumentedFamily) -> Iterator[tuple[str, str, str, str]]:
+    tools = family.tools
+    beside = [*family.family.own_metrics, *tools.other_metrics]
+    for name in dict.fromkeys([*(name for row in family.protocols for name in row.metrics), *beside]):
+        metric = Metric(name, tools.describe_metric(name), tools.prefers_smaller(name), tools.bounds_of(name))
+        check_meaning(metric, family)
+        lacking = [] if name in beside else [row.name for row in family.protocols if name not in row.metrics]
+        yield f"`{name}`", metric.about, metric.describe_values(), _name_protocols(lacking, family.protocols)
+
+
+def _name_protocols(lacking: Sequence[str], rows: Sequence[FamilyProtocol]) -> str:
+    """Return the protocols that have a metric, or the ones that lack it if they are fewer."""
+    if not lacking:
+        return "all"
+    having = [row.name for row in rows if row.name not in lacking]
+    return name_all(having) if len(having) <= len(lacking) else f"all but {name_all(lacking)}"
+
+
+def check_meaning(metric: Metric, family: DocumentedFamily) -> None:
+    """Raise LookupError for a metric without a meaning."""
+    if metric.about.strip() in ("", metric.name):
+        path = f"segjudge/families/{folder_of(family.family.name)}/__init__.py"
+        raise LookupError(f"the metric {metric.name} has no meaning; write one in `describe_metric` of {path}")
+
+
+def summarize_families() -> str:
+    """Return ten rows: the nine largest families, linked to the list, and all others in the last row."""
+    families = sorted(list_families(), key=lambda family: -len(family.entry.benchmarks))
+    rows = [(_link_list(family), _name_few([row.title for row in family.entry.benchmarks])) for family in families[:9]]
+    rows += [(f"[more]({LIST})", ", ".join(map(_link_list, families[9:])))]
+    return format_table(("family", "benchmarks"), rows)
+
+
+def _link_list(family: DocumentedFamily) -> str:
+    return f"[{family.entry.title}]({LIST}#{family.place})"
+
+
+def _name_few(titles: Sequence[str], most: int = 5) -> str:
+    """Return the first titles and the number of the others."""
+    others = len(titles) - most
+    return ", ".join(titles) if others <= 1 else f"{', '.join(titles[:most])} and {others} more"
+
+
+def summarize_limits() -> str:
+    """Return the limits of submissions, one column per set of limits."""
+    sets = {family.limits: ArchiveLimits() for family in list_families()}
+    sets.update({name: getattr(limits, name) for name in sets if name != ArchiveLimits.__name__})
+    facts: dict[str, Callable[[ArchiveLimits], str]] = {
+        "files and folders, `members`": lambda row: f"{row.members:,}",
+        "one unpacked file, `member_bytes`": lambda row: size_text(row.member_bytes),
+        "all unpacked files, `total_bytes`": lambda row: size_text(row.total_bytes),
+        "one JSON file, `json_bytes`": lambda row: size_text(row.json_bytes),
+        "JSON in memory, `memory_bytes`": lambda row: size_text(row.memory_bytes),
+        "unpacked size / packed size, `ratio`": lambda row: str(row.ratio),
+        "nested folders, `depth`": lambda row: str(row.depth),
+        "objects per sequence, `objects`": lambda row: str(row.objects),
+        "instances, `records`": lambda row: f"{row.records:,}",
+    }
+    rows = [(fact, *(describe(row) for row in sets.values())) for fact, describe in facts.items()]
+    return format_table(("at most", *(f"`{name}`" for name in sets)), rows)
+
+
+def list_writers() -> str:
+    """Return the pictures, records and archives of other programs that are read."""
+    rows = [(row.program, f"`{row.call}`", row.ending, READERS[row.kind][0], row.note) for row in WRITERS]
+    return format_table(("program", "call", "ending", "read as", "remark"), rows)
+
+
+#: What each extra is for.
+_PURPOSES = {
+    "host": "`new`, `run`, `check`, `build`, `push`, `board`, `worker`; the conformance kit",
+    "serve": "`rehearse`",
+    "interactive": "`interactive`; plots",
+    "agents": "`arena`, `rehearse --agents`, `segjudge.agent`, the Gymnasium environments",
+    "tables": "scores as pandas tables",
+    "cluster": "`--scheduler`; truths and results at URLs and in buckets",
+    "torch": "the metric for training loops",
+    "aws": "your own queue and bucket for the worker",
+    "postgres": "a rehearsal on PostgreSQL",
+    "all": "everything but `torch`",
+}
+#: Extras that no page names: earlier names, and that of the tests.
+_UNNAMED = {"agent", "environments", "test"}
+_REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)(?:\[([^]]+)\])?")
+
+
+def summarize_extras() -> str:
+    """Return the purpose, contained extras and packages of each extra of `pyproject.toml`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {name: rows for name, rows in project["optional-dependencies"].items() if name not in _UNNAMED}
+    if missing := sorted(extras.keys() ^ _PURPOSES.keys()):
+        raise LookupError(
+            f"{', '.join(missing)}: the extras of pyproject.toml and `_PURPOSES` of docs/site/tables.py differ; "
+            "say there what each extra is for"
+        )
+    return format_table(
+        ("extra", "for", "contains", "packages"),
+        [(f"`{name}`", _PURPOSES[name], *_sort_requirements(project["name"], rows)) for name, rows in extras.items()],
+    )
+
+
+def _sort_requirements(project: str, requirements: Sequence[str]) -> tuple[str, str]:
+    """Return the extras and the packages that an extra requires."""
+    matches = [match for row in requirements if (match := _REQUIREMENT.match(row))]
+    contained = [
+        extra
+        for name, extras in (match.groups("") for match in matches)
+        if name == project
+        for extra in extras.split(",")
+    ]
+    return name_all(contained), ", ".join(match[1] for match in matches if match[1] != project)
+
+
+#: The tables by name.
+TABLES: Mapping[str, Callable[[], str]] = {
+    "benchmarks": list_benchmarks,
+    "extras": summarize_extras,
+    "families": summarize_families,
+    "limits": summarize_limits,
+    "writers": list_writers,
+}
+
+
+# ── pages ───────────────────────────────────────────────────────────────────
+
+
+def fill(text: str) -> str:
+    """Return a page's text with its tables filled in; raises LookupError for an unknown table."""
+    if unknown := sorted({name for _, name, *_ in MARKED.findall(text)} - TABLES.keys()):
+        raise LookupError(f"there is no table {', '.join(unknown)}; there are {', '.join(TABLES)}")
+    return MARKED.sub(lambda match: f"{match[1]}\n{TABLES[match[2]]()}\n\n{match[4]}", text)
+
+
+def main() -> int:
+    """Write the tables; print a message and return 1 if a text is missing."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        try:
+            filled = fill(text)
+        except LookupError as error:
+            print(f"{page.relative_to(ROOT)}: {error.args[0]}", file=sys.stderr)
+            return 1
+        if filled != text:
+            page.write_text(filled, encoding="utf-8")
+            print(f"Wrote {page.relative_to(ROOT)}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,257 @@
+"""Suspicions: lines about submissions that look written in another convention; they reject nobody.
+
+Some suspicions follow from the counts of all units.  Others need a second look: a few units that score close to 0
+are counted again as if a slip had not been made, such as exchanged channels.  What both ways score travels with the
+counts, so that parts and processes merge as ever.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ...files import name_list, quantity
+from ...masks.overlaps import best_assignment
+from ...masks.stack import Array
+from ...values import dataclass
+
+# ── another reading ─────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Another reading of a submission, which undoes a common mistake."""
+
+    #: What counts call it.
+    name: str
+    #: What seems to have happened, as a clause.
+    slip: str
+    #: What to do about it.
+    remedy: str
+    #: What is counted at once.
+    noun: str
+    #: Returns the submission as it is to be read.
+    open: Callable[[Any], Any]
+    #: It is named where units score so much by it.
+    least: float = 0.2
+
+
+def switch(attribute: str) -> Callable[[Any], Any]:
+    """Return a function that copies a submission and sets this flag of the copy."""
+
+    def open_otherwise(submission: Any) -> Any:
+        changed = copy(submission)
+        setattr(changed, attribute, True)
+        return changed
+
+    return open_otherwise
+
+
+def read_turned(noun: str) -> Reading:
+    """Return the reading of a submission with row-wise run lengths, which has the flag `turns_runs`."""
+    slip, remedy = "run lengths look as if written row by row", "Encode np.asfortranarray(mask), column by column"
+    return Reading("rows", slip, remedy, noun, switch("turns_runs"))
+
+
+#: By the name of a reading, what a unit scores as it was sent and as it is read then.
+ReadingScores = Dict[str, Tuple[float, float]]
+#: Every so many units one is looked at again, and no more than so many in all.
+_EVERY, _MOST_UNITS = 3, 16
+#: A reading is named by which units score so many times more; above this score, none could.
+_TIMES = 3
+_LOW = 1 / _TIMES
+
+
+def choose_units(count: int) -> FrozenSet[int]:
+    """Return evenly spread indices of the units to count again if they score close to 0."""
+    chosen = max(1, min(_MOST_UNITS, count // _EVERY))
+    return frozenset((2 * number + 1) * count // (2 * chosen) for number in range(chosen)) if count else frozenset()
+
+
+def score_readings(
+    score: Optional[float], readings: Sequence[Reading], score_otherwise: Callable[[Reading], Optional[float]]
+) -> ReadingScores:
+    """Return a low-scoring unit's scores by other readings; empty if its score is not low."""
+    if score is None or score >= _LOW:
+        return {}
+    scores_otherwise = {reading.name: score_otherwise(reading) for reading in readings}
+    return {name: (score, after) for name, after in scores_otherwise.items() if after is not None}
+
+
+def judge_readings(
+    reading_scores: Sequence[ReadingScores], count: int, readings: Sequence[Reading], metric: str
+) -> List[str]:
+    """Return the mistake that best explains the low scores of the units counted again."""
+    best: Tuple[float, str] = (0.0, "")
+    least = max(1, len(choose_units(count)) // 2)
+    for reading in readings:
+        scores = [unit[reading.name] for unit in reading_scores if reading.name in unit]
+        if len(scores) < least:
+            continue
+        before, after = (math.fsum(column) / len(scores) for column in zip(*scores))
+        if after > max(best[0], _TIMES * before) and after >= reading.least:
+            scope = f"in {quantity(len(scores), reading.noun, count)}"
+            line = (
+                f"{reading.slip}: then {metric} would be {after:.2f} instead of {before:.2f} {scope}. {reading.remedy}"
+            )
+            best = after, line
+    return [best[1]] if best[1] else []
+
+
+def encode_reading_scores(reading_scores: ReadingScores) -> Dict[str, Dict[str, List[float]]]:
+    """Return the header entry of the rescored units; empty if there are none."""
+    return {"looks": {name: list(scores) for name, scores in reading_scores.items()}} if reading_scores else {}
+
+
+def decode_reading_scores(header: Mapping[str, Any]) -> ReadingScores:
+    """Return the scores by readings of a header; raises ValueError where they cannot be such."""
+    reading_scores = {str(name): tuple(scores) for name, scores in header.get("looks", {}).items()}
+    for scores in reading_scores.values():
+        if len(scores) != 2 or not all(type(score) is float and math.isfinite(score) for score in scores):
+            raise ValueError("has looks that are not two scores each")
+    return {name: (scores[0], scores[1]) for name, scores in reading_scores.items()}
+
+
+# ── labels ──────────────────────────────────────────────────────────────────
+
+#: Labels are those of another coding where fewer pixels than this share are right, and more than this share would be.
+_RIGHT, _WOULD_BE_RIGHT = 0.25, 0.5
+#: A label tells nothing about the coding below this share of the pixels; one alone tells nothing at all.
+_LEAST, _FEWEST = 0.01, 2
+_CHECK = "check the numbers of the classes"
+
+
+def judge_pixels(table: Array) -> List[str]:
+    """Return warnings about labels, given a pixel table by true label (rows) and predicted label."""
+    total = int(table.sum())
+    if not total:
+        return []
+    if np.trace(table) < _RIGHT * total:
+        shift = _shift(table, total)
+        if shift is not None:
+            return [
+                f"labels look as if {abs(shift)} was {'added to' if shift > 0 else 'subtracted from'} each: {_CHECK}"
+            ]
+        pairs = _match_codings(table, total)
+        if pairs:
+            examples = name_list([f"{label} for {truth_label}" for truth_label, label in pairs])
+            return [f"labels look like another encoding, such as {examples}: {_CHECK}"]
+    unknown = np.where(table.sum(axis=1) == 0, table.sum(axis=0), 0)
+    if unknown.sum() > _WOULD_BE_RIGHT * total:
+        labels = np.argsort(-unknown, kind="stable")[: np.count_nonzero(unknown)]
+        examples = name_list(list(map(str, labels.tolist())))
+        share = f"{100 * unknown.sum() / total:.0f} % of the scored pixels"
+        return [f"{share} have labels that never occur in the truth ({examples}): {_CHECK}"]
+    if not np.trace(table):
+        return [f"no pixel has the right class: {_CHECK}, and which image each map belongs to"]
+    return []
+
+
+def is_better(right: float, would_be_right: float, total: float) -> bool:
+    """Return whether another reading would match so many more items that it was probably meant."""
+    return right < _RIGHT * total and would_be_right > _WOULD_BE_RIGHT * total
+
+
+def _shift(table: Array, total: int) -> Optional[int]:
+    """Return the offset that was added to each label, if it explains most labels."""
+    count = len(table)
+    rows, columns = np.nonzero(table)
+    sums = np.bincount(columns - rows + count, table[rows, columns], 2 * count)
+    shift = int(sums.argmax()) - count
+    telling = np.count_nonzero(np.diagonal(table, shift) >= _LEAST * total)
+    return shift if sums.max() > _WOULD_BE_RIGHT * total and telling >= _FEWEST else None
+
+
+def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
+    """Return true labels and the labels predicted instead, most frequent first, if they explain most pixels.
+
+    What stands for itself tells nothing.
+    """
+    rows, columns = best_assignment(table)
+    pixels = table[rows, columns]
+    tells = (rows != columns) & (pixels >= _LEAST * total)
+    order = [index for index in np.argsort(-pixels, kind="stable").tolist() if tells[index]]
+    explained = pixels.sum() > _WOULD_BE_RIGHT * total and len(order) >= _FEWEST
+    return [(int(rows[index]), int(columns[index])) for index in order] if explained else []
+
+
+# ── matches ─────────────────────────────────────────────────────────────────
+
+#: Of so many, matches of less than this share are nearly none.
+_MANY, _NEARLY_NONE = 100, 0.01
+
+
+def is_nearly_none(hits: float, total: float) -> bool:
+    """Return whether there are no hits, or hardly any among many."""
+    return not hits or (total >= _MANY and hits < _NEARLY_NONE * total)
+
+
+def judge_matches(noun: str, in_truth: int, in_prediction: int, hits: int) -> List[str]:
+    """Return warnings about segments, instances or masks, given their numbers and the matches."""
+    if not in_truth or not is_nearly_none(hits, in_truth):
+        return []
+    if not in_prediction:
+        return [f"there is no {noun} of any class that counts: {_CHECK}"]
+    few = f"only {hits:,} of {in_truth:,} {noun}s of the truth" if hits else f"not one {noun}"
+    matched = f"{few} {'were' if hits else 'was'} matched with one of {'their' if hits else 'its'} class"
+    return [f"{matched}: {_CHECK}, and of the images"]
+
+
+#: Masks cover everything where they have nearly all pixels of objects, and so many times as many in all.
+_NEARLY_ALL, _TIMES_AS_LARGE = 0.99, 4
+
+
+def judge_cover(nouns: str, in_truth: float, in_prediction: float, shared: float) -> List[str]:
+    """Return suspicions about masks that cover nearly all pixels of objects, and many more."""
+    if not in_truth or shared < _NEARLY_ALL * in_truth or in_prediction < _TIMES_AS_LARGE * in_truth:
+        return []
+    larger = f"{nouns} cover the objects and {in_prediction / in_truth:,.0f} times as many pixels in all"
+    return [f"{larger}: check the threshold, and that the background is 0"]
+
+
+def judge_unlabelled(noun: str, labelled: float, unlabelled: float) -> List[str]:
+    """Return a suspicion if no scored pixel has a label."""
+    return [] if labelled or not unlabelled else [f"no scored {noun} has a label: {_CHECK}"]
+
+
+# ── scores of detections ────────────────────────────────────────────────────
+
+
+#: By so much confidences may leave 0 to 1.
+_ROUNDING = 1e-6
+
+
+class ScoreRange:
+    """Counts of scores inside 0 to 1, and the range of all scores."""
+
+    def __init__(self) -> None:
+        self.count = self.outside = 0
+        self._least, self._most = math.inf, -math.inf
+
+    def add(self, scores: Any) -> None:
+        """Record finite scores."""
+        values = np.asarray(scores, np.float64)
+        if values.size:
+            self.count += values.size
+            self.outside += int(np.count_nonzero((values < -_ROUNDING) | (values > 1 + _ROUNDING)))
+            self._least, self._most = min(self._least, float(values.min())), max(self._most, float(values.max()))
+
+    def join(self, scores: ScoreRange) -> None:
+        """Add the notes of another one."""
+        self.count, self.outside = self.count + scores.count, self.outside + scores.outside
+        self._least, self._most = min(self._least, scores._least), max(self._most, scores._most)
+
+    def judge(self) -> List[str]:
+        """Return warnings about the range of scores."""
+        if not self.outside:
+            return []
+        lie = "lies" if self.outside == 1 else "lie"
+        outside = f"{quantity(self.outside, 'score', self.count)} {lie} outside of 0 to 1, as {self._guess()} do"
+        return [f"{outside} (all lie from {self._least:g} to {self._most:g}): write confidences from 0 to 1"]
+
+    def _guess(self) -> str:
+        is_percent = self._least >= 0 and self._most <= 100 and 2 * self.outside > self.count and self._most > 10
+        return "percentages" if is_percent else "logits"

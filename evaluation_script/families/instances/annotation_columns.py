@@ -1,0 +1,114 @@
+"""Annotations of a COCO-format document, read as a table without the JSON parser where they have the usual form.
+
+What stands around them is parsed; where anything is unusual there is no table, and the JSON parser reads the whole.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from ...masks import polygons
+from ...masks import run_lengths as rle
+from ...masks.backend import backend
+from ...masks.detections import ANNOTATION, HAS_AREA, HAS_CROWD, NO_BOX, WHOLE_BOX, RecordTable
+from ...masks.run_lengths import MaskTexts, join_texts
+from ...masks.stack import Array
+
+_LIST = re.compile(rb'"annotations"[ \t\n\r]*:[ \t\n\r]*\[')
+#: What stands in place of the list while the rest is parsed: a number that no document has there.
+_PLACE = 7046029254386353131
+#: Bytes that are read at once.
+_WINDOW = 1 << 24
+#: More blanks behind the last annotation are unusual.
+_BLANKS = 64
+
+
+class AnnotationColumns(NamedTuple):
+    """The annotations of a document, one entry each."""
+
+    ids: Array
+    #: Ids of images and categories.
+    image_id: Array
+    category_id: Array
+    #: Zeros where there is none.
+    area: Array
+    has_area: Array
+    crowd: Array
+    has_crowd: Array
+    boxes: Array
+    #: Some of the annotations with their masks, in order.
+    tables: List[RecordTable]
+
+    def draw(self, sizes: Array) -> Tuple[MaskTexts, Array]:
+        """Return masks and their pixels, given the sizes of their images; raises ValueError or a Flaw for others."""
+        drawn, start = [], 0
+        for table in self.tables:
+            drawn.append(_draw_masks(table, sizes[start : start + len(table)]))
+            start += len(table)
+        return join_texts([texts for texts, _ in drawn]), np.concatenate([pixels for _, pixels in drawn])
+
+    def leave_empty(self) -> Tuple[MaskTexts, Array]:
+        """Return masks without text, for comparisons of boxes."""
+        nothing = np.zeros(len(self.ids), np.int64)
+        return MaskTexts(b"", nothing, nothing), nothing
+
+
+def _draw_masks(table: RecordTable, sizes: Array) -> Tuple[MaskTexts, Array]:
+    outlined = np.zeros(0, np.int64) if table.outlined is None else table.outlined
+    same, area = (table.sizes == sizes).all(axis=1), table.area.copy()
+    same[outlined] = True
+    starts, stops = (column.copy() for column in table.bounds.T)
+    if not same.all() or table.fault.any() or (stops - starts > rle.length_limit(sizes.prod(axis=1))).any():
+        raise ValueError
+    if table.rings is None:
+        return MaskTexts(table.masks, starts, stops), area
+    polygons.measure(table.rings, sizes[outlined].max(axis=1))
+    drawn, area[outlined] = backend().draw_polygons(table.rings, sizes[outlined])
+    starts[outlined], stops[outlined] = drawn.starts + len(table.masks), drawn.stops + len(table.masks)
+    if len(outlined) == len(table):
+        return drawn, area
+    text = memoryview(table.masks + drawn.text)
+    lengths = stops - starts
+    joined = b"".join(text[start:stop] for start, stop in zip(starts.tolist(), stops.tolist()))
+    return MaskTexts(joined, np.cumsum(lengths) - lengths, np.cumsum(lengths)), area
+
+
+def read_annotations(data: bytes) -> Optional[Tuple[Dict[str, Any], AnnotationColumns]]:
+    """Return a document without its annotations, and these as columns; None where anything is unusual."""
+    located = _LIST.search(data)
+    if located is None or data.count(b'"annotations"') != 1:
+        return None
+    tables, end = [], located.end()
+    while data[end : end + 1] != b"]":
+        table = backend().read_records(data[end : end + _WINDOW], ANNOTATION)
+        if table is None:
+            return None
+        tables.append(table)
+        end += table.end
+    if not data[max(end - _BLANKS, 0) : end].rstrip().endswith(b"}"):  # nothing, or a comma
+        return None
+    remainder = b"%b%d%b" % (data[: located.end() - 1], _PLACE, data[end + 1 :])
+    try:
+        document = json.loads(remainder)
+    except ValueError:
+        return None
+    if not isinstance(document, dict) or document.get("annotations") != _PLACE:
+        return None
+    columns = _join_tables(tables)
+    return columns and (document, columns)
+
+
+def _join_tables(tables: List[RecordTable]) -> Optional[AnnotationColumns]:
+    boxed = np.concatenate([table.boxed for table in tables])
+    if not np.isin(boxed, (NO_BOX, WHOLE_BOX)).all():
+        return None
+    image_id, category_id, area, boxes = (
+        np.concatenate([getattr(table, name) for table in tables]) for name in ("image", "category", "score", "boxes")
+    )
+    ids, crowd, keys = np.concatenate([table.frames for table in tables if table.frames is not None]).T
+    has_area, has_crowd = (keys & bit > 0 for bit in (HAS_AREA, HAS_CROWD))
+    return AnnotationColumns(ids.copy(), image_id, category_id, area, has_area, crowd != 0, has_crowd, boxes, tables)

@@ -1,0 +1,268 @@
+"""A JSON list of records, read in parts.
+
+A part is parsed at one go up to what looks like its last border between two records.  Where that was inside a text, its
+records are parsed one by one instead: the parser itself says where each ends.  A record that is not complete is tried
+again when twice as much was read, so every byte is parsed a few times at the most.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from contextlib import contextmanager
+from typing import Any, AnyStr, Iterator, List, NoReturn, Optional, Pattern, Tuple
+
+from ...files.limits import CHUNK_BYTES, check_memory, unique_keys
+from ...files.problems import Flaw, printable
+from ...masks.backend import backend
+from ...values import dataclass
+from .records import EXAMPLE, Records
+
+SEND_FEWER = "Send fewer records (those with the highest scores), with compressed run lengths"
+#: What may stand before the list, and after it.
+BLANKS, _PADDING = "\ufeff \r\n\t", " \r\n\t\0"
+#: Between two records of the list, and not between the masks of a video's frames.
+_BORDER = re.compile(r"\}\s{0,99},\s{0,99}(?=\{)(?!\{\s{0,99}\"(?:size|counts)\")")
+_RAW_BORDER = re.compile(_BORDER.pattern.encode())
+#: Where a record may begin, and what follows one.
+_BLANK, _COMMA, _END = (re.compile(pattern) for pattern in (r"[ \t\r\n]*", r"[ \t\r\n]*,[ \t\r\n]*", r"[ \t\r\n]*\]"))
+#: How many closing braces are looked at for a border.
+_MOST_BRACES = 2000
+_LONGEST_RECORD = 32 << 20
+#: Where no border is found, so many records at the most are parsed one by one before the next part.
+_FEW = 1000
+#: So many characters are looked at behind an unusual record, and twice as many each time that they are usual.
+_BEHIND_UNUSUAL = 1 << 16
+#: What a record that is longer than a part may take in memory, roughly.
+_COSTLIEST_RECORD = 160 << 20
+#: An error further than this from the end of what was read is an error whatever follows.
+_NEAR_THE_END = 64
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
+
+
+@dataclass(frozen=True)
+class JsonPart:
+    """Some of the records, and their length in characters."""
+
+    records: Records
+    length: int
+
+
+def cut_json(parts: Iterator[bytes], shape: Optional[int] = None) -> Iterator[JsonPart]:
+    """Yield the records of a JSON list in batches, parsed, or as tables if `tables` allows."""
+    source = _Characters(parts)
+    more, size = source.begin(), CHUNK_BYTES
+    window, few = 2 * CHUNK_BYTES, 1
+    while more:
+        source.fill(size)
+        table = None if shape is None else backend().read_records(source.text[:window], shape)
+        if table is not None:
+            yield JsonPart(table, table.end)
+            source.drop(table.end)
+            size, window = CHUNK_BYTES, min(2 * window, 2 * CHUNK_BYTES)
+            few = 1 if len(table) >= few else few
+            continue
+        text = source.text[:size]
+        if size > CHUNK_BYTES:
+            check_memory(text, _COSTLIEST_RECORD, SEND_FEWER)
+        if shape is None or few > _FEW or size > CHUNK_BYTES:
+            records, position, more = _read_complete_records(text, source)
+        else:  # behind what is unusual a table may go on
+            records, position, more = _scan_records(text, source, limit=few)
+            window = min(_BEHIND_UNUSUAL, window) if few == 1 else min(2 * window, 2 * CHUNK_BYTES)
+            few *= 2
+        if more and not len(records):
+            if size >= _LONGEST_RECORD:
+                raise Flaw("holds a record that does not end", f"Write {EXAMPLE}")
+            size *= 2
+            continue
+        yield JsonPart(records, position)
+        source.drop(position)
+        size = CHUNK_BYTES
+    source.finish()
+
+
+def parse_parts(parts: Iterator[bytes]) -> Iterator[List[Any]]:
+    """Yield the parsed records of a JSON list in batches."""
+    for json_part in cut_json(parts):
+        if isinstance(json_part.records, list):
+            yield json_part.records
+
+
+class _Characters:
+    """A UTF-8 stream read as text on demand."""
+
+    def __init__(self, parts: Iterator[bytes]) -> None:
+        self._parts, self._decoder = parts, codecs.getincrementaldecoder("utf-8")()
+        self._dropped = 0
+        #: What was read and not yet dropped.
+        self.text = ""
+        #: Whether everything was read.
+        self.ended = False
+
+    def fill(self, count: int) -> None:
+        """Read until this many characters are available, or the stream ends."""
+        texts, length = [self.text], len(self.text)
+        while length < count and not self.ended:
+            data = next(self._parts, None)
+            self.ended = data is None
+            try:
+                texts.append(self._decoder.decode(data or b"", final=self.ended))
+            except UnicodeDecodeError:
+                raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
+            length += len(texts[-1])
+        self.text = "".join(texts) if len(texts) > 1 else self.text
+
+    def drop(self, count: int) -> None:
+        """Skip this many characters."""
+        self.text = self.text[count:]
+        self._dropped += count
+
+    def skip(self, blanks: str) -> None:
+        """Advance to the next non-blank character, or to the end."""
+        while True:
+            self.drop(len(self.text) - len(self.text.lstrip(blanks)))
+            if self.text or self.ended:
+                return
+            self.fill(1)
+
+    def begin(self) -> bool:
+        """Move to the first record; return True if there is one."""
+        self.skip(BLANKS)
+        if not self.text.startswith("["):
+            raise Flaw("is JSON, but not a list of records", f"Write {EXAMPLE}")
+        self.drop(1)
+        self.skip(BLANKS)
+        empty = self.text.startswith("]")
+        self.drop(int(empty))
+        return not empty
+
+    def finish(self) -> None:
+        """Raise a Flaw if anything but blanks follows the list."""
+        self.skip(_PADDING)
+        if self.text:
+            self.refuse("text follows the list", 0)
+
+    def refuse(self, reason: str, position: int) -> NoReturn:
+        """Raise a Flaw for text that is not JSON from this position on."""
+        problem = f"is not valid JSON: {reason} at character {self._dropped + position:,}"
+        raise Flaw(problem, "Write it with a JSON library")
+
+
+def _read_complete_records(text: str, source: _Characters) -> Tuple[List[Any], int, bool]:
+    """Return the complete records at the start of a text, where the next one begins, and whether the list goes on."""
+    if len(text) > CHUNK_BYTES:
+        return _scan_records(text, source, limit=1)  # one long record: what follows it is read by parts again
+    stop, following = _find_last_border(text, _BORDER, "}")
+    if stop:
+        try:
+            return parse_records(text[:stop]), following, True
+        except json.JSONDecodeError:
+            return _scan_records(text, source, limit=len(text))  # a border inside a text, or broken JSON
+    return _scan_records(text, source, limit=_FEW)
+
+
+def _find_last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> Tuple[int, int]:
+    """Return the end of the last record that another one follows, and that one's start; zeros for none."""
+    end = len(text)
+    for _ in range(_MOST_BRACES):
+        end = text.rfind(brace, 0, end)
+        if end < 0:
+            break
+        match = border.match(text, end)
+        if match:
+            return end + 1, match.end()
+    return 0, 0
+
+
+def parse_records(text: str) -> List[Any]:
+    """Parse records without the brackets around them; raises JSONDecodeError when they are not complete."""
+    with _refuse_values():
+        return list(_DECODER.decode(f"[{text}]"))
+
+
+@contextmanager
+def _refuse_values() -> Iterator[None]:
+    """Raise a Flaw for JSON that the parser cannot turn into values."""
+    try:
+        yield
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise Flaw("is nested too deeply", f"Write {EXAMPLE}") from None
+    except ValueError as error:
+        raise Flaw(f"holds a number that cannot be read ({printable(error)})", "Write plain numbers") from None
+
+
+def _scan_records(text: str, source: _Characters, limit: int) -> Tuple[List[Any], int, bool]:
+    """Return the result of `_read_complete_records`, found record by record, up to a number."""
+    ended = source.ended and len(text) == len(source.text)
+    records: List[Any] = []
+    position = _end_of(_BLANK, text, 0)
+    while len(records) < limit:
+        parsed = _next_record(text, position, source, ended=ended)
+        if parsed is None:
+            break
+        record, stop = parsed
+        comma, end = _end_of(_COMMA, text, stop), _end_of(_END, text, stop)
+        if not comma and not end:
+            if ended or len(text) - _end_of(_BLANK, text, stop) > _NEAR_THE_END:
+                source.refuse("the list does not end" if not text[stop:].strip(BLANKS) else "no comma", stop)
+            break
+        records.append(record)
+        position = comma or end
+        if end:
+            return records, position, False
+    return records, position, True
+
+
+def _end_of(pattern: Pattern[str], text: str, position: int) -> int:
+    """Return the end of a pattern's match at a position; 0 without a match."""
+    match = pattern.match(text, position)
+    return match.end() if match else 0
+
+
+def _next_record(text: str, position: int, source: _Characters, *, ended: bool) -> Optional[Tuple[Any, int]]:
+    """Return the record that begins here and its end; None if it is incomplete."""
+    try:
+        with _refuse_values():
+            return _DECODER.raw_decode(text, position)
+    except json.JSONDecodeError as error:
+        error_position, reason = error.pos, error.msg
+    if reason.startswith("Unterminated"):
+        error_position, reason = (
+            (error_position if ended else len(text)),
+            "the list does not end, since no quote ends the text that begins",
+        )
+    elif not text[error_position:].strip(BLANKS):
+        reason = "the list does not end"
+    if ended or len(text) - error_position > _NEAR_THE_END:
+        source.refuse(reason, error_position)
+    return None
+
+
+class NotCutError(Exception):
+    """Raised for a list that cannot be cut unparsed."""
+
+
+def cut_raw_json(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield a list in unparsed parts, cut between records; raises NotCutError if that is impossible."""
+    waiting, begun = b"", False
+    for data in parts:
+        waiting += data
+        if not begun:
+            waiting = waiting.lstrip(BLANKS.encode())
+            if not waiting.startswith(b"["):
+                raise NotCutError
+            waiting, begun = waiting[1:], True
+        stop, following = _find_last_border(waiting, _RAW_BORDER, b"}")
+        if stop:
+            yield waiting[:stop]
+            waiting = waiting[following:]
+        elif len(waiting) > 2 * CHUNK_BYTES:
+            raise NotCutError
+    waiting = waiting.rstrip(_PADDING.encode())
+    if not begun or not waiting.endswith(b"]"):
+        raise NotCutError
+    yield waiting[:-1]

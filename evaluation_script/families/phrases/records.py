@@ -1,0 +1,97 @@
+"""JSON records of predictions, one pair each, as pictures and videos share them."""
+
+from __future__ import annotations
+
+import abc
+from typing import AbstractSet, Any, ClassVar, Iterable, List, Sequence, Union
+
+import numpy as np
+
+from ...files import ArchiveLimits, Flaw, Problem, Problems, inflect, quantity
+from ...masks.run_lengths import MaskTexts
+from ...masks.stack import Array
+from ...runner.tuning import without_collector
+from ..base.suspicions import ScoreRange
+from ..base.units import UnitSubmission, UnitTruth
+from ..instances.json_parts import parse_parts
+from .protocols import PhraseProtocol
+
+#: So many bad records are enough: what follows is not looked at.
+MOST_PROBLEMS = 1_000
+
+
+class PairSubmission(UnitSubmission):
+    """The predictions of all pairs; a pair without predictions is a negative answer."""
+
+    noun = "pair"
+    #: What a record is.
+    predicted: ClassVar[str]
+    protocol: PhraseProtocol
+    _reader: RecordReader
+
+    @property
+    def notes(self) -> List[str]:
+        count = self._reader.empty
+        empty = f"{quantity(count, self.predicted)} without a pixel {inflect(count, 'was', 'were')} left out"
+        return [*super().notes, *([empty] if count else [])]
+
+    @property
+    def suspicions(self) -> List[str]:
+        return self._reader.scores.judge()
+
+    def names(self) -> AbstractSet[str]:
+        return set(self.truth.item_names)
+
+
+class RecordReader(abc.ABC):
+    """Reads records of pairs part by part, and keeps those that count."""
+
+    #: How many predictions a pair may have, what these are, and what to do beyond.
+    most_predictions: ClassVar[int]
+    counted: ClassVar[str]
+    send_fewer: ClassVar[str]
+    #: What to do where a file has too many records.
+    send_fewer_records: ClassVar[str]
+
+    def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
+        self._official, self._most_records = official, limits.records
+        self._names = [unit.name for unit in truth.units]
+        self._elsewhere = truth.elsewhere
+        self._count = 0
+        self.scores = ScoreRange()
+        #: Predictions without a pixel, which say nothing.
+        self.empty = 0
+        #: The masks that count, and their areas, a part after the other.
+        self._masks: List[MaskTexts] = []
+        self._areas: List[Array] = []
+        #: Of each pair how many predictions count.
+        self._prediction_counts = np.zeros(len(self._names), np.int64)
+
+    def read(self, parts: Iterable[bytes], member: str, problems: Problems) -> None:
+        """Read the records of a member."""
+        try:
+            with without_collector():
+                for records in parse_parts(iter(parts)):
+                    self._read_part(records, member, problems)
+                    self._count += len(records)
+                    if self._count > self._most_records:
+                        raise Flaw(f"holds more than {self._most_records:,} records", self.send_fewer_records)
+                    if problems.places >= MOST_PROBLEMS:
+                        problems.stop()
+                        return
+        except Flaw as flaw:
+            problems.add(flaw.as_problem(member))
+
+    @abc.abstractmethod
+    def _read_part(self, records: List[Any], member: str, problems: Problems) -> None:
+        """Read the next records of a member."""
+
+    def _check_counts(self, pairs: Union[Array, Sequence[int]], problems: Problems) -> None:
+        """Count the predictions of each pair; raises every problem if a pair has too many."""
+        self._prediction_counts.resize(len(self._names), refcheck=False)
+        np.add.at(self._prediction_counts, pairs, 1)
+        beyond = np.flatnonzero(self._prediction_counts > self.most_predictions).tolist()
+        if beyond:
+            problem = f"has more than {self.most_predictions:,} {self.counted}"
+            problems.add(Problem(f"pair {self._names[beyond[0]]}", problem, self.send_fewer))
+            problems.raise_if_any()

@@ -1,0 +1,161 @@
+"""Suspicions about masks of sequences that look written in another convention."""
+
+from __future__ import annotations
+
+import functools
+from functools import partial
+from typing import Callable, Dict, List, Optional
+
+import numpy as np
+
+from ...files import Problems, name_list
+from ...masks.files import LabelImages, MaskFiles
+from ...masks.stack import Stack, Stacks, empty_labels, pack
+from ..base.suspicions import Reading, ReadingScores, is_nearly_none, judge_cover, judge_readings, score_readings
+from .counting import SequenceAccumulator, SequenceCounts, choose_objects, is_one_mask, list_labels, read_scored_blocks
+from .protocols import SequenceProtocol
+from .truth import Sequence, is_number
+
+#: The places of the truth's, the predicted and the shared pixels among the fields of counts.
+_TRUTH, _PREDICTION, _SHARED = range(3)
+#: Labels of 8 bits end here.
+_LABELS = 256
+#: What the leading score of a look is called.
+_METRIC = "the IoU over all pixels"
+#: Returns masks by the labels that they would have; those of the labels "" are left out.
+_Change = Callable[[Stacks], Stacks]
+
+
+def _rename(number_of: Callable[[int], int], stacks: Stacks) -> Stacks:
+    renamed = {str(number_of(int(label))): stack for label, stack in stacks.items() if is_number(label)}
+    return {label: stack for label, stack in renamed.items() if not label.startswith("-")}
+
+
+def _invert(stacks: Stacks) -> Stacks:
+    return {label: _complement(stack) for label, stack in stacks.items()}
+
+
+def _complement(stack: Stack) -> Stack:
+    flags = empty_labels(len(stack.words), stack.size, bool)
+    flags[:, :, : stack.size[1]] = True
+    return Stack(pack(flags), 0, 0, stack.size).without(stack)
+
+
+def _make_reading(name: str, slip: str, remedy: str, change: _Change) -> Reading:
+    return Reading(name, slip, remedy, "sequence", lambda _: change)
+
+
+# Whole frames are no good masks, unless objects are large.
+_INVERTED = Reading(
+    "inverted",
+    "masks look inverted, with objects black",
+    "Write objects white, on black",
+    "sequence",
+    lambda _: _invert,
+    least=0.5,
+)
+_FROM_1 = "Number objects as the truth does"
+_SHIFTED = [
+    _make_reading("lower", "object numbers look 1 too high", _FROM_1, partial(_rename, lambda number: number - 1)),
+    _make_reading("higher", "object numbers look 1 too low", _FROM_1, partial(_rename, lambda number: number + 1)),
+]
+_SCALED = [
+    _make_reading(
+        "scaled",
+        "object numbers look 257 times too high, as 8 bits that were scaled to 16",
+        "Save label images of 8 bits",
+        partial(_rename, lambda number: number // 257),
+    ),
+    _make_reading(
+        "bytes",
+        "object numbers look 256 times too high, as 16 bits in the wrong byte order",
+        "Save label images of 8 bits",
+        partial(_rename, lambda number: number // 256),
+    ),
+    _make_reading(
+        "white",
+        "the object looks white instead of having its number",
+        "Write 1 for the first object",
+        partial(_rename, lambda number: 1 if number == _LABELS - 1 else number),
+    ),
+]
+
+
+def list_readings(protocol: SequenceProtocol) -> List[Reading]:
+    """Return the other readings by which a sequence may score more."""
+    if protocol.proposals and not protocol.salient:
+        return []
+    return [_INVERTED] if is_one_mask(protocol) else [_INVERTED, *_SHIFTED, *_SCALED]
+
+
+def look_at_sequence(
+    truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, counts: SequenceCounts
+) -> ReadingScores:
+    """Return the scores by other readings of a sequence whose masks hardly overlap their objects."""
+    if masks is None or counts.problem_count:
+        return {}
+    totals = counts.counts.sum(axis=(0, 1, 3))
+    union = int(totals[_TRUTH] + totals[_PREDICTION] - totals[_SHARED])
+    has_masks = bool(totals[_PREDICTION] or counts.unknown)
+    score = float(totals[_SHARED] / union) if totals[_TRUTH] and has_masks else None
+    readings = [
+        reading
+        for reading in list_readings(protocol)
+        # A label image has a background, which is no object inverted.
+        if reading is not _INVERTED or is_one_mask(protocol) or not isinstance(masks, LabelImages)
+    ]
+
+    @functools.lru_cache(maxsize=1)
+    def score_all() -> Dict[str, float]:
+        return _score_readings(truth, masks, protocol, readings)
+
+    return score_readings(score, readings, lambda reading: score_all().get(reading.name))
+
+
+def _score_readings(
+    truth: Sequence, masks: MaskFiles, protocol: SequenceProtocol, readings: List[Reading]
+) -> Dict[str, float]:
+    """Return the IoU over all pixels of a sequence by each reading; empty if it cannot be read."""
+    objects, problems = choose_objects(truth, protocol), Problems()
+    shared, areas = dict.fromkeys((reading.name for reading in readings), 0), {reading.name: 0 for reading in readings}
+    for _, truth_masks, predictions, empty, _ in read_scored_blocks(truth, masks, protocol, problems):
+        for reading in readings:
+            changed = reading.open(masks)(predictions)
+            for name in objects:
+                (label,) = list_labels(name, len(objects), protocol)
+                predicted, true = changed.get(label, empty), truth_masks.get(name, empty)
+                area = int(predicted.area.sum())
+                shared[reading.name] += area - int(predicted.without(true).area.sum())
+                areas[reading.name] += area + int(true.area.sum())
+    return {} if problems else {name: shared[name] / (area - shared[name]) for name, area in areas.items() if area}
+
+
+def suspect(accumulator: SequenceAccumulator) -> List[str]:
+    """Return warnings if the masks of all sequences look like a mistake."""
+    protocol, all_counts = accumulator.protocol, accumulator.all_counts()
+    reading_scores = [counts.reading_scores for counts in all_counts]
+    explained = judge_readings(reading_scores, len(accumulator.names), list_readings(protocol), _METRIC)
+    if explained:
+        return explained
+    answered = [counts for counts in all_counts if counts.is_sent and counts.counts.size]
+    totals = sum((counts.counts.sum(axis=(0, 1, 3)) for counts in answered), np.zeros(7, np.int64))
+    truth, prediction, shared = totals[[_TRUTH, _PREDICTION, _SHARED]].tolist()
+    large = [label for counts in answered for label in counts.unknown if is_number(label) and int(label) >= _LABELS]
+    if large and not shared:
+        numbers = name_list(list(dict.fromkeys(large)))
+        hold = f"masks hold numbers above {_LABELS - 1} ({numbers})"
+        return [f"{hold}: save label images of 8 bits, with the truth's numbers"]
+    if not truth or not answered:
+        return []
+    if not prediction:
+        if any(counts.unknown for counts in answered):
+            return ["no mask has the number of an object of the truth: number objects as the truth does"]
+        return ["all object masks are empty: check the submission"]
+    covering = judge_cover("masks", truth, prediction, shared)
+    if covering:
+        return covering
+    is_said_of_each = not shared and not protocol.overlapping and not protocol.salient
+    if protocol.proposals or is_said_of_each or not is_nearly_none(shared, truth):
+        return []
+    few = f"only {shared:,} of {truth:,} pixels of objects lie" if shared else "no pixel of an object lies"
+    return [f"{few} in the mask of its object: check which sequence and object each mask belongs to"]

@@ -1,0 +1,14 @@
+"""Label maps in three dimensions: overlaps, distances between surfaces, and lesions.
+
+The contract is the row of the registry and the modules that the toolkit's mirror works with, all but those of measures
+and overlaps.
+"""
+
+from __future__ import annotations
+
+from ..base.family import Family
+from .protocols import LAYOUT, VOLUME_PROTOCOLS
+
+__all__ = ["FAMILY", "boxes", "engine", "files", "geometry", "headers", "lesions", "protocols", "surfaces", "voxels"]
+
+FAMILY = Family("volumes", VOLUME_PROTOCOLS, ("sequences",), (LAYOUT,))

@@ -1,0 +1,311 @@
+"""The scoring of volumes: measure each region of a case, average over cases, then over regions."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+import numpy as np
+
+from ...files.problems import Flaw, Problem, Problems, name_list, quantity
+from ...masks.stack import Array
+from ...values.arithmetic import mean
+from ..base.family import Values
+from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
+from .boxes import Box, Boxes, cover, find_boxes
+from .files import VolumeSubmission, decode_geometry, read_labels, read_truth
+from .headers import ODDITIES
+from .measures import RegionOfCase
+from .overlaps import Overlap
+from .protocols import COMPONENTS, LabelRegion, VolumeProtocol
+from .surfaces import Spacing
+from .voxels import LABELS_END, Volume
+
+#: Labels that a prediction may have and its truth lacks, and voxels that are searched for the components of these.
+_MOST_FALSE_LABELS, _MOST_SEARCHED = 1_000, 1 << 31
+
+
+def _count(unit: Unit, submission: VolumeSubmission) -> UnitCounts:
+    """Count a case."""
+    problems, (frame,), protocol = Problems(), unit.load(), submission.protocol
+    geometry = decode_geometry(frame.rows)
+    volume = submission.read_volume(unit.name, geometry, problems)
+    if volume is None:
+        return UnitCounts(unit.name, {}, problems.first, problems.count)
+    truth = Volume(geometry, read_labels(frame).reshape(volume.labels.shape), ())
+    return count_pair(unit.name, truth, volume, protocol)
+
+
+def count_pair(name: str, truth: Volume, volume: Volume, protocol: VolumeProtocol) -> UnitCounts:
+    """Count a case whose predicted volume is in the truth's grid."""
+    boxes = find_boxes(truth.labels, LABELS_END), find_boxes(volume.labels, LABELS_END)
+    problem = _check_labels(name, *boxes, protocol)
+    if problem is not None:
+        return UnitCounts(name, {}, [problem], 1)
+    try:
+        tables = count_case(truth.labels, volume.labels, truth.geometry.spacing, protocol, boxes)
+    except Flaw as flaw:
+        return UnitCounts(name, {}, [flaw.as_problem(f"case {name}")], 1)
+    return UnitCounts(name, {**tables, "oddities": np.array(volume.oddities, np.int64)})
+
+
+def list_labels_of(protocol: VolumeProtocol) -> Set[int]:
+    """Return the labels that volumes of a protocol with regions may have."""
+    return {0, *protocol.unscored, *(label for region in protocol.regions for label in region.labels)}
+
+
+def _check_labels(name: str, truth: Boxes, prediction: Boxes, protocol: VolumeProtocol) -> Optional[Problem]:
+    """Return the problem of a prediction with labels of no region, which this truth lacks too."""
+    if not protocol.regions:
+        return _check_false_labels(name, truth, prediction, protocol)
+    allowed = list_labels_of(protocol)
+    odd = sorted(prediction.labels - allowed - truth.labels)
+    if not odd:
+        return None
+    counts = name_list([f"{label} in {quantity(int(prediction.voxels[label]), 'voxel')}" for label in odd])
+    labels = ", ".join(map(str, sorted(allowed)))
+    return Problem(f"case {name}", f"has labels that are not in the table: {counts}", f"Write the labels {labels}")
+
+
+def _check_false_labels(name: str, truth: Boxes, prediction: Boxes, protocol: VolumeProtocol) -> Optional[Problem]:
+    """Return the problem of a prediction with too many labels that its truth lacks, or labels scattered too widely."""
+    false = sorted(prediction.labels - truth.labels)
+    names = name_list(list(map(str, false)))
+    remedy = f"Write the labels {name_list(list(map(str, sorted(truth.labels))), 20)}, not the number of each object"
+    if len(false) > _MOST_FALSE_LABELS:
+        count = f"{len(false):,} labels that its truth lacks: {names}; {_MOST_FALSE_LABELS:,} is the limit"
+        return Problem(f"case {name}", f"has {count}", remedy)
+    if COMPONENTS.intersection(protocol.measures):
+        ends = prediction.sides[false].reshape(-1, 3, 2)
+        if int(np.prod(ends[:, :, 1] - ends[:, :, 0], axis=1).sum()) > _MOST_SEARCHED:
+            fault = f"has {quantity(len(false), 'label')} that its truth lacks, scattered over the volume: {names}"
+            return Problem(f"case {name}", fault, remedy)
+    return None
+
+
+def list_regions(labels: Array, protocol: VolumeProtocol) -> List[LabelRegion]:
+    """Return the regions of a case, of which some may be labels that it has."""
+    if protocol.regions:
+        return list(protocol.regions)
+    tolerances = dict(protocol.tolerances)
+    return [LabelRegion(str(label), (label,), tolerances.get(label, protocol.tolerance)) for label in labels.tolist()]
+
+
+def count_case(
+    truth: Array,
+    prediction: Array,
+    spacing: Spacing,
+    protocol: VolumeProtocol,
+    boxes: Optional[Tuple[Boxes, Boxes]] = None,
+) -> Dict[str, Array]:
+    """Return the tables of a case (z, y, x): for each region voxels, measures, and whether a measure has a value.
+
+    `strays` are labels of the truth that no region has; `oddities` of files are none.
+    """
+    sides = boxes or (find_boxes(truth, LABELS_END), find_boxes(prediction, LABELS_END))
+    labels = np.array(sorted(sides[0].labels | sides[1].labels), np.int64)
+    regions = list_regions(labels, protocol)
+    strays = np.zeros(0, np.int64)
+    if protocol.regions:
+        strays = np.array(sorted(sides[0].labels - list_labels_of(protocol)), np.int64)
+        labels = np.arange(len(regions))
+    voxels, rows = np.zeros((len(regions), 3), np.int64), []
+    for index, region in enumerate(regions):
+        sizes = [int(side.voxels[list(region.labels)].sum()) for side in sides]
+        is_lone = not protocol.regions and not all(sizes) and not COMPONENTS.intersection(protocol.measures)
+        box = (slice(0, 0),) * 3 if is_lone else find_region(region, sides, truth.shape, protocol)
+        masks = select_labels(truth[box], region.labels), select_labels(prediction[box], region.labels)
+        overlap = Overlap(sizes[0], sizes[1], 0) if is_lone else None
+        case = RegionOfCase(masks, spacing, protocol, region, truth.shape, overlap)
+        voxels[index] = case.overlap
+        rows.append([case.measure(measure) for measure in protocol.measures])
+    flags = np.array([[value is not None for value in row] for row in rows], np.int64)
+    values = np.array([[value or 0.0 for value in row] for row in rows], np.float64)
+    shape = (len(regions), len(protocol.measures))
+    return {
+        "labels": labels,
+        "voxels": voxels,
+        "values": values.reshape(shape),
+        "known": flags.reshape(shape),
+        "strays": strays,
+        "oddities": np.zeros(0, np.int64),
+    }
+
+
+def find_region(
+    region: LabelRegion, sides: Tuple[Boxes, Boxes], shape: Tuple[int, ...], protocol: VolumeProtocol
+) -> Box:
+    """Return the box in which a region is measured: around its labels and the growth of its lesions."""
+    if protocol.has_open_ends:
+        return tuple(slice(0, end) for end in shape)
+    box = cover(side.box_of(label) for side in sides for label in region.labels)
+    steps = protocol.lesions.steps if protocol.lesions else 0
+    return tuple(slice(max(0, extent.start - steps), min(end, extent.stop + steps)) for extent, end in zip(box, shape))
+
+
+def select_labels(labels: Array, chosen: Tuple[int, ...]) -> Array:
+    """Return the voxels that have one of some labels."""
+    mask: Array = labels == chosen[0]
+    for label in chosen[1:]:
+        mask |= labels == label
+    return mask
+
+
+def list_labels(accumulator: UnitAccumulator[VolumeProtocol]) -> List[int]:
+    """Return the keys of all regions: indices of the protocol's, or labels that a truth has."""
+    protocol = accumulator.protocol
+    if protocol.regions:
+        return list(range(len(protocol.regions)))
+    labels = set()
+    for unit in accumulator.complete_counts():
+        labels.update(unit.tables["labels"][unit.tables["voxels"][:, 0] > 0].tolist())
+    return sorted(labels)
+
+
+def _collect(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[Tuple[int, str], List[float]]:
+    """Return the values of all cases by region and measure."""
+    values: Dict[Tuple[int, str], List[float]] = {}
+    for unit in accumulator.complete_counts():
+        for label, row, flags in zip(*(unit.tables[key].tolist() for key in ("labels", "values", "known"))):
+            for measure, value, has_value in zip(accumulator.protocol.measures, row, flags):
+                if has_value:
+                    values.setdefault((label, measure), []).append(value)
+    return values
+
+
+def measure_regions(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[int, Values]:
+    """Return the measures of each region over all cases; None if no case has a value."""
+    protocol, labels = accumulator.protocol, list_labels(accumulator)
+    if protocol.is_aggregated:
+        voxels = np.sum([unit.tables["voxels"] for unit in accumulator.complete_counts()], axis=0).tolist()
+        return {label: dict.fromkeys(protocol.measures, Overlap(*voxels[label]).dice) for label in labels}
+    values = _collect(accumulator)
+    return {
+        label: {
+            measure: mean(values[label, measure]) if (label, measure) in values else None
+            for measure in protocol.measures
+        }
+        for label in labels
+    }
+
+
+def _values(accumulator: UnitAccumulator[VolumeProtocol]) -> Values:
+    """Return the mean of each measure over regions with a value, then those of each region."""
+    protocol, regions = accumulator.protocol, measure_regions(accumulator)
+    metrics = _average_cases(accumulator) if protocol.averages_cases else _average(protocol, regions)
+    for measure in protocol.measures:
+        for region, row in zip(protocol.regions, regions.values()):
+            metrics[f"{measure}_{region.name}"] = row[measure]
+    return {metric: metrics[metric] for metric in protocol.metrics}
+
+
+def _average(protocol: VolumeProtocol, regions: Dict[int, Values]) -> Values:
+    """Return the mean of each measure over the regions that have a value and are not beside."""
+    beside = {index for index, region in enumerate(protocol.regions) if region.name in protocol.beside}
+    metrics: Values = {}
+    for measure in protocol.measures:
+        numbers = [row[measure] for label, row in regions.items() if label not in beside]
+        present = [number for number in numbers if number is not None]
+        metrics[measure] = mean(present) if present else None
+    return metrics
+
+
+def _average_cases(accumulator: UnitAccumulator[VolumeProtocol]) -> Values:
+    """Return the mean of each measure over the regions of a case, then over cases."""
+    protocol = accumulator.protocol
+    values: Dict[str, List[float]] = {measure: [] for measure in protocol.measures}
+    for unit in accumulator.complete_counts():
+        rows = zip(*(unit.tables[key].tolist() for key in ("values", "known")))
+        regions = {
+            label: {measure: value if has_value else None for measure, value, has_value in zip(protocol.measures, *row)}
+            for label, row in enumerate(rows)
+        }
+        for measure, value in _average(protocol, regions).items():
+            if value is not None:
+                values[measure].append(value)
+    return {measure: mean(numbers) if numbers else None for measure, numbers in values.items()}
+
+
+def _name(label: int, protocol: VolumeProtocol) -> str:
+    return protocol.regions[label].name if protocol.regions else str(label)
+
+
+def _tables(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[str, List[Dict[str, Any]]]:
+    """Return a row for each region, and one for each region of each case."""
+    protocol = accumulator.protocol
+    regions = [{"name": _name(label, protocol), **row} for label, row in measure_regions(accumulator).items()]
+    cases = []
+    for unit in accumulator.complete_counts():
+        tables = [unit.tables[key].tolist() for key in ("labels", "voxels", "values", "known")]
+        for label, voxels, values, flags in zip(*tables):
+            row: Dict[str, Any] = {"name": unit.name, "region": _name(label, protocol)}
+            for measure, value, has_value in zip(protocol.measures, values, flags):
+                row[measure] = value if has_value else None
+            cases.append({**row, **dict(zip(("truth", "prediction", "both"), voxels))})
+    return {"regions": regions, "cases": cases}
+
+
+def _shapes(protocol: VolumeProtocol, _facts: Dict[str, Any]) -> Shapes:
+    """Return the shapes of a case's tables."""
+    measures = len(protocol.measures)
+    return {
+        "labels": ("n",),
+        "voxels": ("n", 3),
+        "values": ("n", measures),
+        "known": ("n", measures),
+        "strays": ("labels",),
+        "oddities": ("oddities",),
+    }
+
+
+def _suspect(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
+    """Return suspicions about all cases together."""
+    units = accumulator.complete_counts()
+    voxels = np.concatenate([unit.tables["voxels"] for unit in units]).sum(axis=0).tolist()
+    if not voxels[0]:
+        return []
+    if not voxels[1]:
+        return ["no case has a predicted voxel: check the labels"]
+    if not voxels[2]:
+        return [
+            "no predicted voxel has the label of the truth: check the labels, and which case each volume belongs to"
+        ]
+    return []
+
+
+def _note(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
+    """Return notes about odd headers, values that no mean includes, and labels that no truth has."""
+    protocol, units, notes = accumulator.protocol, accumulator.complete_counts(), []
+    for number, oddity in enumerate(ODDITIES):
+        odd = [unit.name for unit in units if number in unit.tables["oddities"]]
+        if odd:
+            notes.append(f"{quantity(len(odd), 'case')} {oddity}: {name_list(odd)}")
+    empty = [unit.name for unit in units if not unit.tables["known"].all()]
+    if empty and not protocol.is_aggregated:
+        cases = quantity(len(empty), "case")
+        notes.append(f"{cases} without a region on one or both sides, not in every mean: {name_list(empty)}")
+    strays = sorted({label for unit in units for label in unit.tables["strays"].tolist()})
+    if strays:
+        notes.append(
+            f"the truth has labels of no region, which are scored as background: {name_list(list(map(str, strays)))}"
+        )
+    if not protocol.regions:
+        labels = {label for unit in units for label in unit.tables["labels"].tolist()}
+        false = sorted(labels - set(list_labels(accumulator)))
+        if false:
+            notes.append(
+                f"no truth has these predicted labels, which no mean includes: {name_list(list(map(str, false)))}"
+            )
+    return notes
+
+
+ENGINE = unit_engine(
+    read_truth,
+    VolumeSubmission,
+    _count,
+    _values,
+    _tables,
+    _shapes,
+    _suspect,
+    facts={},
+    notes=_note,
+)

@@ -1,0 +1,218 @@
+"""Label volumes as people have and send them: a file for each case, below any folders, in a folder, zip or tar.
+
+The case is the file's name without its ending, and without `-seg` or `_seg` if any name ends so, as BraTS names its
+truth.  A file named `segmentation` is named after its folder, as in KiTS.  If the files of grand-challenge have a
+`predictions.json`, the case of `JOB/output/images/.../UUID.mha` is the name of the job's input image.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+
+import numpy as np
+
+from ...files.limits import ArchiveLimits, Files, read_json
+from ...files.problems import Flaw, Problems, SubmissionError, name_list, printable
+from ...masks.overlaps import LabelMap
+from ...masks.stack import Array
+from ..base.units import (
+    FilesOfUnits,
+    TruthFrame,
+    Unit,
+    UnitNouns,
+    UnitTruth,
+    choose_members,
+    guard_reading,
+    open_dataset,
+)
+from .geometry import Geometry, require_order
+from .protocols import LAYOUT, VolumeProtocol
+from .voxels import DETACHED, Volume, VolumeFile, ending_of, reorder_volume
+
+_SEND = "Send one zip with a label volume for each case, such as CASE.nii.gz, CASE.mha or CASE.nrrd"
+_NOUNS = UnitNouns("volumes", "CASE.nii.gz", "case")
+#: Volumes that are compressed files.
+COMPRESSED = (".nii.gz",)
+_SUFFIXES = ("-seg", "_seg")
+#: The ending of the voxels of an Analyze or NIfTI volume in two files.
+_IMAGE = re.compile(r"\.img(|\.gz)$")
+_PREDICTIONS = "predictions.json"
+#: No input image has a longer name.
+_LONGEST_STEM = 255
+_EXAMPLE = '[{"pk": "JOB", "inputs": [{"image": {"name": "CASE.mha"}}], "outputs": [{"image": {"pk": "UUID"}}]}]'
+
+
+def _stem(member: str) -> str:
+    """Return a file's name without its ending; its folder's name for `segmentation`."""
+    folder, _, name = member.rpartition("/")
+    stem = name[: -len(ending_of(name))] if ending_of(name) else name.partition(".")[0]
+    return folder.rpartition("/")[2] if stem == "segmentation" and folder else stem
+
+
+def _is_volume(member: str) -> bool:
+    """Return whether a file is a volume by its ending, maybe one with detached data, which is rejected by name."""
+    return bool(ending_of(member)) or member.lower().endswith(DETACHED)
+
+
+def _list_volumes(members: Iterable[str]) -> Dict[str, List[str]]:
+    """Return the files of volumes by case."""
+    volumes = {member for member in members if _is_volume(member)}
+    # The voxels beside a header are no second volume.
+    voxels = {member for member in volumes if _IMAGE.search(member) and _IMAGE.sub(r".hdr\1", member) in volumes}
+    stems = {member: _stem(member) for member in sorted(volumes - voxels)}
+    marked = {member: stem[:-4] for member, stem in stems.items() if stem.endswith(_SUFFIXES) and len(stem) > 4}
+    by_case: Dict[str, List[str]] = {}
+    for member, stem in (marked or stems).items():
+        by_case.setdefault(stem, []).append(member)
+    return by_case
+
+
+def encode_geometry(geometry: Geometry) -> List[List[Any]]:
+    """Return the rows of a frame that hold a geometry."""
+    affine = [] if geometry.affine is None else geometry.affine.reshape(-1).tolist()
+    return [list(geometry.shape), list(geometry.spacing), affine]
+
+
+def decode_geometry(rows: List[List[Any]]) -> Geometry:
+    """Return the geometry that a frame's rows hold."""
+    shape, spacing, affine = rows
+    return Geometry(
+        (shape[0], shape[1], shape[2]),
+        (spacing[0], spacing[1], spacing[2]),
+        np.reshape(affine, (3, 4)) if affine else None,
+    )
+
+
+def read_labels(frame: TruthFrame) -> Array:
+    """Return the labels of a true volume in as few bits as they take, for a volume fills much memory."""
+    pixels = frame.read()
+    if pixels.labels is None:
+        return pixels.numbers
+    if (pixels.labels == np.arange(len(pixels.labels))).all():
+        return pixels.numbers
+    return pixels.labels.astype(np.min_scalar_type(int(pixels.labels.max())))[pixels.numbers]
+
+
+# ── truths ──────────────────────────────────────────────────────────────────
+
+
+def read_truth(path: str, subset: str = "") -> UnitTruth:
+    """Read the volumes below a folder, or those in folders of a subset's name."""
+    files = open_dataset(path, COMPRESSED)
+    members = choose_members(files, path, subset, _list_volumes, _NOUNS)
+    units = [_open_unit(files, name, member) for name, member in members.items()]
+    return UnitTruth(VolumeProtocol.family, LAYOUT, {}, units)
+
+
+def _open_unit(files: Files, name: str, member: str) -> Unit:
+    def open_file() -> VolumeFile:
+        return VolumeFile(member, files.sizes[member], files.read_chunks(member))
+
+    def load() -> List[TruthFrame]:
+        geometry = guard_reading(member, lambda: open_file().geometry)()
+        x, y, z = geometry.shape
+
+        def read() -> LabelMap:
+            return LabelMap(open_file().read_labels().labels.reshape(z * y, x))
+
+        return [TruthFrame(name, (z * y, x), encode_geometry(geometry), guard_reading(member, read))]
+
+    return Unit(name, 1, load)
+
+
+# ── submissions ─────────────────────────────────────────────────────────────
+
+
+class VolumeSubmission(FilesOfUnits):
+    """The volumes of a submission."""
+
+    noun, send = "case", _SEND
+    lacking, once = "has no volume such as CASE.nii.gz", "Send one file for each case"
+    protocol: VolumeProtocol
+    has_sparse_files = True
+
+    def __init__(self, path: str, truth: UnitTruth, protocol: VolumeProtocol, limits: ArchiveLimits) -> None:
+        super().__init__(path, truth, protocol, replace(limits, compressed=COMPRESSED))
+
+    def read_upload(self) -> None:
+        self._cases = {*self.truth.item_names, *self.truth.elsewhere}
+        self._lists = {member for member in self.files.sizes if member.rpartition("/")[2] == _PREDICTIONS}
+        super().read_upload()
+        self.used_files = {*(self.used_files or ()), *self._lists}
+
+    def pair_members(self) -> Iterator[Tuple[str, str]]:
+        if len(self._lists) > 1:
+            raise Flaw(f"has several {_PREDICTIONS}: {name_list(sorted(self._lists))}", "Send one of them")
+        if self._lists:
+            member = min(self._lists)
+            try:
+                pairs = list(self._pair_outputs(member))
+            except Flaw as flaw:
+                raise SubmissionError.from_problem(flaw.as_problem(member)) from None
+            yield from pairs
+            return
+        for name, members in _list_volumes(self.files.sizes).items():
+            for member in members:
+                yield name, member
+
+    def _pair_outputs(self, member: str) -> Iterator[Tuple[str, str]]:
+        """Yield the case and the files of each job of grand-challenge: those in its folder, or of its images' names."""
+        jobs = read_json(self.files.read(member), self.limits, _EXAMPLE, digits=40)
+        root = member[: -len(_PREDICTIONS)]
+        by_folder: Dict[str, List[str]] = {}
+        by_stem: Dict[str, List[str]] = {}
+        for path in sorted(filter(_is_volume, self.files.sizes)):
+            by_folder.setdefault(path.rpartition("/")[0], []).append(path)
+            by_stem.setdefault(_stem(path), []).append(path)
+        named = set()
+        try:
+            if not isinstance(jobs, list):
+                raise TypeError
+            for job in jobs:
+                case = self._find_case([_stem(entry["image"]["name"]) for entry in job["inputs"] if entry.get("image")])
+                for entry in job["outputs"]:
+                    socket = entry.get("socket") or entry.get("interface") or {}
+                    folder = f"{root}{job.get('pk')}/output/{socket.get('relative_path')}"
+                    image = entry.get("image") or {}
+                    for path in by_folder.get(folder) or by_stem.get(str(image.get("pk"))) or ():
+                        if path in named:
+                            raise Flaw(f"names {printable(path)} twice", "List each job and each output once")
+                        named.add(path)
+                        yield case, path
+        except (TypeError, KeyError, ValueError, AttributeError):
+            raise Flaw("has another form", f"Write {_EXAMPLE}") from None
+        if not named:
+            raise Flaw(
+                "names no volume that was sent", "Send the files of each job, such as JOB/output/images/SLUG/UUID.mha"
+            )
+
+    def _find_case(self, stems: List[str]) -> str:
+        """Return the case of input images: one may have several, such as `CASE_0000` and `CASE-t1c`."""
+        cases = {case for case in map(self._name_case, stems) if case}
+        if len(cases) > 1:
+            raise Flaw(
+                f"has a job with images of several cases: {name_list(sorted(cases))}", "Send a job for each case"
+            )
+        return min(cases or set(stems))
+
+    def _name_case(self, stem: str) -> str:
+        """Return the longest name of a true case with which an image's name begins; "" if there is none."""
+        if len(stem) > _LONGEST_STEM:
+            return ""
+        ends = [len(stem), *(end for end in range(len(stem) - 1, 0, -1) if stem[end] in "-_")]
+        names = (self.truth_names.respell(stem[:end]) for end in ends)
+        return next((name for name in names if name in self._cases), "")
+
+    def read_volume(self, name: str, truth: Geometry, problems: Problems) -> Optional[Volume]:
+        """Return the volume of a case in the truth's grid; None if it has problems."""
+        volumes = []
+
+        def read_in_order(member: str) -> Array:
+            file = VolumeFile(member, self.files.sizes[member], self.files.read_chunks(member))
+            order = require_order(truth, file.geometry, reorders=self.protocol.reorders)
+            volumes.append(reorder_volume(file.read_labels(), truth, order))
+            return volumes[0].labels
+
+        return None if self.read_member(name, read_in_order, problems) is None else volumes[0]

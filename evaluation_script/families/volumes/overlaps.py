@@ -1,0 +1,63 @@
+"""The overlap of two masks by their numbers of voxels, and each measure's value for empty masks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+import numpy as np
+
+from ...masks.stack import Array
+
+
+class Overlap(NamedTuple):
+    """The voxels of a region: in the truth, in the prediction and in both."""
+
+    truth: int
+    prediction: int
+    both: int
+
+    @property
+    def union(self) -> int:
+        return self.truth + self.prediction - self.both
+
+    @property
+    def is_empty(self) -> bool:
+        """Return True if neither side has the region."""
+        return self.union == 0
+
+    @property
+    def dice(self) -> Optional[float]:
+        """2 both / (truth + prediction); None if both are empty."""
+        return None if self.is_empty else 2 * self.both / (self.truth + self.prediction)
+
+    @property
+    def iou(self) -> Optional[float]:
+        """Both / union; None if both are empty."""
+        return None if self.is_empty else self.both / self.union
+
+    @property
+    def recall(self) -> Optional[float]:
+        """Both / truth; None if the truth is empty."""
+        return self.both / self.truth if self.truth else None
+
+    @property
+    def precision(self) -> Optional[float]:
+        """Both / prediction; None if the prediction is empty."""
+        return self.both / self.prediction if self.prediction else None
+
+    @property
+    def volume_similarity(self) -> Optional[float]:
+        """1 - |truth - prediction| / (truth + prediction); None if both are empty."""
+        if self.is_empty:
+            return None
+        return 1 - abs(self.truth - self.prediction) / (self.truth + self.prediction)
+
+    @property
+    def relative_volume_error(self) -> Optional[float]:
+        """(Prediction - truth) / truth; None if the truth is empty."""
+        return (self.prediction - self.truth) / self.truth if self.truth else None
+
+
+def count_overlap(truth: Array, prediction: Array) -> Overlap:
+    """Return the overlap of two masks."""
+    return Overlap(*(int(np.count_nonzero(mask)) for mask in (truth, prediction, truth & prediction)))

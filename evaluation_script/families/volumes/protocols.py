@@ -1,0 +1,361 @@
+"""The benchmarks of volumes, one row each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import ClassVar, Dict, Mapping, NamedTuple, Optional, Tuple
+
+from ...values import dataclass
+
+LAYOUT = "volumes"
+
+#: What a measure is if the truth, the prediction or both lack a region.
+WORST, BEST, IGNORED = "worst", "best", "ignored"
+#: Measures that are no shares from 0 to 1.
+DISTANCES = frozenset(
+    {
+        "HD",
+        "HD95",
+        "ASSD",
+        "MASD",
+        "HD95-pooled",
+        "HD-border",
+        "HD95-border",
+        "HD95-border26",
+        "ASSD-border",
+        "MASD-border",
+    }
+)
+LESION_DISTANCES = frozenset({"LesionHD95"})
+#: Measures of components; they need both masks even if one is empty.
+COMPONENTS = frozenset(
+    {"PQ", "SQ", "RQ", "ComponentRecall", "ComponentPrecision", "ComponentDice", "LesionF1", "LesionError", "B0Error"}
+)
+ERRORS = frozenset({"RAVD", "VolumeError", "FPV", "FNV", "LesionError", "B0Error"})
+SMALLER = DISTANCES | LESION_DISTANCES | ERRORS
+#: Of more regions than these, leaderboards show only the means; tables list each.
+_MOST_REGIONS = 13
+
+
+class LesionRule(NamedTuple):
+    """How a benchmark finds and matches lesions."""
+
+    #: Steps by which a lesion grows before its neighbours join it and predictions meet it.
+    steps: int
+    #: Lesions of the truth of at most this volume, in cubic millimetres, are ignored.
+    ignored: float
+    #: The distance in millimetres of a missed or false lesion.
+    penalty: float
+    #: Predictions join by growing, as lesions of the truth do.
+    joins: bool = False
+    #: Predictions of at most this many voxels are removed first.
+    removed: int = 0
+    #: False lesions count.
+    counts_false: bool = True
+
+
+class LabelRegion(NamedTuple):
+    """A region: the labels that it joins."""
+
+    name: str
+    labels: Tuple[int, ...]
+    #: The distance of NSD, in millimetres.
+    tolerance: float = 1.0
+    #: Only slices from the truth's first to its last are scored.
+    is_cropped: bool = False
+
+
+class Empties(NamedTuple):
+    """The values of measures if a region is empty."""
+
+    both: str = IGNORED
+    truth: str = WORST
+    prediction: str = WORST
+
+
+class RankingRule(NamedTuple):
+    """How a challenge ranks its teams."""
+
+    #: Teams are ranked in each case, region and measure, and their ranks averaged; else by the mean of each measure.
+    within_cases: bool
+    #: The metric whose rank decides between equal mean ranks.
+    tie_breaker: str = ""
+
+
+@dataclass(frozen=True)
+class VolumeProtocol:
+    """The rules of one benchmark."""
+
+    family: ClassVar[str] = "volumes"
+    form: ClassVar[str] = LAYOUT
+    #: Volumes of algorithms on grand-challenge are read, with `predictions.json`.
+    reads_jobs: ClassVar[bool] = True
+
+    name: str
+    about: str
+    #: What is measured of each region, the measure that ranks first.
+    measures: Tuple[str, ...] = ("Dice", "NSD", "HD95")
+    #: The regions; empty for each label of the truth.
+    regions: Tuple[LabelRegion, ...] = ()
+    #: The values of measures by overlap and distance.
+    empties: Empties = Empties()
+    #: Labels that volumes may have, but no region has.
+    unscored: Tuple[int, ...] = ()
+    #: Regions that means over regions leave out.
+    beside: Tuple[str, ...] = ()
+    #: How lesions are matched, if they are; a negative penalty is the diagonal of the volume in voxels.
+    lesions: Optional[LesionRule] = None
+    #: Distances are measured in voxels of this side, in millimetres, whatever the header says.
+    voxel: float = 0.0
+    #: Nothing ends where the volume ends.
+    has_open_ends: bool = False
+    #: The distance of a region that one side lacks, in millimetres; 0 for the volume's diagonal.
+    worst_distance: float = 0.0
+    #: NSD is 0 below this Dice.
+    least_dice: float = 0.0
+    #: Values of a case are rounded to so many digits.
+    digits: Optional[int] = None
+    #: Added to the denominator of Dice.
+    smoothing: float = 0.0
+    #: The tolerance of NSD for regions that are labels.
+    tolerance: float = 1.0
+    #: The tolerances of some of these labels, by label.
+    tolerances: Tuple[Tuple[int, float], ...] = ()
+    #: Volumes whose axes are only exchanged or reversed are brought into the truth's order.
+    reorders: bool = False
+    #: Each region's metric is one Dice of the voxels of all cases.
+    is_aggregated: bool = False
+    #: The mean over regions is taken within each case, over the regions that it has, and then over cases.
+    averages_cases: bool = False
+    #: How `rank --method challenge` ranks; None for no way of its own.
+    ranking: Optional[RankingRule] = None
+    revision: int = 1
+
+    @property
+    def metrics(self) -> Tuple[str, ...]:
+        """Return the mean of each measure over regions, and the measures of each region."""
+        few = len(self.regions) <= _MOST_REGIONS
+        regions = (
+            [region for region in self.regions if few or region.name in self.beside] if len(self.regions) > 1 else []
+        )
+        return (*self.measures, *(f"{measure}_{region.name}" for measure in self.measures for region in regions))
+
+    @property
+    def bounds(self) -> Mapping[str, Tuple[float, float]]:
+        """Return the bounds of metrics other than 0 to 1."""
+        return {metric: (0.0, math.inf) for metric in self.metrics if metric.partition("_")[0] in SMALLER}
+
+
+def _regions(**labels: Tuple[int, ...]) -> Tuple[LabelRegion, ...]:
+    return tuple(LabelRegion(name, numbers) for name, numbers in labels.items())
+
+
+_TUMOUR = _regions(WT=(1, 2, 3), TC=(1, 3), ET=(3,))
+_LESION_WISE = ("LesionDice", "LesionHD95")
+_LESION_WISE_2024 = (*_LESION_WISE, "LesionNSD0.5", "LesionNSD1")
+_PERFECT = Empties(both=BEST)
+_DIAGONAL = -1.0
+
+_BRATS_2023 = VolumeProtocol(
+    "brats-2023",
+    "BraTS 2023 (GLI, SSA, PED): Dice and HD95 per lesion of WT, TC, ET; lesions within 3 voxels are one; "
+    "up to 50 mm3 are ignored.",
+    _LESION_WISE,
+    _TUMOUR,
+    lesions=LesionRule(3, 50, 374),
+    ranking=RankingRule(within_cases=True),
+)
+_BRATS_2024 = replace(
+    _BRATS_2023,
+    name="brats-2024-ssa",
+    about="BraTS 2024, SSA: as 2023, with NSD; predictions join like lesions, and up to 50 voxels are removed.",
+    measures=_LESION_WISE_2024,
+    regions=_TUMOUR[:2],
+    lesions=LesionRule(3, 50, 374, joins=True, removed=50),
+)
+
+_FLARE_ORGANS = (
+    "Liver", "RK", "Spleen", "Pancreas", "Aorta", "IVC", "RAG", "LAG", "Gallbladder", "Esophagus", "Stomach",
+    "Duodenum", "LK",
+)  # fmt: skip
+_FLARE_TOLERANCES = (5, 3, 3, 5, 2, 2, 2, 2, 2, 3, 5, 7, 3)
+_FLARE_CROPPED = ("Aorta", "IVC", "Esophagus")
+
+_JAWS = (
+    "Lower Jawbone", "Upper Jawbone", "Left Inferior Alveolar Canal", "Right Inferior Alveolar Canal",
+    "Left Maxillary Sinus", "Right Maxillary Sinus", "Pharynx", "Bridge", "Crown", "Implant",
+)  # fmt: skip
+_QUADRANTS = ("Upper Right", "Upper Left", "Lower Left", "Lower Right")
+_TEETH = (
+    "Central Incisor", "Lateral Incisor", "Canine", "First Premolar", "Second Premolar", "First Molar", "Second Molar",
+    "Third Molar (Wisdom Tooth)",
+)  # fmt: skip
+_VESSELS = (
+    "BA", "R-PCA", "L-PCA", "R-ICA", "R-MCA", "L-ICA", "L-MCA", "R-Pcom", "L-Pcom", "Acom", "R-ACA", "L-ACA",
+)  # fmt: skip
+_VESSEL_LABELS = (*range(1, 13), 15)
+
+_ROWS = (
+    VolumeProtocol(
+        "volumes",
+        "Dice, NSD at 1 mm and HD95 by elements, per label; labels absent on both sides are ignored.",
+        reorders=True,
+    ),
+    _BRATS_2023,
+    replace(
+        _BRATS_2023,
+        name="brats-2023-men",
+        about="BraTS 2023, MEN: as brats-2023, but lesions within 1 voxel are one.",
+        lesions=LesionRule(1, 50, 374),
+    ),
+    replace(
+        _BRATS_2023,
+        name="brats-2023-met",
+        about="BraTS 2023, MET: as brats-2023, but lesions within 1 voxel are one; up to 2 mm3 are ignored.",
+        lesions=LesionRule(1, 2, 374),
+    ),
+    _BRATS_2024,
+    replace(
+        _BRATS_2024,
+        name="brats-2024-gli",
+        about="BraTS 2024, GLI: as brats-2024-ssa for WT and TC; up to 20 mm3 are ignored, 20 voxels removed.",
+        unscored=(4,),
+        lesions=LesionRule(3, 20, 337, joins=True, removed=20),
+    ),
+    replace(
+        _BRATS_2024,
+        name="brats-2024-met",
+        about="BraTS 2024, MET: WT, TC, RC as brats-2024-ssa in 1 voxel; up to 2 mm3 ignored; misses get the diagonal.",
+        regions=(*_TUMOUR[:2], LabelRegion("RC", (4,))),
+        lesions=LesionRule(1, 2, _DIAGONAL, joins=True, removed=2),
+    ),
+    replace(
+        _BRATS_2024,
+        name="brats-2024-ped",
+        about="BraTS 2024, PED: six regions; lesions within 5 voxels are one; up to 10 mm3 ignored, 10 voxels removed.",
+        regions=_regions(WT=(1, 2, 3, 4), TC=(1, 2, 3), ET=(1,), NETC=(2,), CC=(3,), ED=(4,)),
+        lesions=LesionRule(5, 10, 374, joins=True, removed=10),
+    ),
+    replace(
+        _BRATS_2024,
+        name="brats-2024-men",
+        about="BraTS 2024, MEN: as brats-2023-men, with NSD at 0.5 and 1 mm.",
+        regions=_TUMOUR,
+        lesions=LesionRule(1, 50, 374),
+    ),
+    replace(
+        _BRATS_2024,
+        name="brats-2024-men-rt",
+        about="BraTS 2024, MEN-RT: GTV; false lesions cost nothing; misses get the diagonal of the volume in voxels.",
+        regions=_regions(GTV=(1,)),
+        lesions=LesionRule(1, 50, _DIAGONAL, joins=True, removed=50, counts_false=False),
+    ),
+    VolumeProtocol(
+        "kits23",
+        "KiTS 23: Dice and surface Dice of kidney and masses, masses, tumour; both empty 1.",
+        ("Dice", "NSD"),
+        (
+            LabelRegion("kidney", (1, 2, 3), 1.0330772532390826),
+            LabelRegion("mass", (2, 3), 1.1328796488598762),
+            LabelRegion("tumor", (2,), 1.1498198361434828),
+        ),
+        _PERFECT,
+        ranking=RankingRule(within_cases=False, tie_breaker="Dice_tumor"),
+    ),
+    VolumeProtocol(
+        "autopet",
+        "autoPET III and IV: Dice, false positive and false negative volume in ml; healthy cases only have the former.",
+        ("Dice", "FPV", "FNV"),
+        _regions(lesion=(1,)),
+        Empties(IGNORED, IGNORED, WORST),
+    ),
+    VolumeProtocol(
+        "autopet-2",
+        "autoPET II: as autopet, but a prediction in a healthy case has Dice 0.",
+        ("Dice", "FPV", "FNV"),
+        _regions(lesion=(1,)),
+    ),
+    VolumeProtocol(
+        "totalsegmentator",
+        "TotalSegmentator: Dice and NSD at 3 mm with voxels of 1.5 mm, per label, over cases whose truth has it.",
+        ("Dice", "NSD"),
+        empties=Empties(IGNORED, IGNORED, WORST),
+        voxel=1.5,
+        tolerance=3.0,
+        smoothing=1e-6,
+    ),
+    VolumeProtocol(
+        "flare22",
+        "FLARE 22: Dice and NSD of 13 organs in four digits; Dice below 0.2 has NSD 0; both empty 1.",
+        ("Dice", "NSD"),
+        tuple(
+            LabelRegion(name, (label,), tolerance, name in _FLARE_CROPPED)
+            for label, (name, tolerance) in enumerate(zip(_FLARE_ORGANS, _FLARE_TOLERANCES), 1)
+        ),
+        _PERFECT,
+        least_dice=0.2,
+        digits=4,
+    ),
+    VolumeProtocol(
+        "isles22",
+        "ISLES 22: Dice, error of volume in ml, error of the number of lesions, F1 of lesions; both empty 1.",
+        ("Dice", "VolumeError", "LesionError", "LesionF1"),
+        _regions(lesion=(1,)),
+        _PERFECT,
+    ),
+    VolumeProtocol(
+        "hecktor",
+        "HECKTOR 22: one Dice of the voxels of all patients for GTVp and for GTVn, averaged.",
+        ("DSCagg",),
+        _regions(GTVp=(1,), GTVn=(2,)),
+        is_aggregated=True,
+    ),
+    VolumeProtocol(
+        "chaos",
+        "CHAOS: Dice, RAVD in percent, ASSD and maximum surface distance in mm by borders, open at the volume's ends.",
+        ("Dice", "RAVD", "ASSD-border", "HD-border"),
+        _regions(liver=(1,)),
+        has_open_ends=True,
+    ),
+    VolumeProtocol(
+        "toothfairy",
+        "ToothFairy 2: Dice and pooled HD95 in voxels of 42 classes; both empty 1 and 0, one empty 0 and the diagonal.",
+        ("Dice", "HD95-pooled"),
+        (
+            *(LabelRegion(name, (label,)) for label, name in enumerate(_JAWS, 1)),
+            *(
+                LabelRegion(f"{quadrant} {tooth}", (10 * tens + digit,))
+                for tens, quadrant in enumerate(_QUADRANTS, 1)
+                for digit, tooth in enumerate(_TEETH, 1)
+            ),
+        ),
+        _PERFECT,
+        voxel=1.0,
+    ),
+    VolumeProtocol(
+        "topcow",
+        "TopCoW 24: Dice, HD95 and error of Betti number 0, mean over the vessels of a case; one side empty is 90 mm.",
+        ("Dice", "HD95-border26", "B0Error"),
+        (
+            *(LabelRegion(name, (label,)) for label, name in zip(_VESSEL_LABELS, (*_VESSELS, "3rd-A2"))),
+            LabelRegion("Merged", _VESSEL_LABELS),
+        ),
+        beside=("Merged",),
+        worst_distance=90.0,
+        averages_cases=True,
+    ),
+    VolumeProtocol(
+        "msd",
+        "Medical Segmentation Decathlon: Dice and NSD per label; the host sets the tolerances, 1 mm by default.",
+        ("Dice", "NSD"),
+    ),
+    VolumeProtocol(
+        "components",
+        "PQ, SQ and RQ of 26-components per label, pairs at IoU 0.5; their recall, precision, Dice; F1 of any touch.",
+        ("PQ", "SQ", "RQ", "ComponentRecall", "ComponentPrecision", "ComponentDice", "LesionF1", "LesionError"),
+        reorders=True,
+    ),
+)
+
+VOLUME_PROTOCOLS: Dict[str, VolumeProtocol] = {protocol.name: protocol for protocol in _ROWS}

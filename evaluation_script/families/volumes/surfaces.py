@@ -1,0 +1,290 @@
+"""Distances between the surfaces of two masks (z, y, x), in millimetres.
+
+A surface is a set of places, each with a weight:
+
+- by elements, the corners between eight voxels that are not all alike, weighted by the area of the surface there;
+- by borders, the voxels of a mask that touch its outside, each weighted 1.
+
+Distances lead to the nearest place of the other surface and are exact: squares of whole steps times the spacing are
+added along x, y and z, in 64 bits.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import permutations, product
+from typing import List, NamedTuple, Tuple
+
+import numpy as np
+
+from ...files.problems import Flaw
+from ...masks.backend import backend
+from ...masks.stack import Array
+from ...values.arithmetic import add, mean
+from .boxes import find_box
+
+#: Millimetres between voxels along x, y and z.
+Spacing = Tuple[float, float, float]
+_Corner = Tuple[int, int, int]
+
+#: For one set of corners (x, y, z) of each kind, the normals of its triangles, in eighths of a voxel's face.  The table
+#: is that of DeepMind's surface-distance (Apache-2.0).
+_KINDS: Tuple[Tuple[str, str], ...] = (
+    ("000", "111"),
+    ("000 001", "220 220"),
+    ("100 111", "111 111"),
+    ("000 111", "111 111"),
+    ("100 101 110", "111 222 400"),
+    ("000 011 101", "111 111 111"),
+    ("011 111 100", "022 022 111"),
+    ("100 101 110 111", "400 400"),
+    ("000 100 010 001", "111 111 222 222"),
+    ("100 110 111 011", "111 333 022 202"),
+    ("100 101 110 011", "111 111 222 400"),
+    ("010 011 100 101", "220 220 220 220"),
+    ("001 010 100 111", "111 111 111 111"),
+)
+_CODES = 256
+#: A prediction may have so many places on its surface, and so many times those of the truth.
+_MOST_PLACES, _NOISE = 1 << 24, 16
+#: More places than these are divided into bins by their distance before they are sorted.
+_MOST_SORTED, _BINS = 1 << 20, 1 << 12
+
+
+class Surface(NamedTuple):
+    """The surface of one mask beside another."""
+
+    #: To the other surface, infinite if there is none.
+    distances: Array
+    weights: Array
+
+
+class Sides(NamedTuple):
+    """Both surfaces of a pair of masks."""
+
+    truth: Surface
+    prediction: Surface
+
+
+@lru_cache(maxsize=1)
+def _list_normals() -> Array:
+    """Return for each code the normals (x, y, z) of up to four triangles, 0 where there is none."""
+    normals = np.zeros((_CODES, 4, 3))
+    corners = list(product((0, 1), repeat=3))
+    for words, triangles in _KINDS:
+        chosen = [tuple(map(int, word)) for word in words.split()]
+        numbers = [list(map(int, word)) for word in triangles.split()]
+        for axes, flips in product(permutations(range(3)), product((0, 1), repeat=3)):
+            turned = {tuple(corner[axis] ^ flip for axis, flip in zip(axes, flips)) for corner in chosen}
+            code = sum(1 << index for index, corner in enumerate(corners) if corner in turned)
+            for number, triangle in enumerate(numbers):
+                values = [triangle[axis] for axis in axes]
+                normals[[code, _CODES - 1 - code], number] = values
+    return normals
+
+
+@lru_cache(maxsize=64)
+def list_areas(spacing: Spacing) -> Array:
+    """Return the area of the surface by the code of its eight voxels, in square millimetres."""
+    x, y, z = spacing
+    triangles = np.sqrt(np.square(_list_normals() * np.array([y * z, x * z, x * y])).sum(axis=2)) / 8
+    areas: Array = triangles.sum(axis=1)
+    return areas
+
+
+def _encode(mask: Array) -> Array:
+    """Return a code of the set voxels around each corner between voxels; the outside is background."""
+    kernel = backend().kernel
+    codes = kernel.find_corners(mask) if kernel else None
+    if codes is not None:
+        return codes
+    padded = np.pad(mask, 1).view(np.uint8)
+    codes = np.zeros([side + 1 for side in mask.shape], np.uint8)
+    for index, (x, y, z) in enumerate(product((0, 1), repeat=3)):
+        codes |= padded[z : z + codes.shape[0], y : y + codes.shape[1], x : x + codes.shape[2]] << np.uint8(index)
+    return codes
+
+
+def measure_elements(truth: Array, prediction: Array, spacing: Spacing) -> Sides:
+    """Measure the elements of two masks."""
+    box = find_box(truth, prediction)
+    codes = [_encode(mask[box]) for mask in (truth, prediction)]
+    for plane in (plane for code in codes for plane in code):
+        plane[plane == _CODES - 1] = 0
+    _check_noise(codes)
+    areas = list_areas(spacing)
+    return _measure(codes, [areas[code[code > 0]] for code in codes], spacing)
+
+
+def measure_borders(
+    truth: Array, prediction: Array, spacing: Spacing, *, open_ends: bool = False, corners: bool = False
+) -> Sides:
+    """Measure the border voxels of two masks, by the six voxels around each, with corners by all 26.
+
+    With open ends the outside of the volume is no background, so nothing ends there.
+    """
+    volume = truth.shape
+    box = find_box(truth, prediction)
+    ends = _ends(box, volume, open_ends=open_ends)
+    places = [_find_border(mask[box], ends, corners=corners) for mask in (truth, prediction)]
+    _check_noise(places)
+    weights = [np.ones(np.count_nonzero(border)) for border in places]
+    return _measure([border.view(np.uint8) for border in places], weights, spacing)
+
+
+def _ends(box: Tuple[slice, ...], volume: Tuple[int, ...], *, open_ends: bool) -> List[Tuple[bool, bool]]:
+    """Return which sides of a box lie at open ends of the volume."""
+    return [(open_ends and side.start == 0, open_ends and side.stop == end) for side, end in zip(box, volume)]
+
+
+def _find_border(mask: Array, ends: List[Tuple[bool, bool]], *, corners: bool) -> Array:
+    """Return the voxels of a mask with one of six neighbours outside of it, with corners one of 26."""
+    inside = mask.copy()
+    for axis, (opens_before, opens_behind) in enumerate(ends):
+        moved, source = np.moveaxis(inside, axis, 0), np.moveaxis(inside.copy() if corners else mask, axis, 0)
+        moved[1:] &= source[:-1]
+        moved[:-1] &= source[1:]
+        if len(moved):
+            moved[0] &= opens_before
+            moved[-1] &= opens_behind
+    border: Array = mask & ~inside
+    return border
+
+
+def _check_noise(places: List[Array]) -> None:
+    """Raise a Flaw if a prediction has so much more surface than the truth that it is noise."""
+    true, predicted = (int(np.count_nonzero(side)) for side in places)
+    if predicted > max(_MOST_PLACES, _NOISE * true):
+        fault = f"has a region whose surface has {predicted:,} places; that of the truth has {true:,}"
+        raise Flaw(fault, "Check the labels, and remove isolated voxels")
+
+
+def _measure(places: List[Array], weights: List[Array], spacing: Spacing) -> Sides:
+    from_truth, from_prediction = (_find_distances(places[index], places[1 - index], spacing) for index in range(2))
+    return Sides(Surface(from_truth, weights[0]), Surface(from_prediction, weights[1]))
+
+
+def _find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
+    """Return the distance of each query, in the order of the array, to the nearest place; both are not 0."""
+    kernel = backend().kernel
+    kernel_distances = kernel.find_distances(queries, places, spacing) if kernel else None
+    if kernel_distances is not None:
+        return kernel_distances
+    queries, places = queries > 0, places > 0
+    z, y, x = np.nonzero(queries)
+    best = np.full(len(z), np.inf)
+    slices = np.flatnonzero(places.any(axis=(1, 2)))
+    if not slices.size or not best.size:
+        return best
+    lowest, highest = slices[0], slices[-1]
+    squares = np.full(places[lowest : highest + 1].shape, np.inf)
+    for index in slices.tolist():
+        squares[index - lowest] = _square_plane(places[index], spacing)
+    active = np.arange(len(best))
+    for step in range(len(queries)):
+        square = (step * spacing[2]) * (step * spacing[2])
+        active = active[best[active] > square]
+        if not active.size:
+            break
+        for level in {step, -step}:
+            source = z[active] + level
+            within = active[(source >= lowest) & (source <= highest)]
+            values = squares[z[within] + level - lowest, y[within], x[within]] + square
+            best[within] = np.minimum(best[within], values)
+    distances: Array = np.sqrt(best)
+    return distances
+
+
+def _square_plane(places: Array, spacing: Spacing) -> Array:
+    """Return the squared distances in a plane (y, x) with a place."""
+    height, width = places.shape
+    columns = np.arange(width)
+    far = 2 * width
+    before = np.maximum.accumulate(np.where(places, columns, -far), axis=1)
+    behind = np.minimum.accumulate(np.where(places, columns, 2 * far)[:, ::-1], axis=1)[:, ::-1]
+    steps = np.minimum(columns - before, behind - columns)
+    rows = np.where(steps < far - width, np.square(steps * spacing[0]), np.inf)
+    squares = rows.copy()
+    for step in range(1, height):
+        square = (step * spacing[1]) * (step * spacing[1])
+        if square >= squares.max():
+            break
+        np.minimum(squares[step:], rows[:-step] + square, out=squares[step:])
+        np.minimum(squares[:-step], rows[step:] + square, out=squares[:-step])
+    return squares
+
+
+# ── metrics ─────────────────────────────────────────────────────────────────
+
+
+def share_within(sides: Sides, tolerance: float) -> float:
+    """Return NSD: the share of both surfaces that is at most this far from the other."""
+    total = add(sides.truth.weights) + add(sides.prediction.weights)
+    near = [add(side.weights[side.distances <= tolerance]) for side in sides]
+    return (near[0] + near[1]) / total
+
+
+def _distance_at(side: Surface, percent: float) -> float:
+    """Return the distance within which this percentage of the weight lies."""
+    total = add(side.weights)
+    nearer, side = _narrow(side, percent / 100 * total)
+    order = np.lexsort((side.weights, side.distances))
+    shares = (nearer + np.cumsum(side.weights[order])) / total
+    index = min(int(np.searchsorted(shares, percent / 100)), len(shares) - 1)
+    return float(side.distances[order[index]])
+
+
+def _narrow(side: Surface, weight: float) -> Tuple[float, Surface]:
+    """Return the weight of near places, and few enough to sort among which a weight is reached."""
+    distances, weights, nearer = side.distances, side.weights, 0.0
+    while len(distances) > _MOST_SORTED:
+        lowest, highest = float(distances.min()), float(distances.max())
+        if lowest == highest:
+            return nearer, Surface(distances[:1], weights[:1])
+        bins = np.empty(len(distances), np.int16)
+        for start in range(0, len(distances), _MOST_SORTED):
+            steps = (distances[start : start + _MOST_SORTED] - lowest) * ((_BINS - 1) / (highest - lowest))
+            bins[start : start + _MOST_SORTED] = steps
+        sums = np.bincount(bins, weights, _BINS)
+        chosen = min(int(np.searchsorted(nearer + np.cumsum(sums), weight)), _BINS - 1)
+        nearer += add(sums[:chosen])
+        is_chosen = bins == chosen
+        distances, weights = distances[is_chosen], weights[is_chosen]
+    return nearer, Surface(distances, weights)
+
+
+def distance_by_weight(sides: Sides, percent: float) -> float:
+    """Return HD or HD95 by elements: the larger distance of both sides within which a percentage of the area lies."""
+    return max(_distance_at(side, percent) for side in sides)
+
+
+def distance_by_side(sides: Sides, percent: float) -> float:
+    """Return HD or HD95 by borders: the larger percentile of both sides, interpolated."""
+    return max(float(np.percentile(side.distances, percent)) for side in sides)
+
+
+def distance_pooled(sides: Sides, percent: float) -> float:
+    """Return HD or HD95 by borders: the percentile of the distances of both sides together, interpolated."""
+    return float(np.percentile(np.concatenate([side.distances for side in sides]), percent))
+
+
+def mean_pooled(sides: Sides) -> float:
+    """Return ASSD: the mean of the distances of both sides together."""
+    return mean(np.concatenate([side.distances for side in sides]))
+
+
+def mean_by_side(sides: Sides) -> float:
+    """Return MASD: the mean of both sides' mean distances."""
+    means = [mean_of_side(side) for side in sides]
+    return (means[0] + means[1]) / 2
+
+
+def mean_of_both(sides: Sides) -> float:
+    """Return ASSD by elements: the mean distance of both surfaces by area."""
+    distance = add([add(side.distances * side.weights) for side in sides])
+    return distance / add([add(side.weights) for side in sides])
+
+
+def mean_of_side(side: Surface) -> float:
+    """Return the mean distance of a side by its weights."""
+    return add(side.distances * side.weights) / add(side.weights)

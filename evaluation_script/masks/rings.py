@@ -1,0 +1,51 @@
+"""Rings of polygons, drawn as compressed run lengths by pycocotools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, List, TypeVar
+
+from .detections import Rings
+from .stack import Array
+
+if TYPE_CHECKING:
+    from pycocotools import _EncodedRLE
+
+Item = TypeVar("Item")
+
+#: Masks are joined in groups of this size: joined singly, each would be compared with all before it.
+_JOINED_AT_ONCE = 16
+
+
+def masks_of(rings: Rings, sizes: Array) -> List[str]:
+    """Return the compressed runs of masks in images of these sizes."""
+    bounds = rings.ends.tolist()
+    parts = [rings.numbers[start:stop].tolist() for start, stop in zip(bounds, bounds[1:])]
+    masks = rings.masks.tolist()
+    return [
+        mask_of(parts[start:stop], height, width)
+        for start, stop, (height, width) in zip(masks, masks[1:], sizes.tolist())
+    ]
+
+
+def mask_of(rings: List[Any], height: int, width: int) -> str:
+    """Return the compressed runs of the union of these rings."""
+    import pycocotools.mask as coco
+
+    if not height or not width:
+        return ""
+    parts = [_unite(coco.frPyObjects(group, height, width)) for group in _groups(rings)]
+    while len(parts) > 1:
+        parts = [_unite(group) for group in _groups(parts)]
+    counts = parts[0]["counts"]
+    return counts if isinstance(counts, str) else counts.decode("ascii")
+
+
+def _unite(parts: List[_EncodedRLE]) -> _EncodedRLE:
+    """Return the union of these masks; a single ring is its own union."""
+    import pycocotools.mask as coco
+
+    return coco.merge(parts) if len(parts) > 1 else parts[0]
+
+
+def _groups(items: List[Item]) -> List[List[Item]]:
+    return [items[start : start + _JOINED_AT_ONCE] for start in range(0, len(items), _JOINED_AT_ONCE)]

@@ -1,0 +1,1 @@
+"""Agents to begin with: what runs in a participant's container."""

@@ -1,0 +1,181 @@
+"""The choice of a truth: a phase of the challenge or a named truth, with common options."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.system.errors import OptionError, UsageError
+
+from .shared import (
+    PROGRAM,
+    RARELY,
+    TRUTH,
+    InputPath,
+    PhaseName,
+    ProgressBar,
+    add_truth_options,
+    mention,
+    options_of,
+    program,
+)
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.family import FamilyProtocol
+    from segjudge.evaluation_script.families.base.truth import SplitTruth
+    from segjudge.evaluation_script.scoring.phase import Phase
+    from segjudge.families.truths import TruthSource
+    from segjudge.scoring.scores import ScoreRequest, Scores
+
+#: The benchmark by which a truth scores where none is named.
+_DEFAULT_PROTOCOL = "davis2017"
+#: Options that say something of a named truth, and nothing of a phase.
+OF_TRUTHS = ("protocol", "subset", "layout", "unseen", "categories")
+
+
+class TruthChoice(NamedTuple):
+    """The options that choose the truth and the rules."""
+
+    phase: str | None
+    annotations: str | None
+    truth: str | None
+    protocol: str | None
+    subset: str
+    layout: str
+    unseen: str
+    categories: str
+    split: str | None
+    sequences: list[str] | None = None
+    jobs: Any = None
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> TruthChoice:
+        """Return the choice from options by name; a command may lack some."""
+        return cls(**{name: values[name] for name in cls._fields if name in values})
+
+    def complete(self, command: str, otherwise: str = "") -> TruthChoice:
+        """Return the choice completed by defaults: the folder's only phase, the default protocol.
+
+        Raises UsageError where phase and truth are named or neither is, which the sentence ends with what is possible
+        `otherwise`, and for options that would be ignored.
+        """
+        if self.phase and self.truth:
+            raise UsageError(f"{command} scores by --phase or by --truth, not both; omit one of them")
+        named = [name for name in OF_TRUTHS if getattr(self, name)]
+        if not self.phase and not self.truth:
+            if named:
+                raise OptionError(f"{named[0]} needs --truth PATH")
+            return self._replace(phase=_find_only_phase(command, otherwise))
+        if self.phase and named:
+            raise OptionError(f"{named[0]} has no meaning for --phase")
+        if self.truth and self.annotations:
+            raise OptionError("annotations has no meaning for --truth")
+        if self.phase or self.protocol:
+            return self
+        mention(f"No --protocol given: {_DEFAULT_PROTOCOL} scores; `{program()} benchmarks` lists the others.")
+        return self._replace(protocol=_DEFAULT_PROTOCOL)
+
+    @property
+    def rules(self) -> FamilyProtocol:
+        """Return the protocol that scores; for a phase, the protocol of the chosen or first split."""
+        if not self.phase:
+            return PROTOCOLS[self.protocol or _DEFAULT_PROTOCOL]
+        splits = self.find_phase()[0].splits
+        names = [split.protocol for split in splits if split.codename == self.split] or [splits[0].protocol]
+        if names[0] not in PROTOCOLS:
+            from segjudge.evaluation_script.families import describe_unknown
+
+            raise UsageError(f"phases.py: {describe_unknown(names[0])}")
+        return PROTOCOLS[names[0]]
+
+    @property
+    def source(self) -> TruthSource:
+        """Return the source of the truth; for a phase its annotation file."""
+        from segjudge.families.truths import TruthSource
+
+        if self.phase:
+            return TruthSource(self.find_phase()[1])
+        return TruthSource(self.truth or "", self.layout, self.subset, self.unseen, self.categories)
+
+    def find_phase(self, *, secrecy: bool = False) -> tuple[Phase, str]:
+        """Return the phase and its (or the named) annotation file; `secrecy` applies the YAML's hiding."""
+        from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+
+        source = find_bundle()
+        phase = source.phase(self.phase or "") if secrecy else source.own_phase(self.phase or "")
+        return phase, self.annotations or os.path.join(source.root, phase.annotations)
+
+    def request(self, results: str, *, strict: bool = False, secrecy: bool = True) -> ScoreRequest:
+        """Return the request to score results; a terminal needs no secrecy."""
+        from segjudge.families.truths import TruthSource
+        from segjudge.scoring.scores import ScoreRequest
+
+        rules, split = self.rules, self.split or ""
+        if not self.phase:
+            return ScoreRequest(results, self.source, rules, split, self.sequences, strict, self.jobs)
+        phase, annotations = self.find_phase(secrecy=secrecy)
+        jobs = {None: phase.jobs, "auto": 0}.get(self.jobs, self.jobs)
+        phase = replace(phase, strict=strict or phase.strict, jobs=jobs)
+        return ScoreRequest(results, TruthSource(annotations), rules, split, self.sequences, phase=phase)
+
+    def score_openly(self, results: str) -> Scores:
+        """Score with a progress bar and keep the inputs open."""
+        from segjudge.scoring.scores import prepare
+
+        with ProgressBar() as bar:
+            return prepare(self.request(results), bar).score_openly(bar)
+
+    def open_splits(self) -> dict[str, SplitTruth]:
+        """Return the truth of the chosen split, or of all."""
+        from segjudge.evaluation_script.files.problems import name_hint
+        from segjudge.families.truths import open_truth
+        from segjudge.scoring.scores import choose_sequences
+
+        source, rules = self.source, self.rules
+        with ProgressBar() as bar:
+            truths = open_truth(source, rules, bar).splits
+        split = self.split or source.subset
+        if split and split not in truths:
+            raise UsageError(f"{source.path} has no split {split!r}{name_hint(split, truths)}")
+        return {name: choose_sequences(truths[name], self.sequences, rules) for name in ([split] if split else truths)}
+
+
+def add_truth_choice(sub: argparse.ArgumentParser, truth: str, protocol: str = _DEFAULT_PROTOCOL) -> None:
+    """Add the options of `TruthChoice` except split, sequences and jobs, which some commands lack."""
+    add = options_of(sub, TRUTH)
+    add("--truth", type=InputPath, metavar="PATH", help=truth)
+    about = f"the benchmark whose rules score; `{PROGRAM} benchmarks` lists them (default: {protocol})"
+    add("--protocol", choices=PROTOCOLS, metavar="NAME", help=about)
+    add_truth_options(sub)
+    about = "instead of --truth: score as this phase of the challenge in the current folder"
+    add("--phase", type=PhaseName, metavar="CODENAME", help=about)
+    about = "with --phase: use this annotation file instead of the phase's own"
+    options_of(sub, RARELY)("--annotations", type=InputPath, metavar="FILE", help=about)
+
+
+def list_phases() -> Sequence[str]:
+    """Return the codenames of the current challenge's phases; empty without a Segjudge challenge."""
+    from segjudge.evaluation_script.files.problems import HostError
+    from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+
+    try:
+        return [phase.codename for phase in find_bundle().own_phases()]
+    except (UsageError, HostError):
+        return []
+
+
+def _find_only_phase(command: str, otherwise: str) -> str:
+    """Return the only phase of the current folder's challenge; raises UsageError for none or several."""
+    from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES
+
+    codenames, is_here = list_phases(), any(os.path.isfile(name) for name in CONFIG_NAMES)
+    if len(codenames) == 1 and is_here:
+        return codenames[0]
+    phases = f", of {', '.join(codenames)}" if codenames else " in a challenge's folder"
+    raise UsageError(
+        f"{command} needs --truth PATH, or --phase CODENAME{phases}{otherwise}; see {program()} help {command}"
+    )

@@ -1,0 +1,248 @@
+"""A drop-in replacement of `pycocotools.coco`: the same class, which makes Python's annotations when they are read."""
+
+import contextlib
+import copy
+import io
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pycocotools import coco as incumbent
+
+from segjudge.evaluation_script.families.instances.annotation_columns import AnnotationColumns, read_annotations
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.instances.records import LARGEST_SIDE, UNUSUAL, KnownImages
+from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_json
+from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of, truth_of_columns
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.masks.run_lengths import compress, pack_texts
+from segjudge.evaluation_script.runner.tuning import without_collector
+from segjudge.system.errors import UsageError
+
+#: Its class, whose attributes programs set to anything.
+_Incumbent: Any = incumbent.COCO
+#: Attributes that are made when they are first read.
+_LATE = ("dataset", "anns", "imgToAnns", "catToImgs", "imgs", "cats")
+#: A key in so many of the first bytes of a file is one of its first record.
+_FIRST_RECORD = 1 << 16
+#: What is raised for annotations that pycocotools may take, or explain, itself.
+NOT_OURS = (*UNUSUAL, UsageError, SubmissionError, HostError, ArithmeticError)
+
+
+class COCO(_Incumbent):  # type: ignore[misc]
+    """A dataset from a path or a dictionary, as pycocotools has it.
+
+    The file that `loadRes` gets becomes Python objects only if `dataset`, `anns`, `imgToAnns` or `catToImgs` is read;
+    `COCOeval` compares it without them.
+    """
+
+    def __init__(self, annotation_file: str | os.PathLike[str] | dict[str, Any] | None = None) -> None:
+        #: The dataset, or the JSON of detections and what they are detections of, until `dataset` is read.
+        self._document: dict[str, Any] = {}
+        self._detections: tuple[COCO, bytes] | None = None
+        #: The dataset's annotations as columns, and its JSON, where the annotations are not in the document yet.
+        self._annotations: tuple[AnnotationColumns, bytes] | None = None
+        #: What was read, for masks (False) and boxes (True).
+        self._columns: dict[bool, Any] = {}
+        super().__init__()
+        if annotation_file is None:
+            return
+        if isinstance(annotation_file, dict):
+            self.dataset: Any = annotation_file
+            self.createIndex()
+            return
+        with open(annotation_file, "rb") as file, without_collector():
+            data = file.read()
+            parts = read_annotations(data)
+            if parts is not None:
+                self._document, self._annotations = parts[0], (parts[1], data)
+            else:
+                self._document = json.loads(data)
+        if not isinstance(self._document, dict):
+            raise AssertionError(f"annotation file format {type(self._document)} not supported")
+        self._forget()
+
+    def _forget(self) -> None:
+        for name in _LATE:
+            delattr(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        """Make an attribute that is read for the first time."""
+        if name not in _LATE:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name == "dataset":
+            self.dataset = (
+                self._make_dataset() if self._detections is None else self._make_detections(*self._detections)
+            )
+            self._document, self._detections, self._annotations = {}, None, None
+        elif name in ("imgs", "cats"):
+            key = "images" if name == "imgs" else "categories"
+            setattr(self, name, {row["id"]: row for row in self.list_rows(key)})
+        else:
+            with contextlib.redirect_stdout(io.StringIO()):
+                self.createIndex()
+        return vars(self)[name]
+
+    def _make_dataset(self) -> Any:
+        if self._annotations is None:
+            return self._document
+        with without_collector():
+            annotations = json.loads(self._annotations[1])["annotations"]
+        return {**self._document, "annotations": annotations}
+
+    def _make_detections(self, truth: "COCO", data: bytes) -> Any:
+        with contextlib.redirect_stdout(io.StringIO()), without_collector():
+            return _Incumbent.loadRes(truth.hide_annotations(), json.loads(data)).dataset
+
+    def hide_annotations(self) -> Any:
+        """Return all but the annotations, for pycocotools."""
+        bare = _Incumbent()
+        source = vars(self).get("dataset", self._document)
+        bare.dataset, bare.imgs = {key: rows for key, rows in source.items() if key != "annotations"}, self.imgs
+        return bare
+
+    def list_rows(self, key: str) -> list[dict[str, Any]]:
+        """Return the dataset's `images` or `categories`."""
+        if "dataset" in vars(self):
+            rows: list[dict[str, Any]] = self.dataset[key]
+            return rows
+        return self._document[key] if self._detections is None else self._detections[0].list_rows(key)
+
+    def getCatIds(self, catNms: Any = (), supNms: Any = (), catIds: Any = ()) -> list[int]:
+        """Return the ids of categories with these names, supercategories or ids, or of all."""
+        bare = _Incumbent()
+        bare.dataset = {"categories": self.list_rows("categories")}
+        ids: list[int] = bare.getCatIds(catNms, supNms, catIds)
+        return ids
+
+    def loadRes(self, resFile: Any) -> Any:
+        """Return detections of this dataset: a path, a list of records or an array with seven columns."""
+        loaded = COCO()
+        if not isinstance(self, COCO) or not isinstance(resFile, str | os.PathLike):
+            bare = self.hide_annotations() if isinstance(self, COCO) else self
+            with without_collector():
+                if isinstance(resFile, list) and resFile and _complete_boxes(resFile, bare.imgs):
+                    categories = copy.deepcopy(bare.dataset["categories"])
+                    loaded._forget()
+                    loaded.dataset = {
+                        "info": copy.deepcopy(bare.dataset.get("info", {})), "images": list(bare.dataset["images"]),
+                        "categories": categories, "annotations": resFile,
+                    }  # fmt: skip
+                    return loaded
+                for name, value in vars(_Incumbent.loadRes(bare, resFile)).items():
+                    setattr(loaded, name, value)
+            return loaded
+        with open(resFile, "rb") as file:
+            data = file.read()
+        loaded._detections = self, data
+        loaded._forget()
+        if loaded.find_records(self, boxes=b'"segmentation"' not in data[:_FIRST_RECORD]) is None:
+            _ = loaded.dataset  # or pycocotools says why it is none
+        return loaded
+
+    def find_truth(self, *, boxes: bool) -> InstanceTruth | None:
+        """Return the annotations as arrays, with empty masks if boxes are compared; None if a program has them."""
+        if "dataset" in vars(self) or self._detections is not None:
+            return None
+        if boxes not in self._columns:
+            document = self._document
+            if self._annotations is not None:
+                with contextlib.suppress(*NOT_OURS):
+                    read = truth_of_columns(document, self._annotations[0], "cocoGt", masked=not boxes)
+                    self._columns[boxes] = read
+                    return read
+                document = self._make_dataset()
+            if boxes:
+                document = {**document, "annotations": clear_masks(document["annotations"], document["images"])}
+            self._columns[boxes] = truth_of(document, "cocoGt")
+        truth: InstanceTruth = self._columns[boxes]
+        return truth
+
+    def find_records(self, truth: Any, *, boxes: bool) -> InstanceRecords | None:
+        """Return the detections as arrays; None if a program has them, or Python has to read them."""
+        if self._detections is None or self._detections[0] is not truth:
+            return None
+        if boxes not in self._columns:
+            try:
+                annotations = truth.find_truth(boxes=boxes)
+                protocol = INSTANCE_PROTOCOLS["coco-box" if boxes else "coco-official"]
+                self._columns[boxes] = annotations and check_json(self._detections[1], annotations.images, protocol)
+            except NOT_OURS:
+                self._columns[boxes] = None
+        records: InstanceRecords | None = self._columns[boxes]
+        return records
+
+
+def _complete_boxes(rows: list[dict[str, Any]], images: dict[int, Any]) -> bool:
+    """Complete records with boxes as pycocotools does; return False for records that it has to complete."""
+    first_row = rows[0]
+    if (
+        not isinstance(first_row, dict)
+        or "caption" in first_row
+        or not isinstance(first_row.get("bbox"), list)
+        or not first_row["bbox"]
+    ):
+        return False
+    if not all(row["image_id"] in images and len(row.get("bbox") or ()) == 4 for row in rows):
+        return False
+    for number, row in enumerate(rows, 1):
+        x, y, width, height = row["bbox"]
+        if "segmentation" not in row:
+            right, bottom = x + width, y + height
+            row["segmentation"] = [[x, y, x, bottom, right, bottom, right, y]]
+        row["area"], row["id"], row["iscrowd"] = width * height, number, 0
+    return True
+
+
+def clear_masks(rows: Sequence[dict[str, Any]], images: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return annotations with empty masks, which are read sooner."""
+    sizes = {image["id"]: (image["height"], image["width"]) for image in images}
+    nothing = {size: {"size": list(size), "counts": compress([size[0] * size[1]])} for size in {*sizes.values()}}
+    return [{**row, "segmentation": nothing[sizes[row["image_id"]]]} for row in rows]
+
+
+def read_rows(rows: Sequence[dict[str, Any]], images: KnownImages, *, boxes: bool) -> InstanceRecords | None:
+    """Return detections as arrays; None if a mask is not compressed, or raises one of `NOT_OURS`.
+
+    Masks have counts as text or bytes; detections of images that the truth lacks are left out.
+    """
+    image = images.image_indices(_read_numbers([row["image_id"] for row in rows], "iu"))
+    if (image < 0).any():
+        listed = np.flatnonzero(image >= 0)
+        rows, image = [rows[index] for index in listed.tolist()], image[listed]
+    category = images.category_indices(_read_numbers([row["category_id"] for row in rows], "iu"))
+    score, area = (np.array(_read_numbers([row[key] for row in rows], "iuf"), float) for key in ("score", "area"))
+    sides, texts = np.zeros((len(rows), 4)), [""] * len(rows)
+    if boxes:
+        sides = np.array([row["bbox"] for row in rows], float).reshape(len(rows), 4)
+        pixels = sides[:, 2] * sides[:, 3]
+        if not (np.abs(sides) <= LARGEST_SIDE).all() or (sides[:, 2:] < 0).any():
+            raise ValueError
+    else:
+        masks = [row["segmentation"] for row in rows]
+        if not all(isinstance(mask, dict) and isinstance(mask["counts"], str | bytes) for mask in masks):
+            return None
+        counts = [mask["counts"] for mask in masks]
+        texts = [text if isinstance(text, str) else text.decode("ascii") for text in counts]
+        if not np.array_equal(np.array([mask["size"] for mask in masks]).reshape(-1, 2), images.sizes[image]):
+            raise ValueError
+        checked = backend().check_masks(texts, images.pixels(image))
+        pixels = checked.area
+        if checked.fault.any() or not all(map(str.isascii, texts)):
+            raise ValueError
+    if not np.isfinite(score).all():
+        raise ValueError
+    dropped, points = np.zeros(len(images.ids), np.int64), np.zeros((len(rows), 0))
+    return InstanceRecords(image, category, score, area, pixels, pack_texts(texts), sides, points, dropped, [])
+
+
+def _read_numbers(values: list[Any], kinds: str) -> list[Any]:
+    """Return numbers of some of numpy's kinds; raises ValueError for others."""
+    numbers = np.array(values)
+    if values and (numbers.dtype.kind not in kinds or numbers.ndim != 1):
+        raise ValueError
+    items: list[Any] = numbers.tolist()
+    return items

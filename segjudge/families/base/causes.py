@@ -1,0 +1,314 @@
+"""The causes of units' losses: counts of examined segments by cause, and the sentence that describes them.
+
+The causes are the faults of `segments`, told apart further: a match is too small, too large or displaced.  What a cause
+costs orders the causes: 1 for a segment that has no match, what its IoU lacks to 1 for one that has.  The sentence
+itself states counts alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from segjudge.evaluation_script.files.problems import inflect, quantity
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.pictures import SeenFrame
+from segjudge.families.base.segments import (
+    FAULTS,
+    HALF,
+    INEXACT,
+    LEAST_IOU,
+    MERGED,
+    MISSED,
+    PARTIAL,
+    RIGHT,
+    SPLIT,
+    SURPLUS,
+    SWAPPED,
+    WRONG_CLASS,
+    JudgedSegments,
+)
+
+#: A detection of what another detection shows already.
+_REPEATED = "repeated"
+#: Causes of what the IoU of a match lacks.
+_INEXACT = _TOO_SMALL, _TOO_LARGE, _BOTH = "too small", "too large", FAULTS[INEXACT].name
+#: A mask is too small where it lacks so many times the pixels that it has wrongly, and too large the other way.
+_LOPSIDED = 3
+#: A second cause is named from this share of the first one's cost on.
+_ALSO = 0.25
+#: A pair of classes, or of objects, stands for all where it makes this share of them.
+_MOSTLY = 0.5
+#: Costs below this are none: every segment is right.
+_NONE = 1e-9
+
+
+class _Place(NamedTuple):
+    """Where a segment is: its unit, and its frame."""
+
+    unit: str
+    frame: str
+
+
+@dataclass
+class CauseCounts:
+    """Segments by cause, of all frames that were looked at."""
+
+    #: What one segment is called, and one unit.
+    segment: str
+    unit: str
+    segments: int = 0
+    predicted: int = 0
+    costs: dict[str, float] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    #: Segments by cause and class.
+    classes: dict[str, Counter[str]] = field(default_factory=dict)
+    #: Of segments with a wrong class: what they are and what they are called, with the units in which that happens.
+    confused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    confused_in: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    #: Units that have a class.
+    units_with: dict[str, set[str]] = field(default_factory=dict)
+    #: Objects and the object whose track each has, and where that begins.
+    swapped: dict[tuple[str, str], _Place] = field(default_factory=dict)
+    #: Segments that overlap a prediction too little to match.
+    partial: int = 0
+    #: Pixels that matches lack, that they have wrongly, and that the truth has there, by cause.
+    pixels: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, unit: str, seen: SeenFrame, judged: JudgedSegments, names: tuple[str, ...]) -> None:
+        """Count a frame; `names` are those of the classes, none where there is but one."""
+        partners, joined = judged.list_taken(), _rejudge_parts(seen, judged)
+        near = _pair_near(seen, judged, joined)
+        partners |= near
+        for row, kind in enumerate(joined):
+            if not kind:
+                continue
+            name = names[int(seen.truth.classes[row])] if names else ""
+            self.segments += 1
+            self.units_with.setdefault(name, set()).add(unit)
+            column = partners.get(row, -1)
+            cause, cost = self._judge_match(PARTIAL if row in near else kind, seen, row, column)
+            self._note(cause, cost, name)
+            if cause == FAULTS[WRONG_CLASS].name and names and column >= 0:
+                pair = name, names[int(seen.prediction.classes[column])]
+                self.confused[pair] += 1
+                self.confused_in.setdefault(pair, set()).add(unit)
+        explained = {partners.get(row, -1) for row, kind in enumerate(joined) if kind == WRONG_CLASS}
+        explained |= {*near.values(), *_find_parts(seen, judged, joined)}
+        for column, kind in enumerate(judged.prediction.tolist()):
+            self.predicted += bool(kind)
+            if kind == SURPLUS and column not in explained:
+                self._note(FAULTS[SURPLUS].name, 1.0, names[int(seen.prediction.classes[column])] if names else "")
+
+    def add_swaps(self, unit: str, swaps: Iterable[tuple[str, str, str]]) -> None:
+        """Add the frames in which objects have the track of others: object, the other object, frame, in their order."""
+        for name, owner, frame in swaps:
+            self.swapped.setdefault((name, owner), _Place(unit, frame))
+
+    def add_repeated(self, name: str) -> None:
+        """Add a prediction of this class that repeats a better one."""
+        self.predicted += 1
+        self._note(_REPEATED, 1.0, name)
+
+    def _note(self, cause: str, cost: float, name: str) -> None:
+        self.costs[cause] = self.costs.get(cause, 0.0) + cost
+        self.counts[cause] += 1
+        self.classes.setdefault(cause, Counter())[name] += 1
+
+    def _judge_match(self, kind: int, seen: SeenFrame, row: int, column: int) -> tuple[str, float]:
+        """Return the cause of a true segment's loss, and its amount."""
+        if kind not in {RIGHT, PARTIAL} or column < 0:
+            return FAULTS[MISSED if kind in {RIGHT, PARTIAL} else kind].name, 1.0
+        self.partial += kind == PARTIAL
+        area, predicted = float(seen.truth.areas[row]), float(seen.prediction.areas[column])
+        shared = float(seen.shared[row, column])
+        missed, surplus = max(area - shared, 0.0), max(predicted - shared, 0.0)
+        cost = 1 - shared / max(area + predicted - shared, 1)
+        if cost <= _NONE:
+            return FAULTS[RIGHT].name, 0.0
+        cause = _TOO_SMALL if missed > _LOPSIDED * surplus else _TOO_LARGE if surplus > _LOPSIDED * missed else _BOTH
+        pixels = self.pixels.setdefault(cause, [0.0, 0.0, 0.0, 0.0])
+        for index, value in enumerate((missed, surplus, area, predicted)):
+            pixels[index] += value
+        return cause, cost
+
+    # ── words ──
+
+    def describe(self, scope: str = "") -> str:
+        """Describe the two most expensive causes; `scope` names the units if they are not all."""
+        costly = [
+            (cause, cost) for cause, cost in sorted(self.costs.items(), key=lambda item: -item[1]) if cost > _NONE
+        ]
+        if not costly:
+            return ""
+        highest = costly[0][1]
+        sentences = [self._describe_cause(cause) for cause, cost in costly[:2] if cost >= _ALSO * highest]
+        if costly[0][0] in _INEXACT and self._finds_all():
+            sentences[0] = f"every {self.segment} is found, but {sentences[0]}"
+        text = "; ".join(sentences)
+        return f"{scope}{text}." if scope else f"{text[0].upper()}{text[1:]}."
+
+    def _finds_all(self) -> bool:
+        faults = (MISSED, SURPLUS, WRONG_CLASS, MERGED, SPLIT)
+        return not self.partial and not any(self.counts[FAULTS[kind].name] for kind in faults)
+
+    def _describe_cause(self, cause: str) -> str:
+        number, total = self.counts[cause], self.segments
+        some = f"{number:,} of {quantity(total, self.segment)}"
+        verb = inflect(number, "is", "are")
+        if cause == FAULTS[WRONG_CLASS].name:
+            return self._describe_confusion(some, verb)
+        if cause == FAULTS[SWAPPED].name:
+            return self._describe_swaps(some, verb)
+        if cause == FAULTS[SURPLUS].name:
+            predicted = f"{number:,} of {quantity(self.predicted, f'predicted {self.segment}')}"
+            return f"{predicted} {inflect(number, 'matches', 'match')} nothing{self._describe_class(cause)}"
+        if cause == _REPEATED:
+            predicted = f"{number:,} of {quantity(self.predicted, f'predicted {self.segment}')}"
+            return f"{predicted} {inflect(number, 'repeats', 'repeat')} another one{self._describe_class(cause)}"
+        if cause in _INEXACT:
+            return self._describe_inexact(cause, some, verb)
+        about = {
+            FAULTS[MISSED].name: "missed",
+            FAULTS[MERGED].name: "merged with another one",
+            FAULTS[SPLIT].name: "split into several predictions",
+        }[cause]
+        return f"{some} {verb} {about}{self._describe_class(cause)}"
+
+    def _describe_class(self, cause: str) -> str:
+        """Return the class of most of a cause's segments in parentheses; "" if their classes vary."""
+        if len(self.units_with) < 2:
+            return ""
+        name, count = self.classes[cause].most_common(1)[0]
+        if count < _MOSTLY * self.counts[cause]:
+            return ""
+        named = f"class {name}" if name.isdigit() else name
+        return f" ({'all' if count == self.counts[cause] else 'mostly'} {named})"
+
+    def _describe_confusion(self, some: str, verb: str) -> str:
+        if not self.confused:
+            return f"{some} {verb} of the wrong class"
+        (name, called), count = self.confused.most_common(1)[0]
+        back = self.confused[called, name]
+        both = self.confused_in[name, called] | self.confused_in.get((called, name), set())
+        if _is_exchange(count, back, self.confused.total()):
+            return f"{name} and {called} are exchanged in {self._count_units(len(both), self.units_with[name])}"
+        units = self._count_units(len(both if back else self.confused_in[name, called]), self.units_with[name])
+        if count >= _MOSTLY * self.confused.total():
+            return f"{name} is called {called} in {units}"
+        return f"{some} {verb} of the wrong class, most often {name} called {called} (in {units})"
+
+    def _count_units(self, count: int, among: set[str]) -> str:
+        total = max(count, len(among))
+        return f"{count:,} of {quantity(total, self.unit)}" if total > 1 else f"the only {self.unit} that has it"
+
+    def _describe_swaps(self, some: str, verb: str) -> str:
+        if not self.swapped:
+            return f"{some} {verb} on another track than usually"
+        (name, owner), swap = next(iter(self.swapped.items()))
+        start = f"from frame {swap.frame} of {swap.unit}"
+        if (owner, name) in self.swapped:
+            return f"{name} and {owner} exchange their tracks {start} ({some} {verb} swapped)"
+        return f"{name} has the track of {owner} {start} ({some} {verb} swapped)"
+
+    def _describe_inexact(self, cause: str, some: str, verb: str) -> str:
+        missed, surplus, area, predicted = self.pixels[cause]
+        lacks, wrong = 100 * missed / max(area, 1), 100 * surplus / max(predicted, 1)
+        if cause == _TOO_SMALL:
+            return f"{some} {verb} too small: {_percent(lacks)} of their pixels are missing"
+        if cause == _TOO_LARGE:
+            return f"{some} {verb} too large: {_percent(wrong)} of the predicted pixels lie outside"
+        return f"{some} {verb} inexact: {_percent(lacks)} of their pixels are missing, {_percent(wrong)} are surplus"
+
+
+def describe_confusion(names: Sequence[str], table: Array, unit: str) -> str:
+    """Describe the most frequent confusion in counts by class of the truth (rows) and the prediction (columns).
+
+    The last row and column stand for nothing.
+    """
+    off = table.astype(float)
+    np.fill_diagonal(off, 0)
+    if not off.any():
+        return ""
+    row, column = divmod(int(np.argmax(off)), len(off))
+    count, back, total = off[row, column], off[column, row], off.sum()
+    nothing = len(off) - 1
+    if _is_exchange(count, back, total) and nothing not in {row, column}:
+        return f"{names[row]} and {names[column]} are exchanged at {count + back:,.0f} {unit}."
+    subject, share = "the unlabelled part", ""
+    if row != nothing:
+        subject = names[row]
+        share = f" ({_percent(100 * count / max(float(table[row].sum()), 1))} of {subject})"
+    called = "has no label" if column == nothing else f"is called {names[column]}"
+    sentence = f"{subject} {called} at {count:,.0f} {unit}{share}"
+    return f"{sentence}." if count >= _MOSTLY * total else f"Most often {sentence}, of {total:,.0f} wrong {unit}."
+
+
+def _is_exchange(count: float, back: float, total: float) -> bool:
+    """Return whether two classes that are called each other make most of a confusion."""
+    return back >= _MOSTLY * count and count + back >= _MOSTLY * total
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0f} %" if value >= 1 else f"{value:.2g} %"
+
+
+def _pair_near(seen: SeenFrame, judged: JudgedSegments, kinds: list[int]) -> dict[int, int]:
+    """Return which surplus prediction each missed segment has nearly, where the score's own rule matches neither."""
+    if judged.taken_for is None or seen.judged is None or not seen.shared.size:
+        return {}
+    ious = measure_ious(seen)
+    near: dict[int, int] = {}
+    for row in (row for row, kind in enumerate(kinds) if kind == MISSED):
+        free = (judged.prediction == SURPLUS) & ~np.isin(np.arange(len(judged.prediction)), list(near.values()))
+        column = int(np.argmax(np.where(free, ious[row], -1)))
+        if free[column] and ious[row, column] >= LEAST_IOU:
+            near[row] = column
+    return near
+
+
+def _find_parts(seen: SeenFrame, judged: JudgedSegments, kinds: list[int]) -> list[int]:
+    """Return the surplus predictions inside a matched, split segment, if the score has its own rule."""
+    if judged.taken_for is None or seen.judged is None or not seen.shared.size:
+        return []
+    inside = seen.shared / np.maximum(seen.prediction.areas, 1) * _same_classes(seen)
+    columns = np.flatnonzero((judged.prediction == SURPLUS) & (inside.max(axis=0) >= HALF)).tolist()
+    return [column for column in columns if kinds[int(np.argmax(inside[:, column]))] in {RIGHT, SPLIT}]
+
+
+def _same_classes(seen: SeenFrame) -> Array:
+    same: Array = seen.truth.classes[:, None] == seen.prediction.classes
+    return same
+
+
+def measure_ious(seen: SeenFrame) -> Array:
+    """Return the IoU of segments of one class."""
+    union = seen.truth.areas[:, None] + seen.prediction.areas - seen.shared
+    ious: Array = seen.shared / np.maximum(union, 1) * _same_classes(seen)
+    return ious
+
+
+def _rejudge_parts(seen: SeenFrame, judged: JudgedSegments) -> list[int]:
+    """Return the verdict on each true segment; a joined or split match counts as merged or split too."""
+    kinds: list[int] = judged.truth.tolist()
+    if not seen.shared.size:
+        return kinds
+    if judged.taken_for is not None:
+        inside = seen.shared / np.maximum(seen.prediction.areas, 1) * _same_classes(seen)
+        for column in _find_parts(seen, judged, kinds):
+            kinds[int(np.argmax(inside[:, column]))] = SPLIT
+        return kinds
+    covered = seen.shared / np.maximum(seen.truth.areas, 1)[:, None]
+    same = seen.truth.classes[:, None] == seen.prediction.classes
+    joined = {int(np.argmax(covered[row] * same[row])) for row, kind in enumerate(kinds) if kind == MERGED}
+    for column, row in enumerate(judged.partner.tolist()):
+        if row >= 0 and kinds[row] == RIGHT:
+            if column in joined and judged.prediction[column] == RIGHT:
+                kinds[row] = MERGED
+            elif judged.prediction[column] == SPLIT:
+                kinds[row] = SPLIT
+    return kinds

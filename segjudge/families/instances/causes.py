@@ -1,0 +1,242 @@
+"""The causes of instances' losses: counts of instances and kept detections by cause, and their sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pycocotools.mask as coco
+
+from segjudge.evaluation_script.files.problems import inflect, quantity
+from segjudge.evaluation_script.masks.run_lengths import flags
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.causes import CauseCounts, measure_ious
+from segjudge.families.base.pictures import SeenFrame, Side
+from segjudge.families.base.segments import FAULTS, RIGHT, SPLIT, SURPLUS, SWAPPED, JudgedSegments, judge_segments
+from segjudge.families.instances.diagnosis import InstanceDiagnosis
+
+from .keypoints import KeypointFault, list_faults
+
+#: So many images are looked at, those with most mistakes.
+_MOST_IMAGES = 1000
+#: Videos in which identities are looked for, and the pixels of masks that this decodes in one.
+_MOST_VIDEOS, _MOST_PIXELS = 40, 60_000_000
+#: A detection shows an instance in a frame from this IoU on, and repeats one from it on.
+_HALF = 0.5
+#: False detections above the score that this share of the correct ones does not reach are counted.
+_MIDDLE = 0.5
+
+
+def describe_causes(diagnosis: InstanceDiagnosis) -> str:
+    """Describe the most expensive causes; "" if every instance is detected exactly."""
+    if diagnosis.protocol.keypoints:
+        return _describe_keypoints(diagnosis)
+    unit = "video" if diagnosis.protocol.tubes else "image"
+    counts, scope, images = CauseCounts("instance", unit), "", diagnosis.rank_images(_MOST_IMAGES)
+    if len(images) < len(diagnosis.counts.right):
+        scope = f"In the {len(images):,} {unit}s with most mistakes, "
+    for number, scene in enumerate(_list_scenes(diagnosis, images)):
+        _count_scene(counts, scene, diagnosis, follows=diagnosis.protocol.tubes and number < _MOST_VIDEOS)
+    sentence = counts.describe(scope)
+    surplus = counts.counts[FAULTS[SURPLUS].name]
+    return f"{sentence} {_describe_scores(diagnosis) if surplus else ''}".rstrip()
+
+
+class _Scene:
+    """The instances and the kept detections of an image or a video, with the pixels that they share."""
+
+    def __init__(self, diagnosis: InstanceDiagnosis, image: int, rows: Array, columns: Array, pairs: Array) -> None:
+        judged = diagnosis.judged
+        self.image, self.name = image, diagnosis.name_image(image)
+        self.annotations, self.records = judged.annotation[rows], judged.record[columns]
+        areas = (
+            _measure(diagnosis.judged.truth, self.annotations, diagnosis),
+            _measure(diagnosis.judged.records, self.records, diagnosis),
+        )
+        shared = np.zeros((len(rows), len(columns)))
+        row, column = (
+            np.searchsorted(rows, judged.pairs.truth[pairs]),
+            np.searchsorted(columns, judged.pairs.prediction[pairs]),
+        )
+        iou = judged.pairs.iou[pairs]
+        if diagnosis.protocol.boundary:  # pairs have the smaller IoU of masks and of their borders
+            iou = self._compare_masks(diagnosis)[row, column]
+        shared[row, column] = iou * (areas[0][row] + areas[1][column]) / (1 + iou)
+        classes = judged.instance_category[rows], judged.category[columns]
+        truth, prediction = (
+            Side(list(range(len(kinds))), _name(diagnosis, kinds), area, kinds, np.ones(len(kinds), bool))
+            for kinds, area in zip(classes, areas, strict=True)
+        )
+        self.seen = SeenFrame(truth, prediction, shared, np.zeros(len(columns), bool), None)
+
+    def _compare_masks(self, diagnosis: InstanceDiagnosis) -> Array:
+        """Return the IoU of all masks: instances (rows) and detections."""
+        judged = diagnosis.judged
+        size = judged.truth.images.sizes[self.image].tolist()
+        sides = [
+            [{"size": size, "counts": side.masks[number].encode()} for number in numbers.tolist()]
+            for side, numbers in ((judged.truth, self.annotations), (judged.records, self.records))
+        ]
+        ious: Array = coco.iou(*sides, [0] * len(sides[1]))  # type: ignore[call-arg, arg-type, assignment]
+        return ious
+
+
+def _measure(side: object, numbers: Array, diagnosis: InstanceDiagnosis) -> Array:
+    """Return the areas of masks, or of boxes where these are compared."""
+    areas: Array
+    if diagnosis.protocol.boxes:
+        areas = side.boxes[numbers][:, 2:].prod(axis=1).astype(float)  # type: ignore[attr-defined]
+    else:
+        areas = side.pixels[numbers].astype(float)  # type: ignore[attr-defined]
+    return np.maximum(areas, 1)
+
+
+def _name(diagnosis: InstanceDiagnosis, kinds: Array) -> list[str]:
+    numbers = Counter[int]()
+    names = []
+    for kind in kinds.tolist():
+        numbers[kind] += 1
+        names.append(f"{diagnosis.names[kind]} {numbers[kind]}")
+    return names
+
+
+def _list_scenes(diagnosis: InstanceDiagnosis, images: list[int]) -> Iterator[_Scene]:
+    """Yield the scenes of images, those with most mistakes first."""
+    judged, chosen = diagnosis.judged, diagnosis.selection
+    rows, columns = np.flatnonzero(~judged.crowd), np.flatnonzero(chosen)
+    pairs = np.flatnonzero(chosen[judged.pairs.prediction] & ~judged.crowd[judged.pairs.truth])
+    sides = [
+        (numbers[order], owners[order])
+        for numbers, owners in (
+            (rows, judged.instance_image[rows]),
+            (columns, judged.image[columns]),
+            (pairs, judged.image[judged.pairs.prediction[pairs]]),
+        )
+        for order in (np.argsort(owners, kind="stable"),)
+    ]
+    for image in images:
+        bounds = [np.searchsorted(owners, [image, image + 1]).tolist() for _, owners in sides]
+        own_numbers = [numbers[start:stop] for (numbers, _), (start, stop) in zip(sides, bounds, strict=True)]
+        if len(own_numbers[0]) or len(own_numbers[1]):
+            yield _Scene(diagnosis, image, np.sort(own_numbers[0]), np.sort(own_numbers[1]), own_numbers[2])
+
+
+def _count_scene(counts: CauseCounts, scene: _Scene, diagnosis: InstanceDiagnosis, *, follows: bool) -> None:
+    seen, names = scene.seen, tuple(diagnosis.names)
+    names = names if len(names) > 1 else ()
+    judged = judge_segments(
+        seen.shared, (seen.truth.areas, seen.prediction.areas), (seen.truth.classes, seen.prediction.classes)
+    )
+    for column in _find_repeated(seen, judged):
+        judged.prediction[column], judged.partner[column] = 0, -1
+        counts.add_repeated(names[int(seen.prediction.classes[column])] if names else "")
+    if follows:
+        counts.add_swaps(scene.name, _find_exchanges(scene, judged, diagnosis))
+    counts.add(scene.name, seen, judged, names)
+
+
+def _find_repeated(seen: SeenFrame, judged: JudgedSegments) -> list[int]:
+    """Return the detections of instances that another detection matches."""
+    if not seen.shared.size:
+        return []
+    matched_ious = measure_ious(seen)[judged.truth == RIGHT]
+    repeats = np.isin(judged.prediction, (SURPLUS, SPLIT)) & (matched_ious > _HALF).any(axis=0)
+    return np.flatnonzero(repeats).tolist()
+
+
+def _find_exchanges(scene: _Scene, judged: JudgedSegments, diagnosis: InstanceDiagnosis) -> list[tuple[str, str, str]]:
+    """Find tracks that are on one object first and on another one later; mark these objects as swapped."""
+    seen, truth = scene.seen, diagnosis.judged.truth
+    rows = np.flatnonzero(judged.truth != RIGHT)
+    columns = np.flatnonzero((seen.shared[rows] > 0).any(axis=0)) if len(rows) else rows
+    if truth.images.frames is None or len(rows) < 1 or len(columns) < 2:
+        return []
+    height, width = truth.images.sizes[scene.image].tolist()
+    frames = int(truth.images.frames[scene.image])
+    if height * width * (len(rows) + len(columns)) > _MOST_PIXELS:
+        return []
+    masks = [
+        _decode([side.masks[number] for number in numbers.tolist()], (height, width), frames)
+        for side, numbers in ((truth, scene.annotations[rows]), (diagnosis.judged.records, scene.records[columns]))
+    ]
+    shared = np.einsum("rfp,cfp->rcf", *masks, optimize=True)
+    areas = [mask.sum(axis=2) for mask in masks]
+    union = areas[0][:, None] + areas[1][None] - shared
+    shows = shared > _HALF * np.maximum(union, 1)
+    tracks = np.where(shows.any(axis=1), shows.argmax(axis=1), -1)  # the detection of each object in each frame
+    first_tracks = {
+        row: next((track for track in of_row if track >= 0), -1) for row, of_row in enumerate(tracks.tolist())
+    }
+    owners = {track: row for row, track in reversed(first_tracks.items()) if track >= 0}
+    swaps = []
+    for row, of_row in enumerate(tracks.tolist()):
+        frame = next((index for index, track in enumerate(of_row) if track not in (-1, first_tracks[row])), -1)
+        if frame < 0:
+            continue
+        judged.truth[rows[row]] = SWAPPED
+        owner = owners.get(of_row[frame], row)
+        names = seen.truth.names
+        if owner != row:
+            swaps.append((names[rows[row]], names[rows[owner]], str(frame)))
+        for track in {first_tracks[row], of_row[frame]}:
+            judged.prediction[columns[track]] = SWAPPED
+    return swaps
+
+
+def _decode(texts: list[str], size: tuple[int, int], frames: int) -> Array:
+    """Return masks of frames side by side as numbers: masks, frames, pixels."""
+    height, width = size
+    masks = np.stack([flags({"size": [height, width], "counts": text}, size)[0, :, :width] for text in texts])
+    frames_apart = masks.astype(np.float32).reshape(len(texts), height, frames, width // frames)
+    return frames_apart.swapaxes(1, 2).reshape(len(texts), frames, -1)
+
+
+def _describe_scores(diagnosis: InstanceDiagnosis) -> str:
+    """Describe how many false detections score higher than half of the correct ones."""
+    judged, chosen = diagnosis.judged, diagnosis.selection
+    right, wrong = judged.score[chosen & judged.right], judged.score[chosen & (diagnosis.errors.kind >= 0)]
+    above = int((wrong > np.quantile(right, _MIDDLE)).sum()) if len(right) else 0
+    noun = quantity(above, "false detection")
+    return f"{noun} {inflect(above, 'has', 'have')} higher scores than half of the correct ones." if above else ""
+
+
+# ── keypoints ───────────────────────────────────────────────────────────────
+
+
+def _describe_keypoints(diagnosis: InstanceDiagnosis) -> str:
+    faults = list_faults(diagnosis)
+    costs: dict[str, float] = {}
+    people = int((~diagnosis.judged.crowd).sum())
+    missed = people - faults.people
+    if missed > 0:
+        costs[f"{missed:,} of {people:,} people {inflect(missed, 'is', 'are')} missed"] = missed
+    if faults.surplus:
+        total = quantity(faults.people + faults.surplus, "detection")
+        costs[f"{faults.surplus:,} of {total} {inflect(faults.surplus, 'shows', 'show')} nobody"] = faults.surplus
+    if text := _describe_points(faults):
+        costs[text] = faults.lost
+    sentences = sorted(costs, key=lambda text: -costs[text])[:2]
+    if not sentences:
+        return ""
+    text = "; ".join(sentences)
+    above = _describe_scores(diagnosis) if faults.surplus else ""
+    return f"{text[0].upper()}{text[1:]}. {above}".rstrip()
+
+
+def _describe_points(faults: KeypointFault) -> str:
+    """Describe exchanged and inexact points of detected people."""
+    if not faults.exchanged and not faults.points:
+        return ""
+    if faults.exchanged:
+        count = faults.exchanged[0][1]
+        pairs = [f"{a} and {b}" for (a, b), number in faults.exchanged if number >= count / 2]
+        named = ", and ".join([", ".join(pairs[:2][:-1]), pairs[:2][-1]] if len(pairs) > 1 else pairs)
+        more = f", and {len(pairs) - 2} more pairs," if len(pairs) > 2 else ""
+        return f"{named}{more} are exchanged in {count:,} of {faults.people:,} people"
+    point, cost = faults.points[0]
+    mean = sum(cost for _, cost in faults.points) / len(faults.points)
+    if len(faults.points) > 1 and cost < 2 * mean:
+        return f"every person that is found has inexact points, {point} most of all"
+    share = cost / sum(cost for _, cost in faults.points)
+    return f"{point} is off its place, and costs {100 * share:.0f} % of the OKS lost"

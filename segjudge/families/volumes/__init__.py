@@ -1,0 +1,92 @@
+"""Label maps in three dimensions: volumes in memory, tables of regions and cases, new challenges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from segjudge.families.base.tools import UnitTools
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.reports import Report
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.families.base.tools import Facts, ScoringInputs, UnitLosses
+    from segjudge.report.page import PageOptions, Section
+
+__all__ = ["TOOLS"]
+
+_MEANINGS = {
+    "Dice": "twice the common voxels, divided by those of both sides",
+    "NSD": "share of both surfaces within the tolerance of the other, by area",
+    "HD95": "distance in mm within which 95 % of each surface lie, by area",
+    "HD-border": "largest distance between border voxels in mm",
+    "HD95-pooled": "distance within which 95 % of the border voxels of both sides lie, in voxels",
+    "HD95-border26": "larger 95th percentile of both sides' border distances in mm, borders by 26 neighbours",
+    "ASSD-border": "mean distance between border voxels of both sides in mm",
+    "RAVD": "absolute difference of volumes, in percent of the true one",
+    "VolumeError": "absolute difference of volumes in ml",
+    "FPV": "volume in ml of predicted components that touch no lesion",
+    "FNV": "volume in ml of true components that no prediction touches",
+    "LesionError": "absolute difference of the numbers of lesions",
+    "LesionF1": "F1 of lesions that the other side touches",
+    "B0Error": "absolute difference of the numbers of components",
+    "PQ": "SQ times RQ of components",
+    "SQ": "mean IoU of paired components, pairs at IoU 0.5",
+    "RQ": "F1 of components that are paired",
+    "ComponentRecall": "share of true components that are paired",
+    "ComponentPrecision": "share of predicted components that are paired",
+    "ComponentDice": "mean Dice of paired components",
+    "LesionDice": "mean Dice of lesions; missed and false lesions are 0",
+    "LesionHD95": "mean HD95 of lesions in mm; missed and false lesions have a penalty",
+    "LesionNSD0.5": "mean NSD of lesions at 0.5 mm by border voxels; missed and false lesions are 0",
+    "LesionNSD1": "mean NSD of lesions at 1 mm by border voxels; missed and false lesions are 0",
+    "DSCagg": "Dice of the voxels of all cases together",
+}
+
+
+class _VolumeTools(UnitTools):
+    limits = ""
+    memory = "VolumesInMemory"
+    groups = "regions"
+
+    def prefers_smaller(self, metric: str) -> bool:
+        from segjudge.evaluation_script.families.volumes.protocols import SMALLER
+
+        return metric.partition("_")[0] in SMALLER
+
+    def bounds_of(self, metric: str) -> tuple[float | None, float | None]:
+        return (0.0, None) if self.prefers_smaller(metric) else (0.0, 1.0)
+
+    def describe_metric(self, metric: str) -> str:
+        measure, _, region = metric.partition("_")
+        if measure not in _MEANINGS:
+            return metric
+        return _MEANINGS[measure] + (f", of {region}" if region else ", mean over regions")
+
+    def name_losses(self, protocol: Any) -> tuple[str, str]:
+        from .losses import name_measure
+
+        return name_measure(protocol), "cases"
+
+    def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
+        """Return the loss of the first share, by case and region."""
+        from .losses import divide_losses
+
+        return divide_losses(accumulator)
+
+    def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
+        from .report import make_sections
+
+        return make_sections(inputs, report, self.measure_losses(self.counts_of(report)), options)
+
+    def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
+        from segjudge.evaluation_script.files.problems import quantity
+
+        cases = quantity(sum(len(truth.units) for truth in truths), "case")
+        return {
+            "content": cases,
+            "about": f"Segment the volumes of {cases}.",
+            "unit": truths[0].units[0].name,
+        }
+
+
+TOOLS = _VolumeTools()

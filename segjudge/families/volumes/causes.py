@@ -1,0 +1,210 @@
+"""The sentence on why volumes lose: components by cause, how large missed ones are, and how exact surfaces are."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from segjudge.evaluation_script.families.volumes.protocols import VolumeProtocol
+from segjudge.evaluation_script.files.problems import quantity
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.causes import CauseCounts
+
+from .components import (
+    INEXACT,
+    MERGED,
+    MIRRORED,
+    MISSED,
+    RIGHT,
+    SPLIT,
+    SURPLUS,
+    TOO_LITTLE,
+    TOO_MUCH,
+    WRONG_LABEL,
+    JudgedRegion,
+)
+from .losses import name_label
+
+#: The causes as sentences of all families call them.
+_CAUSES = {WRONG_LABEL: "wrong class", TOO_LITTLE: "too small", TOO_MUCH: "too large"}
+#: Components of the truth that something predicted meets.
+FOUND = (RIGHT, TOO_LITTLE, TOO_MUCH, INEXACT, MERGED, SPLIT)
+#: Names of regions that are lesions.
+_LESIONS = ("lesion", "GTV", "mass", "tumor")
+#: Predictions are displaced if they lie by so many voxels off, and in most components in the same direction.
+_DISPLACED, _ALIKE = 0.5, 0.75
+#: Surfaces that are near: millimetres, and the percentage of them that is stated if not all are.
+_NEAR, _MOST = 2.0, 95
+#: A number with two digits times this is the next one.
+_ABOVE = 1.001
+
+
+def name_component(protocol: VolumeProtocol) -> str:
+    """Return the noun of a component."""
+    names = [region.name for region in protocol.regions]
+    by_lesion = protocol.lesions is not None or ("LesionError" in protocol.measures and bool(names))
+    return "lesion" if by_lesion or (names and all(name.startswith(_LESIONS) for name in names)) else "component"
+
+
+@dataclass
+class VolumeCauses(CauseCounts):
+    """Components by cause, of all cases that were looked at."""
+
+    protocol: VolumeProtocol | None = None
+    #: Volumes of missed components, and of found ones, in cubic millimetres.
+    missed_volumes: list[Array] = field(default_factory=list)
+    found_volumes: list[Array] = field(default_factory=list)
+    #: By how many voxels, and millimetres, predictions of inexact components lie off along x, y and z.
+    moves: list[tuple[Array, Array]] = field(default_factory=list)
+    #: Distances between the surfaces of found components; None if not all were measured.
+    distances: list[Array] | None = field(default_factory=list)
+    mirrored: dict[str, set[str]] = field(default_factory=dict)
+    cases: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, protocol: VolumeProtocol) -> VolumeCauses:
+        return cls(name_component(protocol), "case", protocol=protocol)
+
+    def add_region(self, case: str, judged: JudgedRegion, scale: float, spacing: Sequence[float]) -> None:
+        """Add the components of a region; costs are scaled to what the region costs."""
+        name, (kinds, predicted) = judged.region.name, judged.kinds
+        self.cases.add(case)
+        self.segments += int(judged.counted.sum())
+        self.predicted += len(predicted)
+        if len(kinds):
+            self.units_with.setdefault(name, set()).add(case)
+        for kind in np.unique(kinds[judged.counted].astype(str)).tolist():
+            chosen = judged.counted & (kinds == kind)
+            self._add(kind, name, int(chosen.sum()), float(judged.costs[0][chosen].sum()) * scale)
+        for kind in np.unique(predicted.astype(str)).tolist():
+            chosen = predicted == kind
+            count = int(chosen.sum()) if kind == SURPLUS else 0
+            self._add(kind, name, count, float(judged.costs[1][chosen].sum()) * scale)
+        for number, label in judged.called.items():
+            if judged.counted[number] and self.protocol is not None:
+                pair = name, name_label(label, self.protocol)
+                self.confused[pair] += 1
+                self.confused_in.setdefault(pair, set()).add(case)
+        self._add_edges(judged, spacing)
+        volumes = judged.sizes[0] * float(np.prod(spacing))
+        self.missed_volumes.append(volumes[judged.counted & (kinds == MISSED)])
+        self.found_volumes.append(volumes[judged.counted & np.isin(kinds, FOUND)])
+
+    def _add(self, kind: str, name: str, count: int, cost: float) -> None:
+        if kind == RIGHT:
+            return
+        cause = _CAUSES.get(kind, kind)
+        self.costs[cause] = self.costs.get(cause, 0.0) + cost
+        if count:
+            self.counts[cause] += count
+            self.classes.setdefault(cause, Counter())[name] += count
+
+    def _add_edges(self, judged: JudgedRegion, spacing: Sequence[float]) -> None:
+        """Add the voxels of found components, and how far displaced ones lie off."""
+        for kind in (TOO_LITTLE, TOO_MUCH, INEXACT):
+            chosen = judged.kinds[0] == kind
+            parts = np.isin(judged.partner, np.flatnonzero(chosen))
+            sums = judged.missing[chosen], judged.wrong[parts], judged.sizes[0][chosen], judged.sizes[1][parts]
+            voxels = self.pixels.setdefault(_CAUSES.get(kind, kind), [0.0] * 4)
+            for index, values in enumerate(sums):
+                voxels[index] += float(values.sum())
+            if kind == INEXACT and chosen.any() and parts.any():
+                middles = []
+                for numbers, flags in zip(judged.numbers, (chosen, parts), strict=True):
+                    places = np.nonzero(np.append(False, flags)[numbers])
+                    middles.append(np.array([axis.mean() for axis in places[::-1]]))
+                move = middles[1] - middles[0]
+                self.moves.append((move, move * np.array(spacing)))
+
+    def add_surfaces(self, distances: Sequence[Array]) -> None:
+        """Add the distances between both surfaces of found components."""
+        if self.distances is not None:
+            self.distances += distances
+
+    def forget_surfaces(self) -> None:
+        """Discard the distances, since not all surfaces are measured."""
+        self.distances = None
+
+    def add_mirrored(self, case: str, axis: str, cost: float) -> None:
+        """Add a case whose prediction is reversed."""
+        self.cases.add(case)
+        self.mirrored.setdefault(axis, set()).add(case)
+        self.costs[MIRRORED] = self.costs.get(MIRRORED, 0.0) + cost
+
+    # ── words ──
+
+    def describe(self, scope: str = "") -> str:
+        """Describe the two most expensive causes, and how exact the rest is."""
+        if not any(self.costs.values()):  # the row's first share ignores these
+            self.costs = {cause: float(self.counts[cause]) for cause in (MISSED, SURPLUS) if self.counts[cause]}
+        text = super().describe(scope)
+        worst = max(self.costs, key=lambda cause: self.costs[cause], default="")
+        if worst not in {MISSED, SURPLUS, "wrong class"}:
+            is_named = "missed" in text or not self.counts[MISSED]
+            return text if is_named else f"{text[:-1]}; {self._describe_cause(MISSED)}."
+        elsewhere = self._describe_surfaces()
+        return f"{text[:-1]}; {elsewhere}." if elsewhere and ";" not in text else text
+
+    def _describe_cause(self, cause: str) -> str:
+        if cause == MIRRORED:
+            axis, cases = max(self.mirrored.items(), key=lambda item: len(item[1]))
+            return f"{axis} are exchanged in {len(cases):,} of {quantity(len(self.cases), self.unit)}"
+        text = super()._describe_cause(cause)
+        return text + self._describe_missed() if cause == MISSED else text
+
+    def _describe_class(self, cause: str) -> str:
+        """Name the region of most components of a cause, unless another has as many."""
+        ranked = self.classes[cause].most_common(2)
+        return "" if len(ranked) > 1 and ranked[0][1] == ranked[1][1] else super()._describe_class(cause)
+
+    def _describe_missed(self) -> str:
+        """Say below which volume all missed components are, if most found ones are larger."""
+        missed, met = (np.concatenate([*volumes, np.zeros(0)]) for volumes in (self.missed_volumes, self.found_volumes))
+        if not missed.size or not met.size:
+            return ""
+        largest = float(missed.max())
+        bound = round_up(largest)
+        bound = bound if bound > largest else round_up(bound * _ABOVE)
+        if np.mean(met >= bound) < _ALIKE:
+            return ""
+        return f", {'all ' if len(missed) > 1 else ''}below {bound:,.12g} mm³"
+
+    def _describe_surfaces(self) -> str:
+        distances = np.concatenate([*(self.distances or []), np.zeros(0)])
+        distances = distances[np.isfinite(distances)]
+        if not distances.size:
+            return ""
+        if distances.max() <= _NEAR:
+            largest = round_up(float(distances.max()))
+            return f"surfaces within {largest:.12g} mm elsewhere" if largest else "all else is exact"
+        near = round_up(float(np.percentile(distances, _MOST)))
+        return f"elsewhere {_MOST} % of surfaces within {near:.12g} mm" if near else ""
+
+    def _describe_inexact(self, cause: str, some: str, verb: str) -> str:
+        text = super()._describe_inexact(cause, some, verb).replace("pixels", "voxels")
+        move = self._describe_move() if cause == INEXACT else ""
+        return text.replace(f"{verb} inexact", f"{verb} displaced{move}", 1) if move else text
+
+    def _describe_move(self) -> str:
+        """Say by how far predictions lie off along an axis, if most do in the same direction."""
+        if not self.moves:
+            return ""
+        voxels, millimetres = (np.stack([move[index] for move in self.moves]) for index in (0, 1))
+        middle = np.median(voxels, axis=0)
+        axis = int(np.argmax(np.abs(middle)))
+        alike = np.mean(voxels[:, axis] * np.sign(middle[axis]) >= _DISPLACED)
+        if abs(middle[axis]) < _DISPLACED or alike < _ALIKE:
+            return ""
+        return f" by about {abs(float(np.median(millimetres[:, axis]))):.2g} mm along {'xyz'[axis]}"
+
+
+def round_up(value: float) -> float:
+    """Return the next number above with two digits."""
+    if value <= 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.ceil(round(value / step, 6)) * step

@@ -1,0 +1,198 @@
+"""The verdict on each component of a region in a case: found, missed, merged, split, or of another class.
+
+Components and their matches follow the row: where it has a rule of lesions, by that rule; otherwise components of
+touching voxels, which are found where they share a voxel with the prediction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from segjudge.evaluation_script.families.volumes.lesions import Components, find_components, find_predicted, grow
+from segjudge.evaluation_script.families.volumes.protocols import LabelRegion, LesionRule, VolumeProtocol
+from segjudge.evaluation_script.masks.stack import Array
+
+#: What a component is.
+MISSED, SURPLUS, WRONG_LABEL, MERGED, SPLIT = "missed", "surplus", "wrong label", "merged", "split"
+TOO_LITTLE, TOO_MUCH, INEXACT, MIRRORED, RIGHT = "too little", "too much", "inexact", "mirrored", "right"
+#: What each cause means, in the order of a page.
+MEANINGS = {
+    MISSED: "components of the truth that nothing predicted meets",
+    SURPLUS: "predicted components that meet nothing",
+    WRONG_LABEL: "at the right place, with another label",
+    MERGED: "one predicted component over several of the truth",
+    SPLIT: "several predicted components in one of the truth",
+    TOO_LITTLE: "found, but voxels are missing",
+    TOO_MUCH: "found, but voxels lie outside",
+    INEXACT: "found, but voxels are missing and others lie outside",
+    MIRRORED: "the whole prediction fits better reversed along an axis",
+}
+#: Most of a component, and a part of it that counts when several are joined.
+_HALF, _PART = 0.5, 0.1
+#: A component is too small if it lacks so many times the voxels that it has wrongly; too large the other way.
+_LOPSIDED = 3
+
+
+class Joined(NamedTuple):
+    """Pairs of components that share voxels."""
+
+    truth: Array
+    prediction: Array
+    voxels: Array
+
+
+@dataclass
+class JudgedRegion:
+    """The components of a region in a case; arrays have an entry for each one."""
+
+    region: LabelRegion
+    #: Where the box of the region begins, along z, y and x.
+    origin: tuple[int, int, int]
+    #: The number of each voxel's component, on both sides.
+    numbers: tuple[Array, Array]
+    #: Voxels on both sides.
+    sizes: tuple[Array, Array]
+    #: What each component is, on both sides.
+    kinds: tuple[Array, Array]
+    #: Components of the truth that the score counts.
+    counted: Array
+    #: Of each predicted component the one of the truth that it overlaps most, or -1.
+    partner: Array
+    #: Voxels of each component of the truth that are missing, and of each predicted one that are wrong.
+    missing: Array
+    wrong: Array
+    #: What each component costs, on both sides; the unit is that of the row's first measure.
+    costs: tuple[Array, Array]
+    #: Dice of each component of the truth and all that meets it.
+    dice: Array
+    pairs: Joined
+    #: For components of the truth with another label: the label that most of each is given.
+    called: dict[int, int]
+    #: For predicted components on something else: the label that the truth has there.
+    covers: dict[int, int]
+
+
+def judge_region(
+    region: LabelRegion,
+    masks: tuple[Array, Array],
+    labels: tuple[Array, Array],
+    origin: tuple[int, int, int],
+    voxel: float,
+    protocol: VolumeProtocol,
+) -> JudgedRegion:
+    """Judge the components of two masks, given the labels of both sides there and the volume of a voxel."""
+    rule = protocol.lesions or LesionRule(0, -1.0, 0.0)
+    grown = find_components(grow(masks[0], rule.steps), 18 if "FPV" in protocol.measures else 26)
+    true = _keep(grown, masks[0])
+    predicted = find_predicted(masks[1], rule)
+    sizes = true.sizes[1:], predicted.sizes[1:]
+    pairs, meetings = _pair(true.numbers, predicted.numbers), _pair(grown.numbers, predicted.numbers)
+    shared = [
+        np.bincount(side, weights=pairs.voxels, minlength=len(size)).astype(np.int64)
+        for side, size in zip((pairs.truth, pairs.prediction), sizes, strict=True)
+    ]
+    missing, wrong = sizes[0] - shared[0], sizes[1] - shared[1]
+    is_met = [np.bincount(side, minlength=len(size)) > 0 for side, size in zip(meetings[:2], sizes, strict=True)]
+    foreign = [_find_other_labels(*side) for side in ((true, labels[1], region), (predicted, labels[0], region))]
+    predicted_sizes = np.bincount(meetings.truth, weights=sizes[1][meetings.prediction], minlength=len(sizes[0]))
+    dice = 2 * shared[0] / (sizes[0] + predicted_sizes)
+    called, covers = (
+        {index: label for index, (label, voxels) in labels_by_component.items() if voxels >= _HALF * size[index]}
+        for labels_by_component, size in zip(foreign, sizes, strict=True)
+    )
+    partner = np.full(len(sizes[1]), -1)
+    order = np.argsort(pairs.voxels, kind="stable")
+    partner[pairs.prediction[order]] = pairs.truth[order]
+    none = np.zeros(0, object)
+    judged = JudgedRegion(
+        region, origin, (true.numbers, predicted.numbers), sizes, (none, none),
+        sizes[0] * voxel > rule.ignored, partner, missing, wrong, (missing, wrong), dice, pairs, called, covers,
+    )  # fmt: skip
+    true_kinds = np.where(is_met[0], _judge_edges(judged), MISSED).astype(object)
+    true_kinds[list(called)] = WRONG_LABEL
+    _note_joined(judged, meetings, true_kinds, by_lesion=protocol.lesions is not None)
+    kinds = np.where(is_met[1], np.append(true_kinds, INEXACT)[partner], SURPLUS).astype(object)
+    kinds[list(covers)] = WRONG_LABEL
+    judged.kinds = true_kinds, kinds
+    if protocol.measures[0] == "PQ":
+        judged.costs = _cost_of_pairs(judged)
+    if protocol.lesions is not None:
+        false = ~is_met[1] if rule.counts_false else np.zeros(len(kinds), bool)
+        judged.costs = np.where(judged.counted, 1 - dice, 0.0), false.astype(float)
+    return judged
+
+
+def _keep(grown: Components, mask: Array) -> Components:
+    """Return components within a mask that they grew from."""
+    numbers = np.where(mask, grown.numbers, 0)
+    return Components(numbers, np.bincount(numbers.reshape(-1), minlength=len(grown.sizes)))
+
+
+def _pair(truth: Array, prediction: Array) -> Joined:
+    """Count the voxels that components share; they are numbered from 0."""
+    both = (truth > 0) & (prediction > 0)
+    width = int(prediction.max(initial=0)) + 1
+    keys, voxels = np.unique(truth[both].astype(np.int64) * width + prediction[both], return_counts=True)
+    return Joined(keys // width - 1, keys % width - 1, voxels)
+
+
+def _find_other_labels(components: Components, labels: Array, region: LabelRegion) -> dict[int, tuple[int, int]]:
+    """Return for each component the label beyond its region that the other side has most often there."""
+    foreign = (components.numbers > 0) & (labels > 0) & ~np.isin(labels, region.labels)
+    if not foreign.any():
+        return {}
+    keys, voxels = np.unique(components.numbers[foreign].astype(np.int64) << 32 | labels[foreign], return_counts=True)
+    commonest: dict[int, tuple[int, int]] = {}
+    for key, count in zip(keys.tolist(), voxels.tolist(), strict=True):
+        number, label = (key >> 32) - 1, key & 0xFFFFFFFF
+        if count > commonest.get(number, (0, 0))[1]:
+            commonest[number] = label, count
+    return commonest
+
+
+def _cost_of_pairs(judged: JudgedRegion) -> tuple[Array, Array]:
+    """Return the components' loss of PQ: 1 - IoU of a pair, and one half without a pair."""
+    ious = judged.dice / (2 - judged.dice)
+    is_paired = np.append(ious >= _HALF, False)
+    return np.where(is_paired[:-1], 1 - ious, _HALF), np.where(is_paired[judged.partner], 0.0, _HALF)
+
+
+def _judge_edges(judged: JudgedRegion) -> Array:
+    """Return what the edges of each component of the truth are, beside all that was predicted for it."""
+    count = len(judged.sizes[0])
+    has_partner = judged.partner >= 0
+    wrong = np.bincount(judged.partner[has_partner], weights=judged.wrong[has_partner], minlength=count)
+    missing = judged.missing
+    kinds: Array = np.full(count, INEXACT, object)
+    kinds[missing > _LOPSIDED * wrong] = TOO_LITTLE
+    kinds[wrong > _LOPSIDED * missing] = TOO_MUCH
+    kinds[(missing == 0) & (wrong == 0)] = RIGHT
+    kinds[missing == judged.sizes[0]] = INEXACT  # something lies near it
+    return kinds
+
+
+def _note_joined(judged: JudgedRegion, meetings: Joined, kinds: Array, *, by_lesion: bool) -> None:
+    """Mark components that one prediction joins, and those that several predictions share."""
+    truth, prediction, voxels = judged.pairs
+    if not len(truth):
+        return
+    sizes = judged.sizes
+    over = voxels >= _HALF * sizes[0][truth]
+    rows, columns = truth[over], prediction[over]
+    if by_lesion:
+        rows, columns = meetings.truth, meetings.prediction
+        lies_in = judged.counted[rows]
+        rows, columns = rows[lies_in], columns[lies_in]
+    largest = np.zeros(len(sizes[1]), np.int64)
+    np.maximum.at(largest, columns, sizes[0][rows])
+    large = sizes[0][rows] >= _PART * largest[columns]
+    joins = np.bincount(columns[large], minlength=len(sizes[1])) > 1
+    kinds[rows[large & joins[columns]]] = MERGED
+    inside = (voxels >= _HALF * sizes[1][prediction]) & (voxels >= _PART * sizes[0][truth])
+    parts = np.bincount(truth[inside], minlength=len(sizes[0]))
+    covered = np.bincount(truth[inside], weights=voxels[inside], minlength=len(sizes[0]))
+    is_split = (parts > 1) & (covered >= _HALF * sizes[0])
+    kinds[is_split & (kinds != MERGED)] = SPLIT

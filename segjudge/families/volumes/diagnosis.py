@@ -1,0 +1,336 @@
+"""Why volumes lose: each component of the cases that cost most, by cause, and where a case is worst."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.base.units import Unit, UnitAccumulator, UnitTruth
+from segjudge.evaluation_script.families.volumes.boxes import Box, Boxes, find_boxes
+from segjudge.evaluation_script.families.volumes.engine import (
+    find_region,
+    list_labels,
+    list_regions,
+    select_labels,
+)
+from segjudge.evaluation_script.families.volumes.files import VolumeSubmission, decode_geometry, read_labels
+from segjudge.evaluation_script.families.volumes.geometry import Geometry
+from segjudge.evaluation_script.families.volumes.protocols import LabelRegion, VolumeProtocol
+from segjudge.evaluation_script.families.volumes.surfaces import measure_borders
+from segjudge.evaluation_script.families.volumes.voxels import LABELS_END
+from segjudge.evaluation_script.files.problems import Problems
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.tools import ScoringInputs
+
+from .causes import FOUND, VolumeCauses
+from .components import (
+    INEXACT,
+    MIRRORED,
+    RIGHT,
+    SURPLUS,
+    WRONG_LABEL,
+    JudgedRegion,
+    judge_region,
+)
+from .losses import name_label, weigh_losses
+
+#: So many cases are looked at, those that cost most, and so many components of each are kept for tables.
+MOST_CASES, MOST_KEPT = 40, 300
+#: Voxels in boxes whose surfaces are measured.
+_MOST_VOXELS = 100_000_000
+#: A prediction is mirrored if its Dice, of all labels, is below this, and at least so many times as much reversed.
+_POOR, _BETTER = 0.5, 2
+
+
+#: A place in an array: along z, y and x.
+Voxel = tuple[int, int, int]
+
+
+class SeenComponent(NamedTuple):
+    """A component of a case, for a table."""
+
+    case: str
+    region: str
+    kind: str
+    #: What it is called instead.
+    called: str
+    #: In cubic millimetres.
+    volume: float
+    dice: float | None
+    cost: float
+    #: The voxel of it that lies nearest to its middle.
+    voxel: Voxel
+
+
+@dataclass
+class Diagnosis:
+    """The causes of the loss in the cases that cost most."""
+
+    protocol: VolumeProtocol
+    causes: VolumeCauses
+    looked_at: int = 0
+    cases: int = 0
+    #: All cases that lose anything were looked at.
+    is_whole: bool = True
+    #: Costs by cause of each case that was looked at.
+    costs: dict[str, dict[str, float]] = field(default_factory=dict)
+    components: list[SeenComponent] = field(default_factory=list)
+    #: Volumes of true components in cubic millimetres, and whether each is found.
+    volumes: list[Array] = field(default_factory=list)
+    met: list[Array] = field(default_factory=list)
+    #: What each costs, with what is predicted around it.
+    lost: list[Array] = field(default_factory=list)
+
+
+class OpenCase(NamedTuple):
+    """Both sides of a case."""
+
+    name: str
+    truth: Array
+    prediction: Array
+    geometry: Geometry
+    boxes: tuple[Boxes, Boxes]
+
+
+#: Draws a case, its regions and components, a place, and the cost of the case.
+CasePainter = Callable[[OpenCase, Sequence[JudgedRegion], Sequence[SeenComponent], Voxel, float], None]
+
+
+def open_case(unit: Unit, submission: VolumeSubmission) -> OpenCase | None:
+    """Read both sides of a case; None if the prediction cannot be read."""
+    (frame,) = unit.load()
+    geometry = decode_geometry(frame.rows)
+    volume = submission.read_volume(unit.name, geometry, Problems())
+    if volume is None:
+        return None
+    prediction = volume.labels
+    truth = read_labels(frame).reshape(prediction.shape)
+    boxes = find_boxes(truth, LABELS_END), find_boxes(prediction, LABELS_END)
+    return OpenCase(unit.name, truth, prediction, geometry, boxes)
+
+
+def list_case_regions(case: OpenCase, protocol: VolumeProtocol) -> list[LabelRegion]:
+    """Return the regions of a case."""
+    labels = sorted(case.boxes[0].labels | case.boxes[1].labels)
+    regions = list_regions(np.array(labels, np.int64), protocol)
+    return regions if protocol.regions else [region._replace(name=f"label {region.name}") for region in regions]
+
+
+def judge_regions(case: OpenCase, protocol: VolumeProtocol) -> list[JudgedRegion]:
+    """Judge the components of each region that a side of a case has."""
+    judged = []
+    for region in list_case_regions(case, protocol):
+        box = find_region(region, case.boxes, case.truth.shape, protocol)
+        labels = case.truth[box], case.prediction[box]
+        masks = select_labels(labels[0], region.labels), select_labels(labels[1], region.labels)
+        if region.is_cropped:
+            box, labels, masks = _crop(box, labels, masks)
+        voxel = float(np.prod(case.geometry.spacing))
+        origin = box[0].start, box[1].start, box[2].start
+        judged.append(judge_region(region, masks, labels, origin, voxel, protocol))
+    return judged
+
+
+def _crop(
+    box: Box, labels: tuple[Array, Array], masks: tuple[Array, Array]
+) -> tuple[Box, tuple[Array, Array], tuple[Array, Array]]:
+    """Return the part of a box that is scored: from the truth's first slice to the one before its last."""
+    slices = np.flatnonzero(masks[0].any(axis=(1, 2)))
+    if not slices.size:
+        return box, labels, masks
+    start, end = int(slices[0]), max(int(slices[-1]), int(slices[0]) + 1)
+    cropped: Box = (slice(box[0].start + start, box[0].start + end), *box[1:])
+    return cropped, (labels[0][start:end], labels[1][start:end]), (masks[0][start:end], masks[1][start:end])
+
+
+def diagnose(inputs: ScoringInputs, report: Report, paint: CasePainter | None = None) -> Diagnosis:
+    """Look at the components of the cases that cost most, and paint these cases."""
+    scorer, counts = inputs.scorers[report.split], report.counts
+    if not isinstance(scorer.truth, UnitTruth) or not isinstance(counts, UnitAccumulator):
+        raise TypeError(f"{report.split} has no cases")
+    protocol: Any = scorer.rules.protocol
+    losses, labels = weigh_losses(counts), list_labels(counts)
+    wrong = [int((unit.tables["voxels"] @ [1, 1, -2]).sum()) for unit in counts.complete_counts()]
+    order = np.lexsort((-np.array(wrong), -losses.sum(axis=1))).tolist()
+    diagnosis = Diagnosis(protocol, VolumeCauses.of(protocol), cases=len(order))
+    diagnosis.is_whole = not any(wrong[index] or losses[index].any() for index in order[MOST_CASES:])
+    names = {protocol.regions[label].name if protocol.regions else f"label {label}": label for label in labels}
+    with closing(VolumeSubmission(inputs.results, scorer.truth, protocol, scorer.rules.limits)) as submission:
+        budget = _MOST_VOXELS
+        for index in order[:MOST_CASES]:
+            case = open_case(scorer.truth.units[index], submission)
+            if case is None:
+                continue
+            costs = {name: float(losses[index, labels.index(label)]) for name, label in names.items()}
+            budget = _look_at_case(diagnosis, case, costs, budget, paint)
+            diagnosis.looked_at += 1
+    return diagnosis
+
+
+def _look_at_case(
+    diagnosis: Diagnosis, case: OpenCase, costs: dict[str, float], budget: int, paint: CasePainter | None
+) -> int:
+    """Add the components of a case; return for how many voxels surfaces may be measured yet."""
+    causes, mirrored = diagnosis.causes, find_mirror(case)
+    sums: dict[str, float] = {}
+    if mirrored:
+        sums[MIRRORED] = sum(costs.values())
+        causes.add_mirrored(case.name, mirrored, sums[MIRRORED])
+    voxel, listed = float(np.prod(case.geometry.spacing)), []
+    all_judged = judge_regions(case, diagnosis.protocol)
+    for judged in all_judged:
+        region = judged.region.name
+        total = float(judged.costs[0].sum() + judged.costs[1].sum())
+        cost = 0.0 if mirrored else costs.get(region, 0.0)
+        scale = cost / total if total else 0.0
+        if cost and not total:  # by rounding alone
+            sums[INEXACT] = sums.get(INEXACT, 0.0) + cost
+        for kinds, costs_of_side in zip(judged.kinds, judged.costs, strict=True):
+            for kind in np.unique(kinds.astype(str)).tolist():
+                sums[kind] = sums.get(kind, 0.0) + float(costs_of_side[kinds == kind].sum()) * scale
+        if not mirrored:
+            causes.add_region(case.name, judged, scale, case.geometry.spacing)
+            budget -= judged.numbers[0].size
+            if budget >= 0:
+                causes.add_surfaces(_measure_found(judged, case.geometry))
+            else:
+                causes.forget_surfaces()
+        diagnosis.volumes.append(judged.sizes[0][judged.counted] * voxel)
+        diagnosis.met.append(np.isin(judged.kinds[0][judged.counted], FOUND))
+        diagnosis.lost.append(_sum_losses(judged)[judged.counted] * scale)
+        listed += _list_components(case, judged, diagnosis.protocol, scale)
+    sums.pop(RIGHT, None)
+    diagnosis.costs[case.name] = sums
+    listed.sort(key=lambda seen: (-seen.cost, -seen.volume))
+    diagnosis.components += listed[:MOST_KEPT]
+    if paint is not None and any(judged.missing.any() or judged.wrong.any() for judged in all_judged):
+        worst = find_worst_place(case, all_judged, costs)
+        paint(case, all_judged, listed[:MOST_KEPT], worst, sum(costs.values()))
+    return budget
+
+
+def _sum_losses(judged: JudgedRegion) -> Array:
+    """Return what each component of the truth costs, with the predicted ones that belong to it."""
+    belongs = (judged.partner >= 0) & (judged.kinds[1] != SURPLUS)
+    around = np.bincount(judged.partner[belongs], weights=judged.costs[1][belongs], minlength=len(judged.sizes[0]))
+    losses: Array = judged.costs[0] + around
+    return losses
+
+
+def _measure_found(judged: JudgedRegion, geometry: Geometry) -> tuple[Array, Array]:
+    """Return the distances from the borders of found components to those predicted for them, and back."""
+    masks = []
+    for numbers, kinds in zip(judged.numbers, judged.kinds, strict=True):
+        masks.append(np.append(False, np.isin(kinds, FOUND))[numbers])
+    if not all(mask.any() for mask in masks):
+        return np.zeros(0), np.zeros(0)
+    sides = measure_borders(masks[0], masks[1], geometry.spacing)
+    return sides.truth.distances, sides.prediction.distances
+
+
+def find_mirror(case: OpenCase) -> str:
+    """Return the axis along which a poor prediction fits far better reversed; "" if there is none."""
+    true, predicted = case.truth, case.prediction
+    voxels = int(case.boxes[0].voxels[1:].sum()) + int(case.boxes[1].voxels[1:].sum())
+    if not voxels:
+        return ""
+
+    def measure(prediction: Array) -> tuple[float, float]:
+        """Return Dice of equal labels, and Dice of the foreground with any label."""
+        both = prediction[true > 0]
+        return 2 * np.count_nonzero(both == true[true > 0]) / voxels, 2 * np.count_nonzero(both) / voxels
+
+    dice, of_any = measure(predicted)
+    if dice >= _POOR:
+        return ""
+    reversed_dice = {axis: measure(np.flip(predicted, axis)) for axis in (2, 1, 0)}
+    best = max(reversed_dice, key=lambda axis: reversed_dice[axis])
+    if reversed_dice[best][0] < max(_POOR, _BETTER * dice) or reversed_dice[best][1] <= of_any:
+        return ""
+    affine, ends = case.geometry.affine, ("left and right", "front and back", "top and bottom")
+    return ends[2 - best if affine is None else int(np.argmax(np.abs(affine[:, 2 - best])))]
+
+
+def _list_components(
+    case: OpenCase, judged: JudgedRegion, protocol: VolumeProtocol, scale: float
+) -> list[SeenComponent]:
+    """List the components of a region that cost most, of the truth and surplus ones."""
+    listed, voxel = [], float(np.prod(case.geometry.spacing))
+    for side in (0, 1):
+        kinds, costs, sizes = judged.kinds[side], judged.costs[side] * scale, judged.sizes[side]
+        shown = np.flatnonzero(np.isin(kinds, [SURPLUS, WRONG_LABEL]) if side else judged.counted)
+        order = shown[np.lexsort((-sizes[shown], -costs[shown]))][:MOST_KEPT]
+        places = find_places(judged, side, order)
+        for number, voxel_of in zip(order.tolist(), places, strict=True):
+            labels_of = judged.called if not side else judged.covers
+            called = name_label(labels_of[number], protocol) if number in labels_of else ""
+            dice = None if side else float(judged.dice[number])
+            listed.append(
+                SeenComponent(
+                    case.name, judged.region.name, str(kinds[number]), called, float(sizes[number]) * voxel, dice,
+                    float(costs[number]), voxel_of,
+                )
+            )  # fmt: skip
+    return [seen for seen in listed if seen.kind != WRONG_LABEL or seen.dice is not None]
+
+
+def find_places(judged: JudgedRegion, side: int, chosen: Array) -> list[Voxel]:
+    """Return for each chosen component the voxel of it that lies nearest to its middle, along z, y and x."""
+    numbers = judged.numbers[side]
+    z, y, x = np.nonzero(numbers)
+    names = numbers[z, y, x] - 1
+    count = len(judged.sizes[side])
+    sizes = np.maximum(np.bincount(names, minlength=count), 1)
+    middle = [np.bincount(names, weights=axis, minlength=count) / sizes for axis in (z, y, x)]
+    away = sum((axis - mean[names]) ** 2 for axis, mean in zip((z, y, x), middle, strict=True))
+    order = np.lexsort((away, names))
+    firsts = order[np.searchsorted(names[order], np.arange(count))] if len(order) else order
+    places = np.stack([z, y, x], axis=1)[firsts[chosen]] + np.array(judged.origin)
+    return [(z, y, x) for z, y, x in places.tolist()]
+
+
+def find_worst_place(case: OpenCase, judged: Sequence[JudgedRegion], costs: dict[str, float]) -> Voxel:
+    """Return a voxel where the costliest component of the costliest region is wrong.
+
+    Without a loss it is where most voxels are wrong; in the middle of a case without components.
+    """
+    worst: tuple[JudgedRegion, int, int] | None = None
+    highest = -1.0, -1.0
+    for region in judged:
+        total = float(region.costs[0].sum() + region.costs[1].sum())
+        scale = costs.get(region.region.name, 0.0) / total if total else 0.0
+        for side, wrong in enumerate((region.missing, region.wrong)):
+            if len(wrong):
+                number = int(np.lexsort((wrong, region.costs[side]))[-1])
+                keys = float(region.costs[side][number]) * scale, float(wrong[number])
+                if keys > highest:
+                    highest, worst = keys, (region, side, number)
+    if worst is None:
+        z, y, x = (side // 2 for side in case.truth.shape)
+        return z, y, x
+    return _find_error(*worst)
+
+
+def _find_error(judged: JudgedRegion, side: int, number: int) -> Voxel:
+    """Return a wrong voxel of a component, in its worst slice and there in the worst row; else one of its own."""
+    numbers = judged.numbers
+    component = numbers[side] == number + 1
+    wrong = component & (numbers[1 - side] == 0)
+    if not side:
+        wrong |= np.append(False, judged.partner == number)[numbers[1]] & (numbers[0] == 0)
+    chosen = wrong if wrong.any() else component
+    z = _find_largest(np.count_nonzero(chosen, axis=(1, 2)))
+    y = _find_largest(np.count_nonzero(chosen[z], axis=1))
+    x = _find_largest(chosen[z, y])
+    return z + judged.origin[0], y + judged.origin[1], x + judged.origin[2]
+
+
+def _find_largest(counts: Array) -> int:
+    """Return the index of the largest count, of several the middle one."""
+    largest = np.flatnonzero(counts == counts.max())
+    return int(largest[len(largest) // 2])

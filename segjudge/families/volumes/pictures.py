@@ -1,0 +1,345 @@
+"""Pictures of volumes: slices along three axes through the place that costs most, for the player of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+
+from segjudge.evaluation_script.families.volumes.boxes import Box, cover
+from segjudge.evaluation_script.families.volumes.engine import select_labels
+from segjudge.evaluation_script.families.volumes.geometry import AXES, Geometry
+from segjudge.evaluation_script.files.problems import inflect
+from segjudge.evaluation_script.masks.stack import Array, Size
+from segjudge.evaluation_script.masks.stream import MaskStream, bytes_in_page
+from segjudge.families.base.pictures import sample_rows_and_columns
+from segjudge.report.colours import style_of_kind
+from segjudge.report.page import Section
+from segjudge.report.player import make_player
+
+from .components import RIGHT, WRONG_LABEL, JudgedRegion
+from .diagnosis import OpenCase, SeenComponent, Voxel
+
+#: The title of the player, and the anchor of links to it.
+TITLE, ANCHOR = "Slices", "#slices"
+#: The share of a page that slices may take, and of what is left the share that a case may always take.
+_MASKS, _LEAST_SHARE = 0.7, 0.08
+#: How slices are drawn, the best that fits: pixels of the longest side, neighbours of the worst slice on each side,
+#: slices that are spread over the rest, and components with slices of their own.
+_FORMS = ((320, 20, 20, 12), (240, 16, 16, 8), (200, 10, 12, 6), (160, 8, 8, 4), (120, 4, 4, 2), (64, 2, 2, 1))
+#: Voxels around the labels of both sides that are drawn too.
+_MARGIN = 3
+#: So many regions of a case have counts by slice, those that cost most.
+_MOST_COUNTED = 12
+#: A page has so many worst components, and so many of one case.
+_MOST_MOMENTS, _MOMENTS_OF_CASE = 60, 4
+
+
+class Plane(NamedTuple):
+    """The slices across one axis: each has rows along one axis and columns along another, numbered as in ViewAxes."""
+
+    name: str
+    across: int
+    down: int
+    #: Rows are drawn from the last to the first.
+    is_turned: bool
+
+
+PLANES = (
+    Plane("Axial", 2, 1, is_turned=False),
+    Plane("Coronal", 2, 0, is_turned=True),
+    Plane("Sagittal", 1, 0, is_turned=True),
+)
+
+
+class ViewAxes(NamedTuple):
+    """A volume as it is drawn: axes from inferior to superior, anterior to posterior, and right to left.
+
+    A volume without a position has its own axes: z, y and x.
+    """
+
+    #: The axis of an array (z, y, x) for each of these, and whether it runs the other way.
+    axes: tuple[int, int, int]
+    is_reversed: tuple[bool, bool, bool]
+    is_placed: bool
+
+    def turn(self, volume: Array) -> Array:
+        """Return a volume (z, y, x) with the axes of the view."""
+        turned: Array = volume.transpose(self.axes)
+        return turned[tuple(slice(None, None, -1 if is_reversed else 1) for is_reversed in self.is_reversed)]
+
+    def locate(self, voxel: Voxel, shape: Sequence[int]) -> list[int]:
+        """Return the coordinates of a voxel (z, y, x) of a volume of this shape."""
+        return [
+            shape[axis] - 1 - voxel[axis] if is_reversed else voxel[axis]
+            for axis, is_reversed in zip(self.axes, self.is_reversed, strict=True)
+        ]
+
+    def name_slices(self, axis: int, extent: slice, length: int) -> list[str]:
+        """Return the numbers that the file has for the slices of an axis of the view."""
+        numbers = range(extent.start, extent.stop)
+        return [str(length - 1 - number if self.is_reversed[axis] else number) for number in numbers]
+
+
+def find_view(geometry: Geometry) -> ViewAxes:
+    """Return how a volume is drawn: as radiologists see it, if its position is known."""
+    if geometry.affine is None:
+        return ViewAxes((0, 1, 2), (False, False, False), is_placed=False)
+    directions = geometry.affine[:, :3] / np.array(geometry.spacing)
+    # For superior, anterior and right: the axis of the file that runs most along each.
+    bodies = (2, 1, 0)
+    sources = max(
+        permutations(range(3)),
+        key=lambda order: sum(abs(directions[body, axis]) for body, axis in zip(bodies, order, strict=True)),
+    )
+    wanted = (1, -1, -1)
+    is_reversed = [
+        bool(directions[body, axis] * sign < 0) for body, axis, sign in zip(bodies, sources, wanted, strict=True)
+    ]
+    axes = 2 - sources[0], 2 - sources[1], 2 - sources[2]
+    return ViewAxes(axes, (is_reversed[0], is_reversed[1], is_reversed[2]), is_placed=True)
+
+
+class _Look(NamedTuple):
+    """What is drawn of a case."""
+
+    view: ViewAxes
+    #: Both sides, turned and cut to the labels.
+    sides: tuple[Array, ...]
+    #: From and to in the turned volume.
+    box: Box
+    shape: tuple[int, int, int]
+    #: Millimetres between voxels along the axes of the view.
+    spacing: tuple[float, ...]
+    #: The regions of each label, by their index, and the index of each label's group.
+    groups: list[tuple[int, ...]]
+    names: Array
+
+
+class SliceDrawing:
+    """The drawing of cases within the room of a page."""
+
+    def __init__(self, split: str, budget: int, cases: int) -> None:
+        self._split, self._room, self._cases = split, budget * _MASKS, cases
+        self._least = 0.01 * budget
+        self._streams: dict[str, bytes] = {}
+        self._sequences: list[dict[str, Any]] = []
+        self._looks: dict[str, _Look] = {}
+        self._drawn: dict[str, set[tuple[int, int, int]]] = {}
+        self._moments: list[dict[str, Any]] = []
+
+    @property
+    def is_full(self) -> bool:
+        return self._room < self._least
+
+    def add(
+        self,
+        case: OpenCase,
+        judged: Sequence[JudgedRegion],
+        components: Sequence[SeenComponent],
+        worst: Voxel,
+        cost: float,
+    ) -> None:
+        """Draw a case through a place, and the slices of its first components, as far as there is room."""
+        if self.is_full or not case.truth.size:
+            return
+        look = _look_at(case, judged)
+        counts = _count_slices(case, judged, look)
+        share = max(self._room / max(1, self._cases - len(self._sequences)), _LEAST_SHARE * self._room)
+        packed, stops = dict[str, bytes](), set[tuple[int, int, int]]()
+        for form in _FORMS:
+            packed, stops = _pack(look, judged, (worst, [seen.voxel for seen in components]), counts, form)
+            if bytes_in_page(packed.values()) <= share:
+                break
+        size = bytes_in_page(packed.values())
+        if self._sequences and size > self._room:
+            self._room = 0
+            return
+        stream = f"{self._split}/{case.name}"
+        self._streams |= {f"{stream}{ending}": data for ending, data in packed.items()}
+        self._room -= size
+        self._sequences.append({"name": case.name, "stream": stream, "lost": [round(cost, 6)]})
+        self._looks[case.name], self._drawn[case.name] = look._replace(sides=()), stops
+        self._list_moments(case, components)
+
+    def _list_moments(self, case: OpenCase, components: Sequence[SeenComponent]) -> None:
+        wrong = [seen for seen in components if seen.kind != RIGHT and self.find(seen)]
+        for seen in wrong[:_MOMENTS_OF_CASE]:
+            text = f"{seen.kind}{f' ({seen.called})' if seen.called else ''}, {seen.volume:,.0f} mm³"
+            self._moments.append(
+                {
+                    "sequence": case.name, "label": seen.region, "kind": seen.kind,
+                    "style": "mixed" if seen.kind == WRONG_LABEL else style_of_kind(seen.kind, 1),
+                    "cost": round(seen.cost, 6), "worst": "", "subject": f", {seen.region}", "text": text,
+                    "words": [("kind", seen.kind), ("region", seen.region)], "place": self.find(seen),
+                }
+            )  # fmt: skip
+
+    def find(self, seen: SeenComponent) -> list[int]:
+        """Return where the player has a component; empty if its slices are not drawn."""
+        look = self._looks.get(seen.case)
+        if look is None:
+            return []
+        z, y, x = _place_in(look, seen.voxel)
+        return [z, y, x] if (z, y, x) in self._drawn[seen.case] else []
+
+    def has(self, case: str) -> bool:
+        """Return whether slices of a case are drawn."""
+        return case in self._looks
+
+    def link(self, case: str, voxel: Sequence[int] = ()) -> Markup | str:
+        """Return the name of a case, with a link that opens a place of it, by default the worst, if it is drawn."""
+        if not self.has(case):
+            return case
+        at = Markup(' data-place="{}"').format(",".join(map(str, voxel))) if voxel else ""
+        return Markup('<a href="{}" data-open="{}"{}>{}</a>').format(ANCHOR, f"{self._split}/{case}", at, case)
+
+    def show(self, cases: int, noun: str) -> Section | None:
+        """Return the player of the drawn cases, of so many; None if there are none."""
+        if not self._sequences:
+            return None
+        moments = sorted(self._moments, key=lambda moment: -moment["cost"])[:_MOST_MOMENTS]
+        drawn = len(self._sequences)
+        shown = f"The {inflect(drawn, 'case', f'{drawn} cases')} that {inflect(drawn, 'costs', 'cost')} most"
+        about = {
+            "of": "", "bare": 0, "pictures": 0, "wanted": False, "smaller": False, "frames": 0,
+            "shown": shown,
+            "looked_at": drawn, "units": cases, "item": "Case", "plural": "cases", "moments_of": f"{noun}s",
+        }  # fmt: skip
+        form = {"form": "slices", "planes": [plane._asdict() for plane in PLANES]}
+        player = make_player(self._sequences, moments, form, about, self._streams, [""])
+        return replace(player, title=TITLE)
+
+
+def _look_at(case: OpenCase, judged: Sequence[JudgedRegion]) -> _Look:
+    """Turn both sides of a case, and cut them to the labels of all regions."""
+    view, shape = find_view(case.geometry), case.truth.shape
+    labels = sorted(case.boxes[0].labels | case.boxes[1].labels)
+    of_label = {label: tuple(n for n, region in enumerate(judged) if label in region.region.labels) for label in labels}
+    scored = [label for label in labels if of_label[label]]
+    box = cover(side.box_of(label) for side in case.boxes for label in scored)
+    if not box[0].stop:
+        box = tuple(slice(0, end) for end in shape)
+    wide = [
+        slice(max(0, extent.start - _MARGIN), min(end, extent.stop + _MARGIN))
+        for extent, end in zip(box, shape, strict=True)
+    ]
+    turned: list[slice] = []
+    for axis, is_reversed in zip(view.axes, view.is_reversed, strict=True):
+        extent, end = wide[axis], shape[axis]
+        turned.append(slice(end - extent.stop, end - extent.start) if is_reversed else extent)
+    groups = [(), *dict.fromkeys(of_label[label] for label in scored)]
+    names = np.zeros(max(labels, default=0) + 1, np.uint16)
+    for label in scored:
+        names[label] = groups.index(of_label[label])
+    sides = tuple(view.turn(volume)[tuple(turned)] for volume in (case.truth, case.prediction))
+    spacing = tuple(case.geometry.spacing[2 - axis] for axis in view.axes)
+    return _Look(view, sides, tuple(turned), (shape[0], shape[1], shape[2]), spacing, groups, names)
+
+
+def _place_in(look: _Look, voxel: Voxel) -> tuple[int, int, int]:
+    """Return a voxel's coordinates in what is drawn."""
+    z, y, x = (
+        min(max(coordinate, extent.start), extent.stop - 1) - extent.start
+        for coordinate, extent in zip(look.view.locate(voxel, look.shape), look.box, strict=True)
+    )
+    return z, y, x
+
+
+def _count_slices(case: OpenCase, judged: Sequence[JudgedRegion], look: _Look) -> list[list[dict[str, Any]]]:
+    """Count by plane and region the voxels of each slice: those of the truth, missing ones and surplus ones."""
+    wrong = [float(region.missing.sum() + region.wrong.sum()) for region in judged]
+    order = sorted(range(len(judged)), key=lambda number: -wrong[number])[:_MOST_COUNTED]
+    planes: list[list[dict[str, Any]]] = [[], [], []]
+    for number in order:
+        region = judged[number]
+        box = tuple(
+            slice(start, start + side) for start, side in zip(region.origin, region.numbers[0].shape, strict=True)
+        )
+        true, predicted = (select_labels(side[box], region.region.labels) for side in (case.truth, case.prediction))
+        masks = {"truth": true, "missing": true & ~predicted, "extra": predicted & ~true}
+        for plane, (axis, is_reversed) in enumerate(zip(look.view.axes, look.view.is_reversed, strict=True)):
+            across = tuple(sorted({0, 1, 2} - {axis}))
+            counts: dict[str, Any] = {"object": number, "first": 0}
+            start, length = box[axis].start, look.shape[axis]
+            whole = np.zeros(length, np.int64)
+            for kind, mask in masks.items():
+                whole[:] = 0
+                whole[start : start + mask.shape[axis]] = np.count_nonzero(mask, axis=across)
+                counts[kind] = (whole[::-1] if is_reversed else whole)[look.box[plane]].tolist()
+            planes[plane].append(_trim(counts))
+    return planes
+
+
+def _trim(counts: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the slices at both ends that have no voxels."""
+    filled = np.flatnonzero(np.array(counts["truth"]) + np.array(counts["extra"]))
+    start, stop = (int(filled[0]), int(filled[-1]) + 1) if filled.size else (0, 0)
+    return {
+        **counts, "first": start,
+        **{kind: counts[kind][start:stop] for kind in ("truth", "missing", "extra")},
+    }  # fmt: skip
+
+
+def _pack(
+    look: _Look,
+    judged: Sequence[JudgedRegion],
+    voxels: tuple[Voxel, Sequence[Voxel]],
+    counts: list[list[dict[str, Any]]],
+    form: tuple[int, int, int, int],
+) -> tuple[dict[str, bytes], set[tuple[int, int, int]]]:
+    """Return the streams of a case in a form, and the places of components whose slices are drawn."""
+    width, around, spread, limit = form
+    worst, places = _place_in(look, voxels[0]), {_place_in(look, voxel) for voxel in voxels[1][:limit]}
+    extents = [(extent.stop - extent.start) * step for extent, step in zip(look.box, look.spacing, strict=True)]
+    pixel = max(max(extents) / width, min(look.spacing))
+    across = [max(1, round(extent / pixel)) for extent in extents]
+    packed: dict[str, bytes] = {}
+    drawn_slices: list[set[int]] = []
+    for number, plane in enumerate(PLANES):
+        length = look.sides[0].shape[number]
+        drawn = set(range(max(0, worst[number] - around), min(length, worst[number] + around + 1)))
+        drawn |= set(np.linspace(0, length - 1, spread).round().astype(int).tolist())
+        drawn |= {voxel[number] for voxel in places}
+        drawn_slices.append(drawn)
+        size = across[plane.down], across[plane.across]
+        truth, prediction = look.sides
+        letter = AXES[2 - look.view.axes[number]]
+        header = {
+            "frames": look.view.name_slices(number, look.box[number], look.shape[look.view.axes[number]]),
+            "drawn": sorted(drawn), "plane": plane.name if look.view.is_placed else "", "axis": letter,
+            "ends": _name_ends(number) if look.view.is_placed else [], "place": worst,
+            "objects": [region.region.name for region in judged],
+        }  # fmt: skip
+        packed[f"/{number}"] = _draw_side(truth, look, number, drawn, size).pack(header)
+        packed[f"/{number}/0"] = _draw_side(prediction, look, number, drawn, size).pack({"counts": counts[number]})
+    places = {worst, *(_place_in(look, voxel) for voxel in voxels[1])}
+    return packed, {
+        voxel for voxel in places if all(at in drawn for at, drawn in zip(voxel, drawn_slices, strict=True))
+    }
+
+
+def _draw_side(volume: Array, look: _Look, number: int, drawn: set[int], size: Size) -> MaskStream:
+    """Return the stream of one side's slices across an axis; others than those drawn are empty."""
+    plane, stream = PLANES[number], MaskStream([], size, size[1])
+    slices = np.moveaxis(volume, number, 0)
+    rows, columns = sample_rows_and_columns(slices.shape[1:], size)
+    if plane.is_turned:
+        rows = rows[::-1]
+    empty = np.zeros((1, *size), np.uint16)
+    for index in range(len(slices)):
+        image = look.names[slices[index][rows[:, None], columns]][None] if index in drawn else empty
+        stream.add_labels(image, look.groups)
+    return stream
+
+
+def _name_ends(number: int) -> list[str]:
+    """Return the letters of a plane's left, right, top and bottom end."""
+    ends = (("I", "S"), ("A", "P"), ("R", "L"))
+    plane = PLANES[number]
+    top, bottom = ends[plane.down][::-1] if plane.is_turned else ends[plane.down]
+    return [*ends[plane.across], top, bottom]

@@ -1,0 +1,184 @@
+"""Report sections of volumes: why the first share is lost, in which cases and regions."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from markupsafe import Markup
+
+from segjudge.evaluation_script.families.base.reports import Report, Row
+from segjudge.evaluation_script.families.base.units import UnitAccumulator
+from segjudge.evaluation_script.families.volumes.protocols import SMALLER
+from segjudge.evaluation_script.files.problems import quantity
+from segjudge.families.base.tools import ScoringInputs, UnitLosses
+from segjudge.report.colours import style_of_kind
+from segjudge.report.page import (
+    LITTLE,
+    VERDICT,
+    PageOptions,
+    Section,
+    draw_bar,
+    make_kinds,
+    make_list,
+    make_tables,
+    make_verdict,
+    name_worst,
+    rank_kinds,
+)
+from segjudge.report.tables import format_number
+
+from .components import MEANINGS, RIGHT
+from .diagnosis import MOST_CASES, MOST_KEPT, Diagnosis, diagnose
+from .losses import name_measure
+from .pictures import TITLE, SliceDrawing
+
+#: The cost of cases whose components are not looked at.
+_UNSEEN = "other cases"
+_ORDER = "Largest loss first."
+#: Ranges of volumes in cubic millimetres, and how they are called.
+_BOUNDS = (0.0, 10.0, 100.0, 1000.0, 10_000.0, np.inf)
+_RANGES = ("below 10 mm³", "10 to 100 mm³", "100 mm³ to 1 ml", "1 to 10 ml", "from 10 ml on")
+#: Fewer components are not divided by their volume.
+_FEWEST = 5
+#: From so many cubic millimetres volumes are whole numbers.
+_WHOLE = 100
+
+
+def make_sections(inputs: ScoringInputs, report: Report, losses: UnitLosses, options: PageOptions) -> list[Section]:
+    """Return the sections of a split; losses are by case and region."""
+    drawing = SliceDrawing(report.split, options.budget, min(len(list_names(report)), MOST_CASES))
+    diagnosis = diagnose(inputs, report, drawing.add)
+    player = drawing.show(diagnosis.cases, diagnosis.causes.segment)
+    cases = _list_cases(diagnosis, report, losses)
+    regions = losses.rows([str(row["name"]) for row in report.rows()["regions"]], losses.by_category)
+    bars = _add_bars(regions, list(losses.kinds))
+    return [
+        _write_verdict(diagnosis, report, cases, _name_worst(cases, drawing, report.split)),
+        _make_causes(diagnosis, sum(row["costs"] for row in cases)),
+        *([player] if player else []),
+        *_make_volumes(diagnosis),
+        *_list_components(diagnosis, drawing),
+        make_list("Cases", [{**row, "name": drawing.link(str(row["name"]))} for row in cases], _ORDER),
+        make_list("Regions", bars, _ORDER),
+        make_tables(report),
+    ]
+
+
+def _list_cases(diagnosis: Diagnosis, report: Report, losses: UnitLosses) -> list[Row]:
+    """Return each case's loss by cause, the costliest first."""
+    kinds, rows = list(sum_causes(diagnosis)), []
+    for name, cost in zip(list_names(report), losses.by_unit.sum(axis=1).tolist(), strict=True):
+        costs = diagnosis.costs.get(name, {})
+        row: Row = {"name": name, "costs": cost, **{kind: costs.get(kind, 0.0) for kind in kinds}}
+        rows.append(row if diagnosis.is_whole else {**row, _UNSEEN: 0.0 if costs else cost})
+    return sorted(rows, key=lambda row: -row["costs"])
+
+
+def _add_bars(rows: list[Row], kinds: list[str]) -> list[Row]:
+    """Add a bar to each row, whose parts are the kinds, and which the largest cost fills."""
+    whole = max([row["costs"] for row in rows] + [LITTLE])
+    barred: list[Row] = []
+    for row in rows:
+        parts = [(kind, row[kind], style_of_kind(kind, number)) for number, kind in enumerate(kinds, 1)]
+        barred.append({"name": row["name"], "loss": draw_bar(parts, whole), **row})
+    return barred
+
+
+def _make_volumes(diagnosis: Diagnosis) -> list[Section]:
+    """Return the loss of components of the truth by their volume, with a bar for each range."""
+    volumes, met, lost = (
+        np.concatenate([np.zeros(0), *arrays]) for arrays in (diagnosis.volumes, diagnosis.met, diagnosis.lost)
+    )
+    if len(volumes) < _FEWEST:
+        return []
+    noun, rows = diagnosis.causes.segment, list[Row]()
+    for (start, stop), name in zip(pairwise(_BOUNDS), _RANGES, strict=True):
+        chosen = (volumes >= start) & (volumes < stop)
+        count = int(chosen.sum())
+        if count:
+            about = f"{int(met[chosen].sum()):,} of {quantity(count, noun)} found"
+            rows.append({"kind": name, "about": about, "cost": float(lost[chosen].sum())})
+    scope = "" if diagnosis.looked_at == diagnosis.cases else f" in the {diagnosis.looked_at:,} cases that cost most"
+    about = f"What {noun}s of the truth cost{scope}, by their volume. Surplus {noun}s are not in it."
+    caption = f"Loss by volume of {noun}"
+    return [make_kinds(f"By volume of {noun}", rows, about, caption=caption, head="volume")]
+
+
+def _list_components(diagnosis: Diagnosis, drawing: SliceDrawing) -> list[Section]:
+    """Return the table of components, the costliest first; each opens in the slices."""
+    noun = f"{diagnosis.causes.segment}s"
+    rows: list[Row] = [
+        {
+            "case": drawing.link(seen.case, voxel=drawing.find(seen)) if drawing.find(seen) else seen.case,
+            "region": seen.region, "verdict": f"{seen.kind}{f': {seen.called}' if seen.called else ''}",
+            "mm³": round(seen.volume, 1) if seen.volume < _WHOLE else round(seen.volume), "Dice": seen.dice,
+            "voxel": ", ".join(map(str, seen.voxel[::-1])), "costs": seen.cost,
+        }
+        for seen in sorted(diagnosis.components, key=lambda seen: (-seen.cost, seen.kind == RIGHT, -seen.volume))
+    ]  # fmt: skip
+    if not rows:
+        return []
+    whole = diagnosis.looked_at == diagnosis.cases
+    cases = "" if whole else f" of the {quantity(diagnosis.looked_at, 'case')} that cost most"
+    about = (
+        f"{noun.capitalize()} of the truth that count, and surplus ones{cases}: at most {MOST_KEPT} of a case. "
+        f"{_ORDER} A voxel is x, y and z in the file, from 0; links open its slices."
+    )
+    return [make_list(noun.capitalize(), rows, about)]
+
+
+def list_names(report: Report) -> list[str]:
+    """Return the names of all cases, in their order; tables have none of those that are empty on both sides."""
+    if not isinstance(report.counts, UnitAccumulator):
+        raise TypeError(f"{report.split} has no cases")
+    return report.counts.names
+
+
+def sum_causes(diagnosis: Diagnosis) -> dict[str, float]:
+    """Return the nonzero loss of each cause, in the order of a page."""
+    totals = {kind: sum(costs.get(kind, 0.0) for costs in diagnosis.costs.values()) for kind in MEANINGS}
+    return {kind: cost for kind, cost in totals.items() if cost}
+
+
+def _name_worst(cases: list[Row], drawing: SliceDrawing, split: str) -> Markup | str:
+    """Return the sentence on the case that costs most, with a link to its slices if they are drawn."""
+    is_drawn = bool(cases) and drawing.has(str(cases[0]["name"]))
+    return name_worst(cases, TITLE, split) if is_drawn else name_worst(cases, "cases")
+
+
+def _write_verdict(diagnosis: Diagnosis, report: Report, cases: list[Row], worst: Markup | str) -> Section:
+    measure, scope = name_measure(diagnosis.protocol), ""
+    if diagnosis.looked_at < diagnosis.cases:
+        scope = f"In the {quantity(diagnosis.looked_at, 'case')} with the largest loss, "
+    cause = diagnosis.causes.describe(scope)
+    explained = "" if measure == report.protocol.metrics[0] else measure
+    causes = [cause, rank_kinds(sum_causes(diagnosis), explained) if diagnosis.is_whole else ""]
+    costs = [row["costs"] for row in cases]
+    value = report.values[report.protocol.metrics[0]]
+    if cause and value is not None and value >= 1 - LITTLE:
+        return Section(VERDICT, "Verdict", {"sentences": [_state_errors(report), cause]})
+    return make_verdict(report, measure, causes, costs, "cases", worst)
+
+
+def _state_errors(report: Report) -> Markup:
+    """State the first metric, from which nothing is lost, and errors that are not 0."""
+    main, *metrics = report.protocol.metrics
+    errors = [name for name in metrics if name.partition("_")[0] in SMALLER and (report.values[name] or 0) > LITTLE]
+    stated = [f"{name} is {format_number(report.values[name])}" for name in (main, *errors[:2])]
+    return Markup("<b>{}.</b>").format(", ".join(stated))
+
+
+def _make_causes(diagnosis: Diagnosis, loss: float) -> Section:
+    measure, totals = name_measure(diagnosis.protocol), sum_causes(diagnosis)
+    rows: list[Row] = [
+        {"kind": kind, "about": MEANINGS[kind], "cost": totals.get(kind, 0.0)}
+        for kind in MEANINGS
+        if kind in totals or kind in list(MEANINGS)[:2]
+    ]
+    unseen = loss - sum(totals.values())
+    if unseen > LITTLE:
+        about = f"cases beyond the {diagnosis.looked_at} with the largest loss, whose components are not examined"
+        rows.append({"kind": _UNSEEN, "about": about, "cost": unseen})
+    about = f"By cause. The losses of all cases sum to what {measure} lacks to 1; so do the losses of all regions."
+    return make_kinds(f"Where {measure} is lost", rows, about)

@@ -1,0 +1,97 @@
+"""The only place that decides what is hidden: YAML visibility and `phases.py` together.
+
+A split is hidden from participants if its visibility is not 3, if its phase does not map it, or if `phases.py` says
+`hidden=True`.  Scores are unpublished if their split is hidden, or if their phase or its leaderboard is not public.
+Whatever builds, checks, pushes, scores or shows asks this module; `BundleSource.phases()` has its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from segjudge.evaluation_script.files.problems import HostError
+
+from .fields import as_flag
+from .phase_splits import splits_of
+from .problems import BundleProblems, breaks_later, mappings_in
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.scoring.phase import Phase
+
+#: The visibility of a split that everybody sees.  EvalAI shows those for "owner and host" to hosts alone.
+_PUBLIC = "3"
+
+
+def is_visible(visibility: object) -> bool:
+    """Return whether participants see a split of this visibility."""
+    return str(visibility) == _PUBLIC
+
+
+def find_hidden(config: dict[str, Any], codename: str, phase: Phase | None = None) -> frozenset[str]:
+    """Return the splits of a phase that participants are not shown; scorers of a host's own have no `phases.py`."""
+    shown, hidden = _list_shown(config, codename)
+    if phase is None:
+        return hidden
+    return phase.hidden | hidden | ({split.codename for split in phase.splits} - shown)
+
+
+def find_unpublished(config: dict[str, Any], codename: str, phase: Phase | None = None) -> frozenset[str]:
+    """Return the splits of a phase whose scores are hidden from anonymous visitors."""
+    if all(is_published(row) for row in _rows(config, codename)):
+        return find_hidden(config, codename, phase)
+    shown, hidden = _list_shown(config, codename)
+    return shown | hidden | ({split.codename for split in phase.splits} if phase else set())
+
+
+def is_published(configured: dict[str, Any]) -> bool:
+    """Return whether a phase of the YAML and its leaderboards are public; False without these keys."""
+    return all(is_set(configured, key) for key in ("is_public", "leaderboard_public"))
+
+
+def is_set(configured: dict[str, Any], key: str) -> bool:
+    """Return whether a flag of a phase is set; EvalAI's default is that it is not."""
+    return as_flag(configured.get(key)) is True
+
+
+def hide_splits(config: dict[str, Any], phases: Iterable[Phase]) -> tuple[Phase, ...]:
+    """Return the phases of `phases.py` with each split hidden that either of both hides."""
+    return tuple(_hide(phase, find_hidden(config, phase.codename, phase)) for phase in phases)
+
+
+def find_disagreements(config: dict[str, Any], phase: Phase) -> BundleProblems:
+    """Yield disagreements on hidden splits: EvalAI knows only the YAML, its worker only `phases.py`."""
+    subject = f"phases.py, {phase.codename}"
+    shown, hidden = _list_shown(config, phase.codename)
+    for split in phase.splits:
+        if split.codename in hidden and not split.hidden:
+            fault = f"shows the scores of {split.codename}, which the visibility in the YAML keeps from participants"
+            remedy = f'Write PhaseSplit("{split.codename}", …, hidden=True), or set visibility: 3'
+            yield breaks_later(subject, fault, remedy)
+        elif split.codename in shown and split.hidden:
+            fault = f"hides the scores of {split.codename}, which visibility: 3 in the YAML shows to everybody"
+            yield breaks_later(subject, fault, "Set visibility: 1 in the YAML, or remove hidden=True")
+
+
+def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
+    """Raise `HostError` if the YAML and `phases.py` disagree on hidden splits."""
+    problems = [str(problem) for phase in phases for problem in find_disagreements(config, phase)]
+    if problems:
+        raise HostError("\n".join(problems))
+
+
+def _hide(phase: Phase, hidden: frozenset[str]) -> Phase:
+    splits = tuple(replace(split, hidden=split.codename in hidden) for split in phase.splits)
+    return replace(phase, splits=splits)
+
+
+def _list_shown(config: dict[str, Any], codename: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the public and the hidden splits of a phase in the YAML."""
+    mapped = [split for row in _rows(config, codename) for split in splits_of(config, row)]
+    hidden = frozenset(split.codename for split in mapped if not is_visible(split.row.get("visibility")))
+    return frozenset(split.codename for split in mapped) - hidden, hidden
+
+
+def _rows(config: dict[str, Any], codename: str) -> list[dict[str, Any]]:
+    return [row for row in mappings_in(config, "challenge_phases") if str(row.get("codename")) == codename]

@@ -1,0 +1,26 @@
+"""Bytecode that Python writes whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+#: A disk with less room than this may fill up while a module is written.
+_LEAST_ROOM = 1 << 20
+
+
+def spare_full_disks() -> None:
+    """Stop this program and its children from writing bytecode if files are limited or the disk is full.
+
+    Python before 3.12.8 writes a module's bytecode without a look at how much was written. Where files are limited
+    (`ulimit -f`) or the disk is full, it would leave a part, and could never import the module again.
+    """
+    with suppress(ImportError, AttributeError, OSError):  # Windows sets no such limits
+        import resource
+
+        disk = os.statvfs(os.path.dirname(__file__))
+        is_limited = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+        if is_limited or disk.f_bavail * disk.f_frsize < _LEAST_ROOM:
+            sys.dont_write_bytecode = True
+            os.environ["PYTHONDONTWRITEBYTECODE"] = "1"

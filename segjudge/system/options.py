@@ -1,0 +1,20 @@
+"""The option types and variables that commands and programs share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+#: The environment variable with the bundle for folders that have none, which `run.sh` sets to its checkout.
+BUNDLE = "SEGJUDGE_BUNDLE"
+
+
+def whole_number(least: int, largest: int) -> Callable[[str], int]:
+    """Return the option type of a whole number within bounds."""
+
+    def number(text: str) -> int:
+        if not text.strip().lstrip("+-").isdecimal() or not least <= int(text) <= largest:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {largest}")
+        return int(text)
+
+    return number

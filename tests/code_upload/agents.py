@@ -1,0 +1,13 @@
+"""The agents of `examples/agents/`, which import one another as scripts in one folder do."""
+
+import sys
+from unittest.mock import patch
+
+from tests.builders import ROOT
+
+with patch.object(sys, "path", [str(ROOT / "examples/agents"), *sys.path]):
+    import agent
+    import memory
+    import optical_flow
+
+__all__ = ["agent", "memory", "optical_flow"]

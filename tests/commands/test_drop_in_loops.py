@@ -1,0 +1,149 @@
+"""Programs that evaluate by pycocotools, run unchanged with the stand-ins installed.
+
+torchmetrics is the real package, where it is installed.  The loop of Ultralytics 8.2 is written here after its published
+code: its validator's `eval_json`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycocotools.coco
+import pycocotools.cocoeval
+import pytest
+
+from segjudge.drop_in import cocoeval
+from segjudge.drop_in.coco import COCO
+from tests.scoring.test_in_memory import SIZE, images, records
+
+needs_torchmetrics = pytest.mark.skipif(
+    not (find_spec("torchmetrics") and find_spec("torchvision")),
+    reason="TORCHMETRICS OR TORCHVISION ABSENT: pip install '.[torch]' torchvision to test it",
+)
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], tuple[Any, Any]]:
+    """Return what a program gives with pycocotools, and with the stand-ins installed."""
+
+    def compare(program: Callable[[], Any]) -> tuple[Any, Any]:
+        for module, name in (
+            (pycocotools.cocoeval, "COCOeval"),
+            (pycocotools.cocoeval, "Params"),
+            (pycocotools.coco, "COCO"),
+        ):
+            monkeypatch.setattr(module, name, getattr(module, name))
+        with contextlib.redirect_stdout(io.StringIO()):
+            before = program()
+            cocoeval.install()
+            return before, program()
+
+    return compare
+
+
+def truth_and_records(seed: int, folder: Path) -> tuple[Path, Path]:
+    """Write a truth and detections with masks and boxes."""
+    truths: list[Any] = []
+    sent: list[Any] = []
+    for image, (prediction, truth) in enumerate(images(seed, 9), 1):
+        truths += records(truth, image, len(truths) + 1)
+        sent += records(prediction, image)
+    document = {
+        "images": [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(1, 10)],
+        "categories": [{"id": number, "name": str(number)} for number in (1, 2, 3)],
+        "annotations": truths,
+    }
+    for name, content in (("instances", document), ("predictions", sent)):
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder / "instances.json", folder / "predictions.json"
+
+
+@pytest.mark.parametrize("kinds", [("bbox",), ("bbox", "segm")], ids=str)
+def test_ultralytics_validates_with_the_stand_ins(kinds: tuple[str, ...], compared: Any, tmp_path: Path) -> None:
+    truth_path, results_path = truth_and_records(4, tmp_path)
+
+    def eval_json() -> list[float]:
+        from pycocotools.coco import COCO
+        from pycocotools.cocoeval import COCOeval
+
+        anno = COCO(str(truth_path))
+        found = anno.loadRes(str(results_path))
+        stats: list[float] = []
+        for kind in kinds:
+            evaluation = COCOeval(anno, found, kind)
+            evaluation.params.imgIds = [int(Path(f"{image:012d}.jpg").stem) for image in range(1, 8)]
+            evaluation.evaluate()
+            evaluation.accumulate()
+            evaluation.summarize()
+            stats += evaluation.stats.tolist()
+        return stats
+
+    theirs, ours = compared(eval_json)
+    assert ours == theirs
+    assert len(set(ours)) > 3
+
+
+@needs_torchmetrics
+@pytest.mark.parametrize("kinds", ["bbox", "segm", ("bbox", "segm")], ids=str)
+def test_mean_average_precision_of_torchmetrics_runs_with_the_stand_ins(kinds: Any, compared: Any) -> None:
+    import torch
+    from torchmetrics.detection import MeanAveragePrecision
+
+    draw = np.random.default_rng(5)
+
+    def side(*, scored: bool) -> list[dict[str, Any]]:
+        entries = []
+        for image in range(8):
+            corners = np.sort(draw.integers(0, 60, (6, 2, 2)), axis=1) + np.array([[0, 0], [4, 4]])
+            masks = np.zeros((6, 70, 70), bool)
+            for mask, ((left, top), (right, bottom)) in zip(masks, corners, strict=True):
+                mask[top:bottom, left:right] = True
+            entry = {
+                "boxes": torch.tensor(corners.reshape(6, 4), dtype=torch.float32),
+                "masks": torch.tensor(masks),
+                "labels": torch.tensor(draw.integers(0, 3, 6)),
+            }
+            if scored:
+                entry["scores"] = torch.tensor(draw.random(6), dtype=torch.float32)
+            entries.append(entry if image != 2 else {key: value[:0] for key, value in entry.items()})
+        return entries
+
+    target = side(scored=False)
+    found = [{**entry, "scores": torch.rand(len(entry["labels"]))} for entry in target]
+    for entry, other in zip(found, side(scored=True), strict=True):
+        entry.update({key: torch.cat([entry[key], other[key]]) for key in entry})
+
+    def compute() -> dict[str, list[float]]:
+        metric = MeanAveragePrecision(iou_type=kinds, class_metrics=True, backend="pycocotools")
+        for entry, true in zip(found, target, strict=True):
+            metric.update([entry], [true])
+        return {name: value.reshape(-1).tolist() for name, value in metric.compute().items()}
+
+    theirs, ours = compared(compute)
+    assert ours == theirs
+    assert any(0 < value < 1 for values in ours.values() for value in values)
+
+
+def test_polygons_without_boxes_are_read_though_pycocotools_rejects_them(tmp_path: Path) -> None:
+    truth, sent = truth_and_records(4, tmp_path)
+    rows = [
+        {"image_id": row["image_id"], "category_id": 1, "score": 0.5, "segmentation": [[1, 1, 9, 1, 9, 9, 1, 9]]}
+        for row in json.loads(sent.read_bytes())
+    ]
+    sent.write_text(json.dumps(rows))
+    with contextlib.redirect_stdout(io.StringIO()):
+        with pytest.raises(TypeError):
+            pycocotools.coco.COCO(str(truth)).loadRes(str(sent))
+        opened = COCO(str(truth))
+        evaluation = cocoeval.COCOeval(opened, opened.loadRes(str(sent)), "segm")
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+    assert evaluation.stats[0] >= 0

@@ -1,0 +1,99 @@
+"""Several submissions in one command: each has the scores that it has alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segjudge.cli import main
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.base.family import ignore_progress
+from segjudge.families import truths
+from segjudge.families.truths import TruthSource
+from segjudge.scoring import several
+from segjudge.starting.new_challenge import NewChallenge, create, write_demo_truth
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES, ANNOTATIONS = ROOT / "examples", ROOT / "annotations"
+
+
+def scored(words: list[str], file: Path) -> Any:
+    """The JSON of a command, without its exit code."""
+    main(["score", *words, "--json", str(file), "--quiet"])
+    return json.loads(file.read_text())
+
+
+@pytest.mark.parametrize("jobs", [[], ["--jobs", "2"], ["--jobs", "auto"]])
+@pytest.mark.parametrize(
+    ("names", "truth"),
+    [
+        (["sequences-dev/strong.zip", "sequences-dev/first-mask.json"], ["davis2017", "sequences-dev.zip"]),
+        (["instances-dev/sharp.json", "instances-dev/wild.json"], ["places2017", "instances-dev.zip"]),
+        (["photo-panoptic/coarse.zip", "photo-panoptic/merging.zip"], []),
+    ],
+)
+def test_each_has_the_scores_that_it_has_alone(
+    names: list[str], truth: list[str], jobs: list[str], tmp_path: Path
+) -> None:
+    chosen = (
+        ["--protocol", truth[0], "--truth", str(ANNOTATIONS / truth[1])] if truth else ["--phase", "photo-panoptic"]
+    )
+    paths = [str(EXAMPLES / name) for name in names]
+    together = scored([*paths, *chosen, *jobs], tmp_path / "all.json")["submissions"]
+    for path, document in zip(paths, together, strict=True):
+        assert document.pop("name") == Path(path).name
+        assert document == scored([path, *chosen], tmp_path / "one.json")
+
+
+@pytest.mark.parametrize("protocol", ["mots", "ctc", "semantic-kitti", "reasonseg"])
+def test_a_truth_that_was_used_before_gives_the_same_scores(protocol: str, tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    truth = write_demo_truth(PROTOCOLS[protocol], str(tmp_path / "demo"))
+    create(NewChallenge(str(tmp_path / "new"), protocol, TruthSource(truth)), ignore_progress)
+    chosen = ["--truth", truth, "--protocol", protocol]
+    (folder,) = (tmp_path / "new/examples").iterdir()
+    together = scored([str(folder), *chosen], tmp_path / "all.json")["submissions"]
+    assert [document.pop("name") for document in together] == ["good.zip", "poor.zip"]
+    for name, document in zip(("good", "poor"), together, strict=True):
+        assert document == scored([str(folder / f"{name}.zip"), *chosen], tmp_path / "one.json")
+
+
+def test_a_faulty_one_is_a_row_and_the_exit_code_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "sent"
+    folder.mkdir()
+    (folder / "a.zip").write_text("nothing")
+    shutil.copy(EXAMPLES / "sequences-dev/strong.zip", folder / "b.zip")
+    words = ["score", str(folder), "--truth", str(ANNOTATIONS / "sequences-dev.zip"), "--protocol", "davis2017"]
+    assert main([*words, "--json", str(tmp_path / "scores.json")]) == 1
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert lines[1].startswith("a.zip  a.zip: is neither a zip nor a tar archive nor JSON.")
+    assert max(map(len, lines)) <= 80
+    assert lines[3].split()[:2] == ["b.zip", "0.933"]
+    assert err.splitlines()[-1] == "1 of 2 submissions could not be scored"
+    faulty, scores = json.loads((tmp_path / "scores.json").read_text())["submissions"]
+    assert set(faulty) == {"name", "error"}
+    assert scores["result"][0]["dev"]["J&F-Mean"] == pytest.approx(0.933, abs=5e-4)
+
+
+def test_names_that_repeat_are_paths() -> None:
+    assert several.name_submissions(["a/x.zip", "b/x.zip"]) == ["a/x.zip", "b/x.zip"]
+    assert several.name_submissions(["a/x.zip", "b/y.zip"]) == ["x.zip", "y.zip"]
+
+
+def test_the_truth_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    def open_truth(source: TruthSource, *rest: Any) -> Any:
+        opened.append(source.path)
+        return truths.open_truth(source, *rest)
+
+    monkeypatch.setattr("segjudge.scoring.scores.open_truth", open_truth)
+    paths = [str(EXAMPLES / f"sequences-dev/{name}.zip") for name in ("strong", "lagging", "strong")]
+    truth = str(ANNOTATIONS / "sequences-dev.zip")
+    assert main(["score", *paths, "--truth", truth, "--protocol", "davis2017"]) == 0
+    assert opened == [truth]

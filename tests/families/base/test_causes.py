@@ -1,0 +1,216 @@
+"""The sentence on why units lose, on scenes that each have known faults and are perfect otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.masks.overlaps import sum_by_key
+from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base.causes import CauseCounts, describe_confusion
+from segjudge.families.base.painted import PaintedUnit
+from segjudge.families.base.pictures import SeenFrame, Side
+from segjudge.families.base.segments import SURPLUS, WRONG_CLASS, JudgedSegments
+
+CLASSES = ("sky", "car", "dog")
+#: Rows and columns of a scene, whose cells have an object each; an object leaves a border of its cell free.
+GRID, CELL, BORDER = 4, 24, 4
+SIZE = (GRID * CELL, GRID * CELL)
+
+
+def make_scene(random: np.random.Generator) -> tuple[Array, dict[int, int]]:
+    """Make a map of objects, numbered from 1, and the class of each."""
+    labels = np.zeros(SIZE, int)
+    for number in range(1, GRID * GRID + 1):
+        row, column = divmod(number - 1, GRID)
+        top, left = (place * CELL + BORDER + int(random.integers(0, 3)) for place in (row, column))
+        labels[top : top + CELL - 2 * BORDER - 2, left : left + CELL - 2 * BORDER - 2] = number
+    return labels, {number: 1 + number % 2 for number in range(1, GRID * GRID + 1)}
+
+
+def make_side(labels: Array, classes: dict[int, int], noun: str) -> Side:
+    numbers, areas = sum_by_key(labels.ravel(), np.ones(labels.size, int))
+    keys = numbers[numbers > 0].tolist()
+    kinds = np.array([classes[key] for key in keys], int)
+    names = [f"{noun}{CLASSES[kind]} {key}" for key, kind in zip(keys, kinds.tolist(), strict=True)]
+    return Side(keys, names, areas[numbers > 0], kinds, np.ones(len(keys), bool))
+
+
+def see(truth: tuple[Array, dict[int, int]], prediction: tuple[Array, dict[int, int]]) -> SeenFrame:
+    sides = make_side(*truth, ""), make_side(*prediction, "track ")
+    shared = np.array(
+        [
+            [np.count_nonzero((truth[0] == row) & (prediction[0] == column)) for column in sides[1].keys]
+            for row in sides[0].keys
+        ],
+        float,
+    ).reshape(len(sides[0].keys), len(sides[1].keys))
+    return SeenFrame(*sides, shared, np.zeros(len(sides[1].keys), bool), None)
+
+
+def describe(units: Sequence[Sequence[SeenFrame]], *, follows: bool = False) -> str:
+    counts = CauseCounts("segment", "image")
+    for number, frames in enumerate(units):
+        unit = PaintedUnit(f"unit {number}", [f"{index:02}" for index in range(len(frames))], SIZE)
+        for frame in frames:
+            unit.add(frame, truth_alone=False)
+        if follows:
+            unit.note_swaps()
+        unit.count_causes(counts, CLASSES)
+    return counts.describe()
+
+
+Fault = Callable[[Array, dict[int, int], int], None]
+
+
+def miss(labels: Array, classes: dict[int, int], number: int) -> None:
+    labels[labels == number] = 0
+
+
+def add(labels: Array, classes: dict[int, int], number: int) -> None:
+    row, column = divmod(number - 1, GRID)
+    labels[row * CELL : row * CELL + 2, column * CELL : (column + 1) * CELL] = 100 + number
+    classes[100 + number] = 1
+
+
+def shift(labels: Array, classes: dict[int, int], number: int) -> None:
+    mask = labels == number
+    labels[mask] = 0
+    labels[np.roll(mask, (2, 2), (0, 1))] = number
+
+
+def erode(labels: Array, classes: dict[int, int], number: int) -> None:
+    rows, columns = np.nonzero(labels == number)
+    labels[rows[(rows == rows.min()) | (rows == rows.max())], columns[(rows == rows.min()) | (rows == rows.max())]] = 0
+
+
+def dilate(labels: Array, classes: dict[int, int], number: int) -> None:
+    rows, columns = np.nonzero(labels == number)
+    labels[rows.min() - 2 : rows.max() + 2, columns.min() - 2 : columns.max() + 2] = number
+
+
+def halve(labels: Array, classes: dict[int, int], number: int) -> None:
+    rows, columns = np.nonzero(labels == number)
+    labels[rows[columns < columns.min() + 6], columns[columns < columns.min() + 6]] = 0
+
+
+def rename(labels: Array, classes: dict[int, int], number: int) -> None:
+    classes[number] = 0
+
+
+def split(labels: Array, classes: dict[int, int], number: int) -> None:
+    rows, columns = np.nonzero(labels == number)
+    right = columns >= columns.min() + (columns.max() - columns.min() + 1) // 2
+    labels[rows[right], columns[right]] = 200 + number
+    classes[200 + number] = classes[number]
+
+
+def merge(labels: Array, classes: dict[int, int], number: int) -> None:
+    labels[labels == number] = (number + 1) % (GRID * GRID) + 1
+
+
+#: What a fault does to one object, and what the sentence on it says.
+FAULTS: dict[str, tuple[Fault, str]] = {
+    "missed": (miss, "are missed"),
+    "surplus": (add, "predicted segments match nothing"),
+    "shifted": (shift, "are inexact"),
+    "eroded": (erode, "are too small"),
+    "dilated": (dilate, "are too large"),
+    "half": (halve, "are too small"),
+    "renamed": (rename, "is called sky"),
+    "split": (split, "are split into several predictions"),
+    "merged": (merge, "are merged with another one"),
+}
+
+
+def spoil(scene: tuple[Array, dict[int, int]], faults: Sequence[tuple[Fault, Sequence[int]]]) -> SeenFrame:
+    labels, classes = scene[0].copy(), dict(scene[1])
+    for fault, numbers in faults:
+        for number in numbers:
+            fault(labels, classes, number)
+    return see(scene, (labels, classes))
+
+
+@pytest.mark.parametrize("count", [2, 12])
+@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_sentence_names_the_fault(name: str, count: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    fault, said = FAULTS[name]
+    # Objects of one class, two columns apart, so that faults of neighbours do not meet.
+    numbers = list(range(1, GRID * GRID + 1, 2))[: max(2, count // 2)]
+    units = [[spoil(make_scene(random), [(fault, numbers)])] for _ in range(3)]
+    sentence = describe(units)
+    assert said in sentence
+    assert ";" not in sentence, "one fault has one cause"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("missed", "renamed"), ("surplus", "split"), ("merged", "missed"), ("half", "missed")]
+)
+def test_two_faults_of_the_same_cost_are_both_named(first: str, second: str) -> None:
+    random = np.random.default_rng(7)
+    faults = [(FAULTS[first][0], [1, 3, 5]), (FAULTS[second][0], [9, 11, 13])]
+    sentence = describe([[spoil(make_scene(random), faults)] for _ in range(3)])
+    assert FAULTS[first][1] in sentence
+    assert FAULTS[second][1] in sentence
+
+
+def test_perfect_results_have_no_cause() -> None:
+    scene = make_scene(np.random.default_rng(0))
+    assert not describe([[see(scene, scene)]])
+    assert not describe([])
+
+
+def test_exchanged_classes_are_named_with_the_images_in_which_they_are() -> None:
+    random = np.random.default_rng(1)
+    units = []
+    for number in range(4):
+        labels, classes = make_scene(random)
+        exchanged = {key: 3 - kind if number < 3 else kind for key, kind in classes.items()}
+        units.append([see((labels, classes), (labels, exchanged))])
+    sentence = describe(units)
+    assert sentence in {f"{a} and {b} are exchanged in 3 of 4 images." for a, b in (("Dog", "car"), ("Car", "dog"))}
+
+
+def test_identities_are_exchanged_from_a_frame_on() -> None:
+    labels, classes = make_scene(np.random.default_rng(2))
+    exchanged = np.where(labels == 2, 4, np.where(labels == 4, 2, labels))
+    frames = [see((labels, classes), (labels if index < 6 else exchanged, classes)) for index in range(10)]
+    sentence = describe([frames], follows=True)
+    assert sentence.startswith("Car 4 and car 2 exchange their tracks from frame 06 of unit 0 (8 of 160 segments are")
+    renumbered = np.where(labels == 2, 99, labels)
+    frames = [
+        see((labels, classes), (labels, classes) if index < 6 else (renumbered, {**classes, 99: classes[2]}))
+        for index in range(10)
+    ]
+    assert describe([frames], follows=True) == "4 of 160 segments are on another track than usually."
+
+
+def test_a_confusion_names_the_pair_and_its_share() -> None:
+    names = [*CLASSES, "nothing"]
+    table = np.array([[90, 10, 0, 0], [0, 50, 50, 0], [0, 0, 30, 0], [0, 0, 0, 0]])
+    assert describe_confusion(names, table, "points") == "car is called dog at 50 points (50 % of car)."
+    table[2, 1] = 40
+    assert describe_confusion(names, table, "points") == "car and dog are exchanged at 90 points."
+    table[0, 2], table[0, 3], table[2, 0] = 45, 45, 45
+    said = "Most often car is called dog at 50 points (50 % of car), of 235 wrong points."
+    assert describe_confusion(names, table, "points") == said
+    assert describe_confusion(names, np.diag([3, 2, 1, 0]), "points") == ""
+    missing = np.zeros((4, 4), int)
+    missing[1, 3] = 5
+    assert describe_confusion(names, missing, "points") == "car has no label at 5 points (100 % of car)."
+
+
+def test_a_region_that_shares_no_pixel_with_any_other_is_not_called_by_its_own_name() -> None:
+    truth = Side([1], ["car"], np.array([9]), np.array([1]), np.zeros(1, bool))
+    prediction = Side([0, 1], ["sky", "car"], np.array([9, 9]), np.array([0, 1]), np.zeros(2, bool))
+    judged = JudgedSegments(
+        np.array([WRONG_CLASS]), np.array([SURPLUS, WRONG_CLASS]), np.array([-1, 0]), np.array([-1])
+    )
+    counts = CauseCounts("region", "image")
+    counts.add("unit 0", SeenFrame(truth, prediction, np.zeros((1, 2)), np.zeros(2, bool), None), judged, CLASSES)
+    assert "is called car" not in counts.describe()
+    assert "1 of 1 region is of the wrong class" in counts.describe()

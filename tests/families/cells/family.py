@@ -1,0 +1,54 @@
+"""What the tests of all families ask of cells: `tests/families/contract.py` says what each name is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable
+
+from segjudge.evaluation_script.families.cells.protocols import CELL_PROTOCOLS
+from segjudge.masks.tiff import encode_tiff
+from tests import published
+from tests.builders import written, zipped
+from tests.published import FRAMES, frames
+
+
+def cell_files(folder: str, marker: str, text: str) -> dict[str, Any]:
+    """Both videos as sequences of cells."""
+    masks = {
+        f"{name}_{folder}/{marker}{k:03d}.tif": encode_tiff(published.labels(name, k)[None]) for name, k in frames()
+    }
+    tracks = {f"{name}_{folder}/{text}": f"1 0 {FRAMES - 1} 0\n2 0 {FRAMES - 1} 0\n" for name in published.VIDEOS}
+    return {**masks, **tracks}
+
+
+def cells(folder: Path) -> Path:
+    outlines = {
+        f"{name}_GT/SEG/man_seg003.tif": encode_tiff(published.labels(name, 3)[None]) for name in published.VIDEOS
+    }
+    return written(folder / "dataset", {**cell_files("GT", "TRA/man_track", "TRA/man_track.txt"), **outlines})
+
+
+def send_cells(_truth: Path) -> bytes:
+    files = cell_files("RES", "mask", "res_track.txt")
+    return zipped({name: data.encode() if isinstance(data, str) else data for name, data in files.items()})
+
+
+PUBLISHED = dict.fromkeys(CELL_PROTOCOLS, cells)
+UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
+    "ctc": (send_cells, {"OP_CTB": 1, "LNK": 1, "CHOTA": 1}),
+    "ctc-official": (send_cells, {"OP_CTB": 1, "BC(0)": 0, "HOTA": 1}),
+}
+UPLOAD_OF_OTHERS = ""
+REFUSALS = dict.fromkeys(
+    UPLOADS, "Send one zip with 01_RES/mask000.tif and so on, and 01_RES/res_track.txt, for each sequence"
+)
+OTHER_UNITS: dict[str, list[str]] = {
+    "ctc": ["02_GT", "03_GT"],
+}
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "pages": ("ctc",),
+    "mounts": ("ctc",),
+    "surplus": ("ctc",),
+    "machines": ("ctc",),
+    "wrong roots": ("ctc",),
+}

@@ -1,0 +1,175 @@
+"""Annotations read as a table: the same truth as from the JSON parser, and no table where anything is unusual."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.families.instances import annotation_columns as reader
+from segjudge.evaluation_script.families.instances import truth as truths
+from segjudge.evaluation_script.families.instances.annotation_columns import read_annotations
+from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.masks.run_lengths import compress
+from tests.backends import COMPILED, compiled, use, use_numpy
+from tests.shared import IN_CI
+
+if not COMPILED.exists() and not IN_CI:
+    pytest.skip("KERNEL ABSENT: ./run.sh compiles it where there is a C compiler", allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, compiled())
+
+
+def test_numpy_leaves_all_to_the_json_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = json.dumps(document(random.Random(1)))
+    expected = truths.read_document(content.encode(), "t")
+    use_numpy(monkeypatch)
+    assert read_annotations(content.encode()) is None
+    assert_equal(truths.read_document(content.encode(), "t"), expected)
+
+
+def annotation(draw: random.Random, number: int, size: tuple[int, int]) -> dict[str, Any]:
+    """An annotation of the usual form, with its keys in any order."""
+    height, width = size
+    kind, cut = draw.randrange(4), draw.randrange(height * width)
+    corners = [round(draw.uniform(-2, 14), draw.choice([0, 2, 15])) for _ in range(2 * draw.randrange(3, 9))]
+    shapes = [
+        [corners],
+        [corners, corners[::-1]],
+        {"size": [height, width], "counts": compress([cut, height * width - cut])},
+        {"counts": [cut, height * width - cut], "size": [height, width]},
+    ]
+    row = {
+        "segmentation": shapes[kind],
+        "area": draw.choice([draw.uniform(0, 99), 7, 0.1, 1e-9, 123456.75]),
+        "iscrowd": draw.choice([0, 0, 1]),
+        "image_id": draw.randrange(1, 4),
+        "bbox": [draw.uniform(0, 9) for _ in range(4)],
+        "category_id": draw.choice([2, 5, 77]),
+        "id": 10 * number,
+        "note": draw.choice(["é\n", None, {"a": [1]}]),
+    }
+    for key in ("area", "iscrowd", "bbox", "note"):
+        if draw.random() < 0.1:
+            del row[key]
+    keys = list(row)
+    draw.shuffle(keys)
+    return {key: row[key] for key in keys}
+
+
+def document(draw: random.Random, count: int = 12) -> dict[str, Any]:
+    sizes = {1: (9, 11), 2: (12, 7), 3: (1, 30)}
+    rows = [annotation(draw, number, (9, 11)) for number in range(count)]
+    for row in rows:
+        if isinstance(row["segmentation"], dict):
+            row["image_id"] = 1
+    return {
+        "info": {"year": 2017},
+        "images": [{"id": key, "height": h, "width": w, "file_name": f"{key}.jpg"} for key, (h, w) in sizes.items()],
+        "annotations": rows,
+        "categories": [{"id": 5, "name": "five"}, {"id": 2, "name": "two", "frequency": "r"}],
+    }
+
+
+def assert_equal(ours: Any, theirs: Any) -> None:
+    for field in dataclasses.fields(theirs):
+        mine, other = getattr(ours, field.name), getattr(theirs, field.name)
+        if field.name == "masks":
+            assert (mine.text, mine.starts.tolist()) == (other.text, other.starts.tolist())
+        elif field.name in ("images", "coverage"):
+            for part in dataclasses.fields(other):
+                np.testing.assert_array_equal(getattr(mine, part.name), getattr(other, part.name))
+        elif isinstance(other, np.ndarray):
+            assert (mine.dtype, mine.shape) == (other.dtype, other.shape), field.name
+            np.testing.assert_array_equal(mine, other, err_msg=field.name)
+        else:
+            assert mine == other, field.name
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_usual_annotations_give_the_truth_of_the_json_parser(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(seed)
+    monkeypatch.setattr(reader, "_WINDOW", draw.choice([1 << 24, 3000]))
+    content = document(draw)
+    text = json.dumps(content, indent=draw.choice([None, 1]), ensure_ascii=draw.random() < 0.5)
+    found = read_annotations(text.encode())
+    assert found is not None
+    assert len(found[1].ids) == 12
+    assert_equal(truths._read_by_kernel(text.encode(), "t"), truths.truth_of(json.loads(text), "t"))
+
+
+def changed(**values: Any) -> Any:
+    def change(content: dict[str, Any]) -> None:
+        content["annotations"][5].update(values)
+
+    return change
+
+
+UNUSUAL: dict[str, Any] = {
+    "an unlisted image": changed(image_id=9),
+    "an id twice": changed(id=40),
+    "an id as text": changed(id="7"),
+    "a long id": changed(id=1 << 62),
+    "a crowd as a word": changed(iscrowd=True),
+    "no area": changed(area=None),
+    "a short box": changed(bbox=[1, 2, 3]),
+    "an empty box": changed(bbox=[]),
+    "another size": changed(segmentation={"size": [9, 12], "counts": compress([108])}),
+    "broken runs": changed(segmentation={"size": [9, 11], "counts": "2P"}),
+    "two corners": changed(segmentation=[[1, 2, 3, 4]]),
+    "a far corner": changed(segmentation=[[1, 2, 3, 4, 5, 1e6]]),
+    "no polygon": changed(segmentation=[]),
+    "keypoints": changed(keypoints=[1, 2, 2], num_keypoints=1),
+    "a distance": changed(distance=3.5),
+    "occlusion": changed(hidden=0.5),
+    "no annotations": lambda content: content.update(annotations=[]),
+    "annotations beside": lambda content: content["info"].update(annotations=[]),
+    "no images": lambda content: content.pop("images"),
+    "keypoints of a category": lambda content: content["categories"][0].update(keypoints=["nose"]),
+}
+
+
+@pytest.mark.parametrize("case", UNUSUAL)
+def test_what_is_unusual_is_left_to_the_json_parser(case: str) -> None:
+    content = document(random.Random(3))
+    UNUSUAL[case](content)
+    data = json.dumps(content).encode()
+    assert truths._read_by_kernel(data, "t") is None
+    try:
+        expected: Any = truths.truth_of(json.loads(data), "t")
+    except HostError as error:
+        with pytest.raises(HostError) as caught:
+            truths.read_document(data, "t")
+        assert str(caught.value) == str(error)
+    else:
+        assert truths.read_document(data, "t").ids.tolist() == expected.ids.tolist()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("}]", "},]"), ("}]", "}]]"), ('"annotations": [', '"annotations": [,'), ("[", "")]
+)
+def test_broken_json_is_no_table(old: str, new: str) -> None:
+    rows = json.dumps(document(random.Random(3))["annotations"])
+    data = f'{{"images": [], "categories": [], "annotations": {rows}}}'
+    assert old in data
+    head, _, tail = data.rpartition(old)
+    assert read_annotations((head + new + tail).encode()) is None
+    with pytest.raises(HostError, match="not JSON"):
+        truths.read_document((head + new + tail).encode(), "t")
+
+
+def test_a_key_in_disguise_is_no_second_list() -> None:
+    data = json.dumps(document(random.Random(3)))
+    for disguised in (r'"\u0061nnotations": [],', r'"note": "\"annotations\": [7]",'):
+        text = f"{data[:-1]}, {disguised[:-1]}}}"
+        found = read_annotations(text.encode())
+        assert (found is None) == disguised.startswith(r'"\u')
+        if found is not None:
+            assert_equal(truths._read_by_kernel(text.encode(), "t"), truths.truth_of(json.loads(text), "t"))

@@ -1,0 +1,48 @@
+"""What the tests of all families ask of microscopy: `tests/families/contract.py` says what each name is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Callable
+
+import numpy as np
+
+from segjudge.evaluation_script.families.microscopy.protocols import MICROSCOPY_PROTOCOLS
+from tests import published
+from tests.builders import png, written, zipped
+from tests.families.slips import Slip, pictures
+from tests.published import frames
+
+
+def cell_maps(ending: str) -> dict[str, bytes]:
+    """Frames of both videos as images of cells; numbers have gaps."""
+    return {f"{name}-{k}{ending}": png(published.labels(name, k).astype(np.uint16) * 300) for name, k in frames()}
+
+
+def microscopy(folder: Path) -> Path:
+    return written(folder / "test", cell_maps("_masks.png"))
+
+
+def send_cell_maps(_truth: Path) -> bytes:
+    return zipped(cell_maps("_img_cp_masks.png"))
+
+
+PUBLISHED = dict.fromkeys(MICROSCOPY_PROTOCOLS, microscopy)
+UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
+    "cellpose-ap": (send_cell_maps, {"AP50": 1, "AP90": 1}),
+    "cellpose-ap-official": (send_cell_maps, {"AP50": 1, "AP90": 1}),
+}
+UPLOAD_OF_OTHERS = ""
+REFUSALS = dict.fromkeys(UPLOADS, "Send one zip with a PNG or TIFF of labels for each image, such as 007_masks.png")
+
+
+SLIPS: dict[str, tuple[str, Slip, str]] = {
+    "one cell": ("cellpose-ap", pictures(lambda cells: (cells > 0) * np.uint16(1)), "no image has more than one label"),
+    "no background": ("cellpose-ap", pictures(lambda cells: cells + np.uint16(1)), "no image has background, so that each"),
+    "no cells": ("cellpose-ap", pictures(lambda cells: cells * 0), "no image has a cell"),
+}  # fmt: skip
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "pages": ("cellpose-ap",),
+    "mounts": ("cellpose-ap",),
+    "surplus": ("cellpose-ap",),
+}

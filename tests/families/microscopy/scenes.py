@@ -1,0 +1,22 @@
+"""The files in which benchmarks with images of cells publish and receive scenes, for `tests/report/test_known_faults.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from segjudge.masks.compression import grey_png
+from tests.builders import written, zipped
+from tests.report.known_files import OF_OBJECTS, Benchmark
+from tests.report.known_scenes import World
+
+
+def _cellpose_files(world: World) -> dict[str, bytes]:
+    return {f"{video.name}_masks.png": grey_png(video.labels[0].astype(np.uint16)) for video in world}
+
+
+SCENES = {
+    "cellpose-ap": Benchmark(
+        lambda world, folder: written(folder, _cellpose_files(world)), lambda world: zipped(_cellpose_files(world)),
+        kinds=1, faults=OF_OBJECTS,
+    )
+}  # fmt: skip

@@ -1,0 +1,185 @@
+"""What the tests of all families ask of panoptic: `tests/families/contract.py` says what each name is."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+
+from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
+from tests import published
+from tests.builders import png, written, zipped
+from tests.data import FAMILIES_DATA
+from tests.families.slips import BGR, Slip, pictures
+from tests.published import FRAMES, SIZE, frames
+
+#: Golden numbers of the shared data.
+STEP = FAMILIES_DATA / "step/kitti-step"
+CATEGORIES = [
+    {"id": 1, "name": "swan", "isthing": 1}, {"id": 18, "name": "boat", "isthing": 1},
+    {"id": 119, "name": "water", "isthing": 0},
+]  # fmt: skip
+
+
+#: Ids of segments, and their categories.
+SEGMENTS = {70_000: 119, 257: 1, 600: 18}
+
+
+def segments(image: Any) -> tuple[bytes, list[dict[str, int]]]:
+    ids = np.array(list(SEGMENTS))[image]
+    colours = np.stack([ids & 255, ids >> 8 & 255, ids >> 16], axis=-1).astype(np.uint8)
+    return png(colours), [
+        {"id": item, "category_id": category, "iscrowd": 0, "area": int((ids == item).sum())}
+        for item, category in SEGMENTS.items()
+    ]
+
+
+def coco_panoptic(folder: Path) -> Path:
+    """The JSON beside the folder of PNGs that is named as it."""
+    files: dict[str, Any] = {}
+    listed = []
+    for number, (name, k) in enumerate(frames(), 139):
+        files[f"panoptic_val2017/{number:012d}.png"], records = segments(published.labels(name, k))
+        listed.append({"image_id": number, "file_name": f"{number:012d}.png", "segments_info": records})
+    files["panoptic_val2017.json"] = {"annotations": listed, "categories": CATEGORIES, "images": []}
+    return written(folder, files) / "panoptic_val2017.json"
+
+
+def vipseg(folder: Path) -> Path:
+    files: dict[str, Any] = {}
+    annotations = []
+    for video in published.VIDEOS:
+        listed = []
+        for k in range(FRAMES):
+            files[f"panomasksRGB/{video}/{k:08d}.png"], records = segments(published.labels(video, k))
+            listed.append({"image_id": f"{k:08d}", "file_name": f"{k:08d}.png", "segments_info": records})
+        annotations.append({"video_id": video, "annotations": listed})
+    videos = [{"video_id": video, "images": []} for video in published.VIDEOS]
+    files["panoptic_gt_VIPSeg_val.json"] = {"videos": videos, "annotations": annotations, "categories": CATEGORIES}
+    return written(folder / "VIPSeg", files)
+
+
+#: A class that has objects, by protocol.
+STEP_THINGS = {
+    f"{name}-step{row}": thing for name, thing in (("kitti", 13), ("motchallenge", 4)) for row in ("", "-official")
+}
+
+
+def step_map(name: str, frame: int, thing: int) -> bytes:
+    """The first disk is an object, the second a crowd, on ground of the first class, with void at the top."""
+    disks = published.labels(name, frame)
+    classes = np.where(disks, thing, 0)
+    classes[:4] = 255
+    return png(np.dstack([classes, disks * 0, disks == 1]).astype(np.uint8))
+
+
+def step(thing: int, folder: Path) -> Path:
+    """Maps of val, with those of train beside."""
+    maps = {f"panoptic_maps/val/{name}/{k:06d}.png": step_map(name, k, thing) for name, k in frames()}
+    second = {"panoptic_maps/train/0000/000000.png": png(np.zeros((*SIZE, 3), np.uint8))}
+    return written(folder / "step", {**maps, **second})
+
+
+def without_areas(listed: list[dict[str, int]]) -> list[dict[str, int]]:
+    return [{"id": item["id"], "category_id": item["category_id"]} for item in listed]
+
+
+def send_coco_panoptic(_truth: Path) -> bytes:
+    """A JSON, and a folder of PNGs that is named as it."""
+    files: dict[str, Any] = {}
+    listed = []
+    for number, (name, k) in enumerate(frames(), 139):
+        files[f"panoptic_val2017_ours_results/{number:012d}.png"], records = segments(published.labels(name, k))
+        listed.append({"image_id": number, "file_name": f"{number:012d}.png", "segments_info": without_areas(records)})
+    return zipped({**files, "panoptic_val2017_ours_results.json": json.dumps({"annotations": listed})})
+
+
+def send_vipseg(_truth: Path) -> bytes:
+    """`pred.json` and `pan_pred`, as the script reads them."""
+    files: dict[str, Any] = {}
+    videos = []
+    for video in published.VIDEOS:
+        listed = []
+        for k in range(FRAMES):
+            files[f"pan_pred/{video}/{k:08d}.png"], records = segments(published.labels(video, k))
+            listed.append({"file_name": f"{k:08d}.png", "segments_info": without_areas(records)})
+        videos.append({"video_id": video, "annotations": listed})
+    return zipped({**files, "pred.json": json.dumps({"annotations": videos}, ensure_ascii=False)})
+
+
+def send_step(thing: int, _truth: Path) -> bytes:
+    return zipped({f"{name}/{k:06d}.png": step_map(name, k, thing) for name, k in frames()})
+
+
+_PUBLISHED: dict[str, Callable[[Path], Path]] = {
+    "coco-panoptic": coco_panoptic, "coco-panoptic-boundary": coco_panoptic, "cityscapes-panoptic": coco_panoptic,
+    **{name: partial(step, thing) for name, thing in STEP_THINGS.items()},
+}  # fmt: skip
+PUBLISHED = {name: _PUBLISHED.get(name, vipseg) for name in PANOPTIC_PROTOCOLS}
+UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
+    "coco-panoptic": (send_coco_panoptic, {"PQ": 1, "SQ-Stuff": 1}),
+    "coco-panoptic-boundary": (send_coco_panoptic, {"PQ": 1}),
+    "cityscapes-panoptic": (send_coco_panoptic, {"PQ": 1}),
+    "vipseg": (send_vipseg, {"VPQ": 1, "STQ": 1}),
+    "vipseg-official": (send_vipseg, {"VPQ": 1, "STQ": 1}),
+    **{name: (partial(send_step, thing), {"STQ": 1.0, "AQ": 1}) for name, thing in STEP_THINGS.items()},
+}
+UPLOAD_OF_OTHERS = ""
+REFUSALS = {
+    **dict.fromkeys(
+        UPLOADS, "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids"
+    ),
+    **dict.fromkeys(STEP_THINGS, "Send one zip with a folder of PNGs for each sequence: red is the class"),
+}
+
+
+SLIPS: dict[str, tuple[str, Slip, str]] = {
+    "channels": ("kitti-step", BGR, "red and blue look swapped: then STQ would be 1.00 instead of 0.00 in 1 of 2"),
+    "channels-mot": ("motchallenge-step", BGR, "red and blue look swapped"),
+    "roads alone": ("kitti-step", pictures(lambda image: image * 0), "no predicted object shares a pixel with one of the truth, so AQ and STQ are 0"),
+    "all void": ("motchallenge-step", pictures(lambda image: image * 0 + np.uint8(255)), "no scored pixel has a label"),
+}  # fmt: skip
+OTHER_UNITS: dict[str, list[str]] = {
+    "kitti-step": ["panoptic_maps/val/solo", "panoptic_maps/val/late-guest"],
+}
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "vipseg": (lambda root: (root / "panomasksRGB/swan/00000001.png").unlink(), "no PNG swan/00000001.png"),
+    "coco-panoptic": (
+        lambda path: published.replaced(path, '"category_id": 18', '"category_id": 19'),
+        "139: cannot be read",
+    ),
+    "coco-panoptic-boundary": (
+        lambda path: published.replaced(path, '"isthing"', '"is"'),
+        "is not a readable panoptic truth",
+    ),
+}
+LOSSES = {"coco-panoptic": "PQ", "vipseg": "VPQ"}
+SHARED_LOSSES = {
+    "vipseg": ("vps/truth.json", "vps/submission", "VPQ"),
+    "kitti-step": (STEP / "truth", STEP / "ordinary", "IoU"),
+    "kitti-step-official": (STEP / "truth", STEP / "void-predicted", "IoU"),
+}
+UNFIT: dict[str, list[tuple[str, str]]] = {
+    "vipseg": [("coco-panoptic", "coco-panoptic")],
+    "coco-panoptic": [("vipseg", "vipseg")],
+}
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "sharing": ("coco-panoptic", "vipseg"),
+    "promises": ("kitti-step",),
+    "pages": ("coco-panoptic", "vipseg", "kitti-step"),
+    "pages of reports": ("kitti-step", "vipseg"),
+    "mounts": ("coco-panoptic", "vipseg", "kitti-step"),
+    "any names": ("vipseg",),
+    "folders": ("vipseg",),
+    "surplus": ("coco-panoptic", "kitti-step"),
+    "samples": ("coco-panoptic", "vipseg", "kitti-step"),
+    "rankings": ("vipseg",),
+    "painted": ("coco-panoptic", "vipseg", "kitti-step"),
+    "painted beside": ("coco-panoptic",),
+    "subsets": ("vipseg", "coco-panoptic"),
+    "chosen units": ("vipseg",),
+    "hosts": ("coco-panoptic", "vipseg"),
+}

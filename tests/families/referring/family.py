@@ -1,0 +1,36 @@
+"""What the tests of all families ask of referring: `tests/families/contract.py` says what each name is."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from segjudge.evaluation_script.families.referring.protocols import REFERRING_PROTOCOLS
+from segjudge.evaluation_script.masks import run_lengths
+from tests import published
+from tests.families.slips import Slip, answers, turned
+
+#: The truth of a new challenge: the benchmarks publish Python's pickles, which Segjudge never reads.
+PUBLISHED = {name: partial(published.write_demo, name) for name in REFERRING_PROTOCOLS}
+UPLOADS: dict[str, Any] = {}
+UPLOAD_OF_OTHERS = ""
+REFUSALS: dict[str, str] = {}
+
+
+SLIPS: dict[str, tuple[str, Slip, str]] = {
+    "rows of answers": ("reasonseg", answers(turned), "run lengths look as if written row by row"),
+    "inverted answers": ("refcoco", answers(lambda text, size: run_lengths.invert(text, size[0] * size[1])), "masks look inverted: then oIoU would be"),
+    "white answers": ("refcoco", answers(lambda _, size: run_lengths.compress([0, size[0] * size[1]])), "masks cover the objects and 22 times as many pixels"),
+}  # fmt: skip
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "promises": ("grefcoco",),
+    "pages": ("refcoco", "grefcoco", "reasonseg"),
+    "pages shown whole": ("refcoco",),
+    "mounts": ("refcoco", "reasonseg"),
+    "JSON mounts": ("refcoco",),
+    "surplus": ("grefcoco",),
+    "good results": ("refcoco", "grefcoco", "reasonseg"),
+    "painted": ("refcoco", "reasonseg"),
+    "painted questions": ("refcoco", "reasonseg"),
+    "wrong roots": ("refcoco",),
+}

@@ -1,0 +1,55 @@
+"""What the tests of all families ask of saliency: `tests/families/contract.py` says what each name is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Callable
+
+import numpy as np
+
+from segjudge.evaluation_script.families.saliency.protocols import SALIENCY_PROTOCOLS
+from tests import published
+from tests.builders import png, written, zipped
+from tests.families.slips import INVERTED, Slip, pictures
+from tests.published import frames
+
+
+def grey_maps() -> dict[str, bytes]:
+    """Masks of both objects of each frame, by data set: a video each."""
+    return {f"{name}/{k}.png": png((published.labels(name, k) > 0) * np.uint8(255)) for name, k in frames()}
+
+
+def saliency(folder: Path) -> Path:
+    """Both videos as data sets of salient objects."""
+    return written(folder / "masks", {name.replace("/", "/GT/"): data for name, data in grey_maps().items()})
+
+
+def send_grey_maps(_truth: Path) -> bytes:
+    return zipped(grey_maps())
+
+
+PUBLISHED = dict.fromkeys(SALIENCY_PROTOCOLS, saliency)
+UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
+    "sod": (send_grey_maps, {"F_max": 1, "wF": 1, "MAE": 0}),
+    "sod-official": (send_grey_maps, {"F_max": 1, "wF": 1, "MAE": 0}),
+}
+UPLOAD_OF_OTHERS = "sod"
+REFUSALS = dict.fromkeys(UPLOADS, "Send one zip with a grey PNG for each image, named as its mask")
+
+
+SLIPS: dict[str, tuple[str, Slip, str]] = {
+    "inverted maps": ("sod", INVERTED, "inverted, MAE would be 0.00 instead of 1.00"),
+    "inverted maps, script": ("sod-official", INVERTED, "inverted, MAE would be 0.00 instead of 1.00"),
+    "black maps": ("sod", pictures(lambda grey: grey * 0), "no map has a value above 128"),
+    "white maps": ("sod", pictures(lambda grey: grey * 0 + np.uint8(200)), "bright pixels of maps cover the objects and 13 times as many pixels"),
+}  # fmt: skip
+OTHER_UNITS: dict[str, list[str]] = {
+    "sod": ["DEMO-B"],
+}
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "pages": ("sod",),
+    "mounts": ("sod",),
+    "surplus": ("sod",),
+    "machines": ("sod",),
+    "wrong roots": ("sod",),
+}

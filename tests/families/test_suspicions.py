@@ -1,0 +1,160 @@
+"""The commonest slips of participants are named beside the scores, which they never change; good results are not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge import SubmissionError, score, score_arrays
+from segjudge.evaluation_script.families import PROTOCOLS, report_of
+from segjudge.evaluation_script.families.base.suspicions import ScoreRange, choose_units, is_nearly_none
+from segjudge.evaluation_script.main import evaluate_phase
+from segjudge.evaluation_script.runner.parallel import Part
+from segjudge.families.truths import TruthSource
+from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.testing import CHECKS, Case
+from tests import published
+from tests.families.contract import examples, merge_rows
+from tests.families.slips import BGR, Slip
+
+SLIPS: dict[str, tuple[str, Slip, str]] = merge_rows("SLIPS")
+
+
+def publish(protocol: str, folder: Path) -> tuple[Path, bytes]:
+    """Write a truth; return it, and an upload that is as the truth."""
+    truth = published.published(protocol, folder)
+    return truth, published.upload(protocol, truth)
+
+
+def write(folder: Path, data: bytes) -> Path:
+    ending = "zip" if data[:2] == b"PK" else "jsonl" if data[:1] == b"{" and b"}\n{" in data else "json"
+    path = folder / f"upload.{ending}"
+    path.write_bytes(data)
+    return path
+
+
+def suspicions(truth: Path, results: Path, protocol: str) -> list[str]:
+    request = ScoreRequest(str(results), TruthSource(str(truth)), PROTOCOLS[protocol])
+    prepared = prepare(request)
+    return [line for scorer in prepared.scorers.values() for line in scorer.score(str(results)).suspicions]
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_is_named(slip: str, tmp_path: Path) -> None:
+    protocol, change, message = SLIPS[slip]
+    truth, data = publish(protocol, tmp_path)
+    results = write(tmp_path, change(data))
+    lines = [line for line in score(results, truth, protocol, strict=False).warnings if message in line]
+    (line,) = lines
+    assert line.isascii()
+    assert suspicions(truth, results, protocol).count(line) == 1
+
+
+@pytest.mark.parametrize("protocol", sorted({*merge_rows("UPLOADS"), *examples("good results")}))
+def test_good_results_are_not_suspected(protocol: str, tmp_path: Path) -> None:
+    truth, data = publish(protocol, tmp_path)
+    assert suspicions(truth, write(tmp_path, data), protocol) == []
+
+
+@pytest.mark.parametrize("slip", ["channels", "16 bits", "corners", "percent of phrases", "rows"])
+def test_parts_and_processes_say_the_same(slip: str, tmp_path: Path) -> None:
+    protocol, change, message = SLIPS[slip]
+    truth, data = publish(protocol, tmp_path)
+    results = write(tmp_path, change(data))
+    whole = score(results, truth, protocol)
+    assert any(message in line for line in whole.warnings)
+    assert score(results, truth, protocol, jobs=2).warnings == whole.warnings
+    (scorer,) = prepare(ScoreRequest(str(results), TruthSource(str(truth)), PROTOCOLS[protocol])).scorers.values()
+    merged, part = (scorer.count(str(results), Part(number, 2)) for number in (1, 2))
+    restored = type(part).make_empty(part.protocol, json.loads(json.dumps(part.describe())), strict=part.strict)
+    restored.load_state_dict(part.state_dict())
+    merged.merge(restored)
+    assert report_of(scorer.split, merged).warnings == scorer.score(str(results)).warnings
+
+
+@pytest.mark.parametrize("slip", ["channels", "inverted maps", "percent"])
+def test_a_hidden_split_says_nothing_and_strict_refuses_nobody(
+    slip: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    protocol, change, message = SLIPS[slip]
+    truth, data = publish(protocol, tmp_path)
+    results = write(tmp_path, change(data))
+    for hidden in (False, True):
+        phase = replace(Case(protocol, truth, {}).phase(hidden=hidden), strict=True)
+        result = evaluate_phase(phase, str(truth), str(results))["submission_result"]
+        assert any(message in line for line in result["warnings"]) == (not hidden)
+        assert (message in capfd.readouterr().out) == (not hidden)
+
+
+@pytest.mark.parametrize(
+    ("ids", "change", "message"),
+    [
+        ([1, 2, 3, 4], lambda label: label + 1, "categories look as if 1 was added to each: with the truth's ids 30 of 30"),
+        ([1, 2, 3, 4], lambda label: label - 1, "categories look as if 1 was subtracted from each"),
+        ([2, 5, 9, 14, 3], [2, 3, 5, 9, 14].index, "as if they were numbered from 0"),
+        ([2, 5, 9, 14, 3], lambda label: [2, 3, 5, 9, 14].index(label) + 1, "as if they were numbered from 1"),
+        ([1, 2, 3, 4], lambda label: label, ""),
+        ([1, 2, 3, 4], lambda _: 3, ""),
+    ],
+)  # fmt: skip
+def test_categories_that_are_numbered_otherwise_are_named(ids: list[int], change: Any, message: str) -> None:
+    mask = np.zeros((1, 8, 8), bool)
+    mask[0, 2:5, 2:5] = True
+    labels = [ids[k % len(ids)] for k in range(40)]
+    truth = [{"labels": [label], "masks": mask} for label in labels]
+    results = [{"labels": [change(label)], "masks": mask, "scores": [0.5]} for label in labels]
+    lines = score_arrays(
+        results, truth, "coco", categories=[{"id": label, "name": str(label)} for label in ids]
+    ).warnings
+    assert any("categories" in line for line in lines) == bool(message)
+    assert message in "".join(lines)
+
+
+def test_few_units_are_looked_at_again() -> None:
+    assert [sorted(choose_units(count)) for count in (0, 1, 2, 5, 9)] == [[], [0], [1], [2], [1, 4, 7]]
+    assert len(choose_units(10_000)) == 16
+    assert max(choose_units(10_000)) < 10_000
+
+
+def test_hardly_any_match_is_none_among_many() -> None:
+    assert [is_nearly_none(hits, total) for hits, total in ((0, 1), (1, 99), (0, 100), (1, 101), (2, 101))] == [
+        True, False, True, True, False,
+    ]  # fmt: skip
+
+
+def test_scores_are_confidences_percentages_or_logits() -> None:
+    lines = []
+    for scores in ([0.0, 0.4, 1.0], [0.5, 98.0, 42.0], [-0.1, 0.2], [3.0, 120.0]):
+        seen = ScoreRange()
+        seen.add(scores)
+        lines += seen.judge() or [""]
+    assert lines == [
+        "",
+        "2 of 3 scores lie outside of 0 to 1, as percentages do (all lie from 0.5 to 98): write confidences from 0 to 1",
+        "1 of 2 scores lies outside of 0 to 1, as logits do (all lie from -0.1 to 0.2): write confidences from 0 to 1",
+        "2 of 2 scores lie outside of 0 to 1, as logits do (all lie from 3 to 120): write confidences from 0 to 1",
+    ]
+
+
+def test_ids_of_exchanged_channels_are_refused_with_the_cause(tmp_path: Path) -> None:
+    truth, data = publish("coco-panoptic", tmp_path)
+    with pytest.raises(SubmissionError, match="With red and blue swapped, both agree: save the PNGs as RGB"):
+        score(write(tmp_path, BGR(data)), truth, "coco-panoptic")
+
+
+def test_the_kit_tells_what_is_suspected_wrongly_or_not_at_all(tmp_path: Path) -> None:
+    protocol, change, _ = SLIPS["inverted maps"]
+    truth, data = publish(protocol, tmp_path)
+    (tmp_path / "inverted").mkdir()
+    good, inverted = write(tmp_path, data), write(tmp_path / "inverted", change(data))
+    holds = CHECKS["suspicions"]
+    holds(Case(protocol, truth, {"good": good}, slips={inverted: "inverted, MAE would be 0.00"}))
+    with pytest.raises(AssertionError, match=r"upload\.zip: no suspicion says 'inverted': none"):
+        holds(Case(protocol, truth, {"good": good}, slips={good: "inverted"}))
+    with pytest.raises(AssertionError, match="bad: is suspected of a slip: val: maps are dark on objects"):
+        holds(Case(protocol, truth, {"bad": inverted}))

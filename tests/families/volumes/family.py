@@ -1,0 +1,83 @@
+"""What the tests of all families ask of volumes: `tests/families/contract.py` says what each name is."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+
+from segjudge.evaluation_script.families.volumes.geometry import Geometry
+from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
+from segjudge.evaluation_script.families.volumes.voxels import VolumeFile
+from segjudge.families.volumes.challenges import encode_nifti, make_demo
+from tests.builders import written, zipped
+from tests.families.slips import Slip
+
+
+def volumes(folder: Path, protocol: str) -> Path:
+    return written(folder, dict(make_demo(VOLUME_PROTOCOLS[protocol]))) / "labelsTr"
+
+
+def encode_volume(labels: Any) -> bytes:
+    """Return labels (z, y, x) as a NIfTI file with voxels of one millimetre."""
+    z, y, x = labels.shape
+    return encode_nifti(labels, Geometry((x, y, z), (1.0, 1.0, 1.0), np.eye(3, 4)))
+
+
+def send_truth(truth: Path) -> bytes:
+    return zipped({path.name: path.read_bytes() for path in sorted(truth.rglob("*.nii.gz"))})
+
+
+def perfect(protocol: str) -> dict[str, float]:
+    """Return the metrics of a perfect submission."""
+    row = VOLUME_PROTOCOLS[protocol]
+    return {metric: 0.0 if metric.partition("_")[0] in {"HD95", "LesionHD95"} else 1.0 for metric in row.metrics[:2]}
+
+
+PUBLISHED = {protocol: partial(volumes, protocol=protocol) for protocol in VOLUME_PROTOCOLS}
+UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
+    protocol: (send_truth, perfect(protocol)) for protocol in ("volumes", "brats-2023", "kits23")
+}
+UPLOAD_OF_OTHERS = ""
+REFUSALS = dict.fromkeys(UPLOADS, "Send one zip with a label volume for each case, such as CASE.nii.gz")
+
+
+def relabel(change: Callable[[Any], Any]) -> Slip:
+    """Return a slip that changes the labels of all volumes."""
+
+    def spoil(data: bytes) -> bytes:
+        archive, files = zipfile.ZipFile(io.BytesIO(data)), {}
+        for name in archive.namelist():
+            content = archive.read(name)
+            volume = VolumeFile(name, len(content), [content]).read_labels()
+            files[name] = encode_nifti(change(volume.labels).astype(np.uint8), volume.geometry)
+        return zipped(files)
+
+    return spoil
+
+
+SLIPS: dict[str, tuple[str, Slip, str]] = {
+    "nothing predicted": ("kits23", relabel(lambda labels: labels * 0), "no case has a predicted voxel"),
+}
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "pages": ("volumes", "brats-2023"), "pages of reports": ("brats-2023",),
+    "mounts": ("volumes",), "surplus": ("volumes",),
+}  # fmt: skip
+
+
+def spoil_pages(results: str) -> None:
+    """Move, erase, join and exchange labels, another way in each case."""
+
+    def spoil(labels: Any) -> Any:
+        label = int(labels.max())
+        changed = np.where(labels == label, label - int(labels[10, 20, 24] > 0), labels)
+        changed = np.roll(changed, 1 + int(labels.sum()) % 3, 2)
+        changed[:3, :4, :5] = 1
+        return changed
+
+    path = Path(results)
+    path.write_bytes(relabel(spoil)(path.read_bytes()))

@@ -1,0 +1,120 @@
+"""Causes of the loss of volumes: what they cost sums to it, and sentences state only what is so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.families.volumes.diagnosis import Diagnosis, diagnose
+from segjudge.families.volumes.report import sum_causes
+from segjudge.report.page import PageOptions
+from segjudge.scoring.report import make_report
+from segjudge.scoring.scores import Scores
+from tests.builders import zipped
+
+from .family import encode_volume
+
+_SHAPE = (12, 28, 36)
+
+
+def draw_case(random: np.random.Generator, labels: int) -> np.ndarray:
+    """Draw blobs of random labels."""
+    volume = np.zeros(_SHAPE, np.uint8)
+    places = np.indices(_SHAPE)
+    for _ in range(int(random.integers(3, 12))):
+        middle = random.integers(0, _SHAPE)[:, None, None, None]
+        radii = random.uniform(1, 5, 3)[:, None, None, None]
+        volume[(((places - middle) / radii) ** 2).sum(axis=0) <= 1] = random.integers(1, labels + 1)
+    return volume
+
+
+def spoil_case(volume: np.ndarray, random: np.random.Generator, labels: int) -> np.ndarray:
+    """Move a volume, draw and erase blobs in it, and exchange some of its labels."""
+    spoilt = np.roll(volume, random.integers(-2, 3, 3), (0, 1, 2))
+    other = draw_case(random, labels)
+    spoilt = np.where(random.random(_SHAPE) < 0.03, other, spoilt)
+    spoilt[other == 1] = random.integers(0, labels + 1)
+    return spoilt
+
+
+def score(folder: Path, protocol: str, pairs: list[tuple[np.ndarray, np.ndarray]]) -> Scores:
+    (folder / "truth").mkdir()
+    for number, (truth, _) in enumerate(pairs):
+        (folder / "truth" / f"case_{number:03d}.nii.gz").write_bytes(encode_volume(truth))
+    files = {f"case_{number:03d}.nii.gz": encode_volume(sent) for number, (_, sent) in enumerate(pairs)}
+    (folder / "results.zip").write_bytes(zipped(files))
+    return segjudge.score(folder / "results.zip", folder / "truth", protocol)
+
+
+def look(scores: Scores) -> Diagnosis:
+    return diagnose(scores.open_inputs(), scores.reports[0])
+
+
+def read_sentences(scores: Scores) -> list[str]:
+    sentences = make_report(scores, "causes", PageOptions()).sections[0].values["sentences"]
+    return [str(sentence) for sentence in sentences]  # type: ignore[attr-defined] # a list of sentences
+
+
+@pytest.mark.parametrize(
+    ("protocol", "labels"),
+    [("volumes", 3), ("brats-2023", 3), ("brats-2024-ped", 4), ("kits23", 3), ("flare22", 13), ("hecktor", 2),
+     ("totalsegmentator", 5), ("autopet", 1), ("brats-2024-men-rt", 1), ("topcow", 12), ("components", 3)],
+)  # fmt: skip
+def test_what_all_causes_cost_is_what_the_first_share_lacks(protocol: str, labels: int, tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    truths = [draw_case(random, labels) for _ in range(6)]
+    scores = score(tmp_path, protocol, [(truth, spoil_case(truth, random, labels)) for truth in truths])
+    found, report = look(scores), scores.reports[0]
+    lost = 1 - (report.values[report.protocol.metrics[0]] or 0)
+    assert lost > 0.05
+    assert sum(sum_causes(found).values()) == pytest.approx(lost, abs=1e-9)
+    assert found.causes.describe()
+
+
+def test_missed_lesions_are_counted_with_their_volume(tmp_path: Path) -> None:
+    truth = np.zeros(_SHAPE, np.uint8)
+    for number in range(4):
+        truth[2:8, 2:20, 8 * number + 1 : 8 * number + 6] = 1
+    truth[10, 24:26, 30:32] = truth[10, 24:27, 2:4] = 1
+    sent = truth.copy()
+    sent[10] = 0
+    sent[2] = 0
+    sentences = read_sentences(score(tmp_path, "isles22", [(truth, sent), (truth, truth)]))
+    small = "4 of 12 lesions are too small: 17 % of their voxels are missing"
+    assert sentences[1] == f"{small}; 2 of 12 lesions are missed, all below 6.1 mm³."
+
+
+def test_surfaces_elsewhere_are_within_what_is_stated(tmp_path: Path) -> None:
+    truth = np.zeros(_SHAPE, np.uint8)
+    truth[2:10, 2:12, 2:30] = 1
+    truth[2:10, 16:26, 2:14] = 2
+    truth[2:10, 16:26, 20:32] = 3
+    sent = np.where(truth == 2, 0, truth)
+    sent[9] = 0
+    sentences = read_sentences(score(tmp_path, "volumes", [(truth, sent)]))
+    assert sentences[1] == "1 of 3 components is missed (all label 2); surfaces within 1 mm elsewhere."
+
+
+def test_false_volume_of_healthy_cases_is_named_where_nothing_else_is_lost(tmp_path: Path) -> None:
+    truth = np.zeros(_SHAPE, np.uint8)
+    truth[2:8, 2:20, 2:20] = 1
+    false = np.zeros(_SHAPE, np.uint8)
+    false[:10, :20, :20] = 1
+    sentences = read_sentences(score(tmp_path, "autopet", [(truth, truth), (truth * 0, false)]))
+    assert sentences == [
+        "<b>Dice is 1.000, FPV is 2.</b>",
+        "1 of 2 predicted lesions matches nothing; all else is exact.",
+    ]
+
+
+def test_a_page_has_the_causes_beside_the_tables(tmp_path: Path) -> None:
+    random = np.random.default_rng(6)
+    truth = draw_case(random, 3)
+    scores = score(tmp_path, "volumes", [(truth, spoil_case(truth, random, 3))])
+    page = make_report(scores, "causes", PageOptions())
+    titles = [section.title for section in page.sections]
+    assert titles[:2] == ["Verdict", "Summary"]
+    assert {"Where Dice is lost", "Cases", "Regions"} <= set(titles)

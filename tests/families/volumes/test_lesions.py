@@ -1,0 +1,95 @@
+"""Lesions: components, growing, and every lesion-wise number of BraTS' scripts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from segjudge.evaluation_script.families.volumes.lesions import (
+    find_components,
+    grow,
+    match_lesions,
+    score_lesions,
+)
+from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
+from tests.families.volumes.volumes import read_golden, read_pair
+
+GOLDEN = read_golden("brats")["cases"]
+CASES = [case for case in GOLDEN if case != "other-shape"]
+#: The year and task of each protocol, as the golden numbers name them.
+TASKS = {
+    "brats-2023": [("official_2023", "GLI")],
+    "brats-2023-men": [("official_2023", "MEN")],
+    "brats-2023-met": [("official_2023", "MET")],
+    "brats-2024-ssa": [("official_2024", "SSA")],
+    "brats-2024-gli": [("official_2024", "GLI")],
+    "brats-2024-met": [("official_2024", "MET")],
+    "brats-2024-ped": [("official_2024", "PED")],
+    "brats-2024-men": [("official_2024", "MEN")],
+    "brats-2024-men-rt": [("official_2024", "MEN_RT")],
+}
+EXACT: dict[str, Any] = {"rel": 1e-12, "abs": 1e-12}
+
+
+@pytest.mark.parametrize("protocol", TASKS)
+@pytest.mark.parametrize("case", CASES)
+def test_lesion_wise_scores_are_those_of_brats(case: str, protocol: str) -> None:
+    truth, prediction = read_pair("brats", case)
+    # The scripts take the spacing of the prediction; the truth's is equal but for one case, which is rejected.
+    spacing, row = prediction.geometry.spacing, VOLUME_PROTOCOLS[protocol]
+    rule = row.lesions
+    assert rule is not None
+    if rule.penalty < 0:
+        rule = rule._replace(penalty=math.sqrt(sum(side * side for side in truth.labels.shape)))
+    nsd = "LesionNSD1" in row.measures
+    for year, task in TASKS[protocol]:
+        for region in row.regions:
+            official = GOLDEN[case][year][task][region.name]
+            masks = [np.isin(volume.labels, region.labels) for volume in (truth, prediction)]
+            scores = score_lesions(match_lesions(*masks, rule, spacing, nsd=nsd), rule)
+            wanted = {
+                "Num_TP": scores.met,
+                "Num_FN": scores.missed,
+                "Num_FP": scores.false,
+                "LesionWise_Score_Dice": scores.dice,
+                "LesionWise_Score_HD95": scores.hd95,
+            }
+            if nsd:
+                wanted["LesionWise_Score_NSD @ 0.5"], wanted["LesionWise_Score_NSD @ 1.0"] = scores.nsd
+            if not rule.counts_false:
+                del wanted["Num_FP"]
+            for name, value in wanted.items():
+                assert value == pytest.approx(official[name], **EXACT), (region.name, name)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_components_are_those_of_scipy(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    for density in (0.05, 0.2, 0.4, 0.7, 1.0):
+        mask = draw.random(tuple(draw.integers(1, 14, 3))) < density
+        for neighbours, rank in ((6, 1), (18, 2), (26, 3)):
+            components = find_components(mask, neighbours)
+            wanted, count = ndimage.label(mask, ndimage.generate_binary_structure(3, rank))
+            assert components.total == count
+            np.testing.assert_array_equal(components.numbers, wanted)
+            np.testing.assert_array_equal(components.sizes, np.bincount(wanted.reshape(-1)))
+            boxes = [components.boxes.box_of(number) for number in range(1, count + 1)]
+            assert boxes == ndimage.find_objects(wanted)
+        steps = int(draw.integers(1, 4))
+        structure = ndimage.generate_binary_structure(3, 2)
+        np.testing.assert_array_equal(grow(mask, steps), ndimage.binary_dilation(mask, structure, iterations=steps))
+
+
+def test_a_snake_and_many_specks_are_components_in_no_time() -> None:
+    snake = np.zeros((41, 41, 41), bool)
+    snake[::2, ::2] = True
+    snake[1::4, 0, 0] = snake[3::4, -1, -1] = True
+    snake[::2, 1::4, 0] = snake[::2, 3::4, -1] = True
+    assert find_components(snake, 6).total == ndimage.label(snake)[1]
+    specks = np.zeros((200, 200, 200), bool)
+    specks[::2, ::2, ::2] = True
+    assert find_components(specks, 26).total == 1_000_000

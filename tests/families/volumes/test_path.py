@@ -1,0 +1,166 @@
+"""The whole path of a host: a network's folder and a truth -> scores, a page, and a container that scores."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import segjudge
+from segjudge.cli import main
+from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
+from segjudge.evaluation_script.families.volumes.voxels import VolumeFile
+from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.families.volumes.challenges import make_demo
+from tests.builders import written
+from tests.families.volumes.volumes import encode_metaimage
+
+#: What nnU-Net writes beside its predictions.
+_BESIDE = ("dataset.json", "plans.json", "predict_from_raw_data_args.json")
+_SLUG = "images/organ-segmentation"
+
+
+class _Host(NamedTuple):
+    """What a host has, and made of it."""
+
+    truth: Path
+    challenge: Path
+    samples: dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> _Host:
+    """A truth in nnU-Net's layout, and the challenge that two commands make of it."""
+    folder = tmp_path_factory.mktemp("host")
+    truth = written(folder, {Path(name).name: data for name, data in make_demo(VOLUME_PROTOCOLS["volumes"])})
+    truth = truth.rename(folder.parent / "labelsTs")
+    challenge = folder.parent / "challenge"
+    assert main(["new", str(challenge), "--protocol", "volumes", "--truth", str(truth), "--quiet"]) == 0
+    assert (
+        main(["build", "--bundle", str(challenge), "--platform", "grand-challenge", "--out", str(challenge / "out")])
+        == 0
+    )
+    (sample,) = (challenge / "examples").rglob("poor.zip")
+    with zipfile.ZipFile(sample) as archive:
+        samples = {name: archive.read(name) for name in archive.namelist()}
+    return _Host(truth, challenge, samples)
+
+
+def _score_files(host: _Host, folder: Path) -> Any:
+    return segjudge.score(written(folder / "nnunet", host.samples), host.truth, "volumes")
+
+
+def _mount(host: _Host, folder: Path, *, named: str = "{case}_0000.nii.gz", nested: bool = True) -> Path:
+    """Write what the platform mounts of an algorithm's jobs: in each a volume of random name, and of another order."""
+    files, jobs = {}, []
+    for number, (name, data) in enumerate(reversed(host.samples.items())):
+        job, image = f"00000000-0000-4000-8000-{number:012d}", f"f0000000-0000-4000-8000-{number:012d}"
+        place = f"{job}/output/{_SLUG}" if nested else _SLUG
+        volume = VolumeFile(name, len(data), [data]).read_labels()
+        files[f"{place}/{image}.mha"] = encode_metaimage(volume)
+        socket = {"slug": "organ-segmentation", "relative_path": _SLUG, "kind": "Segmentation"}
+        inputs = [{"image": {"name": named.format(case=name.removesuffix(".nii.gz")), "pk": number}, "socket": {}}]
+        output = {"socket": socket, "image": {"name": "output.mha", "pk": image}, "value": None}
+        settings = {"socket": {"slug": "age", "relative_path": "age.json"}, "image": None, "value": 50}
+        jobs.append({"pk": job, "inputs": [*inputs, settings], "outputs": [output], "status": "Succeeded"})
+    files |= {"predictions.json": json.dumps(jobs).encode(), **({"inputs.json": b"[]"} if nested else {})}
+    return written(folder, files)
+
+
+def _run_container(host: _Host, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the container's entry with what the platform mounts."""
+    method = host.challenge / "out/val"
+    for name in ("truth", "output"):
+        (folder / name).mkdir()
+    with tarfile.open(method / "ground_truth.tar.gz") as archive:
+        archive.extractall(folder / "truth", filter="data")
+    return subprocess.run(
+        [sys.executable, "-B", str(method / "evaluate.py"), *(str(folder / name) for name in ("input", "truth", "output"))],
+        cwd=folder, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def test_a_networks_folder_and_a_truth_give_scores_and_a_page(
+    host: _Host, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = written(tmp_path / "nnunet", host.samples | dict.fromkeys(_BESIDE, b"{}"))
+    page = tmp_path / "page.html"
+    arguments = ["score", str(results), "--truth", str(host.truth), "--protocol", "volumes", "--report", str(page)]
+    assert main(arguments) == 0, capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "3 files are not part of the results and were ignored: dataset.json" in said.err
+    assert "val, all" in said.out
+    assert "case_001" in page.read_text()
+    assert main([*arguments, "--subset", "labelsTs"]) == 0
+
+
+@pytest.mark.parametrize("named", ["{case}_0000.nii.gz", "{case}.mha", "{case}-t1c.nii.gz"])
+def test_the_container_scores_images_of_jobs_as_files(host: _Host, tmp_path: Path, named: str) -> None:
+    _mount(host, tmp_path / "input", named=named)
+    done = _run_container(host, tmp_path)
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((tmp_path / "output/metrics.json").read_text())
+    (expected,) = _score_files(host, tmp_path).metrics.values()
+    assert {label: metrics["val"][label] for label in expected} == expected
+    assert expected["Dice"] < 1
+
+
+@pytest.mark.parametrize("nested", [True, False], ids=["of jobs", "by name"])
+def test_what_the_platform_mounts_scores_by_the_command(host: _Host, tmp_path: Path, *, nested: bool) -> None:
+    scores = segjudge.score(_mount(host, tmp_path / "input", nested=nested), host.truth, "volumes", strict=not nested)
+    assert scores.metrics == _score_files(host, tmp_path).metrics
+
+
+def test_the_container_follows_no_link_out_of_its_input(host: _Host, tmp_path: Path) -> None:
+    folder = _mount(host, tmp_path / "input")
+    (job, *_) = sorted(path for path in folder.iterdir() if path.is_dir())
+    images = job / "output" / _SLUG
+    for path in images.iterdir():
+        path.unlink()
+    images.rmdir()
+    images.symlink_to(host.truth)
+    done = _run_container(host, tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("your file: 1 of 3 cases is missing: case_003")
+
+
+def _change_jobs(folder: Path, change: Any) -> None:
+    path = folder / "predictions.json"
+    jobs = json.loads(path.read_text())
+    change(jobs)
+    path.write_text(json.dumps(jobs))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda jobs: jobs[0].pop("inputs"), "predictions.json: has another form"),
+        (lambda jobs: jobs[0].update(outputs=3), "predictions.json: has another form"),
+        (lambda jobs: jobs[0]["outputs"].clear(), "missing: case_003"),
+        (lambda jobs: jobs.append(jobs[0]), ".mha twice. List each job"),
+        (lambda jobs: jobs[0]["inputs"].clear(), "predictions.json: has another form"),
+        (lambda jobs: jobs[0]["inputs"].extend(jobs[1]["inputs"]), "images of several cases: case_002, case_003"),
+    ],
+    ids=["no inputs", "outputs", "no outputs", "twice", "no images", "several cases"],
+)
+def test_damaged_lists_of_jobs_are_rejected(host: _Host, tmp_path: Path, change: Any, words: str) -> None:
+    folder = _mount(host, tmp_path / "input")
+    _change_jobs(folder, change)
+    with pytest.raises(SubmissionError) as rejection:
+        segjudge.score(folder, host.truth, "volumes")
+    assert words in str(rejection.value)
+
+
+def test_a_job_with_two_volumes_is_rejected(host: _Host, tmp_path: Path) -> None:
+    folder = _mount(host, tmp_path / "input")
+    (path, *_) = sorted(folder.rglob("*.mha"))
+    path.with_stem("another").write_bytes(path.read_bytes())
+    with pytest.raises(SubmissionError, match="is also sent as"):
+        segjudge.score(folder, host.truth, "volumes")

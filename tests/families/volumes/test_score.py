@@ -1,0 +1,132 @@
+"""What `score` says of submissions: labels that no region has, names of files, cases that are missing, surplus or double."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.evaluation_script.families.volumes.geometry import Geometry
+from segjudge.evaluation_script.files.problems import SubmissionError
+from segjudge.families.volumes.challenges import encode_nifti
+from tests.builders import written, zipped
+from tests.families.volumes.volumes import DATA, read_golden
+
+GRID = Geometry((8, 7, 6), (1.0, 1.0, 2.0), np.column_stack([np.diag([1.0, 1.0, 2.0]), np.zeros(3)]))
+LABELS = np.zeros((6, 7, 8), np.uint8)
+LABELS[1:4, 2:5, 2:6] = 1
+
+
+def volume(labels: Any = LABELS) -> bytes:
+    return encode_nifti(np.asarray(labels, np.uint8), GRID)
+
+
+def score(folder: Path, truth: dict[str, bytes], results: dict[str, bytes], protocol: str = "autopet") -> Any:
+    truths = written(folder / "truth", truth)
+    archive = written(folder, {"results.zip": zipped(results)}) / "results.zip"
+    return segjudge.score(archive, truths, protocol)
+
+
+@pytest.mark.parametrize("label", [2, 255])
+@pytest.mark.parametrize("protocol", ["autopet", "isles22", "chaos", "brats-2024-men-rt"])
+def test_a_perfect_mask_with_another_label_is_rejected(tmp_path: Path, label: int, protocol: str) -> None:
+    with pytest.raises(SubmissionError) as rejection:
+        score(tmp_path, {"a.nii.gz": volume()}, {"a.nii.gz": volume(LABELS * label)}, protocol)
+    message = f"case a: has labels that are not in the table: {label} in 36 voxels. Write the labels 0, 1"
+    assert message in str(rejection.value)
+
+
+@pytest.mark.parametrize("label", [2, 255])
+def test_a_label_that_no_truth_has_is_reported_where_any_label_may_be_scored(tmp_path: Path, label: int) -> None:
+    (report,) = score(tmp_path, {"a.nii.gz": volume()}, {"a.nii.gz": volume(LABELS * label)}, "volumes").reports
+    assert report.values["Dice"] == 0
+    notes = " ".join(report.warnings)
+    assert f"no truth has these predicted labels, which no mean includes: {label}" in notes
+    assert "no predicted voxel has the label of the truth" in notes
+
+
+def test_labels_of_the_truth_that_no_region_has_are_reported(tmp_path: Path) -> None:
+    """Until 2022 BraTS wrote the enhancing tumour as 4."""
+    files = {"a.nii.gz": volume(LABELS * 4)}
+    (report,) = score(tmp_path, files, files, "brats-2023").reports
+    assert "the truth has labels of no region, which are scored as background: 4" in " ".join(report.warnings)
+
+
+def test_truths_of_brats_may_end_in_seg(tmp_path: Path) -> None:
+    name = "BraTS-GLI-00001-000"
+    (report,) = score(
+        tmp_path, {f"{name}/{name}-seg.nii.gz": volume()}, {f"{name}.nii.gz": volume()}, "brats-2023"
+    ).reports
+    assert report.values["LesionDice"] == 1
+
+
+def test_outputs_of_grand_challenge_belong_to_the_case_of_their_input(tmp_path: Path) -> None:
+    """By their own names the two volumes would be no cases; exchanged, they would not be perfect."""
+    moved = np.roll(LABELS, 2, axis=2)
+    names = {"a": "11111111-aaaa", "b": "00000000-bbbb"}
+    jobs = [
+        {"pk": "1", "inputs": [{"image": {"name": f"{case}.mha"}}], "outputs": [{"image": {"pk": output}}]}
+        for case, output in names.items()
+    ]
+    results = {
+        "predictions.json": json.dumps(jobs).encode(),
+        f"1/output/images/organs/{names['a']}.nii.gz": volume(),
+        f"1/output/images/organs/{names['b']}.nii.gz": volume(moved),
+    }
+    (report,) = score(tmp_path, {"a.nii.gz": volume(), "b.nii.gz": volume(moved)}, results, "volumes").reports
+    assert (report.values["Dice"], report.values["HD95"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["a"], "1 of 2 cases is missing: b"),
+        (["a", "b", "again/a"], "Send one file for each case"),
+    ],
+    ids=["missing", "double"],
+)
+def test_missing_and_double_cases_are_rejected(tmp_path: Path, names: list[str], words: str) -> None:
+    truth = {f"{name}.nii.gz": volume() for name in "ab"}
+    with pytest.raises(SubmissionError) as rejection:
+        score(tmp_path, truth, {f"{name}.nii.gz": volume() for name in names}, "volumes")
+    assert words in str(rejection.value)
+
+
+def test_surplus_cases_are_reported(tmp_path: Path) -> None:
+    scores = score(tmp_path, {"a.nii.gz": volume()}, {f"{name}.nii.gz": volume() for name in "ac"}, "volumes")
+    assert "1 case is not in the truth and was ignored: c" in " ".join(scores.warnings)
+
+
+@pytest.mark.parametrize("submission", read_golden("hecktor")["cases"])
+def test_aggregated_dice_is_that_of_hecktor(submission: str) -> None:
+    golden = read_golden("hecktor")["cases"][submission]
+    folder = DATA / "hecktor"
+    if golden["safe"]:
+        with pytest.raises(SubmissionError) as rejection:
+            segjudge.score(folder / submission, folder / "truth", "hecktor")
+        words = {"one-missing": "missing: CHUV003", "label-3": "not in the table: 3 in"}
+        assert words[submission] in str(rejection.value)
+        return
+    (report,) = segjudge.score(folder / submission, folder / "truth", "hecktor").reports
+    official = golden["hecktor_2022"]
+    wanted = {"DSCagg": official["mean"], "DSCagg_GTVp": official["GTVp"], "DSCagg_GTVn": official["GTVn"]}
+    assert report.values == pytest.approx(wanted, rel=1e-12)
+
+
+def test_headers_that_were_put_in_order_are_reported(tmp_path: Path) -> None:
+    """The golden truth's voxels, saved with x reversed, and a truth without a position."""
+    truth = (DATA / "formats/plain.nii.gz").read_bytes() if DATA.exists() else b""
+    if not truth:
+        pytest.skip("needs the shared data")
+    names = {"a": "flipped", "b": "axes-exchanged", "c": "neither", "d": "plain"}
+    results = {f"{case}.nii.gz": (DATA / f"formats/{name}.nii.gz").read_bytes() for case, name in names.items()}
+    (report,) = score(tmp_path, dict.fromkeys(results, truth), results, "volumes").reports
+    assert report.values["Dice"] == 1
+    assert report.warnings == [
+        "val: 2 cases with exchanged or reversed axes, brought into the truth's order: a, b",
+        "val: 1 case without a position in the header, compared by shape and spacing only: c",
+    ]

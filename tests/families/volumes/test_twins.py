@@ -1,0 +1,83 @@
+"""The kernel and numpy say the same of volumes, bit by bit: boxes, surfaces, distances and components."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.evaluation_script.families.volumes.boxes import find_boxes
+from segjudge.evaluation_script.families.volumes.lesions import find_components
+from segjudge.evaluation_script.families.volumes.surfaces import _find_distances, measure_borders, measure_elements
+from segjudge.evaluation_script.masks.backend import NumpyBackend
+from tests.backends import COMPILED, compiled, use
+from tests.shared import IN_CI
+
+if not COMPILED.exists() and not IN_CI:
+    pytest.skip("KERNEL ABSENT: ./run.sh compiles it where there is a C compiler", allow_module_level=True)
+BACKENDS = (compiled(), NumpyBackend())
+SPACINGS = [0.1, 0.3, 0.75, 1.0, 1.0, 2.5, 4.0]
+
+
+def are_same(one: Any, other: Any) -> bool:
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(are_same, one, other))
+    return bool(one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes())
+
+
+def compare(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> Any:
+    """Return what both backends say, after it was found equal."""
+    answers = []
+    for each in BACKENDS:
+        use(monkeypatch, each)
+        answers.append(work())
+    assert are_same(*answers)
+    return answers[0]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_volumes_are_measured_as_numpy_measures_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(seed)
+    shape, spacing = tuple(draw.integers(1, 30, 3)), tuple(draw.choice(SPACINGS, 3).tolist())
+    truth, prediction = (draw.random(shape) < draw.choice([0.001, 0.1, 0.5, 0.9]) for _ in range(2))
+    compare(monkeypatch, lambda: measure_elements(truth, prediction, spacing))
+    compare(monkeypatch, lambda: measure_borders(truth, prediction, spacing))
+    for neighbours in (6, 18, 26):
+        compare(monkeypatch, lambda count=neighbours: find_components(truth, count))
+    for kind in (np.uint8, np.uint16, np.uint32):
+        labels = draw.integers(0, 250, shape).astype(kind) * (draw.random(shape) < draw.choice([0.02, 0.5, 1])).astype(
+            kind
+        )
+        compare(monkeypatch, lambda labels=labels: find_boxes(labels, 256))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_many_queries_far_from_few_places_are_transformed(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every voxel asks for places so far away that looking them up one by one would take longest."""
+    draw = np.random.default_rng(seed)
+    shape, spacing = tuple(draw.integers(20, 60, 3)), tuple(draw.choice(SPACINGS, 3).tolist())
+    places = np.zeros(shape, np.uint8)
+    for _ in range(draw.integers(1, 5)):
+        places[tuple(draw.integers(0, shape))] = 1
+    places[0] = places[0] | (draw.random(shape[1:]) < draw.choice([0, 0.01])).astype(np.uint8)
+    queries = np.ones(shape, np.uint8)
+    found = compare(monkeypatch, lambda: _find_distances(queries, places, spacing))
+    assert np.count_nonzero(found == 0) == np.count_nonzero(places)
+
+
+def test_a_full_volume_with_one_place_takes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, BACKENDS[0])
+    queries, places = np.ones((150, 200, 200), np.uint8), np.zeros((150, 200, 200), np.uint8)
+    places[-1, -1, -1] = 1
+    distances = _find_distances(queries, places, (1.0, 1.0, 2.0))
+    assert distances[0] == np.sqrt(199.0**2 + 199.0**2 + 298.0**2)
+    assert distances.max() == distances[0]
+
+
+def test_spacings_that_differ_by_a_billion_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(1)
+    queries, places = np.ones((9, 20, 8), np.uint8), (draw.random((9, 20, 8)) < 0.003).astype(np.uint8)
+    for spacing in ((1e-6, 1e3, 1.0), (1e3, 1e-6, 1e-6), (1.0, 1e-9, 1e3)):
+        compare(monkeypatch, lambda spacing=spacing: _find_distances(queries, places, spacing))

@@ -1,0 +1,352 @@
+"""A thin install: which room needs which extra, and that everything else needs none."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from segjudge.commands import COMMANDS
+from segjudge.system import extras
+from segjudge.system.extras import CONTAINED, MODULES, MissingExtraError, install_line, list_packages, require_extra
+
+from .test_architecture import FILES, ROOT, imports, tree_of
+
+#: Rooms and files by the extras that they may import; what is longer wins, and everything else is the core.
+EXTRAS_OF_ROOMS: dict[str, tuple[str, ...]] = {
+    "segjudge.agent": ("agents",),
+    "segjudge.code_upload.environments": ("agents",),
+    "segjudge.code_upload.environments.interactive": ("agents", "interactive"),
+    "segjudge.code_upload.messages": ("agents",),
+    "segjudge.code_upload_challenge_evaluation": ("agents",),
+    "segjudge.code_upload_challenge_evaluation.agent": ("agents", "interactive"),
+    "segjudge.davisinteractive": ("interactive",),
+    "segjudge.interactive": ("interactive",),
+    "segjudge.platforms": ("host",),
+    "segjudge.remote_challenge_evaluation": ("host",),
+    "segjudge.server": ("serve",),
+    "segjudge.starting": ("host",),
+    "segjudge.system.network": ("host",),
+    "segjudge.testing": ("host",),
+    "segjudge.torch": ("torch",),
+}
+#: Files of those rooms that commands without an extra load.
+CORE_FILES = (
+    "segjudge.platforms.evalai.bundle.build",
+    "segjudge.platforms.evalai.bundle.bundle_source",
+    "segjudge.platforms.evalai.bundle.problems",
+    "segjudge.starting.benchmarks",
+    "segjudge.starting.demo",
+    "segjudge.starting.new_challenge",
+)
+#: What is imported while a wheel is built, which brings its own packages.
+BUILD = {"segjudge.kernel.wheels": {"setuptools"}}
+#: Packages by the names that are imported, where these differ.
+PACKAGES = {
+    "PIL": "pillow", "cv2": "opencv-python-headless", "dateutil": "python-dateutil", "google.protobuf": "protobuf", "grpc": "grpcio",
+    "grpc_health": "grpcio-health-checking", "multipart": "python-multipart", "python_multipart": "python-multipart",
+    "skimage": "scikit-image", "yaml": "pyyaml", "google": "protobuf", "psycopg": "psycopg",
+}  # fmt: skip
+#: Packages that others bring, by those; code imports both.
+BROUGHT = {"anyio": "starlette", "botocore": "boto3", "h11": "uvicorn", "markupsafe": "jinja2", "urllib3": "requests"}
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def package_of(module: str) -> str:
+    name = BROUGHT.get(module, module)
+    return PACKAGES.get(name, name)
+
+
+@functools.cache
+def declared(extra: str = "") -> frozenset[str]:
+    """The packages of an extra, or of the core, with those of extras in it."""
+    packages: set[str] = set()
+    for line in PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]:
+        package = Requirement(line)
+        packages |= {package.name} if package.name != "segjudge" else set().union(*map(declared, package.extras))
+    return frozenset(packages)
+
+
+def extras_of(module: str) -> tuple[str, ...]:
+    if module in CORE_FILES:
+        return ()
+    rooms = [room for room in EXTRAS_OF_ROOMS if f"{module}.".startswith(f"{room}.")]
+    return EXTRAS_OF_ROOMS[max(rooms, key=len)] if rooms else ()
+
+
+def allowed(module: str) -> frozenset[str]:
+    return declared().union(*map(declared, extras_of(module)))
+
+
+def third_parties(module: str, *, late: bool) -> set[str]:
+    """The packages that a file imports, by the names of modules."""
+    tops = {name.partition(".")[0] for name in imports(module, late=late, typed=False)}
+    return tops - {"segjudge", "__future__"} - set(sys.stdlib_module_names) - BUILD.get(module, set())
+
+
+@functools.cache
+def loaded(module: str) -> frozenset[str]:
+    """The files that an import of this one loads, with the rooms that they are in."""
+    seen: set[str] = set()
+    pending = [module]
+    while pending:
+        name = pending.pop()
+        if name in FILES and name not in seen:
+            seen.add(name)
+            pending += [*imports(name, late=False, typed=False), name.rpartition(".")[0]]
+    return frozenset(seen)
+
+
+def test_an_import_loads_only_packages_of_the_rooms_extra() -> None:
+    needed = {name: {package_of(top) for top in third_parties(name, late=False)} for name in FILES}
+    faults = [
+        f"{module} loads {name}, which needs {package}"
+        for module in FILES
+        for name in loaded(module)
+        for package in needed[name] - allowed(module)
+    ]
+    assert faults == []
+
+
+def named_extras(path: Path) -> set[str]:
+    """The extras that a file says are missing, and those of the commands that it runs."""
+    calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
+    named = {
+        call.args[0].value
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id in ("make_error", "require_extra")
+        if call.args and isinstance(call.args[0], ast.Constant)
+    }
+    return named | {row.extra for row in COMMANDS.values() if row.extra and path.match(f"commands/{row.module}.py")}
+
+
+def test_a_late_import_of_an_extra_says_which_one_is_missing() -> None:
+    faults = [
+        f"{module} imports {package}"
+        for module, path in FILES.items()
+        for package in {package_of(top) for top in third_parties(module, late=True)}
+        - allowed(module).union(*map(declared, named_extras(path)))
+    ]
+    assert faults == []
+
+
+def test_the_core_brings_eight_packages_and_neither_a_web_framework_nor_a_database() -> None:
+    brought = {name for name, owner in BROUGHT.items() if owner in declared()}
+    assert declared() | brought == {
+        "numpy",
+        "deflate",
+        "pillow",
+        "pyyaml",
+        "pycocotools",
+        "scipy",
+        "jinja2",
+        "markupsafe",
+    }
+
+
+def test_every_extra_has_the_modules_of_its_packages() -> None:
+    for extra, modules in MODULES.items():
+        inner = declared(CONTAINED[extra]) if extra in CONTAINED else frozenset()
+        assert {package_of(module) for module in modules} == declared(extra) - inner, extra
+
+
+def test_a_package_has_the_same_bounds_in_all_extras() -> None:
+    lines = [
+        Requirement(line)
+        for extra, group in PROJECT["optional-dependencies"].items()
+        if extra != "test"
+        for line in group
+    ]
+    bounds: dict[str, set[str]] = {}
+    for package in lines:
+        if package.name != "segjudge":
+            bounds.setdefault(package.name, set()).add(str(package.specifier))
+    assert {name: each for name, each in bounds.items() if len(each) > 1} == {}
+
+
+def test_all_holds_every_extra_but_torch() -> None:
+    assert declared("all") == frozenset().union(*(declared(extra) for extra in MODULES if extra != "torch"))
+
+
+def test_earlier_names_of_extras_bring_the_packages_of_the_new_one() -> None:
+    assert declared("agent") == declared("environments") == declared("agents")
+
+
+@pytest.mark.parametrize("extra", sorted(MODULES))
+def test_the_packages_of_an_extra_are_those_of_pyproject(extra: str) -> None:
+    assert {Requirement(line).name for line in list_packages(extra)} == declared(extra)
+
+
+# ── the line that installs an extra ─────────────────────────────────────────
+
+
+@pytest.fixture
+def environment(tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
+    """An environment with pip on PATH, into which something installed Segjudge."""
+    folder = tmp_path / "env"
+    (folder / "bin").mkdir(parents=True)
+    for name in ("python", "pip"):
+        (folder / "bin" / name).write_text("#!/bin/sh\n")
+        (folder / "bin" / name).chmod(0o755)
+    monkeypatch.setattr(sys, "prefix", str(folder))
+    monkeypatch.setattr(sys, "executable", str(folder / "bin/python"))
+    monkeypatch.setenv("PATH", str(folder / "bin"))
+    monkeypatch.setattr(extras, "IMPORT_ROOT", str(tmp_path / "site-packages"))
+    return folder
+
+
+def installed_from(monkeypatch, source) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(extras, "_read_installation", lambda: source)
+
+
+COMMIT = "0123456789" * 4
+SOURCES = {
+    "an index": ({}, '"segjudge[serve]"'),
+    "an address": ({"url": "https://a.test/segjudge-1.whl"}, '"segjudge[serve] @ https://a.test/segjudge-1.whl"'),
+    "a commit": (
+        {"url": "https://a.test/x.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
+        f'"segjudge[serve] @ git+https://a.test/x.git@{COMMIT}"',
+    ),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_pip_is_given_what_the_installation_came_from(source: str, environment, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    content, text = SOURCES[source]
+    installed_from(monkeypatch, content)
+    assert install_line("serve") == f"pip install {text}"
+
+
+def test_a_wheel_and_an_editable_folder_are_named_by_their_paths(environment, monkeypatch, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    wheel = tmp_path / "a b" / "segjudge-1-py3-none-any.whl"
+    wheel.parent.mkdir()
+    wheel.touch()
+    installed_from(monkeypatch, {"url": wheel.as_uri(), "archive_info": {}})
+    assert install_line("serve") == f'pip install "{wheel}[serve]"'
+    installed_from(monkeypatch, {"url": tmp_path.as_uri(), "dir_info": {"editable": True}})
+    assert install_line("serve") == f'pip install -e "{tmp_path}[serve]"'
+
+
+def test_packages_are_named_when_the_wheel_is_gone(environment, monkeypatch, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    installed_from(monkeypatch, {"url": (tmp_path / "gone.whl").as_uri()})
+    assert install_line("tables") == "pip install 'pandas>=2'"
+
+
+def test_pip_is_called_by_its_python_when_path_finds_another(environment, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    installed_from(monkeypatch, {})
+    monkeypatch.setenv("PATH", os.defpath)
+    assert install_line("host") == f'{sys.executable} -m pip install "segjudge[host]"'
+
+
+def test_pipx_and_uv_are_told_in_their_own_words(environment, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    installed_from(monkeypatch, {})
+    (environment / "uv-receipt.toml").touch()
+    assert install_line("host") == 'uv tool install "segjudge[host]"'
+    (environment / "pipx_metadata.json").touch()
+    assert install_line("host") == 'pipx install --force "segjudge[host]"'
+
+
+def test_a_checkout_names_run_sh_for_commands(environment, monkeypatch, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(extras, "IMPORT_ROOT", str(ROOT))
+    monkeypatch.chdir(ROOT)
+    assert install_line("serve", "rehearse") == "./run.sh rehearse"
+    monkeypatch.chdir(tmp_path)
+    assert install_line("serve", "rehearse") == f"{ROOT}/run.sh rehearse"
+
+
+def test_an_extra_that_is_missing_is_an_error_of_usage_and_of_import(environment, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    installed_from(monkeypatch, {})
+    monkeypatch.setitem(sys.modules, "nh3", None)
+    with pytest.raises(MissingExtraError) as caught:
+        require_extra("serve", "rehearse")
+    assert str(caught.value) == ('rehearse needs the extra serve (nh3 is not installed): pip install "segjudge[serve]"')
+    assert isinstance(caught.value, ImportError)
+
+
+# ── without any extra ───────────────────────────────────────────────────────
+
+HIDING = """
+import sys
+
+class Hidden:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in {hidden!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Hidden)
+"""
+#: What extras bring, with what those packages bring, and what was once required.
+HIDDEN = sorted(
+    {module.partition(".")[0] for modules in MODULES.values() for module in modules}
+    | {name for name, owner in BROUGHT.items() if owner not in declared()}
+    | {"multipart", "certifi", "idna", "charset_normalizer", "click", "greenlet", "six", "tqdm", "typing_extensions"}
+)
+
+
+#: What some commands must be given.
+REQUIRED_WORDS = {"arena": ["agent.py"], "board": ["7", "--out", "boards"], "interactive": ["demo", "--out", "scenes"]}
+
+
+def run_thin(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run code where no package of an extra can be imported."""
+    program = HIDING.format(hidden=HIDDEN) + code
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+
+
+def test_all_helps_and_completions_need_no_extra() -> None:
+    code = """
+from segjudge.cli import main
+from segjudge.commands import COMMANDS
+for words in [["--help"], ["benchmarks"], ["benchmarks", "davis2017"], ["completion", "bash"], *([name, "--help"] for name in COMMANDS)]:
+    try:
+        code = main(words)
+    except SystemExit as done:
+        code = done.code
+    assert code == 0, words
+"""
+    done = run_thin(code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_command_without_its_extra_prints_one_sentence() -> None:
+    expected = {**{name: row.extra for name, row in COMMANDS.items() if row.extra}, "arena": "agents"}
+    code = f"""
+from segjudge.cli import main
+words = {REQUIRED_WORDS!r}
+for name in {[*expected]!r}:
+    print(name, main([name, *words.get(name, [])]))
+"""
+    done = run_thin(code)
+    lines = done.stderr.splitlines()
+    assert done.stdout.split() == [word for name in expected for word in (name, "2")]
+    assert len(lines) == len(expected), done.stderr
+    for line, (name, extra) in zip(lines, expected.items(), strict=True):
+        assert line.startswith(f"segjudge: {name} needs the extra {extra} ("), line
+        arguments = "" if name == "arena" else "".join(f" {word}" for word in REQUIRED_WORDS.get(name, []))
+        assert line.endswith(f" is not installed): ./run.sh {name}{arguments}"), line
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [
+        ("server", "serve"),
+        ("interactive", "interactive"),
+        ("agent", "agents"),
+        ("torch", "torch"),
+        ("remote_challenge_evaluation", "host"),
+    ],
+)
+def test_a_room_without_its_extra_says_so_when_it_is_imported(module: str, extra: str) -> None:
+    done = run_thin(f"import segjudge.{module}")
+    assert f"MissingExtraError: segjudge.{module} needs the extra {extra} (" in done.stderr

@@ -1,0 +1,13 @@
+"""The texts that tests compare with stay few enough to read."""
+
+from __future__ import annotations
+
+from tests import notes
+
+
+def test_noted_texts_and_their_writers_stay_below_their_ceiling() -> None:
+    lines = sum(notes.count_lines().values())
+    assert lines <= notes.CEILING, (
+        f"noted texts and their writers have {lines} lines, more than CEILING of tests/notes.py ({notes.CEILING}). "
+        "See the longest with `python -m tests.notes --count`; note what differs from another case, and no line twice"
+    )
