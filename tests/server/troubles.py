@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import functools
 import io
 import logging
 import math
@@ -522,8 +523,12 @@ def _play_transactions(lines: list[str], folder: Path) -> None:
             kept.write() as session,
         ):
             session.add(Setting(key=name, value=""))
-            kept.run_after(lambda: done.append("kept"), committed=True)
-            kept.run_after(lambda: done.append("undone"), committed=False)
+            for outcome, committed in (("kept", True), ("undone", False)):
+                kept.run_after(
+                    functools.partial(done.append, outcome),
+                    committed=committed,
+                    check=functools.partial(done.append, f"checks what is {outcome}"),
+                )
             if error:
                 raise error
 
