@@ -44,19 +44,15 @@ FILE = Path(__file__).with_name("troubles.txt")
 
 def write_troubles(folder: Path) -> str:
     lines: list[str] = []
-    _play_bodies(lines)
-    _play_throttle(lines)
-    _play_connections(lines)
+    for play in (_play_bodies, _play_throttle, _play_connections):
+        play(lines)
     config = config_of("Lakes")
     practice, final, *_ = config["challenge_phases"]
     del practice["max_submissions_per_month"], final["max_submissions"]
     (folder / "lakes.zip").write_bytes(bundle_of(config))
     with Stage(folder, folder / "lakes.zip", "dora") as stage:
-        _play_outages(lines, stage)
-        _play_loops(lines, stage)
-        _play_requests(lines, stage)
-        _play_numbers(lines, stage)
-        _play_files(lines, stage)
+        for play_on in (_play_outages, _play_loops, _play_requests, _play_numbers, _play_files):
+            play_on(lines, stage)
     _play_databases(lines, folder)
     _play_transactions(lines, folder)
     text = re.sub(r"0x[0-9a-f]+", "0x…", "\n".join(lines)).replace(str(folder), "FOLDER")
@@ -524,11 +520,8 @@ def _play_transactions(lines: list[str], folder: Path) -> None:
         ):
             session.add(Setting(key=name, value=""))
             for outcome, committed in (("kept", True), ("undone", False)):
-                kept.run_after(
-                    functools.partial(done.append, outcome),
-                    committed=committed,
-                    check=functools.partial(done.append, f"checks what is {outcome}"),
-                )
+                check = functools.partial(done.append, f"checks what is {outcome}")
+                kept.run_after(functools.partial(done.append, outcome), committed=committed, check=check)
             if error:
                 raise error
 
