@@ -119,6 +119,7 @@ def test_units_that_are_damaged_are_named(folder: str, bundle: Path, tmp_path: P
 def test_a_truth_that_takes_too_long_or_too_much_memory_is_no_error(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(annotations, "_readings", {})
     monkeypatch.setattr(annotations, "_OPENING_SECONDS", 0.0)
     monkeypatch.setattr(annotations, "_read_here", lambda *_, **__: time.sleep(600))  # else it may end at once
     (slow,) = problems_of(PACKED, phase_of("davis2017"), tmp_path)
@@ -135,11 +136,25 @@ def test_a_truth_that_takes_too_long_or_too_much_memory_is_no_error(
         "warning",
         "cannot be opened within the limits of a worker: needs more than 32 MB of memory",
     )
+    monkeypatch.setattr(annotations, "_readings", {})
     monkeypatch.setattr(annotations, "_READING_SECONDS", 0.0)
     monkeypatch.setattr(annotations, "_read_here", lambda *_, **__: time.sleep(600))
     problems, not_checked = read_annotations(str(bundle))
     assert problems == []
     assert "whether all masks of annotations/sequences-dev.zip can be read (takes longer than 0 seconds)" in not_checked
+
+
+def test_a_truth_is_read_once_for_each_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(annotations, "_readings", {})
+    read, guard = [], annotations.run_guarded
+    monkeypatch.setattr(annotations, "run_guarded", lambda *args, **kwargs: read.append(args) or guard(*args, **kwargs))
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        assert problems_of(PACKED, phase_of("davis2017"), tmp_path / name) == []
+    assert len(read) == 1
+    (tmp_path / "third").mkdir()
+    (problem,) = problems_of(PACKED[:-9], phase_of("davis2017"), tmp_path / "third")
+    assert (problem.severity, len(read)) == ("error", 2)
 
 
 def test_a_file_of_a_foreign_bundle_is_not_ours_to_read(bundle: Path, tmp_path: Path) -> None:
