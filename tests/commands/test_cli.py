@@ -759,6 +759,7 @@ def test_earlier_names_are_taken_and_shown_nowhere(capsys: pytest.CaptureFixture
         assert {word for word in arguments if word.startswith("--")} <= set(re.findall("--[a-z]+", shown))
 
 
+@pytest.mark.long
 def test_earlier_names_write_what_the_commands_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from tests.families.instances.test_places import PNGS, write_listing
 

@@ -372,6 +372,7 @@ def test_davis_evaluation_returns_the_dictionary_of_davis2017(task: str, real: A
     assert scores["J"]["M"] == results["J"]["M"][: len(scores["J"]["M"])]
 
 
+@pytest.mark.long
 @needs_shared
 def test_benchmark_returns_and_writes_what_vos_benchmark_does(real: Any, capsys: pytest.CaptureFixture[str]) -> None:
     root, sent = str(real[0] / "Annotations/480p"), real[1]

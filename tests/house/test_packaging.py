@@ -121,6 +121,7 @@ def test_scoring_needs_no_deflate_which_the_recipe_leaves_out() -> None:
     assert re.search(r"^this submission +0\.933", done.stdout, re.MULTILINE), done.stderr
 
 
+@pytest.mark.long
 def test_the_tests_of_the_recipe_pass(tmp_path: Path) -> None:
     (commands,) = [row["script"] for row in RECIPE["tests"] if "script" in row]
     program = f'segjudge() {{ "{sys.executable}" -P -m segjudge "$@"; }}\n' + "\n".join(commands)

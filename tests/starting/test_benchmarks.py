@@ -59,6 +59,7 @@ def test_what_metrics_were_ever_given_is_within_their_ranges() -> None:
             assert greatest is None or value <= greatest, (name, metric, value)
 
 
+@pytest.mark.long
 def test_the_directions_and_ranges_that_are_not_usual_are_said() -> None:
     output = {
         metric.name: metric.describe_values()

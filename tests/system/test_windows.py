@@ -46,6 +46,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
+@pytest.mark.long
 def test_all_commands_of_every_day_write_the_same_bytes_without_fork(folders: tuple[Path, Path]) -> None:
     linux, windows = map(_files, folders)
     assert {f"{name}.out" for name in COMMANDS} | {"python.json", "packed.json", "page.html"} <= linux.keys()

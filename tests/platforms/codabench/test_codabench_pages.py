@@ -91,6 +91,7 @@ def without_provenance(text: str) -> str:
     return re.sub(r"<pre>.*?</pre>|<title>.*?</title>|<h1>.*?</h1>", "", text, flags=re.DOTALL)
 
 
+@pytest.mark.long
 def test_the_page_is_that_of_what_the_phase_left(outcome: ScoredSubmission) -> None:
     from segjudge.scoring.report import make_stored_report
 

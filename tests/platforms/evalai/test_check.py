@@ -836,6 +836,7 @@ def test_a_time_zone_in_one_date_alone_is_a_warning(
     assert [(problem.subject, problem.severity) for problem in zones] == ([(where, WARNING)] if warned else [])
 
 
+@pytest.mark.long
 def test_a_module_is_parsed_once_for_each_content(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
