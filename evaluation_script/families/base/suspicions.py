@@ -37,6 +37,8 @@ class Reading:
     open: Callable[[Any], Any]
     #: It is named where units score so much by it.
     least: float = 0.2
+    #: It is named where units score so many times more by it; those that could not are not read again.
+    times: float = 3.0
 
 
 def switch(attribute: str) -> Callable[[Any], Any]:
@@ -50,19 +52,16 @@ def switch(attribute: str) -> Callable[[Any], Any]:
     return open_otherwise
 
 
-def read_turned(noun: str) -> Reading:
+def read_turned(noun: str, times: float = Reading.times) -> Reading:
     """Return the reading of a submission with row-wise run lengths, which has the flag `turns_runs`."""
     slip, remedy = "run lengths look as if written row by row", "Encode np.asfortranarray(mask), column by column"
-    return Reading("rows", slip, remedy, noun, switch("turns_runs"))
+    return Reading("rows", slip, remedy, noun, switch("turns_runs"), times=times)
 
 
 #: By the name of a reading, what a unit scores as it was sent and as it is read then.
 ReadingScores = Dict[str, Tuple[float, float]]
 #: Every so many units one is looked at again, and no more than so many in all.
 _EVERY, _MOST_UNITS = 3, 16
-#: A reading is named by which units score so many times more; above this score, none could.
-_TIMES = 3
-_LOW = 1 / _TIMES
 
 
 def choose_units(count: int) -> FrozenSet[int]:
@@ -75,9 +74,9 @@ def score_readings(
     score: Optional[float], readings: Sequence[Reading], score_otherwise: Callable[[Reading], Optional[float]]
 ) -> ReadingScores:
     """Return a low-scoring unit's scores by other readings; empty if its score is not low."""
-    if score is None or score >= _LOW:
+    if score is None:
         return {}
-    scores_otherwise = {reading.name: score_otherwise(reading) for reading in readings}
+    scores_otherwise = {reading.name: score_otherwise(reading) for reading in readings if score * reading.times < 1}
     return {name: (score, after) for name, after in scores_otherwise.items() if after is not None}
 
 
@@ -92,7 +91,7 @@ def judge_readings(
         if len(scores) < least:
             continue
         before, after = (math.fsum(column) / len(scores) for column in zip(*scores))
-        if after > max(best[0], _TIMES * before) and after >= reading.least:
+        if after > max(best[0], reading.times * before) and after >= reading.least:
             scope = f"in {quantity(len(scores), reading.noun, count)}"
             line = (
                 f"{reading.slip}: then {metric} would be {after:.2f} instead of {before:.2f} {scope}. {reading.remedy}"

@@ -56,6 +56,8 @@ _NUMBERS = 1000
 _LABELS = 256
 #: Labels of numbered objects take so many bits.
 _OBJECT_BITS = 16
+#: Large areas match in part even if run lengths are read along the wrong axis; no right map scores so much more then.
+_TIMES_TURNED = 1.5
 
 
 # ── truths ──────────────────────────────────────────────────────────────────
@@ -490,7 +492,7 @@ ENGINE = replace(
         _shapes,
         suspect,
         facts={"categories": (int, str, str)},
-        readings=lambda protocol: [read_turned("image")] if protocol.form == STUFF else [],
+        readings=lambda protocol: [read_turned("image", _TIMES_TURNED)] if protocol.form == STUFF else [],
     ),
     read_published=lambda path, subset, layout: AnnotationFile(
         {subset or DEFAULT_SPLIT: _read_published(path, subset, layout)}

@@ -102,6 +102,52 @@ def test_maps_in_memory_score_as_files(tmp_path: Path) -> None:
         assert next(iter(arrays.metrics.values())) == next(iter(files.metrics.values()))
 
 
+def draw_landscape(number: int) -> Any:
+    """Return labels of a cloud in a sky."""
+    rows, columns = np.mgrid[:120, :160]
+    labels = np.full(rows.shape, 100)
+    labels[(rows - 60) ** 2 + (columns - 30 - 9 * number) ** 2 < 700] = 120
+    return labels
+
+
+def read_by_columns(labels: Any) -> Any:
+    """Return the map that is read if run lengths are written row by row."""
+    return labels.reshape(labels.shape[::-1]).T
+
+
+#: Right maps of poor methods, and how each is made of the truth.
+POOR_MAPS: dict[str, Any] = {
+    "displaced": lambda labels: np.roll(labels, 45, 0),
+    "one class": lambda labels: np.full_like(labels, 100),
+    "bands": lambda labels: np.repeat(labels[:, :1], labels.shape[1], 1),
+    "upright bands": lambda labels: np.repeat(labels[:1], len(labels), 0),
+    "coarse": lambda labels: np.kron(labels[::40, ::40], np.ones((40, 40), int)),
+    "noise": lambda labels: np.random.default_rng(5).choice([100, 120], labels.shape),
+    "half noise": lambda labels: np.where(np.random.default_rng(6).random(labels.shape) < 0.3, labels, 140),
+    "classes exchanged": lambda labels: 220 - labels,
+}
+
+
+@pytest.mark.parametrize("method", ["exact", *POOR_MAPS])
+def test_runs_along_rows_are_named_though_large_areas_match_and_poor_maps_are_not(method: str, tmp_path: Path) -> None:
+    maps = {number: draw_landscape(number) for number in range(1, 7)}
+    truth = write(tmp_path / "truth.json", document(maps))
+    sent = {number: POOR_MAPS.get(method, np.copy)(labels) for number, labels in maps.items()}
+
+    def list_warnings(maps: dict[int, Any]) -> tuple[float, list[str]]:
+        path = write(
+            tmp_path / "sent.json", [record for number, item in maps.items() for record in records(number, item)]
+        )
+        scores = segjudge.score(path, truth, "coco-stuff")
+        return scores["mIoU"] or 0.0, [line for line in scores.warnings if "row by row" in line]
+
+    assert list_warnings(sent)[1] == []
+    turned, lines = list_warnings({number: read_by_columns(labels) for number, labels in sent.items()})
+    if method == "exact":
+        assert turned > 0.4
+        assert "then mIoU would be 1.00" in "".join(lines)
+
+
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
