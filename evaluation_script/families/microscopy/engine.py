@@ -17,9 +17,14 @@ from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_eng
 from .files import MicroscopySubmission, read_truth
 from .protocols import THRESHOLDS, MicroscopyProtocol
 
-#: The columns of `image`: cells, whether any pixel is background, and pairs of cells that share a pixel.
-_IN_TRUTH, _PREDICTED, _TRUTH_BACKGROUND, _PREDICTED_BACKGROUND, _SHARING = range(5)
-_COLUMNS = 5
+#: The columns of `image`: cells, whether any pixel is background, pairs of cells that share a pixel, whether the true
+#: background is wide, and whether a single predicted cell covers most of it.
+_IN_TRUTH, _PREDICTED, _TRUTH_BACKGROUND, _PREDICTED_BACKGROUND, _SHARING, _WIDE, _COVERED = range(7)
+_COLUMNS = 7
+#: Background is wide from this share of the pixels on; it looks numbered if cells cover it in so many of these images.
+_WIDE_SHARE, _NEARLY_ALL = 0.25, 0.9
+#: Maps of 8 bits end at this label; so many images tell that they do.
+_LAST_LABEL, _FEWEST = 255, 2
 
 
 def count_image(pairs: LabelPairs) -> Dict[str, Array]:
@@ -37,8 +42,19 @@ def count_image(pairs: LabelPairs) -> Dict[str, Array]:
     for threshold in THRESHOLDS.values():
         near = ious >= threshold
         matches.append(len(np.unique(rows[near])) + len(np.unique(columns[near])) - np.count_nonzero(near))
-    counts = [np.count_nonzero(true), np.count_nonzero(predicted), (true == 0).sum(), (predicted == 0).sum(), len(ious)]
+    is_wide, is_covered = _judge_background(pairs)
+    has_background = (true == 0).sum(), (predicted == 0).sum()
+    counts = [np.count_nonzero(true), np.count_nonzero(predicted), *has_background, len(ious), is_wide, is_covered]
     return {"image": np.array(counts, np.int64), "matches": np.array(matches, np.int64)}
+
+
+def _judge_background(pairs: LabelPairs) -> Tuple[bool, bool]:
+    """Return whether much of an image is true background, and whether a single predicted cell covers most of this."""
+    is_background = pairs.truth == 0
+    background = int(pairs.pixels[is_background].sum())
+    is_wide = background > 0 and background >= _WIDE_SHARE * int(pairs.pixels.sum())
+    largest = int(pairs.pixels[is_background & (pairs.prediction > 0)].max(initial=0))
+    return is_wide, is_wide and 2 * largest > background
 
 
 def list_mistakes(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Tuple[Array, Array, Array]:
@@ -108,9 +124,21 @@ def _suspect(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
         return ["no image has more than one label: check that each cell has a number of its own"]
     if not totals[_PREDICTED_BACKGROUND] and 2 * totals[_TRUTH_BACKGROUND] > len(images):
         return ["no image has background, so that each has one cell too many: write 0 where there is no cell"]
+    covered, wide = int(totals[_COVERED]), int(totals[_WIDE])
+    if covered and covered >= _NEARLY_ALL * wide:
+        scope = quantity(covered, "image", wide)
+        return [f"in {scope} a single cell covers most of the background: write 0 where there is no cell"]
+    crowded = images[images[:, _IN_TRUTH] > _LAST_LABEL]
+    if len(crowded) >= _FEWEST and (crowded[:, _PREDICTED] == _LAST_LABEL).all():
+        scope = f"all {len(crowded):,} images with more than {_LAST_LABEL} cells have exactly {_LAST_LABEL} labels"
+        return [f"{scope}: write maps of 16 bits"]
     matched = int(accumulator.stack("matches")[:, 0].sum())
-    if matched and is_nearly_none(matched, totals[_IN_TRUTH]):
-        return [f"only {matched:,} of {int(totals[_IN_TRUTH]):,} cells are matched: check which image each belongs to"]
+    if is_nearly_none(matched, totals[_IN_TRUTH]):
+        few = f"only {matched:,}" if matched else "none"
+        remedy = "check which image each belongs to, and that rows and columns are not exchanged"
+        return [
+            f"{few} of {quantity(int(totals[_IN_TRUTH]), 'cell')} {inflect(matched, 'is', 'are')} matched: {remedy}"
+        ]
     return []
 
 

@@ -223,6 +223,34 @@ def test_masks_without_numbers_and_of_other_images_are_said(sent: Any, message: 
     assert message in warning
 
 
+#: Small cells on a wide background, and maps of poor methods, which are right.
+GRID = np.zeros((96, 96), np.uint16)
+GRID[2::5, 2::5] = np.arange(1, 19 * 19 + 1).reshape(19, 19)
+GRID = np.maximum(GRID, np.roll(GRID, 1, 1))
+POOR_MAPS = {
+    "few cells": np.where(GRID < 40, GRID, 0),
+    "one blob": np.where(np.arange(96) < 40, 1, GRID),
+    "joined": (GRID + 1) // 2,
+    "fewer than 8 bits": np.where(GRID < 255, GRID, 0),
+}
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [(GRID.astype(np.uint8), "all 2 images with more than 255 cells have exactly 255 labels: write maps of 16 bits"),
+     (GRID - np.uint16(1), "in 2 of 2 images a single cell covers most of the background: write 0 where there is no cell"),
+     (np.roll(GRID, (2, 1), (0, 1)) + np.roll(GRID, 1, 1), "none of 722 cells are matched"),
+     *((sent, "") for sent in POOR_MAPS.values())],
+)  # fmt: skip
+def test_maps_of_8_bits_and_numbered_background_are_said_and_poor_maps_are_not(
+    sent: Any, message: str, tmp_path: Path
+) -> None:
+    truth, results = (folder(tmp_path / name, {"a": item, "b": item}) for name, item in (("t", GRID), ("s", sent)))
+    report = report_of("val", count_units(results, read_truth(str(truth)), "cellpose-ap"))
+    assert bool(message) == bool(report.suspicions)
+    assert message in "".join(report.suspicions)
+
+
 # ── other doors ─────────────────────────────────────────────────────────────
 
 
