@@ -18,6 +18,7 @@ from .measures import RegionOfCase
 from .overlaps import Overlap
 from .protocols import COMPONENTS, LabelRegion, VolumeProtocol
 from .surfaces import Spacing
+from .suspicions import look_at_case, suspect
 from .voxels import LABELS_END, Volume
 
 #: Labels that a prediction may have and its truth lacks, and voxels that are searched for the components of these.
@@ -45,7 +46,8 @@ def count_pair(name: str, truth: Volume, volume: Volume, protocol: VolumeProtoco
         tables = count_case(truth.labels, volume.labels, truth.geometry.spacing, protocol, boxes)
     except Flaw as flaw:
         return UnitCounts(name, {}, [flaw.as_problem(f"case {name}")], 1)
-    return UnitCounts(name, {**tables, "oddities": np.array(volume.oddities, np.int64)})
+    tables["oddities"] = np.array(volume.oddities, np.int64)
+    return UnitCounts(name, tables, reading_scores=look_at_case(truth.labels, volume.labels, boxes, tables["voxels"]))
 
 
 def list_labels_of(protocol: VolumeProtocol) -> Set[int]:
@@ -257,21 +259,6 @@ def _shapes(protocol: VolumeProtocol, _facts: Dict[str, Any]) -> Shapes:
     }
 
 
-def _suspect(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
-    """Return suspicions about all cases together."""
-    units = accumulator.complete_counts()
-    voxels = np.concatenate([unit.tables["voxels"] for unit in units]).sum(axis=0).tolist()
-    if not voxels[0]:
-        return []
-    if not voxels[1]:
-        return ["no case has a predicted voxel: check the labels"]
-    if not voxels[2]:
-        return [
-            "no predicted voxel has the label of the truth: check the labels, and which case each volume belongs to"
-        ]
-    return []
-
-
 def _note(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
     """Return notes about odd headers, values that no mean includes, and labels that no truth has."""
     protocol, units, notes = accumulator.protocol, accumulator.complete_counts(), []
@@ -305,7 +292,7 @@ ENGINE = unit_engine(
     _values,
     _tables,
     _shapes,
-    _suspect,
+    suspect,
     facts={},
     notes=_note,
 )

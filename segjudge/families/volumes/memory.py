@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.units import UnitCounts
 from segjudge.evaluation_script.families.volumes.engine import count_pair
 from segjudge.evaluation_script.families.volumes.geometry import (
     Geometry,
@@ -93,7 +93,7 @@ class VolumesInMemory(SamplesInMemory):
         problems = Problems()
         problems.extend(counts.problems, counts.problem_count)
         problems.raise_if_any()
-        return UnitCounts("", counts.tables).encode()
+        return replace(counts, name="").encode()
 
     def _place_sides(self, truth: _Side, prediction: _Side, locations: Sequence[str]) -> tuple[Geometry, Geometry]:
         """Return the grids of two images, or of two arrays, of which the prediction may have the truth's spacing."""

@@ -62,6 +62,16 @@ def relabel(change: Callable[[Any], Any]) -> Slip:
 
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "nothing predicted": ("kits23", relabel(lambda labels: labels * 0), "no case has a predicted voxel"),
+    "mirrored": (
+        "kits23",
+        relabel(lambda labels: labels[:, ::-1, ::-1]),
+        "volumes look mirrored along x and y: then Dice over all labels would be 1.00",
+    ),
+    "labels from 2": (
+        "volumes",
+        relabel(lambda labels: labels + 1),
+        "labels look 1 too high: then Dice over all labels would be 1.00",
+    ),
 }
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "pages": ("volumes", "brats-2023"), "pages of reports": ("brats-2023",),

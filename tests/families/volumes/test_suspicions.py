@@ -1,0 +1,73 @@
+"""Volumes along other axes or with other labels are named, beside what they would score; maps of poor methods are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import segjudge
+from tests.builders import written
+from tests.families.volumes.family import encode_volume
+
+
+def draw_organs(number: int) -> Any:
+    """Return a cube with two unlike organs and a lesion, none of them in the middle."""
+    z, y, x = np.mgrid[:32, :32, :32]
+    labels = np.zeros((32, 32, 32), np.uint8)
+    labels[(z - 22) ** 2 + (y - 12 - number) ** 2 + (x - 7) ** 2 < 30] = 3
+    labels[4:10, 3:9, 10 + number : 20] = 2
+    labels[6:9, 4:7, 12:17] = 1
+    return labels
+
+
+TRUTH = {f"case_{number}": draw_organs(number) for number in range(4)}
+SLIPS: dict[str, Any] = {
+    "volumes look mirrored along x": lambda labels: labels[:, :, ::-1],
+    "volumes look mirrored along y": lambda labels: labels[:, ::-1],
+    "volumes look mirrored along z": lambda labels: labels[::-1],
+    "volumes look mirrored along x and y": lambda labels: labels[:, ::-1, ::-1],
+    "x and y look exchanged": lambda labels: labels.transpose(0, 2, 1),
+    "x and z look exchanged": lambda labels: labels.transpose(2, 1, 0),
+    "labels look 1 too high": lambda labels: labels + 1,
+    "labels look 1 too low": lambda labels: np.maximum(labels, 1) - 1,
+}
+POOR: dict[str, Any] = {
+    "displaced": lambda labels: np.roll(labels, 6, 1),
+    "elsewhere": lambda labels: np.roll(labels, (13, 9), (0, 2)),
+    "everything": lambda labels: np.maximum(labels, 1),
+    "one label": lambda labels: (labels > 0) * 2,
+    "labels exchanged": lambda labels: np.choose(labels, [0, 3, 2, 1]),
+    "a corner": lambda labels: labels * (np.arange(32) < 6),
+    "noise": lambda labels: np.random.default_rng(3).integers(0, 4, labels.shape),
+    "thin": lambda labels: labels * (np.arange(32) % 4 == 0),
+    "mirrored both ways": lambda labels: np.where(labels == 0, labels[:, :, ::-1], labels),
+}  # fmt: skip
+
+
+def list_lines(folder: Path, change: Any) -> list[str]:
+    sides = {
+        name: written(folder / name, {f"{case}.nii.gz": encode_volume(item.astype(np.uint8)) for case, item in maps.items()})
+        for name, maps in (("truth", TRUTH), ("sent", {case: change(labels) for case, labels in TRUTH.items()}))
+    }  # fmt: skip
+    return [line for line in segjudge.score(sides["sent"], sides["truth"], "volumes").warnings if " look" in line]
+
+
+@pytest.mark.parametrize("message", SLIPS)
+def test_a_slip_is_named_with_what_would_be_scored(message: str, tmp_path: Path) -> None:
+    (line,) = list_lines(tmp_path, SLIPS[message])
+    assert f"{message}: then Dice over all labels would be " in line
+
+
+@pytest.mark.parametrize("method", POOR)
+def test_poor_methods_are_not_suspected(method: str, tmp_path: Path) -> None:
+    assert list_lines(tmp_path, POOR[method]) == []
+
+
+def test_volumes_in_memory_are_suspected_too() -> None:
+    sent = {case: SLIPS["x and z look exchanged"](labels) for case, labels in TRUTH.items()}
+    truth = {case: {"labels": labels, "spacing": [1.0, 1.0, 1.0]} for case, labels in TRUTH.items()}
+    scores = segjudge.score_arrays(sent, truth, "volumes")
+    assert "x and z look exchanged" in "".join(scores.warnings)
