@@ -137,8 +137,13 @@ def look(stream: TextIO | None = None, otherwise: int = 0) -> Look:
 
 
 def program() -> str:
-    """Return the command that started this program."""
-    return "./run.sh" if os.environ.get(BUNDLE) else PROGRAM
+    """Return the command that started this program, as it is typed in the current folder."""
+    checkout = os.environ.get(BUNDLE)
+    if not checkout:
+        return PROGRAM
+    from segjudge.system.extras import spell_script
+
+    return spell_script(os.path.join(checkout, "run.sh"))
 
 
 # ── what is read and written ────────────────────────────────────────────────

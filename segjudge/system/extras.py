@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import IMPORT_ROOT
@@ -58,7 +59,7 @@ def make_error(extra: str, subject: str, module: str, command: str = "") -> Miss
 def install_line(extra: str, command: str = "") -> str:
     """Return the command that installs an extra for this installation: run.sh, pip, pipx or uv."""
     if command and os.path.exists(script := os.path.join(IMPORT_ROOT, "run.sh")):
-        return f"{_quote_plain(script) if os.getcwd() != IMPORT_ROOT else './run.sh'} {command}"
+        return f"{spell_script(script)} {command}"
     installation = _read_installation()
     if os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json")):
         tool = _Installer("pipx install --force", f"pipx inject {_PROJECT}")
@@ -155,6 +156,14 @@ def _find_source(installation: dict[str, Any] | None, extra: str) -> str:
 def _quote(text: str) -> str:
     """Return text with brackets quoted as all shells read it."""
     return shlex.quote(text) if re.search(r"""["$`\\!]""", text) and os.name != "nt" else f'"{text}"'
+
+
+def spell_script(path: str) -> str:
+    """Return a checkout's `run.sh` as it is typed in the current folder."""
+    with suppress(OSError):  # the current folder or the checkout may be gone
+        if os.path.samefile(os.curdir, os.path.dirname(path)):
+            return "./run.sh"
+    return _quote_plain(path)
 
 
 def _quote_plain(text: str) -> str:

@@ -400,6 +400,21 @@ def test_nothing_is_loaded_that_is_not_needed(statement: str, ours: int, others:
     assert len({name for name in modules if not name.startswith("segjudge")}) <= others, modules
 
 
+@pytest.mark.parametrize("folder", ["checkout", "checkout of mine"])
+def test_commands_to_copy_name_run_sh_as_it_is_typed_in_the_current_folder(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkout = tmp_path / folder
+    checkout.mkdir()
+    monkeypatch.setenv("SEGJUDGE_BUNDLE", str(checkout))
+    elsewhere = f'"{checkout}/run.sh"' if " " in folder else f"{checkout}/run.sh"
+    for current, script in ((checkout, "./run.sh"), (tmp_path, elsewhere)):
+        monkeypatch.chdir(current)
+        with pytest.raises(SystemExit, match="2"):
+            main(["validate"])
+        assert f"to check a challenge: {script} check BUNDLE" in capsys.readouterr().err
+
+
 def test_commands_start_numpy_without_docstrings_and_programs_with_them() -> None:
     for module, length in (("segjudge.commands", 0), ("segjudge", 1000)):
         statement = f"import {module}, numpy; print(len(numpy.ndarray.__doc__ or ''), numpy.arange(3).sum())"

@@ -222,7 +222,8 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
             _note(source.notes, phase.codename, "is omitted, since all of its splits are hidden (--hidden keeps it)")
     competitions = _chain_phases([phase for phase in phases if phase.columns], source.notes)
     if not competitions:
-        raise HostError("no phase has a split that participants see")
+        remedy = "Set visibility: 3 and remove hidden=True for one, or name --hidden to keep hidden splits"
+        raise HostError(f"no phase has a split that participants see. {remedy}.")
     built = []
     for chain in competitions:
         names = " and ".join(str(phase.config["name"]) for phase in chain)
@@ -260,7 +261,7 @@ def _files(source: _Source, chain: _Chain, title: str) -> dict[str, bytes]:
         if paths and phase.hidden:
             fault = f"the samples of {phase.codename} may give away {', '.join(phase.hidden)}, which is hidden"
             remedy = f"Build it without --samples, or move them out of {os.path.dirname(paths[0])}"
-            raise OptionError(f"samples: {fault}. {remedy}")
+            raise OptionError(f"samples: {fault}. {remedy}.")
         if paths:
             kit = {os.path.basename(path): Path(path).read_bytes() for path in paths}
             entry["starting_kit"] = _KIT.format(phase.codename)
