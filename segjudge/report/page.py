@@ -39,8 +39,10 @@ PAGES = os.path.join(os.path.dirname(__file__), "pages")
 _STYLE = "page.css"
 #: What a row of a table is called by, before its metrics.
 _LEADING = ("sequence", "object", "name", "id")
-#: The template of a section that stands before the summary.
-VERDICT = "verdict"
+#: The templates of a section that stands before the summary, and of the player, whose worst moment it shows.
+VERDICT, PLAYER = "verdict", "frames"
+#: The parts of a bar: name, share, style.
+Bar = Sequence[tuple[str, float, str]]
 #: Below this nothing is said of a loss, and of a kind that takes less than this share of it.
 LITTLE, _MENTIONED = 0.0005, 0.1
 #: Of fewer cases nobody would say that a loss is spread among them.
@@ -267,6 +269,29 @@ def make_verdict(
         value = Markup("<b>{}.</b>").format(_list_values(main, report, lower[:2]))
     described = [*stated, _count_costly(costs, noun), worst] if stated else [_describe_rest(main, report.values[main])]
     return Section(VERDICT, "Verdict", {"sentences": [sentence for sentence in (value, *described) if sentence]})
+
+
+def add_bar(verdict: Section, about: str, bar: Bar, meanings: Mapping[str, str] = MappingProxyType({})) -> Section:
+    """Return the verdict with a bar of a metric, named by `about`: what is kept, and the loss by kind of error."""
+    named = ", ".join(f"{name} {format_number(share)}" for name, share, _ in bar if share >= LITTLE)
+    return replace(verdict, values={**verdict.values, "bar": bar, "about": about, "named": named, "meanings": meanings})
+
+
+def make_loss_bar(rows: Iterable[Row]) -> Bar:
+    """Return the bar of a metric, given what it loses by kind of error: rows with `kind` and `cost`."""
+    lost = [(row["kind"], row["cost"], style_of_kind(row["kind"], number)) for number, row in enumerate(rows, 1)]
+    return [("kept", max(0.0, 1 - sum(cost for _, cost, _ in lost)), "kept"), *lost]
+
+
+def add_film(verdict: Section, player: Section) -> Section:
+    """Return the verdict with the worst moment of a player's worst sequence."""
+    moments: Any = player.values["moments"]
+    sequences: Any = player.values["sequences"]
+    if not moments or player.values["alone"]:
+        return verdict
+    of_worst = (moment for moment in moments if moment["sequence"] == sequences[0]["name"])
+    film = moments[0] if player.values["form"] == "objects" else next(of_worst, moments[0])
+    return replace(verdict, values={**verdict.values, "film": film, "legend": player.values["legend"]})
 
 
 def list_verdicts(page: ReportPage) -> list[str]:

@@ -39,8 +39,10 @@ def make_player(
     `form` says how the scripts read streams.  Without methods it shows the truth alone.
     """
     numbered = [{**moment, "number": number, "film": number < FILMS} for number, moment in enumerate(moments)]
+    noun = "region" if form["form"] == "slices" else "object"
     values = {
         "item": "Sequence",
+        "legend": [("missing", "missing"), ("extra", "too much"), ("mixed", f"another {noun}"), ("right", "right")],
         "single": False,
         **about,
         "form": form["form"],

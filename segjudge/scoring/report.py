@@ -10,9 +10,11 @@ from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.scoring.answer import public_warnings
 from segjudge.families import FamilyTools, tools_of
 from segjudge.report.page import (
+    PLAYER,
     VERDICT,
     ReportPage,
     Section,
+    add_film,
     describe_digests,
     make_list,
     make_origins,
@@ -110,9 +112,11 @@ def make_stored_report(result: Mapping[str, object], title: str) -> str:
 
 
 def _put_summary(report: Report, sections: Sequence[Section]) -> list[Section]:
-    """Insert the summary of a split after its verdict."""
-    before = sum(section.template == VERDICT for section in sections[:1])
-    return [*sections[:before], make_summary(report, _describe_metrics(report)), *sections[before:]]
+    """Insert the summary of a split after its verdict, which shows the worst moment of the player."""
+    verdict = [section for section in sections[:1] if section.template == VERDICT]
+    for player in [section for section in sections if section.template == PLAYER][:1]:
+        verdict = [add_film(section, player) for section in verdict]
+    return [*verdict, make_summary(report, _describe_metrics(report)), *sections[len(verdict) :]]
 
 
 def _describe_metrics(report: Report) -> dict[str, str]:

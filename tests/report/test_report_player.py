@@ -248,6 +248,54 @@ def test_worst_moments_are_filmstrips_that_open_the_player(files: Path, browser:
         wait_for(page, re.escape(f"{name}, frame {frame}."))
 
 
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_the_first_screen_has_the_verdict_the_worst_moment_and_the_causes(
+    files: Path, browser: Any, size: dict[str, int]
+) -> None:
+    with open_player(browser, (files / "report.html").as_uri(), size) as page:
+        first = page.locator("section.verdict")
+        assert first.locator(".first canvas").count() == 3
+        assert first.locator(".faces span").all_inner_texts() == ["truth", "prediction", "difference"]
+        causes = first.locator(".causes").bounding_box()
+        assert causes["y"] + causes["height"] <= size["height"], "numbers follow"
+        page.keyboard.press("Home")
+        label = first.locator("canvas").first.get_attribute("aria-label")
+        first.locator("a[data-moment]").click()
+        wait_for(page, re.escape(label.removeprefix("truth: ").split(".")[0]))
+
+
+def test_the_worst_moment_plays_and_stands_still_where_less_motion_is_asked_for(files: Path, browser: Any) -> None:
+    for motion, says in (("no-preference", "Pause"), ("reduce", "Play")):
+        context = browser.new_context(viewport=WIDE, reduced_motion=motion)
+        page = context.new_page()
+        page.goto((files / "report.html").as_uri())
+        button = page.locator(".first [data-do=run]")
+        before = picture_of_first(page)
+        assert button.inner_text() == says
+        if says == "Play":
+            button.click()
+            assert button.inner_text() == "Pause"
+        changed = f"document.querySelectorAll('.first canvas')[2].toDataURL() !== {before!r}"
+        page.locator(".first").evaluate(
+            f"() => new Promise((done) => {{ const look = () => {changed} ? done() : setTimeout(look, 50); look(); }})"
+        )
+        button.click()
+        assert button.inner_text() == "Play"
+        context.close()
+
+
+def picture_of_first(page: Any) -> str:
+    return str(page.evaluate("document.querySelectorAll('.first canvas')[2].toDataURL()"))
+
+
+def test_a_page_counts_as_loaded_once_its_pictures_can_be_printed(files: Path, compared: Path, browser: Any) -> None:
+    for address in ((files / "report.html").as_uri(), compared.as_uri()):
+        with fresh_page(browser, WIDE) as (page, _):
+            page.goto(address, wait_until="load")
+            assert page.evaluate("document.documentElement.dataset.films") == "ready"
+            assert page.locator("iframe").count() == 0
+
+
 def test_strips_have_a_pattern_for_each_kind_and_hatch_absence(files: Path, browser: Any) -> None:
     with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
         fills = set(

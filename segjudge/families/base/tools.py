@@ -405,6 +405,7 @@ class UnitTools(FamilyTools, ABC):
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
         from segjudge.report.page import (
+            add_bar,
             link_frames,
             make_kinds,
             make_list,
@@ -441,8 +442,10 @@ class UnitTools(FamilyTools, ABC):
         pictures, confusions = self._draw_worst(inputs, report, losses, options)
         causes = [pictures.cause if pictures else self.name_cause(inputs, report), rank_kinds(totals, explained)]
         worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
+        verdict = make_verdict(report, metric, causes, costs, noun, worst)
+        kept = f"mean of {metric}" if self.several_losses else metric
         return [
-            make_verdict(report, metric, causes, costs, noun, worst),
+            add_bar(verdict, kept, self.make_bar(totals), losses.kinds),
             make_kinds(f"Where {metric} {'are' if self.several_losses else 'is'} lost", kinds, about),
             *([pictures.player] if pictures else []),
             *confusions,

@@ -37,7 +37,16 @@ from segjudge.evaluation_script.masks.stream import MaskStream, bytes_in_page, w
 from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.tools import MethodCosts, ScoredMethod, ScoringInputs
 from segjudge.report import player
-from segjudge.report.page import MOST_ROWS, PageOptions, Section, make_verdict, picture_kind, rank_kinds, templates
+from segjudge.report.page import (
+    MOST_ROWS,
+    PageOptions,
+    Section,
+    add_bar,
+    make_verdict,
+    picture_kind,
+    rank_kinds,
+    templates,
+)
 from segjudge.report.tables import format_difference, format_number
 from segjudge.system.errors import UsageError
 
@@ -68,7 +77,12 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
     frames = _make_frames(reader, [method], worst, _reserve_tables(options, worst, most_rows))
     metric = "J&F" if "J&F-Mean" in report.protocol.metrics else "J"
     losses = make_losses(method, worst, metric, exact=kinds_sum_to_loss(report.protocol))
-    return [write_verdict(method, worst, report), losses, frames, make_tables(worst, report, posters, most_rows)]
+    return [
+        write_verdict(method, worst, losses, report),
+        losses,
+        frames,
+        make_tables(worst, report, posters, most_rows),
+    ]
 
 
 def _reserve_tables(options: PageOptions, sequences: list[SequenceLosses], most_rows: int) -> PageOptions:
@@ -359,7 +373,7 @@ def _find_runs(aspects: list[str]) -> Iterator[tuple[int, int]]:
 # ── where the loss is ───────────────────────────────────────────────────────
 
 
-def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], report: Report) -> Section:
+def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], losses: Section, report: Report) -> Section:
     """Return the verdict: the most costly kinds, the number of sequences, the worst moment."""
     kinds = {f"{kind} ({_MEANINGS[kind][1]})": share for kind, share in zip(KINDS, method.shares, strict=True)}
     costs = [math.fsum(sum(losses.shares) for losses in sequence.objects) for sequence in sequences]
@@ -372,7 +386,11 @@ def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], report:
         )
     is_exchange = max(zip(method.shares, KINDS, strict=True))[1] == "swap"
     causes = [_describe_exchange(sequences) if is_exchange else "", rank_kinds(kinds)]
-    return make_verdict(report, report.protocol.metrics[0], causes, costs, "sequences", sentence)
+    verdict = make_verdict(report, report.protocol.metrics[0], causes, costs, "sequences", sentence)
+    kept = (
+        str(losses.values["metric"]) if losses.values["exact"] else f"{losses.values['metric']} as a mean over frames"
+    )
+    return add_bar(verdict, kept, make_bar(method.shares), {kind: _MEANINGS[kind][1] for kind in KINDS})
 
 
 def _describe_exchange(sequences: list[SequenceLosses]) -> str:

@@ -45,7 +45,7 @@ def make_sections(stored: Mapping[str, Any], report: Report) -> list[page.Sectio
     _check_rows(sequences, report)
     bare = sum(not entry.get("masks") for entry in entries)
     about = {"of": "", "bare": bare, "pictures": 0, "wanted": False, "smaller": bool(stored.get("smaller"))}
-    verdict = write_verdict(method, sequences, report)
+    verdict = write_verdict(method, sequences, losses, report)
     return [verdict, losses, make_player([method], sequences, about, streams), make_tables(sequences, report, {})]
 
 

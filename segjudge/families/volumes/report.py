@@ -18,9 +18,11 @@ from segjudge.report.page import (
     VERDICT,
     PageOptions,
     Section,
+    add_bar,
     draw_bar,
     make_kinds,
     make_list,
+    make_loss_bar,
     make_tables,
     make_verdict,
     name_worst,
@@ -53,9 +55,13 @@ def make_sections(inputs: ScoringInputs, report: Report, losses: UnitLosses, opt
     cases = _list_cases(diagnosis, report, losses)
     regions = losses.rows([str(row["name"]) for row in report.rows()["regions"]], losses.by_category)
     bars = _add_bars(regions, list(losses.kinds))
+    causes = _list_causes(diagnosis, sum(row["costs"] for row in cases))
+    verdict = _write_verdict(diagnosis, report, cases, _name_worst(cases, drawing, report.split))
+    measure = name_measure(diagnosis.protocol)
+    about = f"By cause. The losses of all cases sum to what {measure} lacks to 1; so do the losses of all regions."
     return [
-        _write_verdict(diagnosis, report, cases, _name_worst(cases, drawing, report.split)),
-        _make_causes(diagnosis, sum(row["costs"] for row in cases)),
+        add_bar(verdict, measure, make_loss_bar(causes), {row["kind"]: row["about"] for row in causes}),
+        make_kinds(f"Where {measure} is lost", causes, about),
         *([player] if player else []),
         *_make_volumes(diagnosis),
         *_list_components(diagnosis, drawing),
@@ -169,8 +175,9 @@ def _state_errors(report: Report) -> Markup:
     return Markup("<b>{}.</b>").format(", ".join(stated))
 
 
-def _make_causes(diagnosis: Diagnosis, loss: float) -> Section:
-    measure, totals = name_measure(diagnosis.protocol), sum_causes(diagnosis)
+def _list_causes(diagnosis: Diagnosis, loss: float) -> list[Row]:
+    """Return each cause with its loss; all causes sum to the loss."""
+    totals = sum_causes(diagnosis)
     rows: list[Row] = [
         {"kind": kind, "about": MEANINGS[kind], "cost": totals.get(kind, 0.0)}
         for kind in MEANINGS
@@ -180,5 +187,4 @@ def _make_causes(diagnosis: Diagnosis, loss: float) -> Section:
     if unseen > LITTLE:
         about = f"cases beyond the {diagnosis.looked_at} with the largest loss, whose components are not examined"
         rows.append({"kind": _UNSEEN, "about": about, "cost": unseen})
-    about = f"By cause. The losses of all cases sum to what {measure} lacks to 1; so do the losses of all regions."
-    return make_kinds(f"Where {measure} is lost", rows, about)
+    return rows

@@ -311,7 +311,7 @@ part("object").onchange = (event) => { at.object = Number(event.target.value); c
 part("frame").oninput = (event) => go(Number(event.target.value));
 document.addEventListener("click", (event) => {
   const link = event.target.closest("[data-open], [data-moment]");
-  const moment = link?.dataset.moment && section.element.contains(link), known = sequences.some((one) => one.stream === link?.dataset.open);
+  const moment = link?.dataset.moment && (section.element.contains(link) || first?.contains(link)), known = sequences.some((one) => one.stream === link?.dataset.open);
   if (!moment && !known) return;
   event.preventDefault();  // of several splits each has its frames
   section.element.scrollIntoView();
@@ -352,4 +352,4 @@ key(["-"], "zoom out", actions.out);
 key(["0"], "the whole frame", actions.fit);
 
 document.getElementById(`${section.element.id}-without`).hidden = true;
-if (sequences.length) follow().then((followed) => followed || open(sequences[0].stream)).then(choose);
+if (sequences.length) page.hold(showFirst().then(follow).then((followed) => followed || open(sequences[0].stream)).then(choose));

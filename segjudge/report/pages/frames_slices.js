@@ -146,6 +146,7 @@ const slices = {
         return Math.min(1 - share, Math.max(0, (isTurned ? 1 - place : place) - share / 2));
       });
       canvas.width = 240; canvas.height = Math.max(1, Math.min(480, Math.round(240 * own.size[0] / own.size[1])));
+      canvas.dataset.plane = own.called;
       canvas.setAttribute("role", "img");
       canvas.setAttribute("aria-label", `${own.called} slice ${own.axis} ${own.frames[moment.place[plane]]}: ${moment.text}`);
       paint(canvas.getContext("2d"), own, moment.place[plane], { method: 0, layer: "difference", object }, [x, y, share, share]);

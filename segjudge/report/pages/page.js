@@ -27,6 +27,18 @@ const page = {
   // Say to those who listen rather than look.
   say(text) { document.getElementById("said").textContent = text; },
 
+  // Let the page count as loaded when this is done: a document that is still written delays it, which programs that
+  // print the page wait for.
+  async hold(work) {
+    const frame = Object.assign(document.createElement("iframe"), { hidden: true });
+    document.body.append(frame);
+    frame.contentDocument?.open();
+    try { await Promise.race([work, new Promise((resolve) => setTimeout(resolve, 10000))]); } finally {
+      frame.contentDocument?.close();
+      frame.remove();
+    }
+  },
+
   // Let keys (as KeyboardEvent.key names them) do something; `about` stands in the list of keys.
   // Where several sections have a key, it is that of the one that was used last.
   key(names, about, action) { page.keys.push({ names, about, action, owner: page.owner }); },

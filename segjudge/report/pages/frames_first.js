@@ -1,0 +1,67 @@
+// The worst moment on the first screen, under the verdict: the truth, what was predicted, and what differs.
+const first = (() => {
+  let before = section.element;
+  while (before && !before.matches("section.verdict")) before = before.previousElementSibling;
+  return before?.querySelector(".first");
+})();
+//: A video plays so many frames before and after the worst one, each for so many milliseconds, and the worst one longer.
+const AHEAD = 8, STEP = 250, LONG = 6;
+
+async function showFirst() {
+  if (!first) return;
+  const moment = moments[Number(first.dataset.number)], faces = first.querySelector(".faces");
+  if (form === "slices") {
+    const made = await slices.film(moment, document.createElement("div"));
+    return faces.replaceChildren(...[...made.children].map((canvas, plane) => faceOf(canvas, canvas.dataset.plane.toLowerCase(), plane === 0)));
+  }
+  const shown = methods.slice(0, 2).map((_, number) => number), { stream } = sequences.find((one) => one.name === moment.sequence), about = await sequence(stream, shown);
+  const object = about.objects.findIndex((one) => one.name === moment.label), method = shown.length - 1, worst = Math.max(0, about.frames.indexOf(moment.worst));
+  const looks = ["truth", "prediction", "difference"].map((layer) => ({ method, layer, object }));
+  const near = about.frames.length > 1 ? partOf(about, worst, looks[2]) : [0, 0, 1, 1], [height, width] = about.size, fine = Math.ceil(480 / (near[2] * width));
+  faces.style.setProperty("--aspect", width / height);
+  const canvases = looks.map((look) => {
+    const canvas = Object.assign(document.createElement("canvas"), { width: Math.round(fine * near[2] * width), height: Math.round(fine * near[3] * height) });
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", `${look.layer}: ${numbers(about, worst, method, object)}`);
+    return canvas;
+  });
+  const draw = async (frame) => {
+    await picture(stream, frame).ready;
+    canvases.forEach((canvas, place) => {
+      canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
+      paint(canvas.getContext("2d"), about, frame, looks[place], near);
+    });
+  };
+  await draw(worst);
+  faces.replaceChildren(...canvases.map((canvas, place) => faceOf(canvas, looks[place].layer, place === 2)));
+  const frames = about.frames.map((_, frame) => frame).filter((frame) => Math.abs(frame - worst) <= AHEAD && about.isDrawn?.has(frame) !== false);
+  if (frames.length > 1) run(frames, worst, draw);
+}
+
+function faceOf(canvas, text, isMain) {
+  const made = document.createElement("div");
+  if (isMain) made.className = "main";
+  made.append(Object.assign(document.createElement("span"), { textContent: text }), canvas);
+  return made;
+}
+
+// Play frames again and again, but stand still where less motion is asked for, until somebody wants it.
+function run(frames, worst, draw) {
+  const button = first.querySelector("[data-do=run]"), still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  let timer = 0, place = frames.indexOf(worst), rest = 0;
+  const step = () => {
+    if (rest-- > 0 || document.hidden) return;
+    place = (place + 1) % frames.length;
+    rest = frames[place] === worst ? LONG : 0;
+    draw(frames[place]);
+  };
+  const set = (runs) => {
+    clearInterval(timer);
+    timer = runs ? setInterval(step, STEP) : 0;
+    button.textContent = runs ? "Pause" : "Play";
+  };
+  button.hidden = false;
+  button.onclick = () => set(!timer);
+  addEventListener("beforeprint", () => { set(false); draw(worst); });
+  set(!still);
+}
