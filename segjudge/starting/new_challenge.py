@@ -9,8 +9,10 @@ import re
 import shutil
 import unicodedata
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -154,29 +156,40 @@ def _choose_boards(
             notes.append(f"truth: nothing to average for {', '.join(without)} in {split}: its leaderboard omits them")
     if challenge.all_metrics:
         return metrics_of, notes
-    boards = {split: choose_labels(metrics) for split, metrics in metrics_of.items()}
+    groups = tools_of(PROTOCOLS[challenge.protocol].family).label_groups
+    boards = {split: choose_labels(metrics, groups) for split, metrics in metrics_of.items()}
     if boards != metrics_of:
         columns, count = max(map(len, boards.values())), max(map(len, metrics_of.values()))
-        notes.append(
-            f"leaderboard: the first {columns} of {count} metrics; choose others in phases.py, or all by --all-metrics"
-        )
+        notes.append(f"leaderboard: {columns} of {count} metrics; choose others in phases.py, or all by --all-metrics")
     return boards, notes
 
 
-def choose_labels(metrics: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the first metrics, as many as fit a leaderboard: of `Dice_WT`, `Dice_TC` and their like, all or none."""
-    labels = list(metrics[:MOST_LABELS])
-    stem = _stem(labels[-1]) if len(metrics) > MOST_LABELS else ""
-    if stem and stem == _stem(metrics[MOST_LABELS]):
-        while _stem(labels[-1]) == stem:
-            del labels[-1]
-    return tuple(labels)
+def choose_labels(metrics: tuple[str, ...], groups: Sequence[tuple[str, ...]] = ()) -> tuple[str, ...]:
+    """Return the metrics of a leaderboard that fit a page: of each group all or none.
+
+    Groups are those of the family, and parts of one metric beside each other: `Dice_WT`, `Dice_TC` and their like.
+    """
+    if len(metrics) <= MOST_LABELS:
+        return metrics
+    chosen: set[str] = set()
+    is_cut = False
+    for metric in metrics:
+        named = next((group for group in groups if metric in group), ())
+        members = {member for member in named if member in metrics} or _list_parts(metric, metrics)
+        if metric in chosen or (is_cut and not named):
+            continue
+        if len(chosen | members) <= MOST_LABELS:
+            chosen |= members
+        else:
+            is_cut = True
+    return tuple(metric for metric in metrics if metric in chosen)
 
 
-def _stem(metric: str) -> str:
-    """Return a metric's name before its part (`Dice` of `Dice_WT`, `AP` of `APs`), or nothing where it has no part."""
-    match = re.match(r"([^-_@(]*)[-_@(]|([A-Z]{2,})[a-z]$", metric)
-    return (match[1] or match[2]) if match else ""
+def _list_parts(metric: str, metrics: tuple[str, ...]) -> set[str]:
+    """Return a metric and those beside it that are parts of the same one: `Dice_WT` of `Dice_TC`."""
+    stem = re.match(r"[^-_@(]+[-_@(]", metric)
+    runs = groupby(metrics, lambda name: bool(stem) and name.startswith(stem[0])) if stem else []
+    return next((set(run) for run in (list(run) for _, run in runs) if metric in run), {metric})
 
 
 def _render(folder: str, values: dict[str, Any], tools: FamilyTools) -> None:

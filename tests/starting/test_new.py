@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -18,7 +19,7 @@ import pytest
 import yaml
 
 from segjudge.cli import main
-from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS
+from segjudge.evaluation_script.families import FAMILIES, FOLDERS, PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.scoring import VERSION
@@ -422,26 +423,51 @@ LABELS = {
     "youtube-vis-2019": ("AP", "AP50", "AP75", "AR@1", "AR@10"),
     "kits23": ("Dice", "NSD", "Dice_kidney", "Dice_mass", "Dice_tumor"),
     "flare22": ("Dice", "NSD"),
+    "coco-panoptic": ("PQ", "SQ", "RQ", "PQ-Things", "SQ-Things", "PQ-Stuff", "SQ-Stuff"),
+    "vipseg": ("VPQ", "VPQ-Things", "VPQ-Stuff", "STQ", "AQ", "IoU"),
+    "semantic-kitti-panoptic": ("PQ", "PQ_dagger", "SQ", "RQ", "PQ-Things", "PQ-Stuff", "mIoU"),
+    "burst": ("HOTA", "DetA", "AssA", "AP", "HOTA-common", "HOTA-uncommon"),
+    "places2017": ("AP", "AP50", "AP75", "APs", "APm", "APl"),
+    "ctc": ("OP_CTB", "OP_CSB", "SEG", "DET", "TRA", "LNK"),
 }
 
 
 @pytest.mark.parametrize(("protocol", "labels"), LABELS.items())
 def test_a_leaderboard_has_the_first_metrics_and_no_half_of_a_group(protocol: str, labels: tuple[str, ...]) -> None:
-    assert choose_labels(PROTOCOLS[protocol].metrics) == labels
+    assert choose_labels(PROTOCOLS[protocol].metrics, groups_of(protocol)) == labels
+
+
+def groups_of(protocol: str) -> Sequence[tuple[str, ...]]:
+    return tools_of(PROTOCOLS[protocol].family).label_groups
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_leaderboard_begins_with_the_metric_that_ranks_and_fits_a_page(protocol: str) -> None:
     metrics = PROTOCOLS[protocol].metrics
-    chosen = choose_labels(metrics)
-    assert metrics[: len(chosen)] == chosen
+    chosen = choose_labels(metrics, groups_of(protocol))
+    assert metrics[0] == chosen[0]
+    assert [metric for metric in metrics if metric in chosen] == [*chosen]
     assert 1 <= len(chosen) <= MOST_LABELS
+    for group in map(set, groups_of(protocol)):
+        assert group & {*chosen} in (set(), group & {*metrics}) or len(metrics) <= MOST_LABELS
     assert chosen == metrics or len(metrics) > MOST_LABELS
+
+
+def test_every_group_of_a_leaderboard_has_metrics() -> None:
+    metrics = {(protocol.family, metric) for protocol in PROTOCOLS.values() for metric in protocol.metrics}
+    unknown = [
+        (family, metric)
+        for family in FAMILIES
+        for group in tools_of(family).label_groups
+        for metric in group
+        if (family, metric) not in metrics
+    ]
+    assert unknown == []
 
 
 def test_all_metrics_are_on_the_leaderboard_where_the_host_wants_them(tmp_path: Path, capsys: Any) -> None:
     assert main(["new", str(tmp_path / "few"), "--demo", "--protocol", "mots"]) == 0
-    assert "leaderboard: the first 7 of 14 metrics" in capsys.readouterr().err
+    assert "leaderboard: 7 of 14 metrics" in capsys.readouterr().err
     assert main(["new", str(tmp_path / "all"), "--demo", "--protocol", "mots", "--all-metrics"]) == 0
     assert "leaderboard:" not in capsys.readouterr().err
     few, every = (

@@ -127,6 +127,8 @@ class FamilyTools:
     limits: ClassVar[str] = ""
     #: Metrics that a leaderboard may show beside those of the protocol.
     other_metrics: ClassVar[Sequence[str]] = ()
+    #: Metrics that a new leaderboard shows together or not at all; of others, those before the first that is left out.
+    label_groups: ClassVar[Sequence[tuple[str, ...]]] = ()
     #: A phase keeps what `make_stored_sections` reads.
     keeps_losses: ClassVar[bool] = False
     #: What kinds of failure cost sums to what the metric that ranks lacks to 1.

@@ -20,6 +20,7 @@ __all__ = ["TOOLS"]
 
 
 class _CellTools(UnitTools):
+    label_groups = (("CT", "TF", "CCA"),)
     memory, painter = "CellsInMemory", "CellPainter"
     groups = "videos"
     meanings: ClassVar = {

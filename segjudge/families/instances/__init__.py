@@ -34,6 +34,14 @@ _GROUPS = {
 
 
 class _InstanceTools(FamilyTools):
+    label_groups = (
+        ("AP50", "AP75"),
+        ("APs", "APm", "APl"),
+        ("APr", "APc", "APf"),
+        ("AP-light", "AP-medium", "AP-heavy"),
+        ("AR@1", "AR@10", "AR@50", "AR@255"),
+        ("AR", "AR50", "AR75", "AR@100", "ARs", "ARm", "ARl"),
+    )
     memory = "InstancesInMemory"
     limits = "INSTANCE_LIMITS"
     upload_types = ".json, .zip, .gz"

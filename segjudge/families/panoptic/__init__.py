@@ -14,6 +14,11 @@ __all__ = ["TOOLS"]
 
 
 class _PanopticTools(UnitTools):
+    label_groups = (
+        *((f"{name}-Things", f"{name}-Stuff") for name in ("PQ", "SQ", "RQ", "VPQ")),
+        ("VPQ1", "VPQ2", "VPQ4", "VPQ6", "VPQ8"),
+        ("STQ", "AQ", "IoU"),
+    )
     memory, painter = "PanopticInMemory", "PanopticPainter"
     meanings: ClassVar = {
         "PQ": "panoptic quality",

@@ -23,6 +23,7 @@ __all__ = ["TOOLS"]
 
 
 class _PhraseTools(UnitTools):
+    label_groups = (("pHOTA", "pDetA", "pAssA"), ("phrase_AP", "mAP"), ("TETA", "LocA", "AssocA", "ClsA"))
     groups = "subsets"
     meanings: ClassVar = {
         "cgF1": "pmF1 times IL_MCC: how well all objects of a phrase are found",

@@ -16,6 +16,7 @@ __all__ = ["TOOLS"]
 
 
 class _ScanTools(UnitTools):
+    label_groups = (*((f"{name}-Things", f"{name}-Stuff") for name in ("PQ", "SQ", "RQ")), ("mIoU",))
     memory = "ScansInMemory"
     names_subsets = True
     meanings: ClassVar = {

@@ -18,6 +18,7 @@ __all__ = ["TOOLS"]
 
 
 class _SemanticTools(UnitTools):
+    label_groups = (("mIoU-super", "Acc-super", "Acc_class-super", "fwIoU-super"),)
     memory, painter = "SemanticInMemory", "SemanticPainter"
     meanings: ClassVar = {
         "mIoU": "intersection over union, mean over the classes in the truth",

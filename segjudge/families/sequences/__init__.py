@@ -68,6 +68,16 @@ _WHOLE = {
 
 
 class _SequenceTools(FamilyTools):
+    label_groups = (
+        ("J-Mean", "F-Mean", "F_new-Mean"),
+        ("J-seen-Mean", "J-unseen-Mean", "F-seen-Mean", "F-unseen-Mean"),
+        ("V-Mean", "V-seen-Mean", "V-unseen-Mean"),
+        ("disappear_J&F_new-Mean", "reappear_J&F_new-Mean"),
+        ("A-Mean", "R-Mean"),
+        ("tIoU-Mean", "vIoU-Mean"),
+        ("J&F-referring-Mean", "J&F-reasoning-Mean"),
+        ("J&F-static-Mean", "J&F-dynamic-Mean", "J&F-hybrid-Mean"),
+    )
     other_metrics = ("J-Volume", "J-Visible", "False-Alarm")
     keeps_losses = True
     shares_loss = True

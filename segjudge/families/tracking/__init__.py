@@ -47,6 +47,10 @@ def _compute_losses(counts: Array, total: Array) -> Array:
 
 
 class _TrackingTools(UnitTools):
+    label_groups = (
+        ("DetRe", "DetPr", "AssRe", "AssPr"),
+        *((f"{name}-common", f"{name}-uncommon") for name in ("HOTA", "DetA", "AssA", "AP")),
+    )
     memory, painter, several_losses = "TracksInMemory", "TracksPainter", True
     meanings: ClassVar = {
         "HOTA": "higher order tracking accuracy",

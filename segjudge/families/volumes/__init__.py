@@ -44,6 +44,7 @@ _MEANINGS = {
 
 
 class _VolumeTools(UnitTools):
+    label_groups = (("ComponentRecall", "ComponentPrecision"), ("LesionF1", "LesionError"))
     limits = ""
     memory = "VolumesInMemory"
     groups = "regions"
