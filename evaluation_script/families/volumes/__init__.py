@@ -9,6 +9,18 @@ from __future__ import annotations
 from ..base.family import Family
 from .protocols import LAYOUT, VOLUME_PROTOCOLS
 
-__all__ = ["FAMILY", "boxes", "engine", "files", "geometry", "headers", "lesions", "protocols", "surfaces", "voxels"]
+__all__ = [
+    "FAMILY",
+    "boxes",
+    "components",
+    "engine",
+    "files",
+    "geometry",
+    "headers",
+    "lesions",
+    "protocols",
+    "surfaces",
+    "voxels",
+]
 
 FAMILY = Family("volumes", VOLUME_PROTOCOLS, ("sequences",), (LAYOUT,))

@@ -11,6 +11,8 @@ from ...masks.stack import Array
 
 #: From and to along z, y and x.
 Box = Tuple[slice, ...]
+#: Voxels that numpy looks at at once.
+_SLAB = 1 << 21
 
 
 class Boxes(NamedTuple):
@@ -48,19 +50,47 @@ def find_boxes(labels: Array, end: int) -> Boxes:
     arrays = kernel.find_boxes(labels, end) if kernel and labels.size else None
     if arrays is not None:
         return Boxes(*arrays)
-    voxels, starts, stops = np.zeros(end, np.int64), np.full((end, 3), 1 << 62), np.zeros((end, 3), np.int64)
-    for z, plane in enumerate(labels):
-        y, x = np.nonzero(plane)
-        if not len(y):
-            continue
-        names = plane[y, x].astype(np.int64)
-        counts = np.bincount(names)
-        voxels[: len(counts)] += counts
-        for axis, coordinates in enumerate((np.full(len(y), z), y, x)):
-            np.minimum.at(starts[:, axis], names, coordinates)
-            np.maximum.at(stops[:, axis], names, coordinates + 1)
-    starts[voxels == 0] = 0
-    return Boxes(voxels, np.stack([starts, stops], axis=2).reshape(end, 6))
+    voxels, sides = np.zeros(end, np.int64), np.zeros((end, 3, 2), np.int64)
+    sides[:, :, 0] = 1 << 62
+    step = max(1, _SLAB // max(1, labels[:1].size))
+    for plane in range(0, len(labels) if labels.size else 0, step):
+        _add_runs(labels[plane : plane + step], plane, voxels, sides)
+    sides[voxels == 0] = 0
+    return Boxes(voxels, sides.reshape(end, 6))
+
+
+def _add_runs(labels: Array, plane: int, voxels: Array, sides: Array) -> None:
+    """Count the labels of planes from one on, and widen their boxes; equal labels in a row are a run."""
+    _, height, width = labels.shape
+    values = np.ascontiguousarray(labels).reshape(-1)
+    ends = np.append(np.flatnonzero(values[1:] != values[:-1]), len(values) - 1)
+    names, starts = values[ends].astype(np.int64), np.append(0, ends[:-1] + 1)
+    has_label = names > 0
+    names, starts, ends = names[has_label], starts[has_label], ends[has_label]
+    if not len(names):
+        return
+    counts = np.bincount(names, weights=ends + 1 - starts)
+    voxels[: len(counts)] += counts.astype(np.int64)
+    # A run that goes on in the next row has all columns between them; in the next plane, all rows.
+    rows, last_rows = starts // width, ends // width
+    planes, last_planes = rows // height, last_rows // height
+    is_row, is_plane = rows == last_rows, planes == last_planes
+    extents = (
+        (plane + planes, plane + last_planes),
+        (np.where(is_plane, rows % height, 0), np.where(is_plane, last_rows % height, height - 1)),
+        (np.where(is_row, starts % width, 0), np.where(is_row, ends % width, width - 1)),
+    )
+    for axis, (firsts, lasts) in enumerate(extents):
+        np.minimum.at(sides[:, axis, 0], names, firsts)
+        np.maximum.at(sides[:, axis, 1], names, lasts + 1)
+
+
+def select_labels(labels: Array, chosen: Tuple[int, ...]) -> Array:
+    """Return the voxels that have one of some labels."""
+    mask: Array = labels == chosen[0]
+    for label in chosen[1:]:
+        mask |= labels == label
+    return mask
 
 
 def find_box(*masks: Array) -> Box:

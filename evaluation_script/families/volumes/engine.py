@@ -12,12 +12,12 @@ from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .boxes import Box, Boxes, cover, find_boxes
+from .distances import Spacing
 from .files import VolumeSubmission, decode_geometry, read_labels, read_truth
 from .headers import ODDITIES
 from .measures import RegionOfCase
 from .overlaps import Overlap
 from .protocols import COMPONENTS, LabelRegion, VolumeProtocol
-from .surfaces import Spacing
 from .suspicions import look_at_case, suspect
 from .voxels import LABELS_END, Volume
 
@@ -115,9 +115,8 @@ def count_case(
         sizes = [int(side.voxels[list(region.labels)].sum()) for side in sides]
         is_lone = not protocol.regions and not all(sizes) and not COMPONENTS.intersection(protocol.measures)
         box = (slice(0, 0),) * 3 if is_lone else find_region(region, sides, truth.shape, protocol)
-        masks = select_labels(truth[box], region.labels), select_labels(prediction[box], region.labels)
         overlap = Overlap(sizes[0], sizes[1], 0) if is_lone else None
-        case = RegionOfCase(masks, spacing, protocol, region, truth.shape, overlap)
+        case = RegionOfCase((truth[box], prediction[box]), spacing, protocol, region, truth.shape, overlap)
         voxels[index] = case.overlap
         rows.append([case.measure(measure) for measure in protocol.measures])
     flags = np.array([[value is not None for value in row] for row in rows], np.int64)
@@ -142,14 +141,6 @@ def find_region(
     box = cover(side.box_of(label) for side in sides for label in region.labels)
     steps = protocol.lesions.steps if protocol.lesions else 0
     return tuple(slice(max(0, extent.start - steps), min(end, extent.stop + steps)) for extent, end in zip(box, shape))
-
-
-def select_labels(labels: Array, chosen: Tuple[int, ...]) -> Array:
-    """Return the voxels that have one of some labels."""
-    mask: Array = labels == chosen[0]
-    for label in chosen[1:]:
-        mask |= labels == label
-    return mask
 
 
 def list_labels(accumulator: UnitAccumulator[VolumeProtocol]) -> List[int]:

@@ -24,28 +24,23 @@ import numpy as np
 
 from ...masks.stack import Array
 from ...values.arithmetic import add
-from .lesions import (
-    Components,
-    LesionScores,
-    PairedComponents,
-    find_components,
-    match_lesions,
-    pair_components,
-    score_lesions,
-)
+from .boxes import select_labels
+from .components import PairedComponents, SharedComponents, pair_components, share_components
+from .distances import Spacing
+from .lesions import LesionScores, match_lesions, score_lesions
 from .overlaps import Overlap, count_overlap
 from .protocols import BEST, DISTANCES, IGNORED, LabelRegion, VolumeProtocol
 from .surfaces import (
     Sides,
-    Spacing,
     distance_by_side,
     distance_by_weight,
     distance_pooled,
+    find_corners,
     mean_by_side,
     mean_of_both,
     mean_pooled,
     measure_borders,
-    measure_elements,
+    measure_codes,
     share_within,
 )
 
@@ -54,30 +49,39 @@ _MILLILITRE = 1000.0
 
 
 class RegionOfCase:
-    """A region of one case: both masks and their measures, each computed once."""
+    """A region of one case: its measures, each computed once from masks that are not kept."""
 
     def __init__(
         self,
-        masks: Tuple[Array, Array],
+        labels: Tuple[Array, Array],
         spacing: Spacing,
         protocol: VolumeProtocol,
         region: LabelRegion,
         volume: Tuple[int, ...],
         overlap: Optional[Overlap] = None,
     ) -> None:
-        """Store both masks in their common box of a volume of this shape; empty masks if the overlap is known."""
-        truth, prediction = masks
+        """Store both sides' labels in the region's box of a volume of this shape; none if the overlap is known."""
         self.volume = volume
         self.voxel = math.prod(spacing) / _MILLILITRE
+        self._labels, self.protocol, self.region = labels, protocol, region
         if region.is_cropped:
-            truth, prediction = _crop(truth, prediction)
-        self.truth, self.prediction, self.protocol, self.region = truth, prediction, protocol, region
+            self._labels = _crop(self.truth, *labels)
         self.spacing: Spacing = (protocol.voxel,) * 3 if protocol.voxel else spacing
-        self.overlap = overlap or count_overlap(truth, prediction)
+        self.overlap = overlap or count_overlap(self.truth, self.prediction)
+
+    @property
+    def truth(self) -> Array:
+        """The region's voxels in the truth."""
+        return select_labels(self._labels[0], self.region.labels)
+
+    @property
+    def prediction(self) -> Array:
+        """The region's voxels in the prediction."""
+        return select_labels(self._labels[1], self.region.labels)
 
     @cached_property
     def elements(self) -> Sides:
-        return measure_elements(self.truth, self.prediction, self.spacing)
+        return measure_codes([find_corners(self.truth), find_corners(self.prediction)], self.spacing)
 
     @cached_property
     def borders(self) -> Sides:
@@ -89,12 +93,18 @@ class RegionOfCase:
 
     @cached_property
     def pairs(self) -> PairedComponents:
-        return pair_components(*self.components)
+        return pair_components(self.components)
 
     @cached_property
-    def components(self) -> Tuple[Components, Components]:
+    def components(self) -> SharedComponents:
         """The 26-components of the truth and of the prediction."""
-        return find_components(self.truth, 26), find_components(self.prediction, 26)
+        return share_components(self.truth, self.prediction, 26)
+
+    @cached_property
+    def untouched(self) -> Tuple[float, float]:
+        """The volumes in ml of true 18-components that no prediction touches, and of predicted ones without truth."""
+        true, predicted = share_components(self.truth, self.prediction, 18).list_untouched()
+        return int(true.sum()) * self.voxel, int(predicted.sum()) * self.voxel
 
     @cached_property
     def lesions(self) -> LesionScores:
@@ -136,9 +146,9 @@ class RegionOfCase:
         return (self.protocol.worst_distance or self.diagonal) if is_distance else 0.0
 
 
-def _crop(truth: Array, prediction: Array) -> tuple[Array, Array]:
-    """Return the slices from the truth's first one to the last, without the last unless it is the only one."""
-    slices = np.flatnonzero(truth.any(axis=(1, 2)))
+def _crop(mask: Array, truth: Array, prediction: Array) -> Tuple[Array, Array]:
+    """Return the slices from the true mask's first one to the last, without the last unless it is the only one."""
+    slices = np.flatnonzero(mask.any(axis=(1, 2)))
     if not slices.size:
         return truth, prediction
     chosen = slice(int(slices[0]), max(int(slices[-1]), int(slices[0]) + 1))
@@ -156,33 +166,24 @@ def _nsd(case: RegionOfCase) -> float:
     return share_within(case.elements, case.region.tolerance)
 
 
-def _sum_untouched(mask: Array, opposite: Array, voxel: float) -> float:
-    """Return the volume of the 18-components of a mask that another one does not touch, in ml."""
-    components = find_components(mask, 18)
-    touched = np.bincount(components.numbers[opposite], minlength=len(components.sizes)) > 0
-    touched[0] = True
-    return int(components.sizes[~touched].sum()) * voxel
-
-
 def _false_negative_volume(case: RegionOfCase) -> Optional[float]:
     if not case.overlap.truth and case.protocol.empties.truth == IGNORED:
         return None
-    return _sum_untouched(case.truth, case.prediction, case.voxel)
+    return case.untouched[0]
 
 
 def _lesion_error(case: RegionOfCase) -> float:
-    true, predicted = case.components
-    return float(abs(true.total - predicted.total))
+    return float(abs(len(case.components.true_sizes) - len(case.components.predicted_sizes)))
 
 
 def _lesion_f1(case: RegionOfCase) -> float:
     """Return F1 of components: a true one is found, and a predicted one right, if it touches the other side."""
-    true, predicted = case.components
-    if not true.total + predicted.total:
+    components = case.components
+    if not len(components.true_sizes) + len(components.predicted_sizes):
         return 1.0
-    both = case.truth & case.prediction
-    hit, right = (len(np.unique(side.numbers[both])) for side in case.components)
-    return hit / (hit + (true.total - hit + predicted.total - right) / 2)
+    hit = len(np.unique(components.true))
+    missed, false = map(len, components.list_untouched())
+    return hit / (hit + (missed + false) / 2)
 
 
 def _betti_error(case: RegionOfCase) -> Optional[float]:
@@ -235,7 +236,7 @@ _OF_PAIRS: Dict[str, Callable[[RegionOfCase], float]] = {
 #: Measures of any region.
 _OF_ANY: Dict[str, Callable[[RegionOfCase], Optional[float]]] = {
     "VolumeError": lambda case: abs(case.overlap.truth - case.overlap.prediction) * case.voxel,
-    "FPV": lambda case: _sum_untouched(case.prediction, case.truth, case.voxel),
+    "FPV": lambda case: case.untouched[1],
     "FNV": _false_negative_volume,
     "LesionError": _lesion_error,
     "LesionF1": _lesion_f1,

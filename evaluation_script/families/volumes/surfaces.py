@@ -5,8 +5,7 @@ A surface is a set of places, each with a weight:
 - by elements, the corners between eight voxels that are not all alike, weighted by the area of the surface there;
 - by borders, the voxels of a mask that touch its outside, each weighted 1.
 
-Distances lead to the nearest place of the other surface and are exact: squares of whole steps times the spacing are
-added along x, y and z, in 64 bits.
+Distances lead to the nearest place of the other surface.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import add, mean
 from .boxes import find_box
+from .distances import Spacing, find_distances
 
-#: Millimetres between voxels along x, y and z.
-Spacing = Tuple[float, float, float]
 _Corner = Tuple[int, int, int]
 
 #: For one set of corners (x, y, z) of each kind, the normals of its triangles, in eighths of a voxel's face.  The table
@@ -46,7 +44,9 @@ _KINDS: Tuple[Tuple[str, str], ...] = (
 )
 _CODES = 256
 #: A prediction may have so many places on its surface, and so many times those of the truth.
-_MOST_PLACES, _NOISE = 1 << 24, 16
+_MOST_PLACES, _NOISE = 1 << 23, 16
+#: Voxels that numpy encodes at once.
+_SLAB = 1 << 20
 #: More places than these are divided into bins by their distance before they are sorted.
 _MOST_SORTED, _BINS = 1 << 20, 1 << 12
 
@@ -92,23 +92,34 @@ def list_areas(spacing: Spacing) -> Array:
     return areas
 
 
-def _encode(mask: Array) -> Array:
+def find_corners(mask: Array) -> Array:
     """Return a code of the set voxels around each corner between voxels; the outside is background."""
     kernel = backend().kernel
     codes = kernel.find_corners(mask) if kernel else None
     if codes is not None:
         return codes
-    padded = np.pad(mask, 1).view(np.uint8)
     codes = np.zeros([side + 1 for side in mask.shape], np.uint8)
-    for index, (x, y, z) in enumerate(product((0, 1), repeat=3)):
-        codes |= padded[z : z + codes.shape[0], y : y + codes.shape[1], x : x + codes.shape[2]] << np.uint8(index)
+    depth, height, width = codes.shape
+    step = max(1, _SLAB // (height * width))
+    for start in range(0, depth, step):
+        planes = codes[start : start + step]
+        padded = np.zeros((len(planes) + 1, height + 1, width + 1), np.uint8)
+        inside = mask[max(0, start - 1) : start + step]
+        first = int(start == 0)
+        padded[first : first + len(inside), 1:-1, 1:-1] = inside
+        for index, (x, y, z) in enumerate(product((0, 1), repeat=3)):
+            planes |= padded[z : z + len(planes), y : y + height, x : x + width] << np.uint8(index)
     return codes
 
 
 def measure_elements(truth: Array, prediction: Array, spacing: Spacing) -> Sides:
     """Measure the elements of two masks."""
     box = find_box(truth, prediction)
-    codes = [_encode(mask[box]) for mask in (truth, prediction)]
+    return measure_codes([find_corners(mask[box]) for mask in (truth, prediction)], spacing)
+
+
+def measure_codes(codes: List[Array], spacing: Spacing) -> Sides:
+    """Measure the elements of two masks by their codes, of a truth and of a prediction."""
     for plane in (plane for code in codes for plane in code):
         plane[plane == _CODES - 1] = 0
     _check_noise(codes)
@@ -160,58 +171,8 @@ def _check_noise(places: List[Array]) -> None:
 
 
 def _measure(places: List[Array], weights: List[Array], spacing: Spacing) -> Sides:
-    from_truth, from_prediction = (_find_distances(places[index], places[1 - index], spacing) for index in range(2))
+    from_truth, from_prediction = (find_distances(places[index], places[1 - index], spacing) for index in range(2))
     return Sides(Surface(from_truth, weights[0]), Surface(from_prediction, weights[1]))
-
-
-def _find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
-    """Return the distance of each query, in the order of the array, to the nearest place; both are not 0."""
-    kernel = backend().kernel
-    kernel_distances = kernel.find_distances(queries, places, spacing) if kernel else None
-    if kernel_distances is not None:
-        return kernel_distances
-    queries, places = queries > 0, places > 0
-    z, y, x = np.nonzero(queries)
-    best = np.full(len(z), np.inf)
-    slices = np.flatnonzero(places.any(axis=(1, 2)))
-    if not slices.size or not best.size:
-        return best
-    lowest, highest = slices[0], slices[-1]
-    squares = np.full(places[lowest : highest + 1].shape, np.inf)
-    for index in slices.tolist():
-        squares[index - lowest] = _square_plane(places[index], spacing)
-    active = np.arange(len(best))
-    for step in range(len(queries)):
-        square = (step * spacing[2]) * (step * spacing[2])
-        active = active[best[active] > square]
-        if not active.size:
-            break
-        for level in {step, -step}:
-            source = z[active] + level
-            within = active[(source >= lowest) & (source <= highest)]
-            values = squares[z[within] + level - lowest, y[within], x[within]] + square
-            best[within] = np.minimum(best[within], values)
-    distances: Array = np.sqrt(best)
-    return distances
-
-
-def _square_plane(places: Array, spacing: Spacing) -> Array:
-    """Return the squared distances in a plane (y, x) with a place."""
-    height, width = places.shape
-    columns = np.arange(width)
-    far = 2 * width
-    before = np.maximum.accumulate(np.where(places, columns, -far), axis=1)
-    behind = np.minimum.accumulate(np.where(places, columns, 2 * far)[:, ::-1], axis=1)[:, ::-1]
-    steps = np.minimum(columns - before, behind - columns)
-    rows = np.where(steps < far - width, np.square(steps * spacing[0]), np.inf)
-    squares = rows.copy()
-    for step in range(1, height):
-        square = (step * spacing[1]) * (step * spacing[1])
-        if square >= squares.max():
-            break
-        np.minimum(squares[step:], rows[:-step] + square, out=squares[step:])
-        np.minimum(squares[:-step], rows[step:] + square, out=squares[:-step])
-    return squares
 
 
 # ── metrics ─────────────────────────────────────────────────────────────────

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from segjudge.evaluation_script.families.volumes.lesions import Components, find_components, find_predicted, grow
+from segjudge.evaluation_script.families.volumes.components import Components, find_components
+from segjudge.evaluation_script.families.volumes.lesions import find_predicted, grow
 from segjudge.evaluation_script.families.volumes.protocols import LabelRegion, LesionRule, VolumeProtocol
 from segjudge.evaluation_script.masks.stack import Array
 

@@ -11,12 +11,11 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import Unit, UnitAccumulator, UnitTruth
-from segjudge.evaluation_script.families.volumes.boxes import Box, Boxes, find_boxes
+from segjudge.evaluation_script.families.volumes.boxes import Box, Boxes, find_boxes, select_labels
 from segjudge.evaluation_script.families.volumes.engine import (
     find_region,
     list_labels,
     list_regions,
-    select_labels,
 )
 from segjudge.evaluation_script.families.volumes.files import VolumeSubmission, decode_geometry, read_labels
 from segjudge.evaluation_script.families.volumes.geometry import Geometry

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from segjudge.evaluation_script.families.volumes.boxes import Box, cover
-from segjudge.evaluation_script.families.volumes.engine import select_labels
+from segjudge.evaluation_script.families.volumes.boxes import Box, cover, select_labels
 from segjudge.evaluation_script.families.volumes.geometry import AXES, Geometry
 from segjudge.evaluation_script.files.problems import inflect
 from segjudge.evaluation_script.masks.stack import Array, Size

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from segjudge.evaluation_script.families.volumes.lesions import (
-    find_components,
-    grow,
-    match_lesions,
-    score_lesions,
-)
+from segjudge.evaluation_script.families.volumes import components as components_room
+from segjudge.evaluation_script.families.volumes.components import find_components, share_components
+from segjudge.evaluation_script.families.volumes.lesions import grow, match_lesions, score_lesions
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
+from segjudge.evaluation_script.files.problems import Flaw
 from tests.families.volumes.volumes import read_golden, read_pair
 
 GOLDEN = read_golden("brats")["cases"]
@@ -93,3 +91,40 @@ def test_a_snake_and_many_specks_are_components_in_no_time() -> None:
     specks = np.zeros((200, 200, 200), bool)
     specks[::2, ::2, ::2] = True
     assert find_components(specks, 26).total == 1_000_000
+    shared = share_components(specks[:100], specks[:100], 26)
+    assert len(shared.true) == len(shared.true_sizes) == len(shared.predicted_sizes) == 500_000
+
+
+@pytest.mark.parametrize("chunk", [7, 1 << 18])
+@pytest.mark.parametrize("seed", range(10))
+def test_components_of_both_sides_share_the_voxels_that_scipy_finds(
+    seed: int, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(components_room, "_CHUNK", chunk)
+    monkeypatch.setattr(components_room, "_SLAB", 40 * chunk)
+    draw = np.random.default_rng(seed)
+    for density in (0.0, 0.05, 0.2, 0.4, 1.0):
+        shape = tuple(draw.integers(0 if density else 1, 14, 3))
+        sides = draw.random(shape) < density, draw.random(shape) < 0.3
+        for neighbours, rank in ((6, 1), (18, 2), (26, 3)):
+            shared = share_components(*sides, neighbours)
+            numbers = [ndimage.label(side, ndimage.generate_binary_structure(3, rank))[0] for side in sides]
+            for sizes, wanted in zip((shared.true_sizes, shared.predicted_sizes), numbers):
+                np.testing.assert_array_equal(sizes, np.bincount(wanted.reshape(-1), minlength=1)[1:])
+            both = sides[0] & sides[1]
+            pairs, voxels = np.unique(np.stack([side[both] - 1 for side in numbers]), axis=1, return_counts=True)
+            np.testing.assert_array_equal(np.stack([shared.true, shared.predicted]), pairs)
+            np.testing.assert_array_equal(shared.voxels, voxels)
+            for sizes, names, left in zip((shared.true_sizes, shared.predicted_sizes), pairs, shared.list_untouched()):
+                assert left.tolist() == [size for name, size in enumerate(sizes.tolist()) if name not in names]
+
+
+def test_a_prediction_of_far_more_pieces_than_the_truth_is_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(components_room, "_MOST_RUNS", 100)
+    truth, noise = np.zeros((4, 9, 9), bool), np.zeros((4, 9, 9), bool)
+    noise[:, :, ::2] = True
+    truth[1, :3, 4] = True
+    with pytest.raises(Flaw, match="a region in more than 100 pieces"):
+        share_components(truth, noise, 26)
+    truth[:, ::3, 4] = True
+    assert len(share_components(truth, noise, 26).predicted_sizes) == 5

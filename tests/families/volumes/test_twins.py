@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from segjudge.evaluation_script.families.volumes import boxes, distances, surfaces
 from segjudge.evaluation_script.families.volumes.boxes import find_boxes
-from segjudge.evaluation_script.families.volumes.lesions import find_components
-from segjudge.evaluation_script.families.volumes.surfaces import _find_distances, measure_borders, measure_elements
+from segjudge.evaluation_script.families.volumes.components import find_components
+from segjudge.evaluation_script.families.volumes.distances import find_distances
+from segjudge.evaluation_script.families.volumes.surfaces import measure_borders, measure_elements
 from segjudge.evaluation_script.masks.backend import NumpyBackend
 from tests.backends import COMPILED, compiled, use
 from tests.shared import IN_CI
@@ -42,6 +44,8 @@ def test_volumes_are_measured_as_numpy_measures_them(seed: int, monkeypatch: pyt
     draw = np.random.default_rng(seed)
     shape, spacing = tuple(draw.integers(1, 30, 3)), tuple(draw.choice(SPACINGS, 3).tolist())
     truth, prediction = (draw.random(shape) < draw.choice([0.001, 0.1, 0.5, 0.9]) for _ in range(2))
+    for room in (boxes, distances, surfaces):
+        monkeypatch.setattr(room, "_SLAB", int(draw.choice([1, 500, 1 << 21])))
     compare(monkeypatch, lambda: measure_elements(truth, prediction, spacing))
     compare(monkeypatch, lambda: measure_borders(truth, prediction, spacing))
     for neighbours in (6, 18, 26):
@@ -63,7 +67,9 @@ def test_many_queries_far_from_few_places_are_transformed(seed: int, monkeypatch
         places[tuple(draw.integers(0, shape))] = 1
     places[0] = places[0] | (draw.random(shape[1:]) < draw.choice([0, 0.01])).astype(np.uint8)
     queries = np.ones(shape, np.uint8)
-    found = compare(monkeypatch, lambda: _find_distances(queries, places, spacing))
+    monkeypatch.setattr(distances, "_SLAB", int(draw.choice([1, 5000, 1 << 21])))
+    monkeypatch.setattr(distances, "_LOOKUPS", int(draw.choice([0, 3, 1000])))
+    found = compare(monkeypatch, lambda: find_distances(queries, places, spacing))
     assert np.count_nonzero(found == 0) == np.count_nonzero(places)
 
 
@@ -71,13 +77,20 @@ def test_a_full_volume_with_one_place_takes_no_time(monkeypatch: pytest.MonkeyPa
     use(monkeypatch, BACKENDS[0])
     queries, places = np.ones((150, 200, 200), np.uint8), np.zeros((150, 200, 200), np.uint8)
     places[-1, -1, -1] = 1
-    distances = _find_distances(queries, places, (1.0, 1.0, 2.0))
-    assert distances[0] == np.sqrt(199.0**2 + 199.0**2 + 298.0**2)
-    assert distances.max() == distances[0]
+    found = find_distances(queries, places, (1.0, 1.0, 2.0))
+    assert found[0] == np.sqrt(199.0**2 + 199.0**2 + 298.0**2)
+    assert found.max() == found[0]
 
 
 def test_spacings_that_differ_by_a_billion_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(1)
     queries, places = np.ones((9, 20, 8), np.uint8), (draw.random((9, 20, 8)) < 0.003).astype(np.uint8)
     for spacing in ((1e-6, 1e3, 1.0), (1e3, 1e-6, 1e-6), (1.0, 1e-9, 1e3)):
-        compare(monkeypatch, lambda spacing=spacing: _find_distances(queries, places, spacing))
+        compare(monkeypatch, lambda spacing=spacing: find_distances(queries, places, spacing))
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 5), (3, 0, 5), (3, 4, 0)])
+def test_volumes_without_voxels_have_no_boxes(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = np.zeros(shape, np.uint8)
+    assert compare(monkeypatch, lambda: find_boxes(empty, 2)).labels == set()
+    assert compare(monkeypatch, lambda: find_components(empty.view(bool), 26)).total == 0

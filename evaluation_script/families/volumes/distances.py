@@ -1,0 +1,209 @@
+"""Distances from voxels of a volume (z, y, x) to the nearest place, exact in 64 bits, in millimetres.
+
+The square of a distance is the least sum of squares of steps times the spacing, x and y first, then z.  Rounding keeps
+the order of sums, so the kernel and numpy find the same bits in whichever order they look at places.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, NamedTuple, Tuple
+
+import numpy as np
+
+from ...masks.backend import backend
+from ...masks.stack import Array
+
+#: Millimetres between voxels along x, y and z.
+Spacing = Tuple[float, float, float]
+#: Places are looked up one by one for so many per voxel; the transform of a whole box takes longer.
+_LOOKUPS = 3
+#: Voxels that are worked on at once.
+_SLAB = 1 << 20
+#: Rows are looked up first within this many times the square of the largest spacing, then within four times as many.
+_NEAR = 16.0
+#: The transform looks after so many steps whether more can matter.
+_CHECKED = 8
+
+
+class _Field(NamedTuple):
+    """The places of a volume, as queries see them."""
+
+    #: By how many steps along x the nearest place is away; the width or more if the row has none.
+    steps: Array
+    #: The squares of steps along x, infinite from the width on, and of those along y and z.
+    squares: Tuple[Array, Array, Array]
+
+
+class _Queries(NamedTuple):
+    """Voxels whose nearest place is not found yet."""
+
+    #: The position in the answers.
+    indices: Array
+    #: The position in the volume, and the row in its plane.
+    voxels: Array
+    rows: Array
+    #: The least square so far.
+    best: Array
+
+    def choose(self, chosen: Array) -> _Queries:
+        return _Queries(*(values[chosen] for values in self))
+
+
+def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
+    """Return the distance of each query, in the order of the array, to the nearest place.
+
+    Both are bytes other than 0 and 255.  Without a place the distance is infinite.
+    """
+    kernel = backend().kernel
+    kernel_distances = kernel.find_distances(queries, places, spacing) if kernel else None
+    if kernel_distances is not None:
+        return kernel_distances
+    count = int(np.count_nonzero(queries))
+    answers: Array = np.full(count, np.inf)
+    if not count or not places.any():
+        return answers
+    field = _make_field(places, spacing)
+    start, left = 0, []
+    for planes in _slabs(queries.shape):
+        listed = _list_queries(queries[planes], planes.start, start, field)
+        start += len(listed.indices)
+        left.append(_search(listed, field, _LOOKUPS * queries[planes].size, answers))
+    rest = _Queries(*map(np.concatenate, zip(*left)))
+    if len(rest.indices):
+        _transform(rest, field, answers)
+    np.sqrt(answers, out=answers)
+    return answers
+
+
+def _list_queries(queries: Array, plane: int, start: int, field: _Field) -> _Queries:
+    """Return the queries of some planes, with the nearest place of their row."""
+    _, height, width = queries.shape
+    kind = np.int32 if field.steps.size < 1 << 31 else np.int64
+    voxels = (np.flatnonzero(queries) + plane * height * width).astype(kind)
+    rows = voxels // kind(width) % kind(height)
+    best = field.squares[0].take(field.steps.reshape(-1).take(voxels))
+    return _Queries(np.arange(start, start + len(voxels), dtype=kind), voxels, rows, best)
+
+
+def _make_field(places: Array, spacing: Spacing) -> _Field:
+    depth, height, width = places.shape
+    # Without a place at a side it seems to be two widths before the row, or three behind it.
+    kind = np.int16 if 4 * width <= np.iinfo(np.int16).max else np.int32
+    columns, far = np.arange(width, dtype=kind), kind(2 * width)
+    steps: Array = np.empty(places.shape, kind)
+    for planes in _slabs(places.shape):
+        is_place = places[planes] > 0
+        before = np.where(is_place, columns, -far)
+        np.maximum.accumulate(before, axis=2, out=before)
+        np.subtract(columns, before, out=before)
+        behind = np.where(is_place, columns, kind(2 * far))[:, :, ::-1]
+        behind = np.minimum.accumulate(behind, axis=2)[:, :, ::-1]
+        np.minimum(before, np.subtract(behind, columns), out=steps[planes])
+    sides = (width, height, depth)
+    lengths = [np.arange(side) * step for side, step in zip(sides, spacing)]
+    x, y, z = (length * length for length in lengths)
+    return _Field(steps, (np.append(x, np.full(3 * width, np.inf)), y, z))
+
+
+def _slabs(shape: Tuple[int, ...]) -> Iterator[slice]:
+    """Yield slices of planes with few voxels."""
+    step = max(1, _SLAB // (shape[1] * shape[2]))
+    for start in range(0, shape[0], step):
+        yield slice(start, start + step)
+
+
+def _list_rows(squares_y: Array, squares_z: Array, nearest: float, end: float) -> List[Tuple[float, int, int]]:
+    """Return the steps along y and z to rows from one squared distance to another, the nearest first."""
+    y, z = squares_y[squares_y < end], squares_z[squares_z < end]
+    sums = y + z[:, None]
+    levels, rows = np.nonzero((sums >= nearest) & (sums < end))
+    rests = sums[levels, rows]
+    order = np.argsort(rests, kind="stable")
+    return list(zip(rests[order].tolist(), rows[order].tolist(), levels[order].tolist()))
+
+
+def _search(queries: _Queries, field: _Field, most: int, answers: Array) -> _Queries:
+    """Answer queries by rows in the order of their distance; return those left after too many lookups."""
+    _, y, z = field.squares
+    lookups, nearest = 0, 0.0
+    end = _NEAR * float(max(y[1:2].max(initial=0), z[1:2].max(initial=0)))
+    while end and nearest <= y[-1] + z[-1]:
+        for rest, row, level in _list_rows(y, z, nearest, end):
+            open_queries = queries.best > rest
+            count = int(np.count_nonzero(open_queries))
+            if count < len(open_queries):
+                closed = ~open_queries
+                answers[queries.indices[closed]] = queries.best[closed]
+                queries = queries.choose(open_queries)
+            if not count or lookups > most:
+                return queries
+            for plane_step in {level, -level}:
+                for row_step in {row, -row}:
+                    lookups += count
+                    _look_up(queries, field, row_step, plane_step)
+        nearest, end = end, 4 * end
+    answers[queries.indices] = queries.best
+    return queries.choose(np.zeros(0, np.int64))
+
+
+def _look_up(queries: _Queries, field: _Field, row_step: int, plane_step: int) -> None:
+    """Improve the least squares by the places of rows that lie so many steps away."""
+    depth, height, width = field.steps.shape
+    plane = height * width
+    # Queries are in the order of the volume, so those with such a plane are neighbours.
+    first = int(np.searchsorted(queries.voxels, -plane_step * plane))
+    last = int(np.searchsorted(queries.voxels, (depth - plane_step) * plane))
+    chosen = slice(first, last)
+    if last <= first:
+        return
+    offset = plane_step * plane + row_step * width
+    steps = field.steps.reshape(-1).take(queries.voxels[chosen] + offset, mode="clip")
+    sums = field.squares[0].take(steps)
+    sums += field.squares[1][abs(row_step)]
+    sums += field.squares[2][abs(plane_step)]
+    rows = queries.rows[chosen]
+    sums[rows < -row_step if row_step < 0 else rows >= height - row_step] = np.inf
+    np.minimum(queries.best[chosen], sums, out=queries.best[chosen])
+
+
+def _transform(queries: _Queries, field: _Field, answers: Array) -> None:
+    """Answer queries from the least squares in all planes with places, a few columns at a time."""
+    depth, height, width = field.steps.shape
+    has_place = np.array([(plane < width).any() for plane in field.steps])
+    planes = np.flatnonzero(has_place)
+    index_of = np.cumsum(has_place) - 1
+    columns, levels = queries.voxels % width, queries.voxels // (height * width)
+    step = max(1, _SLAB // (len(planes) * height))
+    for start in range(0, width, step):
+        chosen = np.flatnonzero((columns >= start) & (columns < start + step))
+        if not len(chosen):
+            continue
+        best, rows, level = queries.best[chosen], queries.rows[chosen], levels[chosen]
+        greatest = float(best.max())
+        squares = _transform_rows(field.squares[0][field.steps[planes, :, start : start + step]], field, greatest)
+        within = columns[chosen] - start
+        active = np.arange(len(chosen))
+        for plane_step, square in enumerate(field.squares[2].tolist()):
+            active = active[best[active] > square]
+            if not active.size:
+                break
+            for signed in {plane_step, -plane_step}:
+                source = level[active] + signed
+                source_is_there = (source >= 0) & (source < depth)
+                source_is_there[source_is_there] = has_place[source[source_is_there]]
+                found = active[source_is_there]
+                values = squares[index_of[level[found] + signed], rows[found], within[found]] + square
+                best[found] = np.minimum(best[found], values)
+        answers[queries.indices[chosen]] = best
+
+
+def _transform_rows(nearest: Array, field: _Field, greatest: float) -> Array:
+    """Return the least squares in each plane, from those of each row; above the greatest they may be larger."""
+    squares = nearest.copy()
+    for step, square in enumerate(field.squares[1].tolist()):
+        if square >= greatest or (step % _CHECKED == 1 and square >= squares.max()):
+            break
+        if step:
+            np.minimum(squares[:, step:], nearest[:, :-step] + square, out=squares[:, step:])
+            np.minimum(squares[:, :-step], nearest[:, step:] + square, out=squares[:, :-step])
+    return squares
