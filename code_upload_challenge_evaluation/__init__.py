@@ -1,6 +1,6 @@
 """Code upload deployables: the host's environment container, and participants' containers.
 
-`environment` is a program of its own, started as a module.  Agents to begin with are in `examples/agents/`.
+`environment` is a separate program, started as a module. `examples/agents/` has example agents.
 """
 
 __all__: list[str] = []

@@ -32,18 +32,17 @@ def evaluate(
 ) -> Dict[str, Any]:
     """Score a submission for EvalAI's worker, which reads the return value or the exception.
 
-    A SubmissionError's text is for the participant.  Everything else becomes a
-    HostError with an incident number, and the worker's own log holds the rest:
-    a traceback could show ground truth.
+    A SubmissionError's text is for the participant. Every other error becomes a HostError with an incident number; only
+    the worker's own log has its details, because a traceback could reveal the truth.
     """
     phase = phase_named(phase_codename)
     return evaluate_phase(phase, test_annotation_file, user_annotation_file, kwargs.get("submission_metadata"))
 
 
 def load_scorers() -> None:
-    """Import all scorers of this challenge's phases, since EvalAI's worker may lose its folder.
+    """Import all scorers of this challenge's phases at once, because EvalAI's worker may lose its folder.
 
-    Another worker that starts on its temporary folder removes it (`../docs/operators.md`).
+    Another worker that starts in the same temporary folder removes it (`../docs/operators.md`).
     """
     for phase in PHASES:
         for split in phase.splits:
@@ -65,7 +64,7 @@ def evaluate_phase(phase: Phase, annotations: str, submission: str, metadata: ob
 def _outcome(
     phase: Phase, annotations: str, submission: str, metadata: object
 ) -> Union[Dict[str, Any], SubmissionError, HostError]:
-    """Return the answer or the exception to raise, made here so that it has no cause."""
+    """Return the answer or the exception to raise; it has no cause, whose text could reveal the truth."""
     try:
         started = time.monotonic()
         splits, digest = open_truth(annotations, phase), _TRUTHS.digest(annotations)
@@ -176,4 +175,4 @@ def _incident(error: Exception) -> str:
     else:
         details = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     _log(f"incident {number}: {details}")
-    return f"Scoring failed, and it is not your fault. Tell the organisers the incident number {number}."
+    return f"Scoring failed; your submission is not the cause. Tell the organisers the incident number {number}."

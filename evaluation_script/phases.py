@@ -1,7 +1,7 @@
-"""The challenge as one table.  A host edits this file and `challenge_config.yaml`, and no other.
+"""The challenge as one table. Hosts edit only this file and `challenge_config.yaml`.
 
-Codenames, splits and labels must agree with `challenge_config.yaml`; `./run.sh check` compares them.
-The fields of a phase are explained in `scoring/phase.py`, the protocols in `families/…/protocols.py`.
+Codenames, splits and labels must agree with `challenge_config.yaml`; `./run.sh check` compares them. `scoring/phase.py`
+explains the fields of a phase, `families/…/protocols.py` the protocols.
 """
 
 from __future__ import annotations

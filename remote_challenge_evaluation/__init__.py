@@ -1,7 +1,7 @@
 """The remote worker: it takes submissions from EvalAI's queue, scores them here, and reports.
 
-Nothing else of Segjudge imports it: its contract is `python -m segjudge.remote_challenge_evaluation` (`__main__`), and
-`evaluate`, which EvalAI's starter worker calls, and ours.  From there inwards:
+Nothing else in Segjudge imports it. Its contract is `python -m segjudge.remote_challenge_evaluation` (`__main__`), and
+`evaluate`, which EvalAI's starter worker and this worker call. From the outside in:
 
 - `worker_loop` runs one process or several, through whatever a server or a disk does;
 - `worker` takes each job to its end, from the queue or from the `journal`, and sweeps for what was lost;

@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (SettingsError, StartError, TokenRefusedError) as error:
         text = str(error)
         if isinstance(error, TokenRefusedError):
-            remedy = "Renew AUTH_TOKEN; results so far are kept and will be sent."
+            remedy = "Renew AUTH_TOKEN; finished results are kept and will be sent."
             text = f"EvalAI no longer accepts the token: {text}\n{remedy}"
         sys.stderr.write(f"{text}\n")
         return _CODES[type(error)]

@@ -124,7 +124,7 @@ def _bundle_of(choice: ScorerChoice) -> BundleSource:
     for folder in Path(choice["evaluate"]).resolve().parents:
         if any((folder / name).is_file() for name in CONFIG_NAMES):
             return find_bundle(str(folder))
-    raise HostError(f"{choice['evaluate']}: is in no bundle's folder; name the bundle with --bundle")
+    raise HostError(f"{choice['evaluate']}: is not in the folder of a bundle; name the bundle with --bundle")
 
 
 def _evaluate_in(source: BundleSource, config: dict[str, Any]) -> tuple[str, str]:

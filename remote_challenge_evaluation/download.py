@@ -1,4 +1,4 @@
-"""The download of a submission's file: bounded in size and time, and continued where it broke off.
+"""The download of a submission's file: bounded in size and time, and resumed after interruptions.
 
 A file is complete when it has the length that its server says, and the MD5 where S3 gives one as the ETag.
 """
@@ -66,7 +66,7 @@ def download(
 ) -> None:
     """Download the file; `address` is called for each try, since links expire.
 
-    The token is for the API alone: files are fetched without it.
+    Files are fetched without the token, which is only for the API.
     """
     transfer, answers = _Transfer(path, limit, watch), list[type[WireError]]()
     for pause in (*pauses(_TRIES), None):

@@ -1,6 +1,6 @@
-"""`evaluate()` in the form of EvalAI's starter for remote challenges, which this worker also calls.
+"""`evaluate()` in the form of EvalAI's starter for remote challenges; this worker calls it too.
 
-A host of that worker installs this package and puts this file in the place of the worker's own `evaluate.py`.
+To use it with the starter's worker, install this package and replace the worker's `evaluate.py` by this file.
 """
 
 from __future__ import annotations

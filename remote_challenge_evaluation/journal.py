@@ -1,8 +1,7 @@
 """The journal: one SQLite file per machine, shared by its worker processes, with their liveness.
 
-A job is a submission together with the time of its last resumption, so that a
-resumed submission is new work.  The file is readable by its owner alone, and set
-aside if it is damaged.
+A job is a submission with the time of its last resumption, so a resumed submission is new work. Only the owner can read
+the file; a damaged file is set aside.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ class DamagedError(JournalError):
 
 
 class UnusableError(JournalError):
-    """Raised if no worker of this version can ever use the journal."""
+    """Raised if no worker of this version can use the journal."""
 
 
 class _JournalFile:

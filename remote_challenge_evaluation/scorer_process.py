@@ -145,7 +145,7 @@ def run_scorer(
 ) -> ScoringOutcome:
     """Score a submission within a time limit; hand it back once `is_over` returns True.
 
-    The process has the lock: as long as any process of the evaluation lives, no other worker takes this submission.
+    The process holds the lock, so no other worker takes this submission while a process of the evaluation lives.
     """
     environment = _environment(folder) if request.script else _environment(folder, BUNDLE=request.bundle)
     process = _open_scorer(request.script, request.memory, ProcessTerms(environment, folder, passed=(lock,)))

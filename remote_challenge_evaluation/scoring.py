@@ -1,6 +1,6 @@
 """The scoring of a job: fetch the file, score it, interpret the answer, and report once.
 
-What is reported is noted in the journal first.
+The journal records a result before it is reported.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from .settings import ScoredPhase
 
 # ── what a team reads ───────────────────────────────────────────────────────
 
-_OUR_FAULT = "Scoring failed, and it is not your fault. Tell the organisers the incident number {}."
-_BROKEN_OFF = "Your upload was interrupted and its file never arrived. Send it again."
+_OUR_FAULT = "Scoring failed; your submission is not the cause. Tell the organisers the incident number {}."
+_BROKEN_OFF = "Your upload was interrupted, and its file did not arrive. Submit it again."
 _TOO_LONG = "Scoring took longer than this challenge allows and was stopped. Send a smaller submission."
-_TOO_LARGE = "Your file is larger than the {:,} bytes that this challenge accepts. Send a smaller one."
+_TOO_LARGE = "Your file is larger than the {:,} bytes that this challenge accepts. Send a smaller file."
 _NOT_TAKEN = "EvalAI rejected the result of your submission: {}\nTell the organisers."
 
 # ── how often, and after which pause, something is tried again ───────────────
@@ -134,7 +134,7 @@ class SubmissionReporting:
         return None
 
     def _report_refusal(self, job: Job, error: ApiError) -> None:
-        """Fail a submission whose result the server rejected, since the server leaves it running."""
+        """Fail a submission whose result the server rejected; the server would leave it running."""
         self._log("result refused", submission=job.submission, why=str(error))
         self._services.alert(f"submission {job.submission}: EvalAI rejected its result: {error}")
         text = _NOT_TAKEN.format(error)

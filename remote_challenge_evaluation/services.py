@@ -1,6 +1,7 @@
 """A worker's services: stop request, message queue, host's buckets, and journal.
 
-Messages come from EvalAI's queue through its API, or from the host's own; annotations may lie in the host's bucket.
+Messages come from EvalAI's queue through its API, or from the host's own queue; annotations may be in the host's
+bucket.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ class ApiQueue(WorkQueue):
 class HostQueue(WorkQueue):
     """The host's own queue, with long polling.
 
-    A heartbeat keeps a message hidden; it is deleted when its work is done, since until then the queue remembers, too.
+    A heartbeat keeps a message hidden; it is deleted when its work is done, so the queue keeps unfinished work.
     """
 
     def __init__(self, settings: WorkerSettings, log: Log, watch: Watch, poll_seconds: int = _LONG_POLL) -> None:

@@ -1,6 +1,6 @@
 """The settings of a worker, and the description of a challenge that it can score.
 
-Settings come from the environment, by the names of EvalAI's documentation and a few of ours.
+Settings come from the environment, under the names of EvalAI's documentation and some of Segjudge's own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES
 
 
 class ScorerChoice(TypedDict):
-    """The settings that decide whose `evaluate()` scores."""
+    """The settings that select whose `evaluate()` scores."""
 
     #: The bundle's folder; empty for the installed phases.
     bundle: str
@@ -121,7 +121,7 @@ class WorkerSettings:
 
     @property
     def scorer_choice(self) -> ScorerChoice:
-        """Return the settings that decide whose `evaluate()` scores."""
+        """Return the settings that select whose `evaluate()` scores."""
         return cast("ScorerChoice", {name: getattr(self, name) for name in ScorerChoice.__annotations__})
 
     def annotation_path(self, phase: ScoredPhase) -> str:
@@ -188,7 +188,7 @@ def _value_problems(values: dict[str, Any]) -> list[str]:
     if values.get("health_port", 0) > 65535:
         problems.append("HEALTH_PORT must be a port, at most 65535")
     if not is_plain_token(values.get("auth_token", "")):
-        problems.append("AUTH_TOKEN is not a token: it contains spaces or other foreign characters; copy it again")
+        problems.append("AUTH_TOKEN is not a token: it contains spaces or other invalid characters; copy it again")
     if values.get("log_format", "pretty") not in ("pretty", "json"):
         problems.append("LOG_FORMAT must be pretty or json")
     return problems

@@ -1,9 +1,8 @@
-"""The worker: it takes jobs from the journal, then from the queue, each to its end.
+"""The worker: it completes jobs from the journal, then from the queue.
 
-The order of steps is the design: claim durably, report RUNNING, delete the
-message, score, note the result, ask the server again, report.  Wherever a
-process dies, the journal tells the next one where to go on.  What neither a
-message nor a journal brings to its end, the sweep finds.
+The order of steps matters: claim durably, report RUNNING, delete the message, score, record the result, ask the server
+again, report. If a process dies, the journal tells the next one where to continue. The sweep finds work that neither a
+message nor the journal completes.
 """
 
 from __future__ import annotations
@@ -134,7 +133,7 @@ class Worker:
         self._log("message left", submission=row["id"], why=problem)
         if phase not in self._lacking and (looks or self._services.once):  # a single answer may have been wrong
             self._lacking.add(phase)
-            remedy = "its submissions wait for a worker that has it. Update the bundle and restart the worker"
+            remedy = "its submissions wait for a worker that knows it. Update the bundle and restart the worker"
             self._services.alert(f"phase {phase} appeared after the start of this worker: {problem}; {remedy}")
         return True
 

@@ -1,4 +1,4 @@
-"""The loop of a worker process through all failures of server and disk; several at once."""
+"""The loop of a worker process, which survives failures of server and disk; several run at once."""
 
 from __future__ import annotations
 

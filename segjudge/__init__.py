@@ -1,6 +1,6 @@
 """The toolkit of hosts and participants: score, pack, build, check and run a challenge.
 
-Importing it defines names, and lets Python find the families that plug-ins bring by the names of ours.
+Importing it only defines names, and lets Python find the families of plug-ins under the names of Segjudge's.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Environment:
     def act(self, action: Any) -> Any:
         """Send an action and return the next observation; the last call returns when the result has been reported."""
         if self.done:
-            raise ActionRefusedError("there is nothing left to act on")
+            raise ActionRefusedError("the episode is over")
         try:
             reply = self._call("act_on_environment", self._package(action))
         except _UnsendableActionError as error:

@@ -1,6 +1,6 @@
 """The command line: the parser of commands and the exit codes of errors (`commands.EXIT_CODES`).
 
-Start-up counts: only the module of the command that runs is imported, and an error's words only where there is one.
+Start-up time matters: only the module of the running command is imported, and error handling only on errors.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _read_help(arguments: list[str]) -> list[str]:
-    """Return the words for argparse: `help COMMAND` becomes `COMMAND --help`; no words ask for help."""
+    """Return the words for argparse: `help COMMAND` becomes `COMMAND --help`; no words mean help."""
     if arguments[:1] in (["help"], [_ALL]):
         names = [word for word in arguments[1:] if word not in (_ALL, "-h", "--help")]
         return [*names, "--help"] if names else [_ALL, "--help"][_ALL not in arguments :]
@@ -120,7 +120,7 @@ def _replace_unprintable(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def _explain(error: Exception, *, writes_stdout: bool) -> int:
-    """Print an error and return the exit code that says whose mistake it is."""
+    """Print an error and return its exit code."""
     from segjudge.evaluation_script.files.problems import HostError, SubmissionError
     from segjudge.system.errors import OptionError, UsageError
 
@@ -143,14 +143,14 @@ def _explain(error: Exception, *, writes_stdout: bool) -> int:
 def _explain_system_error(error: OSError, *, writes_stdout: bool) -> int:
     """Explain a closed pipe, a full disk or a file that cannot be written; others are a defect.
 
-    A pipe that is closed loses what a program was to read from it.
+    A closed pipe means that a program lost part of its input.
     """
     from segjudge.evaluation_script.files.packed import DISK_FULL, NotWritten
 
     if isinstance(error, BrokenPipeError) and _is_stdout_closed():
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return _fail(f"{PROGRAM}: stdout was closed before all was written", OURS) if writes_stdout else DONE
+        return _fail(f"{PROGRAM}: stdout was closed before the output was complete", OURS) if writes_stdout else DONE
     if isinstance(error, NotWritten) or error.errno in DISK_FULL:
         if error.filename is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would write once more at exit
@@ -236,7 +236,7 @@ class _Version(argparse.Action):
 
 
 class _Formatter(argparse.HelpFormatter):
-    """A formatter that breaks no name at its hyphens."""
+    """A formatter that does not break names at hyphens."""
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         import textwrap

@@ -1,7 +1,6 @@
-"""Static code upload, for participants: write the submission in one step and wait until the platform has taken it.
+"""Static code upload, for participants: write the submission in one step and wait until the platform has read it.
 
-The platform looks every few minutes, takes a half-written file for a whole one, and may call a container failed that
-ended before it looked.
+The platform looks every few minutes. It may read a half-written file, or fail a container that ended before it looked.
 """
 
 from __future__ import annotations

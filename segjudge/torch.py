@@ -1,4 +1,4 @@
-"""A torchmetrics metric for training loops: synchronised, exact, robust against repeated frames."""
+"""A torchmetrics metric for training loops: synchronised, exact, and unaffected by repeated frames."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,8 +22,8 @@ except ModuleNotFoundError as error:
 class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed everywhere
     """The metrics of a protocol as a dictionary of numbers; NaN for empty means.
 
-    Its state is what was counted of each frame, as one vector of bytes, so that ranks may have more or fewer frames,
-    or none.  A frame that several ranks had counts once.
+    Its state is one byte vector with the counts of all frames, so ranks may have different numbers of frames, or none.
+    A frame on several ranks counts once.
     """
 
     full_state_update = False

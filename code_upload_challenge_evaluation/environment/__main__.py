@@ -1,6 +1,6 @@
 """Serve an environment until the session has an outcome, then report it.
 
-The settings come from EvalAI's variables and the image's command line.
+Settings come from EvalAI's variables and the image's command line.
 """
 
 import argparse
@@ -151,13 +151,13 @@ def _parser() -> argparse.ArgumentParser:
         "--idle-seconds",
         type=float,
         default=TimeLimits.idle,
-        help="time without a call after which a reset may take over",
+        help="time without a call until a reset may take over",
     )
     parser.add_argument(
         "--gone-seconds",
         type=float,
         default=TimeLimits.gone,
-        help="time without a connection after which the agent has ended",
+        help="time without a connection until the agent counts as ended",
     )
     return parser
 
@@ -242,7 +242,7 @@ def _cannot_serve(environment: Mapping[str, str], reason: str) -> None:
         target = _read_target(environment)
     except HostError:
         return
-    failure = f"The environment cannot be started, and it is not your fault. Tell the organisers: {reason}"
+    failure = f"The environment cannot start; your agent is not the cause. Tell the organisers: {reason}"
     _report_to_evalai(target, lambda: EvaluationOutcome(failure=failure), time.sleep)
 
 
@@ -290,7 +290,7 @@ def _report_to_evalai(
 ) -> EvaluationOutcome:
     """Report until the server accepts, and return the reported outcome.
 
-    The outcome is asked for again before each try: an agent that ends meanwhile loses its result.
+    The outcome is read again before each try: an agent that ends meanwhile loses its result.
     """
     client = Client(target.server, target.token)
     jobs = Jobs(client, target.challenge, "", sleep)

@@ -1,7 +1,7 @@
 """The gRPC service of one agent's session: answers to calls, and its end.
 
-Every session ends with an outcome: a result, or a sentence about what went wrong.  Actions that come too late, a
-lost connection and calls that never come are found by `watch`, not by a call.
+Every session ends with an outcome: a result, or a sentence about the failure. `watch` detects late actions, lost
+connections and missing calls.
 """
 
 import errno
@@ -133,7 +133,7 @@ class Service:
         except Exception:
             number = secrets.token_hex(4)
             log.exception("incident %s", number)
-            self.fail(f"The environment failed, and it is not your fault. Tell the organisers the number {number}.")
+            self.fail(f"The environment failed; your agent is not the cause. Tell the organisers the number {number}.")
             return context.abort(grpc.StatusCode.INTERNAL, self.outcome.failure)
 
     def _note_mistake(self, message: str) -> None:
@@ -176,7 +176,7 @@ class Service:
             raise _CallRefusedError("There is no session: call reset first.")
         if not secrets.compare_digest(action.session_id.encode(), self._session.encode()):
             raise _CallRefusedError(
-                "This is not the session that is running: call reset again.", grpc.StatusCode.PERMISSION_DENIED
+                "This is not the running session: call reset again.", grpc.StatusCode.PERMISSION_DENIED
             )
         self._called_at = self._clock()
         if action.step == self._step - 1 and not self._fresh:
@@ -256,8 +256,8 @@ class Service:
     def current(self) -> EvaluationOutcome:
         """Return the current outcome, before it is reported.
 
-        A result for which no call waits is lost: the platform has seen the container exit.  A call that broke may be
-        repeated, so it is given `TimeLimits.gone` seconds.
+        A result that no call receives is lost, because the platform has seen the container exit. A broken call may be
+        repeated within `TimeLimits.gone` seconds.
         """
         while self.outcome.result is not None and not self._waiting:
             if self._clock() - self._left_at > self._limits.gone:
@@ -335,7 +335,7 @@ def _check_sizes(value: object, sizes: list[tuple[int, int]]) -> None:
             size = next(due, None)
             if value.size != size:
                 expectation = f"the frame {size[0]} x {size[1]}" if size else "no more masks are due"
-                raise ActionError(f"the mask is {value.size[0]} x {value.size[1]}, and {expectation} (height x width)")
+                raise ActionError(f"the mask is {value.size[0]} x {value.size[1]}, but {expectation} (height x width)")
 
 
 def count_connections(port: int) -> int | None:

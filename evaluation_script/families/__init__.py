@@ -1,11 +1,11 @@
 """The families, one folder each: how to read and score truths and submissions; `base` holds what they share.
 
-A family's `__init__` has its row `FAMILY`, its module `engine` the `ENGINE` that scores; `docs/adding-a-family.md` says
-what both need.  The engine is imported when it is first used.
+A family's `__init__` has its row `FAMILY`; its module `engine` has the `ENGINE` that scores, and is imported on first
+use. `docs/adding-a-family.md` describes both.
 
-Plug-ins, families of other distributions, are folders here too, listed by a module `plugins`: a bundle has one with
-what its phases need, and the toolkit finds one of what is installed.  They are imported when a name is not ours, or
-when all are listed.
+Plug-ins are families of other distributions. They are folders here too, listed by a module `plugins`: a bundle lists
+those that its phases need, and the toolkit lists the installed ones. They are imported if a name is not Segjudge's own,
+or if all families are listed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ FOLDERS = (
 
 
 class _Registry(Mapping[str, _Item]):
-    """A mapping of families' contents by name; Segjudge's own are found without looking at plug-ins."""
+    """A mapping of families' contents by name; Segjudge's own are found without searching plug-ins."""
 
     def __init__(self) -> None:
         self.loaded: Dict[str, _Item] = {}
@@ -172,7 +172,7 @@ def _load_plugins() -> None:
             origin = " ".join(printable_lines(listed_origin).split())
             with _note_faults(origin):
                 if folder in (*FOLDERS, *_ORIGINS, "base", "plugins") or not folder.isidentifier():
-                    raise ValueError(f"{folder} cannot name a family: the name is taken, or no module can have it")
+                    raise ValueError(f"{folder} cannot name a family: the name is taken, or is not a valid module name")
                 rooms.append((folder, import_module(f".{folder}", __name__)))
                 _ORIGINS[folder] = origin
         # Those that only add protocols come last: to families of plug-ins too.
@@ -185,7 +185,7 @@ def _load_plugins() -> None:
 def _note_faults(origin: str) -> Iterator[None]:
     """Record an unusable plug-in as a fault and continue without it, after any exception.
 
-    What it prints goes to stderr: stdout may be a program's input.
+    Its output goes to stderr: stdout may be a program's input.
     """
     try:
         with redirect_stdout(sys.stderr):
@@ -207,7 +207,7 @@ def _add_plugin(folder: str, room: ModuleType) -> None:
         clashes += [f"a family {family.name}"] * (family.name in FAMILIES.loaded)
         clashes += [f"a layout {layout}" for layout in family.layouts if layout in LAYOUTS.loaded]
     if clashes:
-        raise ValueError(f"these names exist already: {name_list(clashes)}")
+        raise ValueError(f"these names are already taken: {name_list(clashes)}")
     families = FAMILIES.loaded if family is None else {family.name: family}
     for row in rows:
         if row.family not in families:

@@ -1,8 +1,8 @@
 """Submission files: read in place, never unpacked, within limits checked before anything inflates.
 
-The contract: the limits and checks of what may be sent (`limits`), and what is wrong with a file, in sentences for the
-participant (`problems`), are imported from here; what opens files is imported by its module, since few commands do:
-`archive` (zip, tar, gzip, JSON or folder → names and bytes), `inflate` and `packed` (the packed annotation file).
+The contract: `limits` (limits and checks of a submission) and `problems` (faults of files, in sentences for
+participants) are imported from here. The modules that open files are imported by name, because few commands need them:
+`archive` (zip, tar, gzip, JSON or folder → names and bytes), `inflate`, and `packed` (the packed annotation file).
 """
 
 from .limits import (

@@ -1,12 +1,12 @@
 """An untrusted zip, tar, gzip, JSON or folder → names and bytes.
 
-What a file is, is read from its content: EvalAI loses the original name.
-Nothing is written to disk, and every limit is checked before inflating.
+The kind of a file follows from its content, because EvalAI loses the original name. Nothing is written to disk, and
+every limit is checked before decompression.
 
-On a server links in folders are refused: they would be read with the server's rights.  On one's own machine
-(`ArchiveLimits.links`) they are followed wherever they lead; a link to a folder that contains it is skipped.
-Tars are read by code of our own because the worker's Python 3.9 has a tarfile that a negative offset sends into
-an endless loop (CVE-2025-8194), and that takes 25 µs a member, where this takes 4.
+On a server, links in folders are rejected: they would be read with the server's rights. On the user's own machine
+(`ArchiveLimits.links`) they are followed; a link to a folder that contains it is skipped. Tars have their own reader:
+in the worker's Python 3.9, a negative offset sends tarfile into an endless loop (CVE-2025-8194), and tarfile takes 25
+µs per member instead of 4.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SYSTEM_KINDS = frozenset(
 
 @functools.lru_cache(maxsize=1)
 def _find_system_devices() -> Dict[int, str]:
-    """Return the virtual file systems of the kernel by device; empty if the system does not list them."""
+    """Return the kernel's virtual file systems by device; empty if the system does not list them."""
     devices = {}
     try:
         with open(_MOUNTS, encoding="utf-8", errors="replace") as mounts:
@@ -82,7 +82,7 @@ class _FolderFiles(Files):
         self._paths: dict[str, str] = {}
         try:
             if os.path.dirname(os.path.realpath(root)) == os.path.realpath(root):
-                raise Flaw("is the root of this machine", _NAME_FOLDER)
+                raise Flaw("is the root folder of this machine", _NAME_FOLDER)
             self._walk("", frozenset())
         except Flaw as flaw:
             raise SubmissionError.from_problem(flaw.as_problem(root)) from None
@@ -123,14 +123,14 @@ class _FolderFiles(Files):
                 self._checks.clean_name(name, 0, 0)  # which says how deep it lies
 
     def _check_folder(self, folder: str, identity: _Identity) -> None:
-        """Raise a Flaw for a folder of the kernel, and for one that links reach in too many ways."""
+        """Raise a Flaw for a folder of the kernel, and for a folder that links reach on too many paths."""
         self._visits[identity] += 1
         kind = self._system_devices.get(identity[0])
         if kind is not None:
             subject = f"holds {printable(folder)}, which" if folder else "is a folder that"
             raise Flaw(f"{subject} the system makes ({kind})", _NAME_FOLDER)
         if self._visits[identity] > FOLDER_WAYS:
-            fault = f"holds links that lead to {printable(folder)} in more than {FOLDER_WAYS:,} ways"
+            fault = f"holds links that reach {printable(folder)} in more than {FOLDER_WAYS:,} ways"
             raise Flaw(fault, "Remove the links between folders")
 
     def _is_folder(self, entry: os.DirEntry[str]) -> bool:
@@ -149,7 +149,7 @@ class _FolderFiles(Files):
                 self._report(name, f"cannot be read ({error.strerror})", _CHECK)
             return
         if not stat.S_ISREG(status.st_mode):
-            self._report(name, "is a link or a device, not a file", "Put the file itself there")
+            self._report(name, "is a link or a device, not a file", "Replace it by the file itself")
             return
         clean = self._checks.clean_name(name, status.st_size, status.st_size)
         if clean is not None:
@@ -293,7 +293,7 @@ def _flaw(info: zipfile.ZipInfo, size: int) -> Flaw | None:
     if info.header_offset + _LOCAL_SIZE + info.compress_size > size:
         return Flaw("is cut off: it would reach beyond the end of the zip", PACK_AGAIN)
     if "\0" in info.orig_filename:
-        return Flaw("has forbidden characters in its name", "Rename it, in UTF-8")
+        return Flaw("has forbidden characters in its name", "Rename it in UTF-8")
     if not info.flag_bits & _UTF_8 and not info.orig_filename.isascii():
         try:
             info.filename = info.filename.encode("cp437").decode("utf-8")
@@ -405,7 +405,7 @@ class _Member(NamedTuple):
 def _members(stream: _Stream, count: Callable[[], None]) -> Iterator[_Member]:
     """Yield every member in its order; the caller reads or skips its bytes before asking for the next.
 
-    `count` is called for every header, those of long names included.
+    `count` is called for every header, including those of long names.
     """
     long_name = ""
     while True:
@@ -420,7 +420,7 @@ def _members(stream: _Stream, count: Callable[[], None]) -> Iterator[_Member]:
         kind, size = header[156:157], _number(header[124:136])
         if kind in (b"x", b"g", b"L", b"K"):
             if size > _LONG_NAME:
-                raise Flaw("is a tar with an endless file name", PACK_AGAIN)
+                raise Flaw("is a tar with a file name that does not end", PACK_AGAIN)
             extra = _content(stream, _Member("a long name", size))
             if kind == b"L":
                 long_name = _text(extra.rstrip(b"\0"))
@@ -485,7 +485,7 @@ def _name(header: bytes) -> str:
 
 
 def _pax_path(extra: bytes) -> str:
-    """Return the path among records of the form `27 path=long/name` and a line feed; "" where there is none."""
+    """Return the path among records of the form `27 path=long/name` and a line feed; "" without one."""
     position = 0
     while position < len(extra):
         space = extra.find(b" ", position, position + 6)
@@ -555,11 +555,11 @@ def open_files(path: str, limits: ArchiveLimits) -> Files:
 def _by_content(path: str, start: bytes, limits: ArchiveLimits) -> Files:
     if start.strip() == _PLACEHOLDER:
         raise Flaw(
-            "did not arrive: EvalAI holds a placeholder of 12 bytes instead, because the upload failed",
+            "did not arrive: the upload failed, and EvalAI holds a 12-byte placeholder instead",
             "Submit it again",
         )
     if not start.strip(b"\0 \r\n\t"):
-        raise Flaw("is empty" if os.path.getsize(path) == len(start) else "begins with nothing but blanks", limits.send)
+        raise Flaw("is empty" if os.path.getsize(path) == len(start) else "begins with too many blanks", limits.send)
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _ZipFiles(path, limits)
     if start.startswith(MAGIC):

@@ -1,8 +1,8 @@
 """Bytes of a file → inflated bytes, with the fastest installed inflater; gzip within limits.
 
-libdeflate (the package `deflate`) takes a fifth of zlib's time.  It says no more than that a stream is damaged, and
-takes less than zlib does; whatever it refuses is read again with zlib, which decides, and has the words.
-Gzip is read by zlib itself: the gzip module reads an endless file name byte by byte.
+libdeflate (the package `deflate`) takes a fifth of zlib's time. It only reports that a stream is damaged, and rejects
+more than zlib; streams that it rejects are read again with zlib, which decides and describes the fault. gzip is read by
+zlib itself, because the gzip module reads an endless file name byte by byte.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _USUAL_EXTRA = 28
 
 
 def inflate_stream(data: bytes, length: int, *, bare: bool = False) -> Optional[Inflated]:
-    """Inflate a zlib stream to exactly this length; None if that fails. A bare stream has no checksum."""
+    """Inflate a zlib stream to exactly this length; None on failure. A bare stream has no checksum."""
     if LIBDEFLATE:
         try:
             inflated: Inflated = (deflate.deflate_decompress if bare else deflate.zlib_decompress)(data, length)
@@ -151,7 +151,7 @@ def _inflate(path: str, limits: ArchiveLimits, limit: int) -> Iterator[bytes]:
             if inflated > limit:
                 raise Flaw(f"would unpack to more than {size_text(limit)}", "Send a zip instead")
             if inflated > 8 * limits.ratio_from and inflated > limits.ratio * file.tell():
-                raise Flaw(f"unpacks to more than {limits.ratio} times its size, as a bomb does", PACK_AGAIN)
+                raise Flaw(f"unpacks to more than {limits.ratio} times its size, like a bomb", PACK_AGAIN)
             if data:
                 yield data
             if stream.eof:

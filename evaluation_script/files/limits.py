@@ -102,7 +102,7 @@ HOST_LIMITS = ArchiveLimits(
     links=True,
     backslash=LONE_SEPARATOR,
     send="Name the folder or the zip of a dataset",
-    smaller="Leave it out",
+    smaller="Remove it",
 )
 
 #: Files and folders below one folder, whatever the limits of archives: who names `/` learns it early.
@@ -180,12 +180,12 @@ class MemberChecks:
         limit = limits.json_bytes if is_json else limits.member_bytes
         if size > limit:
             remedy = limits.smaller if is_json else SEND_LESS
-            return Flaw(f"has {size_text(size)} unpacked; {size_text(limit)} is the limit", remedy)
+            return Flaw(f"has {size_text(size)} when unpacked; {size_text(limit)} is the limit", remedy)
         self._total += size
         if self._total > limits.total_bytes:
             raise Flaw(f"would unpack to more than {size_text(limits.total_bytes)}", SEND_LESS)
         if size > limits.ratio_from and size > limits.ratio * max(packed, 1):
-            return Flaw(f"unpacks to more than {limits.ratio} times its size, as a zip bomb does", PACK_AGAIN)
+            return Flaw(f"unpacks to more than {limits.ratio} times its size, like a zip bomb", PACK_AGAIN)
         if name in self._names:
             return Flaw("is in the archive twice", PACK_AGAIN)
         if name.lower().endswith(ARCHIVE_ENDINGS) and not name.lower().endswith(limits.compressed):
@@ -197,7 +197,7 @@ def _name_flaw(raw: str, segments: list[str], depth: int) -> Flaw | None:
     if len(raw) > _LONGEST_NAME:
         return Flaw(f"has a name of more than {_LONGEST_NAME:,} characters", "Rename it")
     if not (raw.isascii() and raw.isprintable()) and re.search(_UNFIT, raw):
-        return Flaw("has forbidden characters in its name", "Rename it, in UTF-8")
+        return Flaw("has forbidden characters in its name", "Rename it in UTF-8")
     if not segments:
         return None if raw in (".", "./") else Flaw("has no name", PACK_AGAIN)
     if raw.startswith("/") or re.match(r"[A-Za-z]:/", raw):
@@ -205,7 +205,7 @@ def _name_flaw(raw: str, segments: list[str], depth: int) -> Flaw | None:
     if ".." in segments:
         return Flaw("points outside the archive", "Zip the folder from inside, so that no name contains ..")
     if len(segments) > depth:
-        return Flaw(f"lies {len(segments) - 1} folders deep; {depth - 1} is the limit", "Move it up")
+        return Flaw(f"lies {len(segments) - 1} folders deep; {depth - 1} is the limit", "Move it to a higher folder")
     return None
 
 
@@ -242,7 +242,7 @@ def check_memory(text: Union[str, bytes], limit: int, smaller: str) -> None:
     estimate = len(data) * (2 if data.isascii() else 8)
     estimate += sum(cost * data.count(mark) for mark, cost in _MEMORY_COSTS.items())
     if estimate > limit:
-        raise Flaw("holds too many lists and numbers to be read", f"Write compressed run lengths. {smaller}")
+        raise Flaw("holds too many lists and numbers", f"Write compressed run lengths. {smaller}")
 
 
 def unique_keys(pairs: List[Tuple[str, _Value]]) -> Dict[str, _Value]:
@@ -258,9 +258,9 @@ def unique_keys(pairs: List[Tuple[str, _Value]]) -> Dict[str, _Value]:
 
 
 def read_json(data: bytes, limits: ArchiveLimits, example: str, digits: int = _LONGEST_NUMBER) -> object:
-    """Parse untrusted JSON, rejecting repeated keys and NaN; the example shows the expected form.
+    """Parse untrusted JSON, rejecting repeated keys and NaN; `example` is named as the remedy.
 
-    Whole numbers may have this many digits.
+    Whole numbers may have up to `digits` digits.
     """
 
     def parse_int(text: str) -> int:

@@ -127,7 +127,7 @@ def open_packed(source: Source, family: str = "") -> Tuple[zipfile.ZipFile, Dict
 
 
 def annotations_error(source: Source, error: Exception) -> HostError:
-    """Return the error to raise for an annotation file that is damaged."""
+    """Return the error for a damaged annotation file."""
     return HostError(f"{source}: is not a readable annotation file ({error!r}). Pack it again")
 
 

@@ -90,7 +90,7 @@ class Problem(NamedTuple):
 
 
 class Flaw(Exception):
-    """Raised for a fault whose file is not known here."""
+    """Raised for a fault before the name of its file is known."""
 
     def __init__(self, fault: str, remedy: str) -> None:
         super().__init__(fault, remedy)

@@ -1,11 +1,11 @@
 """Masks in memory: packed bits, PNG, run lengths, polygons, and the similarity of two masks.
 
-What is counted most often has two implementations, numpy and the compiled kernel, which give the same bits: `backend`
-chooses once, and whoever counts calls `backend()`.  The contract is the modules, each imported by its name: numpy is
-loaded with the first of them.  `stack` has the packed masks that all others work on; `files` reads those of a sequence;
-`png`, `tiff`, `run_lengths` and `polygons` are the forms they are written in; `similarity` compares masks (J and F),
-`overlaps` pairs of masks, boxes and labels (IoU) and assigns by that, `distances` masks with grey maps; `detections`
-matches with instances; `stream` shows masks in a page.
+The most frequent operations have two implementations, numpy and the compiled kernel, with identical results:
+`backend()` returns the chosen one. The contract is the modules, imported by name, because the first one loads numpy.
+`stack` has packed masks, the common type; `files` reads a sequence's masks; `png`, `tiff`, `run_lengths` and `polygons`
+are file formats; `similarity` compares masks (J and F), `overlaps` pairs of masks, boxes and labels (IoU, with
+assignment), `distances` masks with grey maps; `detections` matches detections with instances; `stream` encodes masks
+for pages.
 """
 
 __all__ = [

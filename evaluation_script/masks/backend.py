@@ -1,7 +1,7 @@
 """The backend: the most frequent operations, by numpy or by the compiled kernel, chosen once.
 
-Whoever counts calls `backend()`, and never asks which it is: both give the same bits.  `NumpyBackend` is the interface;
-what the kernel leaves, such as labels of two bytes, `CompiledBackend` hands on to it.
+Counting code calls `backend()` without knowing which it is: both give the same bits. `NumpyBackend` is the interface;
+`CompiledBackend` passes unsupported cases to it, such as 2-byte labels.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class NumpyBackend:
     def count_labels(self, truth: Array, prediction: Array, mask: int, places: Array, shape: Size) -> Optional[Array]:
         """Return how many points have each place of the truth's label (rows) and each label of the prediction.
 
-        Of labels the bits of a mask count; None where one is beyond the places, or beyond the columns of this shape.
+        Only the bits of a mask count in labels; None if a label is beyond the rows or columns of this shape.
         """
         true, predicted = (side.reshape(-1) & np.uint32(mask) for side in (truth, prediction))
         if true.max() >= len(places) or predicted.max() >= shape[1]:
@@ -211,8 +211,8 @@ class NumpyBackend:
     def join_frames(self, texts: MaskTexts, shown: Array, pixels: Array, ends: Array) -> Tuple[MaskTexts, Array]:
         """Return the masks of frames joined side by side, and the area of each frame.
 
-        Of each frame it is known whether it has a text, and how many pixels it has; `ends` are the frames where the
-        wide masks end.  Raises ValueError where a mask is not sound.
+        For each frame, the arguments state whether it has a text and its number of pixels; `ends` are the frames at
+        which wide masks end. Raises ValueError if a mask is invalid.
         """
         masks = [texts[index] for index in range(len(texts))]
         checked = rle.check_in_batches(masks, pixels[shown], rle.check_batch)
@@ -250,19 +250,19 @@ class NumpyBackend:
     def read_records(self, text: Union[str, bytes], shape: int) -> Optional[RecordTable]:
         """Return the first records of a text, each followed by a comma; None if the JSON parser is needed.
 
-        Of each its shape is read, one of `detections.SHAPES`.
+        Each record holds one of `detections.SHAPES`.
         """
         del text, shape
         return None
 
     def order_by_score(self, score: Array, group: Array) -> Array:
-        """Return the order by rising group, then by falling score, then as it was."""
+        """Return the order by rising group, then by falling score; ties keep their order."""
         return detections.order_by_score(score, group)
 
     def match(self, candidates: Candidates) -> Tuple[Array, Array]:
         """Return words of bits per detection: where it is matched, and where it is ignored.
 
-        The words have a bit for each threshold, of each range of areas.
+        The words have a bit for each threshold and range of areas.
         """
         return detections.match(candidates)
 
@@ -271,7 +271,7 @@ class NumpyBackend:
     ) -> Tuple[Array, Array]:
         """Return precision (ranges, thresholds, recalls) in ranges of areas up to caps, and how many are true.
 
-        `needed` (ranges, recalls) says how many true detections each recall takes.
+        `needed` (ranges, recalls) gives the number of true detections that each recall requires.
         """
         curves = [
             detections.read_precision(ranked.within(cap), area, thresholds, least)
@@ -284,7 +284,8 @@ class NumpyBackend:
     ) -> Tuple[Array, Array]:
         """Return precision (ranges, groups, thresholds, recalls) leaving out each group, and the numbers found.
 
-        `needed` (ranges, groups, recalls) says how many true detections each recall takes without a group.
+        `needed` (ranges, groups, recalls) gives the number of true detections that each recall requires without a
+        group.
         """
         curves = [
             detections.read_precision_without_each(

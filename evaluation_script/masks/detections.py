@@ -1,8 +1,8 @@
 """Detections: their record table, their matching with instances, and the resulting precision.
 
-The kernel runs the greedy loop of the COCO API.  Without it: a detection rarely overlaps more than one instance by
-half, so almost all of the matching is that the first detection that reaches a threshold gets the instance; only where
-a detection could choose, or crowds are about, the loop runs in Python.
+The kernel runs the greedy loop of the COCO API. The numpy code avoids it: a detection rarely overlaps more than one
+instance by half, so usually the first detection that reaches a threshold gets the instance. Only where a detection has
+a choice, or there are crowds, the loop runs in Python.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .stack import Array
 
 
 def order_by_score(score: Array, group: Array) -> Array:
-    """Return the order by rising group, then by falling score, then as it was."""
+    """Return the order by rising group, then by falling score; ties keep their order."""
     order: Array = np.argsort(-score, kind="stable")
     digits = group - group.min(initial=0)
     while digits.any():  # sixteen bits are sorted by counting
@@ -56,7 +56,7 @@ class Candidates(NamedTuple):
 def match(candidates: Candidates) -> Tuple[Array, Array]:
     """Return words of bits per detection: where it is matched, and where it is ignored.
 
-    The words have a bit for each threshold, of each range of areas.
+    The words have a bit for each threshold and range of areas.
     """
     pairs, group = candidates.pairs, candidates.group
     ignored = np.repeat(candidates.outside[:, None], len(candidates.thresholds), axis=1)
@@ -150,7 +150,7 @@ CappedRange = Tuple[int, int]
 def read_precision(ranked: RankedBits, area: int, thresholds: int, needed: Array) -> Tuple[Array, Array]:
     """Return precision (thresholds, recalls) of one category in a range of areas, and the number correct.
 
-    `needed` says how many true detections each recall takes.
+    `needed` gives the number of true detections that each recall requires.
     """
     true, counted = ranked.flags(area, thresholds)
     rows, columns = np.nonzero(true)
@@ -171,7 +171,7 @@ def read_precision_without_each(
 ) -> Tuple[Array, Array]:
     """Return precision (groups, thresholds, recalls) of one category leaving out each group, and the numbers correct.
 
-    `needed` says for each group how many true detections each recall takes without it.
+    `needed` gives, for each group, the number of true detections that each recall requires without it.
     """
     true, counted = ranked.flags(area, thresholds)
     groups, width = len(needed), int(true.sum(axis=1).max()) + 2
@@ -230,7 +230,7 @@ class Rings:
 class RecordTable:
     """Records of the usual form, read without the JSON parser, one row each.
 
-    They stand at the start of a text, up to where the next one begins.
+    They stand at the start of a text, up to the beginning of the next record.
     """
 
     #: Empty where it was given as bytes, which are not kept.

@@ -1,7 +1,7 @@
 """Distances in a grey map from an object's mask: the brightness around it, and the nearest values.
 
-Distances are exact up to `REACH` pixels, and what is further is as far as that.  Of pixels of the object as near that
-in the leftmost column is taken, and of these the upper one: SciPy's choice.
+Distances are exact up to `REACH` pixels; greater ones count as `REACH`. Of equally near object pixels, the one in the
+leftmost column counts, then the upper one, as in SciPy.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Surroundings(NamedTuple):
 
 
 def measure_surroundings(truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
-    """Measure a map of bytes beside its object; a pixel whose squared distance is at most `near_square`, less than that
-    of `_EVERY`, is near.
+    """Measure a byte map beside its object; a pixel is near if its squared distance is at most `near_square`, which is
+    less than `_EVERY` squared.
     """
     surroundings = Surroundings(np.zeros(SQUARES, np.int64), np.where(truth, values, np.uint8(255)))
     wrong = ~truth & (values > least)
@@ -66,7 +66,7 @@ def _blocks(shape: Tuple[int, ...]) -> Iterator[slice]:
 def square_distances(truth: Array, wrong: Array) -> Array:
     """Return squared distances to the truth for wrong pixels and those within `_EVERY`.
 
-    First along rows, then down columns: a step from the pixel k - 1 steps away adds 2 k - 1 to a square.
+    First along rows, then down columns: stepping k pixels away adds 2 k - 1 to the square.
     """
     squares = np.empty(truth.shape, np.uint16)
     for rows in _blocks(truth.shape):

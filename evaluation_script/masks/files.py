@@ -1,7 +1,7 @@
 """The masks of one sequence, from any kind of file, as stacks of frames.
 
-Truth and predictions are read by the same code: label images (one PNG a frame),
-object folders (one PNG for each object and frame), or run lengths in JSON.
+Truth and predictions are read by the same code: label images (one PNG per frame), object folders (one PNG per object
+and frame), or run lengths in JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .stack import Array, Size, Stack, Stacks, crop, empty_labels, labels_in, ov
 #: The frames that are required of each object.
 RequiredFrames = Dict[str, List[str]]
 
-_ADD_FRAMES = "Add a PNG for each frame, black where no object is visible"
+_ADD_FRAMES = "Add a PNG for each frame, black if no object is visible"
 
 #: Labels that 16 bits can hold.
 _MOST_LABELS = 65_535
@@ -31,13 +31,13 @@ _MOST_NOTED, _MOST_PIXELS = 8, 1 << 24
 
 
 def note_channels(files: Files, names: Iterable[str], is_merged: Callable[[Files, str], bool]) -> List[str]:
-    """Return a note if pictures hold the label in each of several channels, given how to tell; looks at a few."""
+    """Return a note if pictures hold the label in each of several channels; `is_merged` examines a few of them."""
     members = sorted(names)
     chosen = [members[index * len(members) // _MOST_NOTED] for index in range(_MOST_NOTED)] if members else []
     for name in dict.fromkeys(chosen):
         with suppress(Flaw):  # which is told where the picture is read
             if is_merged(files, name):
-                picture = f"{name} is a colour picture with equal channels, which were read as one"
+                picture = f"{name} is a colour picture with equal channels, which were read as one channel"
                 return [f"{picture}. Save labels in grey: OpenCV's imwrite of (height, width), or PIL's mode L"]
     return []
 
@@ -48,7 +48,7 @@ def is_coloured(files: Files, name: str) -> bool:
 
 
 def holds_equal_channels(files: Files, name: str) -> bool:
-    """Return whether a PNG has colour channels that are all taken for the label, and not for the DAVIS palette."""
+    """Return whether a PNG has colour channels that all hold the label, instead of the DAVIS palette."""
     head = next(iter(files.read_chunks(name)), b"")
     size = png.size_of(head) if png.is_coloured(head) else (0, 0)
     if not 0 < size[0] * size[1] <= _MOST_PIXELS:

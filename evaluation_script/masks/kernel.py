@@ -1,6 +1,6 @@
-"""The compiled kernel: loaded once, self-tested, and unused if a test fails; its functions on arrays.
+"""The compiled kernel, loaded once and self-tested, and not used if a test fails; its functions on arrays.
 
-`backend` has numpy code beside each of them, which gives the same results.
+`backend` has equivalent numpy code for each function.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Kernel:
     ) -> Optional[Array]:
         """Return how many pixels have each label of the truth (rows) and of the prediction; None where one is beyond.
 
-        Of labels the bits of a mask count.  Of the truth's a place may be said, which is its row.
+        Only the bits of a mask count in labels. `places` may map a label of the truth to its row.
         """
         if truth.size != prediction.size or not all(side.dtype.str in _MAPS for side in (truth, prediction)):
             raise ValueError("two maps of one size are compared, of 8, 16 or 32 bits")
@@ -145,7 +145,9 @@ class Kernel:
         return codes if status == _FINE else None
 
     def find_distances(self, queries: Array, places: Array, spacing: Tuple[float, float, float]) -> Optional[Array]:
-        """Return the distance of each query to the nearest place of a volume; both are bytes but 0 and 255."""
+        """Return the distance of each query to the nearest place of a volume; both arrays have nonzero bytes for
+        members.
+        """
         if queries.shape != places.shape or queries.dtype != np.uint8 or places.dtype != np.uint8:
             return None
         count = np.count_nonzero(queries) - np.count_nonzero(queries == LABELS - 1)
@@ -182,7 +184,7 @@ class Kernel:
     ) -> Optional[Tuple[MaskTexts, Array]]:
         """Return the masks of frames as one wide mask per instance, and the area of each frame.
 
-        `frames` are the bounds of the instances; the texts stand one after the other.  None where a mask is not sound.
+        `frames` are the bounds of the instances; texts are consecutive. None if a mask is invalid.
         """
         bounds, length = np.append(0, texts.stops), len(texts.text)
         stops, area = np.zeros(len(frames), np.int64), np.zeros(len(pixels), np.int64)
@@ -201,7 +203,7 @@ class Kernel:
     def records(self, text: Union[str, bytes], shape: Optional[int] = None) -> Optional[RecordTable]:
         """Return the usual-form records at the start of a text, each followed by a comma; None without any.
 
-        Of each its shape is read, one of `SHAPES`; without one, its mask or the masks of its frames.
+        Each record holds one of `SHAPES`; without a shape, its mask or the masks of its frames.
         """
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         length = len(data)
@@ -252,7 +254,7 @@ class Kernel:
         return None
 
     def order(self, score: Array, group: Array) -> Array:
-        """Return the order by rising group, then by falling score, then as it was."""
+        """Return the order by rising group, then by falling score; ties keep their order."""
         order = np.empty(len(score), np.int64)
         _require_fine(self.library.sj_order(score, group, len(order), order))
         return order
@@ -262,8 +264,8 @@ class Kernel:
     ) -> Tuple[Array, Array]:
         """Return words of bits per detection: where it is matched, and where it is ignored.
 
-        `kinds` has a bit for each range of areas in which an instance does not count, one for crowds and one for what
-        cannot be matched; `outside` the bits in which a detection's own area does not count.
+        `kinds` has a bit for each range of areas in which an instance is ignored, one for crowds, and one for
+        unmatchable instances; `outside` has the ranges that exclude a detection's own area.
         """
         matched, ignored = np.zeros(len(outside), np.uint64), np.array(outside, np.uint64)
         columns = (pairs.prediction, pairs.truth, pairs.iou, len(pairs.prediction))
@@ -280,8 +282,8 @@ class Kernel:
         """Return precision (ranges, groups, thresholds, recalls) leaving out each group of detections, and the number
         correct (ranges, thresholds, groups).
 
-        A range is one of areas, whose bits begin at its shift, up to a cap; `needed` (ranges, groups, recalls) says how
-        many true detections each recall takes.
+        A range is a range of areas, whose bits begin at its shift, up to a cap; `needed` (ranges, groups, recalls)
+        gives the number of true detections that each recall requires.
         """
         ranges, groups, recalls = needed.shape
         precision, true_counts = (
@@ -299,7 +301,7 @@ def _text(characters: Array, length: int) -> bytes:
 
 
 def _read_odd(data: bytes, odd: Array, rows: Array, numbers: Array) -> None:
-    """Read numbers of many digits with Python, each at its place: in the rows, or from -1 down in the others."""
+    """Read numbers of many digits with Python, each at its index: in the rows, or from -1 down in the others."""
     for index, start, stop in odd.tolist():
         if index >= 0:
             rows[index] = float(data[start:stop])
@@ -371,7 +373,7 @@ class PackedFrames:
     def add_png(self, frame: int, data: bytes, limit: int = LABELS, *, merge: bool = False) -> bool:
         """Pack a PNG as a frame, given a limit of labels per block; return whether that worked.
 
-        Where labels are merged, all but 0 become label 1.
+        If labels are merged, all nonzero labels become 1.
         """
         return self._add(self._library.sj_pack_png, frame, data, len(data), limit, merge=merge)
 
@@ -493,11 +495,11 @@ def _path() -> str:
     try:
         with open(path, "rb") as file, open(path + CHECKSUM, encoding="ascii") as checksum:
             if hashlib.sha256(file.read()).hexdigest() != checksum.read().split()[0]:
-                raise KernelError(f"{os.path.basename(path)} is not the file that was built")
+                raise KernelError(f"{os.path.basename(path)} is not the file that the build wrote")
     except (OSError, ValueError, IndexError):
         absent = f"{path} or the checksum beside it cannot be read"
         raise KernelError(
-            absent if setting else "none was compiled; ./run.sh does where it finds a C compiler"
+            absent if setting else "none was compiled; ./run.sh compiles one if it finds a C compiler"
         ) from None
     return path
 

@@ -1,7 +1,7 @@
 """Overlaps of masks, boxes and label maps, and the best assignment by them.
 
-Masks and boxes: the IoU of pairs; with a crowd, the share of the detection that lies in it.  Or that of the boundaries
-of masks, which says how well outlines agree where masks are large.  Label maps: the pixels that pairs of labels share.
+Masks and boxes: the IoU of pairs; with a crowd, the share of the detection inside it. Boundary IoU compares the
+outlines of large masks. Label maps: the shared pixels of pairs of labels.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Boundary(NamedTuple):
 def smaller_of_both(pairs: Pairs, predictions: Masks, truths: Masks, ious: Array, wanted: Array, share: float) -> Array:
     """Return the IoU of each pair, or the smaller of mask and boundary IoU if requested.
 
-    Boundaries are as wide as this share of the image's diagonal.
+    The width of boundaries is this share of the image's diagonal.
     """
     ious = ious.copy()
     group = np.searchsorted(pairs.bounds, np.arange(len(ious)), side="right")
@@ -194,7 +194,9 @@ def shape_of_table(truth: Array, prediction: Array) -> Optional[Tuple[int, int]]
 
 
 def count_table(truth: Array, prediction: Array) -> Optional[Array]:
-    """Return how many pixels have each label of the truth (rows) and of the prediction; None where most have none."""
+    """Return how many pixels have each label of the truth (rows) and of the prediction; None if the table would be
+    sparse.
+    """
     if not truth.size or truth.min() < 0 or prediction.min() < 0:
         return None
     shape = shape_of_table(truth, prediction)
@@ -248,7 +250,7 @@ def _solver() -> Callable[[Array], Tuple[Array, Array]]:
 def best_assignment(quality: Array) -> Tuple[Array, Array]:
     """Return the assignment (rows, columns) with the largest sum of quality.
 
-    Ties fall as they do in the official evaluators, which call the same function.
+    Ties break as in the official evaluators, which call the same function.
     """
     return _solver()(-quality)
 

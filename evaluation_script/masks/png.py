@@ -1,7 +1,7 @@
 """PNG bytes → the label of every pixel, exactly as the file holds it.
 
-The image must have the size of its frame, so an untrusted header never decides
-how much memory is taken. Only the chunks that make the picture are read.
+The image must have the size of its frame, so an untrusted header never decides how much memory is used. Only the chunks
+of the picture are read.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def read_codes(data: bytes, size: Size) -> Array:
     """Return red + 256 × green + 65,536 × blue for every pixel of a picture of this (height, width)."""
     header, pixels = _chunks_of_size(data, size)
     if (header.colour, header.depth) not in ((RGB, 8), (_RGBA, 8)):
-        raise Flaw("is not an RGB picture of 8 bits a channel", "Write the ids of segments as colours, in RGB")
+        raise Flaw("is not an RGB picture with 8 bits per channel", "Write the ids of segments as colours, in RGB")
     return _code(_read_by_pillow(header, pixels))
 
 
@@ -120,7 +120,7 @@ def is_coloured(data: bytes) -> bool:
 def refuse_colours(data: bytes, remedy: str) -> None:
     """Raise a Flaw for a colour picture where label images are expected."""
     if is_coloured(data):
-        raise Flaw("is a picture in colours", remedy)
+        raise Flaw("is a colour picture", remedy)
 
 
 def refuse_deep_colours(data: bytes, remedy: str) -> None:
@@ -204,7 +204,7 @@ def _header(body: bytes) -> Header:
 
 
 def _read_by_pillow(header: Header, pixels: bytes) -> Array:
-    """Return the pixels by Pillow's decoder, which takes half the time of opening a file.
+    """Return the pixels, decoded by Pillow's decoder, which takes half the time of opening a file.
 
     Grey of up to 8 bits is decoded as if it had a palette: Pillow would stretch
     2 and 4 bits to 255, and a palette index is the raw value.  Pillow accepts
@@ -281,7 +281,7 @@ def merge_channels(codes: Array, remedy: str) -> Array:
     """Return the label that all channels hold, given colours as `read_codes` does; raises a Flaw where they differ."""
     labels = codes & 0xFF
     if (codes != labels * 0x010101).any():
-        raise Flaw("is a picture in colours", remedy)
+        raise Flaw("is a colour picture", remedy)
     return labels.astype(np.uint8)
 
 
@@ -313,8 +313,8 @@ def _labels_of_colours(image: Array) -> Array:
     if (unknown := colours[index] != code).any():
         y, x = np.argwhere(unknown)[0]
         raise Flaw(
-            f"is a colour image whose pixel ({x}, {y}) has the colour {tuple(int(c) for c in image[y, x, :3])}, "
-            "which stands for no label",
+            f"is a colour image whose pixel ({x}, {y}) has the colour "
+            f"{tuple(int(c) for c in image[y, x, :3])}, which is not the colour of a label",
             _SAVE_AGAIN,
         )
     return labels[index]

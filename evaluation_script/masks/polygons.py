@@ -1,7 +1,7 @@
 """Polygons → compressed run lengths, within a limit of work.
 
-Drawing walks every outline in steps of a fifth of a pixel and keeps all of them in
-memory: a few characters that jump across the image cost 80 kB.
+Drawing walks every outline in steps of a fifth of a pixel, kept in memory: a few characters that jump across the image
+take 80 kB.
 """
 
 from __future__ import annotations
@@ -87,7 +87,10 @@ def _check_lengths(lengths: Array) -> None:
         raise Flaw("has a polygon without three corners (x, y)", f"Write {_EXAMPLE}")
 
 
-_FAR_OUTSIDE = Flaw("has a polygon with corners that are not numbers or lie far outside", "Keep it within the image")
+_FAR_OUTSIDE = Flaw(
+    "has a polygon with corners that are not numbers or lie far outside the image",
+    "Write corners as numbers within the image",
+)
 
 
 def _numbers(values: List[Any]) -> Array:

@@ -1,8 +1,7 @@
 """COCO run lengths → packed masks, validated first.
 
-Runs go down the columns, beginning with background; compressed ones are
-written as text, five bits a character, as differences to the run before last.
-Many masks at once are one text and the bounds of each (`MaskTexts`).
+Runs go down the columns and begin with background. The compressed form is text, five bits per character, each value
+relative to the run before last. `MaskTexts` holds many masks as one text with bounds.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ _LEAST_LENGTH = 64
 _HIGHEST_CODE, _CONTINUED = 63, 0x20
 #: Characters decoded at a time: what fits into a core's own cache.
 _CHARACTERS = 1 << 16
-WRITE_AGAIN = "Write it as pycocotools' encode does"
+WRITE_AGAIN = "Encode it with pycocotools or as it does"
 
 FAULTS = {
     1: "has counts with invalid characters",
-    2: "has counts that end too early or never",
+    2: "has counts that end too early or do not end",
     3: "has counts below zero",
     4: "has counts that do not add up to the pixels of its image",
     5: "has more counts than its image can need",
@@ -238,9 +237,8 @@ _BatchCheck = Callable[[List[str], Array], Tuple[Array, Array]]
 def check_in_batches(texts: List[str], pixels: Array, check_batch: _BatchCheck) -> CheckedMasks:
     """Check that every run of compressed masks is valid, and compute their areas.
 
-    Nothing else keeps a C library from an endless loop: pycocotools
-    never returns from runs that do not fill the image.  It reads the UTF-8 bytes
-    of a text, so only ASCII passes: there they are the characters looked at here.
+    This check keeps C libraries from an endless loop: pycocotools never returns from runs that do not fill the image.
+    pycocotools reads UTF-8 bytes, so only ASCII passes, in which bytes and characters are the same.
     """
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
@@ -332,8 +330,8 @@ def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:
 def _runs(values: Array, heads: Array) -> Tuple[Array, Array, Array]:
     """Return the background and object runs of masks whose values begin at `heads`, and each mask's start.
 
-    From the fourth on, a value is the difference to the run before last.  Each mask gets whole pairs of runs, so that
-    both chains of sums are plain strides.
+    From the fourth value on, a value is the difference to the run before last. Each mask gets whole pairs of runs, so
+    that both sums are plain strides.
     """
     counts = np.diff(np.append(heads, len(values)))
     pairs = (counts + 1) // 2

@@ -1,12 +1,10 @@
 """J and F of masks: region overlap and boundary agreement in pixels.
 
-Everything here works on stacks of one object over some frames and returns one
-number for each frame.  What comes out are counts; two functions at the end
-turn them into J and F, so that the same counts also serve sums over a video.
+All functions take stacks of one object over some frames and return one number per frame. They return counts, and two
+functions at the end turn counts into J and F, so that sums over a video use the same counts.
 
-Two facts inherited from DAVIS: the border of the image never makes a boundary
-(a full frame has none), and a boundary lies on the pixel above or left of the
-change, so a mirrored mask may score differently.
+Two properties come from DAVIS. The border of the image never makes a boundary, so a full frame has none. A boundary
+lies on the pixel above or left of the change, so a mirrored mask may score differently.
 """
 
 from __future__ import annotations
@@ -175,9 +173,8 @@ class _Pixels:
 class _Grown:
     """A boundary dilated by a disk, computed only near the other boundary's pixels.
 
-    Down the columns the whole window is grown, once for each height that the
-    disk has; along the rows only the words of the other boundary are put together.  On
-    480×854 frames this takes a third of growing everything both ways.
+    Down the columns, the whole window is dilated, once per height of the disk; along the rows, only the words of the
+    other boundary are combined. For 480×854 frames this takes a third of the time of dilating everything both ways.
     """
 
     def __init__(self, boundary: Stack, match: Disk) -> None:

@@ -1,7 +1,7 @@
 """Packed masks: one bit per pixel, rows of 64-bit words, the lowest bit leftmost.
 
-A stack holds one object in the frames of a block and is cropped to the words
-that hold any of it.  Bits to the right of the frame are always zero.
+A stack holds one object in the frames of a block, cropped to its nonzero words. Bits to the right of the frame are
+always zero.
 """
 
 from __future__ import annotations

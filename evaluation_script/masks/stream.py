@@ -40,7 +40,7 @@ def bytes_in_page(streams: Iterable[bytes]) -> int:
 class MaskStream:
     """A collector of some objects' masks, block by block; overlaps have labels of their own.
 
-    Masks of more runs than the limit are left out.
+    Masks with more runs than the limit are omitted.
     """
 
     def __init__(self, objects: List[str], size: Size, width: int, limit: float = math.inf) -> None:
@@ -58,7 +58,7 @@ class MaskStream:
     def pack(self, header: Dict[str, object], *, bare: bool = False) -> bytes:
         """Return a zlib stream: a line of JSON that describes the rest, then labels and run lengths.
 
-        Bare it has no runs.
+        A bare stream has no runs.
         """
         bare = bare or self.is_full
         labels = np.concatenate([np.zeros(0, np.uint16), *(() if bare else self._labels)])

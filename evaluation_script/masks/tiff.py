@@ -1,9 +1,9 @@
 """TIFF bytes → the label of every pixel, of one picture or of the slices of a volume.
 
-Read is what microscopes' tools write of label maps: grey of 8 or 16 bits in strips, as they are, by LZW or by deflate.
-Of `wide` maps other forms are read too: signed numbers, 32 and 64 bits, whole floats, tiles, PackBits, BigTIFF,
-three equal channels, and Zstandard where a package for it is installed.
-The picture must have the size of its frame, so that no header decides how much memory is taken.
+Supported are the label maps of microscopes' tools: 8-bit or 16-bit grey in strips, uncompressed, LZW or deflate. `wide`
+maps may also have signed numbers, 32 and 64 bits, whole floats, tiles, PackBits, BigTIFF, three equal channels, and
+Zstandard if a package is installed. The picture must have the size of its frame, so that no header decides how much
+memory is used.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LONGEST_TILE = 1 << 12
 _LABELS_END = 1 << 24
 _BIG_ENDINGS = (b"II+\0", b"MM\0+")
 _SAVE_AGAIN = (
-    "Save the labels as unsigned numbers of 8 or 16 bits, in strips, without compression, by LZW or by deflate"
+    "Save labels as unsigned 8-bit or 16-bit numbers in strips, uncompressed or compressed with LZW or deflate"
 )
 _UPLOAD_AGAIN = "Write the file again and repeat the upload"
 
@@ -130,7 +130,7 @@ def _narrow(numbers: Array) -> Array:
     if numbers.dtype.kind == "f":
         odd = numbers[~(np.floor(numbers) == numbers)]
         if odd.size:
-            raise Flaw(f"holds {float(odd[0]):.6g}, which is no whole number", "Save labels as whole numbers")
+            raise Flaw(f"holds {float(odd[0]):.6g}, which is not a whole number", "Save labels as whole numbers")
     lowest, highest = numbers.min(), numbers.max()
     if lowest < 0 or highest >= _LABELS_END:
         label = f"{lowest if lowest < 0 else highest:.0f}"
@@ -240,7 +240,7 @@ def _read_page(data: bytes, page: _Page, order: str) -> Array:
         region = numbers[top : top + rows, column : column + tile_width]
         region[:] = pixels[: region.shape[0], : region.shape[1]]
     if page.channels > 1 and (numbers[..., :1] != numbers).any():
-        raise Flaw("is a picture in colours", _SAVE_AGAIN)
+        raise Flaw("is a colour picture", _SAVE_AGAIN)
     return np.ascontiguousarray(numbers[..., 0])
 
 
@@ -306,8 +306,8 @@ def _inflate_zstandard(strip: bytes, count: int) -> bytes:
 def inflate_lzw(strip: bytes, count: int) -> bytes:
     """Return the first bytes of an LZW strip, up to a length; fewer if it ends early.
 
-    The codes of a block, from one clearing of the table to the next, are taken out at once, since the width of each
-    follows from its place; a step of Python is left for each code, of which label maps have one in many pixels.
+    All codes between two clearings of the table are extracted at once, because their widths follow from their
+    positions. Python then takes one step per code, which usually covers many pixels.
     """
     values = np.frombuffer(strip + bytes(3), np.uint8).astype(np.int64)
     words = (values[:-2] << 16) | (values[1:-1] << 8) | values[2:]

@@ -1,13 +1,11 @@
 """Scoring in a forked child with limits, so that the worker survives any submission.
 
-EvalAI calls `evaluate()` inside its own long-lived process.  A child that is
-killed, hangs, exits or runs out of memory becomes a sentence.  A supervisor stands
-between both (`supervisor.py`), so that nothing that the child started outlives it,
-wherever it went, and nothing outlives the worker.
+EvalAI calls `evaluate()` in its own long-lived process. If the child is killed, hangs, exits or runs out of memory, one
+sentence says so. A supervisor (`supervisor.py`) stands between worker and child: it ends all processes that the child
+started, and ends everything with the worker.
 
-The child sends lines for the log, and one answer.  A message is one letter, a length in two bytes and a text, and is
-written at once: the system mixes no message with another when neither is longer than `PIPE_BUF`, so threads and forks
-of the job may write as well.
+The child sends log lines and one answer. A message is one letter, a 2-byte length and a text of at most `PIPE_BUF`
+bytes, written at once; the system never mixes such messages, so threads and forks of the job may write too.
 """
 
 from __future__ import annotations
@@ -168,7 +166,7 @@ def run_guarded(job: _Job, *, memory: int, seconds: float, say: Say) -> Any:
     except (AttributeError, OSError) as error:
         if not _reported:
             _reported.append(str(error) if hasattr(os, "fork") else "this system has no fork")
-            say(f"Memory and time are not limited here: no process can be forked ({_reported[0]}).")
+            say(f"Memory and time are not limited: this system cannot fork a process ({_reported[0]}).")
         return job(say)
     try:
         return _outcome(child, _MessageReader(say), memory, seconds)
@@ -372,11 +370,11 @@ def _result_of(answer: bytes, memory: int) -> Any:
 def _death(status: Optional[supervisor.Status]) -> Exception:
     """Return the error for a child that ended without an answer."""
     if status is None:
-        return CrashError("the supervisor of the scoring process was ended")
+        return CrashError("the supervisor of the scoring process was killed")
     if os.WIFSIGNALED(status):
         names = {number.value: number.name for number in signal.Signals}
         name = names.get(os.WTERMSIG(status), f"signal {os.WTERMSIG(status)}")
-        reason = ", as happens when memory runs out" if name == "SIGKILL" else ""
-        return UnfinishedError(f"the scoring process was ended by {name}{reason}")
+        reason = ", as happens if memory runs out" if name == "SIGKILL" else ""
+        return UnfinishedError(f"the scoring process was killed by {name}{reason}")
     code = os.WEXITSTATUS(status)
     return UnfinishedError(f"the scoring process ended without an answer (exit {code})")

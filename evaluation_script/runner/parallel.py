@@ -87,8 +87,8 @@ def results_of_processes(
 ) -> Iterator[_Result]:
     """Yield the results of all items as they arrive, from several processes, most expensive first.
 
-    `started` is called in this process with each item: before it is done where there is one process, else
-    when its result is there.  Where no process can be forked this one does the work.
+    This process calls `started` with each item: before counting it if there is one process, else when its result
+    arrives. If no process can be forked, this one does the work.
     """
     jobs = min(jobs, len(costs))
     pool = _Pool(work, costs, jobs) if jobs > 1 and _may_fork() else None
@@ -153,7 +153,7 @@ class Meanwhile(Generic[_Result]):
         return self._work()
 
     def close(self) -> None:
-        """End the process at once."""
+        """Kill the process at once."""
         if self._pool is not None:
             self._pool.end()
 
@@ -204,7 +204,7 @@ class _Pool(Generic[_Result]):
                 try:
                     message: Union[Tuple[int, _Result], Exception, None] = reader.recv()
                 except (EOFError, OSError):  # between messages, or in one
-                    raise MemoryError("a process that scored was ended") from None
+                    raise MemoryError("a scoring process was killed") from None
                 if isinstance(message, Exception):
                     raise message
                 if message is None:

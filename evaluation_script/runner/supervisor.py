@@ -1,18 +1,15 @@
-"""A supervisor: a process between its parent and a job, which ends the job and everything that the job started.
+"""A supervisor: a process between its parent and a job, which ends the job with all its processes.
 
-On Linux it adopts the job's orphans, so that what leaves the process group or the
-session is found as well; elsewhere only the process group is ended.  It ends all
-of them when the job has ended, when its parent asks for it, and when its parent is
-gone.
+On Linux it adopts the job's orphans, so it also finds processes that left the group or session; elsewhere it ends only
+the process group. It ends them when the job ends, when its parent asks, and when its parent dies.
 
-`guard.py` forks a supervisor for the jobs that score.  As a program it runs a command
-and ends with the command's exit code (the toolkit starts its children so):
+`guard.py` forks a supervisor for scoring jobs. As a program it runs a command and returns its exit code; the toolkit
+starts its children this way:
 
 usage: supervisor.py DESCRIPTOR COMMAND…
 
-Over its socket the supervisor reports the job's process number with the error number
-of `fork` or `exec` (or 0), and at the end the job's status; a byte that it reads is
-a signal for the job, and the socket's end ends everything.
+Over its socket the supervisor reports the job's process id and the error number of `fork` or `exec` (or 0), and at the
+end the job's status. A byte that it receives is a signal for the job; the socket's end ends everything.
 """
 
 from __future__ import annotations
@@ -118,7 +115,7 @@ def _keep(job: _Job, leash: int, parent: int) -> Status:
 
 
 def _do_nothing(*_: object) -> None:
-    """Handle a signal that the wake-up descriptor has already passed on."""
+    """Ignore a signal that the wake-up descriptor has already passed on."""
 
 
 def _set_option(option: int, value: int) -> None:
@@ -175,7 +172,7 @@ def _let_go(leash: int) -> None:
 
 
 def _watch(child: int, leash: int, parent: int) -> Optional[Status]:
-    """Wait until the child ends, or should be ended; return its status in the first case."""
+    """Wait until the child ends or should be ended; return its status if it ended."""
     woken, waking = os.pipe()
     os.set_blocking(waking, False)
     signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
@@ -221,7 +218,7 @@ def _end(child: int, status: Optional[Status]) -> Status:
 def _end_all() -> Dict[int, Status]:
     """Kill all descendants; return the statuses of children.
 
-    They are stopped first, so that nothing forks out of reach meanwhile; and by groups, which no fork escapes.
+    They are stopped first, so that nothing forks meanwhile, and killed by group, which no fork escapes.
     """
     until = time.monotonic() + GIVEN_UP
     stopped: Set[int] = set()

@@ -1,7 +1,8 @@
 """The setup of a scoring process: one thread, and reuse of memory.
 
-OpenBLAS starts a thread for each core while numpy is loaded, which takes half of numpy's start; scoring has no linear
-algebra.  That is for programs that begin with this package: in others numpy may be loaded, or need those threads.
+While numpy is loaded, OpenBLAS starts a thread per core, which takes half of numpy's start; scoring needs no linear
+algebra. This applies only to programs that start with this package: others may have loaded numpy already, or need the
+threads.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ if "numpy" not in sys.modules and not __name__.startswith("segjudge."):
 def reuse_memory() -> None:
     """Keep freed blocks of megabytes for reuse, and collect garbage rarely, since scoring makes no cycles.
 
-    Otherwise the C library fetches each from the system and the system clears it page by page, which took a sixth of
-    the time in which numpy scores sequences.
+    Otherwise the C library requests each block from the system, which clears it page by page: a sixth of numpy's time
+    for sequences.
     """
     gc.set_threshold(_GARBAGE)
     with suppress(OSError, AttributeError, TypeError):  # another C library

@@ -1,9 +1,9 @@
 """Scoring of a challenge's phases: Phase, Scorer, EvalAI's answer, and provenance.
 
-The words of a phase are here, for `phases.py`, and the version of the scorers.  The rest is in modules that other rooms
-import by name, since a command that asks for the version needs no scorer: `scorer` opens truths, counts and reports a
-split, whichever door its results come in by; `answer` writes what EvalAI stores, `notify` what a host's channel reads;
-`provenance` says what scores come from.
+The names used in `phases.py` are imported from here, as is the version of the scorers. Other rooms import the modules
+by name, because the version alone needs no scorer: `scorer` opens truths, counts and reports a split for every entry
+point; `answer` builds EvalAI's result, `notify` the message for a host's channel; `provenance` records the inputs of
+scores.
 """
 
 from .phase import Notify, Phase, PhaseSplit

@@ -107,8 +107,8 @@ def _fewest_cases(phase: Phase) -> int:
 def public_result(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
     """Return the result for participants: rounded leaderboard means, without hidden splits.
 
-    Whoever knows each mask that was sent learns the truth from any number that depends on few frames; so more than
-    that is there only where the phase says so.
+    Participants know their own masks, so any number that depends on few frames would reveal the truth. More is reported
+    only if the phase allows it.
     """
     visible = [(split, report) for split, report in zip(phase.splits, reports) if not split.hidden]
     if phase.detail == DETAILS[2]:
@@ -128,7 +128,7 @@ def public_result(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
 
 
 def _coarse_rows(visible: List[Tuple[PhaseSplit, Report]]) -> Dict[str, List[Row]]:
-    """Return leaderboard metrics per sequence or category, too coarse to reveal single frames."""
+    """Return leaderboard metrics per sequence or category, rounded so that they reveal no single frame."""
     tables: Dict[str, List[Row]] = {}
     for split, report in visible:
         name, rows = next(iter(report.rows().items()))
@@ -213,8 +213,8 @@ def add_page_data(
 ) -> str:
     """Add the data of a submission's page to an answer; return an error for the log.
 
-    Where all may see it that is also what was lost.  It is read from the submission once more, by a process of its own
-    within the phase's limits: whatever happens there, the scores stay.
+    If everybody may see it, the page includes the losses. A process within the phase's limits reads the submission
+    again for them; its failure never affects the scores.
     """
     shown = answer["submission_result"]
     visible = [entry for entry in splits if not entry[0].hidden]

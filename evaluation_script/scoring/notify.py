@@ -1,8 +1,7 @@
 """Notifications of scores to a host's Slack channel or webhook; a failure never affects the score.
 
-Addresses come from the environment (`SEGJUDGE_SLACK`, `SEGJUDGE_WEBHOOK`) or
-from a file outside the repository (`~/.config/segjudge/notify.json`, keys
-`slack` and `webhook`); they are secrets and are never printed.
+Addresses come from the environment (`SEGJUDGE_SLACK`, `SEGJUDGE_WEBHOOK`) or from a file outside the repository
+(`~/.config/segjudge/notify.json`, keys `slack` and `webhook`). They are secrets and never printed.
 """
 
 from __future__ import annotations

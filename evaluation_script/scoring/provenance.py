@@ -20,8 +20,8 @@ _CHUNK = 1 << 20
 def digest_of(path: str) -> str:
     """Return a digest that identifies a file or folder.
 
-    Of a zip its table of contents counts (names, sizes, checksums, dates), of a folder names and sizes, of any
-    other file its bytes: that takes little time beside scoring.
+    A zip is identified by its table of contents (names, sizes, checksums, dates), a folder by names and sizes, any
+    other file by its bytes; this is fast compared with scoring.
     """
     digest = hashlib.sha256()
     if os.path.isdir(path):

@@ -1,6 +1,6 @@
 """The Scorer, with which every entry point counts and scores.
 
-Truths are opened here too: packed, or as the dataset of a benchmark was published.
+It also opens truths: packed ones, or published datasets.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Scorer:
 def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str = "") -> List[Scorer]:
     """Return the scorer of each split of a phase, or of the one with this codename.
 
-    Where phase and annotation file have one split each, the truth's name does not matter.
+    If phase and annotation file have one split each, the truth's name does not matter.
     """
     scorers = []
     for split in [split for split in phase.splits if codename in ("", split.codename)]:

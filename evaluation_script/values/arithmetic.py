@@ -1,8 +1,7 @@
 """Arithmetic with the same bits on every machine: IEEE operations in a fixed order.
 
-Scores do not depend on the Python, the numpy or the processor that computes them.  `sum` of Python 3.12 rounds
-otherwise than that of 3.9.  numpy 2 adds more than 8,192 numbers in another order than numpy 1.  `np.exp`, powers and
-`@` follow the processor.
+Scores do not depend on Python, numpy or processor. `sum` of Python 3.12 rounds differently from 3.9's, numpy 2 adds
+more than 8,192 numbers in another order than numpy 1, and `np.exp`, powers and `@` depend on the processor.
 """
 
 from __future__ import annotations

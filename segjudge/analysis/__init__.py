@@ -1,8 +1,9 @@
 """The analysis of several methods' scores: comparisons, rankings and statistics (`docs/ranking.md`).
 
-`comparison` is of methods on one truth; `rankings` are of algorithms in many cases, and `standings` shows them.  Both
-have tables, words, `plots` and a page.  `statistics` has the ranks, tests and differences of both, `score_tables` reads
-files of scores.  Everything here is above the families: what is one's own it asks of `segjudge.families`.
+`comparison` compares methods on one truth; `rankings` rank algorithms in many cases, and `standings` presents them.
+Both offer tables, sentences, `plots` and a page. `statistics` has the ranks, tests and differences of both;
+`score_tables` reads files of scores. This room does not depend on any family: it asks `segjudge.families` for their
+properties.
 """
 
 from typing import Literal, get_args

@@ -16,15 +16,17 @@ from .statistics import Floats, Ties, ranks_of
 
 
 def find_rule(scores: list[AlgorithmScores]) -> Any:
-    """Return the rule of the protocol of all scores; raises UsageError if it states none, or they cannot be ranked."""
+    """Return the ranking rule of the common protocol; raises UsageError without one, or for unrankable scores."""
     base = scores[0]
     rule = ranking_rule_of(base.protocol)
     if rule is None:
-        raise UsageError(f"{printable(base.protocol)} states no ranking of its own challenge; choose another method")
+        raise UsageError(
+            f"{printable(base.protocol)} does not define the ranking of its own challenge; choose another method"
+        )
     for method in scores:
         check_alike(base, method)
         if not method.cases:
-            raise UsageError(f"{method.name} has no values by case; score it anew with this version of segjudge")
+            raise UsageError(f"{method.name} has no values per case; score it again with this version of segjudge")
     return rule
 
 
@@ -45,7 +47,7 @@ def rank_within_cases(scores: list[AlgorithmScores], ties: Ties) -> TaskScores:
                 sums[indices[case]] += ranks
                 counts[indices[case]] += 1
     if not counts.any():
-        raise UsageError(f"{scores[0].name} has no values by case that can be ranked")
+        raise UsageError(f"{scores[0].name} has no values per case to rank")
     is_ranked = counts > 0
     means = (sums[is_ranked] / counts[is_ranked, None]).T
     names = tuple(case for case, index in indices.items() if is_ranked[index])
@@ -56,8 +58,8 @@ def rank_within_cases(scores: list[AlgorithmScores], ties: Ties) -> TaskScores:
 def rank_means(scores: list[AlgorithmScores], tie_breaker: str) -> tuple[list[TaskScores], list[dict[str, Any]]]:
     """Return a task for each measure, and a row of the final place of each algorithm, the best first.
 
-    The place is that of the mean of an algorithm's ranks; equal ones are ranked by a metric, and share a place if they
-    are equal in it too.
+    The place is the rank of an algorithm's mean rank. Ties are broken by a metric, and share a place if it is equal
+    too.
     """
     measures = _list_measures(scores[0])
     tasks = [task for measure in measures for task in tasks_of(scores, measure)]
@@ -78,7 +80,7 @@ def rank_means(scores: list[AlgorithmScores], tie_breaker: str) -> tuple[list[Ta
 
 
 def _list_measures(scores: AlgorithmScores) -> list[str]:
-    """Return the metrics that are no region's."""
+    """Return the metrics that do not belong to a region."""
     return [metric for metric in scores.values if metric in scores.cases[0]]
 
 

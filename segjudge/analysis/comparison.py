@@ -160,7 +160,9 @@ class Comparison(ShownPage):
             f"{self.metric} is {format_number(best.value)}, beside {format_number(nearest.value)} of {nearest.name}"
         )
         if ties:
-            return f"{best.name} cannot be told apart from {name_list([mean.name for mean in ties])}: {values}."
+            return (
+                f"{best.name} does not differ significantly from {name_list([mean.name for mean in ties])}: {values}."
+            )
         return f"{best.name} is better than {rivals[0].name if len(rivals) == 1 else 'all others'}: {values}."
 
     def sign(self, row: str, column: str) -> str:
@@ -224,7 +226,7 @@ class Comparison(ShownPage):
             costs = self.costs[name]
             difference = format_difference(costs, base)
             if difference == SAME:
-                lines.append(f"{name} loses as much as {names[0]}, and by the same kinds.")
+                lines.append(f"{name} loses as much as {names[0]}, by the same kinds of error.")
                 continue
             change = sum(costs.values()) - sum(base.values())
             # Only the kinds of sequences sum to what is lost.
@@ -526,7 +528,7 @@ def _write_markdown(compared: Comparison, *, kinds: bool = True) -> str:
     names = list(compared.sums.algorithms)
     before, after = names[0], names[-1]
     values = {mean.name: mean.value for mean in compared.means}
-    sign = {"+": "better", "−": "worse", "=": "not told apart from chance"}[compared.sign(after, before)]
+    sign = {"+": "better", "−": "worse", "=": "not significantly different"}[compared.sign(after, before)]
     gain = f"{values[after] - values[before]:+.3f}, {sign}"
     blocks = [
         f"### {compared.metric}: {format_number(values[before])} → {format_number(values[after])} ({gain})",
@@ -572,9 +574,9 @@ def _list_flips(compared: Comparison, before: str, after: str) -> list[str]:
     flips = [change for change in changes if change.has_flipped]
     fallen = sum(change.after < change.before for change in flips)
     cases, count = compared.noun.capitalize(), f"{len(flips)} of {len(changes)}"
-    title = f"**{cases} that flipped to the other side of one half: {count}**"
+    title = f"**{cases} that crossed one half: {count}**"
     if flips:
-        title += f" ({fallen} fell below, {len(flips) - fallen} rose to it or above)"
+        title += f" ({fallen} fell below it, {len(flips) - fallen} rose to it or above)"
     header = [compared.noun, _name(before), _name(after), "change"]
     blocks = [title]
     if flips:
@@ -683,7 +685,7 @@ def write_table(compared: Comparison, path: str, metrics: Sequence[str] = ()) ->
 
 def check_table(path: str) -> None:
     if not path.endswith((".tex", ".md")):
-        raise UsageError(f"{path}: a table is written as .tex or .md, by the ending of its name")
+        raise UsageError(f"{path}: name the table FILE.tex or FILE.md")
 
 
 def _list_columns(compared: Comparison, metrics: Sequence[str]) -> list[_Column]:

@@ -115,7 +115,11 @@ def _draw_places(axes: Axes, task: RankedTask, order: list[int]) -> None:
     for label, (_, index) in zip(axes.get_xticklabels(minor=True), slots, strict=True):
         label.set_color(line_of_method(index)[0])
     axes.tick_params(which="both", length=0)
-    axes.set(xlabel="place in the case", ylabel="value", title=f"{task.scores.name}: who took which place".lstrip(": "))
+    axes.set(
+        xlabel="place in the case",
+        ylabel="value",
+        title=f"{task.scores.name}: how often each method took each place".lstrip(": "),
+    )
     for index, name in enumerate(_names(task, order)):
         line = 1 - (index + 0.5) / count
         colour = line_of_method(index)[0]

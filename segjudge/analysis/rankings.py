@@ -78,9 +78,9 @@ class _Ranking:
 
 
 def _fill_missing(task: TaskScores, rule: Rule) -> TaskScores:
-    """Return the task with missing values filled so that they help no method, unless the rule ignores them.
+    """Return the task with missing values filled so that they favour no method, unless the rule ignores them.
 
-    Ranks within cases put it last; what averages or tests values takes the worst of the case.
+    Ranks within cases put them last; means and tests use the worst value of the case.
     """
     return task if rule.remove or rule.method.startswith("rank-") else task.fill_with_worst()
 
@@ -88,7 +88,7 @@ def _fill_missing(task: TaskScores, rule: Rule) -> TaskScores:
 def _rank_task(task: TaskScores, rule: Rule, weights: Floats | None = None) -> _Ranking:
     """Return the ranking for each row of case weights (default: one row of ones).
 
-    A case that counts twice is two cases.
+    A case with a weight of two counts as two cases.
     """
     if weights is None:
         weights = np.ones((1, len(task.cases)))
@@ -116,7 +116,7 @@ def _average_values(values: Floats, weights: Floats, method: Method) -> Floats:
 def _weigh_means(values: Floats, weights: Floats) -> Floats:
     """Return the weighted means of each row, rounded once so that equal means are equal.
 
-    A value is the sum of one with few digits, whose weighted sums are exact, and a small rest.
+    A value is split into a number with few digits, whose weighted sums are exact, and a small rest.
     """
     present = ~np.isnan(values)
     plain = np.where(present, values, 0.0)
@@ -295,7 +295,11 @@ class RankedTask:
             return f"{self.title}: {tied} share the first rank over {cases}."
         leader, following = order[0], order[1:]
         close = [names[row] for row in following if self.sign(leader, row) == "="]
-        apart = f"cannot be told apart from {', '.join(close)}" if close else "is significantly better than every other"
+        apart = (
+            f"does not differ significantly from {', '.join(close)}"
+            if close
+            else "is significantly better than every other"
+        )
         text = f"{self.title}: {names[leader]} is first over {cases}"
         return f"{text}, and {apart}." if following else f"{text}."
 

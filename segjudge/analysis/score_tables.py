@@ -42,9 +42,9 @@ _MOST_VALUE = 1e100
 #: How scores differ that cannot be ranked together, by the key of their origin.
 _DIFFER = {
     "revision": "by different revisions of {}; score both with the same version of segjudge",
-    "rules": "by different rules of {}; score both by the same",
+    "rules": "by different rules of {}; score both by the same rules",
     "truth": "on different truths; score both on the same file or folder",
-    "cases": "on different images, videos or sequences; score both on the same",
+    "cases": "on different images, videos or sequences; score both on the same ones",
 }
 
 
@@ -68,18 +68,18 @@ class AlgorithmScores:
 
 
 def name_scores(entries: Iterable[object]) -> dict[str, Scores]:
-    """Return scores by name: by key if given as a mapping, else by the name of their results."""
+    """Return scores by name: by key if given as a mapping, else by the names of their results."""
     named: list[tuple[str, Scores]] = []
     for entry in entries:
         pairs = entry.items() if isinstance(entry, Mapping) else [("", entry)]
         for name, scores in pairs:
             if not isinstance(scores, Scores):
-                raise UsageError(f"{scores!r:.60} is no scores: segjudge.score and segjudge.load return them")
+                raise UsageError(f"{scores!r:.60} is not scores: segjudge.score and segjudge.load return scores")
             named.append((str(name) or scores.title.partition(".")[0], scores))
     names = [name for name, _ in named]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f'two are called {twice}; name them: {{"A": scores, "B": scores}}')
+        raise UsageError(f'two have the name {twice}; name them: {{"A": scores, "B": scores}}')
     return dict(named)
 
 
@@ -94,8 +94,8 @@ def _read_document(name: str, document: Mapping[str, Any], split: str = "") -> A
     split = choose_split(name, list(results), split)
     groups = document.get("groups", {}).get(split)
     if "objects" not in document and groups is None:
-        remedy = "score it anew with this version of segjudge, which writes them"
-        raise UsageError(f"{name} has no values by object or group; {remedy}")
+        remedy = "score it again with this version of segjudge, which writes them"
+        raise UsageError(f"{name} has no values per object or group; {remedy}")
     # A family that counts by unit may call a table of its own `objects`.
     objects = [row for row in document.get("objects", []) if row["split"] == split] if groups is None else []
     values = results[split]
@@ -180,7 +180,7 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
 def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
     """Return the jackknife pseudo-values of a metric by group of images, videos or sequences.
 
-    What cannot be compared is refused; see `docs/ranking.md`.
+    Incomparable scores are rejected; see `docs/ranking.md`.
     """
     first_name, base = next(iter(reports.items()))
     rows = []
@@ -251,7 +251,7 @@ def read_table(path: str, *, smaller: bool) -> list[TaskScores]:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"{path}: is not a CSV of UTF-8 ({error})") from None
+        raise UsageError(f"{path}: is not a CSV in UTF-8 ({error})") from None
 
 
 def _read_tasks(path: str, rows: Iterable[dict[str, str]], *, smaller: bool) -> list[TaskScores]:
@@ -279,9 +279,7 @@ def _read_value(text: str, location: str) -> float:
     except ValueError:
         value = math.inf
     if not abs(value) <= _MOST_VALUE:
-        raise UsageError(
-            f"{location}: {printable(text)} is not a number that a score can be; leave a missing value empty"
-        )
+        raise UsageError(f"{location}: {printable(text)} is not a finite number; leave a missing value empty")
     return value
 
 
@@ -318,9 +316,9 @@ def read_scores(names_and_files: list[str], split: str = "") -> list[AlgorithmSc
         except OSError as error:
             raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise UsageError(f"{path}: is not what `score --json` writes, nor saved scores") from None
+            raise UsageError(f"{path}: was written neither by `score --json` nor by `score --save`") from None
     names = [method.name for method in scores]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise UsageError(f"two are called {twice[0]}; name them as NAME=FILE")
+        raise UsageError(f"two have the name {twice[0]}; name them as NAME=FILE")
     return scores

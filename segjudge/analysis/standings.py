@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 #: What becomes of a missing value, and how that is said.
-_MISSING = {"zero": "count as 0", "last": "are the worst of their case", "remove": "are left out"}
+_MISSING = {"zero": "count as 0", "last": "are the worst of their case", "remove": "are ignored"}
 _Missing = Literal["zero", "last", "remove"]
 _ADJUSTMENTS = ("none", "holm")
 _PACKAGE = "segjudge.analysis"
@@ -183,7 +183,7 @@ def rank(  # noqa: PLR0913 - published: what a user may say of a ranking
 def _rank_as_challenge(scores: list[AlgorithmScores], metric: str, draws: int, *, average_ties: bool) -> Ranking:
     """Return the ranking by the rule of the protocol's challenge."""
     if metric:
-        raise OptionError("metric: the protocol's challenge ranks its own metrics; leave it out")
+        raise OptionError("metric: the protocol's challenge ranks its own metrics; omit it")
     challenge = find_rule(scores)
     rule = Rule("mean-then-rank", "average" if average_ties else "min")
     if challenge.within_cases:
@@ -194,7 +194,7 @@ def _rank_as_challenge(scores: list[AlgorithmScores], metric: str, draws: int, *
 
 
 def _list_shared(places: list[dict[str, Any]]) -> list[str]:
-    """Return the algorithms of each place that several have."""
+    """Return the algorithms that share a place."""
     names: dict[int, list[str]] = {}
     for row in places:
         names.setdefault(row["place"], []).append(row["algorithm"])
@@ -204,7 +204,7 @@ def _list_shared(places: list[dict[str, Any]]) -> list[str]:
 def _open_scores(
     scores: tuple[Scores | str | os.PathLike[str] | Mapping[str, Scores], ...], split: str
 ) -> list[AlgorithmScores]:
-    """Return the scores to rank, from memory or from files."""
+    """Return the scores to rank, from memory or files."""
     paths = [os.fspath(entry) for entry in scores if isinstance(entry, (str, os.PathLike))]
     if len(paths) < len(scores):
         if paths:
@@ -244,7 +244,7 @@ def _treat_missing(tasks: list[TaskScores], treatment: _Missing | None) -> tuple
     without_worst = [task for task in incomplete if not task.zero_is_worst]
     if treatment == "zero" and without_worst:
         task = f" of {without_worst[0].name}" if without_worst[0].name else ""
-        raise OptionError(f"missing zero: some values{task} are worse than 0, which would win; use last or remove")
+        raise OptionError(f"missing zero: some values{task} are worse than 0, so 0 would win; use last or remove")
     chosen_treatment: _Missing = treatment or ("last" if without_worst else "zero")
     return chosen_treatment, [f"missing values {_MISSING[chosen_treatment]}"] if incomplete else []
 

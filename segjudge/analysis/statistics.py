@@ -72,8 +72,9 @@ _SAME = 1e-12
 def wilcoxon(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return the one-sided p of Wilcoxon's signed-rank test, for greater and for less.
 
-    A row of weights says how often each case counts; one that counts twice ties with itself. Differences that are
-    missing (NaN) or zero do not count. The law of the statistic is approximated by a normal one, as R does for ties.
+    A row of weights gives the number of times each case counts; a case that counts twice ties with itself. Missing
+    (NaN) and zero differences do not count. The distribution of the statistic is approximated by a normal one, as in R
+    for ties.
     """
     from scipy.special import erfc
 
@@ -94,8 +95,8 @@ def wilcoxon(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
 def _center_and_variance(weights: Floats, positive: Array, group: Array, alike: Array) -> tuple[Floats, Floats]:
     """Return the centred sum of the positive differences' ranks, and its variance.
 
-    Cases are in the order of their differences: `alike` ones, each in its group. Whole numbers and halves have sums
-    that are exact in any order.
+    Cases are in the order of their differences; `alike` has groups of equal ones. Sums of whole numbers and halves are
+    exact in any order.
     """
     reached = np.take(np.cumsum(weights, axis=1), np.cumsum(alike) - 1, axis=1)
     tied = np.diff(reached, axis=1, prepend=0)
@@ -109,7 +110,8 @@ def _center_and_variance(weights: Floats, positive: Array, group: Array, alike: 
 def _flip_signs(differences: Floats) -> Floats:
     """Return the two-sided p of each row's sum of paired differences under random signs.
 
-    All signs are tried for 16 cases and fewer; beyond, the same ones for every row.  A difference of zero is no case.
+    With at most 16 cases, all signs are tried; with more, the same random ones for every row. Zero differences are
+    skipped.
     """
     p_values = np.ones(len(differences))
     cases = np.count_nonzero(differences, axis=1)
@@ -161,9 +163,10 @@ def _jackknife_error(sums: Floats, counts: Floats) -> float:
 
 
 def _cases_needed(difference: float, error: float, cases: int, algorithms: int) -> int | None:
-    """Estimate how many cases tell a difference four times out of five, adjusted for all pairs; None if unknown.
+    """Estimate how many cases detect a difference with a power of 80 %, adjusted for all pairs; None if unknown.
 
-    The spread is taken from so many cases.  No fewer are needed than all of them agreeing would be significant.
+    The spread comes from the given cases. The estimate is at least the number of cases whose full agreement would be
+    significant.
     """
     if not difference or not error or math.isnan(error):
         return None
@@ -299,8 +302,8 @@ def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> 
         return f"{text}: {better} is better."
     needed = _cases_needed(pair.difference, pair.error, cases, len(table.algorithms))
     if pair.low is not None and pair.high is not None and pair.low * pair.high > 0 and len(table.algorithms) > 2:
-        text += ", the interval before that adjustment"
+        text += ", interval without adjustment"
     many = f"about {needed}" if cases_are == SEQUENCES or not needed else f"{needed / cases:.1f} times as many"
     # An estimate of no more cases than there are contradicts the test, which found too few.
     outlook = "" if needed is None or needed <= cases else f"; to detect a difference of this size takes {many}"
-    return f"{text}: cannot be told apart on {cases} {cases_are}{outlook}."
+    return f"{text}: do not differ significantly on {cases} {cases_are}{outlook}."

@@ -1,7 +1,7 @@
-"""Code upload: agents that play environments, on a laptop or on EvalAI.
+"""Code upload: agents that run in environments, on a laptop or on EvalAI.
 
-`environments` has the tasks that agents are given, as Gymnasium environments; `messages` carries observations and
-actions between the two sides; `arena` runs both as processes.  Here is where environments and agents find each other.
+`environments` has the tasks of agents, as Gymnasium environments; `messages` defines their messages; `arena` runs both
+sides as processes. This module locates environments and agents.
 """
 
 __all__ = ["ADDRESS_VARIABLE", "LOCAL_VARIABLE", "PORT", "arena", "environments", "messages"]

@@ -1,8 +1,8 @@
 """Code upload without containers: agent and environment run as two processes, as the images start them.
 
-The environment is ours, or a host's own that listens at a port and reports to the server, as on EvalAI.  The limits
-guard against accidents, not attackers. `bwrap`, used where it is installed, leaves the agent no network but one socket
-and does not mount the truth; untrusted agents otherwise belong in a container.
+The environment is one of Segjudge's, or a host's own that listens at a port and reports to the server as on EvalAI. The
+limits stop accidents, not attackers. If `bwrap` is installed, the agent has no network except one socket, and no truth;
+without it, run untrusted agents in a container.
 """
 
 import contextlib
@@ -80,7 +80,7 @@ def find_agent(command: list[str]) -> Agent:
         folder = os.path.dirname(os.path.abspath(program))
         return Agent([sys.executable, os.path.abspath(program), *command[1:]], folder)
     if shutil.which(program) is None:
-        raise UsageError(f"{program}: is neither a file of Python nor a command; name one of them")
+        raise UsageError(f"{program}: is neither a Python file nor a command; name one of them")
     return Agent(command, os.getcwd())
 
 
@@ -98,8 +98,8 @@ def duel(
 ) -> _RunEnd:
     """Run an environment against an agent and return how it ended.
 
-    With `variables` (AUTH_TOKEN, BODY…) the environment reports to a server, otherwise it saves its result.  Paths in
-    `hidden` do not exist for an agent in a sandbox.
+    With `variables` (AUTH_TOKEN, BODY…) the environment reports to a server; otherwise it saves its result. In a
+    sandbox, the agent cannot see paths in `hidden`.
     """
     box = sandbox.find_sandbox(required=limits.sandbox)
     secret = [*hidden, *_truths(arguments)]
@@ -137,7 +137,7 @@ def run_static(
 ) -> _RunEnd:
     """Run a command that writes a submission, and pass the file to `take`, as the platform's sidecar does.
 
-    The folder is looked at once at the start and then every `look_every` seconds; a file is taken as it is then.
+    The folder is checked at the start and then every `look_every` seconds; the file is taken as it is at that time.
     """
     box = sandbox.find_sandbox(required=limits.sandbox)
     data = os.path.abspath(data)
@@ -201,7 +201,7 @@ def _run_agent(  # noqa: PLR0913 - what an agent's run consists of
 ) -> Iterator[tuple[Child, Callable[[], str]]]:
     """Run an agent within limits until the block ends; yield a function that returns its log.
 
-    `written` are the folders in which it writes a submission.
+    The agent may write its submission into the folders `written`.
     """
     boxed_command = sandbox.agent_command(box, agent.command, agent.folder, mounts, hidden, limits)
     if has_network:
@@ -217,7 +217,7 @@ def _run_agent(  # noqa: PLR0913 - what an agent's run consists of
 
         def log() -> str:
             text = output.text()
-            return f"{text.rstrip()}\nThe agent was ended: {tree.sentence}.".lstrip() if tree.sentence else text
+            return f"{text.rstrip()}\nThe agent was killed: {tree.sentence}.".lstrip() if tree.sentence else text
 
         yield child, log
 
@@ -261,7 +261,7 @@ def _read_address(environment: Child) -> str:
         alarm.cancel()
     Tail(environment.output, 0)
     if not line:
-        raise HostError("the environment did not start; what it said is above")
+        raise HostError("the environment did not start; its output is above")
     return line if line.startswith("unix:") else f"127.0.0.1:{line}"
 
 
@@ -318,7 +318,7 @@ def duel_with_host(
 ) -> _DuelLogs:
     """Run both sides until the submission ends, a side ends, or time is up.
 
-    In a sandbox the agent shares the machine's network, since it has to reach the port.
+    In a sandbox, the agent shares the machine's network, because it must reach the port.
     """
     box = sandbox.find_sandbox(required=limits.sandbox)
     if _listens(environment.port):

@@ -1,8 +1,7 @@
 """The messages between agent and environment, `evaluation.proto`: written, and read from untrusted bytes.
 
-protobuf's descriptors are built here at run time, from one table that a test compares with the file: generated code
-would tie the image of an agent to the release of protobuf that made it.  Before protobuf parses anything, the fields
-are counted.
+protobuf's descriptors are built at run time from one table, which a test compares with the file: generated code would
+tie an agent's image to one release of protobuf. Fields are counted before protobuf parses anything.
 """
 
 import math
@@ -116,9 +115,9 @@ class Reply(_Message):
 
 
 def _fill(target: Any, value: Any, depth: int) -> None:
-    """Write a value into a Value; raises TypeError for what none can hold."""
+    """Write a value into a Value; raises TypeError for an unsupported type."""
     if depth > _DEPTH:
-        raise TypeError("values lie too deep in each other")
+        raise TypeError("values are nested too deeply")
     if isinstance(value, (bool, int, np.integer, np.bool_)):
         target.integer = int(value)
     elif isinstance(value, (float, np.floating)):
@@ -169,10 +168,10 @@ def _content(package: bytes) -> bytes:
         return content[4:]
     if content[:1] == b"\x80" and content[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         raise MessageError(
-            "That is a Python pickle, which is never opened here since it can run code. "
+            "The message is a Python pickle, which is never opened because it can run code. "
             "Use segjudge.agent, or write the messages of evaluation.proto after the four bytes SJ1\\0."
         )
-    raise MessageError("That is not a message of this service: a Package must hold the four bytes SJ1\\0 first.")
+    raise MessageError("This is not a message of this service: a Package must begin with the four bytes SJ1\\0 first.")
 
 
 def _read_value(value: Any) -> Any:
@@ -197,7 +196,7 @@ def _read_labels(labels: Any) -> Labels:
     objects: dict[int, str] = {}
     for entry in labels.objects:
         if not 1 <= entry.id <= 255 or entry.id in objects:
-            raise MessageError(f"Object {entry.id} of a mask is not from 1 to 255, or is there twice.")
+            raise MessageError(f"Object {entry.id} of a mask is outside 1 to 255, or occurs twice.")
         objects[entry.id] = entry.counts
     return Labels((labels.height, labels.width), objects)
 
@@ -209,11 +208,11 @@ def _read_array(array: Any) -> Any:
     if array.dtype not in _DTYPES:
         raise MessageError(f"The message has an array of {array.dtype[:20]!r}.")
     if math.prod(shape) * np.dtype(array.dtype).itemsize != len(array.data):
-        raise MessageError(f"The message has an array of {len(array.data)} bytes, which its shape does not give.")
+        raise MessageError(f"The message has an array of {len(array.data)} bytes, which does not match its shape.")
     try:
         return np.frombuffer(array.data, array.dtype).reshape(shape)
     except (ValueError, OverflowError):  # nothing, in a shape that NumPy does not have
-        raise MessageError("The message has an array of a shape that cannot be.") from None
+        raise MessageError("The message has an array with an impossible shape.") from None
 
 
 def _parse(name: str, data: bytes) -> Any:
@@ -274,14 +273,14 @@ def _check(name: str, data: memoryview) -> None:
     while waiting:
         name, data, depth = waiting.pop()
         if depth > _DEPTH + 1:
-            raise MessageError("The message holds values too deep in each other.")
+            raise MessageError("The message is nested too deeply.")
         for number, wire, content in _fields(data):
             field, kind = _field_of(name, number)
             allowance -= 1
             if kind == "repeated uint32" and wire == _BYTES:
                 allowance -= len(content)  # packed, in a byte and more each
             elif field and wire != _WIRE.get(kind.removeprefix("repeated "), _BYTES):
-                raise MessageError(f"The message has {name}.{field}, which is not of the type {kind}.")
+                raise MessageError(f"The message has {name}.{field}, which does not have the type {kind}.")
             if allowance < 0:
                 raise MessageError("The message holds too many values.")
             inner = kind.removeprefix("repeated ")

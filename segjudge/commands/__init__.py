@@ -1,8 +1,8 @@
-"""The commands, thin; with `cli.py` the only place that prints.
+"""The commands, thin; besides `cli.py`, only they print.
 
-`COMMANDS` says which module has a command, and `PLATFORMS` the same of platforms beside EvalAI.  A module's own
-`COMMANDS` has for each of its commands what adds options to a parser and what runs it, which turns the arguments into
-typed values, and returns the exit code.
+`COMMANDS` maps commands to modules, and `PLATFORMS` does so for platforms other than EvalAI. A module's own `COMMANDS`
+gives each command two functions: one adds options to a parser; the other turns arguments into typed values, runs, and
+returns the exit code.
 """
 
 import os

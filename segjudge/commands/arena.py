@@ -190,7 +190,7 @@ def _add_options(sub: argparse.ArgumentParser) -> None:
     add = options_of(sub, _STATIC)
     add("--static", action="store_true", help="run static code upload: the command writes submission.json")
     add("--data", metavar="DIR", type=InputPath, help="the folder that the platform mounts at /dataset")
-    about = "how often the platform looks for submission.json (default: 1; EvalAI: 300)"
+    about = "how often, in seconds, the platform looks for submission.json (default: 1; EvalAI: 300)"
     add("--look-every", type=seconds, default=1.0, metavar="SECONDS", help=about)
     add = options_of(sub, _LIMITS)
     about = "time limit of the whole run (default: 3600)"

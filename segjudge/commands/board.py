@@ -46,7 +46,7 @@ def _write(args: argparse.Namespace) -> int:
     if names := [board.name for board in boards if board.hidden]:
         say(f"warning: {args.out} holds hidden results ({', '.join(names)}). Do not publish it.")
     for name in _list_earlier_files(args.out, boards):
-        fault = "an earlier board wrote it, and its leaderboard is no longer public"
+        fault = "an earlier `board` wrote it, but its leaderboard is no longer public"
         say(f"warning: {os.path.join(args.out, name)}: {fault}. Remove it.")
     return DONE
 

@@ -309,7 +309,7 @@ def _add_common_options(sub: argparse.ArgumentParser) -> None:
     add_bundle_options(sub)
     add = options_of(sub, _COMPETITION)
     add("--hidden", action="store_true", help="keep splits that participants must not see, hidden on Codabench too")
-    add("--samples", action="store_true", help="offer your samples for download, as starting kits")
+    add("--samples", action="store_true", help="offer your samples for download as starting kits")
     add("--queue", metavar="UUID", help="your own queue (default: the public one, which allows 600 s)")
     add("--image", metavar="IMAGE", help="the Docker image that scores (default: the one with Python 3.12)")
     about = "include the compiled kernel in the scoring program; downloads its compiler once"
@@ -317,7 +317,7 @@ def _add_common_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_python_option(sub: argparse.ArgumentParser) -> None:
-    about = "the interpreter that plays the image (default: this one)"
+    about = "the interpreter to use instead of the image (default: this one)"
     options_of(sub, RARELY)("--python", metavar="PROGRAM", help=about)
 
 

@@ -1,4 +1,6 @@
-"""`segjudge pack`, `compress`, `demo`: datasets and results in other files; `convert` and `show`, earlier names."""
+"""`segjudge pack`, `compress` and `demo`: write datasets and results in other formats; `convert` and `show` are earlier
+names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`segjudge run`, `build`, `check`, `push` and `schema`: the bundle that EvalAI takes."""
+"""`segjudge run`, `build`, `check`, `push` and `schema`: the bundle for EvalAI."""
 
 from __future__ import annotations
 
@@ -573,7 +573,7 @@ def _print_challenge(challenge: PushedChallenge, codenames: list[str]) -> None:
 
 def _add_run_options(sub: argparse.ArgumentParser) -> None:
     add_bundle_options(sub)
-    about = "the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
+    about = "the Python to use as EvalAI's worker (default: .venv-worker, else this one)"
     options_of(sub, RARELY)("--python", metavar="PROGRAM", help=about)
 
 
@@ -611,7 +611,7 @@ def _add_check_options(sub: argparse.ArgumentParser) -> None:
     add = options_of(sub, VARIANT)
     add("--variant", metavar="VARIANT", choices=VARIANTS, help="check this variant of the bundle: %(choices)s")
     add("--starter", action="store_true", help="check and list the files that EvalAI's own starter would upload")
-    about = "the interpreter that plays EvalAI's worker (default: this one)"
+    about = "the Python to use as EvalAI's worker (default: this one)"
     options_of(sub, RARELY)("--python", metavar="PROGRAM", help=about)
 
 

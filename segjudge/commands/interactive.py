@@ -224,7 +224,7 @@ def _load_model(name: str) -> Model:
         attribute_value = getattr(importlib.import_module(module), attribute)
         model: Model = attribute_value() if isinstance(attribute_value, type) else attribute_value
     except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise UsageError(f"{name}: is not a MODULE:FUNCTION that can be imported here ({error})") from None
+        raise UsageError(f"{name}: is not a MODULE:FUNCTION that Python can import ({error})") from None
     except Exception as error:  # noqa: BLE001 - a participant's own code
         traceback.print_exc()
         fault = f"cannot be made ({type(error).__name__}: {error})"
@@ -240,8 +240,10 @@ def _plot(args: argparse.Namespace) -> int:
     runs = [read_run(report, samples) for report in args.reports]
     for run in runs:
         if not run.complete:
-            say(f"{run.name}: this report has no summary beside it, so samples without masks in time are skipped; "
-                "name the dataset with --root, and they count as 0.")  # fmt: skip
+            say(
+                f"{run.name}: this report has no summary in its folder, so samples without masks in time are skipped; "
+                "to count them as 0, name the dataset with --root."
+            )
     out = Path(args.out)
     with ProgressBar("interaction") as bar:
         plot(runs, out, bar)
@@ -339,7 +341,7 @@ def _add_dataset_options(sub: argparse.ArgumentParser, *, required: bool) -> Non
     add("--subset", metavar="LIST", default="val", help="the list or split of sequences (default: val)")
     add("--images", metavar="DIR", type=InputPath, help="the folder of pictures (default: beside the masks)")
     add("--layout", choices=sorted(LAYOUTS), metavar="LAYOUT", help="the file layout of the dataset: %(choices)s")
-    about = "number of sets of first scribbles that the robot draws for each sequence"
+    about = "number of first scribbles that the robot draws for each sequence"
     add("--draw", type=whole_number(0, 100), default=0, metavar="SETS", help=about)
 
 
@@ -363,7 +365,7 @@ def _add_serve_options(sub: argparse.ArgumentParser) -> None:
     add = options_of(sub, _LIMITS)
     about = "maximum unfinished sessions per user (default: 4)"
     add("--sessions", metavar="N", type=whole_number(1, 1000), default=4, help=about)
-    about = "maximum sessions in which a user may ever submit masks of one sequence (default: 5)"
+    about = "maximum number of sessions, in total, in which a user may submit masks of one sequence (default: 5)"
     add("--sessions-per-sequence", type=whole_number(1, 10**6), default=5, metavar="N", help=about)
     about = "close a session after this time without a request (default: a day)"
     add("--idle", type=seconds, default=24 * 3600.0, metavar="SECONDS", help=about)

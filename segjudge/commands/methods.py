@@ -53,7 +53,7 @@ def _compare(args: argparse.Namespace) -> int:
 
     paths = dict(map(_name_results, args.results))
     if len(paths) < len(args.results):
-        raise UsageError("two results have the same name; give them as NAME=RESULTS")
+        raise UsageError("two results have the same name; name them as NAME=RESULTS")
     if len(paths) < 2:
         raise UsageError("compare needs at least two results")
     choice, saved = _choose_truth(args, paths)
@@ -97,7 +97,8 @@ def _compare(args: argparse.Namespace) -> int:
 def _choose_truth(args: argparse.Namespace, paths: dict[str, str]) -> tuple[TruthChoice, dict[str, Scores]]:
     """Return the truth that scores the methods, or their saved scores.
 
-    Raises UsageError for what only masks tell, and where files are no saved scores and no phase is at hand.
+    Raises UsageError if a request needs masks but has only scores, or if files are not saved scores and no phase is
+    available.
     """
     from segjudge.scoring.scores import load
 
@@ -120,12 +121,12 @@ def _judge_gain(comparison: Comparison, least: float | None) -> int:
         return DONE
     base, *_, last = comparison.sums.algorithms
     gain, verb = comparison.gain, "loses" if comparison.gain < 0 else "gains"
-    say(f"{last} {verb} {abs(gain):.3f} {comparison.metric} beside {base}: a gain of at least {least:+g} was asked for")
+    say(f"{last} {verb} {abs(gain):.3f} {comparison.metric} against {base}; --fail-below asks for at least {least:+g}")
     return TAKEN
 
 
 def _name_results(text: str) -> tuple[str, str]:
-    """Return name and path of NAME=RESULTS; RESULTS alone is named after its file."""
+    """Return the name and path of NAME=RESULTS; RESULTS without a name gets its file's name."""
     name, _, path = text.rpartition("=") if not os.path.exists(text) else ("", "", text)
     return name or name_of(path).partition(".")[0], path
 

@@ -1,4 +1,4 @@
-"""`segjudge new` and `benchmarks`: create a challenge, list benchmarks; `host` is an earlier name of `new`."""
+"""`segjudge new` and `benchmarks`: create a challenge or list benchmarks; `host` is an earlier name of `new`."""
 
 from __future__ import annotations
 

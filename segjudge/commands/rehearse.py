@@ -259,7 +259,7 @@ def _describe_workers(scorer: JobScorer, workers: Workers, number: int) -> str:
 
     text = f"{number} worker{'s' if number > 1 else ''} on Python {scorer.python.version}, 1 GiB each.\n"
     if scorer.python.version != PINNED_PYTHON:
-        text += f"EvalAI has Python {PINNED_PYTHON}, but none with numpy was found here; name one with --python.\n"
+        text += f"EvalAI uses Python {PINNED_PYTHON}, but none with numpy was found here; name one with --python.\n"
     if scorer.box is None:
         say("No sandbox: a scoring script can read everything that you can. Install bubblewrap (bwrap) to isolate it.")
     else:
@@ -288,9 +288,9 @@ def _add_options(sub: argparse.ArgumentParser) -> None:
     add("--workers", metavar="N", type=whole_number(0, 64), default=1, help=about)
     about = "time limit of a submission (default: 900)"
     add("--seconds", metavar="SECONDS", type=seconds, default=900.0, help=about)
-    about = "the interpreter that plays EvalAI's worker (default: .venv-worker, else this one)"
+    about = "the Python to use as EvalAI's worker (default: .venv-worker, else this one)"
     add("--python", metavar="PROGRAM", help=about)
-    about = "agents.toml, the table of images of code uploads, which run here"
+    about = "agents.toml, which lists the images of code uploads to run on this machine"
     add("--agents", type=InputPath, metavar="TABLE", help=about)
     add("--require-sandbox", action="store_true", help="refuse to start without a sandbox for scripts and agents")
     add = options_of(sub, _SERVER)

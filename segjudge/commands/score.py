@@ -90,7 +90,7 @@ def _score(args: argparse.Namespace) -> int:
 
 
 def _list_results(paths: list[str]) -> list[str]:
-    """Return the results to score: in place of a folder of archives alone, which are submissions, the archives."""
+    """Return the results to score; a folder that holds only archives stands for the archives."""
     submissions = []
     for path in paths:
         names = sorted(name for name in os.listdir(path) if name[0] != ".") if os.path.isdir(path) else []
@@ -209,7 +209,7 @@ def _change_rules(protocol: FamilyProtocol, cap: str | None, quirk: str | None) 
 
 
 def _splits_to_hide(options: TruthChoice) -> frozenset[str]:
-    """Return the splits to omit from a public file; raises UsageError if no split remains."""
+    """Return the splits to omit from a public file; raises UsageError if none remains."""
     from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
     from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
 
@@ -312,7 +312,7 @@ def _add_score_options(sub: argparse.ArgumentParser) -> None:
 
 def _add_official_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of davis2017-evaluation and of the Places 2017 script, each with its meaning here."""
-    add = options_of(sub, "options of other tools, and what they mean here")
+    add = options_of(sub, "options of other tools")
     about = "--truth PATH; defaults to --protocol davis2017-unsupervised --subset val"
     add("--davis_path", metavar="PATH", type=InputPath, help=about)
     add("--results_path", metavar="PATH", type=InputPath, help="RESULTS")
@@ -332,7 +332,7 @@ def _add_merge_options(sub: argparse.ArgumentParser) -> None:
 
 def _add_output_options(sub: argparse.ArgumentParser) -> None:
     add = options_of(sub, OUTPUT)
-    about = "print all metrics, on several tables where one is too wide"
+    about = "print all metrics, in several tables if one is too wide"
     add("--all-metrics", action="store_true", help=about)
     add("--json", metavar="FILE", type=OutputFile, help=FULL_PRECISION)
     add("--csv", metavar="DIR", type=OutputFolder, help="write CSV files; for sequences those of the official tool")

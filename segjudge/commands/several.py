@@ -1,4 +1,4 @@
-"""`segjudge score` of several submissions: a table with a row for each, and one JSON."""
+"""`segjudge score` for several submissions: a table with a row for each, and one JSON."""
 
 from __future__ import annotations
 

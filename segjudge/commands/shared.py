@@ -1,6 +1,6 @@
 """The base of the commands: exit codes, messages, option types, bundles, progress bar.
 
-It is imported whenever the program starts, so that it imports what it needs where it is needed.
+It is imported at every start, so its functions import what they need.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def add_quiet_option(sub: argparse.ArgumentParser, *, within: bool = False) -> N
 
 
 def add_help_option(sub: argparse.ArgumentParser) -> None:
-    """Add `-h` to a parser that was made without it, so that it stands last."""
+    """Add `-h` to a parser created without it, as its last option."""
     options_of(sub, GENERAL)("-h", "--help", action="help", help="show this help and exit")
 
 
@@ -106,7 +106,7 @@ def say(text: str, style: str = "") -> None:
 
 
 def mention(text: str) -> None:
-    """Print an optional message, such as the names of written files, unless quiet."""
+    """Print an optional message, such as the names of written files, unless --quiet is set."""
     if not _Talk.quiet:
         say(text)
 
@@ -170,7 +170,7 @@ class PhaseName(str):
 def check_files(values: Sequence[object]) -> None:
     """Raise UsageError for missing inputs and unwritable or harmful outputs, before any work.
 
-    The values are those of all arguments, whose types say what is read and what is written.
+    All arguments are given; their types mark inputs and outputs.
     """
     from segjudge.system.errors import UsageError
     from segjudge.system.files import OutputFile, check_outputs
@@ -269,7 +269,7 @@ def choose_bundle(option: str, positional: str = "") -> BundleSource:
     from segjudge.system.errors import UsageError
 
     if positional and option and os.path.realpath(positional) != os.path.realpath(option):
-        raise UsageError(f"{positional} and --bundle {option} are two bundles; name only one")
+        raise UsageError(f"{positional} and --bundle {option} name two bundles; name only one")
     return find_bundle(option or positional)
 
 
@@ -354,13 +354,13 @@ def add_jobs_option(sub: argparse.ArgumentParser) -> None:
     def jobs(text: str) -> int | str:
         return text if text == "auto" else whole_number(1, 256)(text)
 
-    about = "number of scoring processes, or auto: one per core where it pays"
+    about = "number of scoring processes, or auto: one per core if that is faster"
     options_of(sub, SPEED)("--jobs", metavar="N", type=jobs, help=about)
 
 
 def add_page_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of commands that write a page, for `make_page_options`."""
-    about = "the dataset's pictures, to draw masks over"
+    about = "the dataset's pictures, drawn under the masks"
     options_of(sub, OUTPUT)("--images", metavar="DIR", type=InputPath, help=about)
     size = "size limit of the page in megabytes; a smaller page has fewer pictures and coarser masks (default: 6)"
     options_of(sub, RARELY)("--budget", type=whole_number(1, 500), default=6, metavar="MB", help=size)

@@ -60,8 +60,8 @@ class TruthChoice(NamedTuple):
     def complete(self, command: str, otherwise: str = "") -> TruthChoice:
         """Return the choice completed by defaults: the folder's only phase, the default protocol.
 
-        Raises UsageError where phase and truth are named or neither is, which the sentence ends with what is possible
-        `otherwise`, and for options that would be ignored.
+        Raises UsageError if both phase and truth are named or neither is, ending with the alternatives `otherwise`, and
+        for options without effect.
         """
         if self.phase and self.truth:
             raise UsageError(f"{command} scores by --phase or by --truth, not both; omit one of them")

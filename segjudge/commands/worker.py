@@ -1,4 +1,4 @@
-"""`segjudge worker`: the worker of challenges that their hosts evaluate, as a process in the place of this one."""
+"""`segjudge worker`: replace this process by the worker of challenges that hosts evaluate."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The DAVIS interactive framework's names, for programs written for it.
 
-Such a program runs after `davisinteractive` was replaced by `segjudge.davisinteractive`, or without an edit by
-`python -m segjudge.davisinteractive program.py`, or where `install_alias` was called before.  Everything is defined in
-`segjudge.interactive`; the modules that programs import are made here, from one table, and look its names up.
+Run such a program with `python -m segjudge.davisinteractive program.py`, replace `davisinteractive` by
+`segjudge.davisinteractive` in it, or call `install_alias` first. `segjudge.interactive` defines everything; one table
+here creates the modules that programs import.
 """
 
 import importlib
@@ -75,10 +75,10 @@ for _path, (_source, _names) in _MODULES.items():
 def install_alias() -> None:
     """Make `import davisinteractive` import this package in this process.
 
-    Raises ImportError where it has been imported before.
+    Raises ImportError if it has already been imported.
     """
     imported = sys.modules.get(_FRAMEWORK)
     if imported is not None and imported is not sys.modules[__name__]:
-        raise ImportError(f"{_FRAMEWORK} is imported already; call install_alias() before")
+        raise ImportError(f"{_FRAMEWORK} is already imported; call install_alias() first")
     for path in ("", ".logging", *(f".{path}" for path in _MODULES)):
         sys.modules[_FRAMEWORK + path] = sys.modules[__name__ + path]

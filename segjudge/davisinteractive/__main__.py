@@ -1,4 +1,4 @@
-"""Run a program that imports `davisinteractive` as it is: `python -m segjudge.davisinteractive program.py …`."""
+"""Run a program that imports `davisinteractive`, unchanged: `python -m segjudge.davisinteractive program.py …`."""
 
 import os
 import runpy

@@ -1,4 +1,4 @@
-"""Messages with absl's names and levels, by way of the standard library."""
+"""Messages with absl's names and levels, written by the standard library."""
 
 import logging as standard
 from typing import Any

@@ -1,7 +1,7 @@
 """The toolkit's half of each family: its folder here mirrors `evaluation_script/families/NAME`.
 
-A folder's `__init__` has `TOOLS`, which says what the family shows and offers; a family without one gets the defaults.
-Nothing else in the toolkit asks which family it has: it asks `tools_of`.  The mirror of a plug-in is found here too.
+A folder's `__init__` has `TOOLS`, the family's displays and tools; a family without one gets the defaults. The rest of
+the toolkit never asks for the family: it calls `tools_of`. The mirror of a plug-in is found here too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _OptionalLayouts(Mapping[str, str]):
 
 
 #: What is assumed of a metric without a direction, and who can change that.
-_LARGER = "larger is taken as better. The plug-in states it in `directions` of its TOOLS"
+_LARGER = "larger is assumed to be better. State it in `directions` of the plug-in's TOOLS"
 OPTIONAL_LAYOUTS = _OptionalLayouts()
 
 
@@ -71,7 +71,7 @@ def prefers_smaller(metric: str, protocol: str = "") -> bool:
 
 
 def ranking_rule_of(protocol: str) -> Any:
-    """Return how the challenge of a protocol ranks its teams; None if the protocol states no way of its own."""
+    """Return the ranking rule of a protocol's challenge; None if the protocol defines none."""
     return getattr(PROTOCOLS.get(protocol), "ranking", None)
 
 

@@ -1,4 +1,4 @@
-"""The plug-ins that the `requirements.txt` of a challenge pins, beside those that are installed."""
+"""The plug-ins that a challenge's `requirements.txt` pins, compared with the installed ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def describe_missing(root: str, protocols: Iterable[str]) -> str:
     installed = {_canonical(plugin.distribution) for plugin in find_plugins(PROTOCOLS)}
     pinned = {name: version for name, version in _list_pinned_plugins(root).items() if name not in installed}
     names = " and ".join(f"{name} {version}" for name, version in pinned.items())
-    remedy = f"{FILE} names {names}, which is not installed" if names else "If a plug-in brings it, install that"
+    remedy = (
+        f"{FILE} names {names}, which is not installed" if names else "If a plug-in provides it, install that plug-in"
+    )
     return f"{describe_unknown(unknown)}. {remedy}: {_INSTALL}"
 
 

@@ -41,9 +41,9 @@ _IMPORTED_AS = {"pillow": "PIL"}
 
 
 def read_uploads(protocols: Iterable[str]) -> dict[str, bytes]:
-    """Return the plug-ins' scorer files for these protocols, by path.
+    """Return the scorer files of these protocols' plug-ins, by path.
 
-    Raises HostError for what no bundle takes, and for what a worker could not run.
+    Raises HostError for files that a bundle cannot include or a worker cannot run.
     """
     plugins = find_plugins(protocols)
     faults = [fault for plugin in plugins for fault in check_upload(locate(plugin, UPLOADS), plugin.origin)]
@@ -102,37 +102,37 @@ def _list_files(folder: str, most_bytes: float) -> tuple[list[Path], list[str]]:
 def _why_refused(path: Path, root: str, most_bytes: float) -> str:
     """Return why a file of a plug-in cannot be bundled; "" if it can."""
     if not path.name.isprintable():
-        return "has a name that no program can print. Rename it"
+        return "has an unprintable name. Rename it"
     if path.is_symlink() and not os.path.join(os.path.realpath(path), "").startswith(root):
-        return "is a link that leads out of the folder. Put the file itself there"
+        return "is a link that leads out of the folder. Replace it by the file itself"
     if path.is_symlink() and path.is_dir():
-        return "is a link to a folder. Put the folder itself there"
+        return "is a link to a folder. Replace it by the folder itself"
     if path.is_dir():
         return ""
     if not path.is_file():
-        return "is no file that can be read. Remove it"
+        return "is not a readable file. Remove it"
     size = path.stat().st_size
-    return f"has {size:,} bytes, and at most {most_bytes:,} go along. Make it smaller" if size > most_bytes else ""
+    return f"has {size:,} bytes; {most_bytes:,} is the limit. Make it smaller" if size > most_bytes else ""
 
 
 def check_upload(folder: str, name: str) -> list[str]:
     """Return the faults of an upload half that EvalAI's worker could not import.
 
-    That is another syntax than that of Python 3.9, an import from outside the upload, or of a package that the
-    worker lacks.  What only a call shows is not found here.
+    Faults are syntax beyond Python 3.9, imports from outside the upload, and packages that the worker lacks. Faults
+    that appear only in calls are not detected.
     """
     paths, refusals = _list_files(folder, _MOST_BYTES)
     faults = [f"{name}, upload/{refusal}" for refusal in refusals]
     for path in [path for path in paths if path.suffix not in _SUFFIXES]:
         file = printable(path.relative_to(folder).as_posix())
-        faults.append(f"{name}, upload/{file}: is no module, and bundles take modules alone. Move it out of upload/")
+        faults.append(f"{name}, upload/{file}: is not a module; bundles include only modules. Move it out of upload/")
     for path in [path for path in paths if path.suffix == ".py"]:
         place_of_file = f"{name}, upload/{path.relative_to(folder).as_posix()}"
         try:
             tree = ast.parse(path.read_bytes(), feature_version=_WORKER)
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", 1)
-            faults.append(f"{place_of_file}, line {line}: is no Python 3.9, which EvalAI runs ({error.args[0]})")
+            faults.append(f"{place_of_file}, line {line}: is not Python 3.9, which EvalAI runs ({error.args[0]})")
             continue
         depth = len(path.relative_to(folder).parts) + 1  # below `evaluation_script`, as `families/NAME` is
         faults += [f"{place_of_file}, line {line}: {fault}" for line, fault in sorted(_faults_of(tree, depth))]
@@ -147,7 +147,7 @@ def _faults_of(tree: ast.Module, depth: int) -> Iterator[tuple[int, str]]:
     for node in _run_nodes(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
             if node.level > depth + 1:
-                yield node.lineno, "imports what lies above the upload, and is not uploaded"
+                yield node.lineno, "imports a module above the upload, which is not uploaded"
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
             yield from ((node.lineno, fault) for name in names if (fault := _fault_of_import(name)))
@@ -165,7 +165,7 @@ def _faults_of(tree: ast.Module, depth: int) -> Iterator[tuple[int, str]]:
             annotation = node.returns if isinstance(node, ast.FunctionDef) else node.annotation
             union = any(isinstance(inner, ast.BinOp) for inner in ast.walk(annotation)) if annotation else False
             if union:
-                yield node.lineno, "joins types by |, which Python 3.9 needs `from __future__ import annotations` for"
+                yield node.lineno, "joins types by |, for which Python 3.9 needs `from __future__ import annotations`"
 
 
 def _run_nodes(tree: ast.AST) -> Iterator[ast.AST]:
@@ -180,9 +180,7 @@ def _run_nodes(tree: ast.AST) -> Iterator[ast.AST]:
 def _fault_of_import(name: str) -> str:
     package = name.partition(".")[0]
     if package in ("segjudge", _SCRIPT.name):
-        return (
-            f"imports {name}, which the upload reaches by relative imports alone, such as `from ...files import Flaw`"
-        )
+        return f"imports {name}, which the upload can only import relatively, such as by `from ...files import Flaw`"
     if package in _LATER_MODULES:
         return f"imports {package}, which Python 3.9 does not have"
     if package in sys.stdlib_module_names or package in _worker_packages():

@@ -1,10 +1,10 @@
-"""Interactive segmentation: a session in which scribbles come, masks go, and the clock runs.
+"""Interactive segmentation: sessions with scribbles, predicted masks, and a time limit.
 
-A session has the rules, the robot that draws, the storage of scores and the budget of time (`session`, `evaluation`,
-`robot`, `reports`) and knows nothing of a wire.  Programs use it through `DavisInteractiveSession`: in their process,
-or with the client of `remote_session` on a server, whose sessions `session_host` holds and `server` offers over HTTP;
-both ends agree on `wire_format`.  Written from the published behaviour of the DAVIS interactive framework, whose names
-programs import; the contract is `DavisInteractiveSession` and these modules.
+A session combines rules (`session`), measurement (`evaluation`), the drawing robot (`robot`) and stored scores
+(`reports`), independent of any network. Programs use `DavisInteractiveSession`, in their own process or, through
+`remote_session`, on a server. There `session_host` holds the sessions and `server` offers them over HTTP, in the format
+of `wire_format`. The code follows the published behaviour of the DAVIS interactive framework and has its names.
+`DavisInteractiveSession` and these modules are the contract.
 """
 
 from segjudge.system.extras import make_error

@@ -1,7 +1,7 @@
 """The baseline method: colours and positions of scribbles, graph cuts, and optical flow; no weights.
 
-In a frame with scribbles each object is cut out by the colours under its lines and by its earlier mask; from there
-masks follow the optical flow in both directions, up to the next frames with scribbles.  Between two of these the nearer
+In a frame with scribbles, each object is segmented by the colours under its lines and by its earlier mask. From there
+masks follow the optical flow in both directions, up to the next frames with scribbles; between two of these, the nearer
 one has more weight.
 """
 

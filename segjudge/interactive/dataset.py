@@ -1,4 +1,4 @@
-"""The DAVIS dataset in its folders (masks, scribbles, images, lists), and the interface of datasets of a session."""
+"""The DAVIS dataset in its folders (masks, scribbles, images, lists), and the interface of a session's datasets."""
 
 from __future__ import annotations
 
@@ -162,10 +162,10 @@ class _Catalogue(dict[str, ValueT], Generic[ValueT]):
 class Davis:
     """A root with `Annotations/480p`, `Scribbles` and, for `load_images`, `JPEGImages/480p`.
 
-    `Davis.sets` and `Davis.dataset` hold the published subsets and sequences and may be changed: a changed entry takes
-    precedence over the root.  Otherwise the lists of a root (`ImageSets/2017`) and the masks of the sequences they name
-    describe it; a root without lists is taken for the published dataset.  `sets` and `dataset` of a root are the
-    result.  A root that does not exist is created, empty; nothing is downloaded.
+    `Davis.sets` and `Davis.dataset` hold the published subsets and sequences, and may be changed; changed entries take
+    precedence over the root. Otherwise the root's lists (`ImageSets/2017`) and masks define both; a root without lists
+    counts as the published dataset. An instance's `sets` and `dataset` are the result. A missing root is created empty;
+    nothing is downloaded.
     """
 
     VERSION = "2017"
@@ -239,7 +239,7 @@ class Davis:
         masks = self._load_masks(sequence)
         largest = max(_find_largest_id(mask) for mask in masks)
         if not largest:
-            raise SessionInputError(f"{sequence}: its masks below {self.davis_root} show no object")
+            raise SessionInputError(f"{sequence}: its masks in {self.davis_root} show no object")
         return {
             "name": sequence,
             "set": next(name for name, names in self.sets.items() if sequence in names),
@@ -287,8 +287,8 @@ class Davis:
                     raise _MissingFiles(f"{sequence}: has no {kind} below {self.davis_root}")
                 if len(paths) < expected:
                     raise _MissingFiles(
-                        f"{sequence}: has {len(paths)} of {expected} {kind} below {self.davis_root}; download what is "
-                        "missing, or list the sequence in ImageSets/2017"
+                        f"{sequence}: has {len(paths)} of {expected} {kind} in {self.davis_root}; "
+                        "download the missing ones, or list the sequence in ImageSets/2017"
                     )
 
     def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
@@ -313,7 +313,7 @@ class Davis:
     def _load_masks(self, sequence: str) -> Array:
         paths = self.annotation_paths(sequence)
         if not paths:
-            raise _MissingFiles(f"{sequence}: has no masks below {self.davis_root}")
+            raise _MissingFiles(f"{sequence}: has no masks in {self.davis_root}")
         masks = _read_masks(tuple(paths))
         self._check_shape(sequence, masks)
         return masks
@@ -322,7 +322,7 @@ class Davis:
         """Load all images (frames, height, width, 3)."""
         paths = self.image_paths(sequence)
         if not paths:
-            raise _MissingFiles(f"{sequence}: has no images below {self.davis_root}")
+            raise _MissingFiles(f"{sequence}: has no images in {self.davis_root}")
         images = np.stack([np.asarray(Image.open(path).convert("RGB")) for path in paths]).astype(dtype)
         self._check_shape(sequence, images)
         return images
@@ -333,7 +333,7 @@ class Davis:
             expected = shape_of(Davis.dataset[sequence])
             if masks.shape[:3] != expected:
                 raise _WrongFile(
-                    f"{sequence}: its frames, height and width are {masks.shape[:3]}, and the catalogue says {expected}"
+                    f"{sequence}: its frames, height and width are {masks.shape[:3]}, but the catalogue says {expected}"
                 )
 
 
@@ -363,7 +363,7 @@ def _read_mask(path: str) -> Array:
     except (OSError, SyntaxError) as error:
         raise SessionInputError(f"{path}: cannot be read ({error})") from None
     if mask.ndim != 2:
-        raise SessionInputError(f"{path}: is a picture in colour, not a mask of ids")
+        raise SessionInputError(f"{path}: is a colour picture, not a mask of ids")
     return mask
 
 
@@ -379,7 +379,7 @@ def root_of(davis_root: str | os.PathLike[str] | None) -> str:
 
 
 def lists_of(root: str) -> dict[str, list[str]]:
-    """Read a root's own lists; `trainval` is made of both of its parts if there is no list of it."""
+    """Read a root's own lists; without a list, `trainval` combines both of its parts."""
     lists: dict[str, list[str]] = {}
     if not root:
         return lists

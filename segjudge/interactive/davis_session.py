@@ -1,4 +1,4 @@
-"""The session that programs use: it gives scribbles, takes masks, and keeps time."""
+"""The session for programs: it returns scribbles, accepts masks, and keeps time."""
 
 from __future__ import annotations
 
@@ -50,11 +50,10 @@ class _Attribute(Generic[ValueT]):
 class DavisInteractiveSession:
     """A context manager over all samples of a subset, in this process or on a server.
 
-    `clock` returns seconds and decides durations and limits; it is for tests, and for methods that are simulated.
-    `resume` goes on with the newest unfinished report of `report_save_dir`: the time between does not count, and
-    scribbles without submitted masks are returned again, as new.  `dataset` is another dataset than DAVIS (see
-    `mask_datasets`); `davis_root` is then not needed.  With an address as `host`, the server has the dataset, the
-    order, the limits and the clock.
+    `clock` returns seconds and decides durations and limits, for tests and simulated methods. `resume` continues the
+    newest unfinished report of `report_save_dir`: the time in between does not count, and scribbles without submitted
+    masks are returned again. `dataset` is a dataset other than DAVIS (see `mask_datasets`); `davis_root` is then
+    unnecessary. With an address as `host`, the server has the dataset, order, limits and clock.
     """
 
     max_time = _Attribute[float | None]()
@@ -138,7 +137,7 @@ class DavisInteractiveSession:
         session = self._check_call()
         if not session.submit(pred_masks, next_scribble_frame_candidates):
             sequence, _ = session.sample
-            warnings.warn(f"The time for {sequence} is over: these masks do not count.", stacklevel=2)
+            warnings.warn(f"The time for {sequence} is over; these masks do not count.", stacklevel=2)
 
     def scribbles_iterator(self, only_last: bool = False) -> Iterator[tuple[str, Scribbles, bool]]:  # noqa: FBT001, FBT002
         while self.next():
@@ -150,7 +149,7 @@ class DavisInteractiveSession:
     def get_global_summary(self, save_file: str | os.PathLike[str] | None = None) -> Summary:
         """Return the curve and its area after the session; before that `{}`, with a warning."""
         if self.running:
-            warnings.warn("There is no summary before the session has ended.", stacklevel=2)
+            warnings.warn("The summary exists only after the session has ended.", stacklevel=2)
             return {}
         if save_file is not None:
             with open_output(save_file) as file:

@@ -115,7 +115,7 @@ class EvaluationService:
     ) -> Scribbles:
         """Measure and store masks; return the robot's scribbles in the worst unused frame.
 
-        An error is raised before anything is stored, so that the call may be repeated.
+        Errors are raised before anything is stored, so the call may be repeated.
         """
         self._check(sequence, scribble_idx, interaction)
         count = self.davis.dataset[sequence]["num_objects"]

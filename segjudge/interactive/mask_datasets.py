@@ -34,7 +34,7 @@ _STROKE = 0.01
 class MaskDataset:
     """Sequences of a packed annotation file, or of a dataset in the layout it was published in.
 
-    `images` is the folder that holds a folder of images for each sequence, where there are any.
+    `images` is a folder with one folder of images per sequence, if there are images.
     """
 
     def __init__(self, path: str, layout: str = "generic", images: str | None = None) -> None:
@@ -66,7 +66,7 @@ class MaskDataset:
         return self._subsets[subset]
 
     def check_files(self, sequences: list[str]) -> None:
-        """Raise FileNotFoundError: no dataset but DAVIS comes with scribbles."""
+        """Raise FileNotFoundError: only DAVIS has scribbles."""
         for name in sequences:
             raise FileNotFoundError(f"{name}: has no scribbles; let the robot draw the first ones")
 
@@ -108,7 +108,7 @@ class MaskDataset:
 
 
 class DrawnScribbles:
-    """A dataset whose first scribbles the robot draws: `sets` for each sequence, each in a part of its own."""
+    """A dataset whose first scribbles the robot draws, several per sequence, each in a separate part."""
 
     def __init__(self, dataset: InteractiveDataset, sets: int = 1) -> None:
         self._dataset, self._sets = dataset, sets
@@ -140,7 +140,7 @@ class DrawnScribbles:
 
 
 def open_dataset(root: str, layout: str | None, images: str | None, draw: int) -> InteractiveDataset:
-    """Open any dataset in a layout, or without one a DAVIS root; the robot draws so many sets of first scribbles."""
+    """Open any dataset in a layout, or a DAVIS root; the robot draws `sets` first scribbles per sequence."""
     dataset = MaskDataset(root, layout, images) if layout else Davis.existing(root)
     return DrawnScribbles(dataset, draw) if draw else dataset
 

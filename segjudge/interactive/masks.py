@@ -1,7 +1,7 @@
 """Masks of ids (frames, height, width): J and F of each frame and object, and run lengths.
 
-J and F come from the same counts as every other score of the project.  All frames are scored.  Void (255) is no object,
-so an object predicted there is wrong.
+J and F come from the same counts as all other scores of the project. All frames are scored. Void (255) is not an
+object, so predictions on it are wrong.
 """
 
 from collections.abc import Callable, Sequence
@@ -136,7 +136,7 @@ def encode_batch_masks(masks: ArrayLike, nb_objects: int | None = None) -> Encod
 def encode_frames(masks: Array) -> EncodedMasks:
     """Encode all frames, each with the objects that it shows.
 
-    With `encode_batch_masks` a single pixel of 255 would cost 255 masks a frame.
+    With `encode_batch_masks`, one pixel of 255 would cost 255 masks per frame.
     """
     return {"size": list(masks.shape), "frames": [_encode_objects(mask, None) for mask in masks]}
 
@@ -159,7 +159,7 @@ def decode_batch_masks(encoded_masks: EncodedMasks) -> Array:
     """Decode all frames; where objects overlap, the larger id counts."""
     frames, height, width = encoded_masks["size"]
     if len(encoded_masks["frames"]) != frames:
-        raise ValueError(f"holds {quantity(len(encoded_masks['frames']), 'frame')}, and its size says {frames}")
+        raise ValueError(f"holds {quantity(len(encoded_masks['frames']), 'frame')}, but its size says {frames}")
     return decode_frames(encoded_masks["frames"], (height, width))
 
 

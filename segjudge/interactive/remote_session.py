@@ -81,7 +81,7 @@ class RemoteConnector:
     def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         values = _json_of(self._answer(method, path, **options))
         if not isinstance(values, dict):
-            raise RuntimeError(f"{self.host}/{path} answered something that is not a JSON object")
+            raise RuntimeError(f"{self.host}/{path} did not answer with a JSON object")
         return values
 
     def _answer(self, method: str, path: str, **options: Any) -> requests.Response:
@@ -123,7 +123,7 @@ def _json_of(answer: requests.Response) -> object:
 class RemoteSession(SessionRules):
     """A session whose masks are measured on a server.
 
-    Requests that failed on the way are tried again; the server recognises a repeat.
+    Failed requests are repeated; the server recognises repeats.
     """
 
     def __init__(self, connector: RemoteConnector, files: ReportFiles) -> None:

@@ -32,7 +32,7 @@ Sample = tuple[str, int]
 class Summary(TypedDict, total=False):
     """The summary: the curve over time, its area, and its value at the threshold, keyed by metric.
 
-    It is empty before a session has ended; a server adds the session's key.
+    It is empty before the session has ended; a server adds the session's key.
     """
 
     auc: float
@@ -140,8 +140,8 @@ class AbstractStorage(ABC):
     ) -> bool:
         """Store an interaction, a row for each object of each frame; return True.
 
-        Raises ValueError for values that are not in [0, 1] or lists of different lengths, and RuntimeError for an
-        interaction that is stored already or does not follow the one before it.
+        Raises ValueError for values outside [0, 1] or lists of different lengths, and RuntimeError for an interaction
+        that is already stored or out of order.
         """
 
     @abstractmethod
@@ -261,7 +261,7 @@ TEMPORARY = ".tmp.csv"
 class ReportFiles:
     """The files of a session, each written atomically, so that killed programs leave complete reports.
 
-    `summary_name` is the file to which the summary of a finished session is written, if there is one.
+    `summary_name` is the summary file of a finished session, if any.
     """
 
     def __init__(self, folder: str | os.PathLike[str], summary_name: str | None = None) -> None:

@@ -108,8 +108,8 @@ def _open_region(region: Array, radius: float) -> Array:
 def _erode(region: Array, radius: float) -> Array:
     """Return the eroded region: pixels whose whole disk lies inside.
 
-    For most radii the centre of the disk is between pixels, and the disk is not reflected for the dilation: that
-    shifts the result by up to a pixel, as in the original.
+    For most radii the disk's centre is between pixels, and the disk is not mirrored for dilation; this shifts the
+    result by up to one pixel, as in the original.
     """
     count = math.ceil(2 * radius + 1)
     offsets = np.arange(count) - count // 2
@@ -143,9 +143,9 @@ def _thin_to_skeleton(mask: Array) -> Array:
 
 
 def _thin_mask(mask: Array) -> Array:
-    """Thin a mask as scikit-image's `medial_axis`, by its inner loop alone where that can be imported.
+    """Thin a mask as scikit-image's `medial_axis`, using only its inner loop if it can be imported.
 
-    `medial_axis` makes a table for each call in 8 ms, which is more than all the rest for a region of usual size.
+    `medial_axis` takes 8 ms per call for a table, more than the rest for a region of usual size.
     """
     if _loop is None:
         axis: Array = medial_axis(mask, rng=_LegacyTies())  # type: ignore[no-untyped-call]
@@ -209,7 +209,7 @@ def _find_neighbours(thin: Array, ys: Array, xs: Array) -> list[list[int]]:
 def _cut_cycles(neighbours: list[list[int]], start: int, ys: Array, xs: Array) -> None:
     """Cut each cycle that a depth-first search closes at the cycle's first heaviest edge, in place.
 
-    What was searched before a cut would be searched again in the same order, so the search goes on from there.
+    A search after a cut would repeat the same steps up to the cut, so the search continues there.
     """
     #: The path of the search, the neighbours of each of its nodes that were not tried, and each node's depth.
     path, untried, depth = [start], [iter(neighbours[start])], {start: 0}

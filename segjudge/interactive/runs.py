@@ -1,4 +1,4 @@
-"""Run a method through a session and keep its steps; draw the curves of several runs, and a page of their steps."""
+"""Run a method through a session and keep its steps; draw the curves of several runs, with a page of their steps."""
 
 import io
 import json
@@ -53,7 +53,7 @@ class Frames(Sequence[Array]):
         if isinstance(index, slice):
             return [self._read(path) for path in self.paths[index]]
         if not self.paths:
-            raise FileNotFoundError("there are no pictures of this sequence here; name their folder with --images")
+            raise FileNotFoundError("no pictures of this sequence were found; name their folder with --images")
         return self._read(self.paths[index])
 
 
@@ -162,9 +162,9 @@ class _Run:
 
 
 def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) -> _Run:
-    """Read a run from `[NAME=]REPORT.csv`; its summary is beside it, or is computed.
+    """Read a run from `[NAME=]REPORT.csv`; its summary is read from the same folder, or computed.
 
-    `samples` are those of the session with their numbers of objects, since a report has no row for a sample without
+    `samples` are the session's samples with their numbers of objects, because a report has no rows for samples without
     masks in time.
     """
     has_name = "=" in name_and_report and not Path(name_and_report).exists()

@@ -52,7 +52,7 @@ def scribbles2mask(
 ) -> Array:
     """Draw the lines as pixels (frames, height, width): object ids, and `default_value` elsewhere.
 
-    Where lines cross, the later one counts.
+    Where lines cross, the later one wins.
     """
     if len(output_resolution) != 2 or any(size < 1 for size in output_resolution):
         raise ValueError(f"Invalid output resolution: {output_resolution}")
@@ -75,8 +75,8 @@ def scribbles2mask(
 def scribbles2points(scribbles: Scribbles, output_resolution: tuple[int, int] | None = None) -> tuple[Array, Array]:
     """Return all points as rows of frame, x and y, and their object ids.
 
-    With a resolution (height, width) x is multiplied by height - 1 and y by width - 1, as in the original: programs
-    depend on it.
+    With a resolution (height, width), x is multiplied by height - 1 and y by width - 1, as in the original; programs
+    depend on this.
     """
     rows, ids = [], []
     for frame, lines in enumerate(scribbles["scribbles"]):
@@ -116,7 +116,8 @@ def annotated_frames_object(scribbles: Scribbles, object_id: int) -> list[int]:
 def bezier_curve(points: ArrayLike, nb_points: int = MOST_POINTS) -> Array:
     """Draw one Bezier curve with all points as control points, from the last point to the first.
 
-    With many points close together it is a local smoother.  More points than samples are returned unchanged.
+    With many points close together, it smooths locally. If there are more points than samples, the points are returned
+    unchanged.
     """
     points = np.asarray(points, dtype=float)
     if points.ndim != 2 or points.shape[1] != 2:
@@ -177,7 +178,7 @@ def draw_scribble(
 def plot_scribble(
     ax: Axes, scribble: Scribbles, frame: int, output_size: tuple[int, int] | None = None, **line: Any
 ) -> Axes:
-    """Draw the lines of a frame into axes and return them; further options are those of Matplotlib's lines."""
+    """Draw the lines of a frame into axes and return them; further options go to Matplotlib's lines."""
     unscaled = (2, 2)
     for object_id, path in _paths(scribble, frame, output_size or unscaled):
         ax.plot(path[:, 0], path[:, 1], **{"color": davis_palette()[object_id] / 255, **line})

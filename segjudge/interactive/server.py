@@ -130,7 +130,7 @@ class _Handlers:
         user, key = self._keys(request)
         await self._in_thread(lambda: self._host.check_session(user, key))
         if self._uploads[key] >= _UPLOADS:
-            raise BlockingIOError("Masks of this session are on their way already.")
+            raise BlockingIOError("Masks of this session are already being received.")
         self._uploads[key] += 1
         try:
             with tempfile.SpooledTemporaryFile(SMALL_BODY, dir=str(self._host.folder)) as body:
@@ -177,7 +177,7 @@ class _Handlers:
         def finish(session: HostedSession) -> Summary:
             summary = self._host.read_summary(session)
             if summary is None:
-                raise RuntimeError("The session is not over: ask for what is next until there is nothing.")
+                raise RuntimeError("The session is not over: request the next interaction until it is finished.")
             return {**wire_format.round_summary(summary), "session_key": key}
 
         return JSONResponse(await self._with_session(request, finish))

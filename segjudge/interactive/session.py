@@ -1,6 +1,7 @@
 """The local session: rules, evaluation of masks behind a connector, and report files.
 
-Nothing here knows of a wire: `remote_session` follows a session that a server holds, and `session_host` holds those.
+The module is independent of networks: `remote_session` uses a session on a server, and `session_host` holds the
+server's sessions.
 """
 
 import copy
@@ -27,7 +28,7 @@ _MOST_SECONDS, MOST_INTERACTIONS = 600, 16
 _LOCAL_SUBSETS = ["train", "val", "trainval"]
 
 NOT_BEGUN = "The session has not begun: use it as `with DavisInteractiveSession(...) as session`."
-_NOTHING_TO_SEGMENT = "There is nothing to segment: call next() first, and go on only while it is True."
+_NOTHING_TO_SEGMENT = "There is nothing to segment: call next() first, and continue only while it returns True."
 _TWICE = "You can not call get_scribbles twice without submitting the masks first"
 _NOTHING_DUE = "You must have called .get_scribbles before submiting the masks"
 
@@ -55,8 +56,8 @@ class SessionTerms:
 class SessionRules:
     """The rules of a session: the due call, the open sample, and its time limit.
 
-    They measure nothing and touch no file or network.  A sample opens with `_open_due_sample`; then each interaction
-    is `_begin_interaction` and `_end_interaction`.
+    They measure nothing and use no files or network. `_open_due_sample` opens a sample; `_begin_interaction` and
+    `_end_interaction` enclose each interaction.
     """
 
     def __init__(self, max_time: float | None, max_nb_interactions: int | None) -> None:

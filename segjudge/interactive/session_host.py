@@ -1,6 +1,6 @@
 """The sessions of a server: each with a user, a folder and limits.
 
-What must survive a restart is on disk: the sessions, the server's clock, and in which sessions masks were measured.
+On disk, to survive restarts: the sessions, the server's clock, and the sessions that measured masks.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class SessionHost:
     def find_user(self, key: str) -> str:
         name = self.users.get(_checksum(key.encode()))
         if name is None:
-            raise PermissionError("This User-Key is not known here.")
+            raise PermissionError("The server does not know this User-Key.")
         return name
 
     def begin(self, user: str, request: str) -> tuple[str, HostedSession]:
@@ -128,15 +128,15 @@ class SessionHost:
         """Raise BlockingIOError for surplus sessions; unfinished ones may still measure every sequence."""
         if len(unfinished) >= self.limits.sessions:
             raise BlockingIOError(
-                f"{user} has {len(unfinished)} sessions that are not finished, and may have no more; go on with one, "
+                f"{user} has {len(unfinished)} unfinished sessions, the limit; continue one of them, "
                 "or wait until they are closed."
             )
         session_limit = self.limits.sessions_per_sequence
         for sequence in self.dataset.sequences(self.terms.subset):
             if len(self._ledger.sessions(user, sequence) | {*unfinished}) >= session_limit:
                 raise BlockingIOError(
-                    f"{user} has had masks of {sequence} measured in {session_limit} sessions, or may yet in "
-                    "unfinished ones: no other session may do so; ask the host."
+                    f"{user} has submitted masks of {sequence} in {session_limit} sessions, or may do so in unfinished "
+                    "ones; that is the limit. Ask the host."
                 )
 
     def _begin_session(self, name: str, owner: _SessionOwner) -> HostedSession:
@@ -183,9 +183,9 @@ class SessionHost:
         name = _name_of(key)
         owner = self._read_owner(name)
         if owner is None or owner["user"] != user:  # one answer, so that nothing is learned of another user's session
-            raise LookupError("There is no such session of yours.")
+            raise LookupError("You have no such session.")
         if owner["closed"]:
-            raise LookupError("This session was closed, since nobody had asked for it for long.")
+            raise LookupError("This session was closed because no request arrived for too long.")
         return name
 
     def read_summary(self, session: HostedSession) -> Summary | None:
@@ -213,7 +213,7 @@ class SessionHost:
                 session.go_on()
             except SessionInputError:
                 raise LookupError(
-                    "This session was begun with other sequences or limits than the server has now."
+                    "This session began with sequences or limits that the server no longer has."
                 ) from None
             self._open[name] = session
         self._open[name] = self._open.pop(name)
@@ -298,7 +298,7 @@ def read_users(path: str) -> dict[str, str]:
         if len(fields) != 2 or len(fields[1]) < 16:
             raise SessionInputError(f"{path}:{number}: is not `name key` with a key of 16 characters or more")
         if _checksum(fields[1].encode()) in users:
-            raise SessionInputError(f"{path}:{number}: the key of {fields[0]} is there twice")
+            raise SessionInputError(f"{path}:{number}: the key of {fields[0]} occurs twice")
         users[_checksum(fields[1].encode())] = fields[0]
     if not users:
         raise SessionInputError(f"{path}: holds no user; write lines of `name key`")
@@ -308,7 +308,7 @@ def read_users(path: str) -> dict[str, str]:
 class HostedSession(Session):
     """A remote client's session on the server's clock; repeated requests change nothing.
 
-    Scribbles are returned again until masks come, the time running from the first answer.
+    Scribbles are returned again until masks arrive; the time runs from the first answer.
     """
 
     def __init__(
@@ -390,7 +390,7 @@ class HostedSession(Session):
         due_interaction = [sequence, number, self.interaction]
         if not are_equal(submission.due, due_interaction):
             raise RuntimeError(
-                f"These masks are for [{submission.words_of_due}]; those that are due are for {due_interaction}."
+                f"These masks are for [{submission.words_of_due}]; the masks for {due_interaction} are due."
             )
         self._check_masks_due()
         in_time = not self.is_late(arrived)
@@ -411,7 +411,7 @@ class HostedSession(Session):
 
     def _open_sample(self) -> tuple[str, int]:
         if not self._has_opened or not self.running:
-            raise RuntimeError(f"There is no interaction to answer; ask {'next'!r} first.")
+            raise RuntimeError(f"There is no interaction to answer; request {'next'!r} first.")
         return self.sample
 
 
@@ -424,7 +424,7 @@ def _means_of(report: pd.DataFrame) -> pd.DataFrame:
 class _Ledger:
     """The ledger of sessions that measured each sequence per user, one file per user.
 
-    It is kept on disk, for what was revealed stays revealed.
+    It is kept on disk, because revealed scores stay revealed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -460,7 +460,7 @@ def _read_entry(path: Path) -> tuple[str, dict[str, list[str]]]:
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
     raise SessionInputError(
-        f"{path}: is not a ledger of sessions; restore it from a copy, or remove it, which forgets a user"
+        f"{path}: is not a ledger of sessions; restore it from a copy, or remove it, which deletes the record of a user"
     )
 
 

@@ -1,7 +1,7 @@
 """The wire format of sessions, and the untrusted masks of clients.
 
-`docs/interactive-protocol.md` describes it.  A submission is read within bounds, and decoded within those of the
-sequence that it is for.
+`docs/interactive-protocol.md` describes it. A submission is read within limits, and decoded within the limits of its
+sequence.
 """
 
 import json
@@ -51,7 +51,7 @@ _KINDS = {kind.__name__: kind for kind in _ERRORS}
 
 
 class NextAnswer(TypedDict):
-    """The interaction that comes next; once the session has finished, `finished` alone."""
+    """The next interaction, or only `finished` once the session has finished."""
 
     sequence: str
     scribble_idx: int
@@ -83,18 +83,18 @@ def describe_error(error: Exception) -> tuple[dict[str, str], int]:
     kind = type(error)
     if kind in _ERRORS and getattr(error, "errno", None) is None:
         return {"error": kind.__name__, "message": str(error)}, _ERRORS[kind]
-    return {"error": "RuntimeError", "message": "This is a defect of the server; its log tells more."}, 500
+    return {"error": "RuntimeError", "message": "This is a defect of the server; its log has details."}, 500
 
 
 def error_of(body: object, status: int) -> Exception:
     """Return the sent error; unknown names do not become classes."""
     if isinstance(body, dict) and isinstance(body.get("message"), str):
         return _KINDS.get(str(body.get("error")), RuntimeError)(body["message"])
-    return RuntimeError(f"The server answered with status {status} and no error that is on the list.")
+    return RuntimeError(f"The server answered with status {status} and an unknown error.")
 
 
 def round_report(report: pd.DataFrame) -> pd.DataFrame:
-    """Round a report as it leaves the server; J&F is made of the rounded J and F, so it reveals no more than they."""
+    """Round a report for the client; J&F is computed from the rounded J and F, so it reveals nothing more."""
     j, f = (report[name].round(DECIMALS) for name in ("jaccard", "contour"))
     return report.assign(jaccard=j, contour=f, j_and_f=(0.5 * j + 0.5 * f).round(DECIMALS))
 
@@ -118,7 +118,7 @@ Body = tempfile.SpooledTemporaryFile[bytes]
 
 @dataclass
 class MaskSubmission:
-    """A submission whose JSON was read; only the types of its candidates are checked."""
+    """A submission whose JSON was read; of its candidates, only the types are checked."""
 
     #: The interaction that the client names: a sequence, a set of scribbles, and the interaction's number.
     due: list[object]
@@ -134,7 +134,7 @@ class MaskSubmission:
         while text := body.read(1 << 20):
             marks += sum(text.count(mark) for mark in (b"[", b"{", b","))
         if marks > most_marks:
-            raise OverflowError("The body holds more lists and objects than masks of a sequence can need.")
+            raise OverflowError("The body holds too many lists and objects for the masks of a sequence.")
         body.seek(0)
         try:
             values = json.loads(str(body.read(), "utf-8"))
@@ -156,7 +156,7 @@ class MaskSubmission:
         return ", ".join(map(_quote, self.due))
 
     def decode(self, shape: tuple[int, int, int], most_runs: int) -> Array:
-        """Decode masks of a shape (frames, height, width), and drop what was sent; raises ValueError."""
+        """Decode masks of a shape (frames, height, width), and free the encoded ones; raises ValueError."""
         masks_sent, self.encoded_masks = self.encoded_masks, None
         if not isinstance(masks_sent, dict) or not isinstance(masks_sent.get("frames"), list):
             raise ValueError('pred_masks is not {"size": [frames, height, width], "frames": […]}')
@@ -166,7 +166,7 @@ class MaskSubmission:
             raise ValueError(f"y_true and y_pred must have the same shape. {shape} != {size_sent}")
         frames = masks_sent["frames"]
         if len(frames) != shape[0]:
-            raise ValueError(f"pred_masks has {quantity(len(frames), 'frame')}, and its size says {shape[0]}")
+            raise ValueError(f"pred_masks has {quantity(len(frames), 'frame')}, but its size says {shape[0]}")
         masks, runs = np.empty(shape, np.uint8), 0
         for frame, objects in enumerate(frames):
             _check_objects(frame, objects)

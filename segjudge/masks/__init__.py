@@ -1,7 +1,7 @@
 """Masks that the toolkit stores, draws or writes.
 
-The contract is the modules: `run_lengths` turns label images into COCO's run lengths and back with numpy alone, so that
-an agent can have it; `tiff` writes label images as TIFF, and `compression` as the smallest PNGs; `demo` draws videos
+The contract is the modules: `run_lengths` converts label images to and from COCO's run lengths with numpy only, so
+agents can use it; `tiff` writes label images as TIFF, `compression` writes the smallest PNGs, and `demo` draws videos
 and images from a seed.
 """
 

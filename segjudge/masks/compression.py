@@ -21,7 +21,7 @@ def write_gzipped(data: bytes, out: str) -> None:
     """Write bytes to a file with the best gzip compression."""
     packed = _deflate(data, _GZIP)
     if zlib.decompress(packed, _GZIP) != data:
-        raise AssertionError("what was gzipped is not what is read")
+        raise AssertionError("the gzipped bytes differ from the original ones")
     with open(out, "wb") as file:
         file.write(packed)
 
@@ -57,7 +57,7 @@ def encode_smallest(data: bytes, pixels: Array) -> bytes:
 
 
 def code_png(codes: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
-    """Return an image whose colours are numbers of 24 bits."""
+    """Return an image whose colours are 24-bit numbers."""
     channels = codes.astype("<u4")[..., None].view(np.uint8)[..., :3]
     return _png(codes.shape, (8, png.RGB), channels.reshape(len(codes), -1), effort=effort)
 
@@ -80,7 +80,7 @@ def _least_depth(labels: Array) -> int:
 
 
 def _pack_bits(labels: Array, depth: int) -> Array:
-    """Return rows of bytes with so many bits for each pixel."""
+    """Return byte rows packed to the given bits per pixel."""
     in_byte = _BYTE // depth
     columns = np.pad(labels, ((0, 0), (0, -labels.shape[1] % in_byte))).reshape(len(labels), -1, in_byte)
     rows = np.zeros(columns.shape[:2], np.uint8)

@@ -1,6 +1,6 @@
 """Small synthetic datasets, made from a seed, for `segjudge demo`, `new` and `interactive`.
 
-Videos are ellipses that move, hide each other and have a rim of void; images show instances of four categories.
+Videos show ellipses that move, hide each other and have a rim of void; images show instances of four categories.
 """
 
 import io
@@ -167,7 +167,7 @@ def instance_images(seed: int = DEMO_SEED) -> list[list[SyntheticInstance]]:
 
 
 def image_name(number: int) -> str:
-    """Return the name of an image, without its ending; they are numbered from 0."""
+    """Return the name of an image without its ending; numbers start at 0."""
     return f"image_{number:03d}"
 
 

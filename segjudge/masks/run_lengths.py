@@ -1,4 +1,4 @@
-"""Label images ↔ COCO's compressed run lengths, object by object; needs numpy alone, so that an agent can have it."""
+"""Label images ↔ COCO's compressed run lengths, object by object; needs only numpy, so agents can use it."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def decode_labels(
 ) -> NDArray[np.uint8]:
     """Return the label image of some objects' run lengths, within the bounds of a size that is ours; raises Flaw.
 
-    The work is that of the runs and of the objects' pixels; unless masks may overlap (then the larger id lies on top),
-    these are no more than a frame has, however many masks an untrusted agent sends for it.
+    The work is bounded by the runs and the objects' pixels. Unless masks may overlap (then the larger id is on top), an
+    untrusted agent cannot send more object pixels than the frame has.
     """
     height, width = size
     down = np.zeros(height * width, np.uint8)
@@ -63,7 +63,7 @@ def decode_labels(
         lengths = runs[1::2]
         free -= int(lengths.sum())
         if free < 0 and not overlapping:
-            raise Flaw("has masks that overlap", "Give each pixel one object at most")
+            raise Flaw("has masks that overlap", "Give each pixel at most one object")
         skipped = np.cumsum(runs[::2])[: len(lengths)]
         pixels = np.repeat(skipped, lengths) + np.arange(int(lengths.sum()))
         down[pixels] = np.maximum(down[pixels], np.uint8(number))

@@ -1,7 +1,7 @@
 """The platforms of challenges: EvalAI, Codabench and grand-challenge, imported by name.
 
-The bundle of EvalAI is the source of the others; a platform that comes or goes is a folder.  `imports` finds what the
-scripts that go there import.
+EvalAI's bundle is the source for the other platforms; each platform is one folder. `imports` finds the imports of
+uploaded scripts.
 """
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
-"""The modules that a script imports, and which of them it cannot do without.
+"""The modules that a script imports, and which of them it requires.
 
-An import is certain where it is reached whenever the module is: not in a function, nor below an `if` or a `match`, nor
-in a `try`, where its failure is expected.
+An import is certain if loading the module always executes it: outside functions, `if`, `match`, and any `try` that
+expects its failure.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Scoring from Python: `segjudge.score`, here or on a cluster, of files or masks in memory.
 
-`scores` opens and checks what is to be scored, and scores it; `parts` writes and merges counts, `sharing` has them
-counted elsewhere, `arrays` counts masks in memory, all of them through the Scorer of the upload; `document` is what
-`score --json` writes, `score_files` the files that it writes.  What one result shows is here too: `report` makes its
-page, that of a truth and of a stored result, `notebook` what is below a cell, `figures` draws with matplotlib; several
-methods are for `segjudge.analysis`.
-Other rooms use `score` and these modules, none of which is imported here: each needs more than a command that uses
-another.
+`scores` opens, checks and scores results; `parts` writes and merges counts, `sharing` has them counted elsewhere, and
+`arrays` counts masks in memory, all through the upload's Scorer. `document` is the document of `score --json`,
+`score_files` writes the other files. Presentation of one result: `report` makes its page, or that of a truth or a
+stored result, `notebook` its view below a cell, and `figures` draws with matplotlib. `segjudge.analysis` compares
+several methods. These modules are imported on demand, because few commands need all of them.
 """
 
 from __future__ import annotations

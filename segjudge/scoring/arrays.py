@@ -23,10 +23,9 @@ _MEMORY = "memory"
 class FrameAccumulator:
     """The counts of masks in memory, by sequence and frame, and the scores computed from them.
 
-    Frames come in any order; the same frame again changes nothing, so that a sampler that repeats some does no harm.
-    Merging is exact: the scores have the same bits whatever was merged in which order.  Means are taken in the order of
-    `expected`, as those of files are in the order of the dataset's list, and by name where it names none.  Benchmarks
-    whose files no list orders take them by name alone.
+    Frames may arrive in any order, and repeated frames change nothing, so samplers may repeat them. Merging is exact:
+    the scores have the same bits in any order. Means follow the order of `expected`, as scores of files follow the
+    dataset's list, or else the order of names, as in benchmarks without a list.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class FrameAccumulator:
         if not isinstance(accumulator, FrameAccumulator):
             raise ArgumentTypeError(f"accumulator is {describe_value(accumulator)}; give a FrameAccumulator")
         if accumulator.protocol != self.protocol:
-            raise ArgumentValueError(f"one is of {self.protocol.name}, the other of {accumulator.protocol.name}")
+            raise ArgumentValueError(f"one belongs to {self.protocol.name}, the other to {accumulator.protocol.name}")
         for name, frames in accumulator._frames.items():
             for frame, data in frames.items():
                 self._add(name, frame, data)
@@ -98,7 +97,7 @@ class FrameAccumulator:
                 self._door.check(data)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             fault = f"state does not belong to an accumulator of {self.protocol.name} ({error!r:.200})"
-            raise ArgumentValueError(f"{fault}; give what state_dict returned") from None
+            raise ArgumentValueError(f"{fault}; give a state that state_dict returned") from None
         self._frames = frames
 
     def values(self) -> Values:
@@ -110,7 +109,7 @@ class FrameAccumulator:
     def compute(self) -> Scores:
         """Return the scores of all frames that were counted.
 
-        Raises UsageError where expected ones are missing, and ValueError where a loaded state cannot have been counted.
+        Raises UsageError if expected ones are missing, and ValueError for counts that a loaded state cannot have.
         """
         missing = [
             f"{name}/{frame}" if frame else name
@@ -162,7 +161,7 @@ def _check_numbers(name: str, frames: Iterable[str]) -> None:
     for frame in frames:
         if NUMBER.fullmatch(frame) and names.setdefault(number_of(frame), frame) != frame:
             pair = f"{names[number_of(frame)]} and {frame}"
-            raise UsageError(f"{name} has the frames {pair}, which are one number: name each frame once")
+            raise UsageError(f"{name} has the frames {pair}, which are the same number: name each frame once")
 
 
 def score_arrays(
@@ -174,9 +173,9 @@ def score_arrays(
 ) -> Scores:
     """Score one video in memory, or a mapping of several from name to masks.
 
-    The masks of a video are labels (frames, height, width), or a mapping from object to booleans of that shape or to
-    a list with a boolean array, run lengths or None for each frame.  A mapping whose values are labels or mappings has
-    several videos, whatever names them; the letters of a name may be in any Unicode form.
+    A video's masks are labels (frames, height, width), or a mapping from object to booleans of that shape or to a list
+    with a boolean array, run lengths or None per frame. A mapping of labels or mappings holds several videos. Names may
+    have any Unicode form.
     """
     rules = find_protocol(protocol)
     door = _open_door(rules, categories, ())

@@ -1,4 +1,4 @@
-"""Figures of matplotlib: how they are made and written, a metric of sequences or categories, and filmstrips."""
+"""Matplotlib figures: their making and writing, a metric of sequences or categories, and filmstrips."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def check_ending(path: str) -> str:
     """Return the ending of a figure's path, which decides its format; raises UsageError for unknown ones."""
     ending = os.path.splitext(path)[1].lstrip(".").lower()
     if ending not in _FORMATS:
-        raise UsageError(f"{path}: a figure is written as {name_list(list(_FORMATS))}, by the ending of its name")
+        raise UsageError(f"{path}: end the figure's name in {name_list(list(_FORMATS))}")
     return ending
 
 

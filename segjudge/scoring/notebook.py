@@ -1,4 +1,4 @@
-"""The views of scores and comparisons below a notebook's cell, on light and dark pages."""
+"""Scores and comparisons below a notebook's cell, on light and dark pages."""
 
 from __future__ import annotations
 

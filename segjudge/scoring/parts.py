@@ -1,4 +1,4 @@
-"""Parts of one scoring: files with the counts of some sequences or images, which merge into the scores of all.
+"""Parts of one scoring: files with the counts of some sequences or images, which merge into the scores.
 
 `docs/scale.md` describes the format.
 """
@@ -64,8 +64,8 @@ def write_part(  # noqa: PLR0913 - what a part holds
 ) -> None:
     """Write the counts of a part; equal counts give equal bytes.
 
-    Splits have one protocol, and are as strict as each other, or as they are to be when they are read.  `costs` are
-    by split what each kind of failure takes, which counts alone do not tell.
+    All splits have the same protocol and strictness. `costs` gives, by split, the cost of each kind of failure, which
+    does not follow from counts.
     """
     template = next(iter(splits.values()))
     states = [accumulator.state_dict() for accumulator in splits.values()]
@@ -106,7 +106,7 @@ def save(
         raise UsageError(f"splits of {' and '.join(protocols)} cannot be saved together; score each with split=…")
     ((name, protocol),) = protocols.items()
     if not has_known_rules(protocol):
-        raise UsageError(f"the rules of {name} were changed; scores of the protocol's own can be saved")
+        raise UsageError(f"the rules of {name} were changed; only scores by its own rules can be saved")
     counts = {report.split: report.counts for report in reports if report.counts is not None}
     write_part(path, WHOLE, counts, notes, provenance, strict=False, costs=costs)
 
@@ -218,7 +218,7 @@ def _read(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
 def _manifest(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
     infos = archive.infolist()
     if len(infos) > _MOST_MEMBERS or sum(info.file_size for info in infos) > _MOST_BYTES:
-        raise UsageError(f"{path}: is larger than a part can be")
+        raise UsageError(f"{path}: is too large for a part")
     try:
         data = _read(archive, MANIFEST, _MOST_MANIFEST)
         check_memory(data, _MOST_MEMORY, "")
@@ -246,7 +246,7 @@ def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[Any, 
     protocol = _protocol(manifest)
     if protocol is None:
         was = f"{printable(manifest['protocol'])} of segjudge {printable(manifest['version'])}"
-        raise UsageError(f"{path}: was scored by {was}, whose rules this version ({VERSION}) does not have")
+        raise UsageError(f"{path}: was scored by {was}, whose rules this version ({VERSION}) lacks")
     try:
         if not all(isinstance(entry["name"], str) for entry in manifest["splits"]):
             raise TypeError

@@ -1,4 +1,4 @@
-"""The pages of scores, of a truth alone, and of a stored result without both."""
+"""The pages of scores, of a truth alone, and of a stored result."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _describe_metrics(report: Report) -> dict[str, str]:
 
 
 def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:
-    """Join the sections of all splits, whose titles name their split where there are several."""
+    """Join the sections of all splits; with several splits, titles name them."""
     return [
         section.of_split(name) if len(splits) > 1 else section
         for name, sections in splits.items()

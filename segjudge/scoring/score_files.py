@@ -1,4 +1,4 @@
-"""The files that `score` and `merge` write of scores."""
+"""The files that `score` and `merge` write."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class ScoreFiles:
     hidden: frozenset[str]
 
     def check(self) -> None:
-        """Refuse a file for model hubs that does not name their data set: the protocol's name is none of theirs."""
+        """Reject a file for model hubs without the dataset's name there, which differs from the protocol's name."""
         if self.hub_dataset and not self.results_yaml:
             raise OptionError("hub-dataset needs --results-yaml")
         if self.results_yaml and not re.fullmatch(r"[\w.-]+/[\w.-]+", self.hub_dataset, re.ASCII):
-            fault = f"{self.hub_dataset!r} is not that" if self.hub_dataset else "as it is called there"
+            fault = f"{self.hub_dataset!r} does not have that form" if self.hub_dataset else "by its name there"
             raise OptionError(f"results-yaml needs --hub-dataset OWNER/NAME, the data set on the hub: {fault}")
 
     def write(self, scores: Scores) -> tuple[str, list[str]]:

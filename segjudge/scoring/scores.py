@@ -1,7 +1,6 @@
 """Scores and requests for them: results on any truth, or in a phase of a bundle.
 
-A request is opened and checked before anything is scored; what comes of that can be scored here, or part by part
-elsewhere (`sharing`).
+A request is opened and checked before scoring; it is then scored here, or in parts elsewhere (`sharing`).
 """
 
 from __future__ import annotations
@@ -211,7 +210,7 @@ class Scores:
         return name_of(path) if path else "Scores"
 
     def open_inputs(self) -> PreparedScoring:
-        """Reopen the scored files, for data that scores alone lack."""
+        """Reopen the scored files, for data that scores lack."""
         if self.opened is not None:
             return self.opened
         if self.request is None:
@@ -247,7 +246,7 @@ class Scores:
         show_html(self.page(**options))
 
     def film(self, path: str | os.PathLike[str], *, split: str = "", **choice: Any) -> None:
-        """Write frames of a sequence beside each other, at print resolution.
+        """Write frames of a sequence side by side, at print resolution.
 
         Args:
             path: the figure to write: .pdf and .svg have outlines and letters as vectors, .png 300 dots an inch.
@@ -287,7 +286,7 @@ class Scores:
         return chosen[0]
 
     def flat(self, prefix: str = "") -> dict[str, float]:
-        """Return the metrics with a value, each under one name, for loggers.
+        """Return the metrics that have a value, each under one name, for loggers.
 
         Names begin with the prefix, then the split where there are several.
         """
@@ -438,7 +437,7 @@ def count_processes(jobs: int | Literal["auto"] | None, *paths: str) -> int:
 
 
 def _are_large(paths: Iterable[str]) -> bool:
-    """Return whether files and folders have so many bytes in all that sharing them among processes pays."""
+    """Return whether files and folders are large enough for several processes to pay off."""
     total = 0
     waiting = list(paths)
     while waiting and total < _WORTH_SHARING:

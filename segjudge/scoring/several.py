@@ -1,4 +1,4 @@
-"""Several submissions on one truth, which is opened once: each is scored as it would be alone, or has a fault."""
+"""Several submissions on one truth, opened once; each is scored as if alone, or has a fault."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NamedScores(NamedTuple):
 
 
 def name_submissions(paths: Sequence[str]) -> list[str]:
-    """Return the names of submissions: those of their files, or their paths where names repeat."""
+    """Return the names of submissions: their file names, or their paths if names repeat."""
     names = [name_of(path) for path in paths]
     return names if len({*names}) == len(names) else list(map(os.fspath, paths))
 

@@ -1,4 +1,4 @@
-"""One scoring shared by many processes: parts that are counted apart, anywhere, and merged."""
+"""One scoring shared by many processes: parts are counted anywhere and merged."""
 
 import json
 import logging
@@ -62,7 +62,7 @@ class PartCounter:
     def write(self, share: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
         """Count a part of the sequences or images of every split, and write the counts to a file for `merge_parts`.
 
-        Masks that cannot be scored refuse the part, or else are reported where the parts are merged.
+        Unusable masks reject the part, or are reported when the parts are merged.
         """
         with naming_results(self._job.results):
             counts = {
@@ -111,7 +111,7 @@ def _describe_version(protocol: FamilyProtocol) -> str:
 def count_part(version: str, run: str, request: ScoreRequest, number: int, count: int, attempt: int) -> bytes:
     """Return part `number` of a scoring as bytes, or a problem as JSON; this runs on a worker.
 
-    `attempt` tells Dask that a repeated call is another one.
+    `attempt` tells Dask that a repeated call is a different one.
     """
     del attempt
     try:
@@ -135,7 +135,7 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
     """Score by the workers of an executor or of a Dask client."""
     protocol = request.protocol
     if not has_known_rules(protocol):
-        raise UsageError(f"the rules of {protocol.name} were changed; an executor scores only by the protocol's own")
+        raise UsageError(f"the rules of {protocol.name} were changed; an executor scores only by its own rules")
     request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
     each = engine_of(protocol.family).parts_each
@@ -189,7 +189,9 @@ def _pool_of(executor: Executor | DaskClient) -> tuple[Executor, Callable[[], in
 def _results(
     call: Callable[[int, int], Future[bytes]], count: int, workers: Callable[[], int]
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the parts as they come; a part whose worker failed is begun again, and all that wait are cancelled."""
+    """Yield the parts as they arrive; a part of a failed worker is counted again, and an error cancels the waiting
+    ones.
+    """
     pending: dict[Future[bytes], int] = {}
     done: queue.SimpleQueue[Future[bytes]] = queue.SimpleQueue()
     failures: Counter[int] = Counter()
@@ -227,7 +229,7 @@ def _results(
 
 
 def _wait_for_next(done: queue.SimpleQueue[Future[bytes]], workers: Callable[[], int]) -> Future[bytes]:
-    """Return the next future that is done; raises HostError where no worker is left that could do one."""
+    """Return the next finished future; raises HostError if no worker remains."""
     without = 0
     while True:
         try:
@@ -245,9 +247,9 @@ def _loss_error(error: BaseException) -> HostError:
 
 @contextmanager
 def connect(address: str) -> Iterator[DaskClient]:
-    """Yield a client of the scheduler at this address, such as tcp://host:8786; Dask's configuration says how for TLS.
+    """Yield a client of the scheduler at this address, such as tcp://host:8786; Dask's configuration sets TLS.
 
-    Dask reports in many lines what is reported here in one, so its own messages are turned off.
+    Dask's own messages are disabled, because errors are reported in one line.
     """
     import asyncio
 
@@ -264,7 +266,7 @@ def connect(address: str) -> Iterator[DaskClient]:
     except Exception as error:  # noqa: BLE001 - whatever Dask, asyncio or TLS raise, one line says it
         what = str(error.__cause__ or error).partition("\n")[0].rpartition(">: ")[2] or "no answer arrived"
         raise UsageError(
-            f"the scheduler {redact_address(address)} does not answer as one ({redact(what)[:300]})"
+            f"the scheduler {redact_address(address)} does not answer as a scheduler ({redact(what)[:300]})"
         ) from None
     if not has_workers:
         scheduler = redact_address(address)

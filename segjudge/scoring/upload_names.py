@@ -1,4 +1,4 @@
-"""How messages call the results: by their own name here, where the scorers of a platform know the upload's alone."""
+"""The name of results in messages: the scorers of a platform know only the upload's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environments of a checkout: what they are made from, which exist, which are in use."""
+"""The environments of a checkout: their contents, their folders, and their use."""
 
 import errno
 import fcntl
@@ -369,7 +369,7 @@ class _Installer:
             text = "\n".join(lines)
             why = text if command[0] != self._uv else "see above"  # what uv said was shown
             if "No space left on device" in text:
-                why = "the disk is full. Make room and run it again"
+                why = "the disk is full. Free some space and run it again"
             elif _UNREACHED.search(text):
                 why = (
                     "the package index cannot be reached. Connect this machine, or set PIP_INDEX_URL, and run it again"

@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
 
 
 def prepare_environments(arguments: list[str]) -> tuple[str, dict[str, str]]:
-    """Make the needed environments, and compile the kernel meanwhile.
+    """Make the needed environments, and meanwhile compile the kernel.
 
     Returns the toolkit's interpreter, and the environment variables with the others.
     """
@@ -62,7 +62,7 @@ def prepare_environments(arguments: list[str]) -> tuple[str, dict[str, str]]:
 def reserve_streams() -> None:
     """Reserve the descriptors of closed streams, which stay closed for programs that replace this process.
 
-    Where stdout or stderr is closed, the shell may have opened its script in that place.
+    If stdout or stderr is closed, the shell may have opened its script with that descriptor.
     """
     for number, unusable in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_RDONLY)):
         try:
@@ -111,9 +111,9 @@ def _compile_kernel() -> None:
 
 
 def compile_bytecode(package: Path, worker: str = "") -> None:
-    """Write the bytecode of a package although Python is told not to: compiling at each start takes 0.1 seconds.
+    """Write the bytecode of a package even if Python is told not to: compiling at each start takes 0.1 seconds.
 
-    That of the folders mounted in it is written for the worker's interpreter too, if there is one.
+    If the worker's interpreter exists, the mounted folders get bytecode for it too.
     """
     if not os.environ.get("PYTHONDONTWRITEBYTECODE"):
         return  # programs write it when they import

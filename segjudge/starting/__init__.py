@@ -1,8 +1,8 @@
-"""`segjudge new`: a small repository with a challenge, whose scorers are the installed package's.
+"""`segjudge new`: a small repository with a challenge that uses the installed scorers.
 
-`new_challenge` writes it, `lock` says which Segjudge scores it, and checks what its requirements name; `new_family`
-writes the repository of a plug-in, `benchmarks` describes a benchmark, `demo` makes the annotation files and samples of
-a checkout's own challenge.
+`new_challenge` writes it; `lock` pins the Segjudge that scores and checks the requirements. `new_family` writes a
+plug-in's repository, `benchmarks` describes a benchmark, and `demo` makes the annotation files and samples of a
+checkout's own challenge.
 """
 
 __all__ = ["benchmarks", "demo", "lock", "new_challenge", "new_family"]

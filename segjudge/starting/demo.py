@@ -1,4 +1,4 @@
-"""The demo that a checkout makes anew from a seed: annotation files, and samples of methods of several qualities."""
+"""The demo that a checkout makes from a seed: annotation files, and samples of several qualities."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`requirements.txt` of a challenge: the pinned Segjudge, unpinned lines, and changes of scores since.
 
-What scores is carried along as a wheel of the Segjudge that runs, however it was installed and wherever it came from.
+The running Segjudge is included as a wheel, however it was installed.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _CARRIED = f"file:./{_WHEELS}/NAME.whl#sha256=…"
 def lock_line(source: str, folder: str, extra: str) -> str:
     """Return the lines that lock a git commit or a wheel, which is copied into the folder, with an extra.
 
-    Without a source it is a wheel with the Segjudge that runs, wherever that came from.  pip reads no extra in the line
-    of a wheel with a checksum; the line below, for the same project, takes the wheel.
+    Without a source, it is a wheel of the running Segjudge. pip ignores extras on the line of a wheel with a checksum,
+    so a second line for the same project names the extra.
     """
     with_extra = f"{_PROJECT}[{extra}]"
     if "://" in source:
         requirement = source if source.startswith("git+") or ".whl" in source else f"git+{source}"
         if not _PINNED.fullmatch(requirement):
-            pinned = "a git address ends with @ and the 40 digits of a commit, that of a wheel with #sha256=…"
+            pinned = "a git address ends with @ and the 40 digits of a commit; a wheel's address ends with #sha256=…"
             raise UsageError(f"--segjudge {source}: may point to something else tomorrow; {pinned}")
         return f"{with_extra} @ {requirement}  # scores as of {VERSION}\n"
     name, data = _read_wheel(source) if source else _pack_installation()
@@ -107,16 +107,16 @@ def _line_of(name: str, data: bytes) -> str:
 
 
 def _pack_installation() -> tuple[str, bytes]:
-    """Return the name and content of a wheel with the package that runs; the same package gives the same bytes.
+    """Return the name and content of a wheel with the running package; the same package gives the same bytes.
 
-    Raises `UsageError` where it was not installed, so that nothing is known of what it needs.
+    Raises `UsageError` if the package was not installed, so its requirements are unknown.
     """
     remedy = "install it (pip install .), or name a wheel with --segjudge"
     installed = find_distribution()
     if installed is None:
         raise UsageError(f"this Segjudge was not installed, so its requirements are unknown; {remedy}")
     if Version(installed.version) != Version(VERSION):
-        fault = f"the installed Segjudge {installed.version} has become {VERSION}"
+        fault = f"Segjudge {installed.version} is installed, but {VERSION} runs"
         raise UsageError(f"{fault}; {remedy}")
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     return _pack_wheel(_PROJECT, VERSION, dict(_read_package(package, _PROJECT)), installed)
@@ -165,7 +165,7 @@ class _Line:
 
 
 def _lines(root: str) -> list[_Line]:
-    """Return the lines that say something; none where there is no such file."""
+    """Return the lines with content; empty without a file."""
     try:
         text = Path(root, FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -198,7 +198,7 @@ def _check_wheel(root: str, line: _Line, path: str) -> BundleProblems:
     has_name = line.text.partition(" @ ")[0] != line.text
     if os.path.isabs(path) or has_name:
         fault = f"names {path}, " + (
-            "which exists only on this machine" if os.path.isabs(path) else "as pip cannot read it"
+            "which exists only on this machine" if os.path.isabs(path) else "and pip cannot read it"
         )
         yield breaks_later(line.subject, fault, f"Put the wheel into {_WHEELS}/ and write {_CARRIED}")
         return

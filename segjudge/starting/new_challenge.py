@@ -1,4 +1,4 @@
-"""A challenge as a small repository: its files, made from a truth and a protocol."""
+"""A challenge as a small repository, made from a truth and a protocol."""
 
 from __future__ import annotations
 
@@ -142,14 +142,14 @@ def _select_metrics(sample: str, scorers: list[Scorer], protocol: FamilyProtocol
             raise HostError(f"the samples made from this truth cannot be scored: {error}") from None
         metrics_of[scorer.split] = tuple(metric for metric in protocol.metrics if values[metric] is not None)
         if not metrics_of[scorer.split]:
-            raise HostError(f"the truth of {scorer.split} gives {protocol.name} nothing to score")
+            raise HostError(f"the truth of {scorer.split} holds nothing that {protocol.name} can score")
     return metrics_of
 
 
 def _choose_boards(
     metrics_of: dict[str, tuple[str, ...]], challenge: NewChallenge
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """Return the columns of each split's leaderboard among the metrics that it has, and notes on those left out."""
+    """Return the columns of each split's leaderboard, among its defined metrics, and notes on omitted ones."""
     notes = []
     for split, metrics in metrics_of.items():
         if without := [metric for metric in PROTOCOLS[challenge.protocol].metrics if metric not in metrics]:
@@ -160,7 +160,7 @@ def _choose_boards(
     boards = {split: choose_labels(metrics, groups) for split, metrics in metrics_of.items()}
     if boards != metrics_of:
         columns, count = max(map(len, boards.values())), max(map(len, metrics_of.values()))
-        notes.append(f"leaderboard: {columns} of {count} metrics; choose others in phases.py, or all by --all-metrics")
+        notes.append(f"leaderboard: {columns} of {count} metrics; choose others in phases.py, or all with --all-metrics")
     return boards, notes
 
 
@@ -235,9 +235,9 @@ def _plain_title(text: str) -> str:
 
 
 def _evalai_title(title: str) -> str:
-    """Return a title that EvalAI accepts: short, its first word of a-z, 0-9, - and _, since URLs contain it.
+    """Return a title that EvalAI accepts: short, with a first word of a-z, 0-9, - and _, which URLs contain.
 
-    Accents are left out of that word, and other marks become hyphens; a word of another script gets one before it.
+    In that word, accents are removed and other marks become hyphens; a word in another script gets one in front.
     """
     word, space, words = title.partition(" ")
     if not _ADDRESS.fullmatch(word):

@@ -1,6 +1,6 @@
-"""`segjudge new --family`: the repository of a plug-in whose family scores, packs and is tested from its first day.
+"""`segjudge new --family`: the repository of a plug-in whose family scores, packs and has tests.
 
-Its sources are the blocks of `docs/adding-a-family.md`, by another name than that of the example there.
+Its sources are the blocks of `docs/adding-a-family.md`, with the new family's name.
 """
 
 from __future__ import annotations

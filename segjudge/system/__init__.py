@@ -1,12 +1,11 @@
 """The machine: child processes and their limits, interrupts, files here and at addresses, errors of commands.
 
-The contract is the modules, each imported by its name, since a command pays for what it loads: `processes` starts
-children and ends them with all that they started, `bounds` holds them to what they may use together, `sandbox` hides
-the machine from them, `interrupts` ends a command, `files` writes whole files, `addresses` reads what lies elsewhere,
-`network` ends exchanges and says when to try again, `errors` are those of the toolkit itself, `extras` knows
-optional packages, `arguments` checks what public functions are given, `options` reads those of command lines,
-`plugins` finds the families of other distributions, `streams` opens standard streams that are closed,
-`bytecode` keeps Python from writing half of it.
+The contract is these modules, imported by name, because a command should load only what it needs. `processes` starts
+and ends children, `bounds` limits their resources, `sandbox` isolates them, `interrupts` ends a command. `files` writes
+whole files, `addresses` reads remote ones, `network` limits exchanges and schedules retries. `errors` are the toolkit's
+errors, `extras` the optional packages, `arguments` checks arguments of public functions, `options` parses those of
+command lines, `plugins` finds families of other distributions, `streams` opens closed standard streams, and `bytecode`
+keeps Python from writing partial bytecode.
 """
 
 import os

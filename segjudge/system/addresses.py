@@ -1,7 +1,7 @@
-"""Results and truths at addresses such as s3://bucket/results.zip, read through fsspec, and those of S3 through boto3.
+"""Results and truths at addresses such as s3://bucket/results.zip, read through fsspec or, for S3, boto3.
 
-A file is fetched once into a cache of bounded size on this machine, which all its processes share; a folder
-is listed, and of its files those are read that are needed. Credentials are this machine's own.
+A file is fetched once into a bounded cache that all processes of this machine share; a folder is listed, and only the
+needed files are read. Credentials are this machine's own.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def digest_of(path: str) -> str:
 def resolve_address(address: str, missing: type[Exception] = HostError) -> str:
     """Return the fetched file or remote folder of an address.  A local path is returned unchanged.
 
-    Raises `missing` where nothing is there, as for a local path, because of a FileNotFoundError, and AddressError where
-    that cannot be found out.
+    Raises `missing` for an address that does not exist, as for a local path, and AddressError if its existence cannot
+    be determined.
     """
     if "://" not in address:
         return address
@@ -158,7 +158,7 @@ def _report_errors(address: str, missing: type[Exception] = HostError) -> Iterat
     except Exception as error:  # each file system has errors of its own
         # fsspec's of HTTP says so of a server that cannot be reached, too.
         if isinstance(error, FileNotFoundError) and not isinstance(error.__cause__, OSError):
-            raise missing(f"{redact_address(address)}: nothing is there") from error
+            raise missing(f"{redact_address(address)}: does not exist") from error
         reason = error.__cause__ if isinstance(error, FileNotFoundError) else error
         what = _redact(address, f"{type(reason).__name__}: {reason}").partition("\n")[0][:300]
         raise AddressError(f"{redact_address(address)}: cannot be read ({what})") from None
@@ -293,7 +293,7 @@ class _RemoteFiles(Files):
 class _S3Files:
     """The files of S3 by BUCKET/KEY, with the used methods of an fsspec file system.
 
-    Not s3fs: it pins the botocore of a few weeks, so that pip finds no versions for whoever has another boto3.
+    It does not use s3fs, which pins a recent botocore: with another boto3, pip finds no compatible versions.
     """
 
     def __init__(self, client: Any) -> None:

@@ -1,4 +1,4 @@
-"""The kinds of arguments of public functions, and the sentences about wrong ones."""
+"""The types of arguments of public functions, and the sentences about wrong ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_arguments(kind: Kind, /, **arguments: object) -> None:
         if is_number or not isinstance(value, kind.types):
             raise ArgumentTypeError(f"{name} is {describe_value(value)}; give {kind.about}")
         if kind in (PATH, SOURCE) and (not value or "\0" in os.fspath(value)):  # type: ignore[call-overload] # is one
-            raise ArgumentValueError(f"{name} is {describe_value(value)}, which names nothing; give {kind.about}")
+            raise ArgumentValueError(f"{name} is {describe_value(value)}, which is empty; give {kind.about}")
 
 
 def check_options(kind: Kind, /, **arguments: object) -> None:

@@ -1,8 +1,8 @@
 """Bounds for a command and all its processes together: enforced by cgroups, and watched.
 
-The kernel's own limits hold for one process or one user each, and a cgroup is not to be had everywhere.  So a command
-is looked at while it runs, and is ended beyond a bound.  Memory is what belongs to the processes alone, the files of
-their tmpfs mounts, and shared mappings without a file.
+The kernel's own limits apply to one process or one user, and cgroups are not always available. So the command is also
+watched while it runs, and killed beyond a limit. Its memory is the private memory of its processes, the files in their
+tmpfs mounts, and shared mappings without a file.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class TreeWatch:
                 self.sentence = self._excess()
             except Exception as error:  # noqa: BLE001 - what cannot be watched does not run on
                 reason = getattr(error, "strerror", None) or type(error).__name__
-                self.sentence = f"what it uses cannot be found out ({reason})"
+                self.sentence = f"its use of resources cannot be measured ({reason})"
             if self.sentence:
                 self._child.end()
                 return
@@ -104,7 +104,7 @@ class TreeWatch:
     def _is_memory_above(self, bound: int, pids: Sequence[int]) -> bool:
         """Return whether the exact memory of processes is above a bound.
 
-        Shared pages count once, but several times if processes end while it is read: such a reading is repeated.
+        Shared pages count once, but several times if processes end during a reading; such a reading is repeated.
         """
         for _ in range(_READINGS):
             if _exact_private_bytes(pids) <= bound:
@@ -148,7 +148,7 @@ def run_bounded(  # noqa: PLR0913 - what a run consists of
 ) -> _BoundedRun:
     """Run a command within bounds and a time limit, and end its remaining processes.
 
-    Raises OSError where it cannot be started, and what `check` raises, which is called meanwhile.
+    Raises OSError if it cannot be started, and any error of `check`, which is called meanwhile.
     """
     errors = subprocess.STDOUT if joins_streams else subprocess.PIPE
     child = Child(command, Streams(output=subprocess.PIPE, errors=errors), environment=environment, folder=folder)
@@ -324,11 +324,11 @@ class ResourceGroup:
 def missing_bounds(program: str | None) -> list[str]:
     """Return a sentence for each bound that does not hold in this sandbox."""
     if program is None:
-        return ["No sandbox: this limits accidents, not attackers (bwrap would be used where it works)."]
+        return ["No sandbox: limits stop accidents, not attackers (install bwrap for a sandbox)."]
     sentences = sandbox.missing_limits(program)
     with closing(ResourceGroup(processes=sandbox.SCORER_PROCESSES)) as group:
         if not sandbox.are_processes_refused() and not group.holds_bound("pids"):
-            text = "The kernel refuses no process here: too many are noticed up to a second later, and ended."
+            text = "The kernel does not limit processes here: surplus processes are killed, up to a second late."
             sentences.append(text)
     return sentences
 

@@ -1,4 +1,4 @@
-"""Bytecode that Python writes whole or not at all."""
+"""Bytecode: Python writes it completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LEAST_ROOM = 1 << 20
 def spare_full_disks() -> None:
     """Stop this program and its children from writing bytecode if files are limited or the disk is full.
 
-    Python before 3.12.8 writes a module's bytecode without a look at how much was written. Where files are limited
-    (`ulimit -f`) or the disk is full, it would leave a part, and could never import the module again.
+    Python before 3.12.8 does not check how much of a module's bytecode was written. With a file limit (`ulimit -f`) or
+    a full disk, it would leave a part, and could never import the module again.
     """
     with suppress(ImportError, AttributeError, OSError):  # Windows sets no such limits
         import resource

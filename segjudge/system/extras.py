@@ -1,6 +1,6 @@
-"""The extras of this distribution: their modules, and the sentence about a missing one.
+"""The extras of this distribution: their modules, and the message about a missing one.
 
-`pyproject.toml` declares their packages; `tests/house/test_extras.py` compares both, and says which extra a room has.
+`pyproject.toml` declares their packages; `tests/house/test_extras.py` compares both, and lists the extra of each room.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MissingExtraError(UsageError, ModuleNotFoundError):
 def require_extra(extra: str, subject: str, command: str = "") -> None:
     """Raise `MissingExtraError` unless the modules of an extra are installed.
 
-    The subject is what needs them; a command names itself, since `./run.sh COMMAND` installs what it needs.
+    The subject is the feature that needs them; a command names itself, because `./run.sh COMMAND` installs its needs.
     """
     modules = [*MODULES.get(CONTAINED.get(extra, ""), ()), *MODULES[extra]]
     if missing := next((module for module in modules if not _is_installed(module)), ""):

@@ -1,6 +1,4 @@
-"""Files on disk: exclusive folders, atomic files and folders, where files may be
-written, and how addresses are shown.
-"""
+"""Files on disk: exclusive folders, atomic files and folders, writable places, and printable addresses."""
 
 import errno
 import hashlib
@@ -56,9 +54,9 @@ def check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
     for index, path in enumerate(outputs):
         above = os.path.realpath(os.path.dirname(path) or ".")
         if isinstance(path, OutputFolder) and path.endswith(_NO_FOLDERS) and not os.path.exists(path):
-            raise UsageError(f"{path}: a folder is written here, not a file; name it as a folder")
+            raise UsageError(f"{path}: names a file, but the output is a folder; name a folder")
         if not isinstance(path, OutputFolder) and path.endswith(("/", os.sep)):
-            raise UsageError(f"{path}: a file is written here, not a folder; name a file in it")
+            raise UsageError(f"{path}: names a folder, but the output is a file; name a file in it")
         try:
             _check_writable(path, makes_folders=above in folders or getattr(path, "makes_folders", False))
         except OSError as error:
@@ -75,10 +73,10 @@ def _check_apart(path: str, source: str) -> None:
     """Raise UsageError if an output is an input, or lies in an input folder."""
     target, folder = os.path.realpath(path), os.path.join(os.path.realpath(source), "")
     if _is_same(path, source) and not (isinstance(path, OutputFolder) and os.path.isdir(source)):
-        raise UsageError(f"{path}: is read, and would be written over; name another file")
+        raise UsageError(f"{path}: is an input and would be overwritten; name another file")
     below = target.startswith(folder) and not isinstance(path, OutputFolder) and not target.endswith(_NO_RESULTS)
     if below and os.path.exists(target):
-        raise UsageError(f"{path}: is in {source}, which is read, and would be written over; name another file")
+        raise UsageError(f"{path}: is in the input {source} and would be overwritten; name another file")
 
 
 def _is_same(path: str, second: str) -> bool:
@@ -171,7 +169,7 @@ def temporary_folder(prefix: str) -> Iterator[str]:
 def hold_folder(folder: str, user: str) -> TextIO:
     """Lock a folder for this process until it ends or the returned file is closed.
 
-    Raises HostError where another process holds it, or where it cannot be made or written.
+    Raises HostError if another process holds it, or if it cannot be made or written.
     """
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -185,7 +183,7 @@ def hold_folder(folder: str, user: str) -> TextIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
-        raise HostError(f"{folder}: another {user} uses this folder; end it, or name another with --data") from None
+        raise HostError(f"{folder}: another {user} uses this folder; stop it, or name another with --data") from None
     return file
 
 
@@ -201,7 +199,7 @@ def replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
 def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """Open a text file that is written atomically when the block ends, and not if it fails.
 
-    Lines end the same on every system.
+    Line ends are the same on every system.
     """
     with replace_file(os.fspath(path)) as partial, open(partial, "w", encoding="utf-8", newline="") as file:
         yield file
@@ -214,7 +212,7 @@ def open_draft(folder: str) -> Iterator[str]:
 
     target = os.path.abspath(folder)
     if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
-        raise UsageError(f"{folder}: is there already, and nothing in it is written over; name another folder")
+        raise UsageError(f"{folder}: already exists and is not overwritten; name another folder")
     target = os.path.realpath(target)  # a link to an empty folder stays
     above = os.path.dirname(target)
     try:

@@ -1,8 +1,8 @@
 """Bounded HTTP exchanges: a watch and a deadline each, and pauses between tries.
 
-A process that is blocked on a socket hears neither a signal nor a clock, and a server that sends one byte a second
-blocks it for ever.  So an exchange runs in a thread of its own while its caller watches; when it has to end, its
-sockets are shut.  Each exchange has its own connection: a kept one that died in between costs an ambiguous report.
+A process blocked on a socket notices neither signals nor time, and a server that sends one byte per second blocks it
+for ever. So each exchange runs in its own thread while its caller watches; to end it, its sockets are closed. Each
+exchange has its own connection: a reused one that died leaves it unclear whether a report arrived.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def with_deadline(seconds: float, watch: Watch = lambda: None) -> Watch:
     def check() -> None:
         watch()
         if time.monotonic() > deadline:
-            raise WireError(f"no whole answer within {seconds:g} s")
+            raise WireError(f"no complete answer within {seconds:g} s")
 
     return check
 

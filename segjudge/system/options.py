@@ -1,4 +1,4 @@
-"""The option types and variables that commands and programs share."""
+"""The option types and variables shared by commands and programs."""
 
 from __future__ import annotations
 

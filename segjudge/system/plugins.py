@@ -1,7 +1,8 @@
 """Families of other distributions, by their entry points of the group `segjudge.families`.
 
-An entry point `counting = segjudge_counting` says that the package has a folder `upload`, which is imported as
-`segjudge.evaluation_script.families.counting`, and perhaps a folder `toolkit`: `segjudge.families.counting`.
+An entry point `counting = segjudge_counting` says that the package has a folder `upload`, imported as
+`segjudge.evaluation_script.families.counting`, and optionally a folder `toolkit`, imported as
+`segjudge.families.counting`.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ def find_owner(path: str) -> tuple[Plugin, str] | None:
 def _read_plugins() -> Iterator[Plugin]:
     """Yield the plug-ins declared by the distributions in Python's path.
 
-    `importlib.metadata` takes longer to import than all that a command needs, and is asked only of distributions
-    whose entry points name our group.
+    Importing `importlib.metadata` takes longer than all other imports of a command, so it is used only for
+    distributions whose entry points name this group.
     """
     for path in [path for folder in sys.path for path in _distributions(folder or os.curdir)]:
         if _names_group(path):

@@ -1,10 +1,8 @@
 """Child processes: in a clean environment, watched, with bounded output, and ended with all descendants.
 
-Between us and each command stands a small process (`evaluation_script/runner/supervisor.py`,
-run as a program) that adopts what the command leaves behind: double forks,
-sessions of their own and stopped processes end with it, and all of them end when
-we are killed.  That is so on Linux; elsewhere the command's process group is
-ended, and no more.
+A small process (`evaluation_script/runner/supervisor.py`, run as a program) stands between this process and each
+command. On Linux it adopts the command's orphans: double forks, separate sessions and stopped processes end with the
+command, and all of them end if this process is killed. On other systems only the command's process group is ended.
 """
 
 import os
@@ -70,9 +68,9 @@ class Streams:
 
 
 class Child:
-    """A running command, whose processes are all ended with it.
+    """A running command; ending it ends all of its processes.
 
-    Raises OSError where the command cannot be started.
+    Raises OSError if the command cannot be started.
     """
 
     def __init__(
@@ -149,7 +147,7 @@ class Child:
     def watch(self, check: Callable[[], object], seconds: float | None = None) -> ExitCode:
         """Wait for the command, calling `check` meanwhile, which raises to stop waiting.
 
-        Raises TimeoutError after so many seconds.
+        Raises TimeoutError after `seconds`.
         """
         deadline = None if seconds is None else time.monotonic() + seconds
         while (code := self.wait(_WATCH_PAUSE)) is None:
@@ -186,7 +184,7 @@ class Child:
 class Tail:
     """A reader thread that keeps the last (and optionally first) bytes of a stream.
 
-    Its writer is never held up, and neither our memory nor a disk is filled.
+    The writer is never blocked, and memory is bounded.
     """
 
     def __init__(self, stream: IO[bytes], size: int, *, beginning: bool = False) -> None:
@@ -215,6 +213,6 @@ class Tail:
         """Return the kept text after the stream ends or the time is up."""
         self._thread.join(seconds)
         with self._lock:
-            gap = f"\n… {self._omitted:,} bytes are left out here …\n" if self._omitted and self._first_size else ""
+            gap = f"\n… {self._omitted:,} bytes are omitted here …\n" if self._omitted and self._first_size else ""
             text = bytes(self._first_bytes) + gap.encode() + bytes(self._last_bytes)
         return text.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

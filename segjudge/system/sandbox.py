@@ -61,7 +61,7 @@ def find_sandbox(*, required: bool = False) -> str | None:
         if subprocess.run(trial, capture_output=True, check=False, start_new_session=True).returncode == 0:
             return program
     if required:
-        raise HostError("--require-sandbox: there is no bwrap here that works; install bubblewrap, or leave it out")
+        raise HostError("--require-sandbox: no working bwrap was found; install bubblewrap, or omit the option")
     return None
 
 
@@ -69,10 +69,10 @@ def missing_limits(program: str) -> list[str]:
     """Return a sentence for each limit that this sandbox lacks."""
     sentences = []
     if not _namespace_words(program):
-        text = "This bwrap cannot forbid namespaces: what is mounted in them has no bound (bubblewrap 0.8 can)."
+        text = "This bwrap cannot forbid namespaces, in which mounted memory is unlimited (bubblewrap 0.8 can)."
         sentences.append(text)
     if platform.machine() not in _FILTERED:
-        text = f"On {platform.machine()} memory that belongs to no process (memfd, System V) has no bound."
+        text = f"On {platform.machine()} memory outside processes (memfd, System V) is unlimited."
         sentences.append(text)
     return sentences
 
@@ -104,8 +104,8 @@ def agent_command(
 ) -> list[str]:
     """Return an agent's command within its limits, in the sandbox if there is one.
 
-    The sandbox holds the system and our packages to read, the agent's folder, and the mounts: paths, and whether they
-    may be written.  What is hidden is not there, wherever it lies.
+    The sandbox contains the system and Segjudge's packages (read-only), the agent's folder, and the mounts: paths, and
+    whether they are writable. Hidden paths do not exist in it.
     """
     seconds = (int(limits.seconds) + 60) * (os.cpu_count() or 1)
     if program is None:
@@ -135,7 +135,7 @@ def scorer_command(  # noqa: PLR0913 - what a sandbox consists of
 ) -> list[str]:
     """Return a scoring script's command in the sandbox; mounts map writable folders to paths inside.
 
-    It is started in the folder of that path, by default in the first mount, by this Python, which is in the sandbox.
+    It starts in the folder of that path, by default the first mount, with this Python, which the sandbox contains.
     """
     (source, target), *further_mounts = mounts
     boxed = [*_box(program, memory or MEMORY), "--hostname", "worker"]
@@ -184,7 +184,7 @@ def _read_only(paths: Sequence[str]) -> list[str]:
 def _cover(hidden: Sequence[str], visible: list[str]) -> list[str]:
     """Return the options that hide files and folders.
 
-    Last, so that nothing is mounted over it; by all of their names, since a folder may be a link.
+    They come last, so that no later mount uncovers a path, and cover all names of a folder, which may be a link.
     """
     arguments: list[str] = []
     visible = [*visible, *(os.path.realpath(path) for path in visible)]

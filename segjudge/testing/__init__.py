@@ -1,10 +1,10 @@
-"""The conformance kit: checks of the promises that all families make.
+"""The conformance kit: checks that every family must pass.
 
     case = Case("counting", truth="truth.json", submissions={"good": "good.json"}, expected=my_evaluator)
     check(case)
 
-`CHECKS` has the promises one by one, for `pytest.mark.parametrize`; `docs/adding-a-family.md` says what each one holds.
-What is not kept is an AssertionError with a sentence.  Nothing here needs pytest.
+`CHECKS` lists the checks, for `pytest.mark.parametrize`; `docs/adding-a-family.md` describes each. A failed check
+raises AssertionError with a sentence. pytest is not required.
 """
 
 from segjudge.testing.checks import CHECKS, Case, check

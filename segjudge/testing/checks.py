@@ -1,4 +1,4 @@
-"""The checks of all families' promises, with a truth and submissions."""
+"""The checks that all families must pass, with a truth and submissions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Case:
     expected: Mapping[str, Metrics] | Callable[[str, str], Metrics] | None = None
     #: How far a number may be from that.
     tolerance: float = 1e-9
-    #: Submissions with several faults, and words of each of these: the refusal has all.
+    #: Submissions with several faults, and words of each of these: the message has all.
     faults: Mapping[str | os.PathLike[str], Sequence[str]] = field(default_factory=dict)
     #: Submissions with a common slip, and words of what is suspected then; the others are suspected of nothing.
     slips: Mapping[str | os.PathLike[str], str] = field(default_factory=dict)
@@ -138,13 +138,16 @@ def _check_rules(case: Case) -> None:
     family = FAMILIES[rules.family]
     for name, row in family.protocols.items():
         frozen = is_dataclass(row) and type(row).__dataclass_params__.frozen  # type: ignore[attr-defined]
-        _expect(frozen and row == replace(row), f"{name} is no frozen dataclass whose equal rows are equal")
+        _expect(frozen and row == replace(row), f"{name} is not a frozen dataclass that compares by value")
         _expect(name == row.name and row.family == family.name, f"{name} has another name or family in its row")
-        _expect(isinstance(row.about, str) and row.about.strip(), f"{name} says nothing about itself")
+        _expect(isinstance(row.about, str) and row.about.strip(), f"{name} has an empty `about`")
         _expect(type(row.revision) is int and row.revision > 0, f"{name} has no revision from 1")
         _expect(row.metrics and len(set(row.metrics)) == len(row.metrics), f"{name} has no metrics, or one twice")
     _expect(family.layouts, f"{family.name} names no layout, so that nothing can be packed")
-    _expect(all(LAYOUTS[layout] == family.name for layout in family.layouts), f"a layout of {family.name} is another's")
+    _expect(
+        all(LAYOUTS[layout] == family.name for layout in family.layouts),
+        f"a layout of {family.name} belongs to another family",
+    )
     for row in family.protocols.values():
         for metric in (*row.metrics, *family.own_metrics):
             _check_meaning(tools, metric)
@@ -173,7 +176,7 @@ def _check_numbers(case: Case) -> None:
                 report = scorer.score(os.fspath(path))
             except KeyError as error:
                 missing = error.args[0] in case.rules.metrics
-                _expect(not missing, f"{name}: the protocol names {error.args[0]}, which nothing computes")
+                _expect(not missing, f"{name}: the protocol names {error.args[0]}, which the family does not compute")
                 raise
             for metric, value in report.values.items():
                 low, high = getattr(case.rules, "bounds", {}).get(metric, (-math.inf, math.inf))
@@ -186,14 +189,14 @@ def _check_suspicions(case: Case) -> None:
     """Check that good submissions raise no suspicion, and faulty ones the expected one."""
     for name, path in case.submissions.items():
         lines = _list_suspicions(case, path)
-        _expect(not lines, f"{name}: is suspected of a slip: {'; '.join(lines)}")
+        _expect(not lines, f"{name}: gets an unexpected warning: {'; '.join(lines)}")
     for path, expected in case.slips.items():
         name, lines = os.path.basename(path), _list_suspicions(case, path)
         _expect(
             any(expected in line for line in lines),
-            f"{name}: no suspicion says {expected!r}: {'; '.join(lines) or 'none'}",
+            f"{name}: no warning says {expected!r}: {'; '.join(lines) or 'none'}",
         )
-        _expect(all(map(str.isascii, lines)), f"{name}: a worker prints ASCII alone: {'; '.join(lines)}")
+        _expect(all(map(str.isascii, lines)), f"{name}: warnings must be ASCII: {'; '.join(lines)}")
 
 
 def _list_suspicions(case: Case, path: str | os.PathLike[str]) -> list[str]:
@@ -211,11 +214,11 @@ def _compute_expected(case: Case, name: str, path: str | os.PathLike[str]) -> Me
 
 def _expect_numbers(name: str, values: Metrics, expected: Metrics, tolerance: float) -> None:
     for metric, right in expected.items():
-        _expect(metric in values, f"{name}: {metric} is expected, and there are only {', '.join(values)}")
+        _expect(metric in values, f"{name}: {metric} is expected, but there are only {', '.join(values)}")
         value = values[metric]
         absent = right is None or math.isnan(right)
         near = value is None if absent else value is not None and abs(value - float(right or 0)) <= tolerance
-        _expect(near, f"{name}: {metric} is {value}, and {right} is expected (to {tolerance:g})")
+        _expect(near, f"{name}: {metric} is {value}, but {right} is expected (to {tolerance:g})")
 
 
 # ── the bits of one run ─────────────────────────────────────────────────────
@@ -242,14 +245,14 @@ def _check_sharing(case: Case) -> None:
             engine_of(case.rules.family).check(whole)
             for jobs in (2, 5):
                 counts = _with_jobs(scorer, jobs).count(os.fspath(path))
-                _expect(describe_counts(counts) == expected, f"{name}, {split}: {jobs} processes give other bits")
+                _expect(describe_counts(counts) == expected, f"{name}, {split}: {jobs} processes give different scores")
             for count in (1, 3, 64):
                 shared = [scorer.count(os.fspath(path), Part(number + 1, count)) for number in range(count)]
                 random.Random(count).shuffle(shared)
                 total = empty_like(whole)
                 for counts in [*shared, shared[0], shared[-1]]:  # some of them twice
                     total.merge(counts)
-                _expect(describe_counts(total) == expected, f"{name}, {split}: {count} parts give other bits")
+                _expect(describe_counts(total) == expected, f"{name}, {split}: {count} parts give different scores")
             _check_state(f"{name}, {split}", whole, expected)
         _check_part_files(case, name, path)
 
@@ -261,8 +264,8 @@ def _with_jobs(scorer: Scorer, jobs: int) -> Scorer:
 def _check_state(name: str, whole: Accumulator[Any, Any], expected: str) -> None:
     state, loaded = whole.state_dict(), empty_like(whole)
     loaded.load_state_dict(state)
-    _expect(loaded.state_dict() == state, f"{name}: a state that is loaded is another one")
-    _expect(describe_counts(loaded) == expected, f"{name}: a state that is loaded gives other bits")
+    _expect(loaded.state_dict() == state, f"{name}: a loaded state differs from the saved one")
+    _expect(describe_counts(loaded) == expected, f"{name}: a loaded state gives different scores")
     key, data = next(iter(state.items()))
     nested = (100_000).to_bytes(4, "little") + b"[" * 100_000
     swapped = [value for entry, value in state.items() if entry != key and value != data]
@@ -271,7 +274,7 @@ def _check_state(name: str, whole: Accumulator[Any, Any], expected: str) -> None
             empty_like(whole).load_state_dict({key: damage})
         except ValueError:
             continue
-        _fail(f"{name}: counts that are damaged ({damage[:20]!r}…) are taken for counts; `decode` raises ValueError")
+        _fail(f"{name}: counts that are damaged ({damage[:20]!r}…) are accepted; `decode` must raise ValueError")
     changed = empty_like(whole)
     changed.strict = not whole.strict
     try:
@@ -294,7 +297,7 @@ def _check_part_files(case: Case, name: str, path: str | os.PathLike[str]) -> No
         pairs = [
             [(each.values, each.errors(), each.rows(), each.warnings) for each in side] for side in (reports, whole)
         ]
-        _expect(repr(pairs[0]) == repr(pairs[1]), f"{name}: files of three parts give other bits")
+        _expect(repr(pairs[0]) == repr(pairs[1]), f"{name}: three parts give different scores")
 
 
 def _check_packing(case: Case) -> None:
@@ -306,7 +309,7 @@ def _check_packing(case: Case) -> None:
                 repr([describe_counts(scorer.count(os.fspath(path))) for scorer in prepared.scorers.values()])
                 for prepared in (case.prepare(path), case.prepare(path, packed))
             ]
-            _expect(pair[0] == pair[1], f"{name}: the packed truth gives other bits than the published one")
+            _expect(pair[0] == pair[1], f"{name}: the packed and the published truth give different scores")
 
 
 def _pack(case: Case, truth: str, folder: str) -> str:
@@ -361,19 +364,19 @@ def _check_problems(case: Case) -> None:
             except SubmissionError as error:
                 messages.append(str(error))
             else:
-                _fail(f"{name}: has faults, and is scored")
+                _fail(f"{name}: has faults, but is scored")
         missing = [word for word in expected if word not in messages[0]]
-        _expect(not missing, f"{name}: nothing is said of {', '.join(missing)}, only: {messages[0]}")
-        _expect(messages[0] == messages[1], f"{name}: two processes tell other problems: {messages[1]}")
+        _expect(not missing, f"{name}: problems do not mention {', '.join(missing)}, only: {messages[0]}")
+        _expect(messages[0] == messages[1], f"{name}: two processes report different problems: {messages[1]}")
         _expect_sentence(name, messages[0])
 
 
 def _expect_sentence(name: str, text: str) -> None:
     odd = sorted({letter for letter in text if not letter.isprintable() and letter != "\n"})
-    _expect(not odd, f"{name}: the refusal holds letters that move a terminal's cursor: {odd}")
-    _expect(len(text) <= _LONGEST_SENTENCE, f"{name}: the refusal has {len(text):,} letters")
-    _expect("Traceback" not in text and text.strip(), f"{name}: the refusal is no sentence: {text[:200]}")
-    _expect(tempfile.gettempdir() not in text, f"{name}: the refusal names a path of the machine: {text[:200]}")
+    _expect(not odd, f"{name}: the message holds control characters: {odd}")
+    _expect(len(text) <= _LONGEST_SENTENCE, f"{name}: the message has {len(text):,} characters")
+    _expect("Traceback" not in text and text.strip(), f"{name}: the message is not a sentence: {text[:200]}")
+    _expect(tempfile.gettempdir() not in text, f"{name}: the message shows a path of this machine: {text[:200]}")
 
 
 def _check_archives(case: Case) -> None:
@@ -388,7 +391,7 @@ def _check_archives(case: Case) -> None:
                     scorer.score(str(upload))
                 except SubmissionError as error:
                     _expect(
-                        expected in str(error), f"{name}, {about}: the refusal does not say `{expected}`, only: {error}"
+                        expected in str(error), f"{name}, {about}: the message does not say `{expected}`, only: {error}"
                     )
                     _expect_sentence(f"{name}, {about}", str(error))
                 else:
@@ -418,7 +421,7 @@ def _check_hostile(case: Case) -> None:
                     break
         if faults:
             break
-    _expect(not faults, "\n".join(["hostile submissions are not met as they should be:", *faults]))
+    _expect(not faults, "\n".join(["hostile submissions are not rejected correctly:", *faults]))
 
 
 def _score_variant(scorer: Scorer, write: Callable[[Path], Path], folder: Path) -> str:
@@ -441,9 +444,9 @@ def _fault_of(case: Case, outcome: Outcome) -> str:
         except AssertionError as error:
             return str(error).removeprefix(": ")
     if outcome.seconds > case.seconds:
-        return f"took {outcome.seconds:.1f} CPU seconds, and {case.seconds:g} are allowed"
+        return f"took {outcome.seconds:.1f} CPU seconds; {case.seconds:g} is the limit"
     if outcome.extra_bytes > case.memory:
-        return f"took {outcome.extra_bytes >> 20} MiB, and {case.memory >> 20} are allowed"
+        return f"took {outcome.extra_bytes >> 20} MiB; {case.memory >> 20} is the limit"
     return ""
 
 
@@ -481,7 +484,7 @@ def _check_report(case: Case) -> None:
     for name, path in case.submissions.items():
         pages = [case.prepare(path).score().page(title=name) for _ in range(2)]
         sections = pages[0].count("<section")
-        _expect(sections > 2, f"{name}: the page has no section beside the summary and where it comes from")
+        _expect(sections > 2, f"{name}: the page has only the summary and the origins")
         _expect(pages[0] == pages[1], f"{name}: two pages of the same scores differ")
         missing = [metric for metric in case.rules.metrics if metric.replace("&", "&amp;") not in pages[0]]
         _expect(not missing, f"{name}: the page does not name {', '.join(missing)}")
@@ -563,7 +566,7 @@ def _tell(holds: Callable[[Case], None]) -> Callable[[Case], None]:
         except AssertionError:
             raise
         except Exception as error:
-            kind = "refuses what should score" if isinstance(error, SubmissionError) else type(error).__name__
+            kind = "is rejected, but should score" if isinstance(error, SubmissionError) else type(error).__name__
             raise AssertionError(f"{kind}: {error}") from error
 
     return run

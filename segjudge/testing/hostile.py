@@ -1,7 +1,7 @@
-"""Hostile submissions, derived from a valid one: names and writers of files.
+"""Hostile submissions derived from a valid one: their names, and functions that write them.
 
-A submission is a file or a folder; whatever is made of it is a file again, but for what only folders can hold.  Equal
-submissions give equal variants, in the same order.
+A submission is a file or a folder; variants are files, except those that only a folder can hold. Equal submissions give
+equal variants, in the same order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Work in a separate process: its result or error, and its cost."""
+"""Running a function in a separate process: its result or error, and its cost."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _run_some(works: list[Callable[[], object]], seconds: float, memory: int) ->
         with os.fdopen(reader, "rb", buffering=0) as file:
             while ended < len(works):
                 if not select.select([file], [], [], seconds * _PATIENCE)[0]:
-                    yield Outcome("hung", f"had no end within {seconds * _PATIENCE:.0f} s")
+                    yield Outcome("hung", f"did not end within {seconds * _PATIENCE:.0f} s")
                     return
                 size = int.from_bytes(_read(file, 4), "little")
                 if not size:

@@ -172,7 +172,7 @@ def test_every_track_is_compared(
     printed = capsys.readouterr().out
     assert printed.startswith(f"{first} over ")
     assert "cannot be told apart" in printed
-    assert "B loses as much as A, and by the same kinds." in printed
+    assert "B loses as much as A, by the same kinds of error." in printed
     assert f">Loss of {units}</h2>" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 

@@ -32,7 +32,7 @@ def test_three_sequences_tell_nothing_apart(capsys: pytest.CaptureFixture[str], 
     assert cli.main(["compare", *methods, *TRUTH, "--json", str(tmp_path / "out.json")]) == 0
     printed = capsys.readouterr().out
     assert "strong − lagging: +0.488" in printed
-    assert "cannot be told apart on 3 sequences; to detect a difference of this size takes about 6." in printed
+    assert "do not differ significantly on 3 sequences; to detect a difference of this size takes about 6." in printed
     document = json.loads((tmp_path / "out.json").read_text())
     assert document["pairs"][0]["p"] == 0.25
     assert [item["place_to"] for item in document["means"]] == [2, 2]
@@ -173,7 +173,7 @@ def test_a_file_that_score_did_not_write_is_refused(
     path = tmp_path / "odd.json"
     path.write_text(text)
     assert cli.main(["rank", str(path)]) == 2
-    assert "is not what `score --json` writes" in capsys.readouterr().err
+    assert "was written neither by `score --json`" in capsys.readouterr().err
 
 
 def test_other_protocols_and_sequences_are_not_compared(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_ranking_says_what_the_command_prints(
     assert json.loads((tmp_path / "a.json").read_text()) == ranking.document()
     ranking.report(tmp_path / "b.html")
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
-    assert ranking.verdict == "J&F-Mean: strong is first over 3 cases, and cannot be told apart from lagging."
+    assert ranking.verdict == "J&F-Mean: strong is first over 3 cases, and does not differ significantly from lagging."
     assert list(ranking.table["algorithm"]) == ["strong", "lagging"]
     assert segjudge.rank(*files).document() == ranking.document()
 
@@ -172,8 +172,8 @@ def test_costs_that_are_none_are_one_sentence(scored: dict[str, Scores], tmp_pat
         (["--metric", "J-Deca"], "davis2017 has no metric J-Deca, only J&F-Mean, "),
         (["--metric", "J-Decay", "--kinds"], "--kinds has no meaning for J-Decay, only for J&F-Mean"),
         (["--protocol", "mosev2", "--kinds"], "failures of mosev2 have no kinds"),
-        (["--table", "a.doc"], "a.doc: a table is written as .tex or .md, by the ending of its name"),
-        (["--film", "a.gif"], "a.gif: a figure is written as svg, png, pdf, by the ending of its name"),
+        (["--table", "a.doc"], "a.doc: name the table FILE.tex or FILE.md"),
+        (["--film", "a.gif"], "a.gif: end the figure's name in svg, png, pdf"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_anything_is_scored(
@@ -208,11 +208,11 @@ def test_scores_of_other_truths_are_not_compared(scored: dict[str, Scores]) -> N
     strong = scored["strong"]
     with pytest.raises(UsageError, match="b and a were scored on different truths"):
         segjudge.compare({"a": strong, "b": replace(strong, provenance={**strong.provenance, "truth": "zip:0"})})
-    with pytest.raises(UsageError, match="two are called strong; name them"):
+    with pytest.raises(UsageError, match="two have the name strong; name them"):
         segjudge.compare(strong, strong)
     with pytest.raises(UsageError, match="needs at least two results"):
         segjudge.compare(strong)
-    with pytest.raises(UsageError, match="is no scores: segjudge.score and segjudge.load return them"):
+    with pytest.raises(UsageError, match="is not scores: segjudge.score and segjudge.load return scores"):
         segjudge.compare({"a": "a.zip"})  # type: ignore[dict-item]
     with pytest.raises(UsageError, match="rank takes scores or files, not both"):
         segjudge.rank(strong, "scores.csv")
@@ -223,15 +223,15 @@ def test_scores_of_other_truths_are_not_compared(scored: dict[str, Scores]) -> N
 
 def test_a_pull_request_sees_what_grew_what_shrank_and_what_flipped(comparison: Comparison) -> None:
     text = comparison.markdown()
-    assert text.startswith("### J&F-Mean: 0.933 → 0.445 (-0.488, not told apart from chance)\n")
+    assert text.startswith("### J&F-Mean: 0.933 → 0.445 (-0.488, not significantly different)\n")
     assert "| leak | 0.000 | 0.146 | +0.146 ▲ grew |" in text
-    assert "that flipped to the other side of one half: 2 of 3** (2 fell below, 0 rose to it or above)" in text
+    assert "that crossed one half: 2 of 3** (2 fell below it, 0 rose to it or above)" in text
     assert "| `crossing` | 0.942 | 0.407 | -0.536 |" in text
     assert re.search(r", truth [0-9a-f]{12}</sub>", text)
     assert "| `solo` |" in text.partition("<details><summary>Largest changes</summary>")[2]
     other_way = segjudge.compare({name: comparison.methods[name] for name in reversed(NAMES)}).markdown()
     assert "| leak | 0.146 | 0.000 | -0.146 ▼ shrank |" in other_way
-    assert "(0 fell below, 2 rose to it or above)" in other_way
+    assert "(0 fell below it, 2 rose to it or above)" in other_way
 
 
 def test_names_are_nothing_but_text_in_markdown() -> None:
@@ -245,7 +245,7 @@ def test_names_are_nothing_but_text_in_markdown() -> None:
 @pytest.mark.parametrize(("least", "code"), [("-0.4", 4), ("-0.5", 0), ("0.1", 4)])
 def test_a_loss_beyond_the_threshold_fails(least: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*COMMAND, "--fail-below", least]) == code
-    text = "lagging loses 0.488 J&F-Mean beside strong: a gain of at least "
+    text = "lagging loses 0.488 J&F-Mean against strong; --fail-below asks for at least "
     assert (text in capsys.readouterr().err) == bool(code)
 
 

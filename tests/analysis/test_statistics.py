@@ -571,7 +571,7 @@ def test_a_document_with_several_splits_needs_one_named() -> None:
     with pytest.raises(TypeError):
         score_tables._read_document("A", document({}, -1.1e100))
     without = {key: value for key, value in both.items() if key != "objects"}
-    with pytest.raises(UsageError, match="no values by object"):
+    with pytest.raises(UsageError, match="no values per object"):
         score_tables._read_document("A", without, "dev")
 
 
@@ -583,7 +583,7 @@ def test_files_are_named_by_what_stands_before_them_or_by_themselves(
         Path(name).write_text(json.dumps(document(DOGS_AND_CATS, 0.5)))
     given = ["one.dev.json", "x=two.json", "B=one.dev.json", "a=b=one.dev.json"]
     assert [score.name for score in score_tables.read_scores(given)] == ["one", "x=two", "B", "a=b"]
-    with pytest.raises(UsageError, match="two are called one"):
+    with pytest.raises(UsageError, match="two have the name one"):
         score_tables.read_scores(["one.dev.json", "one=one.dev.json"])
     with pytest.raises(UsageError, match="none.json: cannot be read"):
         score_tables.read_scores(["C=none.json"])

@@ -114,7 +114,7 @@ def test_what_is_no_agent_is_said(data: Path, capsys: Any) -> None:
     assert duel(data, "/nowhere/agent.py") == 2
     assert "there is no such agent" in capsys.readouterr().err
     assert duel(data, "no-such-command") == 2
-    assert "neither a file of Python nor a command" in capsys.readouterr().err
+    assert "neither a Python file nor a command" in capsys.readouterr().err
     assert main(["arena"]) == 2
     assert main(["arena", "--static", "--", "true"]) == 2
 
@@ -203,7 +203,7 @@ def test_an_agents_log_fills_no_disk_and_its_end_is_kept(
     )
     assert ended.log.endswith("x\nthe end\n")
     assert ended.log.startswith("the beginning\nxxx")
-    assert re.search(r"\n… 99,9\d\d,\d\d\d bytes are left out here …\n", ended.log)
+    assert re.search(r"\n… 99,9\d\d,\d\d\d bytes are omitted here …\n", ended.log)
     assert len(ended.log) < arena._LOG + 100
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock - spent < 10_000, "of 512 bytes; the log has 200,000"
 
@@ -254,8 +254,8 @@ def mount():
     assert c.shmget(0, 400 * MB, 0o1600) == -1, "unbounded"
     raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 """
-TOGETHER = "The agent was ended: its processes took more than 200 MB of memory together."
-MANY = "The agent was ended: it had more than 40 processes and threads."
+TOGETHER = "The agent was killed: its processes took more than 200 MB of memory together."
+MANY = "The agent was killed: it had more than 40 processes and threads."
 
 
 def greedy(data: Path, tmp_path: Path, code: str) -> str:
@@ -290,13 +290,15 @@ def test_a_sandbox_refuses_what_could_not_be_bounded(data: Path, tmp_path: Path)
         ("share()", TOGETHER),
         ("fork(lambda: bytearray(b'x' * MB) and time.sleep(20))", f"Resource temporarily unavailable|{MANY}"),
         ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))), 12)", TOGETHER),
-        ("fill(os.environ['SUBMISSION_PATH'] + '/x')", "The agent was ended: it wrote more than 4 MB to the disk."),
+        ("fill(os.environ['SUBMISSION_PATH'] + '/x')", "The agent was killed: it wrote more than 4 MB to the disk."),
         (
             "for k in range(10**7): open(f'{os.environ[\"SUBMISSION_PATH\"]}/{k}', 'w').close()",
             "it wrote more than 4 MB",
         ),
         ("dig(1500)", "^dug\n$"),
-        pytest.param("dig(3000)", r"what it uses cannot be found out \(File name too long\)\.", marks=pytest.mark.long),
+        pytest.param(
+            "dig(3000)", r"its use of resources cannot be measured \(File name too long\)\.", marks=pytest.mark.long
+        ),
         ("leave(share)", TOGETHER),
         ("fill(os.environ['SUBMISSION_PATH'] + '/x', os.unlink)", "it wrote more than 4 MB to the disk."),
     ],
@@ -358,7 +360,7 @@ def test_what_cannot_be_bounded_is_said_at_the_start(data: Path, monkeypatch: py
     monkeypatch.setattr(bounds, "_GROUP_ROOTS", ("/nowhere",) * len(bounds._GROUP_ROOTS))
     assert duel(data, "/nowhere/agent.py") == 2
     text = capsys.readouterr().err
-    for name in ("cannot forbid namespaces", "On riscv64 memory", "The kernel refuses no process here"):
+    for name in ("cannot forbid namespaces", "On riscv64 memory", "The kernel does not limit processes here"):
         assert name in text
 
 
@@ -390,12 +392,12 @@ with Environment(quiet=True) as e:
 def test_without_a_sandbox_it_says_so(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr(sandbox, "shutil", SimpleNamespace(which=lambda _name: None))
     assert duel(data, str(AGENTS / "agent.py"), more=("--require-sandbox",)) == 3
-    assert "no bwrap here that works" in capsys.readouterr().err
+    assert "no working bwrap was found" in capsys.readouterr().err
     needy = agent(tmp_path, "x = bytearray(400 << 20)")
     assert duel(data, needy, more=("--memory", "300")) == 1
     assert "MemoryError" in capsys.readouterr().err, "its limits hold there, too"
     assert duel(data, str(AGENTS / "agent.py")) == 0
-    assert "limits accidents, not attackers" in capsys.readouterr().err
+    assert "limits stop accidents, not attackers" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -203,4 +203,4 @@ def test_an_environment_that_cannot_be_made_reports_that(tmp_path: Path) -> None
         )
         assert done.returncode == 3
     assert diary.reports[-1]["submission_status"] == "FAILED"
-    assert "cannot be started, and it is not your fault" in diary.reports[-1]["stderr"]
+    assert "cannot start; your agent is not the cause" in diary.reports[-1]["stderr"]

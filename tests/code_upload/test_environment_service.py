@@ -73,7 +73,7 @@ def test_an_agent_is_scored_as_an_upload_of_the_same_masks(
             observation = environment.act(guess(place, frame))
             frame += 1
         assert environment.message == "The evaluation is complete."
-        with pytest.raises(ActionRefusedError, match="nothing left"):
+        with pytest.raises(ActionRefusedError, match="episode is over"):
             environment.act(guess(0, 0))
     assert capsys.readouterr().err == "", "it is to be quiet"
     output = served.outcome()
@@ -219,7 +219,7 @@ HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
     "two masks": (Action("S", 0, [GOOD, GOOD]).pack(), CODE.INVALID_ARGUMENT, "no more masks are due"),
     "short runs": (runs("01"), CODE.INVALID_ARGUMENT, "add up to"),
     "negative runs": (runs("O" * 10), CODE.INVALID_ARGUMENT, "the mask has counts"),
-    "endless run": (runs("o" * 50), CODE.INVALID_ARGUMENT, "end too early or never"),
+    "endless run": (runs("o" * 50), CODE.INVALID_ARGUMENT, "end too early or do not end"),
     "many runs": (runs("0" * 1_000_000), CODE.INVALID_ARGUMENT, "more than 19200 pixels can need"),
     "overlapping": (
         Action("S", 0, Labels(SIZE, dict.fromkeys(range(1, 200), encode_labels(np.ones(SIZE, np.uint8))[1]))).pack(),
@@ -515,7 +515,7 @@ def test_an_environment_that_cannot_be_made_says_why(data: Path) -> None:
     command = [sys.executable, "-m", "segjudge.code_upload_challenge_evaluation.environment", "--env"]
     environment = {**os.environ, "LOCAL_EVALUATION": "1"}
     for arguments, output in (
-        (["segjudge/VideoObjectSegmentation-v0", "--option", "truth=/nowhere"], "/nowhere: this truth is not there"),
+        (["segjudge/VideoObjectSegmentation-v0", "--option", "truth=/nowhere"], "/nowhere: there is no such truth"),
         (["Nothing-v0"], "Nothing"),
         (["CartPole-v1", "--option", "colour"], "--option colour: is not NAME=VALUE"),
     ):

@@ -106,7 +106,7 @@ def package_of(data: bytes) -> bytes:
 def test_a_pickle_is_explained(protocol: int) -> None:
     import pickle
 
-    with pytest.raises(MessageError, match="That is a Python pickle, which is never opened"):
+    with pytest.raises(MessageError, match="The message is a Python pickle, which is never opened"):
         messages.Action.read(package_of(pickle.dumps({"action": 1}, protocol)))
 
 
@@ -154,9 +154,9 @@ def test_little_bytes_make_little_memory() -> None:
         (many, "too many"),
         (sides, "too many"),
         (names, "too many"),
-        (huge, "which its shape does not give"),
+        (huge, "which does not match its shape"),
         (objects, r"array of '\|O'"),
-        (field_of("Value", "labels", twice), "Object 1 of a mask is not from 1 to 255, or is there twice"),
+        (field_of("Value", "labels", twice), "Object 1 of a mask is outside 1 to 255, or occurs twice"),
         (field_of("Value", "labels", ground), "Object 0 of a mask is not from 1 to 255"),
         (field_of("Value", "labels", field_of("Labels", "objects", b"")), "Object 0 of a mask is not from 1 to 255"),
         (field_of("Value", "labels", beyond), "Object 256 of a mask is not from 1 to 255"),

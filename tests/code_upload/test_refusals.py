@@ -115,9 +115,9 @@ def test_a_refusal_that_was_answered_better_is_forgotten(data: Path) -> None:
 REFUSED_CALLS = [
     ("act_on_environment", Action("S", 0, {"mask": 1}), "the mask is not an array of whole numbers"),
     ("act_on_environment", Action("S", 7), "Step 7 is not due; step 0 is."),
-    ("act_on_environment", Action("other", 0), "This is not the session that is running: call reset again."),
+    ("act_on_environment", Action("other", 0), "This is not the running session: call reset again."),
     ("reset", Action("other"), "A session is running; a reset can take over after 60 seconds without a call."),
-    ("act_on_environment", b"\x0a\x04\x80\x04N.", "That is a Python pickle"),
+    ("act_on_environment", b"\x0a\x04\x80\x04N.", "The message is a Python pickle"),
     ("act_on_environment", Action("S", 0, problem="\x1b[31m no\nweights"), "drift/00000:  [31m no weights."),
 ]
 

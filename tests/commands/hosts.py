@@ -625,7 +625,7 @@ _OTHERWISE = {
     r"127\.0\.0\.1-\d+-(\S+)-[0-9a-f]{8}": r"SERVER-\1-DIGEST",
     r"\bon Python 3\.\d+": "on Python 3.N",
     r"(?m)^ +[\d,]+(  \S+\.zip)$": r"           N\1",
-    r"(?m)^(No sandbox|The kernel refuses no process|CPU is not limited|EvalAI has Python).*\n": "",
+    r"(?m)^(No sandbox|The kernel does not limit processes|CPU is not limited|EvalAI uses Python).*\n": "",
     r"processes=(?!5\b)\d+": "processes=N",  # by the number of cores
     r"Scored here by: .*?\)\.": "Scored here by: ….",
     r'(?m)^  File "CHECKOUT.*\n(    .*\n)*': "",

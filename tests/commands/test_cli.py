@@ -102,8 +102,8 @@ def test_a_model_hub_reads_one_value_for_each_split(root: Path, results: Path, t
     ("options", "sentence"),
     [
         (["--results-yaml", "me.yaml"], "--results-yaml needs --hub-dataset OWNER/NAME"),
-        (["--results-yaml", "me.yaml", "--hub-dataset", "coco"], "'coco' is not that"),
-        (["--results-yaml", "me.yaml", "--hub-dataset", "a/b/c"], "'a/b/c' is not that"),
+        (["--results-yaml", "me.yaml", "--hub-dataset", "coco"], "'coco' does not have that form"),
+        (["--results-yaml", "me.yaml", "--hub-dataset", "a/b/c"], "'a/b/c' does not have that form"),
         (["--hub-dataset", "a/b"], "--hub-dataset needs --results-yaml"),
     ],
 )
@@ -805,7 +805,7 @@ def test_earlier_names_write_what_the_commands_write(tmp_path: Path, capsys: pyt
         (["report", "--iou", "0.3", "--phase", "instances-dev"], "--iou and --score need --draw FOLDER"),
         (
             ["report", _SHARP, "--truth", _TRUTHS[1], "--protocol", "coco-keypoints", "--draw", "x"],
-            "coco-keypoints compares keypoints, and --draw draws masks. Use --out FILE for its report",
+            "coco-keypoints compares keypoints, but --draw draws masks. Use --out FILE for its report",
         ),
         (
             ["pack", "--layout", "davis2017", "--root", ".", "--out", "x.json"],
@@ -853,16 +853,22 @@ def test_what_is_named_and_does_not_exist_ends_every_command_with_one_code(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["build", "--platform", "codabench", "--out", "x.zip"], "x.zip: a folder is written here, not a file"),
-        (["build", "--platform", "grand-challenge", "--out", "x.tgz"], "x.tgz: a folder is written here, not a file"),
-        (["new", "x.zip", "--demo"], "x.zip: a folder is written here, not a file; name it as a folder"),
-        (["score", str(STRONG), "--phase", "sequences-dev", "--csv", "x.csv"], "x.csv: a folder is written here"),
-        (["build", "--out", "x/"], "x/: a file is written here, not a folder; name a file in it"),
+        (["build", "--platform", "codabench", "--out", "x.zip"], "x.zip: names a file, but the output is a folder"),
+        (
+            ["build", "--platform", "grand-challenge", "--out", "x.tgz"],
+            "x.tgz: names a file, but the output is a folder",
+        ),
+        (["new", "x.zip", "--demo"], "x.zip: names a file, but the output is a folder; name a folder"),
+        (
+            ["score", str(STRONG), "--phase", "sequences-dev", "--csv", "x.csv"],
+            "x.csv: names a file, but the output is a folder",
+        ),
+        (["build", "--out", "x/"], "x/: names a folder, but the output is a file; name a file in it"),
         (
             ["score", str(STRONG), "--phase", "sequences-dev", "--json", "x/"],
-            "x/: a file is written here, not a folder",
+            "x/: names a folder, but the output is a file",
         ),
-        (["report", "--phase", "sequences-dev", "--draw", "x.png"], "x.png: a folder is written here, not a file"),
+        (["report", "--phase", "sequences-dev", "--draw", "x.png"], "x.png: names a file, but the output is a folder"),
     ],
 )
 def test_an_output_of_the_other_kind_is_refused(

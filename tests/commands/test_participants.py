@@ -313,7 +313,7 @@ def test_what_cannot_be_written_is_said_before_anything_is_scored(
 def test_a_folder_that_is_named_as_a_file_is_said(tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "page.html"
     assert main(["show", "--truth", TRUTH, "--out", str(out)]) == 2
-    assert capsys.readouterr().err == f"segjudge: {out}: a folder is written here, not a file; name it as a folder\n"
+    assert capsys.readouterr().err == f"segjudge: {out}: names a file, but the output is a folder; name a folder\n"
     assert not out.exists()
     out.mkdir()
     assert main(["show", "--truth", TRUTH, "--out", str(out)]) == 0, "a folder that is there may have any name"
@@ -453,7 +453,7 @@ def test_remedies_of_the_instance_track_never_speak_of_png_masks(data: bytes, tm
         evaluate(TRUTH, str(path), "instances-dev")
     assert "your file" in str(caught.value) or ": " in str(caught.value)
     assert "PNG masks" not in str(caught.value)
-    assert "not your fault" not in str(caught.value)
+    assert "not the cause" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("protocol", "message"), [("mosev2", "(scored as 0)"), ("sav", "(excluded from the means)")])

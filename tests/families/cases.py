@@ -171,7 +171,7 @@ def reload_counts(protocol: str, prediction: Any, truth: Any, **options: Any) ->
         loaded.load_state_dict({**state, "frames": frames})
         return score_accumulator(loaded)
 
-    stored_frames = (state["frames"], {"v": {"": b"no counts"}}, alien.state_dict()["frames"])
+    stored_frames = (state["frames"], {"v": {"": b"not counts"}}, alien.state_dict()["frames"])
     return "\n".join(_catch(partial(load, frames)) for frames in stored_frames)
 
 

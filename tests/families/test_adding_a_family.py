@@ -92,7 +92,10 @@ def test_a_plug_in_that_cannot_be_used_is_a_sentence_and_hurts_nobody(site: Path
     assert "\n  kitti-mots " in listed
     output = run(site, folder, "score", *ON_TRUTH, "countin", code=2)
     assert "'countin' does not exist; did you mean counting?" in output
-    begin, taken = "the plug-in segjudge-", "semantic cannot name a family: the name is taken, or no module can have it"
+    begin, taken = (
+        "the plug-in segjudge-",
+        "semantic cannot name a family: the name is taken, or is not a valid module name",
+    )
     faults = [line.removeprefix(begin) for line in output.splitlines() if line.startswith(begin)]
     assert faults == [
         "absent 1.0 (absent = segjudge_absent) cannot be used: ModuleNotFoundError: there is no package segjudge_absent",
@@ -100,7 +103,7 @@ def test_a_plug_in_that_cannot_be_used_is_a_sentence_and_hurts_nobody(site: Path
         "exits 1.0 (exits = segjudge_exits) cannot be used: SystemExit: ",
         f"semantic 1.0 (semantic = segjudge_semantic) cannot be used: {taken}",
         "empty 1.0 (empty = segjudge_empty) cannot be used: it has neither FAMILY nor PROTOCOLS",
-        "thief 1.0 (thief = segjudge_thief) cannot be used: these names exist already: a protocol coco",
+        "thief 1.0 (thief = segjudge_thief) cannot be used: these names are already taken: a protocol coco",
     ]
     assert run(site, folder, "score", *ON_TRUTH, "engineless", code=3) == (
         "the plug-in segjudge-engineless 1.0 (engineless = segjudge_engineless) cannot be used: ModuleNotFoundError: "
@@ -190,14 +193,14 @@ def test_codabench_scores_it_and_shows_its_page(site: Path, folder: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("import segjudge.scoring\n", "imports segjudge.scoring, which the upload reaches by relative imports alone"),
-        ("from ....scoring import score\n", "imports what lies above the upload, and is not uploaded"),
+        ("import segjudge.scoring\n", "imports segjudge.scoring, which the upload can only import relatively"),
+        ("from ....scoring import score\n", "imports a module above the upload, which is not uploaded"),
         ("import pandas\n", "imports pandas, which EvalAI's worker does not have: there are PIL, numpy"),
         ("import tomllib\n", "imports tomllib, which Python 3.9 does not have"),
         ("from itertools import pairwise\n", "itertools of Python 3.9 has no pairwise"),
         ("rows = list(zip([1], [2], strict=True))\n", "zip of Python 3.9 has no argument strict"),
-        ("def f(a: int | str): ...\n", "joins types by |, which Python 3.9 needs"),
-        ("match 1:\n    case 1: ...\n", "is no Python 3.9, which EvalAI runs"),
+        ("def f(a: int | str): ...\n", "joins types by |, for which Python 3.9 needs"),
+        ("match 1:\n    case 1: ...\n", "is not Python 3.9, which EvalAI runs"),
     ],
 )
 def test_what_evalai_could_not_run_of_an_upload_half_is_a_sentence(text: str, fault: str, tmp_path: Path) -> None:

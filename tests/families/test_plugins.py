@@ -131,12 +131,12 @@ def test_what_no_bundle_takes_of_a_plug_in_is_refused(challenge: Path, own_site:
     os.mkfifo(half / "pipe.py")
     output = run(own_site, tmp_path, "build", "--bundle", str(challenge), "--out", "new.zip", code=3)
     assert output.splitlines() == [
-        f"{ORIGIN}, upload/linked: is a link that leads out of the folder. Put the file itself there",
-        f"{ORIGIN}, upload/long.py: has 3,000,000 bytes, and at most 1,048,576 go along. Make it smaller",
-        f"{ORIGIN}, upload/password.py: is a link that leads out of the folder. Put the file itself there",
-        f"{ORIGIN}, upload/pipe.py: is no file that can be read. Remove it",
-        f"{ORIGIN}, upload/two\\nlines.py: has a name that no program can print. Rename it",
-        f"{ORIGIN}, upload/table.bin: is no module, and bundles take modules alone. Move it out of upload/",
+        f"{ORIGIN}, upload/linked: is a link that leads out of the folder. Replace it by the file itself",
+        f"{ORIGIN}, upload/long.py: has 3,000,000 bytes; 1,048,576 is the limit. Make it smaller",
+        f"{ORIGIN}, upload/password.py: is a link that leads out of the folder. Replace it by the file itself",
+        f"{ORIGIN}, upload/pipe.py: is not a readable file. Remove it",
+        f"{ORIGIN}, upload/two\\nlines.py: has an unprintable name. Rename it",
+        f"{ORIGIN}, upload/table.bin: is not a module; bundles include only modules. Move it out of upload/",
     ]
     assert not (tmp_path / "new.zip").exists()
     output = run(own_site, tmp_path, "new", "other", "--demo", "--protocol", "counting", "--segjudge", COMMIT, code=3)
@@ -148,7 +148,7 @@ def test_links_within_a_plug_in_go_along(own_site: Path) -> None:
     (half / "more.py").symlink_to("protocols.py")
     assert check_upload(str(half), "x") == []
     (half / "folder").symlink_to(".")
-    assert check_upload(str(half), "x") == ["x, upload/folder: is a link to a folder. Put the folder itself there"]
+    assert check_upload(str(half), "x") == ["x, upload/folder: is a link to a folder. Replace it by the folder itself"]
 
 
 # ── what a plug-in prints and raises ────────────────────────────────────────
@@ -256,7 +256,9 @@ def test_a_metric_without_a_direction_is_not_ranked_without_a_word(own_site: Pat
     assert stated.stdout.index("scored-answers") < stated.stdout.index("scored-worse")
     toolkit.write_text(toolkit.read_text().replace('"Error": "smaller", ', ""))
     unstated = run_process(own_site, folder, *rank)
-    note = "counting does not state whether larger or smaller values of Error are better; larger is taken as better"
+    note = (
+        "counting does not state whether larger or smaller values of Error are better; larger is assumed to be better"
+    )
     assert note in unstated.stderr
     compare = (
         "compare",

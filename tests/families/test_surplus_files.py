@@ -43,5 +43,5 @@ def test_pictures_where_json_is_read_are_named(protocol: str, tmp_path: Path) ->
     files = write_files(protocol, tmp_path)
     pictures = tmp_path / "pictures.zip"
     pictures.write_bytes(zipped({f"{number}.png": png(drawn("12", "00")) for number in range(5)}))
-    with pytest.raises(SubmissionError, match=r"holds no JSON file, but 0.png, 1.png, 2.png and 2 more\. "):
+    with pytest.raises(SubmissionError, match=r"holds no JSON file, only 0.png, 1.png, 2.png and 2 more\. "):
         segjudge.score(str(pictures), files.truth, protocol)

@@ -154,7 +154,7 @@ def test_the_kit_tells_what_is_suspected_wrongly_or_not_at_all(tmp_path: Path) -
     good, inverted = write(tmp_path, data), write(tmp_path / "inverted", change(data))
     holds = CHECKS["suspicions"]
     holds(Case(protocol, truth, {"good": good}, slips={inverted: "inverted, MAE would be 0.00"}))
-    with pytest.raises(AssertionError, match=r"upload\.zip: no suspicion says 'inverted': none"):
+    with pytest.raises(AssertionError, match=r"upload\.zip: no warning says 'inverted': none"):
         holds(Case(protocol, truth, {"good": good}, slips={good: "inverted"}))
-    with pytest.raises(AssertionError, match="bad: is suspected of a slip: val: maps are dark on objects"):
+    with pytest.raises(AssertionError, match="bad: gets an unexpected warning: val: maps are dark on objects"):
         holds(Case(protocol, truth, {"bad": inverted}))

@@ -128,7 +128,9 @@ OWN = replace(LIMITS, links=True)
 @pytest.mark.parametrize("path", ["/", "/etc/..", "//", "/."])
 def test_the_root_of_the_machine_is_not_walked(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive._FolderFiles, "_walk", None)
-    with pytest.raises(SubmissionError, match="is the root of this machine. Name the folder that holds the files"):
+    with pytest.raises(
+        SubmissionError, match="is the root folder of this machine. Name the folder that holds the files"
+    ):
         open_files(path, OWN)
 
 
@@ -185,7 +187,7 @@ def test_links_that_lead_to_one_folder_again_and_again_end_the_walk(
         (tmp_path / f"{number}").symlink_to("all")
     assert len(open_files(str(tmp_path), OWN).sizes) == 4
     monkeypatch.setattr(archive, "FOLDER_WAYS", 3)
-    with pytest.raises(SubmissionError, match="holds links that lead to all in more than 3 ways"):
+    with pytest.raises(SubmissionError, match="holds links that reach all in more than 3 ways"):
         open_files(str(tmp_path), OWN)
 
 
@@ -653,7 +655,7 @@ def test_memory_is_estimated_by_punctuation_and_letters(text: Any, estimate: int
     check_memory(text, estimate, "Less.")
     with pytest.raises(Flaw) as caught:
         check_memory(text, estimate - 1, "Less")
-    output = "holds too many lists and numbers to be read. Write compressed run lengths. Less."
+    output = "holds too many lists and numbers. Write compressed run lengths. Less."
     assert str(caught.value.as_problem("x")) == f"x: {output}"
 
 
@@ -876,7 +878,7 @@ def test_a_gzip_file_is_bounded_by_memory_and_by_its_own_size(tmp_path: Path) ->
         (b"", "your file: is empty"),
         (b" \0\r\n\t", "your file: is empty"),
         (b" " * 512, "your file: is empty"),
-        (b" " * 513, "your file: begins with nothing but blanks"),
+        (b" " * 513, "your file: begins with too many blanks"),
         (b" file_content\n", "did not arrive"),
         (b"file_content!", "is neither a zip nor a tar archive nor JSON"),
         (b"\xfe\xff\0[", "is UTF-16 text"),

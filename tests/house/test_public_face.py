@@ -191,5 +191,5 @@ def test_an_argument_of_another_type_is_a_type_error_that_says_what_to_give() ->
 
 def test_nothing_to_rank_is_a_sentence() -> None:
     for nothing in ({}, []):
-        with pytest.raises(UsageError, match="rank needs scores|is no scores"):
+        with pytest.raises(UsageError, match="rank needs scores|is not scores"):
             segjudge.rank(nothing)  # type: ignore[arg-type]

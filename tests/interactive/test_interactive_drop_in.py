@@ -131,7 +131,7 @@ def test_the_alias_comes_before_the_framework_or_not_at_all(monkeypatch: pytest.
     for name in names:
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "davisinteractive", sys.modules["json"])
-    with pytest.raises(ImportError, match="is imported already; call install_alias"):
+    with pytest.raises(ImportError, match="is already imported; call install_alias"):
         framework.install_alias()
     monkeypatch.delitem(sys.modules, "davisinteractive")
     try:

@@ -50,7 +50,7 @@ def test_a_user_measures_a_sequence_in_so_many_sessions(root: Path) -> None:
             ended(Wire(address).begun())
         output = Wire(address).post(wire_format.SESSION)
         assert (output.status_code, output.json()["error"]) == (429, "BlockingIOError")
-        assert "ann has had masks of box measured in 2 sessions" in output.json()["message"]
+        assert "ann has submitted masks of box in 2 sessions" in output.json()["message"]
         ended(Wire(address, BOB).begun())
     with served(hosting(root, limits=NEW)) as address:
         assert Wire(address).post(wire_format.SESSION).status_code == 429, "a restart forgets nothing"
@@ -66,7 +66,7 @@ def test_unfinished_sessions_are_limited_over_a_restart(root: Path) -> None:
         with served(hosting(root, limits=limits)) as address:
             refusal = Wire(address).post(wire_format.SESSION)
             assert refusal.status_code == 429
-            assert "ann has 2 sessions that are not finished" in refusal.json()["message"]
+            assert "ann has 2 unfinished sessions" in refusal.json()["message"]
             Wire(address, BOB).begun()
     with served(hosting(root, limits=limits)) as address:
         first.address = address
@@ -398,5 +398,5 @@ def test_answers_do_not_depend_on_how_a_key_is_wrong(root: Path) -> None:
         ):
             wired.headers[wire_format.SESSION_KEY] = key
             output = wired.post(wire_format.NEXT)
-            assert (output.status_code, output.json()["message"]) == (404, "There is no such session of yours."), key
+            assert (output.status_code, output.json()["message"]) == (404, "You have no such session."), key
     assert answer(0).shape == SHAPE

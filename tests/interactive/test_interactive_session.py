@@ -228,7 +228,7 @@ def test_calls_out_of_order_are_answered_with_a_sentence(root: Path) -> None:
         session.get_scribbles()
         with pytest.raises(RuntimeError, match="can not call get_scribbles twice"):
             session.get_scribbles()
-        with pytest.warns(UserWarning, match="no summary before"):
+        with pytest.warns(UserWarning, match="summary exists only after"):
             assert session.get_global_summary() == {}
         session.submit_masks(EMPTY)
         with pytest.raises(RuntimeError, match="You must have called"):

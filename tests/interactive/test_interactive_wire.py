@@ -165,7 +165,7 @@ def test_a_repeat_changes_nothing_and_another_body_is_refused(root: Path) -> Non
         assert [(answer.status_code, wire_format.LATE in answer.headers) for answer in answers] == [(204, False)] * 3
         other_answer = wired.post(wire_format.INTERACTION, wired.masks(np.zeros(SHAPE, int)))
         assert (other_answer.status_code, other_answer.json()["error"]) == (409, "RuntimeError")
-        assert "those that are due are for ['box', 1, 2]" in other_answer.json()["message"]
+        assert "the masks for ['box', 1, 2] are due" in other_answer.json()["message"]
         assert wired.post(wire_format.NEXT).json()["interaction"] == 2
         assert len(wired.get(wire_format.REPORT).json()["interaction"]) == 1
 
@@ -180,7 +180,7 @@ def test_nobody_sees_anothers_session(root: Path) -> None:
             assert bob.post(path, bob.masks()).status_code == 404
         assert bob.get(wire_format.REPORT).json() == {
             "error": "LookupError",
-            "message": "There is no such session of yours.",
+            "message": "You have no such session.",
         }
         for key in ("", "nobody", ANN[:-1], "ä".encode().decode("latin-1")):
             bob.headers[wire_format.USER_KEY] = key
@@ -207,10 +207,10 @@ def deep_size() -> bytes:
         pytest.param(b"\x80\x04K\x01.", "is not JSON", id="pickle"),
         pytest.param(b"[1]", "not a JSON object", id="list"),
         pytest.param(b"[" * 4000, "is not JSON", id="deep"),
-        pytest.param(NESTED, "more lists and objects", id="nested"),
+        pytest.param(NESTED, "too many lists and objects", id="nested"),
         pytest.param(b'{"interaction": 1' + b"0" * 5000 + b"}", "is not JSON", id="long number"),
         pytest.param({"sequence": "../box"}, "those that are due", id="sequence"),
-        pytest.param({"interaction": True}, r"for \['box', 1, True\]; those that are due", id="true for one"),
+        pytest.param({"interaction": True}, r"for \['box', 1, True\]; the masks", id="true for one"),
         pytest.param({"interaction": "1"}, "those that are due", id="types"),
         pytest.param({"pred_masks": None}, "pred_masks is not", id="no masks"),
         pytest.param({"pred_masks": {"size": [10**9] * 3, "frames": []}}, r"must have the same shape", id="size"),
@@ -374,7 +374,7 @@ def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Pa
         (lambda place: Image.new("RGB", (60, 40)).save(place / "Annotations/480p/box/00002.png"), "is a picture in colour"),
         (lambda place: (place / "Annotations/480p/box/00002.png").write_bytes(b"x"), "00002.png: cannot be read"),
         (lambda place: [Image.new("L", (60, 40)).save(place / f"Annotations/480p/box/0000{k}.png") for k in range(4)],
-         "box: its masks below .* show no object"),
+         "box: its masks in .* show no object"),
     ],
     ids=["no scribbles", "broken", "short", "empty list", "twice", "sizes", "colour", "no image", "no object"],
 )  # fmt: skip
@@ -504,7 +504,7 @@ def test_a_client_goes_on_where_the_server_stands(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("ann", ":1: is not `name key`"), ("# none\n", "holds no user"), (f"ann {ANN}\nbob {ANN}\n", "bob is there twice"),
+    [("ann", ":1: is not `name key`"), ("# none\n", "holds no user"), (f"ann {ANN}\nbob {ANN}\n", "bob occurs twice"),
      ("ann short\n", "16 characters")],
     ids=["one word", "none", "twice", "short"],
 )  # fmt: skip

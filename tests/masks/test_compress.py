@@ -305,7 +305,7 @@ def test_scans_are_sent_as_they_are(ending: str, tmp_path: Path, capsys: pytest.
     scans = folder_of(tmp_path / "scans", {"sequences/08/predictions/000000.label": bytes(400)})
     assert main(["compress", str(scans), "--out", str(tmp_path / f"small{ending}")]) != 0
     complaint = capsys.readouterr().err
-    assert "holds neither PNGs nor JSON, but sequences/08/predictions/000000.label. Send it as it is" in complaint
+    assert "holds neither PNGs nor JSON, only sequences/08/predictions/000000.label. Send it as it is" in complaint
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:

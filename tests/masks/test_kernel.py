@@ -744,7 +744,7 @@ def test_one_changed_byte_is_enough_to_leave_it_alone(copied: Path) -> None:
     data = bytearray(library.read_bytes())
     data[len(data) // 2] ^= 1
     library.write_bytes(data)
-    assert "is not the file that was built" in state_in(copied)
+    assert "is not the file that the build wrote" in state_in(copied)
 
 
 def test_no_file_of_any_kind_raises(copied: Path) -> None:

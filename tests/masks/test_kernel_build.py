@@ -154,7 +154,7 @@ def test_the_worker_scores_alike_with_a_kernel_and_with_a_damaged_one(
     data[len(data) // 2] ^= 1
     library.write_bytes(data)
     damaged_state, damaged_result = scored()
-    assert "is not the file that was built" in damaged_state
+    assert "is not the file that the build wrote" in damaged_state
     assert damaged_result == result
 
 

@@ -115,8 +115,8 @@ def test_each_folder_is_an_object_and_pixels_belong_to_one_where_they_must() -> 
     ]
     required = {"cow": ["00000", "00001", "00002"], "dog": ["00000", "00002"], "elk": ["00000"]}
     assert [str(problem) for problem in folders.missing_frames(required)] == [
-        "v/cow/00002.png: is missing. Add a PNG for each frame, black where no object is visible.",
-        "v/dog: 2 frames are missing: 00000.png, 00002.png. Add a PNG for each frame, black where no object is visible.",
+        "v/cow/00002.png: is missing. Add a PNG for each frame, black if no object is visible.",
+        "v/dog: 2 frames are missing: 00000.png, 00002.png. Add a PNG for each frame, black if no object is visible.",
     ]
 
 
@@ -194,7 +194,7 @@ def test_codes_are_colours_of_eight_bits_and_labels_are_not() -> None:
         raw_png(70, 4, 8, 3, rows, palette),
         raw_png(70, 4, 16, 2, wide),
     ):
-        with pytest.raises(Flaw, match="^is not an RGB picture of 8 bits a channel$"):
+        with pytest.raises(Flaw, match="^is not an RGB picture with 8 bits per channel$"):
             backend().read_codes(data, SIZE)
     for data, message in (
         (png(colours[..., :3]), "is a colour image whose pixel"),
@@ -273,7 +273,7 @@ def test_run_lengths_are_a_list_for_each_object_with_a_mask_or_null_for_each_fra
     assert read([both]) == ['v: is not an object of objects. Write {"sequence": {"object": [rle or null, ...]}}.']
     assert read({"a": [None, {**right, "size": [4, 69]}], "b": [{**both, "counts": "0"}, both]}) == [
         "v, object a, mask 1: has the size [4, 69] but the frame is [4, 70] (height, width). Encode the mask at the size of the frame.",
-        "v, object b, mask 0: has counts that add up to 0, not to the 280 pixels of the frame. Write it as pycocotools' encode does.",
+        "v, object b, mask 0: has counts that add up to 0, not to the 280 pixels of the frame. Encode it with pycocotools or as it does.",
     ]
 
 

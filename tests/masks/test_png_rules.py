@@ -213,7 +213,7 @@ def test_a_colour_that_is_in_no_palette_is_named_with_its_pixel() -> None:
     for colour in ((1, 0, 0), (255, 255, 254), (0, 0, 1), (128, 1, 0)):
         image = np.zeros((*SIZE, 3), np.uint8)
         image[1, 2] = image[2, 1] = colour
-        text = f"is a colour image whose pixel (2, 1) has the colour {colour}, which stands for no label"
+        text = f"is a colour image whose pixel (2, 1) has the colour {colour}, which is not the colour of a label"
         assert flaw(png(image)) == text
         assert flaw(png(np.dstack([image, np.full(SIZE, 255, np.uint8)]))) == text
 

@@ -206,8 +206,11 @@ WIDE = {339: 2, 258: 32}
     [
         (_tiff(4, 3, np.full(12, -1, "<i4").tobytes(), WIDE), "holds the label -1"),
         (_tiff(4, 3, np.full(12, 1 << 24, "<i4").tobytes(), WIDE), "holds the label 16777216"),
-        (_tiff(4, 3, np.full(12, 0.5, "<f4").tobytes(), {339: 3, 258: 32}), "holds 0.5, which is no whole number"),
-        (_tiff(4, 3, np.full(12, np.nan, "<f4").tobytes(), {339: 3, 258: 32}), "holds nan, which is no whole number"),
+        (_tiff(4, 3, np.full(12, 0.5, "<f4").tobytes(), {339: 3, 258: 32}), "holds 0.5, which is not a whole number"),
+        (
+            _tiff(4, 3, np.full(12, np.nan, "<f4").tobytes(), {339: 3, 258: 32}),
+            "holds nan, which is not a whole number",
+        ),
         (_tiff(4, 3, np.full(12, np.inf, "<f4").tobytes(), {339: 3, 258: 32}), "holds the label inf"),
         (_tiff(4, 3, bytes(48), {339: 3, 258: 32, 317: 2}), "is written with the predictor 2"),
         (_tiff(4, 3, bytes(24), {339: 3, 258: 16}), "holds floating numbers of 16 bits"),

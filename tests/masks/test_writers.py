@@ -28,7 +28,7 @@ from tests.builders import written, zipped
 LABELS = np.kron(np.arange(12).reshape(3, 4), np.ones((9, 11), int))
 #: The truth of pictures: of cells and of scenes.
 TRUTH = {"a_masks.png": make_png(LABELS.astype(np.uint16))}
-EQUAL = "is a colour picture with equal channels, which were read as one"
+EQUAL = "is a colour picture with equal channels, which were read as one channel"
 
 
 def run(call: str, **names: Any) -> Any:
@@ -104,9 +104,9 @@ def test_equal_channels_are_labels_where_the_palette_lacks_a_grey() -> None:
         backend().read_labels(merged(labels, 254), labels.shape)
     one_off = np.stack([labels] * 3, axis=-1)
     one_off[4, 5, 2] ^= 1
-    with pytest.raises(Flaw, match="stands for no label"):
+    with pytest.raises(Flaw, match="is not the colour of a label"):
         backend().read_labels(make_png(one_off), labels.shape)
-    with pytest.raises(Flaw, match="is a picture in colours"):
+    with pytest.raises(Flaw, match="is a colour picture"):
         backend().read_channel(make_png(one_off), labels.shape, "Remedy")
 
 
@@ -135,7 +135,7 @@ def test_tiffs_with_equal_channels_are_read(kind: str, options: dict[str, Any]) 
     picture[8, 9, 1] += 1
     out = io.BytesIO()
     tifffile.imwrite(out, picture, photometric="rgb", **options)
-    with pytest.raises(Flaw, match="is a picture in colours"):
+    with pytest.raises(Flaw, match="is a colour picture"):
         tiff.read_labels(out.getvalue(), LABELS.shape, wide=True)
     with pytest.raises(Flaw, match="has 3 channels|is written in tiles"):
         tiff.read_labels(out.getvalue(), LABELS.shape)

@@ -122,8 +122,8 @@ def test_what_an_incident_says_goes_to_the_operator_alone(tmp_path: Path) -> Non
         pytest.param("os.kill(os.getpid(), 9)", "its process was killed by SIGKILL", id="killed"),
         pytest.param("os.kill(os.getpid(), 11)", "its process was killed by SIGSEGV", id="segfault"),
         pytest.param("os._exit(7)", "its process ended with exit code 7", id="exit"),
-        pytest.param("os.write(int(sys.argv[2]), b'no json')", "something other than the answer", id="garbage"),
-        pytest.param("os.write(int(sys.argv[2]), b'[1]\\n')", "something other than the answer", id="list"),
+        pytest.param("os.write(int(sys.argv[2]), b'no json')", "did not send an answer", id="garbage"),
+        pytest.param("os.write(int(sys.argv[2]), b'[1]\\n')", "did not send an answer", id="list"),
         pytest.param("os.write(int(sys.argv[2]), b'{\"accuracies\": []}\\n')", "something other than", id="forged"),
         pytest.param("os.close(int(sys.argv[2])); time.sleep(1000)", "its process", id="closed"),
     ],
@@ -185,7 +185,7 @@ def test_what_it_prints_is_bounded_with_its_beginning_and_its_end(tmp_path: Path
     assert len(outcome["stdout"]) < 140_000
     assert outcome["stdout"].startswith("line 0000000")
     assert outcome["stdout"].rstrip().endswith("line 0002999")
-    assert "bytes are left out here" in outcome["stdout"]
+    assert "bytes are omitted here" in outcome["stdout"]
     assert "\0" not in outcome["stderr"]
 
 

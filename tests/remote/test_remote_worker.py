@@ -392,7 +392,7 @@ def test_a_fault_of_ours_is_tried_twice_then_given_back_with_a_number(
     row = server.get(f"/api/jobs/submission/{number}", "host").json()
     assert row["status"] == "failed"
     text = server.text(row["stderr_file"])
-    assert "it is not your fault. Tell the organisers the incident number" in text
+    assert "your submission is not the cause. Tell the organisers the incident number" in text
     assert "sequences-dev.zip" not in text, "where the truth lies is nobody's business"
     assert "sequences-dev.zip" in output
     assert "ALERT" in output

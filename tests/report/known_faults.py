@@ -166,7 +166,7 @@ FAULTS: dict[str, Fault] = {
     "missed": Fault(_miss, r"missed|not shown", r"{a} is called {ground}", r"empty|missed"),
     "surplus": Fault(
         _add,
-        r"match(es)? nothing|shows? nobody|surplus|nothing is there|not there|false alarm",
+        r"match(es)? nothing|shows? nobody|surplus|no object there|not there|false alarm",
         r"{ground} is called {b}|{b}.*wrongly|too large",
         rf"{_LARGE}|surplus",
     ),

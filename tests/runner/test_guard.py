@@ -178,12 +178,12 @@ def raw(say: Any, data: bytes, then: Callable[[], Any] = lambda: os._exit(0)) ->
 @pytest.mark.parametrize(
     ("job", "cause"),
     [
-        pytest.param(lambda say: os.kill(os.getpid(), signal.SIGKILL), "was ended by SIGKILL, as happens when memory runs out", id="killed"),
-        pytest.param(lambda say: crash(), "was ended by SIGSEGV", id="crashed"),
-        pytest.param(lambda say: os.kill(os.getpid(), signal.SIGTERM), "was ended by SIGTERM", id="terminated"),
-        pytest.param(lambda say: os.kill(0, signal.SIGKILL), "was ended by SIGKILL, as happens when memory runs out", id="its-group-killed"),
-        pytest.param(lambda say: os.abort() if disabled() else None, "was ended by SIGABRT", id="aborted"),
-        pytest.param(lambda say: os.kill(os.getpid(), 50), "was ended by signal 50", id="a-signal-without-a-name"),
+        pytest.param(lambda say: os.kill(os.getpid(), signal.SIGKILL), "was killed by SIGKILL, as happens if memory runs out", id="killed"),
+        pytest.param(lambda say: crash(), "was killed by SIGSEGV", id="crashed"),
+        pytest.param(lambda say: os.kill(os.getpid(), signal.SIGTERM), "was killed by SIGTERM", id="terminated"),
+        pytest.param(lambda say: os.kill(0, signal.SIGKILL), "was killed by SIGKILL, as happens if memory runs out", id="its-group-killed"),
+        pytest.param(lambda say: os.abort() if disabled() else None, "was killed by SIGABRT", id="aborted"),
+        pytest.param(lambda say: os.kill(os.getpid(), 50), "was killed by signal 50", id="a-signal-without-a-name"),
         pytest.param(lambda say: raw(say, b"A"), "ended without an answer (exit 0)", id="half-a-message"),
         pytest.param(lambda say: sys.exit(0), "ended itself with 0", id="exit"),
         pytest.param(lambda say: sys.exit("b\x1bye"), r"ended itself with 'b\x1bye'", id="exit-text"),
@@ -300,7 +300,7 @@ def left(say: Any, way: str) -> None:
     [
         (lambda: None, ""),
         (lambda: os._exit(7), r"without an answer \(exit 7\)"),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), "ended by SIGKILL"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "killed by SIGKILL"),
         (lambda: sys.exit(3), "ended itself with 3"),
         (lambda: time.sleep(100), "longer than"),
     ],
@@ -376,7 +376,7 @@ def test_a_worker_that_ignores_its_children_hears_how_they_end() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         assert run(lambda say: "scored") == "scored"
-        with pytest.raises(SubmissionError, match="ended by SIGKILL"):
+        with pytest.raises(SubmissionError, match="killed by SIGKILL"):
             run(lambda say: os.kill(os.getpid(), signal.SIGKILL))
         assert run(lambda say: subprocess.run(["false"], check=False).returncode) == 1, "and they of theirs"
     finally:
@@ -390,9 +390,9 @@ def test_a_workers_own_handlers_and_wakeup_are_its_own() -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     try:
-        with pytest.raises(SubmissionError, match="ended by SIGTERM"):
+        with pytest.raises(SubmissionError, match="killed by SIGTERM"):
             run(lambda say: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(CrashError, match="^the supervisor of the scoring process was ended$"):
+        with pytest.raises(CrashError, match="^the supervisor of the scoring process was killed$"):
             run(lambda say: (os.kill(os.getppid(), signal.SIGKILL), time.sleep(100)))
         assert not heard
         os.set_blocking(reader, False)
@@ -414,7 +414,7 @@ def test_a_job_ends_with_its_keeper() -> None:
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(100)
 
-    with pytest.raises(CrashError, match="the supervisor of the scoring process was ended"):
+    with pytest.raises(CrashError, match="the supervisor of the scoring process was killed"):
         run(job, said=output)
     assert is_gone(int(output[0]))
 
@@ -475,7 +475,7 @@ def test_without_fork_it_says_so_once_and_scores(monkeypatch: pytest.MonkeyPatch
     output: list[str] = []
 
     assert [run(lambda say: "scored", said=output) for _ in range(2)] == ["scored", "scored"]
-    assert output == ["Memory and time are not limited here: no process can be forked (no more processes)."]
+    assert output == ["Memory and time are not limited: this system cannot fork a process (no more processes)."]
 
 
 @pytest.mark.parametrize("way", ["child", "session", "deaf", "silent", "stopped"])

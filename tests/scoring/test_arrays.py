@@ -254,10 +254,10 @@ def test_a_frame_has_one_number() -> None:
         accumulator.update("dog", frame, labels[place], labels[place])
     assert accumulator.state_dict()["frames"]["dog"].keys() == {"00001", "00002"}
     accumulator.update("dog", "0000002", labels[1], labels[1])
-    with pytest.raises(UsageError, match="dog has the frames 00002 and 0000002, which are one number"):
+    with pytest.raises(UsageError, match="dog has the frames 00002 and 0000002, which are the same number"):
         accumulator.compute()
     for frame in (float("nan"), np.float64("inf")):
-        with pytest.raises(UsageError, match="is no number of a frame"):
+        with pytest.raises(UsageError, match="is not the number of a frame"):
             accumulator.update("dog", frame, labels[1], labels[1])
 
 

@@ -91,10 +91,10 @@ def test_what_is_no_scheduler_is_reported_in_a_sentence(
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         for address, message in (
-            ("tcp://127.0.0.1:9", "does not answer as one"),
-            (f"tcp://127.0.0.1:{silent.getsockname()[1]}", "does not answer as one"),
-            ("tls://127.0.0.1:9", "does not answer as one"),
-            ("nonsense", "does not answer as one"),
+            ("tcp://127.0.0.1:9", "does not answer as a scheduler"),
+            (f"tcp://127.0.0.1:{silent.getsockname()[1]}", "does not answer as a scheduler"),
+            ("tls://127.0.0.1:9", "does not answer as a scheduler"),
+            ("nonsense", "does not answer as a scheduler"),
         ):
             started = time.monotonic()
             command = [given[0], "--truth", given[1], "--protocol", "davis2017", "--scheduler", address]

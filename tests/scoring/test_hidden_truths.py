@@ -87,7 +87,7 @@ DISAGREEMENTS = {
 #: What `build` for EvalAI leaves to `check`, since no score is shown by it.
 _OF_NAMES = ("another name", "another phase")
 _FAULTS = (
-    "shows the scores of test-hard|hides the scores of test-hard|its splits are not the YAML's|lacks the phase all"
+    "shows the scores of test-hard|hides the scores of test-hard|its splits differ from the YAML's|lacks the phase all"
 )
 
 

@@ -224,7 +224,7 @@ def test_counts_of_two_frames_or_of_none_are_not_those_of_one() -> None:
     counts = decode_sequence(accumulator.state_dict()["frames"]["dog"]["00000"])
     none = replace(counts, rows=counts.rows[:0], counts=counts.counts[..., :0])
     for second in (none, replace(counts, frames=["00000", "00001"])):
-        with pytest.raises(ValueError, match="is not the counts of one frame"):
+        with pytest.raises(ValueError, match="does not hold the counts of one frame"):
             accumulator.load_state_dict({"protocol": "davis2017", "frames": {"dog": {"00000": second.encode()}}})
 
 

@@ -121,7 +121,7 @@ def test_a_fault_of_ours_gives_the_participant_a_number_and_the_operator_the_res
     log = io.StringIO()
     monkeypatch.setattr(sys, "__stderr__", log)
 
-    with pytest.raises(HostError, match=r"not your fault.*incident number [0-9a-f]{8}\.$") as caught:
+    with pytest.raises(HostError, match=r"submission is not the cause.*incident number [0-9a-f]{8}\.$") as caught:
         evaluate(str(broken_truth(tmp_path)), str(STRONG), DEV)
 
     number = str(caught.value).split()[-1].rstrip(".")

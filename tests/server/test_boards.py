@@ -100,7 +100,7 @@ def test_files_of_an_earlier_board_that_are_not_public_any_more_are_named(tmp_pa
     assert main(["board", "1", "--out", folder]) == 0
     output = capsys.readouterr().err
     assert "2-hidden.csv" in output
-    assert "an earlier board wrote it" in output
+    assert "an earlier `board` wrote it" in output
     assert "1.csv" not in output
 
 

@@ -324,7 +324,7 @@ def test_a_script_cannot_exhaust_the_machine(code: str, message: str) -> None:
 
 def test_a_sandbox_is_required_where_there_is_none(tmp_path: Path) -> None:
     server = Rehearsal(tmp_path / "data", ("--require-sandbox",), environment=without_sandbox(tmp_path / "bin"))
-    with pytest.raises(AssertionError, match="--require-sandbox: there is no bwrap here that works"):
+    with pytest.raises(AssertionError, match="--require-sandbox: no working bwrap was found"):
         server.start()
 
 

@@ -125,7 +125,7 @@ def test_splits_of_instances_are_packed_one_by_one(tmp_path: Path, capsys: Any) 
         assert main(arguments) == 0
         assert f"split {split}, 2 images or videos, 4 instances" in capsys.readouterr().out
     assert main(["pack", "--layout", "coco", "--root", packed, "--out", f"{packed}2"]) == 2
-    assert "is packed already" in capsys.readouterr().err
+    assert "is already packed" in capsys.readouterr().err
     assert main(["host", "youtube-vis-2022", "--truth", packed, "--out", folder]) == 0
     assert main(["run", folder]) == 0
     assert "all / long" in capsys.readouterr().out

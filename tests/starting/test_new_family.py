@@ -141,7 +141,7 @@ def test_the_name_of_a_plug_in_is_taken_even_where_that_lacks_its_package(tmp_pa
 
 def test_nothing_is_written_over_and_nothing_of_a_challenge_is_taken(plugin: Path, capsys: Any) -> None:
     assert main(["new", str(plugin), "--family", "spots"]) == 2
-    assert "plugin: is there already, and nothing in it is written over" in capsys.readouterr().err
+    assert "plugin: already exists and is not overwritten" in capsys.readouterr().err
     assert paths(plugin) == FILES
     for arguments in (["--protocol", "coco"], ["--demo"], ["--title", "x"], ["--subset", "val"]):
         assert main(["new", str(plugin.parent / "other"), "--family", "spots", *arguments]) == 2

@@ -246,7 +246,7 @@ def test_a_process_that_was_ended_while_it_scored_is_a_sentence(
         for handler in (signal.default_int_handler, lambda *_: None):  # of the program that scores in its own process
             signal.signal(signal.SIGTERM, handler)
             assert main([*given, *arguments]) == 3
-            line = "memory ran out, or the system ended a process (a process that scored was ended); try fewer --jobs"
+            line = "memory ran out, or the system ended a process (a scoring process was killed); try fewer --jobs"
             printed = capfd.readouterr().err
             assert printed.strip().splitlines()[-1] == f"segjudge: {line}"
             assert "Traceback" not in printed

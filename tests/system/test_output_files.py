@@ -146,7 +146,7 @@ def test_no_output_is_written_over_an_input(
     inputs(tmp_path, monkeypatch)
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     assert main(arguments) == 2
-    assert "would be written over; name another file" in (error := capsys.readouterr().err)
+    assert "would be overwritten; name another file" in (error := capsys.readouterr().err)
     assert error.startswith(f"segjudge: {path}: is ")
     assert before == {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
 

@@ -60,7 +60,7 @@ def test_what_scores_without_fork_says_that_nothing_is_limited(folders: tuple[Pa
     for name in COMMANDS:
         sentence = _ALONE if name in _SCORING else ""
         assert (windows / f"{name}.err").read_text() == sentence + (linux / f"{name}.err").read_text(), name
-    sentence = "Memory and time are not limited here: no process can be forked (this system has no fork).\n"
+    sentence = "Memory and time are not limited: this system cannot fork a process (this system has no fork).\n"
     assert (windows / "python.err").read_text() == sentence + (linux / "python.err").read_text()
 
 

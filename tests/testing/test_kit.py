@@ -79,10 +79,10 @@ MISTAKES = {
     "a revision of 0": ("rules", ROWS, "revision: int = 1", "revision: int = 0", "has no revision from 1"),
     "another number": ("numbers", ENGINE, "wrong = abs(sent - true)", "wrong = (sent - true) ** 2", "is expected"),
     "beyond its bounds": ("numbers", ENGINE, '"Error": error', '"Error": -error', "not within 0.0 to inf"),
-    "a number that nobody computes": ("numbers", ENGINE, ', "Right": right', "", "names Right, which nothing computes"),
+    "a number that nobody computes": ("numbers", ENGINE, ', "Right": right', "", "names Right, which the family does not compute"),
     "what a process counted before": (
         "sharing", ENGINE, "wrong = abs(sent - true)",
-        "count.calls = getattr(count, 'calls', 0) + 1\n    wrong = abs(sent - true) + count.calls", "give other bits",
+        "count.calls = getattr(count, 'calls', 0) + 1\n    wrong = abs(sent - true) + count.calls", "give different scores",
     ),
     "a list of the first problem alone": (
         "problems", ENGINE, "        problem = Problem(",
@@ -94,7 +94,7 @@ MISTAKES = {
         "hostile", ENGINE, "if type(sent) is not int:", "if sent is None:", "TypeError",
     ),
     "much memory": (
-        "hostile", ENGINE, "if type(sent) is not int:", "bytearray(1 << 30)\n    if type(sent) is not int:", "MiB, and 400",
+        "hostile", ENGINE, "if type(sent) is not int:", "bytearray(1 << 30)\n    if type(sent) is not int:", "MiB; 400",
     ),
     "much time": (
         "hostile", ENGINE, "if type(sent) is not int:",
@@ -139,7 +139,7 @@ def test_a_mistake_is_found_and_told(mistake: str, tmp_path: Path) -> None:
     ("data", "message"),
     [
         (b"[]", "a trick: is scored"),
-        (b"[", "a trick: the refusal does not say `a link`, only: your file: is not valid JSON"),
+        (b"[", "a trick: the message does not say `a link`, only: your file: is not valid JSON"),
     ],
 )
 def test_an_archive_that_is_scored_or_refused_for_another_reason_is_told(

@@ -1,7 +1,7 @@
 """The accumulator: the counts of a split, which every family adds to and merges.
 
-One run, a pool of processes and parts fill the same accumulators.  Nothing is summed before all is there, and
-then in the truth's order, so merging is exact, in any order and with repeats.
+A single run, a pool of processes and merged parts fill the same accumulators. Sums are computed only when all counts
+are present, in the truth's order; so merging is exact, in any order and with repeats.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class Accumulator(abc.ABC, Generic[Rules, _Counts]):
 
     @abc.abstractmethod
     def load_state_dict(self, state: Dict[str, bytes]) -> None:
-        """Replace the contents by a state from `state_dict`; raises ValueError where it is not one."""
+        """Load a state from `state_dict`; raises ValueError for other bytes."""
 
     @abc.abstractmethod
     def all_counts(self) -> Iterable[_Counts]:
         """Return all counts."""
 
     def merge(self, accumulator: Accumulator[Rules, _Counts]) -> None:
-        """Add the counts of another accumulator of the same split; raises ValueError where they contradict."""
+        """Merge the counts of another accumulator of the same split; raises ValueError if they contradict."""
         rules, merged = ((side.protocol, side.strict, side.describe()) for side in (self, accumulator))
         if rules != merged:
             raise ValueError("they belong to different splits, protocols or submissions")
@@ -118,7 +118,7 @@ class NamedCounts(abc.ABC):
         return struct.pack("<I", len(text)) + text + b"".join(table.tobytes() for table in self.numbers())
 
     def union(self: _Named, counts: _Named) -> _Named:  # noqa: PYI019 - Python 3.9 has no Self
-        """Return the union of both counts; raises ValueError where they contradict."""
+        """Return the union of both counts; raises ValueError if they contradict."""
         if counts is not self and counts.encode() != self.encode():
             raise ValueError(f"{self.name} was counted twice, with different results")
         return self
@@ -152,7 +152,7 @@ class NamedAccumulator(Accumulator[Rules, _Named]):
 
     def update(self, counts: _Named) -> None:
         if counts.name not in self._known:
-            raise ValueError(f"{counts.name} is no {self.noun} of this split")
+            raise ValueError(f"{counts.name} is not a {self.noun} of this split")
         before = self._counts.get(counts.name)
         self._counts[counts.name] = counts if before is None else before.union(counts)
 

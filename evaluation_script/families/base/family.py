@@ -1,4 +1,4 @@
-"""The family: how to read and score, and the benchmarks that it has."""
+"""Family: the rules for reading and scoring its benchmarks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FamilyProtocol(Protocol):
 
 @dataclass(frozen=True)
 class ScriptedProtocol:
-    """The rules of a benchmark whose official script has quirks, which a family can switch on."""
+    """The rules of a benchmark whose official script has quirks that a protocol can enable."""
 
     name: str
     about: str
@@ -100,5 +100,5 @@ Progress = Callable[[str, int, int], None]
 
 
 def ignore_progress(name: str, done: int, total: int) -> None:
-    """Report to nobody."""
+    """Ignore progress; the default callback."""
     del name, done, total

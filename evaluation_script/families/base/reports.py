@@ -21,7 +21,7 @@ Row = Dict[str, Any]
 
 
 class Report:
-    """The scores of one split as rows for people and programs; missing values are None."""
+    """The form of truth that the protocol scores, if its family has several, such as images and videos."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - each is one thing that a family says of a split
         self,
@@ -37,8 +37,8 @@ class Report:
     ) -> None:
         """Report a split.
 
-        `units` are its images, videos or sequences; `leave_out` returns some metrics, or all, without each unit or each
-        group of them.  `suspicions` say what looks like a slip.
+        `units` are its images, videos or sequences; `leave_out` returns some or all metrics without each unit or each
+        group of units. `suspicions` are warnings about probable mistakes.
         """
         self.split, self.protocol, self._tables = split, protocol, tables
         self._units, self._leave_out = units, leave_out
@@ -73,7 +73,7 @@ class Report:
     def sums(self, metrics: Collection[str]) -> Dict[str, Tuple[Array, Array]]:
         """Return for each metric the sum in every sequence or group, and the number of summands.
 
-        Of a metric that is no mean these are pseudo-values.
+        For a metric that is not a mean, they are jackknife pseudo-values.
         """
         without = self.without_each(metrics)
         return {
@@ -119,7 +119,7 @@ _BOUNDS = {"Decay": (-1.0, 1.0), "MOTSA": (-math.inf, 1.0), "sMOTSA": (-math.inf
 def deal_groups(count: int) -> Array:
     """Return the group of each of `count` cases, drawn with a fixed seed.
 
-    The lot is that of numpy's `Generator(PCG64(0)).permutation(count)`, which takes a while to import.
+    The shuffle equals numpy's `Generator(PCG64(0)).permutation(count)`, whose import is slow.
     """
     order, random_words = list(range(count)), _draw_words()
     for last in range(count - 1, 0, -1):
@@ -152,7 +152,7 @@ def standard_errors(without: Mapping[str, Array]) -> Dict[str, float]:
 def _pseudo_values(value: float, without: Array) -> Array:
     """Return the jackknife's pseudo-value of each case: their mean is the metric, their spread its error.
 
-    So metrics that are no means over cases compare as if they were.
+    With pseudo-values, metrics that are not means over cases can be compared as if they were.
     """
     values: Array = value + (len(without) - 1) * (mean(without) - without)
     return values

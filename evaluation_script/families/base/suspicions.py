@@ -1,8 +1,8 @@
-"""Suspicions: lines about submissions that look written in another convention; they reject nobody.
+"""Suspicions: warnings about submissions that seem to follow another convention; they reject nothing.
 
-Some suspicions follow from the counts of all units.  Others need a second look: a few units that score close to 0
-are counted again as if a slip had not been made, such as exchanged channels.  What both ways score travels with the
-counts, so that parts and processes merge as ever.
+Some suspicions follow from the counts of all units. Others need a second count: a few units that score close to 0 are
+counted again with a mistake undone, such as swapped channels. Both scores travel with the counts, so parts and
+processes merge as usual.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...values import dataclass
 
 @dataclass(frozen=True)
 class Reading:
-    """Another reading of a submission, which undoes a common mistake."""
+    """An alternative reading of a submission that undoes a common mistake."""
 
     #: What counts call it.
     name: str
@@ -110,7 +110,7 @@ def decode_reading_scores(header: Mapping[str, Any]) -> ReadingScores:
     reading_scores = {str(name): tuple(scores) for name, scores in header.get("looks", {}).items()}
     for scores in reading_scores.values():
         if len(scores) != 2 or not all(type(score) is float and math.isfinite(score) for score in scores):
-            raise ValueError("has looks that are not two scores each")
+            raise ValueError("has comparisons that are not two scores each")
     return {name: (scores[0], scores[1]) for name, scores in reading_scores.items()}
 
 
@@ -167,7 +167,7 @@ def _shift(table: Array, total: int) -> Optional[int]:
 def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
     """Return true labels and the labels predicted instead, most frequent first, if they explain most pixels.
 
-    What stands for itself tells nothing.
+    A label that stands for itself is no evidence.
     """
     rows, columns = best_assignment(table)
     pixels = table[rows, columns]

@@ -35,7 +35,7 @@ class SplitTruth(abc.ABC):
     def select(self, names: List[str], protocol: Any) -> SplitTruth:
         """Return the truth of the named items, as the protocol names them; raises KeyError for unknown ones.
 
-        Where it has no names it is whole.
+        A truth without names is returned whole.
         """
         return self
 
@@ -61,7 +61,7 @@ class SplitTruth(abc.ABC):
 
 
 class TruthNames:
-    """The names of a truth.  A submission may have their letters in another Unicode form, as macOS writes them."""
+    """The names of a truth. A submission may spell them in another Unicode form, as macOS does."""
 
     def __init__(self, names: Iterable[str]) -> None:
         ordered = dict.fromkeys(names)

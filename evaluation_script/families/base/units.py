@@ -1,10 +1,10 @@
-"""Families that count by unit: images, videos or sequences, each counted by itself.
+"""The base of families that count each unit separately: an image, video or sequence.
 
-Here are the truth of units, packed and read again; the files of a submission; the counts of a unit and their
-accumulator; and `unit_engine`, which makes an engine of a family's own functions.
+The module has the truth of units, packed and unpacked; the files of a submission; the counts of a unit and their
+accumulator; and `unit_engine`, which makes an engine from a family's functions.
 
-Packed, a truth is a zip: `manifest.json` with the splits, `units/<split>/<n>.json` with what a unit lists, and
-`maps/<split>/<n>/<frame>` with one number for each pixel, an index into the labels that the frame has.
+A packed truth is a zip: `manifest.json` with the splits, `units/<split>/<n>.json` with the entries of a unit, and
+`maps/<split>/<n>/<frame>` with one number per pixel, an index into the frame's labels.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class TruthFrame:
 
 @dataclass(frozen=True)
 class Unit:
-    """One image, video or sequence of the truth; its frames are loaded when they are needed."""
+    """An image, video or sequence of the truth, whose frames are loaded on demand."""
 
     name: str
     #: How long it takes beside others: the number of its frames.
@@ -212,7 +212,7 @@ def _write_frame(archive: zipfile.ZipFile, member: str, frame: TruthFrame) -> Li
 
 
 def read_units(path: str) -> Dict[str, UnitTruth]:
-    """Open a packed annotation file: its manifest at once, its units and frames one by one."""
+    """Open a packed annotation file: its manifest at once, its units and frames on demand."""
     archive, manifest = open_packed(path)
     try:
         family, entries = manifest[FAMILY_KEY], manifest["splits"]
@@ -260,9 +260,9 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def open_dataset(path: str, compressed: Tuple[str, ...] = ()) -> Files:
-    """Open the files of a published truth; raises HostError where they cannot be read.
+    """Open the files of a published truth; raises HostError if they cannot be read.
 
-    Files with these endings are compressed by their own format, and are no archives.
+    Files with these endings have compression of their own and are not archives.
     """
     try:
         return open_files(path, replace(HOST_LIMITS, compressed=compressed))
@@ -307,7 +307,7 @@ class UnitSubmission(abc.ABC):
     @property
     @abc.abstractmethod
     def send(self) -> str:
-        """The sentence that tells a participant what to send."""
+        """The sentence that tells participants which files to send."""
 
     @abc.abstractmethod
     def read_upload(self) -> None:
@@ -325,7 +325,7 @@ class UnitSubmission(abc.ABC):
     def describe_files(self, lacking: str) -> str:
         """Return the sentence that the upload lacks a kind of file and holds others."""
         names = list(self.files.sizes)
-        return f"holds no {lacking}, but {name_list(names)}" if names else "holds no files"
+        return f"holds no {lacking}, only {name_list(names)}" if names else "holds no files"
 
     @property
     def lone_unit(self) -> str:
@@ -411,7 +411,7 @@ class FilesOfUnits(UnitSubmission):
         member, *repeats = self._members[name]
         try:
             if repeats:
-                raise Flaw(f"is also sent as {name_list(repeats)}", self.once)
+                raise Flaw(f"is sent again as {name_list(repeats)}", self.once)
             return read(member)
         except Flaw as flaw:
             problems.add(flaw.as_problem(member))
@@ -531,7 +531,7 @@ def _unit(header: Dict[str, Any], numbers: bytes) -> UnitCounts:
 
 def _table(source: io.BytesIO, kind: str, *shape: int) -> Array:
     if kind not in _KINDS or not all(type(side) is int and 0 <= side < 1 << 31 for side in shape):
-        raise ValueError("has a table of an unknown form")
+        raise ValueError("has a table with an unknown form")
     data = source.read(8 * math.prod(shape))
     if len(data) != 8 * math.prod(shape):
         raise ValueError("has fewer numbers than its tables")
@@ -600,7 +600,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
     def add_up(self, key: str, tabulate: Callable[[List[UnitCounts]], Array]) -> Array:
         """Return a table of whole numbers that are sums over units; `key` identifies `tabulate`.
 
-        Without some of the units it is the table of all less theirs, so that many scores cost two looks at each unit.
+        The sum without a group is the total minus the group's sum, so many scores read each unit only twice.
         """
         if key not in self._sums:
             if self._left_out is None:
@@ -650,7 +650,7 @@ def _check_tables(tables: Dict[str, Array], shapes: Shapes, signed: Collection[s
             for side, wanted in zip(sides, shape)
         )
         if not fits or not np.isfinite(tables[key]).all() or (key not in signed and (tables[key] < 0).any()):
-            raise ValueError(f"a unit has numbers as {key} that are no counts")
+            raise ValueError(f"a unit has numbers as {key} that are not counts")
 
 
 _Count = Callable[[Unit, Any], UnitCounts]
@@ -730,12 +730,11 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
 ) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
     """Return the engine of a family from its functions for reading, counting and scoring.
 
-    Of parts that files bring the tables are checked where `shapes` says which a unit of a protocol and truth has, and
-    what the truth says of all units where `facts` says what a row of each holds.  Only numbers of tables that are
-    `signed` may be below zero.
-    `suspicions` are what all units together look like, if a slip was made; `readings` of a protocol are other ways to
-    read a submission, by which a few units are counted again whose first metric is low: it must rise with quality.
-    `notes` are what else a participant should know of all units together.  None of these refuses anything.
+    `shapes` gives the table shapes of a unit and `facts` the forms of its facts; both check the tables of parts that
+    come from files. Only tables in `signed` may hold negative numbers. `suspicions` are warnings about all units that
+    suggest a mistake, and `notes` other remarks for participants; neither rejects anything. `readings` are a protocol's
+    alternative readings of a submission: the engine counts a few units again if their first metric is low, so that
+    metric must rise with quality.
     """
     counting = _Counting(count, values, readings)
 

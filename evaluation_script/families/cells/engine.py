@@ -1,7 +1,7 @@
 """The scoring of cells: each metric is computed per sequence, then averaged over sequences.
 
-What is counted in a sequence: matches in frames, the operations that mend the graph of tracks, overlaps with outlines,
-and of lineages complete tracks, fractions of tracks, divisions, cell cycles, and how tracks associate.
+For each sequence it counts matches in frames, the operations that correct the graph of tracks, overlaps with outlines,
+and, for lineages, complete tracks, fractions of tracks, divisions, cell cycles and associations of tracks.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _link(frames: List[Array], tracks: Array) -> _Graph:
 
 
 def _place(frames: List[Array], starts: Array, frame: int, label: int) -> int:
-    """Return the index of a cell; -1 where the frame has none of this label."""
+    """Return the index of a cell; -1 if the frame lacks the label."""
     labels = frames[frame]
     row = int(np.searchsorted(labels, label))
     return int(starts[frame]) + row if row < len(labels) and labels[row] == label else -1
@@ -207,7 +207,7 @@ _HOTA, _CHOTA, _CELLS = range(3)
 
 
 class _FollowedCells(NamedTuple):
-    """Each cell of the truth in each frame with the label that matches it, and cells that match nothing."""
+    """The matching label of each true cell in each frame, and the unmatched cells."""
 
     truth_tracks: Array
     tracks: Array
@@ -245,7 +245,7 @@ def _count_lineages(cells: _FollowedCells, *, as_script: bool) -> Dict[str, Arra
 
 
 def _list_followers(cells: _FollowedCells) -> Dict[int, Array]:
-    """Return for each true track the label that follows it throughout; 0 for none."""
+    """Return for each true track the label that follows it throughout; 0 without one."""
     labels = np.where(cells.alone, cells.prediction, 0)
     order = np.lexsort((cells.frames, cells.truth))
     tracks, starts = np.unique(cells.truth[order], return_index=True)

@@ -1,8 +1,8 @@
 """The files of cells: label maps as TIFF, and a text with one line per track.
 
 The truth is `01_GT/TRA/man_track000.tif` and `man_track.txt`, with outlines of some frames in `01_GT/SEG`; a submission
-is `01_RES/mask000.tif` and `res_track.txt`.  A sequence is named 01, or by its folder too where several data sets lie
-beside each other.  The slices of a volume stand below each other.
+is `01_RES/mask000.tif` and `res_track.txt`. A sequence is named 01; if a folder holds several data sets, the name
+includes its folder. The slices of a volume are stacked vertically.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _parse_tracks(data: bytes) -> Array:
             raise Flaw(f'has the line {number} "{text}", which is not four whole numbers with spaces', _TRACK_LINES)
         rows.append(list(map(int, fields.groups())))
         if len(rows) >= LABELS_END:
-            raise Flaw(f"has more than {LABELS_END - 1:,} tracks; labels of 16 bits allow no more", _TRACK_LINES)
+            raise Flaw(f"has more than {LABELS_END - 1:,} tracks, the limit of 16-bit labels", _TRACK_LINES)
     return np.array(rows, np.int64).reshape(-1, 4)
 
 
@@ -239,7 +239,7 @@ class CellSubmission(UnitSubmission):
         for frame in sorted(members):
             member, *repeats = members[frame]
             if repeats:
-                problems.add(Problem(member, f"is also sent as {name_list(repeats)}", "Send each file once"))
+                problems.add(Problem(member, f"is sent again as {name_list(repeats)}", "Send each file once"))
         tracks = self._read_tracks(unit, folder, problems)
         return None if missing or surplus else tracks, [members.get(frame, [""])[0] for frame in frames]
 
@@ -250,7 +250,7 @@ class CellSubmission(UnitSubmission):
             return None
         try:
             if self.files.sizes[member] > _TRACK_BYTES:
-                raise Flaw(f"is larger than any text with {LABELS_END:,} tracks", _TRACK_LINES)
+                raise Flaw(f"is too large for a text with {LABELS_END:,} tracks", _TRACK_LINES)
             tracks = _parse_tracks(self.files.read(member))
         except Flaw as flaw:
             problems.add(flaw.as_problem(member))

@@ -20,8 +20,8 @@ def _name_tolerant(metric: str) -> Tuple[str, ...]:
 class CellProtocol(ScriptedProtocol):
     """The rules of one benchmark.
 
-    By the script, TF stops at the first track that a label follows whole, BC is 0 without any division, and a frame
-    whose cells are outlined in several slices weighs as often in SEG.
+    In the script, TF stops at the first track that one label follows completely, BC is 0 without divisions, and SEG
+    counts a frame once per slice with outlines.
     """
 
     family: ClassVar[str] = "cells"
@@ -37,7 +37,7 @@ class CellProtocol(ScriptedProtocol):
 _ROWS = (
     CellProtocol(
         "ctc",
-        "OP_CTB, SEG, TRA, BIO and CHOTA: each the mean over the sequences that define it.",
+        "OP_CTB, SEG, TRA, BIO and CHOTA. Each is the mean over the sequences for which it is defined.",
     ),
     CellProtocol(
         "ctc-official",

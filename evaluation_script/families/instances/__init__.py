@@ -1,8 +1,8 @@
 """Masks, boxes or keypoints of instances with scores, in images and videos: AP.
 
-The contract is the row of the registry and the modules that the toolkit's mirror and reports work with: `protocols`,
-`truth` with its `keypoints` and `annotation_columns`, `submission`, its `records` and `json_parts`,
-`mask_files` of Cityscapes, `matching`, `cityscapes` and `metrics`.  The rest is reached through the engine.
+The contract is the row in the registry and the modules that the toolkit's mirror and reports use: `protocols`, `truth`
+with `keypoints` and `annotation_columns`, `submission` with `records` and `json_parts`, `mask_files` for Cityscapes,
+`matching`, `cityscapes` and `metrics`. The engine imports the rest.
 """
 
 from __future__ import annotations

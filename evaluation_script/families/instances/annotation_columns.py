@@ -1,6 +1,6 @@
-"""Annotations of a COCO-format document, read as a table without the JSON parser where they have the usual form.
+"""Annotations of a COCO-format document as a table, read without the JSON parser if they have the usual form.
 
-What stands around them is parsed; where anything is unusual there is no table, and the JSON parser reads the whole.
+The JSON parser reads the rest of the document. If any annotation is unusual, it reads the whole document instead.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _draw_masks(table: RecordTable, sizes: Array) -> Tuple[MaskTexts, Array]:
 
 
 def read_annotations(data: bytes) -> Optional[Tuple[Dict[str, Any], AnnotationColumns]]:
-    """Return a document without its annotations, and these as columns; None where anything is unusual."""
+    """Return a document without its annotations, and these as columns; None if any is unusual."""
     located = _LIST.search(data)
     if located is None or data.count(b'"annotations"') != 1:
         return None

@@ -1,9 +1,9 @@
 """Matching and AP as in Cityscapes: ignored pixels, and a precision curve without smoothing.
 
-A detection matches an instance when their IoU is above a threshold, not at it.  Instances share no pixel, so that none
-matches two; of the detections that match one, the most confident is right.  What matches an instance that does not
-count is left out; what matches none is left out where enough of it lies on what excuses it: pixels without a class,
-groups, and instances that are too small or too far away.
+A detection matches an instance if their IoU exceeds the threshold. Instances share no pixels, so a detection matches at
+most one; of the detections that match an instance, the most confident is right. Detections that match an ignored
+instance are ignored. Unmatched detections are ignored if enough of their pixels lie on unlabelled pixels, groups, or
+instances that are too small or too far away.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def judge(
 ) -> Tuple[Array, Array]:
     """Return words of bits per detection, as COCO's matching does: whether it is correct, or ignored.
 
-    Of detections there are pixels, those of them without a class, and scores.  With `doubled`, a group that is too
-    small or too far away excuses by its pixels twice.
+    The arguments are the detections' pixels, how many of them are unlabelled, and scores. With `doubled`, pixels of a
+    group that is too small or too far away count twice.
     """
     pixels, void, score = detections
     right_words, ignored_words = np.zeros(len(pixels), np.uint64), np.zeros(len(pixels), np.uint64)

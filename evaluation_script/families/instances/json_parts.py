@@ -1,8 +1,8 @@
 """A JSON list of records, read in parts.
 
-A part is parsed at one go up to what looks like its last border between two records.  Where that was inside a text, its
-records are parsed one by one instead: the parser itself says where each ends.  A record that is not complete is tried
-again when twice as much was read, so every byte is parsed a few times at the most.
+A part is parsed at once, up to its last apparent border between two records. If that border lies inside a text, the
+parser finds the end of each record instead. An incomplete record is parsed again after twice as many bytes are read, so
+each byte is parsed only a few times.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _find_last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> T
 
 
 def parse_records(text: str) -> List[Any]:
-    """Parse records without the brackets around them; raises JSONDecodeError when they are not complete."""
+    """Parse records without the enclosing brackets; raises JSONDecodeError if they are incomplete."""
     with _refuse_values():
         return list(_DECODER.decode(f"[{text}]"))
 
@@ -233,7 +233,7 @@ def _next_record(text: str, position: int, source: _Characters, *, ended: bool) 
     if reason.startswith("Unterminated"):
         error_position, reason = (
             (error_position if ended else len(text)),
-            "the list does not end, since no quote ends the text that begins",
+            "the list does not end: a closing quote is missing for the text that begins",
         )
     elif not text[error_position:].strip(BLANKS):
         reason = "the list does not end"

@@ -1,7 +1,7 @@
 """Keypoints of instances and their similarity (OKS), as the COCO API computes it.
 
-The similarity of two points is a Gauss curve of their distance, as wide as the instance is large and as people who
-annotate differ in that point: its sigma, a number that belongs to the skeleton.
+The similarity of two points is a Gaussian of their distance. Its width grows with the instance's size and with the
+point's sigma, the spread among annotators.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict
     lengths = sorted({len(annotation["keypoints"]) for annotation in annotations})
     if len(lengths) > 1 or lengths[:1] == [0] or any(length % 3 for length in lengths):
         raise Flaw(
-            f"has keypoints of {name_list(list(map(str, lengths)))} numbers; all need x, y and a flag for each point",
+            f"has keypoints of {name_list(list(map(str, lengths)))} numbers; each needs x, y and a flag per point",
             "Mend them",
         )
     named: List[Any] = next((category["keypoints"] for category in categories if category.get("keypoints")), [])
@@ -102,10 +102,10 @@ def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict
 def _sigmas_of(category: Dict[str, Any], count: int) -> List[float]:
     sigmas = category.get("sigmas", _COCO_SIGMAS if count == len(_COCO_SIGMAS) else None)
     if sigmas is None:
-        problem = f"has {count} keypoints, whose sigmas are unknown; COCO's sigmas are for {len(_COCO_SIGMAS)}"
+        problem = f"has {count} keypoints, without sigmas; COCO's sigmas are for {len(_COCO_SIGMAS)}"
         raise Flaw(problem, f'Write "sigmas": [{count} numbers] into each category')
     if len(sigmas) != count or not all(np.isfinite(sigmas)) or min(sigmas) <= 0:
-        raise Flaw(f"has sigmas of category {category['id']} that are not {count} numbers above 0", "Mend them")
+        raise Flaw(f"has sigmas for category {category['id']} that are not {count} positive numbers", "Mend them")
     return list(map(float, sigmas))
 
 
@@ -125,7 +125,7 @@ def read_points(keypoints: List[Any], count: int) -> Array:
 
 
 def check_coordinates(numbers: Array, count: int) -> Array:
-    """Return x and y of so many points of each row, which has a flag behind them too; raises ValueError."""
+    """Return x and y of this many points in each row, which also has their flags; raises ValueError."""
     if numbers.shape[1] != 3 * count:
         raise ValueError
     table = numbers.reshape(-1, count, 3)
@@ -175,8 +175,8 @@ class TrueSets:
 def similarities(pairs: Pairs, predicted: Array, truth: TrueSets) -> Array:
     """Return the OKS of each pair: the mean similarity of the marked points.
 
-    Of an annotation that has none it is that of all points, each compared with what is closest to it in the box of the
-    annotation, doubled on each side.
+    For an annotation without marked points it is the mean over all points. Each is compared with the closest place in
+    the annotation's box, doubled on each side.
     """
     oks = np.zeros(len(pairs.prediction))
     counts = truth.marked.sum(axis=1)[pairs.truth]

@@ -2,7 +2,7 @@
 
     CITY_SEQUENCE_FRAME….txt:  masks/car_0.png 26 0.95
 
-An image's masks are read when it is its turn, and matched before those of the next.
+The masks of an image are read and matched before the next image's.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class StreetSubmission:
             self.close()
             fault = f"has no text for {quantity(len(missing), 'image', len(names))}: {name_list(missing, 5)}"
             if surplus:
-                fault += f"; without an image in the truth: {name_list(surplus)}"
+                fault += f"; not in the truth: {name_list(surplus)}"
             remedy = f"{_SEND}. If nothing was detected, send an empty text file"
             raise SubmissionError.from_problem(Problem(UPLOAD, fault, remedy))
 
@@ -109,7 +109,7 @@ class StreetSubmission:
         self._files.close()
 
     def read(self, image: int, *, masked: bool = True) -> ReadImage:
-        """Read the text of an image, given by its index, and the masks that it names if they are asked for."""
+        """Read the text file of an image, given by its index, and optionally its masks."""
         problems = Problems()
         try:
             return self._read(image, problems, masked=masked)
@@ -265,10 +265,10 @@ def gather(read_images: Iterable[ReadImage], files: StreetSubmission, limits: Ar
     problems.raise_if_any()
     notes = [*files.notes, *describe_records(totals["unknown"], totals["lines"])]
     if totals["lines"] and totals["trained"] == totals["lines"]:
-        notes.append("all labels are train ids, from 11 to 18, and none is an id: 24 is a person, not 11")
+        notes.append("all labels are train ids, from 11 to 18, instead of ids: a person is 24, not 11")
     if totals["empty"]:
         named = f"{quantity(totals['empty'], 'line', totals['lines'])} {inflect(totals['empty'], 'names', 'name')}"
-        notes.append(f"{named} a mask without a pixel, and {inflect(totals['empty'], 'was', 'were')} ignored")
+        notes.append(f"{named} an empty mask and {inflect(totals['empty'], 'was', 'were')} ignored")
     if totals["repeated"]:
         count = totals["repeated"]
         notes.append(f"{quantity(count, 'line')} {inflect(count, 'names', 'name')} a mask that an earlier line names")

@@ -1,7 +1,7 @@
 """Detections matched with instances as the COCO API matches them, for many images at once.
 
-What is known of images once their detections were matched is all that their scores come from.  As bytes it is what
-processes send each other and what a part holds (`docs/scale.md`).
+Scores depend only on the resulting counts. Their bytes are the format that processes exchange and that parts hold
+(`docs/scale.md`).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def decode_counts(data: bytes) -> InstanceCounts:
         if not _is_rising(table, keys):
             raise ValueError("has rows that are not in order")
         if (places_of(tables[0]["image"], table["image"]) < 0).any():
-            raise ValueError("has rows of images that it does not hold")
+            raise ValueError("has rows for images that it does not hold")
     if not np.isfinite(tables[2]["score"]).all():
         raise ValueError("has scores that are not finite")
     return InstanceCounts(*tables)
@@ -342,7 +342,7 @@ def _detections(block: ImageBlock, indices: Array, rank: Array) -> Detections:
 def _apply_cap(block: ImageBlock, annotations: Array) -> Tuple[Array, Array, Array]:
     """Return the counted records by image, category and falling score, their ranks, and the number dropped.
 
-    The last is a number for each image: what the cap drops.
+    The number dropped is given per image.
     """
     records, cap, indices = block.records, block.protocol.detections[-1], block.record_indices
     image, category = records.image, records.category
@@ -364,7 +364,7 @@ def _apply_cap(block: ImageBlock, annotations: Array) -> Tuple[Array, Array, Arr
 
 
 def _is_looked_for(block: ImageBlock, indices: Array, annotations: Array) -> Array:
-    """Return which records count: non-empty masks of a category that the truth has, or denies, in their image."""
+    """Return which records count: non-empty masks of a category listed as present or absent in their image."""
     records, truth, count = block.records, block.truth, len(block.truth.categories)
     pairs = records.image[indices] * count + records.category[indices]
     positive = truth.image[annotations] * count + truth.category[annotations]
@@ -447,8 +447,7 @@ _Overlap = Callable[[Pairs], Array]
 def match(truth: Instances, detections: Detections, overlap: _Overlap) -> Tuple[Array, Array]:
     """Return a word per detection, with a bit for each range of areas and threshold.
 
-    The first have those bits where it was matched with an instance, the second those where it counts neither for nor
-    against.
+    The first word has a bit where the detection matches an instance, the second where it is ignored.
     """
     pairs = _similar_pairs(truth, detections, float(_REACHED[0]))
     ious = overlap(pairs)

@@ -1,11 +1,11 @@
 """Records of instances with masks, boxes or the masks of a video's frames.
 
-`read_columns` reads many records at once, parsed or as a table of the usual form, and raises something where any is
-unusual; `check_record` then says what is wrong with one record, in the participant's words.
+`read_columns` reads many records at once, parsed or as a table in the usual form, and raises an error if any is
+unusual. `check_record` then describes the fault of one record for the participant.
 
-An instance in a video is one wide mask: run lengths go down the columns, so those of the frames one after the other
-are those of all frames side by side, and what two wide masks share is what they share in all frames.  Some of their
-runs are empty, which pycocotools does not take.
+An instance in a video is one wide mask. Run lengths go down the columns, so the runs of consecutive frames form the
+mask of all frames side by side, and shared pixels of two wide masks are shared pixels in all frames. Some runs are
+empty, which pycocotools rejects.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def read_columns(
 ) -> RecordColumns:
     """Return records as columns, whose mask runs are unchecked; raises one of `UNUSUAL`.
 
-    Of each its mask is read, or its box, or so many keypoints; boxes beside them may give areas.
+    Each record has a mask, a box or this many keypoints; additional boxes may give areas.
     """
     if isinstance(records, RecordTable):
         image, category = places_of(images.ids, records.image), places_of(images.categories, records.category)
@@ -259,7 +259,7 @@ def _check_boxes(table: Array) -> Array:
 
 
 def _areas_of_boxes(records: Records) -> Array:
-    """Return the areas of the records' boxes, of which some may be missing: not a number."""
+    """Return the areas of the records' boxes; NaN for missing boxes."""
     area = np.full(len(records), np.nan)
     if isinstance(records, RecordTable):
         if (records.boxed == OTHER_BOX).any():
@@ -324,8 +324,8 @@ def read_tubes(segmentations: List[Any], sizes: Array, frames: Array) -> _Tubes:
 def join_frames(texts: MaskTexts, shown: Array, tube: Array, pixels: Array, count: int) -> _Tubes:
     """Return the masks of frames joined into wide masks; raises ValueError for a malformed one.
 
-    Of each frame it is known whether it has a text, the index of its tube, and how many pixels it has; the texts stand
-    one after the other.
+    For each frame, the arguments state whether it has a text, the index of its instance, and its number of pixels.
+    Texts are consecutive.
     """
     ends = np.cumsum(np.bincount(tube, minlength=count))
     wide, area = backend().join_frames(texts, shown, pixels, ends)
@@ -345,8 +345,8 @@ def check_record(
 ) -> None:
     """Raise a Flaw for the first fault of a record; an unknown image has no size.
 
-    A record of a video has masks for so many frames, and the size of one; one of keypoints so many points.  Boxes
-    beside them may give areas.
+    A record of a video has this many masks of this size; a record of keypoints has this many points. Additional boxes
+    may give areas.
     """
     if not isinstance(record, dict):
         raise Flaw("is not an object", f"Write {EXAMPLE}")
@@ -362,7 +362,7 @@ def check_record(
         raise Flaw(f"has the score {printable(repr(record['score']))}, which is not a finite number", "Write a number")
     if size is None:
         raise Flaw(
-            f"is of {'an image' if frames is None else 'a video'} that the truth lacks",
+            f"has {'an image_id' if frames is None else 'a video_id'} that the truth lacks",
             f"Use the ids of the truth's {kind}s",
         )
     if points:
@@ -382,7 +382,7 @@ def _check_id(key: str, value: object) -> None:
         problem = f"has the {key} {printable(repr(value))}, which is not a whole number"
         raise Flaw(problem, "Write the id as a number")
     if not -LARGEST_ID - 1 <= value <= LARGEST_ID:
-        raise Flaw(f"has the {key} {printable(value)}, which is larger than an id can be", "Use the ids of the truth")
+        raise Flaw(f"has the {key} {printable(value)}, which is too large for an id", "Use the ids of the truth")
 
 
 def is_finite(value: object) -> bool:
@@ -399,7 +399,7 @@ def _check_box(box: object) -> None:
     if not all(map(is_finite, box)) or box[2] < 0 or box[3] < 0:
         raise Flaw("has a bbox that is negative or not finite", "Write [x, y, width, height]")
     if max(map(abs, box)) > LARGEST_SIDE:
-        raise Flaw("has a bbox far outside of its image", "Write [x, y, width, height] in pixels")
+        raise Flaw("has a bbox far outside its image", "Write [x, y, width, height] in pixels")
 
 
 def check_tube(segmentations: object, size: Tuple[int, int], frames: int) -> None:

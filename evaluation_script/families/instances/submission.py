@@ -1,7 +1,7 @@
 """A submission of instances: a JSON list of records, read in parts that fit into memory and checked one by one.
 
-A file of 86 MB would take 400 MB as Python objects; part by part it takes a few, and what stays are arrays and the
-masks' own text.
+As Python objects, a file of 86 MB would take 400 MB. In parts it takes a few MB, and only arrays and the text of the
+masks remain.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def read_within_cap(
 ) -> InstanceRecords:
     """Read and check a submission, keeping records within the cap; raises SubmissionError with every problem.
 
-    With `only`, rising indices of images, all is checked and what is of these images returned.
+    With `only` (rising indices of images), all records are checked, but only those of these images are returned.
     """
     return _read(path, _Checker(images, protocol, only, capped=True), rules.limits, rules.jobs, rules.ahead)
 
@@ -121,7 +121,7 @@ def _read(
 def count_passes(path: str, images: KnownImages, protocol: InstanceProtocol, limits: ArchiveLimits) -> int:
     """Return how many passes over the records keep memory bounded, given the cap.
 
-    A gzipped file counts as it is sent.
+    A gzipped file counts with its compressed size.
     """
     files, name = _open_records(path, protocol, limits)
     try:
@@ -142,7 +142,7 @@ def _open_records(path: str, protocol: InstanceProtocol, limits: ArchiveLimits) 
     if len(names) == 1:
         return files, names[0]
     files.close()
-    content = f"no JSON file, but {name_list(list(files.sizes))}" if files.sizes else "no files"
+    content = f"no JSON file, only {name_list(list(files.sizes))}" if files.sizes else "no files"
     problem = f"holds {len(names)} JSON files" if names else f"holds {content}"
     raise SubmissionError.from_problem(Problem(UPLOAD, problem, send))
 

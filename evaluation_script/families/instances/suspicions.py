@@ -1,4 +1,4 @@
-"""Suspicions about records that look written in another convention."""
+"""Suspicions about records that seem to follow another convention."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _CODINGS = (
 
 
 def judge_categories(truth: Array, detections: Array, categories: List[Category]) -> List[str]:
-    """Return a warning if the categories of detections look numbered differently than the truth's."""
+    """Return a warning if the categories of detections seem to be numbered differently from the truth's."""
     ids = np.array([category.id for category in categories], np.int64)
     total = len(detections)
     if total < _FEWEST or (detections["category"] == detections["category"][0]).all():
@@ -110,7 +110,7 @@ def judge_categories(truth: Array, detections: Array, categories: List[Category]
     ):
         present = count_present(category)
         if is_better(right, present, total):
-            share = f"{quantity(present, 'detection', total)} would have a category of their image, not {right:,}"
+            share = f"{quantity(present, 'detection', total)} would have a category of their image instead of {right:,}"
             return [f"categories look as if {name}: with the truth's ids {share}. Write the ids of the truth"]
     return []
 

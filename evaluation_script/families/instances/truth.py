@@ -1,6 +1,6 @@
 """The truth of instances: COCO's JSON, alone or packed with other datasets as splits.
 
-Videos, as YouTube-VIS and OVIS publish them, are read as images that are as wide as all of their frames.
+Videos of YouTube-VIS and OVIS are read as images as wide as all of their frames.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ _FROM_MASK, _NO_CROWD = "from the mask", "to be 0"
 
 
 def _read_by_kernel(data: bytes, name: str) -> Optional[InstanceTruth]:
-    """Return the truth of a document whose annotations have the usual form; None for others, and for wrong ones."""
+    """Return the truth of a document whose annotations have the usual form; None for unusual or invalid ones."""
     try:
         parts = read_annotations(data)
         return None if parts is None else truth_of_columns(*parts, name)
@@ -278,7 +278,7 @@ class _Document:
         )
 
     def join(self, columns: AnnotationColumns, *, masked: bool) -> InstanceTruth:
-        """Return the truth with annotations that were read as columns; raises something where any is unusual."""
+        """Return the truth with annotations read as columns; raises an error if any is unusual."""
         truth = self.truth()
         image = places_of(truth.images.ids, columns.image_id)
         if truth.keypoints is not None or truth.keypoint_fault or (image < 0).any():
@@ -386,7 +386,7 @@ class _Document:
 
 
 def _videos_as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, Any]:
-    """Return a document of videos as one of images; a Flaw or KeyError where it cannot be one."""
+    """Return a document of videos as a document of images; raises Flaw or KeyError if that is impossible."""
     if document["annotations"] is None:
         raise Flaw("holds no annotations (null), as in the files of unpublished test sets", "Use another file")
     videos = {video["id"]: video for video in document["videos"]}
@@ -394,14 +394,14 @@ def _videos_as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, A
         {**video, "width": video["width"] * video["length"], "frames": video["length"]} for video in videos.values()
     ]
     if len(images) < len(document["videos"]):
-        raise Flaw("holds videos with the same id", "Give each its own")
+        raise Flaw("holds videos with the same id", "Give each video its own id")
     empty = [image["id"] for image in images if image["width"] < 1 or image["height"] < 1]
     if empty:
         raise Flaw(f"holds videos without pixels: {empty}", "Remove them")
     annotations = _convert_video_annotations(document["annotations"], videos)
     unseen = sum(not annotation["area"] for annotation in annotations)
     if unseen:
-        notes.append(f"{quantity(unseen, 'annotation')} without area in any frame, which no prediction can find")
+        notes.append(f"{quantity(unseen, 'annotation')} without area in any frame, which no prediction can match")
     unlabelled = sum(annotation["hidden"] < 0 for annotation in annotations)
     if 0 < unlabelled < len(annotations):
         notes.append(f"{quantity(unlabelled, 'annotation')} without occlusion, which belong to no occlusion range")
@@ -435,10 +435,10 @@ def _convert_video_annotations(annotations: List[Dict[str, Any]], videos: Dict[i
 
 
 def _explain(annotation: Dict[str, Any], videos: Dict[int, Any]) -> None:
-    """Raise a Flaw where an annotation is unusual."""
+    """Raise a Flaw if an annotation is invalid."""
     video = videos.get(annotation["video_id"])
     if video is None:
-        problem = f"annotation {annotation['id']} is of the video {annotation['video_id']}, which is not listed"
+        problem = f"annotation {annotation['id']} names the video {annotation['video_id']}, which is not listed"
         raise Flaw(problem, "List it")
     try:
         check_tube(annotation["segmentations"], (video["height"], video["width"]), video["length"])
@@ -447,7 +447,7 @@ def _explain(annotation: Dict[str, Any], videos: Dict[int, Any]) -> None:
 
 
 def _area_of_video(annotation: Dict[str, Any], shown: float) -> float:
-    """Return a video's mean area as written in the annotation, else as its masks show it."""
+    """Return a video's mean area, from the annotation or else from its masks."""
     areas = [area for area in annotation.get("areas") or [] if area]
     return mean(areas) if areas else 0.0 if "areas" in annotation else shown
 

@@ -1,7 +1,7 @@
 """Cells in single images: the average precision of label maps, as Cellpose reports it.
 
-The contract is the row of the registry and the modules that the toolkit's mirror works with: `engine` and `files`.
-The rest is reached through the engine.
+The contract is the row in the registry and the modules that the toolkit's mirror uses: `engine` and `files`. The engine
+imports the rest.
 """
 
 from __future__ import annotations

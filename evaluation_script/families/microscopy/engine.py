@@ -30,8 +30,8 @@ _LAST_LABEL, _FEWEST = 255, 2
 def count_image(pairs: LabelPairs) -> Dict[str, Array]:
     """Return the tables of an image, by the pixels that pairs of labels share.
 
-    The script takes the assignment with the most matches.  From an IoU of one half on, a cell has several partners only
-    where each is exactly a half of it, and they have no other partner; so each group of partners has one match.
+    The script takes the assignment with the most matches. From an IoU of one half on, a cell can have two partners only
+    if each covers exactly half of it; such partners have no other, so each group has one match.
     """
     (true, areas), (predicted, sizes) = (sum_by_key(side, pairs.pixels) for side in (pairs.truth, pairs.prediction))
     cells = (pairs.truth > 0) & (pairs.prediction > 0)
@@ -69,7 +69,7 @@ def list_mistakes(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Tuple[Arr
 
 
 def _measure_images(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Array:
-    """Return AP of each image (rows) at each threshold, not a number where it is undefined."""
+    """Return AP of each image (rows) at each threshold; NaN if it is undefined."""
     kind = np.float32 if accumulator.protocol.as_script else np.float64
     hits, surplus, missed = list_mistakes(accumulator)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -121,9 +121,9 @@ def _suspect(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
     if not totals[_SHARING]:
         return ["no cell overlaps a prediction: check which image each belongs to"]
     if totals[_IN_TRUTH] > len(images) and images[:, _PREDICTED].max() == 1:
-        return ["no image has more than one label: check that each cell has a number of its own"]
+        return ["no image has more than one label: check that each cell has its own number"]
     if not totals[_PREDICTED_BACKGROUND] and 2 * totals[_TRUTH_BACKGROUND] > len(images):
-        return ["no image has background, so that each has one cell too many: write 0 where there is no cell"]
+        return ["no image has background, so each has one cell too many: write 0 where there is no cell"]
     covered, wide = int(totals[_COVERED]), int(totals[_WIDE])
     if covered and covered >= _NEARLY_ALL * wide:
         scope = quantity(covered, "image", wide)
@@ -131,7 +131,7 @@ def _suspect(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
     crowded = images[images[:, _IN_TRUTH] > _LAST_LABEL]
     if len(crowded) >= _FEWEST and (crowded[:, _PREDICTED] == _LAST_LABEL).all():
         scope = f"all {len(crowded):,} images with more than {_LAST_LABEL} cells have exactly {_LAST_LABEL} labels"
-        return [f"{scope}: write maps of 16 bits"]
+        return [f"{scope}: write 16-bit maps"]
     matched = int(accumulator.stack("matches")[:, 0].sum())
     if is_nearly_none(matched, totals[_IN_TRUTH]):
         few = f"only {matched:,}" if matched else "none"
@@ -153,11 +153,11 @@ def _note_undefined(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[st
             be = inflect(len(chosen), "is", "are")
             notes.append(f"{quantity(len(chosen), 'image')} {be} without {lacking}{fate}: {name_list(chosen)}")
 
-    fate = ", which leaves AP undefined" if as_script else " and in no mean"
-    note(images[:, _IN_TRUTH] + images[:, _PREDICTED] == 0, "a cell on either side", fate)
+    fate = ", which leaves AP undefined" if as_script else ", so not averaged"
+    note(images[:, _IN_TRUTH] + images[:, _PREDICTED] == 0, "cells in truth and prediction", fate)
     if as_script:
         full = (images[:, [_TRUTH_BACKGROUND, _PREDICTED_BACKGROUND]] == 0).any(axis=1)
-        note(full, "background on one side", ", where the script counts a cell less")
+        note(full, "background in truth or prediction", ", where the script counts one cell less")
     return notes
 
 

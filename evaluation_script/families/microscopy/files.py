@@ -1,7 +1,7 @@
 """Label maps of images as PNG or TIFF, named as Cellpose names them.
 
-The mask of `007_img.png` is `007_masks.png` in its test set, and `007_img_cp_masks.png` or `.tif` where Cellpose saves
-its own; all of these are the image 007.  Where any name ends like that, files that do not are no masks.
+The mask of `007_img.png` is `007_masks.png` in Cellpose's test set, and `007_img_cp_masks.png` or `.tif` as Cellpose
+saves it. All three names mean the image 007. If any name has such an ending, files without one are ignored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MASK = re.compile(r"(?:_img)?(?:_cp)?_masks?$", re.IGNORECASE)
 
 
 def _list_masks(members: Iterable[str]) -> Dict[str, List[str]]:
-    """Return the files of masks by the image that their names mean."""
+    """Return the files of masks by the image that their names denote."""
     paths = [(member, os.path.splitext(member.rpartition("/")[2])) for member in sorted(members)]
     stems = {member: stem for member, (stem, ending) in paths if ending.lower() in _ENDINGS}
     masks = {member: stem for member, stem in stems.items() if _MASK.search(stem)} or stems
@@ -52,13 +52,13 @@ def _is_tiff(data: bytes) -> bool:
 
 
 def _has_channels(files: Files, member: str) -> bool:
-    """Return whether a map is a picture with channels, which are equal where it is read."""
+    """Return whether a map is a picture with several channels, which must be equal."""
     data = files.read(member)
     return tiff.has_channels(data) if _is_tiff(data) else png.is_coloured(data)
 
 
 def _read_map(data: bytes, size: Size) -> Array:
-    """Return the labels of a file of this (height, width); of a TIFF in up to 32 bits."""
+    """Return the labels of a file of this (height, width); TIFFs may have up to 32 bits."""
     if _is_tiff(data):
         return tiff.read_labels(data, size, wide=True)
     return backend().read_channel(data, size, _LABELS)

@@ -16,8 +16,8 @@ THRESHOLDS = {"AP50": 0.5, "AP75": 0.75, "AP90": 0.9}
 class MicroscopyProtocol(ScriptedProtocol):
     """The rules of one benchmark.
 
-    By the script, numbers have 32 bits, an image without any cell leaves no mean, and one without background has a
-    cell less.
+    In the script, numbers have 32 bits, an image without cells makes the mean undefined, and an image without
+    background loses a cell.
     """
 
     family: ClassVar[str] = "microscopy"
@@ -40,7 +40,7 @@ _ROWS = (
     ),
     MicroscopyProtocol(
         "cellpose-ap-official",
-        "As computed by Cellpose's script: AP is undefined if an image lacks cells; without background a cell is lost.",
+        "As computed by Cellpose's script: AP is undefined if an image lacks cells; without background one is lost.",
         as_script=True,
     ),
 )

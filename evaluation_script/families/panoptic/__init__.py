@@ -1,7 +1,7 @@
 """Segments that cover images or videos, each with a category: PQ, VPQ and STQ.
 
-The contract is the row of the registry and the modules that the toolkit's mirror works with: `protocols`, `files` and
-`counting`.  The rest is reached through the engine.
+The contract is the row in the registry and the modules that the toolkit's mirror uses: `protocols`, `files` and
+`counting`. The engine imports the rest.
 """
 
 from __future__ import annotations

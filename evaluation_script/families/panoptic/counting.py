@@ -1,7 +1,7 @@
 """The counts of one image or video: matched segments by category and window, and the tubes of STQ.
 
-Pixels are looked at once: a frame becomes a table of the pairs of ids that lie over each other, and windows of
-frames and whole videos are sums of such tables.
+Pixels are read once: each frame becomes a table of overlapping id pairs; windows of frames and whole videos are sums of
+these tables.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FrameTable:
 
 
 def _keep_boundaries(pixels: LabelMap) -> LabelMap:
-    """Return a map in which the interior of every segment has a label of its own."""
+    """Return a map in which the interior of each segment has its own label."""
     labels = pixels.numbers if pixels.labels is None else pixels.labels.astype(np.uint32)[pixels.numbers]
     reach = reach_of(labels.shape[0], labels.shape[1], _BOUNDARY_RATIO)
     return LabelMap(backend().keep_boundaries(labels, reach, _INNER))
@@ -88,7 +88,7 @@ def count_frames(frames: Iterable[FrameTable], protocol: PanopticProtocol, thing
             tables = [_join_frames(tables)]
             pairs = len(tables[0].pairs.pixels)
             if pairs > _MOST_PAIRS // 2:
-                raise Flaw("has far too many segments in all", "Give an object the same number in all frames")
+                raise Flaw("has far too many segments in total", "Give an object the same number in all frames")
         for row, length in enumerate(protocol.windows):
             if len(tables) >= length:
                 counts[row] += _count_segments(_join_frames(tables[-length:]), len(things))

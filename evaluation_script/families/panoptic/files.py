@@ -1,8 +1,8 @@
 """Panoptic truth and submissions as published: JSON that lists segments, and RGB PNGs whose colours are their ids.
 
-COCO lists images, each with the name of its PNG; VIPSeg lists videos, whose PNGs are `VIDEO/FRAME.png`.  STEP lists
-nothing: its PNGs, `SEQUENCE/FRAME.png`, have the class in red (255 is void), and the number of an object in green and
-blue.  Here its ids are one more than the colour, and 0 for void, so that they are unlike in pixels that are.
+COCO lists images with the names of their PNGs; VIPSeg lists videos with PNGs `VIDEO/FRAME.png`. STEP has no list: its
+PNGs, `SEQUENCE/FRAME.png`, hold the class in red (255 is void) and the object's number in green and blue. Ids of STEP
+are the colour plus one, and 0 for void, so that different pixels have different ids.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST_ID = (1 << 24) - 1
 _MOST_SEGMENTS = 2_000
 _EXAMPLE = (
     '{"annotations": [{"image_id": 1, "file_name": "1.png", "segments_info": [{"id": 7, "category_id": 1}, ...]}, ...]'
-    '}, of videos {"annotations": [{"video_id": "a", "annotations": [as for images]}, ...]}'
+    '}, for videos {"annotations": [{"video_id": "a", "annotations": [as for images]}, ...]}'
 )
 _SEND = "Send one zip with a JSON file that lists segments, and the PNGs whose colours are their ids"
 _SEND_CODED = (
@@ -85,7 +85,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
             document = json.loads(files.read(name))
         return _open_truth(document, PictureFiles(files, _stem(name)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "is not a readable panoptic truth") from None
+        raise truth_error(path, error, "cannot be read as a panoptic truth") from None
 
 
 def _open_truth(document: Dict[str, Any], pictures: PictureFiles) -> UnitTruth:
@@ -119,7 +119,7 @@ def _open_frame(entry: Dict[str, Any], pictures: PictureFiles, folder: str, inde
 
 
 def read_coded_truth(path: str, layout: str, subset: str = "") -> UnitTruth:
-    """Read STEP's maps, `SEQUENCE/FRAME.png`, of the one or the chosen split."""
+    """Read STEP's maps, `SEQUENCE/FRAME.png`, of the only or the chosen split."""
     categories = [list(row) for row in PANOPTIC_PROTOCOLS[layout].categories]
     files = open_dataset(path)
     names = [name for name in sorted(files.sizes) if name.endswith(".png") and "/" in name]
@@ -132,7 +132,7 @@ def read_coded_truth(path: str, layout: str, subset: str = "") -> UnitTruth:
         raise HostError(f"{path}: has no PNG SEQUENCE/FRAME.png{f' in a folder {subset}' if subset else ''}")
     for sequence, members in sequences.items():
         if len({member.rpartition("/")[0] for member in members}) > 1:
-            raise HostError(f"{path}: has several folders {sequence}; name that of a split")
+            raise HostError(f"{path}: has several folders {sequence}; name the folder of one split")
 
     def unit(sequence: str, members: List[str]) -> Unit:
         def read(data: bytes, size: Size) -> Array:
@@ -250,7 +250,7 @@ class _PanopticSubmission(UnitSubmission):
         return self._units.keys()
 
     def frames(self, unit: str, truth: List[TruthFrame], problems: Problems) -> List[Optional[PredictedFrame]]:
-        """Return the frames of a unit, as many as the truth has; none if there are problems."""
+        """Return the frames of a unit, as many as the truth has; empty if there are problems."""
         entry = self._units[unit]
         entries = entry.get("annotations") if self.protocol.video else [entry]
         if not isinstance(entries, list) or len(entries) != len(truth):
@@ -264,7 +264,7 @@ class _PanopticSubmission(UnitSubmission):
     def _check_frame(
         self, unit: str, frame: TruthFrame, entry: object, order: Dict[str, int], problems: Problems
     ) -> Optional[PredictedFrame]:
-        """Return a frame, or None where there is a problem with its entry."""
+        """Return a frame; None if its entry has a problem."""
         try:
             if self.protocol.video and isinstance(entry, dict):
                 named = _stem(str(entry.get("file_name", "")))
@@ -299,7 +299,7 @@ class _PanopticSubmission(UnitSubmission):
         return number, self._categories[category]
 
     def read(self, frame: PredictedFrame, size: Size) -> Array:
-        """Return the id of every pixel; a Flaw where it cannot be read."""
+        """Return the id of every pixel; raises a Flaw if it cannot be read."""
         png.check_length(self.files.sizes[frame.member], size)
         return backend().read_codes(self.files.read(frame.member), size)
 
@@ -323,7 +323,7 @@ class _CodedSubmission(UnitSubmission):
         return self._names
 
     def frames(self, unit: str, truth: List[TruthFrame], problems: Problems) -> List[Optional[PredictedFrame]]:
-        """Return the frames of a sequence, None for those that are missing."""
+        """Return the frames of a sequence; None for missing frames."""
         return [self._find_frame(unit, frame.name, problems) for frame in truth]
 
     def _find_frame(self, unit: str, name: str, problems: Problems) -> Optional[PredictedFrame]:
@@ -334,7 +334,7 @@ class _CodedSubmission(UnitSubmission):
             return None
 
     def read(self, frame: PredictedFrame, size: Size) -> Array:
-        """Return the id of every pixel; a Flaw where it cannot be read."""
+        """Return the id of every pixel; raises a Flaw if it cannot be read."""
         png.check_length(self.files.sizes[frame.member], size)
         codes = backend().read_codes(self.files.read(frame.member), size)
         return join_ids(exchange_channels(codes) if self.exchanges_channels else codes, len(self.things))

@@ -78,7 +78,7 @@ _step = PanopticProtocol(
 _step_official = replace(
     _step,
     name="kitti-step-official",
-    about="As computed by deeplab2: a single unlabelled pixel where the truth has a class adds a class with IoU 0.",
+    about="As computed by deeplab2: one unlabelled pixel where the truth has a class adds a class with IoU 0.",
     void_is_class=True,
 )
 _MOTCHALLENGE = "sidewalk, building, vegetation, sky, person+, rider, bicycle"

@@ -1,7 +1,7 @@
-"""Noun phrases, all of whose objects are to be found in a picture or video: cgF1 of SA-Co.
+"""Noun phrases, whose objects must all be found in a picture or video: cgF1 of SA-Co.
 
-The contract is the row of the registry and the modules that the toolkit's mirror works with: `protocols`, for
-pictures `files` and `counting`, for videos `videos` and `tubes`.  The rest is reached through the engine.
+The contract is the row in the registry and the modules that the toolkit's mirror uses: `protocols`, for pictures
+`files` and `counting`, for videos `videos` and `tubes`. The engine imports the rest.
 """
 
 from __future__ import annotations

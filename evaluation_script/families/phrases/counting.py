@@ -1,4 +1,4 @@
-"""The counts of a pair: whether the phrase was answered, and the objects found at each threshold."""
+"""The counts of a pair: the answer to the phrase, and the objects found at each threshold."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Truth and submissions of SA-Co: COCO JSON whose images are pairs of a picture and a noun phrase.
 
-A truth is one JSON, or a folder of them: those whose names differ in the annotator's letter alone
-(`…_a_release_test.json`) hold the same pairs, and each other name is a subset.  A submission is COCO's list of
-results for each subset.
+A truth is one JSON file or a folder of them. Files whose names differ only in the annotator's letter
+(`…_a_release_test.json`) hold the same pairs; each other name is a subset. A submission is one list of COCO results per
+subset.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
             }
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "is not a readable truth of SA-Co") from None
+        raise truth_error(path, error, "cannot be read as a truth of SA-Co") from None
 
 
 def _parse(data: bytes) -> Dict[str, Any]:
@@ -125,7 +125,9 @@ def _open_annotator(name: str, document: Dict[str, Any]) -> _Annotator:
     for annotation in document["annotations"]:
         mask, (size, _) = annotation["segmentation"], pairs[annotation["image_id"]]
         if list(mask["size"]) != list(size):
-            raise Flaw(f"annotation {annotation['id']} has a mask of a different size than its pair", "Encode it again")
+            raise Flaw(
+                f"annotation {annotation['id']} has a mask whose size differs from its pair's", "Encode it again"
+            )
         text = mask["counts"]
         texts.append(text if isinstance(text, str) else rle.compress_many([text], np.array([size[0] * size[1]]))[0])
     pixels = np.array([np.prod(pairs[annotation["image_id"]][0]) for annotation in document["annotations"]], np.int64)
@@ -162,7 +164,7 @@ def _open_truth(subsets: Dict[str, List[_Annotator]]) -> UnitTruth:
         categories += [[index, category] for category in sorted(set(annotators[0].categories))]
         empty = sum(not area for annotator in annotators for rows in annotator.rows.values() for _, _, area in rows)
         if empty:
-            notes.append(f"{subset}: {quantity(empty, 'mask')} without a pixel, which have no effect")
+            notes.append(f"{subset}: {quantity(empty, 'mask')} without pixels, which have no effect")
         if not any(annotator.rows.keys() != annotator.pairs.keys() for annotator in annotators):
             notes.append(f"{subset}: every pair has objects, so IL_MCC and cgF1 are not defined")
         for pair, size in sizes.items():
@@ -258,7 +260,7 @@ class _Reader(RecordReader):
     """A reader of records, subset by subset, that keeps the counted ones."""
 
     most_predictions, counted, send_fewer = 1_000, "predictions with a score of at least 0.5", "Send fewer"
-    send_fewer_records = "Send only those with a score of at least 0.5"
+    send_fewer_records = "Send only predictions with a score of at least 0.5"
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
         super().__init__(truth, limits, official=official)
@@ -344,7 +346,9 @@ class _Reader(RecordReader):
         name = f"{self._folder}/{record['image_id']}" if self._folder else str(record["image_id"])
         pair = self._unit.get(name)
         if pair is None and not self._official and name not in self._elsewhere:
-            raise Flaw("is of a pair that the truth lacks", "Use the ids of the truth's images, which are its pairs")
+            raise Flaw(
+                "belongs to a pair that the truth lacks", "Use the ids of the truth's images, which are its pairs"
+            )
         return pair
 
     def _is_listed(self, record: Dict[str, Any], pair: int) -> bool:

@@ -32,7 +32,7 @@ class PairSubmission(UnitSubmission):
     @property
     def notes(self) -> List[str]:
         count = self._reader.empty
-        empty = f"{quantity(count, self.predicted)} without a pixel {inflect(count, 'was', 'were')} left out"
+        empty = f"{quantity(count, self.predicted)} without pixels {inflect(count, 'was', 'were')} ignored"
         return [*super().notes, *([empty] if count else [])]
 
     @property

@@ -35,7 +35,7 @@ _Side = Tuple[Tracks, Array, int]
 def count_teta(objects: Sequence[_Side], tracks: Sequence[_Side], scored: Collection[int], frames: int) -> Array:
     """Return the columns of a video's phrases; `scored` are the phrases with truth in any video.
 
-    Only frames in which the truth has an object of any phrase count, as in the script.
+    As in the script, only frames with an object of any phrase in the truth count.
     """
     (truth, asked), (predictions, answered) = _join(objects), _join(tracks)
     compared = [frame for frame in _list_frames(truth, predictions, frames) if len(frame.truth)]

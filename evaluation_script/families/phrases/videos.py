@@ -1,7 +1,7 @@
 """Truth and submissions of SA-Co/VEval: pairs of a video and a noun phrase, whose objects are tracks of masks.
 
-A truth is YouTube-VIS' JSON with `video_np_pairs`, the pairs that were asked; a pair without an annotation shows no
-such object.  A submission is a list of tracks.
+A truth is YouTube-VIS' JSON with `video_np_pairs`, the list of pairs; in a pair without annotations, the object is
+absent. A submission is a list of tracks.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Tracks:
 def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
     """Return the truth in a JSON."""
     if "video_np_pairs" not in document:
-        raise Flaw("has no video_np_pairs", "Use the file that lists which phrases were asked of which video")
+        raise Flaw("has no video_np_pairs", "Use the file that lists the phrases of each video")
     videos = {video["id"]: video for video in document["videos"]}
     phrases = {_pair_of(entry): str(entry.get("noun_phrase", "")) for entry in document["video_np_pairs"]}
     if len(phrases) != len(document["video_np_pairs"]):
@@ -74,7 +74,7 @@ def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
     notes = []
     unseen = len(document["annotations"]) - len(visible)
     if unseen:
-        notes.append(f"{quantity(unseen, 'object')} without a pixel in any frame, which have no effect")
+        notes.append(f"{quantity(unseen, 'object')} without pixels in any frame, which have no effect")
     if all(rows.values()) or not any(rows.values()):
         notes.append("every pair has objects, or none has, so IL_MCC and cgF1 are not defined")
     # The script names videos by the folder of their files: of several the last one alone has a TETA.
@@ -101,15 +101,17 @@ def _read_masks(
     for index, annotation in enumerate(document["annotations"]):
         subject = f"annotation {annotation['id']}"
         if _pair_of(annotation) not in phrases:
-            raise Flaw(f"{subject} is of a pair that video_np_pairs lacks", "List every pair that was asked")
+            raise Flaw(f"{subject} belongs to a pair that video_np_pairs lacks", "List every pair")
         video = videos[annotation["video_id"]]
         if len(annotation["segmentations"]) != len(video["file_names"]):
-            raise Flaw(f"{subject} does not have one mask for each frame of its video", "Give one, or null, for each")
+            raise Flaw(
+                f"{subject} does not have one mask for each frame of its video", "Give a mask or null for each frame"
+            )
         for frame, mask in enumerate(annotation["segmentations"]):
             if mask is not None:
                 size = _size_of(video)
                 if list(mask["size"]) != list(size):
-                    raise Flaw(f"{subject} has a mask of a different size than its video", "Encode it again")
+                    raise Flaw(f"{subject} has a mask whose size differs from its video's", "Encode it again")
                 texts.append(rle.text_of(mask["counts"], size[0] * size[1]))
                 pixels.append(size[0] * size[1])
                 masks.append((index, frame))
@@ -218,7 +220,7 @@ class _SortedTracks:
 class _Reader(RecordReader):
     """A reader of track records that keeps the non-empty ones."""
 
-    most_predictions, counted, send_fewer = 300, "tracks", "Send the best of them"
+    most_predictions, counted, send_fewer = 300, "tracks", "Send those with the highest scores"
     send_fewer_records = "Send fewer tracks"
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
@@ -311,7 +313,7 @@ class _Reader(RecordReader):
         if pair is None and self._official:
             return self._add_stray(record["video_id"], record["category_id"])
         if pair is None and _pair_name(record["video_id"], record["category_id"]) not in self._elsewhere:
-            raise Flaw("is of a pair that the truth does not list", "Answer only the pairs of video_np_pairs")
+            raise Flaw("belongs to a pair that the truth does not list", "Send only the pairs of video_np_pairs")
         return pair
 
     def _add_stray(self, video: int, category: int) -> Optional[int]:
@@ -320,11 +322,13 @@ class _Reader(RecordReader):
         if name in self._elsewhere:
             return None
         if video not in self._extent_of or abs(category) >= 1 << 53:
-            raise Flaw("is of a video that the truth lacks, where SA-Co/VEval's script stops", "Use the truth's ids")
+            raise Flaw(
+                "belongs to a video that the truth lacks, where SA-Co/VEval's script stops", "Use the truth's ids"
+            )
         if len(self._names) >= self._asked + _MOST_STRAYS:
             raise Flaw(
-                f"is of more than {quantity(_MOST_STRAYS, 'pair')} that nobody asked about",
-                "Answer only the pairs of video_np_pairs",
+                f"has records of more than {quantity(_MOST_STRAYS, 'pair')} that video_np_pairs lacks",
+                "Send only the pairs of video_np_pairs",
             )
         pair = self._unit[video, category] = len(self._names)
         self._names.append(name)
@@ -348,7 +352,7 @@ class _Reader(RecordReader):
         values = record.get(key)
         if not isinstance(values, list) or len(values) != frames:
             problem = f"lacks {key} for {quantity(frames, 'frame')}, without which SA-Co/VEval's script stops"
-            raise Flaw(problem, "Write an area and a box for each frame, 0 and null where there is nothing")
+            raise Flaw(problem, "Write an area and a box for each frame, or 0 and null if the object is absent")
         return values
 
     def _masks_of(self, record: Dict[str, Any], pair: int) -> List[Tuple[int, str]]:
@@ -358,7 +362,7 @@ class _Reader(RecordReader):
             raise Flaw("has segmentations that are not a list", f"Write {_EXAMPLE}")
         if len(masks) != frames:
             problem = f"has {quantity(len(masks), 'mask')} but the video has {quantity(frames, 'frame')}"
-            raise Flaw(problem, "Give one for each frame, null where there is nothing")
+            raise Flaw(problem, "Give one for each frame, or null if the object is absent")
         record_masks = []
         for frame, mask in enumerate(masks):
             if mask is None:

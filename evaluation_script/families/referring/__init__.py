@@ -1,7 +1,7 @@
 """Objects in pictures that expressions refer to: RefCOCO, gRefCOCO, ReasonSeg.
 
-The contract is the row of the registry and the modules that the toolkit's mirror works with: `engine`,
-`protocols` and `submission`.  The rest is reached through the engine.
+The contract is the row in the registry and the modules that the toolkit's mirror uses: `engine`, `protocols` and
+`submission`. The engine imports the rest.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Polygons → pixels as OpenCV 4.8 fills them, which defines the masks of ReasonSeg.
 
-Corners are whole.  A polygon is its outline, drawn in steps of one pixel, and what lies between every other crossing of
-a row with its sides; crossings have fractions of 1/65,536.  Sides that leave the image are clipped before, which turns
-them a bit.
+Corners are whole numbers. A polygon is its outline, drawn in steps of one pixel, and the pixels between every other
+pair of crossings of a row with its sides. Crossings have a precision of 1/65,536. Sides that leave the image are
+clipped first, which changes their slope slightly.
 """
 
 from __future__ import annotations

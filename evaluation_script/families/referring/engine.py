@@ -1,6 +1,6 @@
 """The scoring of answers: IoU per sample, IoU of all pixels, and detection of missing targets.
 
-What is counted in a sample comes first: its target, its answer and what they share, in pixels that are not ignored.
+A sample's counts are the pixels of target, answer and intersection, without ignored pixels.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def count_pixels(frame: TruthFrame, answer: str, answer_area: int) -> List[int]:
 def _overlaps_of(samples: Array, *, official: bool) -> Array:
     """Return for each sample the shared pixels, the union and the IoU (0 without a union).
 
-    A withdrawn mask is empty, but by the official rules for the union of a sample with a target.
+    A withdrawn mask is empty, except in the official rules for the union of a sample with a target.
     """
     has_target, is_withdrawn = samples[:, TARGET] > 0, samples[:, WITHDRAWN] > 0
     shared = np.where(is_withdrawn, 0, samples[:, SHARED])
@@ -159,7 +159,7 @@ def _suspect(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
         return ["all masks are empty: check the submission"]
     if not shared:
         return ["no mask overlaps its target: check which sample each belongs to"]
-    return [f"masks cover only {shared:,} of {area:,} pixels of targets: check which sample each belongs to"]
+    return [f"masks cover only {shared:,} of {area:,} target pixels: check which sample each belongs to"]
 
 
 _INVERTED = Reading(

@@ -1,6 +1,7 @@
 """A reader of pickles of plain values, such as RefCOCO's expressions, that rejects everything else.
 
-The only place where a pickle is read.  Nothing is imported or called for it, since `find_class` is all that could.
+Only this module reads pickles. Nothing is imported or called, because `find_class`, the only way to do so, raises an
+error.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from ...files import Flaw
 
 class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> NoReturn:
-        raise pickle.UnpicklingError(f"it holds {module}.{name}, and only plain values are read")
+        raise pickle.UnpicklingError(f"it holds {module}.{name}, but only plain values are read")
 
 
 def read_plain_values(data: bytes) -> object:
-    """Read a pickle of any version, including texts of Python 2; raises a Flaw for other than plain values."""
+    """Read a pickle of any version, including texts of Python 2; raises a Flaw for anything but plain values."""
     try:
         return _PlainUnpickler(io.BytesIO(data), encoding="latin-1").load()
     except (pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, TypeError, AttributeError) as error:

@@ -68,7 +68,7 @@ class ReferringSubmission(UnitSubmission):
     def read_upload(self) -> None:
         names = [name for name in self.files.sizes if name.lower().endswith(_ENDINGS)]
         if len(names) != 1:
-            remedy = f"Send one with lines {_EXAMPLES[self.protocol.form]}"
+            remedy = f"Send one file with lines {_EXAMPLES[self.protocol.form]}"
             several = f"holds {quantity(len(names), 'file')} of JSON lines"
             raise Flaw(several if names else self.describe_files("file of JSON lines"), remedy)
         self.used_files = {names[0]}
@@ -117,7 +117,7 @@ class _Reader:
                 if not line.strip():
                     continue
                 if number > self._limits.records:
-                    raise Flaw(f"holds more than {self._limits.records:,} lines", "Send one for each sample")
+                    raise Flaw(f"holds more than {self._limits.records:,} lines", "Send one line for each sample")
                 lines.append((number, line))
                 length += len(line)
                 if length > CHUNK_BYTES or len(lines) == _LINES_AT_ONCE:
@@ -143,7 +143,7 @@ class _Reader:
                 if name not in self._sizes and name in self._elsewhere:
                     continue  # of another split
                 if name not in self._sizes:
-                    raise Flaw("is of a sample that the truth lacks", f"Use the truth's {self._key}")
+                    raise Flaw("belongs to a sample that the truth lacks", f"Use the truth's {self._key}")
                 if name in self.numbers:
                     raise Flaw("occurs twice", "Send one line for each sample")
                 self.numbers[name] = -1  # until its mask was checked
@@ -172,7 +172,7 @@ class _Reader:
     def _read_line(self, line: bytes) -> Dict[str, Any]:
         record = read_json(line, self._limits, self._example)
         if not isinstance(record, dict):
-            raise Flaw("is not an object", f"Write each sample on a line of its own: {self._example}")
+            raise Flaw("is not an object", f"Write each sample on its own line: {self._example}")
         return record
 
     def _name_of(self, record: Dict[str, Any]) -> str:
@@ -230,5 +230,5 @@ def _cut_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         waiting.append(remainder)
         length += len(remainder)
         if length > _LONGEST_LINE:
-            raise Flaw("holds a line that does not end", "Write each sample on a line of its own")
+            raise Flaw("holds a line that does not end", "Write each sample on its own line")
     yield b"".join(waiting)

@@ -1,6 +1,6 @@
 """Published truths: expressions with COCO's polygons (RefCOCO, gRefCOCO), outlined pictures (ReasonSeg).
 
-A sample is a unit; its frame has one row: the target as run lengths, its area, and what is ignored, if anything.
+A sample is a unit with one frame of one row: the run lengths of the target, its area, and the ignored pixels, if any.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNREADABLE = (
 def read_truth(path: str, subset: str = "") -> UnitTruth:
     """Read a published truth: a file of expressions beside its instances, or a folder of either kind.
 
-    `subset` is a split that the expressions name, or a folder of outlined pictures.
+    `subset` is a split named in the expressions, or a folder of outlined pictures.
     """
     try:
         if os.path.isfile(path) and path.endswith((".p", ".json")):
@@ -61,7 +61,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         folder = named[0][: len(named[0]) - len(os.path.basename(named[0]))]
         return _open_expressions(named[0], files.read(named[0]), files.read(folder + _INSTANCES), subset)
     except _UNREADABLE as error:
-        raise truth_error(path, error, "is not a readable truth of referring images") from None
+        raise truth_error(path, error, "cannot be read as a truth of referring images") from None
 
 
 def _is_list_of_expressions(name: str) -> bool:
@@ -107,7 +107,7 @@ def _open_expressions(name: str, data: bytes, instances_data: bytes, subset: str
             if sentence in units:
                 raise Flaw(f"lists the sentence {printable(sentence)} twice", "Give each sentence its own sent_id")
             units[sentence] = _unit(sentence, size, [text, area, ""], (group, texts[sentence]), has_target=bool(ids))
-    notes = [f"{quantity(empty, 'sentence')} with a target that has no pixel"] if empty else []
+    notes = [f"{quantity(empty, 'sentence')} with a target without pixels"] if empty else []
     form = GREFCOCO if several else REFCOCO
     return _truth(form, groups, list(units.values()), notes, frozenset(elsewhere) - units.keys())
 
@@ -145,7 +145,8 @@ class _InstanceMasks:
             chosen = [self._annotations[number] for number in ids]
             if any(annotation["image_id"] != image for annotation in chosen):
                 raise Flaw(
-                    f"refers from picture {image} to an object of another one", "Name the instances it belongs to"
+                    f"refers from picture {image} to an object of another picture",
+                    "Name the annotation file that it refers to",
                 )
             flags = np.zeros(size[0] * size[1], bool)
             for annotation in chosen:
@@ -166,7 +167,7 @@ def _texts_of(annotation: Dict[str, Any], size: Size) -> List[str]:
     for mask in segmentation if isinstance(segmentation, list) else [segmentation]:
         if list(mask["size"]) != list(size):
             raise Flaw(
-                f"annotation {annotation['id']} has a mask of a different size than its picture", "Encode it again"
+                f"annotation {annotation['id']} has a mask whose size differs from its picture's", "Encode it again"
             )
         text = mask["counts"]
         texts.append(text if isinstance(text, str) else rle.compress(rle.runs_of(text, size[0] * size[1]).tolist()))
@@ -268,16 +269,16 @@ def _measure_picture(files: Files, member: str, document: Dict[str, Any]) -> Tup
                     turned = picture.getexif().get(_ORIENTATION) in _ON_ITS_SIDE
                     return (width, height) if turned else (height, width)
             except UnidentifiedImageError:
-                raise Flaw(f"{stem + ending}: is not a picture", "Put the one of the dataset there") from None
+                raise Flaw(f"{stem + ending}: is not a picture", "Put the picture of the dataset there") from None
     if "imageHeight" in document:
         return document["imageHeight"], document["imageWidth"]
-    raise Flaw(f"{member}: has no picture beside it", f"Put {os.path.basename(stem)}.jpg there")
+    raise Flaw(f"{member}: has no picture in its folder", f"Put {os.path.basename(stem)}.jpg there")
 
 
 def draw(shapes: Sequence[Dict[str, Any]], size: Size) -> Tuple[Array, Array]:
     """Return target and ignored pixels, column by column; outlines are drawn by falling area, later ones on top.
 
-    Of equal ones that which is listed first lies on top.
+    Of outlines with equal areas, the one listed first is on top.
     """
     drawn: List[Tuple[Array, bool]] = []
     for shape in shapes:
@@ -295,7 +296,10 @@ def draw(shapes: Sequence[Dict[str, Any]], size: Size) -> Tuple[Array, Array]:
 
 def _corner(x: float, y: float) -> Point:
     if not (math.isfinite(x) and math.isfinite(y)) or max(abs(x), abs(y)) > _FARTHEST:
-        raise Flaw("has an outline with corners that are not numbers or lie far outside", "Keep it near the picture")
+        raise Flaw(
+            "has an outline with corners that are not numbers or lie far outside its picture",
+            "Write corners as numbers near the picture",
+        )
     return int(x), int(y)
 
 

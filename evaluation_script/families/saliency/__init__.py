@@ -1,7 +1,7 @@
 """Grey maps of salient, camouflaged or finely structured objects: S, E, F, weighted F and MAE.
 
-The contract is the row of the registry and the modules that the toolkit's mirror works with: `counting`, `engine`
-and `files`.  The rest is reached through the engine.
+The contract is the row in the registry and the modules that the toolkit's mirror uses: `counting`, `engine` and
+`files`. The engine imports the rest.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _count_corners(truth: Array, values: Array) -> _Histograms:
 
 
 def _list_levels(counts: Array, protocol: SaliencyProtocol) -> Array:
-    """Return the level from 0 to 1 of each value; the script stretches the values of a map."""
+    """Return the level from 0 to 1 of each value; the script first stretches a map's values."""
     levels = np.arange(VALUES) / (VALUES - 1)
     held_values = levels[np.flatnonzero(counts)[[0, -1]]]
     if protocol.as_script and held_values[0] != held_values[1]:
@@ -170,8 +170,8 @@ def _measure_structure(
 def _find_mean(
     counts: Array, values: Array, region: Tuple[slice, slice], levels: Array, protocol: SaliencyProtocol
 ) -> float:
-    """Return the mean level of a corner; of one that is even the script's, which may miss it in the last digit: then
-    that corner is not alike at all.
+    """Return the mean level of a corner. For a uniform corner it is the script's mean, whose last digit may be wrong;
+    such a corner then has no similarity.
     """
     held_values = np.flatnonzero(counts.sum(axis=0))
     if len(held_values) > 1:
@@ -217,8 +217,8 @@ _BLURRED_AT_ONCE = 1 << 15
 
 
 def _measure_weighted(values: Array, truth: Array, levels: Array) -> float:
-    """Return weighted F of a map of values, each of which has a level: 0 up to one value, 1 from another on, and rising
-    evenly between; the truth has a pixel or more.
+    """Return weighted F of a map of values. Levels are 0 up to one value, 1 from another value on, and rise evenly
+    between; the truth has at least one pixel.
     """
     least, top = int(np.searchsorted(levels, 0, "right")) - 1, int(np.searchsorted(levels, 1))
     excess, spread = backend().measure_surroundings(truth, values, least, _NEAR)
@@ -245,8 +245,8 @@ def _kernel() -> Array:
 
 
 def _sum_inside(spread: Array, truth: Array, errors: Array) -> float:
-    """Sum the errors inside an object, each the least of itself and the mean around it, which takes in outside what the
-    nearest pixel of the object has; the greatest value has none.
+    """Sum the errors inside an object. Each is the smaller of itself and the mean around it; outside, the mean uses the
+    value of the nearest object pixel. The greatest value has no error.
     """
     rows, columns = (np.flatnonzero(truth.any(axis=axis)) for axis in (1, 0))
     (top, bottom), (begin, end) = ((int(side[0]), int(side[-1]) + 1) for side in (rows, columns))
@@ -262,7 +262,7 @@ def _sum_inside(spread: Array, truth: Array, errors: Array) -> float:
 
 
 def _blur(numbers: Array, kernel: Array, axis: int) -> Array:
-    """Return means along an axis, without the margins that have none."""
+    """Return means along an axis, without the margins, for which means are undefined."""
     length = numbers.shape[axis] - 2 * _RADIUS
     parts = [numbers[offset : offset + length] if axis == 0 else numbers[:, offset : offset + length]
              for offset in range(2 * _RADIUS + 1)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Maps and masks as PNGs: one folder, or one per data set, whose name then precedes the image's.
+"""Maps and masks as PNGs, in one folder, or in one folder per data set, whose name precedes the image's.
 
 A mask may be `GT/NAME.png` beside pictures; a submission holds `NAME.png`, or `DATASET/NAME.png`, below any folders.
 """
@@ -66,7 +66,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     folders = ["/".join(folder for folder in parts[:-1] if not _is_mask_folder(folder)) for parts in paths]
     names = {folder: folder.rpartition("/")[2] for folder in sorted(set(folders))}
     if len(set(names.values())) < len(names):
-        raise HostError(f"{path}: has several data sets of one name: {name_list(sorted(names))}")
+        raise HostError(f"{path}: has several data sets with the same name: {name_list(sorted(names))}")
     datasets = list(names.values())
     members: Dict[str, List[str]] = {}
     groups: Dict[str, int] = {}
@@ -108,7 +108,7 @@ class SaliencySubmission(FilesOfUnits):
         return "/".join([*folders[:1], parts[-1]])
 
     def read(self, name: str, size: Size, problems: Problems) -> Optional[Array]:
-        """Return the map of an image; None where there is a problem with its file."""
+        """Return the map of an image; None if its file has a problem."""
 
         def read_map(member: str) -> Array:
             png.check_length(self.files.sizes[member], size)

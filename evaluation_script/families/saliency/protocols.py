@@ -15,7 +15,7 @@ METRICS = ("S", "E_adp", "E_max", "E_mean", "F_adp", "F_max", "F_mean", "wF", "M
 class SaliencyProtocol(ScriptedProtocol):
     """The rules of one benchmark.
 
-    By the script, maps are stretched, images without an object are in the means, and E divides by a pixel less.
+    In the script, maps are stretched, images without an object are averaged, and E divides by one pixel less.
     """
 
     family: ClassVar[str] = "saliency"
@@ -38,7 +38,7 @@ _ROWS = (
     ),
     SaliencyProtocol(
         "sod-official",
-        "As computed by PySODMetrics: each map is stretched from 0 to 1, and images without an object count.",
+        "As computed by PySODMetrics: each map is stretched to the range 0 to 1, and images without an object count.",
         as_script=True,
     ),
 )

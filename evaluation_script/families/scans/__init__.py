@@ -1,7 +1,7 @@
 """LiDAR scans with classes and object numbers: mIoU, PQ, IoU of moving points.
 
-The contract is the row of the registry and the modules that the toolkit's mirror works with: `engine` and `files`.
-The rest is reached through the engine.
+The contract is the row in the registry and the modules that the toolkit's mirror uses: `engine` and `files`. The engine
+imports the rest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The scoring of scans: IoU from one confusion matrix of all points, PQ from the segments of each scan.
 
-What is counted in a scan comes first: points by true and predicted label, and of segments how many match, and how well.
+A scan's counts are its points by true and predicted label, and the number and IoU of its matched segments.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _count_labels(truth: LabelMap, values: Array, places: Array, classes: int) -
             numbers, places = places[numbers].astype(np.uint32), np.arange(classes + 1)
     table = backend().count_labels(numbers, values, _LABEL, places, (classes + 1, LABELS_END))
     if table is None:
-        raise ValueError("has a label that is refused")
+        raise ValueError("has a label that is rejected")
     rows, labels = np.nonzero(table[:classes])
     return np.stack(((rows << _BITS) | labels, table[rows, labels]))
 
@@ -119,7 +119,7 @@ def sum_confusion(units: Iterable[UnitCounts], protocol: ScanProtocol) -> Array:
     classes = len(protocol.class_labels)
     true_labels, labels, points = _list_cells(units)
     if ((true_labels >= classes) | (labels >= LABELS_END)).any():
-        raise ValueError("has counted a label that is refused")
+        raise ValueError("has counted a label that is rejected")
     return tabulate(true_labels, _place_labels(protocol)[labels], points, classes + 1)
 
 
@@ -253,7 +253,7 @@ def _percent(points: float, total: float) -> str:
 
 _EXCHANGED = Reading(
     "halves",
-    "labels look written into the upper 16 bits",
+    "labels seem to be in the upper 16 bits",
     "Write the label into the lower 16 bits, and the object number into the upper 16 bits",
     "scan",
     switch("exchanges_halves"),

@@ -1,4 +1,4 @@
-"""The files of scans: 32 bits per point, a label in the lower half and a number in the upper one.
+"""The files of scans: 32 bits per point, with the label in the lower half and the object's number in the upper half.
 
 The truth is `sequences/08/labels/000000.label`, a submission `sequences/08/predictions/000000.label`; a scan is named
 by its sequence and its file, 08/000000.
@@ -19,9 +19,9 @@ from ..base.truth import DEFAULT_SPLIT
 from ..base.units import FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_reading, open_dataset
 from .protocols import LABELS_END, LAYOUT, ScanProtocol
 
-_SEND = "Send one zip with sequences/08/predictions/000000.label and so on, as the labels are published"
+_SEND = "Send one zip with sequences/08/predictions/000000.label and so on, in the format of the published labels"
 #: What to write, in the place of numbers of classes.
-REMEDY = "Write labels as learning_map_inv has them: 10 for a car, 40 for road; 9 and 251 for static and moving"
+REMEDY = "Write the labels of learning_map_inv: 10 for a car, 40 for road; 9 and 251 for static and moving"
 #: SemanticKITTI's splits, by their sequences.
 _SPLITS = {
     "train": ("00", "01", "02", "03", "04", "05", "06", "07", "09", "10"),
@@ -71,7 +71,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
 
 
 def _read_values(files: Files, member: str, points: int) -> Array:
-    """Return the 32 bits of each point; the length is checked before anything inflates."""
+    """Return the 32 bits of each point; the length is checked before decompression."""
     size = files.sizes[member]
     if size != points * _POINT:
         size_text = quantity(size // _POINT, "point") if size % _POINT == 0 else quantity(size, "byte")
@@ -87,14 +87,14 @@ def check_labels(values: Array) -> None:
     """Raise a Flaw if a point has a label beyond all tables of the benchmark."""
     greatest = int((values & 0xFFFF).max())
     if greatest >= LABELS_END:
-        raise Flaw(f"holds the label {greatest}, which no table of SemanticKITTI has", REMEDY)
+        raise Flaw(f"holds the label {greatest}, which is not a label of SemanticKITTI", REMEDY)
 
 
 class ScanSubmission(FilesOfUnits):
     """The scans of a submission, below any other folders."""
 
     noun, send = "scan", _SEND
-    lacking, once = "has no file predictions/SCAN.label of any sequence", "Send each scan once"
+    lacking, once = "has no file predictions/SCAN.label for any sequence", "Send each scan once"
     #: The upper 16 bits are read as labels, and the lower ones as numbers.
     exchanges_halves = False
     protocol: ScanProtocol
@@ -111,7 +111,7 @@ class ScanSubmission(FilesOfUnits):
                 yield name, member
 
     def read(self, name: str, points: int, problems: Problems) -> Optional[Array]:
-        """Return the 32 bits of each point of a scan; None where there is a problem with its file."""
+        """Return the 32 bits of each point of a scan; None if its file has a problem."""
 
         def read_values(member: str) -> Array:
             values = _read_values(self.files, member, points)

@@ -1,8 +1,7 @@
 """Label maps of images or videos: IoU per class, and the consistency of labels over time.
 
-`protocols` has the rules of the benchmarks as rows, `records` maps in COCO's JSON, `engine` the rest; `engine` and
-`protocols` are the contract, beside the row of the family: it is read at every start, and they are imported when they
-are used.
+`protocols` has the benchmarks' rules as rows, `records` reads maps in COCO's JSON, `engine` does the rest. The contract
+is the family's row, read at every start, and `engine` and `protocols`, imported on use.
 """
 
 from __future__ import annotations

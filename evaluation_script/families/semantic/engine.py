@@ -1,7 +1,7 @@
 """The scoring of label maps: means from one confusion matrix, and consistency over time in videos.
 
-Consistency compares neither side with the other: in a window of n frames it is the share of the pixels whose
-truth does not change where the prediction does not change either.
+Consistency does not compare the two sides. In a window of n frames it is the share of pixels with a constant true label
+whose predicted label is also constant.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _TIMES_TURNED = 1.5
 
 
 def read_images(path: str, subset: str = "", form: str = IMAGES) -> UnitTruth:
-    """Read a folder with one PNG per image; of several folders the split's."""
+    """Read a folder with one PNG per image; if there are several folders, the split's."""
     ending = ".png" if form == IMAGES else _OBJECTS_ENDING
     files = open_dataset(path)
     names = [name for name in sorted(files.sizes) if name.endswith(ending)]
@@ -74,7 +74,9 @@ def read_images(path: str, subset: str = "", form: str = IMAGES) -> UnitTruth:
     if not members:
         raise HostError(f"{path}: has no PNG" if form == IMAGES else f"{path}: has no ...{ending}")
     if len(members) < len(names):
-        raise HostError(f"{path}: has {len(names) - len(members)} PNGs with the names of others; name one folder")
+        raise HostError(
+            f"{path}: has {len(names) - len(members)} PNGs with names that other PNGs have too; name one folder"
+        )
 
     def unit(name: str, member: str) -> Unit:
         read = backend().read_labels if form == IMAGES else partial(_read_objects, files, member)
@@ -223,7 +225,7 @@ def check_labels(labels: Array, truth: Array, protocol: SemanticProtocol) -> Non
 
 
 def _name_ids(protocol: SemanticProtocol) -> str:
-    """Return a sentence that tells ids and train ids apart."""
+    """Return a sentence that distinguishes ids from train ids."""
     names = [f"{label} is {protocol.name_class(label)}" for label in protocol.labels[:2]]
     return f"{' and '.join(names)}, not 0 and 1 as among train ids"
 
@@ -341,7 +343,7 @@ def sum_confusion(units: Iterable[UnitCounts], protocol: SemanticProtocol) -> Ar
     """Return the confusion matrix of pixels: true classes (rows), predicted ones (columns), none last."""
     truth, prediction, pixels = _join_cells(units)
     if (prediction >= protocol.refused_from).any():
-        raise ValueError("has counted a label that is refused")
+        raise ValueError("has counted a label that is rejected")
     return tabulate(class_indices(truth, protocol), class_indices(prediction, protocol), pixels, protocol.classes + 1)
 
 
@@ -385,8 +387,8 @@ def _measure_classes(table: Array, classes: int) -> Dict[str, Optional[float]]:
 def _weigh_objects(units: List[UnitCounts], protocol: SemanticProtocol) -> List[List[Optional[float]]]:
     """Return the iIoU of each class and group, where every object weighs as one of average size.
 
-    Pixels of an object that have any label of its group are right for the group, also labels that are no classes.  What
-    is surplus has no weight.  None is what has no objects, or nothing to average.
+    A pixel of an object with any label of its group is right for the group, even if the label is not a class. Surplus
+    pixels have no weight. A value is None without objects or without anything to average.
     """
     truth, prediction, pixels = _join_cells(units)
     groups, label = _groups_of_labels(protocol), np.minimum(drop_numbers(truth, protocol), _LABELS - 1)

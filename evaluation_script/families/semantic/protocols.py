@@ -155,7 +155,7 @@ _ROWS = (
     replace(
         _drivable,
         name="bdd100k-drivable-official",
-        about="As computed by BDD100K's script: background is void, so errors on it cost nothing.",
+        about="As computed by BDD100K's script: background is void, so errors on it do not count.",
         classes=2,
         averaged=0,
     ),

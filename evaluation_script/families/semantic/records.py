@@ -29,7 +29,7 @@ _Masks = List[Tuple[int, object]]
 
 
 def read_stuff(path: str, subset: str = "") -> UnitTruth:
-    """Read a JSON of COCO-Stuff; in a folder with several, that of the split."""
+    """Read a JSON of COCO-Stuff; in a folder with several, the split's."""
     try:
         files = open_files(path, HOST_LIMITS)
         names = [name for name in files.sizes if name.endswith(".json")] or list(files.sizes)
@@ -39,7 +39,7 @@ def read_stuff(path: str, subset: str = "") -> UnitTruth:
             raise Flaw(f"has {quantity(len(names), 'JSON file')} of this split", "Name the file")
         return _open_truth(json.loads(files.read(names[0])))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "is not a readable truth of COCO-Stuff") from None
+        raise truth_error(path, error, "cannot be read as a truth of COCO-Stuff") from None
 
 
 def _open_truth(document: Dict[str, Any]) -> UnitTruth:
@@ -48,7 +48,7 @@ def _open_truth(document: Dict[str, Any]) -> UnitTruth:
     ]
     masks: Dict[int, _Masks] = {}
     if any(not 0 < annotation["category_id"] < _LABELS for annotation in document["annotations"]):
-        raise Flaw(f"has labels that are not from 1 to {_LABELS - 1}", "Use the categories of COCO-Stuff")
+        raise Flaw(f"has labels outside 1 to {_LABELS - 1}", "Use the categories of COCO-Stuff")
     for annotation in document["annotations"]:
         if not annotation.get("iscrowd"):
             mask = int(annotation["category_id"]), annotation["segmentation"]
@@ -68,7 +68,7 @@ def _make_unit(name: str, size: Size, masks: _Masks) -> Unit:
 def _paint_labels(masks: _Masks, size: Size, *, by_rows: bool = False) -> Array:
     """Return the label of each pixel, 0 for none; raises a Flaw for malformed or overlapping masks.
 
-    Run lengths go down the columns, or, if they were encoded wrongly, along the rows.
+    Run lengths go down the columns, or, if wrongly encoded, along the rows.
     """
     height, width = size
     borders, labels = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.uint8)]

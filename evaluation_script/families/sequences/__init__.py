@@ -1,9 +1,9 @@
 """Masks of objects in videos, as PNGs or run lengths: J and F.
 
-`protocols` has the rules of the benchmarks as rows.  A `truth` is packed, or read by `dataset` from one of the
-`layouts`; `engine` pairs a submission with it; `counting` counts pixels; `metrics` makes scores of the counts, and
-`losses` says where a score was lost.  These modules are the contract, beside the row of the family: it is read at every
-start, and most of them are imported when they are used.
+`protocols` has the benchmarks' rules as rows. A `truth` is packed, or read by `dataset` in one of the `layouts`.
+`engine` pairs a submission with it, `counting` counts pixels, `metrics` computes scores, and `losses` locates where a
+score was lost. These modules are the contract, with the family's row; the row is read at every start, most modules only
+on use.
 """
 
 from __future__ import annotations

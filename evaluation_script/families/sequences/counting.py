@@ -1,7 +1,7 @@
 """The counting of sequences, block by block: the objects and frames that the protocol chooses.
 
-`SequenceCounts` is what is known of a sequence once its pixels were counted: all that its scores come from.  Its bytes
-are what processes send each other and what a part holds (`docs/scale.md`).
+`SequenceCounts` holds all counts of a sequence, from which its scores are computed. Its bytes are the format that
+processes exchange and that parts hold (`docs/scale.md`).
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _object(entry: List[Any], frames: int) -> CountedObject:
     name, counted, unseen, *kinds = entry
     ranges = [(int(start), int(stop)) for start, stop in counted]
     if not all(0 <= start < stop <= frames for start, stop in ranges):
-        raise ValueError("has an object outside of its frames")
+        raise ValueError("has an object outside its frames")
     return CountedObject(str(name), ranges, bool(unseen), *map(str, kinds))
 
 
@@ -260,7 +260,7 @@ def count_sequence(
 ) -> SequenceCounts:
     """Return the counts of one sequence and the problems of its masks.
 
-    Memory is taken by a block of frames, and by seven numbers for each object and frame.
+    Memory holds one block of frames, and seven numbers per object and frame.
     """
     objects, problems = choose_objects(truth, protocol), Problems()
     frames = _list_frames(truth, protocol)
@@ -316,7 +316,7 @@ def read_scored_blocks(
 ) -> Iterator[Tuple[Array, Stacks, Stacks, Stack, Stacks]]:
     """Yield per block the indices of its frames, both sides, an empty mask, and separate truth masks.
 
-    None follows a mask with a problem.
+    A mask with a problem is replaced by None.
     """
     frames = _list_frames(truth, protocol)
     for index, block in enumerate(truth.blocks):
@@ -423,7 +423,7 @@ class _PixelBlock(NamedTuple):
     def rate_in_grey(self, masks: Optional[MaskFiles], frames: List[str], shaded: Set[str]) -> Array:
         """Return A and R as ReVOS's script does: in 8-bit numbers, over foreground pixels, with multiplicity.
 
-        They are NaN of an object that cannot be compared. What is predicted in other values than 0 and 1 is added to
+        A and R are NaN for an object that cannot be compared. Predictions with values other than 0 and 1 are added to
         the shaded objects.
         """
         wrong, outside = np.zeros((2, len(self.objects), len(frames)))

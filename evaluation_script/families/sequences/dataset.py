@@ -1,7 +1,7 @@
 """Published truths of mask sequences, read sequence by sequence.
 
-Objects are numbers in label images, folders, or expressions: with run lengths as MeViS, or label images as
-Ref-YouTube-VOS.  `segjudge pack` reads the same way as a plain annotation file is read.
+Objects are numbers in label images, folders, or expressions: as run lengths (MeViS) or label images (Ref-YouTube-VOS).
+`segjudge pack` uses the same reader.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class _Reader:
 def _interval(frame_range: Dict[str, Any], frames: List[str]) -> Ranges:
     """Return the frames of an object's interval (LVOS): every fifth from `start`, `frame_nums` in all.
 
-    Whether `end` is meant to be included is not known; the count decides.
+    It is unknown whether `end` is included; the number of frames decides.
     """
     start, count = int(frame_range["start"]), int(frame_range["frame_nums"])
     numbers = range(start, start + _LVOS_STEP * count, _LVOS_STEP)
@@ -195,7 +195,7 @@ _META, _MASKS = "meta_expressions", "mask_dict.json"
 
 
 def _holds_expressions(files: Files, layout: Layout) -> bool:
-    """Return whether the objects of a dataset are expressions; without a layout, MeViS's masks say so."""
+    """Return whether the objects of a dataset are expressions; without a layout, judged by MeViS's mask file."""
     return bool(layout.names_masks) or (layout is GENERIC and bool(_find_files(files, _MASKS)))
 
 
@@ -221,7 +221,7 @@ def _read_expressions(
     if len(masked_videos) < len(videos):
         without = [video.name for video in videos if video not in masked_videos]
         are = inflect(len(without), "has no masks and is", "have no masks and are")
-        notes.append(f"{quantity(len(without), 'video')} of {name} {are} left out: {name_list(without)}")
+        notes.append(f"{quantity(len(without), 'video')} of {name} {are} skipped: {name_list(without)}")
     if not masked_videos:
         raise HostError(f"{root}: no video of {name} has masks")
     sequences = []
@@ -334,7 +334,7 @@ def _sequence(
 
 
 class _RunLengthSource:
-    """`mask_dict.json`: for each mask its run lengths or null, frame by frame of its video's list."""
+    """`mask_dict.json`: the run lengths or null of each mask, by frame of its video's list."""
 
     def __init__(self, files: Files, root: str, beside: str, foreground: str) -> None:
         self._root = root
@@ -358,7 +358,7 @@ class _RunLengthSource:
             shapes = {tuple(mask["size"]) for masks in objects.values() for mask in masks if mask}
             ((height, width),) = shapes
         except (KeyError, TypeError, ValueError):
-            raise HostError(f"{video_path}: its masks are not run lengths of one size") from None
+            raise HostError(f"{video_path}: its masks are not run lengths of the same size") from None
         masks = RunLengths(video.name, objects, video.frames, problems, overlapping=True, limit=len(objects))
         if problems:
             raise HostError(f"{self._root}: {problems.text('the truth')}")
@@ -425,7 +425,7 @@ class _DatasetMasks(NamedTuple):
 
 
 def _read_masks(images: MaskFiles, frames: List[str], sizes: Iterable[Size], root: str) -> _DatasetMasks:
-    """Read the masks of a sequence whose frames have these sizes; raises HostError where one cannot be read."""
+    """Read the masks of a sequence whose frames have these sizes; raises HostError if one cannot be read."""
     blocks: List[Block] = []
     visible: Dict[str, Array] = {}
     areas: Dict[str, int] = {}

@@ -1,8 +1,7 @@
 """A submission of mask sequences: the assignment of files to sequences, and their problems.
 
-People send the sequences at the root, under one or two wrapping folders, or under `Annotations/480p`; what counts is
-that a folder is named as a sequence.  Sequences are independent of each other and stream block by block, so peak memory
-is a few frames whatever their length.
+Sequences may lie at the root, in one or two wrapping folders, or in `Annotations/480p`; a folder counts if it has the
+name of a sequence. Sequences are independent and are read block by block, so memory holds only a few frames at a time.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ class SequenceSubmission:
         return {*self._run_lengths, *self._folders}
 
     def sequence(self, name: str) -> Optional[MaskFiles]:
-        """Return the masks of one sequence, or None when it was not sent."""
+        """Return the masks of one sequence; None if it was not sent."""
         most_objects = self._limits.objects
         if name in self._run_lengths:
             frames, objects = self._truth[name].frames, self._run_lengths[name]
@@ -181,11 +180,11 @@ class SequenceSubmission:
             return
         names = name_list(list(self._truth))
         if folders == [""]:
-            fault = f"has its masks at the top, outside of any folder; the sequences are {names}"
+            fault = f"has its masks at the top level, outside any folder; the sequences are {names}"
         elif pngs:
             fault = f"no folder has the name of a sequence of this phase ({names}); found {name_list(folders)}"
         elif self._files.sizes:
-            fault = f"holds no PNG and no JSON file, but {name_list(list(self._files.sizes))}"
+            fault = f"holds no PNG and no JSON file, only {name_list(list(self._files.sizes))}"
         else:
             fault = "holds no files"
         raise SubmissionError.from_problem(Problem(UPLOAD, fault, "Send one folder of PNG masks for each sequence"))
@@ -256,7 +255,7 @@ class OpenedSequences:
         self._submission = SequenceSubmission(path, truth, protocol, rules.limits, elsewhere)
         self._warnings = Warnings(strict=rules.strict, problems=self._submission.problems)
         for line in self._submission.warnings:
-            self._warnings.add("extra", Problem("extra files", line, "Leave them out"))
+            self._warnings.add("extra", Problem("extra files", line, "Remove them"))
         # Nobody chose how a computer writes names, so these refuse nothing, even where warnings do.
         for line in self._submission.notes:
             self._warnings.note("names", Problem("names", line, ""))
@@ -354,7 +353,7 @@ class OpenedSequences:
         return sequence._replace(objects=objects_left)
 
     def _list_needed(self, frames: List[str]) -> List[str]:
-        """Return the frames that an expression must have."""
+        """Return the frames required of an expression."""
         if self._protocol.missing_frame is MissingRule.EMPTY:
             return frames[:1]
         return frames if self._protocol.missing_object is MissingRule.ZEROS else [_FIRST_FRAME, *frames]

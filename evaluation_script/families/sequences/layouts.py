@@ -120,7 +120,9 @@ def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> Datase
     folder = DatasetFolder(files, root, _sort_masks(homes[home], 3 if layout.object_folders else 2), pictures)
     if files.hidden_folders:
         hidden = name_list(sorted(files.hidden_folders))
-        folder.notes.append(f"folders whose names begin with a dot are not read: {hidden}; rename those with masks")
+        folder.notes.append(
+            f"folders whose names begin with a dot are not read: {hidden}; rename folders that hold masks"
+        )
     other_homes = [name for name in homes if name != home]
     if other_homes:
         folder.notes.append(f"masks are read from {home or root}, not from {name_list(other_homes)}")
@@ -138,7 +140,7 @@ def _home(parts: List[str]) -> Tuple[str, List[str]]:
 def _choose_mask_folder(homes: List[str], layout: Layout, subset: str) -> str:
     """Return the mask folder that best fits subset and layout; 480p before other resolutions.
 
-    PNGs outside of any folder of masks, whose home is "", are a last resort.
+    PNGs outside any mask folder (home "") are the last resort.
     """
     subsets = {subset, "valid" if subset == "val" else subset}
 

@@ -1,6 +1,6 @@
-"""The loss of mask sequences by kind of failure, which sums to 1 - J&F (`docs/ranking.md`).
+"""The loss of mask sequences by kind of failure; kinds sum to 1 - J&F (`docs/ranking.md`).
 
-They are known frame by frame, and there are small masks to look at.
+Losses are known per frame, and small masks illustrate them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _stack_of(side: Stacks, name: str, block: ComparedBlock) -> Stack:
 def _share_tracked_loss(window: _ObjectWindow, *, boundaries: bool = True) -> NDArray[np.float64]:
     """Return the shares of the last four kinds in the loss of tracked frames.
 
-    Without boundaries it is the loss of J alone.
+    Without boundaries, only the loss of J counts.
     """
     truth, prediction = window.truth, window.prediction
     near = _grow(window.truth_boundary, window.radius)
@@ -155,7 +155,7 @@ def _spread(words: _Words, step: int, moved: _Words) -> _Words:
 
 
 def _mark_late(states: List[str], visible: List[bool]) -> List[str]:
-    """Return the states of an object's frames; those not found again since its return become late."""
+    """Return the states of an object's frames; frames in which it is not found after its return become late."""
     kinds, waiting = [], False
     for number, (state, seen) in enumerate(zip(states, visible)):
         if not seen:
@@ -337,7 +337,7 @@ def mean_shares(weighted: Iterable[Tuple[List[float], float]]) -> List[float]:
 def shares_of(objects: List[Tuple[List[float], str]], protocol: SequenceProtocol) -> List[float]:
     """Return the loss by kind, averaged as the protocol does, from each object's loss and group.
 
-    Where the protocol tells groups apart, those that are seen count as much as those that are not, for example.
+    If the protocol averages by group, groups weigh equally; seen and unseen classes are an example.
     """
     counts = Counter(group for _, group in objects)
     equal = [group for group in protocol.equal_groups if group in counts]
@@ -387,7 +387,7 @@ def view_sequence(
     with_truth: bool = True,
     most_runs: float = math.inf,
 ) -> _SequenceView:
-    """Read a sequence with masks of limited width; no masks for width 0 or more than `most` runs."""
+    """Read a sequence with masks of limited width; no masks if the width is 0 or a mask has more than `most` runs."""
     sequence, counter = scored.truth, _LossCounter(scored, protocol)
     size = sequence.blocks[0].size if sequence.blocks else (1, 1)
     names = [score.name for score in scored.scores]
@@ -428,9 +428,9 @@ _RUNS = 40
 
 
 def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jobs: int) -> Dict[str, Any]:
-    """Return the losses of a split for a page; only sums if there is no room for masks.
+    """Return the losses of a split for a page; only sums if masks do not fit.
 
-    Frames are read once more, by so many processes.
+    This many processes read the frames once more.
     """
     protocol, entries = report.protocol, _Entries(room)
     sequences = pair_with_scores(pairs, report)
@@ -503,7 +503,7 @@ class _Entries:
 
     @property
     def fit(self) -> bool:
-        """Return whether there is room for the numbers of all frames."""
+        """Return whether the numbers of all frames fit."""
         return self._used <= self._room
 
     def add(self, entry: Dict[str, Any]) -> None:

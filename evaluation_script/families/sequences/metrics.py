@@ -63,7 +63,7 @@ def recall(values: Array) -> Optional[float]:
 def _decay(values: Array) -> Optional[float]:
     """Return the mean of the first part minus the mean of the last; neighbouring parts share a frame.
 
-    The official code keeps the edges in 8 bits and is wrong beyond 255 values; this is not.
+    The official code stores the edges in 8 bits and is wrong beyond 255 values; this function is correct.
     """
     if not len(values):
         return None

@@ -1,6 +1,6 @@
 """The rules of the benchmarks of video masks, one row each.
 
-`../docs/decisions.md` says where each rule comes from; a golden test covers each row.
+`../docs/decisions.md` names the source of each rule; a golden test covers each row.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ...values import dataclass
 class ObjectRule(Enum):
     """The rule for the scored objects of a sequence."""
 
-    FOREGROUND = "everything that is not 0, as one object"
+    FOREGROUND = "all nonzero pixels, as one object"
     NUMBERED = "1 to the largest number in the first frame"
     SEEN = "every number in the scored frames, 255 included"
-    LASTING = "every object with a lifespan: from the meta file, else from its first frame, at least 4 frames"
-    FIRST = "those of the meta file, else the numbers in the first frame"
+    LASTING = "every object with a lifespan of at least 4 frames: from the meta file, else from its first frame"
+    FIRST = "the objects of the meta file, else the numbers in the first frame"
 
 
 class LifespanRule(Enum):

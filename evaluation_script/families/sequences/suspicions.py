@@ -1,4 +1,4 @@
-"""Suspicions about masks of sequences that look written in another convention."""
+"""Suspicions about masks of sequences that seem to follow another convention."""
 
 from __future__ import annotations
 
@@ -62,19 +62,19 @@ _SHIFTED = [
 _SCALED = [
     _make_reading(
         "scaled",
-        "object numbers look 257 times too high, as 8 bits that were scaled to 16",
-        "Save label images of 8 bits",
+        "object numbers look 257 times too high, like 8-bit numbers scaled to 16 bits",
+        "Save 8-bit label images",
         partial(_rename, lambda number: number // 257),
     ),
     _make_reading(
         "bytes",
-        "object numbers look 256 times too high, as 16 bits in the wrong byte order",
-        "Save label images of 8 bits",
+        "object numbers look 256 times too high, like 16-bit numbers in the wrong byte order",
+        "Save 8-bit label images",
         partial(_rename, lambda number: number // 256),
     ),
     _make_reading(
         "white",
-        "the object looks white instead of having its number",
+        "the object seems to be white instead of having its number",
         "Write 1 for the first object",
         partial(_rename, lambda number: 1 if number == _LABELS - 1 else number),
     ),
@@ -144,7 +144,7 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     if large and not shared:
         numbers = name_list(list(dict.fromkeys(large)))
         hold = f"masks hold numbers above {_LABELS - 1} ({numbers})"
-        return [f"{hold}: save label images of 8 bits, with the truth's numbers"]
+        return [f"{hold}: save 8-bit label images, with the truth's numbers"]
     if not truth or not answered:
         return []
     if not prediction:

@@ -1,9 +1,8 @@
-"""The annotation file: one self-describing zip, in the form that scores fastest.
+"""The annotation file: one self-describing zip, in the format that scores fastest.
 
-`manifest.json` says which splits, sequences, frames and objects there are;
-`masks/<split>/<sequence>/<block>` holds the packed masks of some frames: a
-table (object, top, left, rows, words) and then the words, object by object.
-Nothing in it depends on a protocol: any of them can read any truth.
+`manifest.json` lists splits, sequences, frames and objects. `masks/<split>/<sequence>/<block>` holds the packed masks
+of some frames: a table (object, top, left, rows, words), then the words, object by object. The file is independent of
+protocols: any protocol can read any truth.
 """
 
 from __future__ import annotations
@@ -134,7 +133,7 @@ class Split(SplitTruth):
     def select(self, names: List[str], protocol: SequenceProtocol) -> Split:
         """Return the truth of some sequences; raises KeyError for unknown ones.
 
-        Where a protocol has rounds, a name may be that of a sequence in one of them, as in its tables.
+        If a protocol has rounds, a name may denote a sequence in one of them, as in its tables.
         """
         sequences = {sequence.name: sequence for sequence in self.sequences}
         respell, unknown = TruthNames(sequences).respell, []
@@ -159,7 +158,7 @@ class Split(SplitTruth):
         if protocol.by_class and not self.tells_unseen:
             return ["the unseen classes are unknown (--unseen FILE names them), so all count as seen"]
         if protocol.accuracy and not all(sequence.has_foreground for sequence in self.sequences):
-            remark = "expressions have no types and count alike, and R is divided by what they mean"
+            remark = "expressions have no types and count equally, and R is divided by the objects that they mean"
             return [f"it was not packed with --layout revos: {remark}"]
         return []
 
@@ -201,7 +200,7 @@ def flags_of(ranges: Ranges, count: int) -> Array:
 
 
 def blocks_of(sizes: Iterable[Size]) -> Iterator[Block]:
-    """Yield the blocks into which frames of these sizes are cut, each once the size after it is known."""
+    """Yield the blocks of frames of these sizes, each as soon as its end is known."""
     start = stop = 0
     block_size: Size = (0, 0)
     for size in sizes:

@@ -1,8 +1,8 @@
 """Objects tracked through videos by masks: HOTA, CLEAR, and the AP of tracks.
 
-`protocols` has the rules of the benchmarks as rows, `files` reads truths and submissions, `counting` compares them and
-`engine` makes scores of the counts.  These modules are the contract, beside the row of the family: it is read at every
-start, and they are imported when they are used.
+`protocols` has the benchmarks' rules as rows, `files` reads truths and submissions, `counting` compares them, and
+`engine` computes scores. These modules are the contract, with the family's row; the row is read at every start, the
+modules on use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The counts of one sequence: HOTA, CLEAR and identity per category, and tracks for BURST's AP.
 
-These counts add up over sequences.  A compared frame is the indices of its objects and of its predictions, and their
-similarities, one row for each object.
+Counts are summed over sequences. A compared frame has the indices of its objects and predictions, and their
+similarities, one row per object.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ class ComparedSequence:
     def _flag_counted(self, index: int, members: Array, similarity: Array, category: int) -> Array:
         """Return flags of the predictions that count.
 
-        Of those without an object, the ones that lie in ignored regions for the most part do not; in BURST those of a
-        category that the frame is not known to lack do not.
+        A prediction without an object is ignored if it lies mostly in ignored regions; in BURST, also if the frame may
+        contain its category.
         """
         if self._protocol.burst:
             absent = not len(similarity) and category not in self._facts["neg"]
@@ -197,7 +197,7 @@ def _number_afresh(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFra
 
 
 def flag_unmatched(similarity: Array, apart: float) -> Array:
-    """Return flags of predictions (columns) without an object; distant pairs count as stated."""
+    """Return flags of predictions (columns) without an object; for distant pairs, the given value counts."""
     is_unmatched = np.ones(similarity.shape[1], bool)
     if similarity.size:
         quality = np.where(similarity < _THRESHOLD - _EPSILON, apart, similarity)
@@ -402,7 +402,7 @@ def _sizes(frames: List[ComparedFrame]) -> Tuple[Array, Array]:
 def _find_best_pairs(quality: Array) -> Tuple[Array, Array]:
     """Return the assignment (rows, columns) of largest quality; ties break as in the official evaluators.
 
-    Pairs without a quality above zero are left out where they decide nothing.
+    Pairs with a quality of zero are omitted if they do not change the result.
     """
     return _find_plain_pairs(quality) or best_assignment(quality)
 

@@ -1,7 +1,7 @@
 """Truth and submissions of tracks on masks: a text for each sequence (MOTS), or JSON of sequences (BURST).
 
-A line of a text is `frame id class height width run-lengths`.  In the JSON each sequence lists its frames, and for
-each of them the run lengths of its tracks.
+A line is `frame id class height width run-lengths`. In the JSON, each sequence lists its frames, and each frame the run
+lengths of its tracks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LINE = "frame id class height width run-lengths"
 _LINES = re.compile(r"(\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (.*)|\S.*", re.ASCII | re.MULTILINE)
 #: A whole number in `seqinfo.ini`; configparser would take a tenth of a start.
 _SETTING = re.compile(r"^[ \t]*(\w+)[ \t]*[=:][ \t]*(\d+)[ \t\r]*$", re.MULTILINE)
-_SEND_TEXTS = f"Send one zip with a text SEQUENCE.txt for each sequence, of lines `{_LINE}`"
+_SEND_TEXTS = f"Send one zip with a text file SEQUENCE.txt for each sequence, with lines `{_LINE}`"
 _SEND_JSON = "Send one JSON file, plain, gzipped or zipped, with all sequences"
 _EXAMPLE = (
     '{"sequences": [{"dataset": "...", "seq_name": "...", "annotated_image_paths": [...], '
@@ -54,7 +54,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         documents = [name for name in files.sizes if name.endswith(".json")]
         return _open_burst_truth(json.loads(files.read(documents[0]))) if documents else _open_mots_truth(files)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "is not a readable truth of tracks") from None
+        raise truth_error(path, error, "cannot be read as a truth of tracks") from None
 
 
 def _open_mots_truth(files: Files) -> UnitTruth:
@@ -125,7 +125,7 @@ def _name_odd_field(line: str) -> str:
         return f"it has {quantity(len(fields), 'field')} with a space between them, not {len(names)}"
     for name, field in zip(names[:-1], fields):
         if not re.fullmatch(r"\d{1,12}", field, re.ASCII):
-            return f"its {name} is {printable(field) or 'empty'}, which is no whole number of 12 digits at the most"
+            return f"its {name} is {printable(field) or 'empty'}, which is not a whole number of at most 12 digits"
     return f"its {names[-1]} hold a line feed"
 
 
@@ -221,7 +221,7 @@ class TracksSubmission(UnitSubmission):
         return sequences
 
     def masks(self, name: str, frames: List[TruthFrame], problems: Problems) -> Tuple[List[Rows], Array]:
-        """Return the checked masks of each frame of the truth, and all areas; problems are added."""
+        """Return the checked masks of each frame of the truth, and all areas; records problems."""
         entry = self._sequences[name]
         subject = name if self.protocol.burst else entry
         try:
@@ -269,12 +269,14 @@ class TracksSubmission(UnitSubmission):
         truth_categories = {row[TRACK_ID]: row[CATEGORY] for frame in frames for row in frame.rows}
         missing = [frame.name for frame in frames if frame.name not in of_frame]
         if missing:
-            raise Flaw(f"lacks the frame {printable(missing[0])}", "Give a list for each frame, empty if need be")
+            raise Flaw(
+                f"lacks the frame {printable(missing[0])}", "Give a list for each frame, empty if it has no masks"
+            )
         return [self._read_burst_rows(of_frame[frame.name], categories, truth_categories) for frame in frames]
 
     def _read_burst_rows(self, masks: object, categories: Dict[str, Any], truth_categories: Dict[int, int]) -> Rows:
         if not isinstance(masks, dict):
-            raise Flaw("has a frame whose masks are not an object by track", f"Write {_EXAMPLE}")
+            raise Flaw("has a frame whose masks are not an object with a mask for each track", f"Write {_EXAMPLE}")
         rows: Rows = []
         for key, mask in masks.items():
             if not (key.isascii() and key.isdigit() and len(key) < 13 and isinstance(mask, dict)):

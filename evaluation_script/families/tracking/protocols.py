@@ -69,7 +69,7 @@ _burst = TracksProtocol("burst", "HOTA on masks and AP of tracks, per category (
 _exemplar = replace(
     _burst,
     name="burst-exemplar-guided",
-    about="HOTA on masks and AP of tracks, per category; tracks carry the ids of the true tracks.",
+    about="HOTA on masks and AP of tracks, per category; predicted tracks have the ids of the true tracks.",
     exemplar=True,
 )
 _BOXES = "As computed by the official code: HOTA compares the boxes around masks"

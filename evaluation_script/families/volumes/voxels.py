@@ -252,7 +252,7 @@ def _take_labels(stored: Array, scale: Tuple[float, float]) -> Tuple[Array, bool
         limit = _ROUNDED if scale != NO_SCALE else 0.0
         odd = np.abs(values - whole) > limit
         if odd.any():
-            raise Flaw(f"holds {values[odd][0]:.10g}, which is no whole number", WHOLE)
+            raise Flaw(f"holds {values[odd][0]:.10g}, which is not a whole number", WHOLE)
         is_rounded = bool((values != whole).any())
         values = whole
     least, greatest = values.min(), values.max()

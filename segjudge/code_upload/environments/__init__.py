@@ -1,8 +1,8 @@
 """The Gymnasium environments for agents, registered by `import segjudge.code_upload.environments`.
 
 `gymnasium.make("segjudge/VideoObjectSegmentation-v0", truth=…, frames=…)` and
-`gymnasium.make("segjudge/InteractiveSegmentation-v0", truth=…, frames=…)` need no network.  `tasks` has what the gRPC
-service plays: the tasks of these environments, and any other environment that is registered.
+`gymnasium.make("segjudge/InteractiveSegmentation-v0", truth=…, frames=…)` need no network. `tasks` adapts these
+environments, and any other registered one, to the gRPC service.
 """
 
 from segjudge.system.extras import make_error

@@ -1,4 +1,4 @@
-"""The interactive session as an environment: it gives scribbles and frames, and takes masks."""
+"""The interactive session as an environment: it sends scribbles and frames, and receives masks."""
 
 import shutil
 import tempfile
@@ -80,13 +80,13 @@ class _InteractiveTask:
         """Submit `{"masks": [Labels…] or an array, "candidates": [frames…]}`; return the next scribbles."""
         session = self._session
         if session is None or not session.running:
-            raise ActionError("the episode is over; reset begins another")
+            raise ActionError("the episode is over; call reset to begin another")
         if not isinstance(action, dict) or "masks" not in action:
             raise ActionError('the action is not a mapping with "masks"')
         masks = action["masks"]
         if isinstance(masks, list):
             if not all(isinstance(labels, Labels) for labels in masks) or len({labels.size for labels in masks}) != 1:
-                raise ActionError("masks is not a list of masks of one size")
+                raise ActionError("masks is not a list of masks of the same size")
             try:
                 masks = np.stack([decode_labels(labels.objects.items(), labels.size) for labels in masks])
             except Flaw as flaw:
@@ -142,8 +142,8 @@ class _InteractiveTask:
 class InteractiveSegmentation(TaskEnvironment):
     """An environment that shows padded frames, scribbles as ids (-1 elsewhere), and whether the sample is new.
 
-    An action holds the masks of all frames, and in which frames the robot may draw next (none: in any).  The first
-    number of the result is the area under the curve; with `reward=True` each step is worth the mean J&F.
+    An action holds the masks of all frames, and the frames in which the robot may draw next (empty: any). The first
+    number of the result is the area under the curve; with `reward=True`, each step's reward is the mean J&F.
     """
 
     task: _InteractiveTask

@@ -1,7 +1,7 @@
 """Tasks: an environment's episodes, without padding and network.
 
-The Gymnasium environments pad the observations of a task; the gRPC service sends them unpadded.  Any registered
-environment is a task; the environments of this package hold theirs.
+Gymnasium environments pad the observations of a task; the gRPC service sends them unpadded. Any registered environment
+can be a task; this package's environments contain theirs.
 """
 
 import io
@@ -69,8 +69,8 @@ class Task(Protocol):
 class TaskEnvironment(gymnasium.Env[dict[str, Any], Any]):
     """An environment that shows the observations of a task, padded to the size of the largest.
 
-    The reward is 0 until the episode ends, and then the first number of the result; with `reward=True`, for notebooks,
-    each step has a reward of its own.
+    The reward is 0 until the episode ends, then the first number of the result; with `reward=True`, for notebooks, each
+    step has its own reward.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 - as Gymnasium has it
@@ -158,7 +158,7 @@ class _GymTask:
     def act(self, action: Any) -> Observation:
         """Perform one step; after the last of an episode, return the first observation of the next."""
         if self._is_over:
-            raise ActionError("the episode is over; reset begins another")
+            raise ActionError("the episode is over; call reset to begin another")
         member = _member(self._environment.action_space, action)
         observation, reward, is_terminated, is_truncated, _ = self._environment.step(member)
         self._sums[-1] += float(reward)
@@ -194,7 +194,7 @@ def _member(space: Any, action: Any) -> Any:
         else:
             raise TypeError(f"{type(action).__name__} instead of numbers")
     except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
-        raise ActionError(f"the action does not suit {space} ({error})") from None
+        raise ActionError(f"the action does not match {space} ({error})") from None
     if not space.contains(member):
         raise ActionError(f"the action {str(member)[:80]} is not in {space}")
     return member

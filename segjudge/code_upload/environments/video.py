@@ -52,7 +52,7 @@ def _open_footage(
 ) -> _Footage:
     """Return a packed or published truth with its pictures, from `frames` or beside the masks."""
     if not os.path.exists(path):
-        raise HostError(f"{path}: this truth is not there")
+        raise HostError(f"{path}: there is no such truth")
     splits = open_sequences(TruthSource(path, layout)).splits
     sequences = [entry for split in splits.values() for entry in split.sequences if sequence in (None, entry.name)]
     if not sequences:
@@ -99,7 +99,7 @@ class _VideoTask:
         """Take the mask of this frame, `Labels` or an array of ids, and return the next frame."""
         view = self._view
         if view is None:
-            raise ActionError("the episode is over; reset begins another")
+            raise ActionError("the episode is over; call reset to begin another")
         self._note(view, _mask_of(action, view.size))
         self._view = next(self._views, None)
         return Observation({}, done=True) if self._view is None else self._view.observation()
@@ -200,14 +200,14 @@ def _mask_of(action: object, size: tuple[int, int]) -> Image:
         raise ActionError(f"the mask is {action.shape}, smaller than the frame {size} (height, width)")
     mask = action[: size[0], : size[1]]
     if mask.size and (mask.min() < 0 or mask.max() > 255):
-        raise ActionError("the mask has ids that are not from 0 to 255")
+        raise ActionError("the mask has ids outside 0 to 255")
     return mask.astype(np.uint8)
 
 
 class VideoObjectSegmentation(TaskEnvironment):
     """An environment that shows a padded frame, its size, the masks of new objects, and whether a sequence begins.
 
-    A score for each frame would give the truth away; with `reward=True` the reward of each step is its frame's J&F.
+    Per-frame scores would reveal the truth; with `reward=True`, each step's reward is its frame's J&F.
     """
 
     task: _VideoTask

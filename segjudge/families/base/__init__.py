@@ -1,11 +1,11 @@
 """The base of the toolkit's family folders.
 
-`tools` has `FamilyTools`, the door through which commands and pages ask a family for all that is its own, and
-`UnitTools`, the same for families that count by unit, such as an image; a `UnitPainter` of `pictures` says what is
-where in these, `drawing` draws the worst ones, each as `painted` has it, `segments` says what is wrong with each
-segment, and `causes` why segments lose; `memory` has what counts masks in memory, `published` how truths are read as
-their authors publish them, and `challenges` words and samples of new challenges, `benchmarks` what the documentation
-lists of each family.  A family that is written elsewhere starts from `tools`; `docs/adding-a-family.md` shows how.
+`tools` has `FamilyTools`, the interface through which commands and pages use a family, and `UnitTools`, its
+implementation for families that count by unit. A `UnitPainter` of `pictures` locates segments; `drawing` draws the
+worst units, `painted` holds a drawn unit, `segments` judges each segment, and `causes` explains losses. `memory` counts
+masks in memory, `published` reads published truths, `challenges` has texts and samples of new challenges, and
+`benchmarks` the entries in the list of benchmarks. A plug-in family starts from `tools`; `docs/adding-a-family.md`
+shows how.
 """
 
 __all__ = ["benchmarks", "causes", "challenges", "drawing", "memory", "pictures", "published", "segments", "tools"]

@@ -1,7 +1,7 @@
 """A family's texts in the documentation's list of benchmarks, beside its rows.
 
-A family's mirror defines `ENTRY` in its `benchmarks.py`.  `docs/site/tables.py` writes the list; `segjudge benchmarks`
-finds a protocol's page.  Texts are Markdown; links start from `docs/`.
+A family's mirror defines `ENTRY` in its `benchmarks.py`. `docs/site/tables.py` writes the list, and `segjudge
+benchmarks` links a protocol's page. Texts are Markdown, with links relative to `docs/`.
 """
 
 from __future__ import annotations

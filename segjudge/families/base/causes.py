@@ -1,8 +1,7 @@
 """The causes of units' losses: counts of examined segments by cause, and the sentence that describes them.
 
-The causes are the faults of `segments`, told apart further: a match is too small, too large or displaced.  What a cause
-costs orders the causes: 1 for a segment that has no match, what its IoU lacks to 1 for one that has.  The sentence
-itself states counts alone.
+The causes refine the faults of `segments`: a match may be too small, too large or displaced. Causes are sorted by cost:
+1 for a segment without a match, 1 - IoU for a matched one. The sentence states only counts.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class CauseCounts:
     pixels: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, unit: str, seen: SeenFrame, judged: JudgedSegments, names: tuple[str, ...]) -> None:
-        """Count a frame; `names` are those of the classes, none where there is but one."""
+        """Add a frame's counts; `names` are the classes' names, empty for a single class."""
         partners, joined = judged.list_taken(), _rejudge_parts(seen, judged)
         near = _pair_near(seen, judged, joined)
         partners |= near
@@ -208,7 +207,7 @@ class CauseCounts:
 
     def _describe_swaps(self, some: str, verb: str) -> str:
         if not self.swapped:
-            return f"{some} {verb} on another track than usually"
+            return f"{some} {verb} on a different track than in most frames"
         (name, owner), swap = next(iter(self.swapped.items()))
         start = f"from frame {swap.frame} of {swap.unit}"
         if (owner, name) in self.swapped:
@@ -228,7 +227,7 @@ class CauseCounts:
 def describe_confusion(names: Sequence[str], table: Array, unit: str) -> str:
     """Describe the most frequent confusion in counts by class of the truth (rows) and the prediction (columns).
 
-    The last row and column stand for nothing.
+    The last row and column count unmatched items.
     """
     off = table.astype(float)
     np.fill_diagonal(off, 0)

@@ -1,7 +1,7 @@
 """Pictures of a split's worst units: frames to step through, with segments coloured by their faults.
 
-A family's `UnitPainter` says what is in a frame; the player that shows it, the classes that are confused and the
-pictures below the masks follow here, for every family alike.
+A family's `UnitPainter` describes a frame; for every family, this module makes the player, the confused classes, and
+the pictures below the masks.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class RankedUnits:
 def draw_units(painters: Mapping[str, UnitPainter], units: RankedUnits, options: PageOptions) -> UnitPictures | None:
     """Draw the first units within the limits of page and time; None if no unit has a cost.
 
-    A method has a name where there are several; worst moments are those of the second one, or of the only one.
+    With several methods, each has a name; the worst moments are the second method's, or the only one's.
     """
     drawing = _UnitDrawing(painters, units, options)
     drawing.draw()
@@ -199,7 +199,7 @@ class _UnitDrawing:
 
 
 def _count_units(count: int, noun: str) -> str:
-    """Return a count with its noun, without the number for one."""
+    """Return a count with its noun, without the number if it is one."""
     return inflect(count, noun.removesuffix("s"), f"{count:,} {noun}")
 
 
@@ -284,7 +284,7 @@ def make_class_confusion(painter: UnitPainter, pictures: UnitPictures, noun: str
         looked = f"{inflect(pictures.units, 'the', 'all')} {units}"
     else:
         looked = f"the {_count_costly(pictures.looked_at, noun)}, of all {units}"
-    about = f"Segments of {looked}, matched above an IoU of one half whatever their class."
+    about = f"Segments of {looked}, matched above an IoU of one half, regardless of class."
     return [make_confusion([*names, "nothing"], table, "segments", about)]
 
 
@@ -317,7 +317,7 @@ def _make_pictures(
     if not any(path for unit_paths in paths.values() for path in unit_paths):
         names = list(dict.fromkeys(f"{unit.frames[0]}.jpg" for unit in units))
         sought = ", ".join(names[:3])
-        raise HostError(f"{options.images}: has no pictures of what was scored; files such as {sought} are sought")
+        raise HostError(f"{options.images}: has no pictures of the scored {units}; expected files such as {sought}")
     room, pictures = picture_room(options.budget), dict[str, bytes]()
     ranked = [
         (stream, np.argsort(-np.array(unit.frame_costs()), kind="stable").tolist())

@@ -154,12 +154,12 @@ def number_of(name: str) -> int | Decimal:
 def frame_name(frame: object) -> str:
     """Return the name of a frame: a number as in file names; None for a whole sequence.
 
-    Raises UsageError for a number that has no place among others.
+    Raises UsageError for a number that cannot be sorted among the others.
     """
     if frame is None:
         return ""
     if isinstance(frame, (float, np.floating)) and not math.isfinite(frame):
-        raise UsageError(f"the frame {frame} is no number of a frame")
+        raise UsageError(f"the frame {frame} is not the number of a frame")
     name = text_name(frame)
     whole = NUMBER.fullmatch(name) and "." not in name and len(name) <= _DIGITS
     return f"{int(name):0{_DIGITS}d}" if whole else name
@@ -178,7 +178,7 @@ def _name_items(items: Iterable[tuple[object, _Item]], location: str) -> dict[st
         text = text_name(name)
         if text in by_name:
             raise refusal(
-                location, f"has {printable(name)} twice, as text and as something else", "Give each name once"
+                location, f"has {printable(name)} twice, once as text and once as another type", "Give each name once"
             )
         by_name[text] = item
     return by_name
@@ -189,9 +189,7 @@ def number_frames(masks: Any, location: str) -> list[tuple[object, object]]:
     try:
         return list(enumerate(np.asarray(masks) if isinstance(masks, memoryview) else masks))
     except (TypeError, ValueError):  # no list; a memoryview that was released
-        raise refusal(
-            location, f"is of {type(masks).__name__}", "Give a list or an array with a frame after another"
-        ) from None
+        raise refusal(location, f"is of {type(masks).__name__}", "Give a list or an array of frames") from None
 
 
 def refuse_label_map(side: object, protocol: str, form: str) -> None:
@@ -218,7 +216,7 @@ def common_size(sizes: Iterable[Size], what: str, location: str) -> Size | None:
     distinct = list(dict.fromkeys(sizes))
     if len(distinct) > 1:
         several = " and ".join(f"{width}x{height}" for height, width in distinct)
-        raise refusal(location, f"has {what} of {several}", "Give truth and prediction of one size")
+        raise refusal(location, f"has {what} of {several}", "Give truth and prediction of the same size")
     return distinct[0] if distinct else None
 
 
@@ -235,7 +233,7 @@ class FrameReader:
     def read(self, masks: object, location: str) -> Stacks:
         """Read the objects of a frame: labels (height, width), or by object a boolean array, run lengths, or None.
 
-        Raises SubmissionError where these are no masks.
+        Raises SubmissionError if these are not masks.
         """
         if isinstance(masks, Mapping):
             objects = _name_items(masks.items(), location).items()
@@ -295,7 +293,7 @@ def read_checked_mask(mask: object, location: str, form: str) -> CheckedMask:
     except Flaw as flaw:
         raise SubmissionError.from_problem(flaw.as_problem(location)) from None
     except (KeyError, TypeError, ValueError) as error:
-        raise refusal(location, f"is no mask ({error})", form) from None
+        raise refusal(location, f"is not a mask ({error})", form) from None
     return text, int(backend().check_masks([text], np.array([height * width])).area[0]), (height, width)
 
 
@@ -324,7 +322,10 @@ def read_array(values: object, location: str) -> Array:
     """Return an array, also of tensors; raises for unconvertible and masked arrays."""
     try:
         if np.ma.is_masked(values):
-            fault, remedy = "is a masked array, and no protocol knows such masks", "Fill it, with 255 where none counts"
+            fault, remedy = (
+                "is a masked array, which no protocol supports",
+                "Fill it, with 255 for pixels that do not count",
+            )
             raise refusal(location, fault, remedy)
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -240,7 +240,11 @@ class PaintedUnit:
         if kind == WRONG_CLASS:
             return f"taken for {prediction}"
         followed = self._followed.get(prediction, "")
-        return f"has the track of {followed}" if followed not in {"", name} else "is on another track than usually"
+        return (
+            f"has the track of {followed}"
+            if followed not in {"", name}
+            else "is on a different track than in most frames"
+        )
 
     def _sum_up_image(self, cost: float, *, dense: bool) -> list[_Moment]:
         notes = self._note_faults(0)
@@ -269,11 +273,12 @@ class PaintedUnit:
         together = float(seen.shared[judged.partner[columns], columns].sum())
         areas = float(seen.truth.areas[judged.partner[columns]].sum()), float(seen.prediction.areas[columns].sum())
         if dense or not min(areas):
-            return FAULTS[INEXACT].style, "everything matches, not exactly"
+            return FAULTS[INEXACT].style, "everything matches, but not exactly"
         missed, surplus = areas[0] - together, areas[1] - together
         shares = 100 * missed / areas[0], 100 * surplus / areas[1]
         text = (
-            f"everything matches: {shares[0]:.0f} % of the truth is missed, {shares[1]:.0f} % of what is sent surplus"
+            f"everything matches: {shares[0]:.0f} % of the truth is missed, "
+            f"{shares[1]:.0f} % of the prediction is surplus"
         )
         return FAULTS[MISSED if missed > surplus else SURPLUS].style, text
 
@@ -299,7 +304,7 @@ class PaintedUnit:
     def pack(self, width: int, painter: UnitPainter, ranks: Mapping[int, int]) -> tuple[bytes, bytes, bytes]:
         """Return the streams of the unit: truth, prediction with numbers, and faults.
 
-        Rows of a timeline are sorted by the ranks of their objects.
+        The rows of a timeline are in the order of the objects' ranks.
         """
         drawn = [index for index, frame in enumerate(self._judged) if frame.seen.maps is not None]
         size = fit_width(self.size, width)
@@ -414,7 +419,7 @@ def fit_width(size: Size, width: int) -> Size:
 
 def _shrink_maps(maps: Array | None, size: Size) -> Array:
     if maps is None:
-        raise ValueError("the frame is not one of those that are drawn")
+        raise ValueError("the frame is not among the drawn frames")
     if maps.shape[1:] == size:
         return maps
     rows, columns = sample_rows_and_columns(maps.shape[1:], size)

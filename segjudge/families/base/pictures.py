@@ -103,7 +103,7 @@ class UnitPainter(abc.ABC):
         return f"image {unit.name}" if unit.cost == 1 and unit.name.isdigit() else unit.name  # a bare id
 
     def pick_drawn(self, frames: Sequence[TruthFrame], costs: Sequence[float], count: int) -> list[int]:
-        """Return about so many frames to draw, around the worst ones."""
+        """Return about `count` frames to draw, around the worst ones."""
         chosen: set[int] = set()
         for worst in np.argsort(-np.array(costs), kind="stable").tolist():
             chosen.update(range(max(0, worst - 2), min(len(frames), worst + 3)))

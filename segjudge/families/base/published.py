@@ -37,9 +37,9 @@ class PackedTruth(NamedTuple):
 
 
 def check_subset(source: TruthSource) -> None:
-    """Raise HostError for a subset that no part of a dataset without lists is named after.
+    """Raise HostError for a subset that no part of a dataset without lists has as its name.
 
-    Any such dataset may be called val, since that is what it is called where nothing is said.
+    Any such dataset may be called val, the default name.
     """
     path, subset = source.path, source.subset
     if subset in ("", DEFAULT_SPLIT):
@@ -53,7 +53,7 @@ def check_subset(source: TruthSource) -> None:
     names_in_paths = {level.rpartition(".")[0] or level for level in levels}
     as_word = re.compile(rf"(?<![^\W_]){re.escape(subset)}(?![^\W_])")
     if not any(as_word.search(word) for word in names_in_paths):
-        raise HostError(f"{path}: has no subset {subset!r}: no list, folder or file is named so; leave it out")
+        raise HostError(f"{path}: has no subset {subset!r}: no list, folder or file has that name; omit it")
 
 
 def pack_units(published: AnnotationFile[Any], out: str, split: str) -> PackedTruth:

@@ -18,7 +18,7 @@ LEAST_IOU = 0.1
 
 
 class _Fault(NamedTuple):
-    """A kind of fault: its name, and what it means."""
+    """A kind of fault: its name and description."""
 
     name: str
     about: str
@@ -33,7 +33,7 @@ FAULTS = {
     RIGHT: _Fault("right", "matches"),
     MISSED: _Fault("missed", "a segment of the truth that nothing matches"),
     SURPLUS: _Fault("surplus", "a predicted segment that matches nothing"),
-    WRONG_CLASS: _Fault("wrong class", "at the right place, as something else"),
+    WRONG_CLASS: _Fault("wrong class", "in the right place, with the wrong class"),
     MERGED: _Fault("merged", "one prediction over several segments"),
     SPLIT: _Fault("split", "several predictions in one segment"),
     INEXACT: _Fault("inexact", "matches, but not exactly"),
@@ -62,8 +62,8 @@ class JudgedSegments(NamedTuple):
 def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Array, Array]) -> JudgedSegments:
     """Return the judged segments, given the shared pixels of true (rows) and predicted ones (columns).
 
-    A match has an IoU above one half.  What is left is wrong in class, merged, split or partial where it overlaps
-    enough for that, else missed or surplus.
+    A match has an IoU above one half. Unmatched segments are wrong in class, merged, split or partial if they overlap
+    enough, else missed or surplus.
     """
     rows, columns = shared.shape
     truth, prediction = np.full(rows, MISSED), np.full(columns, SURPLUS)

@@ -1,11 +1,8 @@
 """The toolkit's interface to a family: published truths, memory, reports, sentences, challenges.
 
-A family's folder overrides what it has and leaves the rest: each default is what a family without a folder gets.
-What lies in its `challenges.py` is found there: `make_sample`, `make_demo`, `describe_truth`, as the methods here.
-`UnitTools` are those of a family that counts by unit, such as an image: it says in `measure_losses` what costs its
-metrics, and report, comparison and kinds of failure follow.
-
-Methods import what they need when they are called, so that asking for a family's tools costs nothing.
+A family's folder overrides methods, and the defaults serve families without a folder. `make_sample`, `make_demo` and
+`describe_truth` may be functions of the family's `challenges.py`. `UnitTools` is for families that count by unit: such
+a family implements `measure_losses`, from which reports, comparisons and kinds of failure follow.
 """
 
 from __future__ import annotations
@@ -226,7 +223,7 @@ class FamilyTools:
 
     def draw_film(self, methods: Sequence[ScoredMethod], choice: FilmChoice) -> Film:
         """Draw frames of a sequence side by side; raises UsageError if the family has none."""
-        raise UsageError(f"filmstrips are made of mask sequences, not of {methods[0].report.protocol.name}")
+        raise UsageError(f"filmstrips need mask sequences, not {methods[0].report.protocol.name}")
 
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
         """Return the costs of failures by method; sections only with page options."""
@@ -306,19 +303,19 @@ class FamilyTools:
         """Return the values for texts about all truths: `content`, `about`, and the family's own."""
         describe = self._own("challenges", "describe_truth")
         if describe is None:
-            raise UsageError(f"no challenges of {protocol.name} can be made yet")
+            raise UsageError(f"challenges with {protocol.name} are not supported yet")
         facts: Facts = describe(truths, protocol)
         return facts
 
     def make_sample(self, truths: list[Any], protocol: Any, share: float) -> Members:
         """Yield the files of a degraded truth as a submission, reproducibly.
 
-        Masks are moved by it, as part of the width.  `new` asks for a good sample, of a thousandth, and for a poor
-        one, of some hundredths, which may not score better; where pictures are small both move by a pixel.
+        The masks move by `share` of the width. `new` requests a good sample (a thousandth) and a poor one (some
+        hundredths), which may not score better; in small pictures both move by one pixel.
         """
         make = self._own("challenges", "make_sample")
         if make is None:
-            raise UsageError(f"no challenges of {protocol.name} can be made yet")
+            raise UsageError(f"challenges with {protocol.name} are not supported yet")
         members: Members = make(truths, protocol, share)
         return members
 
@@ -384,11 +381,11 @@ class UnitTools(FamilyTools, ABC):
         return None
 
     def name_cause(self, inputs: ScoringInputs, report: Report) -> str:
-        """Describe the most expensive cause of families whose units are not drawn."""
+        """Describe the most expensive cause, for families whose units are not drawn."""
         return ""
 
     def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter | None:
-        """Return the painter of units (without results the truth's); None if units are not drawn."""
+        """Return the painter of units (without results, of the truth); None if units are not drawn."""
         return self._own("pictures", self.painter)(results, truth, rules) if self.painter else None
 
     def check_kinds(self, protocol: Any) -> None:
@@ -432,7 +429,7 @@ class UnitTools(FamilyTools, ABC):
         names = [str(row["name"]) for row in rows]
         is_grouped = names != accumulator.names
         beside = f"; so do the losses of all {self.groups}" if is_grouped else ""
-        sums = f"sum to what {metric} {'lack' if self.several_losses else 'lacks'} to 1{beside}"
+        sums = f"sum to 1 minus {metric}{beside}"
         about = f"By kind of error. The losses of all {noun} {sums}."
         ranking = first_metric(rows)
         values = {name: row[ranking] for name, row in zip(names, rows, strict=True)}

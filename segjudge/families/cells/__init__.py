@@ -45,9 +45,9 @@ class _CellTools(UnitTools):
         return protocol.metrics[0], self.groups
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Return the loss of OP_CTB: one half from SEG, the other from TRA.
+        """Return the loss of OP_CTB: one half from SEG, the other half from TRA.
 
-        Where the graph costs more than to make it anew, each operation costs its part of that.
+        If correcting the graph costs more than building it from nothing, each operation gets its share of the maximum.
         """
         import math
 
@@ -72,7 +72,7 @@ class _CellTools(UnitTools):
             "missed": "cells that nothing matches, of SEG and TRA",
             "surplus": "predictions that match nothing, of TRA",
             "merged": "cells that share a prediction with others, of TRA",
-            "links": "links to the next frame or a child that are missing, surplus or of the other kind, of TRA",
+            "links": "links to the next frame or a child that are missing, surplus or of the wrong kind, of TRA",
         }
         columns: list[tuple[int, ...]] = [(), (FN,), (FP,), (NS,), (ED, EA, EC)]
         rows = []

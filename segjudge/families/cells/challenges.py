@@ -23,7 +23,7 @@ def write_tracks(tracks: list[list[int]]) -> str:
 
 
 def follow_labels(frames: list[Array], parents: dict[int, int]) -> list[list[int]]:
-    """Return the tracks of label maps; a reappearing label becomes its own child."""
+    """Return the tracks of label maps; a label that reappears becomes its own child."""
     present: dict[int, list[int]] = {}
     for index, labels in enumerate(frames):
         for label in np.unique(labels[labels > 0]).tolist():

@@ -46,7 +46,7 @@ class CellsInMemory(SamplesInMemory):
             outlines = _read_labels(labels, f"truth of {sequence}, outlines of frame {number}")
             whole = (slices, height, width) if cut < 0 else (1, height, width)
             if not (0 <= number < len(true_masks) and -1 <= cut < slices and outlines.size == np.prod(whole)):
-                fault = f"has the shape {outlines.shape} and is not of the sequence's frames {true_masks.shape}"
+                fault = f"has the shape {outlines.shape}, which does not match the sequence's frames {true_masks.shape}"
                 raise refusal(f"truth of {sequence}, outlines {key}", fault, _CELLS)
             frames.append(open_frame(outlines, [[int(number), int(cut)]]))
         unit = Unit(sequence, len(true_masks), lambda: frames, {"tracks": true_tracks.tolist(), "slices": slices})
@@ -81,7 +81,9 @@ def _read_side(side: object, location: str) -> tuple[Array, Array]:
     masks = masks[:, None] if masks.ndim == 3 else masks
     tracks = read_array(side["tracks"], f"{location}, tracks").reshape(-1)
     if masks.ndim != 4 or tracks.dtype.kind not in "uif" or len(tracks) % 4 or (tracks != np.round(tracks)).any():
-        raise refusal(location, f"has masks of the shape {masks.shape}, or tracks that are no four numbers each", _FORM)
+        raise refusal(
+            location, f"has masks of the shape {masks.shape}, or tracks that are not four numbers each", _FORM
+        )
     rows = tracks.astype(np.int64).reshape(-1, 4)
     problems = Problems()
     for flaw in judge_tracks(rows, len(masks)):

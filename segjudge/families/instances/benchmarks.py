@@ -5,10 +5,10 @@ from segjudge.families.base.benchmarks import BenchmarkEntry, FamilyEntry, Memor
 _COCO = "COCO's JSON with annotations"
 _RECORDS = "a JSON list of detections with masks"
 _BY_CATEGORY = "100 masks per image and category"
-_USUAL, _UNMATCHED = "as any other", "cannot match"
+_USUAL, _UNMATCHED = "counts like any other", "cannot match"
 _OF_VIDEOS = ("100 instances per video and category", _UNMATCHED)
 _OF_LVIS = ("300 masks per image, over all categories", _UNMATCHED)
-_OF_STREETS = ("none: texts list PNGs of masks", _USUAL)
+_OF_STREETS = ("none: text files list the PNGs of masks", _USUAL)
 _NOTES = """\
 - In `./run.sh score`, `--cap image|category` and `--id-zero-quirk on|off` override the last two columns.
 """
@@ -45,7 +45,7 @@ ENTRY = FamilyEntry(
         BenchmarkEntry(
             "Cityscapes instances", ("cityscapes-instance", "cityscapes-instance-official"),
             "cityscapesScripts, by `cityscapes-instance-official`", "cityscapes-instance.md",
-            "folder with `gtFine/val`, or with `…_instanceIds.png`", "texts that list PNGs of masks",
+            "folder with `gtFine/val`, or with `…_instanceIds.png`", "text files that list PNGs of masks",
         ),
         BenchmarkEntry(
             "LVIS", ("lvis", "lvis-boundary"), "lvis-api, boundary-iou-api", "lvis.md", "LVIS's JSON", _RECORDS,

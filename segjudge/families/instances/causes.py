@@ -1,4 +1,4 @@
-"""The causes of instances' losses: counts of instances and kept detections by cause, and their sentence."""
+"""The causes of instances' losses: counts of instances and kept detections by cause, and a sentence about them."""
 
 from __future__ import annotations
 
@@ -239,4 +239,4 @@ def _describe_points(faults: KeypointFault) -> str:
     if len(faults.points) > 1 and cost < 2 * mean:
         return f"every person that is found has inexact points, {point} most of all"
     share = cost / sum(cost for _, cost in faults.points)
-    return f"{point} is off its place, and costs {100 * share:.0f} % of the OKS lost"
+    return f"{point} is misplaced and costs {100 * share:.0f} % of the OKS lost"

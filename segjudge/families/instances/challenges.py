@@ -1,4 +1,4 @@
-"""New challenges of instance masks: texts, samples, and a synthetic truth."""
+"""New challenges of instances: texts, samples, and a synthetic truth."""
 
 from __future__ import annotations
 

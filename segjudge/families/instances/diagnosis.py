@@ -1,6 +1,6 @@
 """The diagnosis of instances: detections judged at one IoU, calibration of scores, costs of errors.
 
-Errors are of the kinds that TIDE tells apart.
+The kinds of errors are TIDE's.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ def _assign_partners(candidates: OverlappingPairs, count: int) -> Array:
 def count_confusions(judged: _JudgedDetections, least: float = -np.inf) -> Array:
     """Return the confusion of instances (rows) and detected categories (columns) above a score; the last is none.
 
-    By falling score each detection takes the free instance of its image that overlaps most, of equals one of its
-    own category first. What lies in a crowd does not count.
+    In decreasing order of score, each detection takes the unmatched instance of its image that overlaps most; ties
+    prefer its own category. Detections in crowds are ignored.
     """
     nothing = len(judged.truth.categories)
     selection = judged.score >= least
@@ -351,8 +351,8 @@ KINDS = {
     "Cls": "right place, wrong category",
     "Loc": "right category, inexact place",
     "Both": "wrong category and inexact place",
-    "Dupe": "shown before by another detection",
-    "Bkg": "nothing is there",
+    "Dupe": "already matched by another detection",
+    "Bkg": "no object there",
     "Miss": "not detected at all",
 }
 _CLS, _LOC, _BOTH, _DUPE, _BKG, _MISS = range(len(KINDS))
@@ -520,7 +520,7 @@ class InstanceDiagnosis:
         ]
 
     def list_categories(self) -> list[Row]:
-        """Return a row per category with instances: costs by kind, and best threshold."""
+        """Return a row per category with instances: costs by kind, and the best threshold."""
         gains = {name: np.maximum(self.errors.repaired[name] - self.errors.precision, 0) for name in KINDS}
         rows = []
         for index in np.flatnonzero(self.judged.instance_counts).tolist():

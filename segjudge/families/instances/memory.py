@@ -159,7 +159,7 @@ class InstancesInMemory(MemoryDoor):
 
     def check(self, data: bytes) -> None:
         if _decode_image(data).counts.images["image"].tolist() != [0]:
-            raise ValueError("is not what matching found in one image")
+            raise ValueError("is not the matching of one image")
 
     def accumulate(self, frames: CountedFrames) -> InstanceAccumulator:
         # Files have images in the order of their ids, whatever the order of their list.

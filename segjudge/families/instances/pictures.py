@@ -80,7 +80,7 @@ def make_compared_pictures(
 ) -> list[_MistakePicture]:
     """Draw images for two methods, first those with the second's largest excess of mistakes.
 
-    They are as many as fit; the first one always does.
+    As many images as fit; the first one always fits.
     """
     base, second = (diagnosis.counts.wrong + diagnosis.counts.missed for diagnosis in diagnoses.values())
     pictures: list[_MistakePicture] = []
@@ -265,7 +265,7 @@ def _match_image(
 ) -> tuple[list[list[_PaintedMask]], tuple[int, int, int]]:
     """Paint truth and detections; return the numbers of correct, wrong and missed.
 
-    Colours tell how masks matched; of a truth alone each mask has a colour of its own.
+    Colours show how masks matched; in a truth alone, each mask has its own colour.
     """
     size = truth.images.sizes[image].tolist()
     names = [category.name for category in truth.categories]

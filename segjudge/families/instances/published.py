@@ -1,7 +1,7 @@
 """Published truths of instances: COCO's JSON, Places-style PNGs (red: category, green: instance), `streets`.
 
-The official converter of such PNGs to COCO's JSON fails on every current Python; `pack` gives the same annotations,
-numbered from 0 in the same order, and a list of what was odd.
+The official converter of such PNGs to COCO's JSON fails on every current Python. `pack` writes the same annotations,
+numbered from 0 in the same order, and lists oddities.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def open_instances(source: TruthSource, *, progress: Progress = ignore_progress)
     if not is_packed(path):
         check_subset(source)
     if isinstance(path, RemoteFolder):
-        raise UsageError(f"{path}: a folder of PNGs is read on this machine alone; copy it, or pack it")
+        raise UsageError(f"{path}: a folder of PNGs must be on this machine; copy it, or pack it")
     if not source.categories and holds_streets(path):
         streets = convert_streets(path, split, progress)
         return AnnotationFile({split: truth.read_document(json.dumps(streets).encode(), path)})
@@ -81,7 +81,7 @@ def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ig
         images, instances = len(document["images"]), len(document["annotations"])
     else:
         if is_packed(source.path):
-            raise UsageError(f"{source.path}: is packed already")
+            raise UsageError(f"{source.path}: is already packed")
         (annotated,) = truth.read(source.path).values()  # says what is wrong
         files = open_files(source.path, HOST_LIMITS)
         (data,) = (_draw_polygons(files.read(name), annotated) for name in files.sizes if name.endswith(".json"))
@@ -209,7 +209,7 @@ def _read_png(path: str, categories: set[int]) -> _ReadImage:
             oddities.append(f"instance {number} has the categories {category} and {names}")
         if category not in categories:
             oddities.append(
-                f"instance {number} has the category {category}, which is not in the list: it is kept, and never scored"
+                f"instance {number} has the category {category}, which is not in the list: it is kept but never scored"
             )
         segmentation = {"size": list(size), "counts": counts}
         instances.append({"category_id": category, "segmentation": segmentation, "area": len(inside)})

@@ -58,10 +58,10 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
     points = list_keypoints(diagnosis)
     if points:
         about = (
-            f"Of the people found, if only inexactly, in detections kept (OKS from {LEAST_OKS} on): what each point "
-            "costs of their mean OKS, those that cost most first; all together cost 1 − OKS. exact: similarity of .85 "
-            "and more, near: of .5 and more; else swapped lies on another point of the same person, foreign on this "
-            "point of somebody else, and far on neither."
+            "Cost of each point in mean OKS, highest first, over the people found by kept detections (OKS at least "
+            f"{LEAST_OKS}). The costs sum to 1 − OKS. A point is exact at a similarity of .85 or more, near at .5. "
+            "Otherwise it is swapped (on another point of the same person), foreign (on this point of somebody else), "
+            "or far (on neither)."
         )
         sections.append(make_list("Keypoints", points, about))
     sections += [
@@ -105,8 +105,8 @@ def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Repo
     )
     if not kinds and at_half < 1 - LITTLE:
         kinds = (
-            f"AP at an {measure} of one half would not rise without the errors of any one kind: "
-            "several are in each other's way."
+            f"Removing one kind of error alone would not raise AP at an {measure} of one half: "
+            "several kinds hide each other."
         )
     costs = [row["costs"] for row in costly]
     worst: Markup | str = ""
@@ -155,11 +155,11 @@ def _list_costly(diagnosis: InstanceDiagnosis, report: Report) -> list[Row]:
 def _make_errors(diagnosis: InstanceDiagnosis) -> Section:
     costs, before = diagnosis.errors.costs(), diagnosis.errors.average(diagnosis.errors.precision)
     about = (
-        f"AP at an {diagnosis.protocol.measure} of one half is {before:.3f}. By how much it would rise without the "
-        "errors of each kind, as TIDE tells them apart; kinds hide each other, so they do not sum to what is lost."
+        f"AP at an {diagnosis.protocol.measure} of one half is {before:.3f}. Each kind of TIDE shows how much AP would "
+        "rise without its errors. Kinds hide each other, so their sum is not the loss."
     )
     note = (
-        f"Without any false detection it would rise by {costs['FalsePos']:.3f}, with every instance detected by "
+        f"Without false detections it would rise by {costs['FalsePos']:.3f}, with every instance detected by "
         f"{costs['FalseNeg']:.3f}."
     )
     return make_kinds("Where AP is lost", diagnosis.list_kinds(), about, note)
@@ -168,7 +168,7 @@ def _make_errors(diagnosis: InstanceDiagnosis) -> Section:
 def _make_categories(rows: list[Row]) -> Section:
     about = (
         "Largest loss first. A category loses (1 − AP) / number of categories; all categories together lose 1 − AP. "
-        "A kind's column says by how much AP50 of the category would rise without these errors; threshold is the score "
+        "A kind's column shows how much the category's AP50 would rise without these errors; threshold is the score "
         "with its largest F1."
     )
     return make_list("Categories", rows, about)
@@ -236,12 +236,12 @@ def _make_scores(diagnosis: InstanceDiagnosis) -> Section:
 def _make_confusion(diagnosis: InstanceDiagnosis) -> Section:
     table = count_confusions(diagnosis.judged, diagnosis.least)
     about = (
-        "Detections from the best threshold on, matched with instances of any category at an "
-        f"{diagnosis.protocol.measure} of one half; a cell chooses pictures that have it."
+        "Detections at or above the best threshold, matched with instances of any category at an "
+        f"{diagnosis.protocol.measure} of one half. Click a cell to select its pictures."
     )
     return make_confusion([*diagnosis.names, "nothing"], table, "detections", about, "instances")
 
 
 def _describe_cut(diagnosis: InstanceDiagnosis) -> str:
     subject = f"Detections with a score of {diagnosis.least:.3f} and more" if diagnosis.best else "All detections"
-    return f"{subject}, matched at an {diagnosis.protocol.measure} of one half; those with most mistakes first."
+    return f"{subject}, matched at an {diagnosis.protocol.measure} of one half; most mistakes first."

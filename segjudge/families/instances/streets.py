@@ -1,7 +1,7 @@
 """Published truths of Cityscapes' instances as COCO documents; the demo, and samples.
 
-Instances are annotations, groups crowds.  What lies outside of the classes are annotations of categories that are not
-listed: crowds of what has no class, and numbered caravans and trailers.
+Instances become annotations, groups crowds. Unlabelled regions and numbered caravans and trailers become annotations of
+unlisted categories.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _move(mask: Array, share: float) -> Array:
 
 
 def publish_streets() -> Content:
-    """Yield the demo's objects as those of streets, of which one is a group."""
+    """Yield the demo's objects as street objects, one of them a group."""
     from segjudge.masks.compression import grey_png
     from segjudge.masks.demo import first_scenes, still_images
 

@@ -83,7 +83,7 @@ def _measure_pixels(accumulator: UnitAccumulator[Any]) -> UnitLosses:
     missed = (tables.sum(axis=2) - hits) * weight + tables[:, :, -1] * weight[-1]
     surplus = (tables.sum(axis=1) - hits) * weight
     losses = np.stack((missed, surplus), axis=-1)[:, :-1]
-    kinds = {"missed": "pixels of a class that have another label", "surplus": "pixels that have its label wrongly"}
+    kinds = {"missed": "pixels of a class that have another label", "surplus": "pixels of other classes with its label"}
     return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0)[union[:-1] > 0])
 
 

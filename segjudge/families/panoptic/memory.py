@@ -142,4 +142,4 @@ def _decode_frame(data: bytes) -> FrameTable:
         boundaries = LabelPairs(*tables["boundaries"]) if "boundaries" in tables else None
         return FrameTable(tables["truth"], tables["prediction"], LabelPairs(*tables["pairs"]), boundaries)
     except (KeyError, TypeError) as error:
-        raise ValueError(f"is not the table of a frame ({error})") from None
+        raise ValueError(f"is not the table of one frame ({error})") from None

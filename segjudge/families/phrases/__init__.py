@@ -46,7 +46,7 @@ class _PhraseTools(UnitTools):
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
         """Return the loss of pmF1: missed, surplus and partial objects, averaged over thresholds and subsets.
 
-        With the official rules the sum is what pmF1 would lack without what the script adds to denominators.
+        With the official rules, the sum is 1 minus pmF1 without the constant that the script adds to denominators.
         """
         import numpy as np
 
@@ -66,8 +66,8 @@ class _PhraseTools(UnitTools):
         by_subset = np.zeros((subsets, 3))
         np.add.at(by_subset, pairs[:, counting.SUBSET], by_unit)
         kinds = {
-            "partial": "objects that a prediction was assigned to, but does not cover well enough",
-            "surplus": "predictions beyond the objects, where there are any",
+            "partial": "objects whose assigned prediction does not cover them well enough",
+            "surplus": "surplus predictions in pairs with objects",
             "missed": "objects without a prediction",
         }
         return UnitLosses(kinds, by_unit, by_subset)
@@ -86,9 +86,9 @@ class _PhraseTools(UnitTools):
 
         accumulator = self.counts_of(report)
         answers = accumulator.stack("pair")[:, ANSWER].tolist()
-        names = ["objects in both", "objects predicted, none there", "objects there, none predicted", "none in both"]
+        names = ["objects in both", "objects only predicted", "objects only in the truth", "no objects in either"]
         counts = [{"name": name, "pairs": answers.count(kind)} for kind, name in enumerate(names)]
-        about = "Whether there is anything that the phrase names, which IL_MCC measures."
+        about = "Predicted and true presence of objects that the phrase names, as IL_MCC measures it."
         verdict, *sections = super().make_sections(inputs, report, options)
         return [verdict, make_list("Answers", counts, about), *sections]
 

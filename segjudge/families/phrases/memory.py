@@ -30,8 +30,8 @@ _TRACKS_FORM = "Give {'tracks': [[mask or None, ...], ...]} with a list for each
 class PhrasesInMemory(SamplesInMemory):
     """A counter of pairs.
 
-    A side is a list of masks, or a mapping with `masks` and, of predictions, `scores`, of truths, `iscrowd`; the truth
-    of several annotators is a mapping with `annotators`, a list of such sides.
+    A side is a list of masks, or a mapping with `masks` and `scores` (prediction) or `iscrowd` (truth). The truth of
+    several annotators is a mapping with `annotators`, a list of such sides.
     """
 
     own_facts: ClassVar = {"subsets": [["all"]], "listed": []}
@@ -77,7 +77,7 @@ def _read_side(side: Any, key: str, default: float, location: str) -> list[tuple
         raise refusal(
             location,
             f"has {quantity(len(masks), 'mask')} and {key} with {quantity(len(numbers), 'number')}",
-            "Give one for each mask",
+            "Give one number for each mask",
         )
     return [
         (read_checked_mask(mask, f"{location}, mask {index}", _FORM), number)
@@ -88,8 +88,8 @@ def _read_side(side: Any, key: str, default: float, location: str) -> list[tuple
 class VideoPhrasesInMemory(SamplesInMemory):
     """A counter of pairs of a video and a phrase.
 
-    A side is a mapping with `tracks`, of each a list with a mask or None for every frame, and, of predictions,
-    `scores`, of truths, `iscrowd` and, for mAP, the phrase's `category_id`.
+    A side is a mapping with `tracks` and `scores` (prediction) or `iscrowd` (truth); for mAP, the truth also has the
+    phrase's `category_id`. A track is a list with a mask or None per frame.
     """
 
     own_facts: ClassVar = {"subsets": [["all"]], "listed": []}
@@ -115,7 +115,7 @@ def _read_tracks(
 ) -> tuple[list[list[CheckedMask | None]], Array]:
     """Return the masks of each track by frame, with its score or crowd flag."""
     if not isinstance(side, Mapping) or "tracks" not in side:
-        raise refusal(location, "is no mapping with tracks", _TRACKS_FORM)
+        raise refusal(location, "is not a mapping with tracks", _TRACKS_FORM)
     try:
         tracks = list(map(list, side["tracks"]))
         numbers = np.array([float(value) for value in side.get(key, [default] * len(tracks))])
@@ -125,7 +125,7 @@ def _read_tracks(
         raise refusal(
             location,
             f"has {quantity(len(tracks), 'track')} and {key} with {quantity(len(numbers), 'number')}",
-            "Give a finite one for each track",
+            "Give one finite number for each track",
         )
     checked = [
         [

@@ -29,14 +29,14 @@ class _ReferringTools(UnitTools):
         "mIoU": "mean IoU over samples: all samples weigh the same",
         "gIoU": "mean IoU over samples; a correct no-target answer is 1",
         "cIoU": "summed intersections divided by summed unions: large objects weigh more",
-        "N-acc": "share of samples without a target that are answered as such",
+        "N-acc": "share of samples without a target that are answered as no target",
         "T-acc": "share of samples with a target that are not answered as no target",
     }
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Return the loss of mean IoU per sample, which has one kind of mistake or none.
+        """Return the loss of mean IoU per sample; a sample has at most one kind of mistake.
 
-        With LISA's rules the sum lacks what it adds to the number of samples.
+        With LISA's rules, the sum omits the constant added to the number of samples.
         """
         import numpy as np
 
@@ -60,11 +60,11 @@ class _ReferringTools(UnitTools):
         by_group = np.zeros((len(accumulator.facts["subsets"]), 5))
         np.add.at(by_group, samples[:, engine.GROUP], by_unit)
         kinds = {
-            "false alarm": "something was answered where there is nothing",
-            "withdrawn": "there is a target, and the answer says that there is none",
-            "missed": "there is a target, and the mask is empty",
+            "false alarm": "a mask is predicted, but there is no target",
+            "withdrawn": "no target is predicted, but there is one",
+            "missed": "there is a target, but the mask is empty",
             "wrong object": "the mask shares no pixel with the target",
-            "inexact": "the mask shares a part of the target, or is larger",
+            "inexact": "the mask covers only a part of the target, or extends beyond it",
         }
         return UnitLosses(kinds, by_unit, by_group)
 
@@ -81,13 +81,13 @@ class _ReferringTools(UnitTools):
         accumulator = self.counts_of(report)
         answers = accumulator.stack("sample")[:, [TARGET, WITHDRAWN]].tolist()
         names = {
-            (1, 0): "target, taken for one",
-            (1, 1): "target, taken for none",
-            (0, 0): "no target, taken for one",
-            (0, 1): "no target, taken for none",
+            (1, 0): "target, found",
+            (1, 1): "target, answered as none",
+            (0, 0): "no target, but a mask answered",
+            (0, 1): "no target, answered as none",
         }
         counts = [{"name": name, "samples": answers.count(list(answer))} for answer, name in names.items()]
-        about = "Whether there is a target, which N-acc and T-acc measure."
+        about = "Predicted and true presence of a target, as N-acc and T-acc measure it."
         return [verdict, make_list("Answers", counts, about), *sections]
 
     def describe_metric(self, metric: str) -> str:

@@ -25,7 +25,7 @@ _FORM = "Give a mask, or {'mask': ..., 'no_target': ...}"
 class ReferringInMemory(SamplesInMemory):
     """A counter of samples.
 
-    A side is a mask, None where there is nothing, or a mapping with `mask` and `no_target`, of truths also `ignore`.
+    A side is a mask, None for no object, or a mapping with `mask` and `no_target`; a truth may also have `ignore`.
     """
 
     own_facts: ClassVar = {"subsets": [["all"]]}

@@ -20,12 +20,12 @@ _MEAN = "mean over 256 thresholds"
 _LOPSIDED = 3
 _KINDS = {
     "false alarm": "images without an object whose map is not black",
-    "missed": "objects without a value above the middle",
+    "missed": "objects whose map has no value above the middle",
     "wrong object": "maps that share no pixel above the middle with the object",
-    "grey": "maps that are right at the middle, where only values between are wrong",
+    "grey": "maps that are right when cut at the middle, with wrong values in between",
     "too much": "maps with too many pixels above the middle",
     "too little": "maps with too few pixels above the middle",
-    "inexact": "maps with pixels wrongly above and wrongly below the middle, such as a displaced object",
+    "inexact": "maps with pixels wrongly above and pixels wrongly below the middle, such as a displaced object",
 }
 
 

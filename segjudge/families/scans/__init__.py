@@ -36,8 +36,8 @@ class _ScanTools(UnitTools):
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
         """Return the loss of the first metric; the parts sum to 1 minus its value.
 
-        A class whose segments are all too small to count is missed by the scans that have points of it; one that the
-        truth has nowhere, and the script averages nevertheless, costs all scans as much.
+        If all segments of a class are too small to count, the scans with its points miss it. A class that is absent
+        from the truth but averaged by the script costs all scans equally.
         """
         import numpy as np
 
@@ -67,11 +67,11 @@ class _ScanTools(UnitTools):
             costs = [confusions.sum(axis=1)[:, :-1] - hits, true_points - hits]
             divisor = true_points.sum(axis=0) + costs[0].sum(axis=0)
             kinds = {
-                "surplus": "points that have the label of a class wrongly",
+                "surplus": "points with the label of a class to which they do not belong",
                 "missed": "points of a class that have another label",
             }
         if protocol.as_script:
-            kinds["absent"] = "classes that the truth has nowhere, and the script counts as 0"
+            kinds["absent"] = "classes absent from the truth, which the script counts as 0"
             costs.append(np.zeros(true_points.shape))
         losses = np.stack(costs, axis=-1) / np.maximum(divisor, 0.5)[:, None]  # scans, classes, kinds
         in_truth = true_points.any(axis=0)
@@ -116,7 +116,7 @@ class _ScanTools(UnitTools):
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         facts = super().describe_truth(truths, protocol)
-        task = "Say of every point whether it moves" if protocol.reported >= 0 else "Label every point"
+        task = "Predict whether each point moves" if protocol.reported >= 0 else "Label every point"
         return {**facts, "about": f"{task}, in {facts['content']}."}
 
 

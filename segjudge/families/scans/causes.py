@@ -1,4 +1,4 @@
-"""The causes of scans' loss of PQ: the verdict on each segment of the costliest scans."""
+"""The causes of scans' loss of PQ: a verdict on each segment of the costliest scans."""
 
 from __future__ import annotations
 

@@ -34,7 +34,11 @@ def _read_points(side: object, location: str) -> Array:
         fault = f"is of {points.dtype} and has the shape {points.shape}"
         raise refusal(location, fault, "Give a whole number for each point, as (points,)")
     if points.min() < 0 or points.max() >= _END:
-        raise refusal(location, "has a number beyond 32 bits", "Give a label and, 16 bits further up, a number")
+        raise refusal(
+            location,
+            "has a number beyond 32 bits",
+            "Give the label in the lower 16 bits, and the object's number in the upper 16 bits",
+        )
     with refuse_flaws(location):
         check_labels(points)
     return points.astype(np.uint32)

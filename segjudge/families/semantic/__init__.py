@@ -23,9 +23,9 @@ class _SemanticTools(UnitTools):
     meanings: ClassVar = {
         "mIoU": "intersection over union, mean over the classes in the truth",
         "IoU": "intersection over union, mean over the classes in truth or prediction",
-        "iIoU": "IoU of classes with objects; each object weighs as one of average size",
+        "iIoU": "IoU of classes with objects; each object has the weight of an average one",
         "IoU-categories": "intersection over union of categories, mean over those in truth or prediction",
-        "iIoU-categories": "IoU of categories with objects; each object weighs as one of average size",
+        "iIoU-categories": "IoU of categories with objects; each object has the weight of an average one",
         "mIoU-super": "intersection over union of super categories, mean over those in the truth",
         "Acc-super": "share of pixels with the correct super category",
         "Acc_class-super": "share of pixels with the correct super category, mean over super categories",
@@ -64,7 +64,10 @@ class _SemanticTools(UnitTools):
         seen = (averaged > 0) & (np.arange(classes) < (protocol.averaged or classes))
         weight = seen / np.maximum(union, 1) / max(int(seen.sum()), 1)
         losses = np.stack((missed * weight, surplus * weight), axis=-1)
-        kinds = {"missed": "pixels of a class that have another label", "surplus": "pixels that have its label wrongly"}
+        kinds = {
+            "missed": "pixels of a class that have another label",
+            "surplus": "pixels of other classes with its label",
+        }
         return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0)[union > 0])
 
     def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:

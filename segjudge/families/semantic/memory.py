@@ -1,4 +1,4 @@
-"""Semantic maps in memory; frames wait compressed, since consistency needs all of them."""
+"""Semantic maps in memory; frames are stored compressed, because consistency needs all of them."""
 
 import struct
 import zlib
@@ -65,4 +65,4 @@ def _decode_maps(data: bytes) -> Array:
         height, width = struct.unpack_from("<II", data)
         return np.frombuffer(zlib.decompress(data[8:]), "<u2").reshape(2, height, width)
     except (struct.error, zlib.error) as error:
-        raise ValueError(f"is no pair of maps ({error})") from None
+        raise ValueError(f"is not a pair of maps ({error})") from None

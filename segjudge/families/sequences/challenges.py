@@ -43,7 +43,9 @@ def describe_truth(truths: list[Split], protocol: SequenceProtocol) -> Facts:
     referring = bool(protocol.rounds) or protocol.missing_object is not MissingRule.EMPTY
     return {
         "content": f"{videos} with {frames}",
-        "about": f"Segment what expressions mean in {videos}." if referring else f"Segment the objects of {videos}.",
+        "about": f"Segment the objects of expressions in {videos}."
+        if referring
+        else f"Segment the objects of {videos}.",
         "referring": referring,
         "examples": [
             f"{within}{sequence.name}/{folder}{frame}.png"

@@ -1,6 +1,6 @@
 """`segjudge compress`: results in the smallest equivalent form, verified pixel by pixel.
 
-Run lengths in gzipped JSON are the smallest; PNGs of few bits in a zip are what other evaluators read too.
+The smallest form is run lengths in gzipped JSON; PNGs with few bits in a zip are readable by other evaluators too.
 """
 
 import json
@@ -58,8 +58,8 @@ def compress(results: str, out: str, progress: Progress, protocol: FamilyProtoco
         # Segments: the colours of their PNGs are ids, which the JSON beside them describes.
         described = documents if pngs and documents and png.is_coloured(files.read(pngs[0])) else []
         if not pngs and not documents:
-            fault = f"holds neither PNGs nor JSON, but {name_list(list(files.sizes))}" if files.sizes else "is empty"
-            raise _refusal(results, fault, "Send it as it is: compress makes PNGs and JSON smaller, and nothing else")
+            fault = f"holds neither PNGs nor JSON, only {name_list(list(files.sizes))}" if files.sizes else "is empty"
+            raise _refusal(results, fault, "Send it as it is: compress only makes PNGs and JSON smaller")
         of_objects = bool(pngs) and not out.endswith(PNGS)
         if of_objects and protocol and protocol.family != SequenceProtocol.family:
             raise _refusal(out, f"would hold run lengths of objects, which {protocol.name} does not read", _TRY_PNGS)
@@ -124,7 +124,7 @@ def _sequences(results: str, pngs: list[str]) -> list[Sequence]:
         if not sequence.name or (sequence.lists_objects and not by_object):
             raise _refusal(results, "does not show which folders are sequences", "Make one folder for each sequence")
         if not by_object and len(labels) > 1 and any(int(label) in _GREY for label in labels):
-            raise _refusal(sequence.name, "holds numbers of objects from 127 on, which may be grey levels", _TRY_PNGS)
+            raise _refusal(sequence.name, "holds object numbers of 127 and above, which may be grey levels", _TRY_PNGS)
         if all(map(str.isdecimal, frames)) and sorted(frames, key=int) != frames:
             raise _refusal(sequence.name, "has frames whose numbers and names are in different order", _TRY_PNGS)
         ranges = chain.from_iterable(facts.lifespan or [] for facts in labels.values())
@@ -168,7 +168,7 @@ def _compare(sequences: list[Sequence], out: str) -> None:
             read = masks.stacks(sequence.frames[block.start : block.stop], block.size, problems) if masks else None
             problems.raise_if_any()
             if read is None or not _are_equal(read, sequence.read_block(index)):
-                raise AssertionError(f"{sequence.name}: what was written is not what is read")
+                raise AssertionError(f"{sequence.name}: the written masks differ from the original ones")
     submission.close()
 
 
@@ -184,9 +184,7 @@ def _are_equal(before: Stacks, after: Stacks) -> bool:
 
 
 def _write_pngs(files: Files, names: list[str], out: str, progress: Progress) -> str:
-    """Write PNGs of the kinds that they are, since what a grey or a colour means is for a protocol to say; whatever is
-    beside them is copied.
-    """
+    """Write PNGs in their own kinds, because a protocol decides what grey or colour means; copy all other files."""
     if not names:
         raise _refusal("the results", "hold no PNGs", f"Name the output with the ending {RUN_LENGTHS}")
     with zipfile.ZipFile(out, "w") as archive:
@@ -204,5 +202,5 @@ def _write_pngs(files: Files, names: list[str], out: str, progress: Progress) ->
         for name in names:
             before, after = files.read(name), archive.read(name)
             if not np.array_equal(read_pixels(before), read_pixels(after)):
-                raise AssertionError(f"{name}: what was written is not what is read")
+                raise AssertionError(f"{name}: the written masks differ from the original ones")
     return f"{len(names):,} PNGs"

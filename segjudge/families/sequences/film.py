@@ -46,7 +46,7 @@ def draw_film(methods: Sequence[ScoredMethod], choice: FilmChoice) -> Film:
 
 def _report_of(report: Report) -> SequenceReport:
     if not isinstance(report, SequenceReport):
-        raise UsageError("filmstrips are made of mask sequences that were scored from files")
+        raise UsageError("filmstrips need mask sequences that were scored from files")
     return report
 
 
@@ -87,7 +87,7 @@ def _draw_row(
     cells: dict[str, tuple[FilmCell, FilmCell]] = {}
     with closing(method.inputs.scorers[report.split].open(method.inputs.results)) as opened:
         if not isinstance(opened, OpenedSequences):
-            raise UsageError(f"filmstrips of {report.protocol.name} are not made")
+            raise UsageError(f"filmstrips of {report.protocol.name} are not supported")
         sequence = next(pair for pair in pair_with_scores(opened.pairs, report) if pair.truth.name == name)
         unknown = [frame for frame in frames if frame not in sequence.truth.frames]
         if unknown:

@@ -80,12 +80,12 @@ class SequencesInMemory(MemoryDoor):
     def check(self, data: bytes) -> None:
         counts = decode_counts(data)
         if len(counts.frames) != 1 or len(counts.rows) != 1:
-            raise ValueError(f"{counts.name} is not the counts of one frame")
+            raise ValueError(f"{counts.name} does not hold the counts of one frame")
 
     def pair_sides(self, truth: object, prediction: object) -> tuple[dict[str, object], dict[str, object]]:
         """Return the videos of both sides by name; a single one is named video.
 
-        Raises UsageError for a mapping that may be one of videos or of objects.
+        Raises UsageError if a mapping could hold videos or objects.
         """
         sides = {"truth": truth, "prediction": prediction}
         kinds = [
@@ -96,7 +96,9 @@ class SequencesInMemory(MemoryDoor):
         if kinds[1] is _EITHER or (kinds[0] is _VIDEOS and kinds[1] is _OBJECTS):
             kinds[1] = _OBJECTS if kinds[0] is _ONE else kinds[0]
         if _EITHER in kinds:
-            named_sides = "numbers or lists name what may be videos of one object each, or the objects of one video"
+            named_sides = (
+                "it is unclear whether numbers or lists name videos of one object each, or the objects of one video"
+            )
             remedy = "name videos by text and give arrays, or give masks of objects as booleans"
             raise UsageError(f"{named_sides}: {remedy}")
         truths, predictions = (

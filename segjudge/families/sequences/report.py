@@ -86,7 +86,7 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
 
 
 def _reserve_tables(options: PageOptions, sequences: list[SequenceLosses], most_rows: int) -> PageOptions:
-    """Return the options of masks and pictures: without the bytes that tables take."""
+    """Return the options for masks and pictures, less the bytes of the tables."""
     objects = sum(len(sequence.objects) for sequence in sequences)
     rows = min(len(sequences), most_rows) + min(objects, most_rows)
     return replace(options, budget=max(0, options.budget - _ROW_BYTES * rows))
@@ -217,7 +217,7 @@ class MethodLosses:
 class _LossReader:
     """A reader of the masks of methods on the same truth that collects a page's streams.
 
-    Without options of a page there are no streams.
+    Without page options there are no streams.
     """
 
     def __init__(self, methods: int, options: PageOptions | None) -> None:
@@ -479,7 +479,7 @@ def _make_frames(
 ) -> Section:
     """Return the player of one or several methods; the first sequence is open.
 
-    Masks of the last ones are left out where there is no room, and pictures are added where there is some.
+    If space is short, the last masks are omitted; spare space is filled with pictures.
     """
     bare, names = reader.leave_out_masks(order, options.budget), [method.name for method in methods]
     if options.images:
@@ -500,7 +500,7 @@ def make_player(
 ) -> Section:
     """Return the player of the streams in the page; `about` describes omissions.
 
-    Without methods it shows the truth alone.
+    Without methods it shows only the truth.
     """
     losses_by_name = [{sequence.name: sequence.loss for sequence in method.sequences} for method in methods]
     sequences = [
@@ -644,7 +644,7 @@ def _find_pictures(folder: str, sequences: list[SequenceLosses]) -> dict[str, li
     paths = {sequence.name: frame_images_of(folder, sequence.name, sequence.frames) for sequence in sequences}
     if not any(paths.values()):
         names = ", ".join(list(paths)[:3])
-        raise HostError(f"{folder}: has no pictures of all frames of any sequence; folders such as {names} are sought")
+        raise HostError(f"{folder}: has no pictures of all frames of any sequence; expected folders such as {names}")
     return paths
 
 

@@ -66,14 +66,14 @@ def _read_sequence(entry: Mapping[str, Any], split: str, metric: str, streams: d
     stream = f"{split}/{name}"
     packed = [_decode_stream(as_text(stream)) for stream in as_list(entry.get("streams"))]
     if len(packed) != 2 or not streams.keys().isdisjoint((stream, f"{stream}/0")):
-        refuse(f"has not one stream of the truth and one of the prediction of {name}")
+        refuse(f"does not have one stream of the truth and one of the prediction for {name}")
     streams[stream], streams[f"{stream}/0"] = packed
     truth, predicted = map(_read_header, packed)
     frames = [as_text(frame) for frame in as_list(truth.get("frames"))]
     objects = [as_mapping(value) for value in as_list(entry.get("objects"))]
     numbers = [as_mapping(value) for value in as_list(predicted.get("objects"))]
     if [facts.get("name") for facts in objects] != [facts.get("name") for facts in numbers]:
-        refuse(f"has other objects of {name} than their numbers are of")
+        refuse(f"has objects of {name} that differ from the objects of its numbers")
     losses = [
         _read_object(name, frames, facts, object_numbers, metric)
         for facts, object_numbers in zip(objects, numbers, strict=True)
@@ -111,7 +111,7 @@ def _read_object(
     kinds = [_KINDS[state] for state in states]
     tracked_shares = np.array(as_whole_numbers(numbers.get("parts"), 0, SCALE)) / SCALE
     if {len(frame), len(j), len(f)} != {len(kinds)} or len(tracked_shares) != kinds.count(TRACKED) * len(SHARED):
-        refuse(f"has not one number for each frame of an object of {sequence}")
+        refuse(f"does not have one number per frame for an object of {sequence}")
     score = ObjectScore(
         sequence, as_text(entry.get("name")), {}, [frames[index] for index in frame], j, f, bool(entry.get("unseen"))
     )
@@ -134,4 +134,4 @@ def _share_losses(
 
 def _read_shares(value: object) -> list[float]:
     shares = [as_number(share) for share in as_list(value)]
-    return shares if len(shares) == len(KINDS) else refuse("has not one loss for each kind")
+    return shares if len(shares) == len(KINDS) else refuse("does not have one loss per kind")

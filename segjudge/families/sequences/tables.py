@@ -30,9 +30,9 @@ def list_frames(report: Report) -> Columns:
 
 
 def make_files(report: SequenceReport) -> dict[str, str]:
-    """Write the CSV files of a split, by the beginnings of their names.
+    """Write the CSV files of a split; file names start with the given stem.
 
-    Objects are called `sequence_k`, counted within each sequence, in the order of matched proposals.
+    Objects are named `sequence_k`, numbered within each sequence in the order of matched proposals.
     """
     columns = [metric for metric in _METRICS if metric in report.protocol.metrics]
     rows = [

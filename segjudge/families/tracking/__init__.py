@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 __all__ = ["TOOLS"]
 
 _KINDS = {
-    "missed": "objects in frames where nothing matches them",
+    "missed": "objects without a match, counted per frame",
     "surplus": "predictions that match nothing",
-    "inexact": "matches whose overlap is too small for the greater thresholds",
+    "inexact": "matches whose overlap is too small for the higher thresholds",
     "swapped": "frames in which the object has another track, or the track another object",
 }
 
@@ -23,7 +23,7 @@ _KINDS = {
 def _compute_losses(counts: Array, total: Array) -> Array:
     """Return the loss of DetA and AssA per category of a sequence, as kinds x categories x alphas.
 
-    `counts` are those of the sequence, `total` those of all sequences; the axes of both are categories, fields, alphas.
+    `counts` are the sequence's counts, `total` those of all sequences; both have the axes categories, fields, alphas.
     """
     import numpy as np
 
@@ -73,9 +73,9 @@ class _TrackingTools(UnitTools):
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
         """Measure the loss of DetA and AssA by sequence, category and kind.
 
-        An object that has no match at the least alpha is missed; one that has its match there, and none at a greater
-        alpha, is inexact.  Sequences share the loss of an alpha without any match as they share its unmatched masks.
-        Categories that neither the truth nor the results have are no sequence's loss.
+        An object without a match at the smallest alpha is missed; an object that loses its match at a larger alpha is
+        inexact. Sequences share the loss of an alpha without matches in proportion to their unmatched masks. Categories
+        without truth and predictions cost nothing.
         """
         import numpy as np
 

@@ -18,11 +18,11 @@ ENTRY = FamilyEntry(
         ),
         BenchmarkEntry(
             "BURST (class-guided)", ("burst", "burst-official"), "TrackEval, by `burst-official`", "burst.md",
-            _JSON, "one JSON of the same form",
+            _JSON, "one JSON in the same format",
         ),
         BenchmarkEntry(
             "BURST (exemplar-guided)", ("burst-exemplar-guided", "burst-exemplar-guided-official"),
-            "TrackEval, by `burst-exemplar-guided-official`", "burst.md", _JSON, "one JSON of the same form",
+            "TrackEval, by `burst-exemplar-guided-official`", "burst.md", _JSON, "one JSON in the same format",
         ),
     ),
     memory=(MemoryForm("tracks", "the frames of a video, or a mapping", "a video, a frame, its masks"),),

@@ -132,4 +132,4 @@ def _read_frame(data: bytes) -> tuple[TruthFrame, Rows, dict[str, Any]]:
         (height, width), true_rows, predicted_rows, facts = json.loads(data)
         return TruthFrame("", (int(height), int(width)), list(true_rows), no_pixels), list(predicted_rows), dict(facts)
     except (TypeError, RecursionError) as error:
-        raise ValueError(f"is not the tracks of a frame ({error})") from None
+        raise ValueError(f"does not hold the tracks of one frame ({error})") from None

@@ -65,7 +65,7 @@ class TracksPainter(UnitPainter):
             )
 
     def _flag_excused(self, unit: Unit, true_rows: Rows, predicted: Rows) -> Array:
-        """Return flags of predictions that BURST ignores without an object: categories that may be present."""
+        """Return flags of unmatched predictions that BURST ignores, because the frame may contain their category."""
         if not self._protocol.burst:
             return np.zeros(len(predicted), bool)
         present = {row[CATEGORY] for row in true_rows}

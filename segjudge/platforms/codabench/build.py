@@ -1,6 +1,6 @@
-"""`segjudge build --platform codabench`: competitions from the bundle that EvalAI takes.
+"""`segjudge build --platform codabench`: competitions made from EvalAI's bundle.
 
-On Codabench phases of a competition may neither overlap nor touch, and they share one leaderboard.
+On Codabench, the phases of a competition may neither overlap nor touch, and share one leaderboard.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ _LOST = (
     *("anonymous_leaderboard", "forum_url"),
 )
 _LOST_OF_PHASE = {
-    "max_submissions_per_month": "Codabench counts by the day and in all",
+    "max_submissions_per_month": "Codabench counts per day and in total",
     "max_concurrent_submissions_allowed": "Codabench's queue decides",
     "allowed_email_ids": "enter them in Codabench's editor",
     "is_restricted_to_select_one_submission": "the leaderboard shows each participant's best",
@@ -213,17 +213,17 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
     if source.bundle.has_flag("is_docker_based"):
         raise HostError("is_docker_based: Codabench accepts only results here, not code; build it without that flag")
     if source.bundle.has_flag("remote_evaluation"):
-        own_queue = "with your own queue (--queue) your worker scores"
+        own_queue = "with --queue, your own worker scores"
         _note(source.notes, "remote_evaluation", f"Codabench's worker scores; {own_queue}")
     refuse_annotations(source.bundle, source.scored.values())
     phases = _collect_phases(config, source.scored, hidden=source.options.hidden)
     for phase in phases:
         if not phase.columns:
-            _note(source.notes, phase.codename, "is omitted, since all of its splits are hidden (--hidden keeps it)")
+            _note(source.notes, phase.codename, "is omitted, because all of its splits are hidden (--hidden keeps it)")
     competitions = _chain_phases([phase for phase in phases if phase.columns], source.notes)
     if not competitions:
         remedy = "Set visibility: 3 and remove hidden=True for one, or name --hidden to keep hidden splits"
-        raise HostError(f"no phase has a split that participants see. {remedy}.")
+        raise HostError(f"no phase has a split that participants may see. {remedy}.")
     built = []
     for chain in competitions:
         names = " and ".join(str(phase.config["name"]) for phase in chain)
@@ -328,7 +328,7 @@ def _moment(value: object) -> datetime.datetime:
 def _chain_phases(phases: Sequence[_DatedPhase], notes: Notes) -> list[_Chain]:
     """Return chains of phases, one per competition, noting moved dates.
 
-    A competition holds phases of one leaderboard, either public or not.
+    A competition has phases of one leaderboard, either all public or all not.
     """
     competitions: list[_Chain] = []
     for phase in sorted(phases, key=lambda phase: phase.start):
@@ -338,7 +338,7 @@ def _chain_phases(phases: Sequence[_DatedPhase], notes: Notes) -> list[_Chain]:
             if not same or phase.start < latest.end:
                 continue
             if phase.start == latest.end:
-                _note(notes, phase.codename, "starts one second later, since phases must not touch on Codabench")
+                _note(notes, phase.codename, "starts one second later, because phases must not touch on Codabench")
                 phase = replace(phase, start=phase.start + _GAP)  # noqa: PLW2901
             chain.append(phase)
             break
@@ -367,7 +367,7 @@ def _collect_columns(chain: _Chain) -> list[_BoardColumn]:
 def _make_document(
     config: dict[str, Any], chain: _Chain, title: str, texts: dict[str, bytes], queue: str, image: str
 ) -> dict[str, Any]:
-    """Return the content of `competition.yaml`, without the parts that depend on the files of phases."""
+    """Return the content of `competition.yaml`, without the parts that depend on the phases' files."""
     pages = [{"title": title, "file": f"pages/{key}.html"} for key, title in _PAGES.items() if texts.get(key)]
     document: dict[str, Any] = {
         "version": _VERSION,
@@ -461,7 +461,7 @@ def _fact_sheet(chain: _Chain) -> dict[str, Any]:
 
 
 def _page_text(text: bytes) -> str:
-    """Return text without the indentation that Markdown takes for code."""
+    """Return text without indentation, which Markdown treats as code."""
     lines = text.decode("utf-8").splitlines()
     return "\n".join(lines if b"<pre" in text else [line.strip() for line in lines]) + "\n"
 
@@ -493,7 +493,7 @@ def _note_losses(config: dict[str, Any], chain: _Chain, notes: Notes) -> None:
         if any(column.hidden for column in phase.columns):
             _note(notes, subject, "only Codabench's page hides its hidden columns: the API shows them to anybody")
         for split in phase.left_out:
-            _note(notes, subject, f"{split} is omitted, since only Codabench's page hides it (--hidden keeps it)")
+            _note(notes, subject, f"{split} is omitted, because only Codabench's page hides it (--hidden keeps it)")
         for question in phase.config.get("submission_meta_attributes") or []:
             if question["type"] == "checkbox":
                 _note(
@@ -518,7 +518,7 @@ def _logo(source: _Source) -> tuple[str, bytes]:
     """Return the logo's name and bytes, made if missing, since Codabench requires one."""
     name = source.bundle.config.get("image")
     if not name:
-        _note(source.notes, "image", "is missing, and Codabench requires one, so a plain one was made")
+        _note(source.notes, "image", "is missing, but Codabench requires one, so a plain one was made")
         return _save_picture(Image.new("RGB", (_WIDTH, _WIDTH), "#3b6fb6"))
     data = source.bundle.read(name)
     try:
@@ -527,7 +527,7 @@ def _logo(source: _Source) -> tuple[str, bytes]:
             return (_LOGO + ending, data) if ending else _save_picture(picture)
     except (OSError, ValueError) as error:
         reason = "" if isinstance(error, UnidentifiedImageError) else f" ({error})"  # which names an object in memory
-        raise HostError(f"{name}: cannot be opened as a picture, and Codabench requires one{reason}") from None
+        raise HostError(f"{name}: is not a readable picture, but Codabench requires one{reason}") from None
 
 
 def _save_picture(picture: Image.Image) -> tuple[str, bytes]:
@@ -570,17 +570,17 @@ def _scoring_zip(source: _Source, chain: _Chain) -> bytes:
             files.update(_read_page_files(scoring_program.PAGE_PROGRAM, shown))
             if unknown := [name for name in shown if name not in PROTOCOLS]:
                 reason = f"the plug-in with {unknown[0]} is not installed here"
-                _note(source.notes, ", ".join(codenames), f"has a page without sections of its own, since {reason}")
+                _note(source.notes, ", ".join(codenames), f"has a page without its family's sections, because {reason}")
         except CompileError as error:
             reason = f"Jinja2, which makes the full page, cannot be downloaded ({error})"
-            _note(source.notes, ", ".join(codenames), f"has a plain page of its submissions, since {reason}")
+            _note(source.notes, ", ".join(codenames), f"has a plain page for submissions, because {reason}")
     return _zip_of(files)
 
 
 def _page_of(source: _Source, phase: _DatedPhase) -> str:
     """Return the detail of a submission's page: all, means, or only the leaderboard.
 
-    Everybody reads it, so sequences are shown where the truth is public alone.
+    Everybody reads it, so sequences are shown only if the truth is public.
     """
     settings = source.scored[phase.codename]
     return "" if not settings.report else "all" if settings.detail == "all" else "means"
@@ -590,7 +590,7 @@ def _reference_zip(source: _Source, phase: _DatedPhase, title: str, seconds: int
     """Return the zip of a phase's truth and task description."""
     name = phase.config.get("test_annotation_file")
     if not name:
-        raise HostError(f"{phase.codename}: has no test_annotation_file, and Codabench's worker scores")
+        raise HostError(f"{phase.codename}: has no test_annotation_file, but Codabench's worker scores it")
     annotations = os.path.basename(name)
     task = {
         "phase": phase.codename,
@@ -618,7 +618,7 @@ def _zip_of(files: Mapping[str, bytes]) -> bytes:
 def _read_wheels(lock: Path = _LOCK) -> dict[str, bytes]:
     """Read the locked wheels' files by their paths; pip fetches them once, into the user's cache.
 
-    Raises `CompileError`, whose text says why, where they cannot be had.
+    Raises `CompileError` with the reason if they are unavailable.
     """
     folder = cache_folder() / f"codabench-{hashlib.sha256(lock.read_bytes()).hexdigest()[:16]}"
     if not folder.is_dir():

@@ -1,7 +1,7 @@
 """`segjudge check --platform codabench`: all reasons for rejection or later failure.
 
-The rules are rows in the unpacker's order: it reads everything, then saves data and tasks, solutions, leaderboards and
-the competition.
+The rules are rows in the unpacker's order: it first reads everything, then saves data and tasks, solutions,
+leaderboards and the competition.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _TRUE = ("true", "yes", "on", "1", "t", "y")
 def check(path: str) -> list[BundleProblem]:
     """Return the problems of a bundle (zip or folder) in Codabench's order.
 
-    Raises `UsageError` for one of CodaLab's, which is read by rules that are not known here.
+    Raises `UsageError` for a CodaLab bundle, which follows other rules.
     """
     try:
         with open_competition(path) as bundle:
@@ -94,7 +94,7 @@ def check(path: str) -> list[BundleProblem]:
 def _check_version(bundle: OpenedCompetition, path: str) -> BundleProblems:
     version = str(bundle.config.get("version", "1"))
     if version in _OLD_VERSIONS and "html" not in bundle.config:
-        fault = f"is {version if 'version' in bundle.config else 'missing'}, so that Codabench reads it as CodaLab's"
+        fault = f"is {version if 'version' in bundle.config else 'missing'}, so Codabench reads it as a CodaLab bundle"
         quote = "HTML pages could not be found in the yaml file"
         yield refusal(4, "version", fault, "Write version: 2", quote)
     elif version in _OLD_VERSIONS:
@@ -128,7 +128,7 @@ _TERMS_PICTURE_AND_QUEUE = all_of(
     first_of(
         RuleRow(15, "queue", lambda entry: not is_uuid(str(entry.value)),
             "{value!r:.60} is not the UUID of a queue", "Copy the vhost from the page of queues", NO_UUID),
-        RuleRow(15, "queue", is_written, "is on the site and cannot be looked up here",
+        RuleRow(15, "queue", is_written, "is on the site and cannot be checked here",
             "Make sure that it exists, and that you may use it", WARNS),
         unless=lambda entry: not entry.item.get("queue"),
     ),
@@ -163,7 +163,7 @@ _TASKS = first_of(
         RuleRow(21, "index", lambda entry: not isinstance(entry.value, Hashable), "is not a number", "Number the tasks",
             ERROR_LOG + "unhashable type: '{kind}'"),
         all_of(
-            RuleRow(21, "index", is_repeated, "{value} is another task's too", "Number the tasks",
+            RuleRow(21, "index", is_repeated, "{value} is also another task's", "Number the tasks",
                 "ERROR: Duplicate task indexes. Index: {value}"),
             *map(_task_path_rules, fields.TASK_FILES),
         ),
@@ -271,7 +271,7 @@ def _check_order(entry: CompetitionEntry) -> BundleProblems:
             yield refusal(38, f"{after.path}.start", f"is when {name} ends", "Start it one second later", quote)
 
 
-_UNSORTED = RuleRow(30, "index", _cannot_be_sorted, "the phases' indexes cannot be compared",
+_UNSORTED = RuleRow(30, "index", _cannot_be_sorted, "the phases' indexes have different types",
     "Write whole numbers everywhere, or omit them", ERROR_LOG + "{text}")  # fmt: skip
 _ADD_PHASE = "Add at least one phase"
 _PHASES = first_of(
@@ -343,7 +343,7 @@ def _check_phase_fields(entry: CompetitionEntry) -> BundleProblems:
     if phases and str(phases[0][1].get("auto_migrate_to_this_phase")).lower() in _TRUE:
         refused_case = "in a competition with one phase" if len(phases) == 1 else "to the first phase of a competition"
         path, quote = f"{phases[0][0]}.auto_migrate_to_this_phase", f"phases: You cannot auto migrate {refused_case}\n"
-        yield refusal(42, path, "is set, and no phase comes before", "Remove it", quote)
+        yield refusal(42, path, "is set, but no phase comes before", "Remove it", quote)
 
 
 # ── leaderboards ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -359,7 +359,7 @@ def _mappings_rule(rule: int, key: str, quote: str) -> RuleRow:
         odd_items = [item for item in entry.value if not isinstance(item, dict)]
         return {"kind": type(odd_items[0]).__name__} if odd_items else None
 
-    return RuleRow(rule, key, find_odd_item, "holds something else than mappings", "Write - title: …", quote)
+    return RuleRow(rule, key, find_odd_item, "holds items that are not mappings", "Write - title: …", quote)
 
 
 #: What the serializer says of a column that does not go together with others.
@@ -419,7 +419,7 @@ def _check_indexes(entry: CompetitionEntry) -> BundleProblems:
             path, remedy = f"{entry.path}[{number}].computation_indexes", "Name the indexes of columns"
             if not re.fullmatch(r"\s*[-+]?\d+\s*", index):
                 message = f"Bad value for index, should be an integer but received: {index}."
-                yield refusal(52, path, f"{index!r} is no number", remedy, f"columns: {message}\n")
+                yield refusal(52, path, f"{index!r} is not a number", remedy, f"columns: {message}\n")
             elif int(index) not in indexes:
                 message = f"Column index {index} does not exist in available indexes {indexes}"
                 yield refusal(52, path, f"there is no column {index}", remedy, f"columns: {message}\n")
@@ -570,7 +570,7 @@ def _check_last_fields(entry: CompetitionEntry) -> BundleProblems:
     title = entry.item.get("title")
     if isinstance(title, str) and _LONGEST_TITLE < len(title) <= fields.BEFORE_PAGES["title"].limit:
         text = "value too long for type character varying(255)"
-        fault = f"has {len(title)} characters, and the competition remains, half created"
+        fault = f"has {len(title)} characters; creation fails halfway, and the competition remains"
         yield crash(9, "title", fault, "Shorten it", text)
 
 

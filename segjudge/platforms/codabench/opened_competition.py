@@ -54,7 +54,7 @@ class OpenedCompetition:
         if not os.path.exists(path):
             quote = "is missing from zip, check your folder structure to make sure it is in the root directory."
             remedy = "Zip the files themselves, not the folder around them"
-            fault = "is not there, at the top of the bundle"
+            fault = "is missing at the top of the bundle"
             raise BundleRefusedError(refusal(1, CONFIG, fault, remedy, f"{CONFIG} {quote}"))
         try:
             with open(path, "rb") as file:
@@ -62,7 +62,7 @@ class OpenedCompetition:
         except OSError as error:
             fault = "is a folder" if os.path.isdir(path) else f"cannot be read ({error.strerror})"
             text = f"[Errno {error.errno}] {error.strerror}: '<temporary folder>/{CONFIG}'"
-            problem = crash(1, CONFIG, fault, "Put the file itself there", text)
+            problem = crash(1, CONFIG, fault, "Replace it by the file itself", text)
             raise BundleRefusedError(problem) from None
         self.config, self.lines = _parse(data)
 

@@ -1,6 +1,6 @@
-"""Write the page of a submission on Codabench: title and stored result as JSON on stdin, HTML on stdout.
+"""Write the page of a submission on Codabench, from a title and a stored result (JSON on stdin) to HTML on stdout.
 
-A program of its own: it runs beside the scoring program, whose process holds the scorers under another name.
+It runs as its own program beside the scoring program, whose process holds the scorers under another name.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def check_pitfalls(bundle: OpenedCompetition, path: str) -> BundleProblems:
     names = [item["path"] for _, item in bundle.mappings("solutions") if isinstance(item.get("path"), str)]
     solutions = map(bundle.path, names)
     if sum(os.path.getsize(solution) for solution in solutions if os.path.isfile(solution)) > _LARGE_SOLUTIONS:
-        yield warning("solutions", "are large, and unpacking takes long", "Put samples into starting_kit", 7)
+        yield warning("solutions", "are large, so unpacking takes long", "Put samples into starting_kit", 7)
 
 
 def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any]]]:
@@ -102,7 +102,7 @@ def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any
 
 def _check_keys(top: _Entry) -> BundleProblems:
     for key in top.bundle.lines.duplicate_keys:
-        yield warning(key, "occurs twice, and the last one counts", "Remove one", 8)
+        yield warning(key, "occurs twice; the last one counts", "Remove one", 8)
     for block, subject, item in _blocks(top.bundle):
         for key in [str(key) for key in item if key not in _KNOWN[block]]:
             near = difflib.get_close_matches(key, _KNOWN[block], 1)
@@ -117,7 +117,7 @@ def _is_long_title(entry: _Entry) -> Verdict:
 
 _SETTINGS = all_of(
     RuleRow(9, "title", _is_long_title,
-        "has {length} characters; with a long user name the competition remains half created",
+        "has {length} characters; with a long user name, creation fails halfway",
         f"Keep it below {TITLE + 1}", WARNS),
     RuleRow(14, "docker_image", is_absent,
         "is missing, so programs run in codalab/codalab-legacy:py37, which has Python 3.7",
@@ -145,7 +145,7 @@ _PATH = RuleRow(5, "", _leads_out, "{value} leads out of the bundle, to the site
     WARNS)  # fmt: skip
 _DATA = first_of(
     RuleRow(6, "", lambda entry: os.path.isdir(entry.bundle.data(entry.value)),
-        "is a folder, which the site zips into a place shared by all uploads unless it ends in a slash",
+        "is a folder. Unless the path ends in a slash, the site zips it into a place shared by all uploads",
         "Ship a finished zip", WARNS),
     RuleRow(6, "", _is_no_zip,
         "is not a zip; every submission would fail with 'Bad or empty zip file' after 200 seconds", "Zip it", WARNS),
@@ -229,8 +229,8 @@ _PHASE = all_of(
         for row in (
             RuleRow(33, key,
                 lambda entry: isinstance(entry.value, datetime.datetime) and entry.value.time() != datetime.time(),
-                "loses its time of day, since it is not in quotes", "Write '{value}'", WARNS),
-            RuleRow(34, key, _has_zone, "its time zone is dropped, not converted", "Write the time in UTC", WARNS),
+                "loses its time of day, because it is not in quotes", "Write '{value}'", WARNS),
+            RuleRow(34, key, _has_zone, "its time zone is ignored, not converted", "Write the time in UTC", WARNS),
             RuleRow(35, key, lambda entry: bool(isinstance(entry.value, str) and _AMBIGUOUS.match(entry.value)),
                 "{value} is read month first", "Write year-month-day", WARNS),
         )
@@ -245,7 +245,7 @@ _LIMITS = all_of(
     ),
     RuleRow(41, "execution_time_limit",
         lambda entry: isinstance(entry.value, int) and entry.value > CAP and not entry.bundle.config.get("queue"),
-        f"is {{value}}, and the public queue allows {CAP} seconds", "Name your own queue, or lower it", WARNS),
+        f"is {{value}}, but the public queue allows {CAP} seconds", "Name your own queue, or lower it", WARNS),
 )  # fmt: skip
 
 
@@ -285,11 +285,12 @@ def _shows_no_column(entry: _Entry) -> Verdict:
 _BOARD = all_of(
     RuleRow(47, "submission_rule", lambda entry: entry.item.get(entry.key, "Add") == "Add",
         "is Add, so the leaderboard stays empty until participants add submissions",
-        "Write Force_Best, which is EvalAI's way", WARNS),
+        "Write Force_Best, as EvalAI does", WARNS),
     RuleRow(58, "hidden", _is_hidden, "hides it only on the page; the API shows it to anybody",
         "Do not rely on it to keep scores secret", WARNS),
     RuleRow(53, "primary_index", _shows_no_primary,
-        "no visible column has the index {primary}, and the board breaks", "Name the index of a visible column", WARNS),
+        "no visible column has the index {primary}, so the leaderboard breaks",
+        "Name the index of a visible column", WARNS),
     RuleRow(54, "columns", _shows_no_column, "are all hidden", "Show one", WARNS),
 )  # fmt: skip
 _COLUMN = all_of(
@@ -315,7 +316,7 @@ def _check_programs(top: _Entry) -> BundleProblems:
     bundle = top.bundle
     image = str(bundle.config.get("docker_image", _DEFAULT))
     if image not in _IMAGES:
-        fault = f"{image} is not known here; the worker pulls it again for each run"
+        fault = f"{image} is unknown; the worker pulls it again for each run"
         remedy = "Make sure that it is in a public registry and has the program's imports"
         yield warning("docker_image", fault, remedy, 14)
     else:
@@ -407,11 +408,11 @@ def _check_task_limits(bundle: OpenedCompetition) -> BundleProblems:
         limit = phase.get("execution_time_limit", 600)
         slowest = max([seconds for _, seconds in known_tasks if isinstance(seconds, int)], default=0)
         if isinstance(limit, int) and limit < slowest:
-            fault = f"is {limit}, and its task may take {slowest} seconds"
+            fault = f"is {limit}, but its task may take {slowest} seconds"
             yield warning(f"{subject}.execution_time_limit", fault, f"Write {slowest + 120}", 41)
         columns = {column for names, _ in known_tasks for column in names}
         if phase.get("auto_migrate_to_this_phase") and before and columns != before:
-            fault = "carries over submissions with other columns"
+            fault = "carries over submissions whose columns differ"
             yield warning(f"{subject}.auto_migrate_to_this_phase", fault, "Let participants submit again", 42)
         before = columns
 

@@ -1,6 +1,6 @@
-"""`segjudge push --platform codabench`: upload competitions through its API, and remember them.
+"""`segjudge push --platform codabench`: upload competitions through the API, and record them.
 
-A second upload makes a second competition: the site knows none again, has no update and no dry run.
+A second upload makes a second competition: the site has no updates and no dry run.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class CompetitionPush:
     def _send(self, url: str, path: str) -> None:
         """Send the bytes to the storage address, without the token."""
         if not is_safe_for_token(url):
-            raise HostError(f"{self._account.host}: has the bundle uploaded without encryption, to {url[:100]}")
+            raise HostError(f"{self._account.host}: wants the bundle uploaded without encryption, to {url[:100]}")
 
         def send(session: Any) -> tuple[int, str]:
             with open(path, "rb") as file:
@@ -185,7 +185,7 @@ class CompetitionPush:
 
     def _explain(self, error: ApiError) -> str:
         # The site answers 403 to a token that it does not know, too.
-        faults = {401: "is wrong", 403: "is wrong, or its account may not do this"}
+        faults = {401: "is wrong", 403: "is wrong, or its account has no permission"}
         fault = faults.get(error.status)
         hint = f"\nYour token {fault}: set {_TOKEN}, or {_USER} and {_PASSWORD}." if fault else ""
         return f"{self._account.host} says: {error.message}{hint}"
@@ -215,7 +215,7 @@ class CompetitionPush:
 def _digest_of(path: str) -> str:
     """Return a checksum of the names and contents of a bundle's files, zips included.
 
-    Other dates, another order or another compression change nothing.  What is no zip counts by its bytes.
+    Dates, order and compression do not matter. A file that is not a zip counts by its bytes.
     """
     try:
         with zipfile.ZipFile(path) as archive:

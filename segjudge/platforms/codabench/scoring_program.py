@@ -1,8 +1,8 @@
 """Codabench's scoring program: call `evaluate()`, and write Codabench's files.
 
-A program of its own that imports nothing but the `evaluation_script` beside it, so that it runs in the image that the
-competition names.  Everything that it prints is shown to the participant: our log, in which a traceback may show the
-truth, goes to the file in SEGJUDGE_LOG or nowhere, and a refused submission is one text on stderr and exit code 1.
+It imports only the `evaluation_script` beside it, so it runs in the image that the competition names. Everything that
+it prints is shown to the participant. The log, in which a traceback may show the truth, goes to the file in
+SEGJUDGE_LOG or nowhere; a rejected submission gives one text on stderr and exit code 1.
 
 usage: score.py [INPUT OUTPUT]
 """
@@ -41,9 +41,9 @@ TASK = "task.json"
 #: The longest alarm that every system takes.
 _LONGEST = 2**31 - 1
 #: Codabench keeps no log, and so no number of ours leads to one: what each side can do instead.
-_TO_BOTH = "Tell the organisers which submission it was, by its ID. Organisers: {}"
+_TO_BOTH = "Tell the organisers the ID of your submission. Organisers: {}"
 _REBUILD = "rebuild the competition with `segjudge build --platform codabench`, and upload its reference data."
-_NOT_YOURS = "Scoring failed, and it is not your fault. " + _TO_BOTH.format(
+_NOT_YOURS = "Scoring failed; your submission is not the cause. " + _TO_BOTH.format(
     "download that submission into examples/ of your bundle, in the phase's folder; "
     "`segjudge run --platform codabench` shows the log that Codabench does not keep."
 )
@@ -183,12 +183,12 @@ def _submission_page(task: Dict[str, Any], answer: Dict[str, Any], seconds: int)
 
 
 def _check_shown(task: Dict[str, Any], answer: Dict[str, Any]) -> None:
-    """Raise ValueError where the phase leaves scores for participants that no column shows them."""
+    """Raise ValueError if the phase leaves public scores that no column shows."""
     public = {column["split"] for column in task["columns"] if not column["hidden"]}
     entries = (answer.get("submission_result") or {}).get("result") or []
     unseen = sorted({split for entry in entries for split in entry} - public)
     if unseen:
-        raise ValueError(f"the phase leaves scores of {unseen}, which no visible column shows")
+        raise ValueError(f"the phase returns scores of {unseen}, which no visible column shows")
 
 
 def _select_public(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, Any]:

@@ -115,7 +115,7 @@ def check_fields(
         path = f"{subject}.{key}".lstrip(".")
         quote = f"{prefix}{key}: {words}\n" + ("\n" if prefix else "")
         fault = "is missing" if key not in item else f"is {item[key]!r:.60}"
-        yield refusal(field.rule, path, f"{fault}, and Codabench takes {_kind(field)}", f"Correct {key}", quote)
+        yield refusal(field.rule, path, f"{fault}, but Codabench expects {_kind(field)}", f"Correct {key}", quote)
 
 
 def _kind(field: SerializerField) -> str:

@@ -1,4 +1,4 @@
-"""What rules of several of Codabench's blocks share: verdicts, and rules of lists, paths, texts, data and keys."""
+"""Rules shared by several of Codabench's blocks: verdicts, and rules for lists, paths, texts, data and keys."""
 
 from __future__ import annotations
 
@@ -142,10 +142,10 @@ def data_rules(rule: int, key: str) -> Check:
 
     kind = "solution" if key == "path" else key
     return first_of(
-        RuleRow(rule, key, is_root, "{value} is the root of the site's own machine, which it would zip as a whole",
+        RuleRow(rule, key, is_root, "{value} is the root folder of the site's server, which would zip all of it",
             "Name a finished zip in the bundle", ERROR_LOG),
         RuleRow(rule, key, lambda entry: is_lost(entry) and is_uuid(entry.value),
-            f"is the key of a {kind} on the site, which cannot be looked up here", "Check that it exists there", WARNS),
+            f"is the key of a {kind} on the site, which cannot be checked here", "Check that it exists there", WARNS),
         RuleRow(rule, key, is_lost, "{value} is not in the bundle", "Build it, or correct the path",
             'Cannot find dataset: "{value}"'),
     )  # fmt: skip
@@ -157,7 +157,7 @@ SITE_KEY = first_of(
         ERROR_LOG + "'{kind}' object is not subscriptable"),
     RuleRow(21, "key", lambda entry: entry.is_written and not is_uuid(entry.value), "{value} is not a UUID",
         "Copy the key of a task from the site, or omit the key", NO_UUID),
-    RuleRow(21, "key", is_written, "is a key of the site, which cannot be looked up here",
+    RuleRow(21, "key", is_written, "is a key on the site, which cannot be checked here",
         "Make sure that it exists", WARNS),
 )  # fmt: skip
 

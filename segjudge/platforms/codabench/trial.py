@@ -1,6 +1,6 @@
 """The trial of a competition: samples scored as by Codabench's worker, and their problems.
 
-The worker is played without Docker: its folders, variables, time limit and answers.
+The worker is simulated without Docker: its folders, variables, time limit and answers.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class ComputeWorker:
                 return ScoredSubmission(FAILED, str(error))
 
     def _prepare(self, task: Mapping[str, str], submission: str, folder: str) -> None:
-        """Make the folders of the scoring step; the prediction step of results does no more than add a file."""
+        """Make the folders of the scoring step; for results, the prediction step only adds a file."""
         results = os.path.join(folder, "input", "res")
         unpack(submission, results)
         if not os.listdir(results) or any(os.path.exists(os.path.join(results, name)) for name in METADATA):
@@ -175,7 +175,7 @@ def _read(path: str, limit: int = _OUTPUT_BYTES) -> str:
 def _read_result(outcome: ScoredSubmission, code: int | None, output: str, seconds: int, excess: str) -> Any:
     """Return the scores of a finished run; `code` is None after a timeout."""
     if excess:
-        raise GivenUpError(f"The scoring program was ended: {excess}")
+        raise GivenUpError(f"The scoring program was killed: {excess}")
     if code is None:
         raise GivenUpError(f"Execution Time Limit exceeded. Limit was {seconds} seconds")
     if code:
@@ -292,7 +292,7 @@ class CompetitionTrial:
         _, task = self._tasks[index]
         paths = {key: self._bundle.path(task[key]) for key in TASK_FILES if isinstance(task.get(key), str)}
         if "scoring_program" not in paths:
-            raise HostError(f"task {index} belongs to the site, and its program is not here")
+            raise HostError(f"task {index} belongs to the site; its program is not in the bundle")
         with as_zip(path) as zipped:
             return self._worker.score(paths, zipped, self.columns, int(phase.get("execution_time_limit") or _LIMIT))
 
@@ -300,10 +300,10 @@ class CompetitionTrial:
         task = f"{self._tasks[index][0]}.scoring_program"
         if outcome.status == FAILED:
             if "Time Limit" in outcome.details:
-                fault = f"{name} takes longer than {outcome.seconds:.0f} s, and Codabench's worker does not stop it"
+                fault = f"{name} takes longer than {outcome.seconds:.0f} s, but Codabench's worker does not stop it"
                 yield warning(f"{subject}.execution_time_limit", fault, "Let the program limit itself", 64)
             elif ADDED in outcome.output:
-                yield warning(task, "writes a file named metadata, which is Codabench's", "Rename it", 63)
+                yield warning(task, "writes a file named metadata, a name that Codabench uses itself", "Rename it", 63)
             return
         if not isinstance(outcome.written, dict):
             fault = f"{name} finishes without scores: its output is not an object"
@@ -312,13 +312,13 @@ class CompetitionTrial:
         expected_keys = self._written.get(index, self.columns)
         for key, value in outcome.written.items():
             if key in self.columns and not store_scores({key: value}, self.columns):
-                fault = f"{name}: {key} is {value!r:.40}, which is lost together with all later values"
+                fault = f"{name}: {key} is {value!r:.40}, which is lost, with all later values"
                 yield warning(task, fault, "Write a number", 59)
             if key not in self.columns:
-                yield warning(task, f"{name}: {key} is written, and no column has that key", "Add the column", 56)
+                yield warning(task, f"{name}: {key} is written, but no column has that key", "Add the column", 56)
         missing = [key for key in expected_keys if key not in outcome.written]
         if missing:
-            fault = f"{name}: {', '.join(missing)} is not written, and an empty column may rank first"
+            fault = f"{name}: {', '.join(missing)} is not written; an empty column may rank first"
             yield warning(task, fault, "Write every column, or end with exit code 1", 60)
         if outcome.stderr.strip():
             last_line = outcome.stderr.strip().splitlines()[-1][:120]

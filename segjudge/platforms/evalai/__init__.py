@@ -1,8 +1,7 @@
 """EvalAI: its REST API (client and server side), bundles, and its worker.
 
-`routes` are the paths of the API and `rows` what crosses it, both of the standard library alone; `client` calls it for
-an account.  `remote_worker` has the options of our own worker, and the files to operate it with.  The modules of the
-contract are imported one by one.
+`routes` and `rows` define the API's paths and data with the standard library only; `client` calls it with an account.
+`remote_worker` has the options and service files of Segjudge's worker. The modules are imported one by one.
 """
 
 __all__ = ["boards", "bundle", "client", "hosted_worker", "remote_worker", "routes", "rows"]

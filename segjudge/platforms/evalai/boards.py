@@ -1,4 +1,4 @@
-"""Leaderboards of an EvalAI server, for pages elsewhere: as rows, and as a badge."""
+"""Leaderboards of an EvalAI server as rows and badges, for pages elsewhere."""
 
 from __future__ import annotations
 

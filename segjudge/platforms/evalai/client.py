@@ -1,4 +1,4 @@
-"""An account on EvalAI, and calls of its REST API: a time limit each, the meaning of refusals, when to call again."""
+"""An account on EvalAI and calls of its REST API: time limits, the meaning of rejections, and retries."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ class ApiError(Exception):
 class Client:
     """The API calls of one user.
 
-    `before` is called before each call and `watch` during it, with whether the call is urgent; they raise to end it.
+    `before` is called before each call, and `watch` during it with the urgency of the call; both raise an error to stop
+    it.
     """
 
     #: What answers, and the word before the token in a request's header.
@@ -197,7 +198,7 @@ class Client:
             answer = self.call("GET", route, values, params={"page": page} if page > 1 else None)
             rows = answer if isinstance(answer, list) else answer.get("results")
             if not isinstance(rows, list):
-                raise ApiError(0, f"{self.host} answers with something other than a list")
+                raise ApiError(0, f"{self.host} does not answer with a list")
             all_rows += [row for row in rows if isinstance(row, dict)]
             if not (isinstance(answer, dict) and answer.get("next") and rows):
                 break
@@ -219,7 +220,7 @@ def _read(answer: requests.Response) -> bytes:
         if answer.status_code >= 300 and len(body) > _REFUSAL_BYTES:
             break
         if len(body) > _ANSWER_BYTES:
-            raise WireError("its answer does not end")
+            raise WireError("its answer is endless")
     return bytes(body)
 
 
@@ -236,13 +237,13 @@ def _message(answer: _Answer, body: object, server: str) -> str:
         words = (body.get("error") or body.get("detail")) if isinstance(body, dict) else None
         return str(words or body)[:_MESSAGE_LENGTH]
     if answer.status >= 500:
-        return f"answers {answer.status}: the server is in trouble"
+        return f"answers {answer.status}: the server has a problem"
     kind = answer.headers.get("Content-Type", "nothing").split(";")[0]
     return f"answers {answer.status} with {kind} instead of JSON; is that {server}?"
 
 
 def is_safe_for_token(address: str) -> bool:
-    """Return whether a token may go to an address: https or this machine, without user info."""
+    """Return whether a token may be sent to an address: https or this machine, without user info."""
     try:
         parts = urlsplit(address)
         name = parts.hostname
@@ -289,7 +290,7 @@ class EvalAISettings:
             raise HostError(f"{TOKEN} is not a token: it holds spaces or other characters; copy it again")
         team = values.get(TEAM, "").strip()
         if team and not team.isdecimal():
-            raise HostError(f"{TEAM} is {team!r}: it is the number of your host team, in the address of its page")
+            raise HostError(f"{TEAM} is {team!r}: it is the number of your host team, in the URL of its page")
         return cls(host, token, int(team or 0))
 
 
@@ -327,9 +328,9 @@ def _read_account_file(path: str) -> dict[str, str]:
 
 
 def with_retries(call: Callable[[], _Result], sleep: Callable[[float], object]) -> _Result:
-    """Call again after errors that may pass; raises the last error after a few tries.
+    """Repeat a call after errors that may pass; raises the last error after a few tries.
 
-    A sleep that returns True was interrupted by the end of the process: nothing is tried after it.
+    If a sleep returns True, the process is ending: no further try.
     """
     for pause in pauses(_TRIES):
         try:
@@ -363,7 +364,7 @@ class Jobs:
         """Return the next message; None if the queue is empty. No retries, since polls repeat."""
         answer = self._client.call("GET", routes.QUEUE, {"queue": self._queue}, urgent=False)
         if not isinstance(answer, dict) or "receipt_handle" not in answer or "body" not in answer:
-            raise ApiError(0, "the server answers with something that is not a message")
+            raise ApiError(0, "the server's answer is not a message")
         handle = answer["receipt_handle"]
         if not handle:
             return None
@@ -402,7 +403,7 @@ class Jobs:
         body = {"submission": number, "challenge_phase": phase, **texts}
         answer = self._client.call("PUT", routes.UPDATE_SUBMISSION, {"challenge": self._challenge}, json=body)
         if not isinstance(answer, dict) or "success" not in answer:
-            raise ApiError(0, "the server does not say whether it took the result")
+            raise ApiError(0, "the server does not say whether it accepted the result")
 
     def all_submissions(self) -> list[SubmissionRow]:
         """Return every submission, since the server's status filter is unreliable."""
@@ -451,7 +452,7 @@ class Jobs:
         def call() -> _Parsed:
             parsed = parse(self._client.call(method, route, values, **options))
             if parsed is None:
-                raise ApiError(0, f"the server answers {method} {routes.path(route, **values)} with something else")
+                raise ApiError(0, f"the server gives an unexpected answer to {method} {routes.path(route, **values)}")
             return parsed
 
         return with_retries(call, self._sleep)

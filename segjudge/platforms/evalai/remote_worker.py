@@ -1,4 +1,4 @@
-"""The options of the remote worker, and the files to operate one with: a unit, an image, a compose file."""
+"""The options of the remote worker, and its service files: a systemd unit, an image, a compose file."""
 
 from __future__ import annotations
 

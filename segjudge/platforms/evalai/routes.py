@@ -1,4 +1,4 @@
-"""Paths of EvalAI's REST API, as its server and its official client write them."""
+"""The paths of EvalAI's REST API, as its server and its official client write them."""
 
 LOGIN = "/api/auth/login"
 AUTH_TOKEN = "/api/accounts/user/get_auth_token"  # noqa: S105 - a path

@@ -1,4 +1,4 @@
-"""`segjudge build --platform grand-challenge`: for each phase the context of an image, its truth, and its settings."""
+"""`segjudge build --platform grand-challenge`: for each phase, an image's context, its truth and its settings."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
 
 def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str) -> BuiltMethod:
     if not bundle.has(phase.annotations):
-        raise HostError(f"{phase.annotations}: is not in the bundle, so {phase.codename} cannot be scored elsewhere")
+        raise HostError(f"{phase.annotations}: is not in the bundle, so grand-challenge cannot score {phase.codename}")
     shutil.rmtree(folder, ignore_errors=True)
     files = {f"{SCRIPT_FOLDER}/{name}": data for name, data in bundle.read_script().items()}
     truth = os.path.basename(phase.annotations)
@@ -108,10 +108,10 @@ def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str
 
 
 def _path_keys(names: Sequence[str]) -> dict[str, str]:
-    """Return a key of `metrics.json` for each name, which the JSON paths of grand-challenge can name.
+    """Return a key of `metrics.json` for each name, usable in grand-challenge's JSON paths.
 
-    The platform splits a path at its dots and strips spaces around it; every other character may stand in a key.
-    The keys of standard errors have `_error` at their end, so no key is that of another one's error.
+    The platform splits paths at dots and strips spaces; keys may have all other characters. Keys of standard errors end
+    in `_error`, so no two keys are equal.
     """
     keys: dict[str, str] = {}
     taken_keys: set[str] = set()

@@ -1,7 +1,7 @@
 """The entry point of an evaluation method: score `/input`, and write grand-challenge's metrics.
 
-A program of its own that imports nothing but what lies beside it.  Participants are shown the last line
-of stderr, so that line is for them, and what is above it for the organisers.
+It is a program of its own that imports only the folders beside it. Participants see the last line of stderr, so that
+line is for them; lines above it are for the organisers.
 
 usage: evaluate.py [INPUT TRUTH OUTPUT]
 """
@@ -39,7 +39,7 @@ def main() -> int:
         text = str(error)
         if type(error).__name__ not in ("SubmissionError", "HostError"):
             traceback.print_exc()
-            text = "Scoring failed, and it is not your fault. Tell the organisers."
+            text = "Scoring failed; your submission is not the cause. Tell the organisers."
         sys.stderr.write(" ".join(text.split()) + "\n")
         return 1
     return 0

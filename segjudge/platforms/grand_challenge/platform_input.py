@@ -1,10 +1,10 @@
 """The content of grand-challenge's `/input` as one submission: an upload, or the outputs of an algorithm's jobs.
 
-A part of the program in the image: it imports nothing but the `evaluation_script` beside it.
+It is part of the program in the image and imports only the `evaluation_script` beside it.
 
-The platform unpacks an uploaded zip into `/input`, without the folders that all its files share, and writes
-`inputs.json` beside it. Of an algorithm `predictions.json` lists the jobs, in no particular order; the outputs of each
-job are in `JOB/output`. Outputs of the kind ZIP are unpacked there.
+The platform unpacks an uploaded zip into `/input`, without its common folders, and adds `inputs.json`. For algorithms,
+`predictions.json` lists the jobs in no particular order; `JOB/output` has each job's outputs, with ZIP outputs
+unpacked.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _refuse(text: str) -> Exception:
 
 
 def _list_upload(source: str) -> dict[str, str]:
-    """Return the paths of the uploaded files by name, without the files that the platform put beside them."""
+    """Return the paths of the uploaded files by name, without the platform's own files."""
     surplus = [_INPUTS]
     for value in _read_list(source, _INPUTS):
         socket = _socket_of(value)
@@ -78,13 +78,13 @@ def _list_upload(source: str) -> dict[str, str]:
             surplus.append(socket["relative_path"])
     files = {name: path for name, path in _walk(source) if not _lies_in(name, surplus)}
     if not files and os.path.exists(os.path.join(source, _INPUTS)):
-        fault = f"Your upload holds no files but {_INPUTS}, a name that grand-challenge uses itself."
+        fault = f"Your upload holds only {_INPUTS}, a name that grand-challenge uses itself."
         raise _refuse(f"{fault} Give your results another name, and zip them again.")
     return files
 
 
 def _walk(folder: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and path of each file of a folder, those at the top first; links count as files."""
+    """Yield the name and path of each file in a folder, top-level files first; links count as files."""
     for parent, folders, names in os.walk(folder):
         folders.sort()
         links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
@@ -122,7 +122,7 @@ class _PickedFiles:
                 clean = checks.clean_name(name, status.st_size, status.st_size)
                 if clean is not None and not stat.S_ISREG(status.st_mode):
                     fault = "is a link or a device, not a file"
-                    checks.problems.add(scorers.Problem(name, fault, "Put the file itself there"))
+                    checks.problems.add(scorers.Problem(name, fault, "Replace it by the file itself"))
                 elif clean is not None:
                     self.sizes[clean], self._paths[clean] = status.st_size, path
         except scorers.Flaw as flaw:
@@ -178,9 +178,9 @@ def _join_jobs(source: str, jobs: list[dict[str, Any]], codename: str, temporary
 
 
 def _list_outputs(source: str, job: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
-    """Return the paths of the JSON that a job wrote, and by name the files of its ZIP, which the platform unpacked.
+    """Return the paths of the JSON that a job wrote, and the files of its ZIP output by name.
 
-    A participant may upload a list of jobs too, so no path leads outside of the input.
+    A participant may upload a list of jobs too, so no path may lead outside the input.
     """
     inside, folder = os.path.realpath(source) + os.sep, os.path.join(source, str(job["pk"]), "output")
     paths: list[str] = []
@@ -253,7 +253,7 @@ def _add(
 ) -> None:
     """Add an object to other jobs' output at the same keys; reject different answers.
 
-    `writers` has the first job that wrote at the keys of each value, and each sequence of a list.
+    `writers` has the first job that wrote at each key, and for each sequence of a list.
     """
     for key, value in document.items():
         keys = (*above, key)
@@ -286,4 +286,4 @@ def _sequence_of(record: object) -> tuple[str, ...]:
 def _refuse_both(first_job: str, second_job: str, keys: tuple[str, ...]) -> Exception:
     problems: Any = importlib.import_module("evaluation_script.files.problems")
     job, other_job, name = map(problems.printable, (first_job, second_job, "/".join(keys)))
-    return _refuse(f"The jobs {job} and {other_job} both answer {name}. Answer it in one job.")
+    return _refuse(f"The jobs {job} and {other_job} both write {name}. Write it in one job.")

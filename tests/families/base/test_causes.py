@@ -186,7 +186,7 @@ def test_identities_are_exchanged_from_a_frame_on() -> None:
         see((labels, classes), (labels, classes) if index < 6 else (renumbered, {**classes, 99: classes[2]}))
         for index in range(10)
     ]
-    assert describe([frames], follows=True) == "4 of 160 segments are on another track than usually."
+    assert describe([frames], follows=True) == "4 of 160 segments are on a different track than in most frames."
 
 
 def test_a_confusion_names_the_pair_and_its_share() -> None:

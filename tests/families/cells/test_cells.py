@@ -291,7 +291,7 @@ def test_sequences_in_memory_score_as_files(protocol: str, tmp_path: Path) -> No
             "has the shape .4, 1, 5, 16.; the truth has .4, 1, 12, 16.",
         ),
         (in_memory([labels - 1.0 for labels in FRAMES], TRACKS), "prediction of 01: is of float64"),
-        (in_memory(FRAMES, [[1, 2, 3]]), "or tracks that are no four numbers each"),
+        (in_memory(FRAMES, [[1, 2, 3]]), "or tracks that are not four numbers each"),
     ],
 )
 def test_sequences_in_memory_that_are_none_are_a_sentence(sent: Any, message: str) -> None:
@@ -312,7 +312,7 @@ def test_a_page_draws_cells_and_says_what_costs(tmp_path: Path) -> None:
     truth = written(tmp_path / "one", truth_files("01", [frame(c1=(0, 0))], [[1, 0, 0, 0]]))
     sent = written(tmp_path / "moved", sent_files("01", [frame(c1=(1, 0))], [[1, 0, 0, 0]]))
     assert main(["report", str(sent), "--truth", str(truth), "--protocol", "ctc", "--out", str(out)]) == 0
-    assert "33 % of the truth is missed, 33 % of what is sent surplus" in out.read_text(encoding="utf-8")
+    assert "33 % of the truth is missed, 33 % of the prediction is surplus" in out.read_text(encoding="utf-8")
 
 
 def test_counts_of_a_part_that_no_sequence_gives_are_refused(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_counts_of_a_part_that_no_sequence_gives_are_refused(tmp_path: Path) -> 
             written(tmp_path / "sent", sent_files("01", FRAMES, TRACKS)), truth, "ctc"
         )
         counts.complete_counts()[0].tables[key] = table
-        with pytest.raises(ValueError, match="no counts"):
+        with pytest.raises(ValueError, match="not counts"):
             engine.check(counts)
 
 

@@ -204,7 +204,7 @@ def test_every_problem_is_a_sentence(tmp_path: Path) -> None:
         "line 4: has the label car, which is not a label of Cityscapes. Write ids: 24 is a person",
         "line 5: names a_4.png, which was not sent",
         "a_5.png: is 81x20 pixels but the frame is 80x20",
-        "a_6.png: is a picture in colours",
+        "a_6.png: is a colour picture",
         "is one of 2 text files of the image: b_000000_000019.txt, b_000000_000019_pred.txt",
     ):
         assert sentence in str(refused.value)
@@ -218,7 +218,7 @@ def test_train_ids_and_texts_of_other_images_are_named(tmp_path: Path) -> None:
     files = sent(tmp_path / "s", a=[("13 0.9", (0, 10))], c=[])
     warnings = "\n".join(segjudge.score(files, truth, SAFE).warnings)
     assert "1 text matches no image of the truth and was ignored: c_000000_000019_pred" in warnings
-    assert "all labels are train ids, from 11 to 18, and none is an id: 24 is a person, not 11" in warnings
+    assert "all labels are train ids, from 11 to 18, instead of ids: a person is 24, not 11" in warnings
     with pytest.raises(SubmissionError, match="scored strictly"):
         segjudge.score(files, truth, SAFE, strict=True)
 
@@ -227,8 +227,8 @@ def test_train_ids_and_texts_of_other_images_are_named(tmp_path: Path) -> None:
     ("texts", "message"),
     [
         ("a", r"has no text for 1 of 2 images: b_000000_000019\. Send"),
-        ("ac", r"1 of 2 images: b_000000_000019; without an image in the truth: c_000000_000019_pred\. Send"),
-        ("cd", r"2 of 2 images: a_\w+, b_\w+; without an image in the truth: c_\w+, d_\w+\. Send"),
+        ("ac", r"1 of 2 images: b_000000_000019; not in the truth: c_000000_000019_pred\. Send"),
+        ("cd", r"2 of 2 images: a_\w+, b_\w+; not in the truth: c_\w+, d_\w+\. Send"),
     ],
 )
 def test_texts_that_are_missing_are_named_beside_those_of_other_images(

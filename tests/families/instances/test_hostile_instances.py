@@ -348,10 +348,10 @@ def test_any_number_anywhere_is_scored_or_the_participants_mistake(number: str, 
         (2**53 + 1, "scored"),
         (2**60, "scored"),
         (2**63 - 1, "scored"),
-        (2**63, "has the category_id 9223372036854775808, which is larger than an id can be"),
+        (2**63, "has the category_id 9223372036854775808, which is too large for an id"),
         (-(2**63), "scored"),
-        (-(2**63) - 1, "which is larger than an id can be"),
-        (10**30, "which is larger than an id can be"),
+        (-(2**63) - 1, "which is too large for an id"),
+        (10**30, "which is too large for an id"),
     ],
 )
 def test_a_category_has_one_rule_whatever_stands_beside_it(number: int, message: str, tmp_path: Path) -> None:

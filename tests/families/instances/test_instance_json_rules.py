@@ -94,7 +94,7 @@ def test_a_record_of_more_than_two_chunks_is_not_cut(monkeypatch: pytest.MonkeyP
         ("[] []", "is not valid JSON: text follows the list at character 3"),
         ('[{"a" 1}]', "is not valid JSON: Expecting ':' delimiter at character 6"),
         ('[{"a": 1}, ]', "is not valid JSON: Expecting value at character 11"),
-        ('[{"a": "x]', "the list does not end, since no quote ends the text that begins at character 7"),
+        ('[{"a": "x]', "the list does not end: a closing quote is missing for the text that begins at character 7"),
         ('[{"a": 1, "a": 2}]', "has the key a twice in one object"),
         ('[{"a": ' + "9" * 5000 + "}]", "holds a number that cannot be read"),
     ],

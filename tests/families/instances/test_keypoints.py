@@ -69,7 +69,7 @@ STOPS = {
     "empty": "",
     "sixteen-points": "has 48 numbers in its keypoints, not 51",
     "unknown-image": "is of an image that the truth lacks",
-    "five-points-default": "has 5 keypoints, whose sigmas are unknown",
+    "five-points-default": "has 5 keypoints, without sigmas",
 }
 
 
@@ -298,7 +298,7 @@ HOSTILE = {
     "unknown image": (changed(image_id=9), "an image that the truth lacks"),
     "image is text": (changed(image_id="000000000001"), "not a whole number"),
     "image is a float": (changed(image_id=1.0), "not a whole number"),
-    "image beyond 64 bits": (changed(image_id=1 << 70), "larger than an id can be"),
+    "image beyond 64 bits": (changed(image_id=1 << 70), "too large for an id"),
     "category is text": (changed(category_id="person"), "not a whole number"),
     "category is null": (changed(category_id=None), "not a whole number"),
     "a list for a record": ("[1, 2, 3]", "not an object"),
@@ -359,13 +359,13 @@ def broken(**change: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("document", "sentence"), [
     (broken(keypoints=...), "holds no keypoints, which coco-keypoints compares|segmentation"),
     (broken(keypoints=[1, 2] * POINTS), "has keypoints of 34 numbers"),
-    (broken(keypoints=[1, 2, 2] * 5, num_keypoints=5), 'whose sigmas are unknown.*Write "sigmas"'),
+    (broken(keypoints=[1, 2, 2] * 5, num_keypoints=5), 'without sigmas.*Write "sigmas"'),
     (broken(keypoints=[math.nan, 2, 2] * POINTS), "not finite"),
     (broken(keypoints=["a", 2, 2] * POINTS), "keypoints that cannot be read"),
     (broken(num_keypoints=3), "num_keypoints is not the number of their marked points: 1.*coco-keypoints-official"),
     (broken(keypoints=[0, 0, 0] * POINTS, num_keypoints=0, bbox=...), "neither marked keypoints nor a bbox: 1"),
     (broken(area=...), "segmentation"),
-    ({**TRUTH, "categories": [{"id": 1, "name": "person", "sigmas": [0.1]}]}, "sigmas of category 1"),
+    ({**TRUTH, "categories": [{"id": 1, "name": "person", "sigmas": [0.1]}]}, "sigmas for category 1"),
     ({**TRUTH, "categories": [{"id": 1, "name": "person", "sigmas": [0] * POINTS}]}, "numbers above 0"),
 ])  # fmt: skip
 def test_a_host_hears_what_is_wrong_with_the_truth(document: Any, sentence: str, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_ovis_goes_on_where_the_official_code_ends(tmp_path: Path) -> None:
     stats = golden()["never-visible"]["ytvis"]["stats"]
     assert {name: never.values[name] for name in stats} == pytest.approx(stats, abs=1e-9)
     (known,) = instance_truth.read(str(DATA / "never-visible.truth.json")).values()
-    assert "1 annotation without area in any frame, which no prediction can find" in known.notes
+    assert "1 annotation without area in any frame, which no prediction can match" in known.notes
 
 
 @needs_shared
@@ -223,7 +223,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "video as text": (text(found(NONE, video_id="1")), "which is not a whole number"),
     "video as float": (text(found(NONE, video_id=1.0)), "which is not a whole number"),
     "video as truth": (text(found(NONE, video_id=True)), "which is not a whole number"),
-    "huge video": (text(found(NONE, video_id=1 << 70)), "larger than an id can be"),
+    "huge video": (text(found(NONE, video_id=1 << 70)), "too large for an id"),
     "unknown video": (text(found(NONE, video_id=9)), "is of a video that the truth lacks"),
     "category as text": (text(found(NONE, category_id="fish")), "which is not a whole number"),
     "unknown category": (text(found(NONE, category_id=9)), "scored"),
@@ -248,7 +248,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "huge size": (text(with_mask({**MASK, "size": [1 << 40, 1 << 40]})), r"but the image is \[6, 5\]"),
     "counts as null": (text(with_mask({**MASK, "counts": None})), "neither text nor a list"),
     "counts empty": (text(with_mask({**MASK, "counts": ""})), "add up"),
-    "counts endless": (text(with_mask({**MASK, "counts": "oooo"})), "end too early or never"),
+    "counts endless": (text(with_mask({**MASK, "counts": "oooo"})), "end too early or do not end"),
     "counts too long": (text(with_mask({**MASK, "counts": "0" * 10_000})), "counts of length 10,000"),
     "counts below zero": (text(with_mask({**MASK, "counts": "O0"})), "below zero"),
     "counts not ASCII": (text(with_mask({**MASK, "counts": "\u00e9"})), "invalid characters"),

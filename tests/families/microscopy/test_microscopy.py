@@ -117,10 +117,10 @@ def test_an_image_without_any_cell_is_in_no_mean_and_said(tmp_path: Path) -> Non
     sent = folder(tmp_path / "s", {"a": TWO, "b": NONE, "c": TWO})
     scores = segjudge.score(sent, truth, "cellpose-ap")
     assert scores.metrics["val"] == {"AP50": 0.5, "AP75": 0.5, "AP90": 0.5}
-    assert scores.warnings == ["val: 1 image is without a cell on either side and in no mean: b"]
+    assert scores.warnings == ["val: 1 image is without cells in truth and prediction, so not averaged: b"]
     scores = segjudge.score(sent, truth, "cellpose-ap-official")
     assert set(scores.metrics["val"].values()) == {None}
-    assert "val: 1 image is without a cell on either side, which leaves AP undefined: b" in scores.warnings
+    assert "val: 1 image is without cells in truth and prediction, which leaves AP undefined: b" in scores.warnings
 
 
 def test_an_image_without_background_keeps_all_its_cells(tmp_path: Path) -> None:
@@ -133,7 +133,9 @@ def test_an_image_without_background_keeps_all_its_cells(tmp_path: Path) -> None
     assert bounds_of("AP50", PROTOCOLS["cellpose-ap-official"]) == (0, math.inf)
     sides = (folder(tmp_path / side, {"a": full, "b": TWO}) for side in "st")
     lines = segjudge.score(*sides, "cellpose-ap-official").warnings
-    assert lines == ["val: 1 image is without background on one side, where the script counts a cell less: a"]
+    assert lines == [
+        "val: 1 image is without background in truth or prediction, where the script counts one cell less: a"
+    ]
     # Beside background both count as they are.
     assert score_one(tmp_path / "5", TWO, TWO == 7, "cellpose-ap-official")["AP50"] == 0.5
 
@@ -186,7 +188,7 @@ def test_a_subset_is_a_folder(tmp_path: Path) -> None:
         read_truth(str(truth))
     with pytest.raises(HostError, match="has no masks such as 007_masks.png in a folder val2"):
         read_truth(str(truth), "val2")
-    with pytest.raises(HostError, match=r"0_masks.png: cannot be read \(is a picture in colours"):
+    with pytest.raises(HostError, match=r"0_masks.png: cannot be read \(is a colour picture"):
         read_truth(str(folder(tmp_path / "c", {"0_masks.png": png(COLOURS)}))).read_through()
 
 
@@ -196,10 +198,10 @@ REFUSED = {
     "other shape, as many pixels": ({"b": TWO.reshape(2, 12)}, "b_masks.png: is 12x2 pixels but the frame is 6x4"),
     "TIFF of another size": ({"b_masks.tif": encode_tiff(np.zeros((1, 6, 4), np.uint16))}, "b_masks.tif: is 4x6"),
     "slices": ({"b_masks.tif": encode_tiff(np.zeros((2, 4, 6), np.uint16))}, "b_masks.tif: has more than 1 slice"),
-    "colours": ({"b_masks.png": png(COLOURS)}, "b_masks.png: is a picture in colours. Write the number of its cell"),
+    "colours": ({"b_masks.png": png(COLOURS)}, "b_masks.png: is a colour picture. Write the number of its cell"),
     "no picture": ({"b_masks.png": b"JFIF"}, "b_masks.png: is not a PNG"),
     "cut": ({"b_masks.png": png(TWO.astype(np.uint16))[:-30]}, "b_masks.png: is cut off"),
-    "twice": ({"b": TWO, "x/b": TWO}, "b_masks.png: is also sent as x/b_masks.png. Send one file for each image"),
+    "twice": ({"b": TWO, "x/b": TWO}, "b_masks.png: is sent again as x/b_masks.png. Send one file for each image"),
     "missing": ({"c": TWO}, "1 of 2 images is missing: b; 1 is not in the truth: c. Send every image"),
 }
 
@@ -214,7 +216,7 @@ def test_what_is_no_map_of_the_image_is_a_sentence(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("sent", "message"),
-    [(TWO > 0, "no image has more than one label: check that each cell has a number of its own"),
+    [(TWO > 0, "no image has more than one label: check that each cell has its own number"),
      (TWO[:, ::-1], "no cell overlaps a prediction: check which image each belongs to")],
 )  # fmt: skip
 def test_masks_without_numbers_and_of_other_images_are_said(sent: Any, message: str, tmp_path: Path) -> None:
@@ -303,5 +305,5 @@ def test_the_family_keeps_its_promises(promise: str, tmp_path: Path) -> None:
     faulty = {**sent, "1": sent["1"][1:], "3": np.indices((20, 25, 3), "u1")[2]}
     keep(
         promise, "cellpose-ap", tmp_path, (files(maps), files(second)), (files(sent), files(faulty)),
-        ["1_cp_masks.png: is 25x19", "3_cp_masks.png: is a picture in colours"], (sent, maps),
+        ["1_cp_masks.png: is 25x19", "3_cp_masks.png: is a colour picture"], (sent, maps),
     )  # fmt: skip

@@ -153,7 +153,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "coco-panoptic-boundary": (
         lambda path: published.replaced(path, '"isthing"', '"is"'),
-        "is not a readable panoptic truth",
+        "cannot be read as a panoptic truth",
     ),
 }
 LOSSES = {"coco-panoptic": "PQ", "vipseg": "VPQ"}

@@ -304,7 +304,7 @@ def test_what_costs_pmf1_sums_to_what_it_lacks(tmp_path: Path) -> None:
     assert total == pytest.approx(1 - scores.metrics["val"]["pmF1"], abs=1e-12)
     page = tmp_path / "report.html"
     assert cli(["report", str(results), "--truth", truth, "--protocol", "sa-co-gold", "--out", str(page)]) == 0
-    assert "objects predicted, none there" in page.read_text()
+    assert "objects only predicted" in page.read_text()
 
 
 # ── what is refused ─────────────────────────────────────────────────────────
@@ -357,7 +357,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "box alone": ([changed(segmentation=..., bbox=[1, 1, 5, 5])], "no segmentation"),
     "polygon": ([changed(segmentation=[[0, 0, 5, 0, 5, 5]])], "no segmentation"),
     "no size": ([changed(segmentation={"counts": "PT3"})], "no segmentation"),
-    "no counts": ([changed(segmentation={"size": [20, 30]})], "no segmentation"),
+    "not counts": ([changed(segmentation={"size": [20, 30]})], "no segmentation"),
     "size as text": ([masked(size="20x30")], "is not [height, width]"),
     "size of three": ([masked(size=(20, 30, 1))], "is not [height, width]"),
     "size of fractions": ([masked(size=(20.0, 30.0))], "is not [height, width]"),
@@ -461,9 +461,9 @@ def test_subsets_that_are_not_sent_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda truth: truth.pop("images"), "not a readable truth of SA-Co"),
+        (lambda truth: truth.pop("images"), "cannot be read as a truth of SA-Co"),
         (lambda truth: truth["images"].append(truth["images"][0]), "lists a pair twice"),
-        (lambda truth: truth["annotations"][0].update(image_id=99), "not a readable truth of SA-Co"),
+        (lambda truth: truth["annotations"][0].update(image_id=99), "cannot be read as a truth of SA-Co"),
         (lambda truth: truth["annotations"][0]["segmentation"].update(size=[1, 1]), "a different size than its pair"),
         (lambda truth: truth["annotations"][0]["segmentation"].update(counts="~"), "characters"),
     ],

@@ -236,7 +236,7 @@ def test_parts_processes_and_memory_give_the_bits_of_one_run(protocol: str, tmp_
     assert values == whole.metrics["val"]
     with pytest.raises(SubmissionError, match="2 and 3 frames"):
         segjudge.score_arrays({"0_0": {"tracks": [tube(2, 2)[:2]]}}, {"0_0": {"tracks": [tube(2, 2)]}}, "sa-co-veval")
-    with pytest.raises(SubmissionError, match="no mapping with tracks"):
+    with pytest.raises(SubmissionError, match="not a mapping with tracks"):
         segjudge.score_arrays({"0_0": [tube(2, 2)]}, {"0_0": {"tracks": []}}, "sa-co-veval")
 
 
@@ -331,7 +331,7 @@ def test_a_page_shows_what_costs_pmf1_and_follows_tracks(tmp_path: Path) -> None
     assert total == pytest.approx(1 - scores.metrics["val"]["pmF1"], abs=1e-12)
     page = tmp_path / "report.html"
     assert cli(["report", results, "--truth", truth, "--protocol", "sa-co-veval", "--out", str(page)]) == 0
-    assert "objects predicted, none there" in page.read_text()
+    assert "objects only predicted" in page.read_text()
 
 
 # ── what is refused ─────────────────────────────────────────────────────────
@@ -365,7 +365,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "video as fraction": ([changed(video_id=1.0)], "not a whole number"),
     "video true": ([changed(video_id=True)], "not a whole number"),
     "phrase as list": ([changed(category_id=[1])], "not a whole number"),
-    "unknown video": ([changed(video_id=99)], "(pair 99_1): is of a pair that the truth does not list"),
+    "unknown video": ([changed(video_id=99)], "(pair 99_1): belongs to a pair that the truth does not list"),
     "unknown phrase": ([changed(category_id=7)], "the truth does not list"),
     "huge video": ([changed(video_id=10**30)], "the truth does not list"),
     "score as text": ([changed(score="0.9")], "not a finite number"),
@@ -384,7 +384,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "mask a text": (masked(COUNTS), "no segmentation"),
     "polygon": (masked([[0, 0, 5, 0, 5, 5]]), "no segmentation"),
     "no size": (masked({"counts": COUNTS}), "no segmentation"),
-    "no counts": (masked({"size": [20, 30]}), "no segmentation"),
+    "not counts": (masked({"size": [20, 30]}), "no segmentation"),
     "size as text": (masked({"size": "20x30", "counts": COUNTS}), "is not [height, width]"),
     "size of fractions": (masked({"size": [20.0, 30.0], "counts": COUNTS}), "is not [height, width]"),
     "size turned": (masked({"size": [30, 20], "counts": COUNTS}), "but the picture is [20, 30]"),
@@ -430,9 +430,9 @@ BELIEVED = {"areas": [36, 0, 36], "bboxes": [[0, 0, 6, 6], None, [0, 0, 6, 6]]}
         (changed(**{**BELIEVED, "areas": {}}), "lacks areas"),
         (changed(**{**BELIEVED, "areas": ["36", 0, 36]}), "areas that are not finite numbers"),
         (changed(**{**BELIEVED, "bboxes": [["0", 0], None, None]}), "bboxes that are not"),
-        (changed(**BELIEVED, video_id=9), "is of a video that the truth lacks, where"),
-        (changed(**BELIEVED, category_id=10**400), "is of a video that the truth lacks, where"),
-        (changed(**BELIEVED, category_id=1 << 53), "is of a video that the truth lacks, where"),
+        (changed(**BELIEVED, video_id=9), "belongs to a video that the truth lacks, where"),
+        (changed(**BELIEVED, category_id=10**400), "belongs to a video that the truth lacks, where"),
+        (changed(**BELIEVED, category_id=1 << 53), "belongs to a video that the truth lacks, where"),
     ],
 )
 def test_the_official_rules_refuse_what_would_stop_the_script(
@@ -487,19 +487,19 @@ def test_a_submission_of_which_nothing_counts_or_fits_is_told_why(small_truth: s
         (lambda truth: truth["video_np_pairs"].append(truth["video_np_pairs"][0]), "lists a pair twice"),
         (
             lambda truth: truth["video_np_pairs"].append({"video_id": 9, "category_id": 1}),
-            "not a readable truth of SA-Co",
+            "cannot be read as a truth of SA-Co",
         ),
-        (lambda truth: truth["annotations"][0].update(category_id=3), "is of a pair that video_np_pairs lacks"),
+        (lambda truth: truth["annotations"][0].update(category_id=3), "belongs to a pair that video_np_pairs lacks"),
         (lambda truth: truth["annotations"][0]["segmentations"].pop(), "does not have one mask"),
         (
             lambda truth: truth["annotations"][0]["segmentations"][0].update(size=[1, 1]),
-            "a different size than its video",
+            "a mask whose size differs from its video's",
         ),
         (
             lambda truth: truth["annotations"][0]["segmentations"][0].update(counts="~"),
             "annotation 1, frame 0 .*charac",
         ),
-        (lambda truth: truth.pop("categories"), "not a readable truth of SA-Co"),
+        (lambda truth: truth.pop("categories"), "cannot be read as a truth of SA-Co"),
     ],
 )
 def test_a_broken_truth_is_the_hosts_error(change: Any, sentence: str, small_truth: str, tmp_path: Path) -> None:

@@ -289,7 +289,7 @@ def test_a_report_says_where_the_mean_is_lost(tmp_path: Path) -> None:
     path = write_answers(tmp_path / "answers.jsonl", answers, flags)
     page = tmp_path / "report.html"
     assert cli(["report", path, "--truth", truth, "--protocol", "grefcoco", "--out", str(page)]) == 0
-    for text in ("Where gIoU is lost", "no target, taken for one", "wrong object"):
+    for text in ("Where gIoU is lost", "no target, but a mask answered", "wrong object"):
         assert text in page.read_text()
 
 
@@ -357,7 +357,7 @@ class _Harm:
 def test_a_pickle_of_anything_else_is_the_hosts_error(data: bytes, tmp_path: Path, capsys: Any) -> None:
     truth = write_expressions(tmp_path / "truth", {1: box(1, 1)}, several=False)
     (Path(truth) / "refs(unc).p").write_bytes(data)
-    with pytest.raises(HostError, match="is not a readable truth of referring images"):
+    with pytest.raises(HostError, match="cannot be read as a truth of referring images"):
         read_truth(truth)
     assert "harm" not in capsys.readouterr().out
 
@@ -387,15 +387,15 @@ def test_a_split_is_chosen_and_answers_to_others_are_left(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda truth: truth.pop("images"), "is not a readable truth of referring images"),
+        (lambda truth: truth.pop("images"), "cannot be read as a truth of referring images"),
         (lambda truth: truth["images"][0].update(height=0), "has a picture of size"),
         (lambda truth: truth["images"][0].update(height=1 << 40), "has a picture of size"),
-        (lambda truth: truth["images"][0].update(height=21), "a different size than its picture"),
+        (lambda truth: truth["images"][0].update(height=21), "a mask whose size differs from its picture's"),
         (lambda truth: truth["annotations"][0].update(image_id=2), "an object of another one"),
         (lambda truth: truth["annotations"][0].update(segmentation=[[1, 2, 3]]), "three corners"),
         (lambda truth: truth["annotations"][0]["segmentation"].update(counts="~"), "characters"),
         (lambda truth: truth["annotations"][0]["segmentation"].update(counts=[1, 2]), "add up"),
-        (lambda truth: truth["annotations"].clear(), "is not a readable truth of referring images"),
+        (lambda truth: truth["annotations"].clear(), "cannot be read as a truth of referring images"),
     ],
 )
 def test_broken_instances_are_the_hosts_error(change: Any, sentence: str, tmp_path: Path) -> None:
@@ -410,7 +410,7 @@ def test_broken_instances_are_the_hosts_error(change: Any, sentence: str, tmp_pa
 
 def test_a_sentence_stands_once_and_a_target_without_a_pixel_is_noted(tmp_path: Path) -> None:
     truth = write_expressions(tmp_path / "truth", {1: NOTHING, 2: box(1, 1)})
-    assert "1 sentence with a target that has no pixel" in " ".join(read_truth(truth).notes)
+    assert "1 sentence with a target without pixels" in " ".join(read_truth(truth).notes)
     path = Path(truth) / "grefs(unc).json"
     path.write_text(json.dumps(json.loads(path.read_text()) * 2))
     with pytest.raises(HostError, match="twice"):
@@ -534,7 +534,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "polygon": (changed(segmentation=[[0, 0, 5, 0, 5, 5]]), "no segmentation"),
     "mask as text": (changed(segmentation="PT3"), "no segmentation"),
     "no size": (changed(segmentation={"counts": "PT3"}), "no segmentation"),
-    "no counts": (changed(segmentation={"size": [20, 30]}), "no segmentation"),
+    "not counts": (changed(segmentation={"size": [20, 30]}), "no segmentation"),
     "size as text": (masked(size="20x30"), "is not [height, width]"),
     "size of three": (masked(size=(20, 30, 1)), "is not [height, width]"),
     "size of fractions": (masked(size=(20.0, 30.0)), "is not [height, width]"),

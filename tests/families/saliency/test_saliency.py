@@ -232,7 +232,7 @@ def test_data_sets_are_folders_on_both_sides(tmp_path: Path) -> None:
     ("images", "message"),
     [
         ({"a": disk(5) // 255}, "a.png: cannot be read (holds 0 and 1; objects must be 255)"),
-        ({"x/DUT/GT/a": disk(5), "y/DUT/GT/a": disk(5)}, "several data sets of one name"),
+        ({"x/DUT/GT/a": disk(5), "y/DUT/GT/a": disk(5)}, "several data sets with the same name"),
         ({"DUT/GT/a": disk(5), "DUT/a": disk(5), "DUT/masks/a": disk(5)}, "several masks of one image"),
         ({"a": saved(disk(5), "P")}, "has a palette"),
         ({}, "has no PNG"),
@@ -247,14 +247,14 @@ def test_a_truth_that_cannot_be_read_is_the_hosts_mistake(images: dict[str, Any]
 COLOURS = np.stack([GREY, GREY, GREY.T.reshape(GREY.shape)], axis=-1)
 REFUSED = {
     "other size": ({"b": disk(5, 21)}, r"b.png: is 25x21 pixels but the frame is 24x20"),
-    "colours": ({"b": saved(COLOURS, "RGB")}, "b.png: is a picture in colours. Save grey values from 0 to 255"),
+    "colours": ({"b": saved(COLOURS, "RGB")}, "b.png: is a colour picture. Save grey values from 0 to 255"),
     "palette": ({"b": saved(GREY, "P")}, "b.png: has a palette instead of grey values"),
     "alpha": ({"b": saved(GREY, "LA")}, "b.png: is grey with an alpha channel"),
     "no PNG": ({"b": b"JFIF"}, "b.png: is not a PNG"),
     "cut": ({"b": png(GREY)[:-30]}, "b.png: is cut off"),
     "header alone": ({"b": png(GREY)[:20]}, "b.png: is cut off"),
     "16 bits in colours": ({"b": png(GREY)[:24] + b"\x10\x02" + png(GREY)[26:]}, "b.png: is a 16-bit colour image"),
-    "twice": ({"b": GREY, "x/b": GREY}, "b.png: is also sent as x/b.png. Send one PNG for each image"),
+    "twice": ({"b": GREY, "x/b": GREY}, "b.png: is sent again as x/b.png. Send one PNG for each image"),
     "missing": ({"c": GREY}, "1 of 2 images is missing: b; 1 is not in the truth: c. Send every image"),
 }
 
@@ -347,5 +347,5 @@ def test_the_family_keeps_its_promises(promise: str, tmp_path: Path) -> None:
     second, faulty = {key: disk(8 - int(key)) for key in masks}, {**sent, "1": disk(5, 21), "3": COLOURS}
     keep(
         promise, "sod", tmp_path, (files(masks), files(second)), (files(sent), files(faulty)),
-        ["1.png: is 25x21", "3.png: is a picture in colours"], (sent, masks),
+        ["1.png: is 25x21", "3.png: is a colour picture"], (sent, masks),
     )  # fmt: skip

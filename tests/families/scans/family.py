@@ -55,7 +55,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "train ids from 1": ("semantic-kitti", points(trained(1)), "labels look like train ids from 1 to 19"),
     "train ids from 0": ("semantic-kitti", points(trained(0)), "labels look like train ids from 0 to 18"),
     "no labels": ("semantic-kitti", points(lambda values: values * 0), "no scored point has a label"),
-    "upper half": ("semantic-kitti-panoptic", points(lambda values: values >> 16 | values << 16), "labels look written into the upper 16 bits"),
+    "upper half": ("semantic-kitti-panoptic", points(lambda values: values >> 16 | values << 16), "labels seem to be in the upper 16 bits"),
 }  # fmt: skip
 OTHER_UNITS: dict[str, list[str]] = {
     "semantic-kitti": [],

@@ -30,7 +30,7 @@ SENTENCES = {
     "label-34": "holds the label 34 where the truth is not void",
     "missing": "1 of 4 images is missing: aachen_000000_000019",
     "other-size": "is 200x119 pixels but the frame is 200x120",
-    "colour": "is a picture in colours. Write the id of its class into each pixel",
+    "colour": "is a colour picture. Write the id of its class into each pixel",
     "twice": "there are 2 PNGs: aachen_000000_000019_b_pred, aachen_000000_000019_pred",
 }
 

@@ -151,7 +151,7 @@ def test_runs_along_rows_are_named_though_large_areas_match_and_poor_maps_are_no
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
-        ({"a/b.png": b"x", "notes.txt": b"-"}, "holds no JSON file, but a/b.png, notes.txt"),
+        ({"a/b.png": b"x", "notes.txt": b"-"}, "holds no JSON file, only a/b.png, notes.txt"),
         ({"a.json": b"[]", "b.JSON": b"[]"}, "holds 2 JSON files"),
     ],
 )
@@ -175,7 +175,7 @@ def test_the_truth_of_a_split_is_chosen_and_a_broken_one_is_told(tmp_path: Path)
     with pytest.raises(HostError, match=r"image 1: cannot be read .has pixels with several labels, such as \(1, 1\)"):
         read_stuff(str(write(tmp_path / "b.json", shared))).read_through()
     for broken, sentence in (
-        ({"images": []}, "is not a readable truth of COCO-Stuff .'categories'"),
+        ({"images": []}, "cannot be read as a truth of COCO-Stuff .'categories'"),
         (document({}), "no images"),
     ):
         with pytest.raises(HostError, match=sentence):
@@ -206,7 +206,7 @@ def test_records_that_are_none_are_told_all_at_once(tmp_path: Path) -> None:
     for label in (0, 256):
         item = document({1: [[92, 93]]})
         item["annotations"][0]["category_id"] = label
-        with pytest.raises(HostError, match="has labels that are not from 1 to 255"):
+        with pytest.raises(HostError, match="has labels outside 1 to 255"):
             read_stuff(str(write(tmp_path / "truth.json", item)))
     write(tmp_path / "two/a.json", document({1: [[92]]}))
     write(tmp_path / "two/b.json", document({1: [[92]]}))

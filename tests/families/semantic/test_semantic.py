@@ -135,7 +135,7 @@ PICTURES: dict[str, tuple[Make, str]] = {
     "many-chunks": (lambda: IMAGE[:33] + chunk(b"tEXt", b"") * 9999 + IMAGE[33:], "more than 4096 chunks"),
     "other-size": (lambda: png(LABELS.astype(np.uint8).T), "is 40x50 pixels but the frame is 50x40"),
     "sixteen-bits": (lambda: png(np.full(SIZE, 40_000, np.uint16)), "holds the label 40000"),
-    "colours": (lambda: png(np.full((*SIZE, 3), (77, 1, 1), np.uint8)), "stands for no label"),
+    "colours": (lambda: png(np.full((*SIZE, 3), (77, 1, 1), np.uint8)), "is not the colour of a label"),
     "alpha": (lambda: png(np.full((*SIZE, 2), 77, np.uint8)), "is grey with an alpha channel"),
     "transparent": (lambda: png(np.zeros((*SIZE, 4), np.uint8)), "is transparent"),
     "long-file": (lambda: os.urandom(3 << 20), "has 3,145,728 bytes"),

@@ -207,7 +207,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     # the upload as a whole
     "empty-file": (lambda: b"", "your file: is empty"),
     "blank-file": (lambda: b"  \n\n ", "your file: is empty"),
-    "placeholder": (lambda: b"file_content", "placeholder of 12 bytes"),
+    "placeholder": (lambda: b"file_content", "12-byte placeholder"),
     "text": (lambda: b"hello, world", "neither a zip nor a tar archive nor JSON"),
     "lone-png": (good_mask, "is a single PNG"),
     "rar": (lambda: b"Rar!\x1a\x07\x01\0" + bytes(99), "is a RAR archive"),
@@ -397,7 +397,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: zipped({"dog/00000.png": good_mask()}),
         r"no folder has the name of a sequence .*found dog",
     ),
-    "masks-at-root": (lambda: zipped({"00000.png": good_mask()}), "has its masks at the top, outside of any folder"),
+    "masks-at-root": (lambda: zipped({"00000.png": good_mask()}), "has its masks at the top level, outside any folder"),
     "no-masks": (lambda: zipped({"crossing/00000.jpg": b"x"}), "holds no PNG and no JSON file"),
     # JSON
     "json-cut-off": (lambda: (STRONG.parent / "first-mask.json").read_bytes()[:-9], "is not valid JSON"),
@@ -448,10 +448,10 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: with_rle({"size": [120, 160], "counts": "ab\u00e9"}),
         "invalid characters",
     ),
-    "rle-endless-text": (lambda: with_rle({"size": [120, 160], "counts": "o" * 1000}), "end too early or never"),
+    "rle-endless-text": (lambda: with_rle({"size": [120, 160], "counts": "o" * 1000}), "end too early or do not end"),
     "rle-text-overflow": (
         lambda: with_rle({"size": [120, 160], "counts": "oooooo?" * 50}),
-        "end too early or never",
+        "end too early or do not end",
     ),
     "rle-endless": (
         lambda: with_rle({"size": [120, 160], "counts": "0" * 30_000_000}),

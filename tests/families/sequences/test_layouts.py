@@ -533,4 +533,4 @@ def test_a_host_is_told_of_folders_that_begin_with_a_dot(is_folder: bool, tmp_pa
         opened = read(files, tmp_path)
     (truth,) = opened.splits.values()
     assert [sequence.name for sequence in truth.sequences] == ["a", "b"]
-    assert "folders whose names begin with a dot are not read: .c; rename those with masks" in opened.notes
+    assert "folders whose names begin with a dot are not read: .c; rename folders that hold masks" in opened.notes

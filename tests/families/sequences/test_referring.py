@@ -307,7 +307,7 @@ def test_label_images_are_read_for_the_listed_frames_that_there_are(ids: Callabl
     )
     scores = segjudge.score(tmp_path / "sent.zip", root, "ref-youtube-vos", subset="valid")
     assert scores.notes == [
-        "2 videos of meta_expressions/valid/meta_expressions.json have no masks and are left out: of-other-frames, of-the-test-set"
+        "2 videos of meta_expressions/valid/meta_expressions.json have no masks and are skipped: of-other-frames, of-the-test-set"
     ]
     both = ids([7, 8]) == [7, 8]
     assert {row["object"]: row["J-Mean"] for row in scores.tables["objects"]} == {"0": 1, "1": 0.75 if both else 1}

@@ -218,7 +218,7 @@ def test_a_truth_needs_the_foreground_of_each_video(tmp_path: Path) -> None:
     masks = json.loads((truth / "mask_dict_foreground.json").read_text())
     (truth / "mask_dict_foreground.json").write_text(json.dumps({"swan": masks["swan"]}))
     scores = segjudge.score(results, truth, "revos")
-    assert scores.notes == [f"1 video of {META} has no masks and is left out: goat"]
+    assert scores.notes == [f"1 video of {META} has no masks and is skipped: goat"]
     (truth / "mask_dict_foreground.json").unlink()
     with pytest.raises(HostError, match=r"has no mask_dict_foreground\.json"):
         segjudge.score(results, truth, "revos")

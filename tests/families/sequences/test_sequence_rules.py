@@ -297,8 +297,8 @@ def test_a_frame_that_no_object_needs_is_read_all_the_same_where_there_is_none(t
         (compress([50, 0, -2]), "has counts below zero or beyond the frame"),
         (compress([40, 8]) + "0", None),
         ("X" + "P" * 4 + "0" + "X1", None),
-        ("X" + "P" * 5 + "0" + "X1", "has counts that end too early or never"),
-        ("X" + "P" * 9 + "0" + "X1", "has counts that end too early or never"),
+        ("X" + "P" * 5 + "0" + "X1", "has counts that end too early or do not end"),
+        ("X" + "P" * 9 + "0" + "X1", "has counts that end too early or do not end"),
     ],
 )
 def test_run_lengths_of_a_sequence_are_believed_when_they_are_sound(

@@ -83,7 +83,7 @@ UPLOADS: dict[str, tuple[Callable[[Path], bytes], dict[str, float]]] = {
 }
 UPLOAD_OF_OTHERS = "burst"
 REFUSALS = {
-    **dict.fromkeys(UPLOADS, "Send one zip with a text SEQUENCE.txt for each"),
+    **dict.fromkeys(UPLOADS, "Send one zip with a text file SEQUENCE.txt for each"),
     "burst": "Send one JSON file",
 }
 RESULTS_FROM_TRUTH = True

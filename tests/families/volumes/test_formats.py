@@ -28,7 +28,7 @@ REFUSED = {
     "pixdim-zero.nii.gz": "pixdim[3] is 0",
     "pixdim-negative.nii.gz": "pixdim[3] is negative",
     "two-channels.nii.gz": "a fourth axis of length 2",
-    "not-whole.nii.gz": "holds 1.5, which is no whole number",
+    "not-whole.nii.gz": "holds 1.5, which is not a whole number",
     "nan.nii.gz": "values that are not numbers",
     "negative.nii.gz": "the negative label -1",
     "huge-label.nii.gz": "holds the label 9007199254740993",

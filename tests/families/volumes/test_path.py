@@ -162,5 +162,5 @@ def test_a_job_with_two_volumes_is_rejected(host: _Host, tmp_path: Path) -> None
     folder = _mount(host, tmp_path / "input")
     (path, *_) = sorted(folder.rglob("*.mha"))
     path.with_stem("another").write_bytes(path.read_bytes())
-    with pytest.raises(SubmissionError, match="is also sent as"):
+    with pytest.raises(SubmissionError, match="is sent again as"):
         segjudge.score(folder, host.truth, "volumes")

@@ -56,4 +56,4 @@ def test_a_protocol_without_a_ranking_says_so(tmp_path: Path, capsys: pytest.Cap
     for path in paths:
         assert cli.main(["score", str(truth), "--truth", str(truth), "--protocol", "volumes", "--json", path]) == 0
     assert cli.main(["rank", *paths, "--method", "challenge"]) != 0
-    assert "volumes states no ranking of its own challenge; choose another method" in capsys.readouterr().err
+    assert "volumes does not define the ranking of its own challenge; choose another method" in capsys.readouterr().err

@@ -106,9 +106,9 @@ def competition(folder: Path, program: str) -> Path:
 WRITE = "import sys, json\njson.dump({}, open(sys.argv[1] + '/scores.json', 'w'))\n"
 TRIALS = {
     "right": ("{'a': 0.5, 'b': 1}", "1. solution.zip"),
-    "a-column-is-missing": ("{'a': 0.5}", "b is not written, and an empty column may rank first"),
-    "no-number": ("{'a': 'x', 'b': 1}", "a is 'x', which is lost together with all later values"),
-    "no-column": ("{'a': 1, 'b': 1, 'c': 1}", "c is written, and no column has that key"),
+    "a-column-is-missing": ("{'a': 0.5}", "b is not written; an empty column may rank first"),
+    "no-number": ("{'a': 'x', 'b': 1}", "a is 'x', which is lost, with all later values"),
+    "no-column": ("{'a': 1, 'b': 1, 'c': 1}", "c is written, but no column has that key"),
 }
 
 

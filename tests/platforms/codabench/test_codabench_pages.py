@@ -201,7 +201,7 @@ def test_without_the_wheels_the_phases_with_a_plain_page_are_named(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     built = build(find_bundle(str(bundle)), str(tmp_path / "out"))
-    named = [where for text, where in built.notes.items() if text.startswith("has a plain page of its submissions")]
+    named = [where for text, where in built.notes.items() if text.startswith("has a plain page for submissions")]
     assert named == [["sequences-dev", "sequences-test"]]
     assert PLAIN in scored(built, 0, "lagging.zip").page
 

@@ -117,7 +117,7 @@ def test_what_is_no_bundle_is_said_so(small: Path, tmp_path: Path) -> None:
 
 def test_two_names_of_two_bundles_are_an_error(small: Path, foreign: Path, capsys: Any) -> None:
     assert main(["check", str(small), "--bundle", str(foreign)]) == 2
-    assert "are two bundles; name only one" in capsys.readouterr().err
+    assert "name two bundles; name only one" in capsys.readouterr().err
     assert main(["check", str(small), "--bundle", f"{small}/.", "--quick"]) == 3
     assert "ERROR: There is no key for dataset splits." in capsys.readouterr().out
 

@@ -164,8 +164,8 @@ BROKEN = [
     pytest.param(19, put("evaluation_script", value="other.zip"), "No evaluation script is present", id="19"),
     pytest.param(20, put("start_date", value=None), "Please add the start_date and end_date.", id="20"),
     pytest.param(21, put("start_date", value=LATE), "Start date cannot be greater than end date.", id="21"),
-    pytest.param(22, put("start_date", value="2026-01-01 00:00:00"), "of two kinds", id="22-one-quoted"),
-    pytest.param(22, put("start_date", value=datetime.date(2026, 1, 1)), "of two kinds", id="22-one-date"),
+    pytest.param(22, put("start_date", value="2026-01-01 00:00:00"), "have different types", id="22-one-quoted"),
+    pytest.param(22, put("start_date", value=datetime.date(2026, 1, 1)), "have different types", id="22-one-date"),
     pytest.param(
         24,
         put("title", value="x" * 101),
@@ -227,7 +227,7 @@ BROKEN = [
     pytest.param(44, put(*PHASE, "codename", value="x" * 101), "more than 100 characters", id="44-codename"),
     pytest.param(45, put(*PHASE, "id", value=None), CRASH, id="45"),
     pytest.param(45, put(*PHASE, "test_annotation_file", value=7), CRASH, id="45-annotation"),
-    pytest.param(45, put(*PHASE, "end_date", value="2036-01-01 00:00:00"), "of two kinds", id="45-dates"),
+    pytest.param(45, put(*PHASE, "end_date", value="2036-01-01 00:00:00"), "have different types", id="45-dates"),
     pytest.param(47, put("dataset_splits", value=[]), "There is no key for dataset splits.", id="47"),
     pytest.param(48, put(*SPLIT, "name", value=None), "There is no name for dataset split", id="48"),
     pytest.param(49, put(*SPLIT, "codename", value=None), "There is no codename for dataset split", id="49"),
@@ -314,7 +314,9 @@ BEYOND = [
         id="direction",
     ),
     pytest.param(put(*SCHEMA, "labels", value="J&F-Mean"), ERROR, "is not a list of names", id="labels-text"),
-    pytest.param(put(*PHASE, "test_annotation_file", value=None), ERROR, "worker then dies", id="no-annotation"),
+    pytest.param(
+        put(*PHASE, "test_annotation_file", value=None), ERROR, "worker dies at every start", id="no-annotation"
+    ),
     pytest.param(put("remote_evaluation", value=True), WARNING, "which does not need it", id="remote-annotation"),
     pytest.param(put("remote_evaluation", value=True), WARNING, "should stay on your machine", id="remote-file"),
     pytest.param(put("is_docker_based", value=True), ERROR, "no pod can start", id="no-image"),
@@ -323,7 +325,10 @@ BEYOND = [
     pytest.param(put("worker_memory", value=4096), WARNING, "ignored by EvalAI: CPU and memory are set", id="ignored"),
     pytest.param(put("publishd", value=True), WARNING, "Write published if that is meant", id="misspelt"),
     pytest.param(
-        put(*PHASE, "is_active", value=True), WARNING, "ignored by EvalAI: the dates tell", id="ignored-phase"
+        put(*PHASE, "is_active", value=True),
+        WARNING,
+        "ignored by EvalAI: it follows from the dates",
+        id="ignored-phase",
     ),
     pytest.param(put(*ROW, "show_execution_time", value=True), WARNING, "ignored by EvalAI", id="ignored-row"),
     pytest.param(
@@ -366,7 +371,9 @@ BEYOND = [
         put("prizes", value=[{"rank": 1, "amount": "1EUR"}]), ERROR, "creation fails without", id="prize-description"
     ),
     pytest.param(put(*PHASE, "codename", value="other"), ERROR, "lacks the phase other", id="phases-py"),
-    pytest.param(put(*SCHEMA, "labels", value=["J&F-Mean"]), ERROR, "not the labels of its leaderboard", id="labels"),
+    pytest.param(
+        put(*SCHEMA, "labels", value=["J&F-Mean"]), ERROR, "differ from the labels of its leaderboard", id="labels"
+    ),
     pytest.param(
         put(*PHASE, "test_annotation_file", value="annotations/sequences-test.zip"),
         ERROR,
@@ -408,7 +415,7 @@ def test_a_split_that_phases_py_hides_may_have_any_visibility_but_that_of_everyb
     problems = list(map(str, changed(bundle, tmp_path, hide_all)))
     assert len(problems) == (visibility == 3)
     assert all(
-        "hides the scores of dev, which visibility: 3 in the YAML shows to everybody" in line for line in problems
+        "hides the scores of dev, but visibility: 3 in the YAML shows them to everybody" in line for line in problems
     )
 
 
@@ -421,7 +428,7 @@ def test_a_notification_that_waits_for_a_hidden_split_is_reported(
     waiting = replace(first, splits=(replace(shown, hidden=True),), notify=Notify("dev", "J&F-Mean", 0.5))
     monkeypatch.setattr(agreement, "read_phases", lambda *_: (waiting, *others))
     (problem,) = changed(bundle, tmp_path, put(*ROW, "visibility", value=1))
-    assert "notify names J&F-Mean of dev, which participants do not see" in str(problem)
+    assert "notify names J&F-Mean of dev, which participants may not see" in str(problem)
 
 
 def test_a_value_beyond_its_limit_is_told_the_limit(bundle: Path, tmp_path: Path) -> None:
@@ -704,7 +711,7 @@ def test_the_line_is_that_of_the_file_that_the_host_edits(tmp_path: Path, bundle
         pytest.param(b"a: 1\nb: [c\n", "c.yaml:3:1: c.yaml: is not valid YAML: expected ',' or ']'", id="unclosed"),
         pytest.param(
             b"a: 1\nb: 2026-13-45\n",
-            "c.yaml:2:4: c.yaml: holds an impossible value: month must be in 1..12",
+            "c.yaml:2:4: c.yaml: holds an invalid value: month must be in 1..12",
             id="date",
         ),
         pytest.param(b"a: \xff\n", "c.yaml: is not valid YAML", id="no-utf-8"),

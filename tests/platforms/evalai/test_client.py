@@ -113,5 +113,5 @@ def test_a_challenge_without_a_number_is_none(odd: Odd, row: Any) -> None:
 
 def test_a_server_in_trouble_is_not_called_a_stranger(odd: Odd) -> None:
     odd.says(b"<html>", 502, "text/html")
-    with pytest.raises(HostError, match="answers 502: the server is in trouble"):
+    with pytest.raises(HostError, match="answers 502: the server has a problem"):
         ChallengePush(EvalAISettings(odd.address, TOKEN, 1), "me/x").fetch_challenge()

@@ -81,7 +81,7 @@ def test_scripts_that_the_worker_imports_have_no_errors(script: dict[str, str], 
         ({"main.py": "from ..helpers import x\nevaluate = 1\n"}, "imports ..helpers, which is not in the zip"),
         ({"main.py": "type Score = float\nevaluate = 1\n"}, "main.py:1: is not Python 3.9"),
         ({"__init__.py": "from .main import run\n"}, "has no evaluate, so every submission fails"),
-        ({"requirements.txt": "numpy>=2\n"}, "insists on numpy 1.26.4"),
+        ({"requirements.txt": "numpy>=2\n"}, "pins numpy 1.26.4"),
     ],
 )
 def test_what_the_worker_cannot_import_is_an_error(script: dict[str, str], message: str, tmp_path: Path) -> None:

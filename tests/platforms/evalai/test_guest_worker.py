@@ -209,7 +209,7 @@ def test_an_evaluate_that_never_answers_is_ended(body: str, message: str, tmp_pa
 
 def test_a_phase_without_annotations_is_a_sentence(tmp_path: Path) -> None:
     config = guests.CONFIG.replace("    test_annotation_file: annotations/dev.json\n", "")
-    with pytest.raises(HostError, match="dev: has no annotation file, and EvalAI's worker dies without one"):
+    with pytest.raises(HostError, match="dev: has no annotation file, without which EvalAI's worker dies"):
         scored(guests.with_samples(guests.starter(tmp_path, config=config)))
 
 

@@ -118,7 +118,7 @@ def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, f
     second = segjudge(fork, server, "push", "--repository", "me/first")
     assert second.stdout.splitlines()[0].endswith("has been updated successfully")
     assert second.stdout.splitlines()[1] == lines[1]
-    text = "phases.py, sequences-dev: is scored differently since the last push (dev by davis2017, revision"
+    text = "phases.py, sequences-dev: has been scored differently since the last push (dev by davis2017, revision"
     assert text not in second.stdout + second.stderr
 
     phases = fork / "evaluation_script/phases.py"

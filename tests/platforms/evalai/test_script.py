@@ -28,8 +28,8 @@ def found(fork: Path) -> list[str]:
     [
         pytest.param("numpy>=2", "numpy 1.26.4: it would never start. Allow 1.26.4", id="pin"),
         pytest.param("PyCOCO_tools>=2.0.8", "", id="other-name"),
-        pytest.param("pycocotools >= 2.0.8  # newer", "insists on pycocotools 2.0.7", id="pin-with-comment"),
-        pytest.param("PyYAML>=6", "insists on PyYAML 5.4.1", id="pin-in-capitals"),
+        pytest.param("pycocotools >= 2.0.8  # newer", "pins pycocotools 2.0.7", id="pin-with-comment"),
+        pytest.param("PyYAML>=6", "pins PyYAML 5.4.1", id="pin-in-capitals"),
         pytest.param("git+https://example.org/x.git", "has neither git nor a compiler", id="git"),
         pytest.param("x @ git+https://example.org/x.git", "has neither git", id="git-name"),
         pytest.param("-e .", "has neither git", id="editable"),

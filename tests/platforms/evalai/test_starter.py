@@ -109,7 +109,7 @@ def test_without_git_a_sentence_says_how(
 ) -> None:
     subprocess.run(["rm", "-r", str(checkout / ".git")], check=True)
     assert main(["check", str(checkout), "--starter", "--quick"]) != 0
-    assert "git cannot list it (fatal: not a git repository" in (output := capsys.readouterr().err)
+    assert "git cannot list them (fatal: not a git repository" in (output := capsys.readouterr().err)
     assert "Run `git init` there, or `segjudge check` without --starter" in output
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["check", str(checkout), "--starter", "--quick"]) != 0

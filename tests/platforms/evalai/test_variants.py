@@ -73,12 +73,8 @@ def test_an_image_that_the_host_named_is_kept_unless_another_is_asked_for() -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param(
-            "challenge_phases:\n  - {id: 1, test_annotation_file: a.zip}\n", "on a line of its own", id="flow"
-        ),
-        pytest.param(
-            "challenge_phases:\n  - test_annotation_file: a.zip\n    id: 1\n", "on a line of its own", id="first"
-        ),
+        pytest.param("challenge_phases:\n  - {id: 1, test_annotation_file: a.zip}\n", "on its own line", id="flow"),
+        pytest.param("challenge_phases:\n  - test_annotation_file: a.zip\n    id: 1\n", "on its own line", id="first"),
         pytest.param("- a\n", "not a mapping", id="list"),
         pytest.param("challenge_phases:\n  - id: 1\n", r"yaml:2: the phase has no environment_image", id="no-line"),
     ],

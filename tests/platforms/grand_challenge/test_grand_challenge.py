@@ -127,7 +127,7 @@ def test_the_last_line_is_for_the_participant(methods: Path, folders: Path) -> N
     (folders / "input/strong.zip").write_bytes(STRONG.read_bytes())
     (folders / "truth/sequences-dev.zip").write_bytes(ANNOTATIONS.read_bytes())
     done = run(methods / "sequences-dev", folders)
-    assert done.stderr.splitlines()[-1] == "Scoring failed, and it is not your fault. Tell the organisers."
+    assert done.stderr.splitlines()[-1] == "Scoring failed; your submission is not the cause. Tell the organisers."
 
 
 def test_the_image_holds_the_scorers_and_not_the_truth(methods: Path) -> None:

@@ -74,13 +74,13 @@ def check_rescoring(bundle: Bundle, state: ServerState | None) -> BundleProblems
     except HostError:  # said already
         return
     for codename in [codename for codename in current if before.get(codename, current[codename]) != current[codename]]:
-        fault = f"is scored differently since the last push ({current[codename]}; before: {before[codename]})"
+        fault = f"has been scored differently since the last push ({current[codename]}; before: {before[codename]})"
         remedy = "The leaderboard sorts old scores among new ones: re-run every submission of the phase after the push"
         yield warning(f"phases.py, {codename}", fault, remedy)
 
 
 def check_reports(bundle: Bundle, phases: Iterable[Phase]) -> BundleProblems:
-    """Yield a warning for each phase whose page of a submission would stay invisible."""
+    """Yield a warning for each phase whose submission pages would stay invisible."""
     for phase in phases if bundle.has_flag("remote_evaluation") else ():
         if phase.report:
             fault = "has report=True, but EvalAI accepts no result file from a remote worker, so nobody sees the page"
@@ -111,7 +111,7 @@ def _check_phase(
 def _check_names(config: dict[str, Any], configured: dict[str, Any], phase: Phase) -> BundleProblems:
     names = [*dict.fromkeys(split.codename for split in splits_of(config, configured))]
     if {*names} != {split.codename for split in phase.splits}:
-        fault = f"its splits are not the YAML's ({', '.join(names)})"
+        fault = f"its splits differ from the YAML's ({', '.join(names)})"
         yield breaks_later(f"phases.py, {phase.codename}", fault, "Make them agree")
 
 
@@ -133,7 +133,7 @@ def _check_metrics(
     subject: str, split: PhaseSplit, schema: dict[str, Any], protocols: Mapping[str, ScoredProtocol]
 ) -> BundleProblems:
     if schema.get("labels", list(split.metrics)) != list(split.metrics):
-        fault = f"the metrics of {split.codename} are not the labels of its leaderboard"
+        fault = f"the metrics of {split.codename} differ from the labels of its leaderboard"
         yield breaks_later(subject, fault, "Copy them")
     if split.protocol not in protocols:
         plugins = "or install its plug-in, which the `requirements.txt` of the challenge lists"
@@ -143,7 +143,7 @@ def _check_metrics(
     unknown = [metric for metric in split.metrics if metric not in metrics]
     if unknown:
         fault = f"{split.protocol} has no metric {', '.join(unknown)}{name_hint(unknown[0], metrics)}"
-        yield breaks_later(subject, fault, "Use one that it has")
+        yield breaks_later(subject, fault, "Use one of its metrics")
 
 
 def _check_notification(subject: str, phase: Phase) -> BundleProblems:
@@ -154,5 +154,5 @@ def _check_notification(subject: str, phase: Phase) -> BundleProblems:
     visible = [split for split in phase.splits if notify.split in ("", split.codename) and not split.hidden]
     if not any(notify.metric in split.metrics for split in visible):
         metric = f"{notify.metric or 'no metric'} of {notify.split or 'any split'}"
-        fault = f"notify names {metric}, which participants do not see"
+        fault = f"notify names {metric}, which participants may not see"
         yield breaks_later(subject, fault, "Name one of the phase's splits and metrics")

@@ -1,7 +1,7 @@
-"""Whether the scorers can read the annotation file of each phase.
+"""The check that scorers can read each phase's annotation file.
 
-A file is read as EvalAI's worker reads it: alone in a folder, by the family of its phase's protocols.  A child does so
-within limits of time and memory, since a truth may have gigabytes or be damaged in any way.
+A file is read as EvalAI's worker reads it: alone in a folder, by the family of its phase's protocols. A child process
+does so within limits of time and memory, because a truth may be huge or damaged.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def read_annotations(path: str) -> tuple[list[BundleProblem], list[str]]:
 
 
 def refuse_annotations(bundle: Bundle, phases: Iterable[Phase]) -> None:
-    """Raise `HostError` if a phase's truth cannot be opened, so that no other platform gets it.
+    """Raise `HostError` if a phase's truth cannot be opened, so that it is not sent to another platform.
 
-    A truth without the phase's splits is left to `check`.
+    Missing splits are left to `check`.
     """
     problems = [(phase, problem) for phase in phases for problem in check_annotations(bundle, phase)]
     unreadable = [problem for phase, problem in problems if problem.subject == phase.annotations]
@@ -105,7 +105,9 @@ def _make_problem(phase: Phase, reading: _Reading) -> BundleProblem:
         fault = f"{name} holds {reading.family}, not {', '.join(sorted(scored_families - {reading.family}))}"
         return breaks_later(subject, fault, "Name another file or protocol")
     if reading.splits and not {split.codename for split in phase.splits} <= set(reading.splits):
-        return breaks_later(subject, f"{name} has the splits {', '.join(reading.splits)} only", "Pack what is missing")
+        return breaks_later(
+            subject, f"{name} has the splits {', '.join(reading.splits)} only", "Pack the missing splits"
+        )
     return breaks_later(name, reading.fault, _PACK_ANEW)
 
 

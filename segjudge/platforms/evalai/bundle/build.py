@@ -65,8 +65,8 @@ def build(
 ) -> _BuiltBundle:
     """Write the bundle below `dist/`; the same files give the same bytes.
 
-    Without a variant the config goes in unchanged.  With `lenient`, files that are missing are left out, so that
-    `check` can report them.  The kernel goes in where it was compiled for EvalAI's worker before.
+    Without a variant, the config is copied unchanged. With `lenient`, missing files are skipped, so that `check` can
+    report them. The kernel is included if it was compiled for EvalAI's worker.
     """
     from .yaml_lines import parse_config
 
@@ -131,8 +131,8 @@ def _own_script(source: BundleSource, config: dict[str, Any]) -> list[str]:
 def _script_zip(source: BundleSource, kernel: Library | None, *, lenient: bool) -> bytes:
     """Zip `evaluation_script/`: the modules, the requirements, a kernel for the worker.
 
-    Of a host's own script everything goes in, since it may hold packages and data; a small repository gets what it
-    lacks from the installed scorers.
+    A host's own script is included completely, because it may hold packages and data; a small repository is completed
+    with the installed scorers.
     """
     folder = os.path.join(source.root, SCRIPT_FOLDER)
     names = sorted(_files_below(folder)) if source.is_foreign else _modules_in(folder)
@@ -259,7 +259,7 @@ def _check_variant(config: dict[str, Any], variant: str) -> None:
         for phase in mappings_in(config, "challenge_phases"):
             if phase.get(_ANNOTATION):
                 fault = f"the phase {phase.get('codename')} still names {phase[_ANNOTATION]}"
-                raise HostError(f"{CONFIG}: {fault}; write {_ANNOTATION} once in each phase, on a line of its own")
+                raise HostError(f"{CONFIG}: {fault}; write {_ANNOTATION} once in each phase, on its own line")
 
 
 def _check_images(config: dict[str, Any], variant: str) -> None:
@@ -294,7 +294,7 @@ def _key_and_value(mapping: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml
 
 def _not_alone(node: yaml.Node, key: str) -> HostError:
     line = node.start_mark.line + 1
-    return HostError(f"{CONFIG}:{line}: write {key} on a line of its own, so that variants can change it")
+    return HostError(f"{CONFIG}:{line}: write {key} on its own line, so that variants can change it")
 
 
 class _LineEditor:
@@ -369,11 +369,11 @@ def _list_uploaded_files(root: str) -> list[str]:
             check=False,
         )
     except OSError:
-        fault = "--starter lists what git would upload, and git is not installed"
+        fault = "--starter lists the files that git would upload, but git is not installed"
         raise HostError(f"{root}: {fault}. Install git, or run `segjudge check` without --starter") from None
     if listing.returncode:
         reason = (os.fsdecode(listing.stderr).strip().splitlines() or ["no reason"])[0]
-        fault = f"--starter lists what git would upload, and git cannot list it ({reason})"
+        fault = f"--starter lists the files that git would upload, but git cannot list them ({reason})"
         raise HostError(f"{root}: {fault}. Run `git init` there, or `segjudge check` without --starter")
     names = {name for name in os.fsdecode(listing.stdout).split("\0") if os.path.isfile(os.path.join(root, name))}
     return sorted(name for name in names if not _is_skipped(name))

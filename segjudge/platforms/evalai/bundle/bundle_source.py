@@ -88,7 +88,7 @@ class BundleSource(NamedTuple):
         """Return the phases of `phases.py` alone; raises `HostError` if the bundle's scorers are not ours."""
         subject = os.path.join(self.archive or self.root, SCRIPT_FOLDER, PHASES_FILE)
         if self.is_foreign:
-            raise HostError(f"{subject}: this bundle has its own scorers, and no {PHASES_FILE} of Segjudge's")
+            raise HostError(f"{subject}: this bundle has its own scorers, and no {PHASES_FILE} of Segjudge")
         if self.archive:
             text = _script_files(self.archive)[PHASES_FILE]
         else:
@@ -109,17 +109,17 @@ class BundleSource(NamedTuple):
         check_secrecy(config, phases)
 
     def list_protocols(self) -> list[str]:
-        """List the protocols of its phases; none where `phases.py` is wrong, of which `check` says why."""
+        """List the protocols of the bundle's phases; empty if `phases.py` is wrong, which `check` reports."""
         with suppress(HostError):
             return [split.protocol for phase in self.phases() for split in phase.splits]
         return []
 
     def phase(self, codename: str) -> Phase:
-        """Return the phase of this name as `phases` has it; raises `UsageError` where there is none."""
+        """Return the phase of this name, as `phases` returns it; raises `UsageError` for an unknown one."""
         return _choose_phase(self.phases(), codename)
 
     def own_phase(self, codename: str) -> Phase:
-        """Return the phase of this name as `phases.py` alone has it, without a look at the YAML."""
+        """Return the phase of this name from `phases.py`, ignoring the YAML."""
         return _choose_phase(self.own_phases(), codename)
 
 
@@ -136,8 +136,8 @@ def _choose_phase(phases: tuple[Phase, ...], codename: str) -> Phase:
 def find_bundle(path: str = "") -> BundleSource:
     """Find the bundle of a folder, a built zip or a config.
 
-    Without a path it is the one of the current folder, else the one that `run.sh` belongs to, else this checkout.
-    Raises `UsageError` where there is none.
+    Without a path it is the bundle of the current folder, else of the checkout whose `run.sh` runs, else of this
+    checkout. Raises `UsageError` if there is none.
     """
     if not path:
         for folder in (os.getcwd(), os.environ.get(BUNDLE, ""), IMPORT_ROOT):
@@ -206,7 +206,7 @@ def script_files(data: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(data)) as script:
         names = [name for name in script.namelist() if name.endswith((".py", "requirements.txt"))]
         if sum(script.getinfo(name).file_size for name in names) > _SCRIPT_BYTES:
-            raise ValueError("its modules are unreasonably large")
+            raise ValueError("its modules are too large")
         return {name: script.read(name) for name in names}
 
 

@@ -1,7 +1,7 @@
 """`segjudge check`: all reasons why EvalAI rejects a bundle or the challenge breaks later, before it is uploaded.
 
-Said are, in this order: what EvalAI itself tests (`rules`, with its own words, so that they can be searched for), the
-pitfalls of the YAML (below), the script (`script_rules`), and whether script, YAML and truth agree (`agreement`).
+Problems come in this order: EvalAI's own tests (`rules`, with its words, so that they can be searched), the pitfalls of
+the YAML (below), the script (`script_rules`), and the agreement of script, YAML and truth (`agreement`).
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def check_web_form(path: str) -> list[BundleProblem]:
 def refusal(problems: list[BundleProblem], *, saving: bool = True) -> str:
     """Return the server's answer to a bundle, one sentence per line; "" if accepted.
 
-    Where the real server breaks down without a word, or takes what breaks later, the problem itself is the sentence.
-    A validation does not see what only fails when the server saves; there the first such problem is the whole answer.
+    If the real server fails without a message or accepts a later failure, the problem itself is the sentence.
+    Validation does not see failures of saving; then the first such problem is the whole answer.
     """
     errors = [problem for problem in problems if problem.severity == ERROR]
     refused = [problem for problem in errors if problem.rule != CREATION and not problem.accepted]
@@ -96,13 +96,13 @@ def _locate(bundle: Bundle, problem: BundleProblem) -> BundleProblem:
 def _check_pitfalls(bundle: Bundle) -> BundleProblems:
     top = Entry(bundle, "", bundle.config)
     for path in bundle.lines.duplicate_keys:
-        yield warning(path, "occurs twice, and the last one counts", "Remove one")
+        yield warning(path, "occurs twice; the last one counts", "Remove one")
     yield from _check_ignored_keys(bundle)
     yield from _VARIANT(top)
     if bundle.is_evaluated_elsewhere:
         for name in sorted(bundle.names):
             if name.startswith("annotations/"):
-                yield warning(name, "is in a bundle whose truth should stay on your machine", "Leave it out")
+                yield warning(name, "is in a bundle, but its truth should stay on your machine", "Remove it")
     yield from _check_dates(top)
     yield from _check_directions(bundle)
     yield from _check_unused_items(bundle)
@@ -116,7 +116,7 @@ _LIMITS = (
 )
 _AT_LAST = all_of(
     RuleRow(0, "sponsors", lambda entry: entry.value, "make every push after the first fail on EvalAI",
-        "Omit them from later pushes; segjudge push does so", WARNS),
+        "Omit them from later pushes, as segjudge push does", WARNS),
     check_each("challenge_phases", all_of(
         *(
             RuleRow(0, limit, lambda entry: entry.value in (0, "0"), "is 0, so EvalAI accepts no submissions",
@@ -158,7 +158,7 @@ def _check_known_keys(prefix: str, keys: Iterable[object], fields: dict[str, Fie
     for key in keys:
         if key not in fields:
             why, similar = IGNORED.get(str(key)), difflib.get_close_matches(str(key), fields, 1)
-            remedy = f"Write {similar[0]} if that is meant" if similar and not why else "Remove it"
+            remedy = f"Write {similar[0]} if you mean that" if similar and not why else "Remove it"
             yield warning(f"{prefix}{key}", "is ignored by EvalAI" + (f": {why}" if why else ""), remedy)
 
 
@@ -166,16 +166,16 @@ def _check_known_keys(prefix: str, keys: Iterable[object], fields: dict[str, Fie
 _VARIANT = all_of(
     RuleRow(0, "is_static_dataset_code_upload",
         lambda entry: entry.bundle.has_flag(entry.key) and not entry.bundle.has_flag("is_docker_based"),
-        "is True without is_docker_based: True", "Set both: segjudge build --variant does", BREAKS_LATER),
+        "is True without is_docker_based: True", "Set both, as segjudge build --variant does", BREAKS_LATER),
     RuleRow(0, "worker_python_version",
         lambda entry: str(entry.value) in ("3.7", "3.8") and not entry.bundle.is_foreign,
         "is older than the scorers' 3.9", "Write 3.9, or remove the line", BREAKS_LATER),
     check_each("challenge_phases", all_of(
         RuleRow(0, "test_annotation_file", lambda entry: entry.bundle.is_evaluated_elsewhere and entry.value,
-            "would upload {value} to EvalAI, which does not need it", "Remove it: segjudge build --variant does",
+            "would upload {value} to EvalAI, which does not need it", "Remove it, as segjudge build --variant does",
             WARNS),
         RuleRow(0, "test_annotation_file", lambda entry: not entry.bundle.is_evaluated_elsewhere and not entry.value,
-            "is missing, and EvalAI's worker then dies at every start", "Name a file of annotations/", BREAKS_LATER),
+            "is missing, so EvalAI's worker dies at every start", "Name a file of annotations/", BREAKS_LATER),
         first_of(
             # EvalAI starts no pod with `remote_evaluation`, and the host's worker may need none.
             RuleRow(0, "environment_image",
@@ -184,7 +184,7 @@ _VARIANT = all_of(
             RuleRow(0, "environment_image", lambda entry: not entry.value, "is missing, so no pod can start",
                 "Name the image of your environment", BREAKS_LATER),
             RuleRow(0, "environment_image", lambda entry: entry.value == DEFAULT_IMAGE,
-                f"is {DEFAULT_IMAGE}, which no registry has", "Push yours: segjudge build --environment-image NAME",
+                f"is {DEFAULT_IMAGE}, which is in no registry", "Push yours: segjudge build --environment-image NAME",
                 WARNS),
             unless=lambda entry: (
                 entry.bundle.has_flag("is_static_dataset_code_upload") or not entry.bundle.has_flag("is_docker_based")
@@ -205,7 +205,9 @@ def _check_dates(top: Entry) -> BundleProblems:
     for entry in (top, *phases):
         dates = [entry.below(key) for key in ("start_date", "end_date")]
         for key_entry in [key_entry for key_entry in dates if isinstance(key_entry.value, str)]:
-            yield warning(key_entry.path, "is in quotes", "Write it unquoted: one in quotes and one without fails")
+            yield warning(
+                key_entry.path, "is in quotes", "Write it unquoted: a quoted and an unquoted date together fail"
+            )
         pair = [key_entry.path for key_entry in dates if isinstance(key_entry.value, datetime.datetime)]
         zoned = [path for path in pair if top.bundle.lines.has_time_zone(path)]
         if len(pair) == 2 and len(zoned) == 1:
@@ -238,7 +240,7 @@ def _check_directions(bundle: Bundle) -> BundleProblems:
             if isinstance(labels, list) and label not in labels:
                 yield warning(path, f"{label} is not a label", "Remove it, or correct its name")
             elif column is not None and not isinstance(column, dict):
-                fault = "is not a mapping: where EvalAI sorts by it, the leaderboard is an error 500"
+                fault = "is not a mapping: if EvalAI sorts by it, the leaderboard is an error 500"
                 yield breaks_later(path, fault, "Write {sort_ascending: False}")
             elif column is None or not isinstance(column.get("sort_ascending"), bool):
                 remedy = "Add sort_ascending: False, or EvalAI sorts in ascending order"

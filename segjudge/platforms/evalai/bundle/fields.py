@@ -1,7 +1,7 @@
 """The keys that EvalAI reads from the YAML, and the values that its serializers accept.
 
-The rules of the serializers, the JSON Schema for editors and the search for ignored keys are made from the table;
-values are validated as leniently as the server does, and refused in its words.
+The serializers' rules, the JSON Schema for editors and the search for ignored keys come from this table; values are
+validated as leniently as on the server, and rejected in its words.
 """
 
 from __future__ import annotations
@@ -71,9 +71,7 @@ _RETENTION = ("keep_forever", "days_14", "days_30", "months_3", "months_6", "mon
 PRIZE = {
     "rank": Field(WHOLE, "1 for the winner", required=True, least=1),
     "amount": Field(TEXT, "as 100.00USD", required=True, limit=10),
-    "description": Field(
-        TEXT, "what it is; the server fails without it", required=True, null=True, blank=True, limit=25
-    ),
+    "description": Field(TEXT, "what it is; required by the server", required=True, null=True, blank=True, limit=25),
 }
 SPONSOR = {
     "name": Field(TEXT, "who", required=True, null=True, blank=True, limit=200),
@@ -84,20 +82,20 @@ ATTRIBUTE = {
     "description": Field(TEXT, "a sentence about it", required=True),
     "type": Field(TEXT, "how it is asked", required=True, choices=("boolean", "text", "radio", "checkbox")),
     "options": Field(LIST, "for radio and checkbox"),
-    "required": Field(FLAG, "whether it must be answered"),
+    "required": Field(FLAG, "whether an answer is required"),
 }
 SCHEMA = {
     "labels": Field(LIST, "names of the metrics, in the order of the columns", required=True),
     "default_order_by": Field(TEXT, "the label that ranks", required=True),
-    "metadata": Field(_ANY, "for each label sort_ascending and description"),
+    "metadata": Field(_ANY, "sort_ascending and description of each label"),
 }
 LEADERBOARD = {
-    "id": Field(WHOLE, "a number of your own", required=True),
+    "id": Field(WHOLE, "any unique number", required=True),
     "schema": Field(JSON, "labels, default_order_by and metadata", required=True),
 }
 SPLIT = {
-    "id": Field(WHOLE, "a number of your own", required=True),
-    "name": Field(TEXT, "what visitors read", required=True, limit=100),
+    "id": Field(WHOLE, "any unique number", required=True),
+    "name": Field(TEXT, "name shown to visitors", required=True, limit=100),
     "codename": Field(TEXT, "as in phases.py and in the annotation file", required=True, limit=100),
 }
 MAPPING = {
@@ -105,35 +103,35 @@ MAPPING = {
     "leaderboard_id": Field(WHOLE, "id of a leaderboard", required=True),
     "dataset_split_id": Field(WHOLE, "id of a dataset split", required=True),
     "visibility": Field(WHOLE, "1 host, 2 owner and host, 3 public", required=True, choices=(1, 2, 3)),
-    "leaderboard_decimal_precision": Field(WHOLE, "decimals that are shown", required=True, least=0),
-    "is_leaderboard_order_descending": Field(FLAG, "whether more is better", required=True),
+    "leaderboard_decimal_precision": Field(WHOLE, "number of decimals shown", required=True, least=0),
+    "is_leaderboard_order_descending": Field(FLAG, "whether higher is better", required=True),
 }
 PHASE = {
-    "id": Field(WHOLE, "a number of your own", required=True),
-    "name": Field(TEXT, "what visitors read", required=True, limit=100),
-    "description": Field(_HTML, "what visitors read about the phase", required=True),
+    "id": Field(WHOLE, "any unique number", required=True),
+    "name": Field(TEXT, "name shown to visitors", required=True, limit=100),
+    "description": Field(_HTML, "text about the phase, for visitors", required=True),
     "codename": Field(TEXT, "as in phases.py; evaluate() gets it", required=True, limit=100),
     "start_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
     "end_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
     "test_annotation_file": Field(DATA, "the truth; without one EvalAI's worker cannot start", null=True),
     "max_submissions_per_day": Field(WHOLE, "for each team", least=0),
     "max_submissions_per_month": Field(WHOLE, "for each team (max_submissions without it)", least=0),
-    "max_submissions": Field(WHOLE, "for each team, in all", least=0),
-    "max_concurrent_submissions_allowed": Field(WHOLE, "of a team that wait or run (3)", least=0),
-    "is_public": Field(FLAG, "whether others than hosts see it and submit"),
+    "max_submissions": Field(WHOLE, "for each team, in total", least=0),
+    "max_concurrent_submissions_allowed": Field(WHOLE, "of a team, waiting or running (3)", least=0),
+    "is_public": Field(FLAG, "whether people other than hosts see it and submit"),
     "is_submission_public": Field(FLAG, "whether a submission is shown unless its team says otherwise"),
     "leaderboard_public": Field(FLAG, "whether the leaderboard is shown"),
-    "is_restricted_to_select_one_submission": Field(FLAG, "whether a team shows one submission only"),
-    "is_partial_submission_evaluation_enabled": Field(FLAG, "whether results may come in parts"),
-    "allowed_submission_file_types": Field(TEXT, "shown to visitors, and not checked", limit=200),
-    "allowed_email_ids": Field(LIST, "who alone may submit", null=True, words=True),
+    "is_restricted_to_select_one_submission": Field(FLAG, "whether a team shows only one submission"),
+    "is_partial_submission_evaluation_enabled": Field(FLAG, "whether results may arrive in parts"),
+    "allowed_submission_file_types": Field(TEXT, "shown to visitors, not checked", limit=200),
+    "allowed_email_ids": Field(LIST, "the only users who may submit", null=True, words=True),
     "environment_image": Field(TEXT, "code upload: image of the environment", null=True, blank=True, limit=2128),
     "submission_meta_attributes": Field(JSON, "what participants are asked", null=True, items=ATTRIBUTE),
     "default_submission_meta_attributes": Field(JSON, "which standard questions are asked", null=True),
-    "disable_logs": Field(FLAG, "whether stdout and stderr are thrown away"),
-    "is_submission_paused": Field(FLAG, "whether submissions are refused for now"),
+    "disable_logs": Field(FLAG, "whether stdout and stderr are discarded"),
+    "is_submission_paused": Field(FLAG, "whether submissions are paused"),
     "submission_artifact_retention_policy": Field(TEXT, "how long submissions are kept", choices=_RETENTION),
-    "annotations_uploaded_using_cli": Field(FLAG, "set by the evalai client; leave it alone"),
+    "annotations_uploaded_using_cli": Field(FLAG, "set by the evalai client; do not write it"),
 }
 CHALLENGE = {
     "title": Field(TEXT, "up to 100 characters", required=True, limit=100),
@@ -148,7 +146,7 @@ CHALLENGE = {
     "start_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
     "end_date": Field(MOMENT, "UTC, unquoted and with the time", required=True),
     "published": Field(FLAG, "whether visitors see the challenge"),
-    "remote_evaluation": Field(FLAG, "whether a machine of yours scores"),
+    "remote_evaluation": Field(FLAG, "whether your own machine scores"),
     "is_docker_based": Field(FLAG, "whether participants upload code"),
     "is_static_dataset_code_upload": Field(FLAG, "whether that code reads a fixed dataset"),
     "submission_time_limit": Field(WHOLE, "seconds; code upload only (86400)", least=0),
@@ -157,24 +155,24 @@ CHALLENGE = {
     "challenge_usage_type": Field(TEXT, "internal shortens how long files are kept", choices=("paid", "internal")),
     "is_registration_open": Field(FLAG, "whether teams may join"),
     "enable_forum": Field(FLAG, "whether there is a forum"),
-    "forum_url": Field(URL, "where it is", null=True, blank=True, limit=100),
+    "forum_url": Field(URL, "address of the forum", null=True, blank=True, limit=100),
     "anonymous_leaderboard": Field(FLAG, "whether team names are hidden"),
     "require_complete_profile": Field(FLAG, "whether a profile must be complete"),
-    "max_team_members": Field(WHOLE, "no limit without it", null=True, least=0),
-    "allowed_email_domains": Field(LIST, "who alone may take part", limit=50, words=True),
+    "max_team_members": Field(WHOLE, "without it, no limit", null=True, least=0),
+    "allowed_email_domains": Field(LIST, "the only addresses that may take part", limit=50, words=True),
     "blocked_email_domains": Field(LIST, "who may not take part", limit=50, words=True),
     "banned_email_ids": Field(LIST, "who may not take part", null=True, words=True),
     "allow_resuming_submissions": Field(FLAG, "whether failed ones may be resumed (remote)"),
     "allow_host_cancel_submissions": Field(FLAG, "whether hosts may cancel"),
     "allow_cancel_running_submissions": Field(FLAG, "whether running ones may be cancelled"),
-    "allow_participants_resubmissions": Field(FLAG, "whether participants may send again"),
+    "allow_participants_resubmissions": Field(FLAG, "whether participants may resubmit"),
     "worker_python_version": Field(TEXT, "of the hosted worker; quote it", blank=True, choices=("3.7", "3.8", "3.9")),
     "worker_image_url": Field(TEXT, "an ami-… or an image of EvalAI's own registry", null=True, blank=True, limit=200),
     "uses_ec2_worker": Field(FLAG, "a larger machine, by arrangement"),
     "ec2_storage": Field(WHOLE, "GB of such a machine", least=0),
     "ephemeral_storage": Field(WHOLE, "GB of the hosted worker's disk (21)", least=0),
     "sqs_retention_period": Field(WHOLE, "seconds that a submission may wait (345600)", least=0),
-    "use_fifo_sqs": Field(FLAG, "one after the other; cannot be changed later"),
+    "use_fifo_sqs": Field(FLAG, "first in, first out; cannot be changed later"),
     "cpu_only_jobs": Field(FLAG, "code upload without a GPU"),
     "job_cpu_cores": Field(TEXT, "code upload, as 2000m", null=True, blank=True, limit=256),
     "job_memory": Field(TEXT, "code upload, as 8Gi", null=True, blank=True, limit=256),
@@ -189,12 +187,12 @@ CHALLENGE = {
     "subnet_2_cidr": Field(TEXT, "code upload", null=True, blank=True, limit=200),
     "tags": Field(LIST, "up to four words"),
     "domain": Field(TEXT, "the field of research", choices=("CV", "NLP", "RL", "MM", "AUD", "TAB")),
-    "prizes": Field(LIST, "what there is to win", items=PRIZE),
-    "sponsors": Field(LIST, "who pays; see docs/hosts.md before you use it", items=SPONSOR),
+    "prizes": Field(LIST, "the prizes", items=PRIZE),
+    "sponsors": Field(LIST, "the sponsors; read docs/hosts.md before you use it", items=SPONSOR),
     "leaderboard": Field(LIST, "the leaderboards", required=True, items=LEADERBOARD),
     "challenge_phases": Field(LIST, "the phases", required=True, items=PHASE),
     "dataset_splits": Field(LIST, "the parts of the data", required=True, items=SPLIT),
-    "challenge_phase_splits": Field(LIST, "which phase shows which split where", required=True, items=MAPPING),
+    "challenge_phase_splits": Field(LIST, "which leaderboard shows each phase and split", required=True, items=MAPPING),
 }
 #: The keys of the challenge's texts, which are files.
 TEXTS = [key for key, field in CHALLENGE.items() if field.kind == _HTML]
@@ -243,11 +241,11 @@ IGNORED = {
     "worker_memory": "CPU and memory are set by the API once a worker runs, up to 2048 MiB",
     "is_submission_paused": "write it in each phase",
     "queue": "the server makes it",
-    "aws_access_key_id": "and it is a secret: take it out, and renew it",
-    "aws_secret_access_key": "and it is a secret: take it out, and renew it",
+    "aws_access_key_id": "and it is a secret: remove it, and renew it",
+    "aws_secret_access_key": "and it is a secret: remove it, and renew it",
     "is_static_dataset_code_upload_submission": "the key is is_static_dataset_code_upload",
     "challenge": "the server knows it",
-    "is_active": "the dates tell",
+    "is_active": "it follows from the dates",
     **dict.fromkeys(
         ("max_concurrent_submission_evaluation", "featured", "approved_by_admin", "use_host_credentials"),
         "EvalAI's staff set it",
@@ -517,5 +515,5 @@ def as_written(value: object) -> str:
     try:
         text = str(value) if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
     except ValueError:  # more digits than Python prints
-        text = "a number of thousands of digits"
+        text = "a number with thousands of digits"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

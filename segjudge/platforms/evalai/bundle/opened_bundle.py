@@ -40,8 +40,8 @@ class BundleRefusedError(HostError):
 class Bundle:
     """A bundle as the server unpacks it.
 
-    Raises `BundleRefusedError` where the server would not get as far as the keys of the config.  One that goes to
-    another platform may be larger than what EvalAI takes.
+    Raises `BundleRefusedError` if the server would fail before the keys of the config. A bundle for another platform
+    may exceed EvalAI's size limit.
     """
 
     def __init__(self, path: str, *, for_evalai: bool = True) -> None:
@@ -201,7 +201,7 @@ def _list_unpacked_files(archive: zipfile.ZipFile, path: str) -> dict[str, zipfi
             files["/".join(parts)] = member
     both = sorted(files.keys() & folders.keys())
     if both:
-        fault = f"holds {both[0]} as a file, and {folders[both[0]]} below it"
+        fault = f"holds {both[0]} as a file, and {folders[both[0]]} in it"
         raise BundleRefusedError(crash(path, fault, "Rename one of them", 2))
     return files
 
@@ -218,7 +218,7 @@ def _check_sizes(archive: zipfile.ZipFile, path: str) -> None:
 
 
 def _check_members(archive: zipfile.ZipFile, path: str) -> None:
-    """Unpack every file, as the server does, also those that the config does not name."""
+    """Unpack every file, as the server does, including files that the config does not name."""
     for member in archive.infolist():
         try:
             with archive.open(member) as file:

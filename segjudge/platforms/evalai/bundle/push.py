@@ -30,9 +30,9 @@ _PHASE_SPLITS = 20
 #: How the server says that there is no such host team.
 _NO_TEAM = "ChallengeHostTeam"
 _EXPLANATIONS = {
-    0: "Check EVALAI_HOST, which is https://eval.ai unless you set it, and your network; then push again.",
-    401: f"Your token is wrong, has expired (renew it on your profile page, then set {TOKEN}), or is not of a member "
-    f"of host team {TEAM}.",
+    0: "Check your network and EVALAI_HOST (default: https://eval.ai), then push again.",
+    401: f"Your token is wrong, has expired (renew it on your profile page, then set {TOKEN}), "
+    f"or does not belong to a member of host team {TEAM}.",
     403: "Somebody else's challenge already has this repository, or your e-mail address is not verified. "
     "Push under your own OWNER/NAME with --repository.",
     404: f"The server does not know it: {TEAM} is the number in the address of your host team's page.",
@@ -237,7 +237,7 @@ class ChallengePush:
 
 
 def without_sponsors(bundle: str, out: str) -> bool:
-    """Write a bundle without its sponsors, on which the server fails in an update; return whether it had any."""
+    """Write a bundle without sponsors, on which the server fails in updates; return whether it had any."""
     with Bundle(bundle) as opened:
         if not opened.config.get("sponsors"):
             return False

@@ -1,8 +1,7 @@
 """Rules as rows, for EvalAI and Codabench.
 
-A row has the rule's number, which is its position in the server's order, the path in the YAML, what breaks it, how that
-is worded, the remedy, and what the server says.  `first_of` says the first broken row of several, as the server does
-where one test stands behind another.
+A row has the rule's number (its position in the server's order), the path in the YAML, the condition, the fault, the
+remedy, and the server's message. `first_of` reports only the first broken row, where the server stops at one.
 """
 
 from __future__ import annotations
@@ -79,8 +78,8 @@ Verdict = bool | dict[str, Any] | None
 class RuleRow:
     """A rule of a server.
 
-    The sentences are templates for `str.format` with the entry's value, its kind, key and number, the item's name, and
-    the verdict's words.
+    The sentences are templates for `str.format`, with the entry's value, kind, key and number, the item's name, and the
+    verdict's words.
     """
 
     number: int

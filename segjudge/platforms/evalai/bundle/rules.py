@@ -1,6 +1,6 @@
 """EvalAI's tests in its order: validation, update, and saving.
 
-What only the web form refuses follows below.
+Rules of the web form alone follow below.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _check_challenge_update(bundle: Bundle, state: ServerState) -> BundleProblem
     words = "use_fifo_sqs cannot be changed after the challenge queue has been created."
     error = FieldError("use_fifo_sqs", words, "invalid")
     quote, fault = UNSAVED.format("challenge :{errors}"), f"is {fifo}, and was {state.fifo}"
-    yield BundleProblem("use_fifo_sqs", fault, "Put it back", quote, CREATION, error=error)
+    yield BundleProblem("use_fifo_sqs", fault, "Restore the earlier value", quote, CREATION, error=error)
 
 
 def _check_leaderboards_update(bundle: Bundle, state: ServerState) -> BundleProblems:
@@ -80,7 +80,7 @@ def _check_leaderboards_update(bundle: Bundle, state: ServerState) -> BundleProb
             continue
         schema = _canonical(entry.item["schema"])
         if schema is None:
-            fault = "has texts and other values as keys of one mapping"
+            fault = "has a mapping whose keys are texts and other values"
             yield crash(f"{entry.path}.schema", fault, "Put the keys in quotes", 33)
         elif schema != _canonical(state.leaderboards[number]):
             quote = f"ERROR: Leaderboard {entry.number} {_APPROVED} the leaderboard block {_SUPPORT}"
@@ -116,7 +116,7 @@ def _check_phases_update(bundle: Bundle, state: ServerState) -> BundleProblems:
 def _check_update_ids(bundle: Bundle, state: ServerState, items: list[Entry], rule: int) -> BundleProblems:
     """Yield the ids that the server's update cannot read, though its serializers can.
 
-    The update itself reads them of an approved challenge, or with rows of new phases.
+    It reads the ids of an approved challenge, or with rows of new phases.
     """
     rows = [row.item for row in entries(bundle, ROWS) if {*REFERENCES, *SPLIT_SETTINGS} <= {*row.item}]
     reads = state.approved or any(to_integer(row["challenge_phase_id"]) not in state.phases for row in rows)
@@ -131,7 +131,7 @@ def _check_missing_items(bundle: Bundle, key: str, names: dict[int, str], quote:
     written = ids_of(bundle, block)
     for number in sorted(number for number in names if number not in accepted):
         is_quoted = str(number) in written
-        words = ": in quotes it is another" if is_quoted else ""
+        words = ": in quotes it is a different id" if is_quoted else ""
         fault = f"lacks {names[number]}, which already exists on EvalAI{words}"
         remedy = "Remove the quotes" if is_quoted else "Restore it: pushed parts can be changed, not deleted"
         yield BundleProblem(block, fault, remedy, quote.format(number), rule, consequence=number in written)
@@ -164,7 +164,7 @@ def _check_mappings_update(bundle: Bundle, state: ServerState) -> BundleProblems
                 f"ERROR: Cannot add a new leaderboard/dataset-split mapping for an existing challenge phase "
                 f"{_ROW.format(*ids)}. New mappings are only allowed for newly added challenge phases."
             )
-            fault = "shows {2} on leaderboard {0} anew in phase {1}, which already exists on EvalAI".format(*triple)
+            fault = "adds {2} on leaderboard {0} to phase {1}, which already exists on EvalAI".format(*triple)
             yield BundleProblem(entry.path, fault, "Add a new phase for it, or remove the row", quote, 60)
         else:
             yield from _check_declared(entry, state, triple)
@@ -357,9 +357,10 @@ _IDS_OF_UPDATE: dict[str, Check] = {
 
 
 def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
-    """Yield the phases whose address cannot be made: of the title's first word, the codename and the challenge's id.
+    """Yield the phases without a valid slug, which consists of the title's first word, the codename and the challenge's
+    id.
 
-    The server saves one phase after the other, and makes an address only of a new one.
+    The server saves phases one by one, and makes slugs only for new ones.
     """
     word = first_word(bundle.config.get("title"))
     memory = state or ServerState()
@@ -378,8 +379,8 @@ def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
             stored[config_id] = str(codename).strip()
             if stored[config_id] in (*occupied, *added):
                 quote = UNSAVED.format(f"challenge phase update {config_id} :{{errors}}")
-                fault = f"is {stored[config_id]!r}, which another phase still has on EvalAI when this one is saved"
-                remedy = "Choose another; to swap two codenames, push a third one in between"
+                fault = f"is {stored[config_id]!r}, which another phase on EvalAI has until it is updated"
+                remedy = "Choose another; to swap two codenames, push a temporary one in between"
                 yield BundleProblem(key_entry.path, fault, remedy, quote, CREATION, error=_CODENAME_IN_USE)
             continue
         if not isinstance(codename, str):
@@ -474,7 +475,7 @@ _FORM_OF_PHASE = all_of(
 
 
 def check_form_rules(bundle: Bundle) -> BundleProblems:
-    """Yield the problems that the web form alone refuses."""
+    """Yield the problems that only the web form rejects."""
     names = [name for name in bundle.listed_names if name.endswith((".yaml", ".yml"))]
     names = [name for name in names if not name.startswith("__MACOSX")]
     if len(names) > 1:

@@ -1,4 +1,4 @@
-"""The protocols that the scorers of a bundle know, which may hold plug-ins that are not installed here."""
+"""The protocols that a bundle's scorers know, including plug-ins that are not installed here."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class ScoredProtocol(NamedTuple):
 def list_protocols(script: Mapping[str, bytes], names: Iterable[str]) -> dict[str, ScoredProtocol]:
     """Return the named protocols that these scorers know.
 
-    If all are known here and no plug-in lies in the bundle, this Segjudge is asked, else the bundle.
-    Raises HostError where the families of the bundle cannot be imported.
+    If all are known here and the bundle has no plug-in, this Segjudge answers, else the bundle's scorers. Raises
+    HostError if the bundle's families cannot be imported.
     """
     wanted = list(dict.fromkeys(names))
     if PLUGINS_FILE not in script and (FAMILIES_FILE not in script or all(name in PROTOCOLS for name in wanted)):
@@ -63,7 +63,7 @@ def _list_here(folder: str, wanted: list[str]) -> list[ScoredProtocol]:
     sys.path.insert(0, folder)
     families = import_module(f"{SCRIPT_FOLDER}.families")
     if not os.path.samefile(str(Path(families.__file__ or "").parents[1]), os.path.join(folder, SCRIPT_FOLDER)):
-        raise ImportError("other scorers were imported")
+        raise ImportError("other scorers were imported instead")
     protocols = families.PROTOCOLS
     return [_describe(protocols[name], families.FAMILIES) for name in wanted if name in protocols]
 

@@ -1,4 +1,4 @@
-"""The rules of the evaluation script: whether EvalAI's worker can import it and install its requirements."""
+"""The rules of the evaluation script: EvalAI's worker must be able to import it and to install its requirements."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _check_imports(
         subject = f"{folder}/{importer}:{imported.line}"
         is_of_bundle = imported.package in (*modules, folder) and imported.package not in sys.stdlib_module_names
         if is_of_bundle and imported.is_certain and not finds_its_own:
-            fault = f"imports {imported.name} absolutely, but EvalAI's worker does not find that module"
+            fault = f"imports {imported.name} absolutely, but EvalAI's worker cannot find that module"
             dotted = imported.name.removeprefix(f"{folder}.")
             yield breaks_later(subject, fault, f"Write it with a dot: from .{dotted} import …")
         elif imported.level and imported.is_certain:
@@ -143,7 +143,7 @@ def _check_requirement(subject: str, text: str, pinned: dict[str, str]) -> Bundl
         return
     pin = pinned.get(canonicalize_name(requirement.name))
     if pin and not requirement.specifier.contains(pin, prereleases=True):
-        fault = f"asks for {text}, and EvalAI's worker insists on {requirement.name} {pin}: it would never start"
+        fault = f"asks for {text}, but EvalAI's worker pins {requirement.name} {pin}: it would never start"
         yield breaks_later(subject, fault, f"Allow {pin}")
 
 
@@ -193,7 +193,7 @@ def _parse_modules(texts: dict[str, bytes]) -> dict[str, _ParsedModule]:
 def _module_path(imported: ImportedName, importer: str) -> list[str] | None:
     """Return a module's path in the script; None if it leaves the script.
 
-    Absolute imports are sought from the script's top.
+    Absolute imports start at the script's top.
     """
     folder = importer.split("/")[:-1] if imported.level else []
     if imported.level - 1 > len(folder):

@@ -1,8 +1,8 @@
-"""The only place that decides what is hidden: YAML visibility and `phases.py` together.
+"""The only module that decides which scores are hidden, from YAML visibility and `phases.py`.
 
 A split is hidden from participants if its visibility is not 3, if its phase does not map it, or if `phases.py` says
-`hidden=True`.  Scores are unpublished if their split is hidden, or if their phase or its leaderboard is not public.
-Whatever builds, checks, pushes, scores or shows asks this module; `BundleSource.phases()` has its answer.
+`hidden=True`. Scores are unpublished if their split is hidden, or if their phase or leaderboard is not public. All code
+that builds, checks, pushes, scores or shows uses this module; `BundleSource.phases()` has its answer.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def find_disagreements(config: dict[str, Any], phase: Phase) -> BundleProblems:
     shown, hidden = _list_shown(config, phase.codename)
     for split in phase.splits:
         if split.codename in hidden and not split.hidden:
-            fault = f"shows the scores of {split.codename}, which the visibility in the YAML keeps from participants"
+            fault = f"shows the scores of {split.codename}, but the visibility in the YAML hides them from participants"
             remedy = f'Write PhaseSplit("{split.codename}", …, hidden=True), or set visibility: 3'
             yield breaks_later(subject, fault, remedy)
         elif split.codename in shown and split.hidden:
-            fault = f"hides the scores of {split.codename}, which visibility: 3 in the YAML shows to everybody"
+            fault = f"hides the scores of {split.codename}, but visibility: 3 in the YAML shows them to everybody"
             yield breaks_later(subject, fault, "Set visibility: 1 in the YAML, or remove hidden=True")
 
 

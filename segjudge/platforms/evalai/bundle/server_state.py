@@ -1,6 +1,6 @@
-"""The state of a challenge on EvalAI, as far as it is known: an update may not change all of it.
+"""The known state of a challenge on EvalAI, parts of which updates may not change.
 
-A push keeps it in one file for each server and repository, so that a rehearsal never decides about another server.
+A push records it in one file per server and repository, so a rehearsal never affects another server.
 """
 
 from __future__ import annotations

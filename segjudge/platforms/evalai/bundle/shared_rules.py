@@ -1,4 +1,4 @@
-"""What rules of several of EvalAI's blocks share: verdicts on values and files, and words for errors of serializers."""
+"""Rules shared by several of EvalAI's blocks: verdicts on values and files, and the serializers' error messages."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ _REMEDIES_BY_CODE = {
 _REMEDIES_BY_KIND = {
     FLAG: "Write True or False",
     LIST: "Begin each item with -",
-    JSON: "Keep to texts, numbers, lists and mappings; put a date in quotes",
+    JSON: "Use only texts, numbers, lists and mappings; put a date in quotes",
     SLUG: "Remove the line: the server makes it",
 }
 
@@ -174,7 +174,7 @@ ID_RULES = all_of(
         BREAKS_LATER),
     RuleRow(0, "id",
         lambda entry: entry.value is not None and str(entry.value) in [str(item.get("id")) for item in entry.earlier],
-        "{value} occurs twice", "Give each its own: EvalAI keeps one of them", BREAKS_LATER),
+        "{value} occurs twice", "Make each unique: EvalAI keeps only one of them", BREAKS_LATER),
 )  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def check_dates(of_phase: str, missing: int, late: int, kinds: int) -> Check:
     return first_of(
         RuleRow(missing, "start_date", is_empty, "is missing", remedy, quote),
         RuleRow(missing, "end_date", is_empty, "is missing", remedy, quote),
-        RuleRow(kinds, "start_date", have_two_kinds, "and end_date are of two kinds ({written} and {end})",
+        RuleRow(kinds, "start_date", have_two_kinds, "and end_date have different types ({written} and {end})",
             "Write both unquoted, as 2026-01-01 00:00:00", CRASH),
         RuleRow(late, "start_date", compare, "is after end_date", "Correct one", order),
     )  # fmt: skip

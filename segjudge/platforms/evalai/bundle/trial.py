@@ -1,4 +1,4 @@
-"""A built bundle in EvalAI's worker, extracted as the server does it; and the trial of its requirements and samples."""
+"""A built bundle in EvalAI's worker, extracted as on the server; the trial of its requirements and samples."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class HostedWorker:
         except UnloadableError as error:
             raise HostError(f"{error}") from None
         except DiedError as death:
-            message = f"on EvalAI every submission would stay `running`, since {death}. Its log:"
+            message = f"on EvalAI every submission would stay `running`: {death}. Its log:"
             raise HostError(f"{message}\n{self.log()}") from None
 
     def log(self) -> str:
@@ -123,9 +123,9 @@ def _read_undefined(metadata: str | None) -> dict[str, list[str]]:
 def open_hosted_worker(
     bundle: str, python: str | Interpreter = sys.executable, notice: Callable[[str], object] = lambda _text: None
 ) -> Iterator[HostedWorker]:
-    """Yield a worker with a bundle loaded, which is extracted as the server does it.
+    """Yield a worker with a loaded bundle, extracted as on the server.
 
-    `notice` is given a sentence when a host's packages are installed first.
+    `notice` gets a sentence before packages are installed for the first time.
     """
     python = python if isinstance(python, Interpreter) else Interpreter.open(python)
     folder = WorkerFolder()
@@ -154,7 +154,7 @@ def _extract(path: str, folder: WorkerFolder) -> dict[str, Any]:
         for phase in config["challenge_phases"]:
             name = phase.get("test_annotation_file")
             if name is None:
-                raise HostError(f"{phase['codename']}: has no annotation file, and EvalAI's worker dies without one")
+                raise HostError(f"{phase['codename']}: has no annotation file, without which EvalAI's worker dies")
             phase["annotation"] = folder.annotation_path(_CHALLENGE_PK, phase["id"], os.path.splitext(name)[1])
             Path(phase["annotation"]).write_bytes(bundle.read(name))
     return config
@@ -222,7 +222,7 @@ def _score_samples(worker: HostedWorker, root: str) -> BundleProblems:
 
 
 def find_undefined_labels(codename: str, outcomes: list[SubmissionOutcome]) -> BundleProblems:
-    """Yield the labels for which no sample of a phase has a value, since its truth has nothing to average."""
+    """Yield the labels without a value in all samples of a phase, because its truth has nothing to average."""
     finished = [outcome for outcome in outcomes if outcome.status == "finished"]
     for split in finished[0].result if finished else ():
         of_each = [outcome.undefined.get(split, []) for outcome in finished]
@@ -246,11 +246,11 @@ def find_unshown_scores(
             fault = f"{name}: {order} is {value!r:.40}, which EvalAI cannot sort: its leaderboard becomes an error 500"
             yield breaks_later(subject, fault, "Return a number")
         elif lacking := [label for label in labels if label not in scores]:
-            fault = f"{name}: its result lacks {', '.join(lacking)}, and the leaderboard shows # there"
+            fault = f"{name}: its result lacks {', '.join(lacking)}, so the leaderboard shows #"
             yield warning(subject, fault, "Return every label")
         if bars is not None and not all(isinstance(bars, dict) and f"error_{label}" in bars for label in labels):
-            fault = f"{name}: its error lacks an error_LABEL, and the leaderboard becomes an error 500 without it"
-            yield breaks_later(subject, fault, "Return one for each label")
+            fault = f"{name}: its error lacks an error_LABEL, without which the leaderboard becomes an error 500"
+            yield breaks_later(subject, fault, "Return an error for each label")
 
 
 def _is_ordered(value: object) -> bool:
@@ -278,4 +278,4 @@ def _pip_error(text: bytes) -> str:
     if _OFFLINE.search(pip.stdout + pip.stderr):
         raise UntriedError("whether the requirements install, since the package index could not be reached")
     lines = [line.removeprefix("ERROR: ") for line in pip.stderr.splitlines() if line.startswith("ERROR:")]
-    return " ".join(lines[:1]).rstrip(".") or "pip says no more"
+    return " ".join(lines[:1]).rstrip(".") or "pip gives no reason"

@@ -1,6 +1,6 @@
 """EvalAI's validation: one row per rule, numbered by its position on the server.
 
-A block's items are looked at one after the other, then as a whole.
+The items of a block are checked one by one, then as a whole.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _text_rules(key: str, rule: int, quote: str) -> Check:
             "File {key} is not a HTML file. Please specify a valid HTML file"),
         RuleRow(0, key, is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
         RuleRow(24, key, holds_nul, "{value} holds a NUL character", "Remove it", SERIALIZER, NUL),
-        RuleRow(0, key, is_blank_text, "{value} is empty", "Write the text, unless the page is empty on purpose",
+        RuleRow(0, key, is_blank_text, "{value} is empty", "Write the text, unless the page is meant to be empty",
             WARNS),
     )  # fmt: skip
 
@@ -213,7 +213,7 @@ _CHALLENGE = all_of(
     check_dates("", missing=20, late=21, kinds=22),
     _PICTURE,
     _check_challenge_fields,
-    RuleRow(24, "worker_image_url", _is_own_image, "is an image of your own", "Remove it", SERIALIZER,
+    RuleRow(24, "worker_image_url", _is_own_image, "is your own image", "Remove it", SERIALIZER,
         _OWN_IMAGE),
 )  # fmt: skip
 
@@ -246,7 +246,7 @@ _SCHEMA_RULES = first_of(
                 "ERROR: There is no 'default_order_by' key in the schema for the leaderboard with ID: {number}."),
             RuleRow(30, "schema.default_order_by",
                 lambda entry: "labels" in entry.item and _contains(entry.item["labels"], entry.value) is None,
-                "cannot be looked up in labels ({value!r:.60})", "Name one of the labels", CRASH),
+                "cannot be found in labels ({value!r:.60})", "Name one of the labels", CRASH),
             RuleRow(30, "schema.default_order_by",
                 lambda entry: "labels" in entry.item and not _contains(entry.item["labels"], entry.value),
                 "{value} is not a label",
@@ -331,7 +331,7 @@ _ANNOTATION = first_of(
     RuleRow(38, "test_annotation_file", is_not_in_bundle, "names {value}, which does not exist",
         "Add the file, or correct the path",
         "ERROR: No test annotation file found in the zip file for challenge phase {name}"),
-    RuleRow(44, "test_annotation_file", is_empty_file, "{value} is empty", "Make it again", _PHASE_ERRORS,
+    RuleRow(44, "test_annotation_file", is_empty_file, "{value} is empty", "Write it again", _PHASE_ERRORS,
         replace(EMPTY_FILE, field="test_annotation")),
     limit_path_length("test_annotation_file", _PHASE_ERRORS, 44, field="test_annotation"),
     unless=lambda entry: not entry.item.get("test_annotation_file"),
@@ -351,11 +351,11 @@ _ATTRIBUTE_RULES = first_of(
         "ERROR: Please ensure that the submission meta attribute types for the attribute '{value}' in challenge "
         "phase {number} are among the following: boolean, text, radio, or checkbox."),
     RuleRow(43, "options",
-        lambda entry: _asks_for_choice(entry) and not entry.value, "is missing", "List what may be chosen",
+        lambda entry: _asks_for_choice(entry) and not entry.value, "is missing", "List the options",
         "ERROR: Please include at least one option in the attribute for challenge phase {number}"),
     RuleRow(43, "options",
         lambda entry: _asks_for_choice(entry) and has_no_length(entry), "is {value!r:.60}, not a list",
-        "List what may be chosen", CRASH),
+        "List the options", CRASH),
 )  # fmt: skip
 
 
@@ -568,7 +568,7 @@ def _check_shown_once(bundle: Bundle) -> BundleProblems:
         return
     for number, split in [pair for pair, count in pairs.items() if count > 1]:
         fault = f"shows split {split} of phase {number} twice"
-        remedy = "Keep one: EvalAI's worker fails on two, with every submission"
+        remedy = "Keep one: with two, EvalAI's worker fails on every submission"
         yield breaks_later(ROWS, fault, remedy)
 
 
@@ -603,7 +603,7 @@ def _check_prize_fields(entry: Entry) -> BundleProblems:
     for key, field in PRIZE.items() if not _is_no_rank(entry.below("rank")) else ():
         error = validate(key, entry.item[key], field) if key in entry.item else None
         if error:
-            fault = f"cannot be kept ({error.message.rstrip('.')}), so EvalAI silently drops the prize"
+            fault = f"cannot be stored ({error.message.rstrip('.')}), so EvalAI silently drops the prize"
             yield warning(f"{entry.path}.{key}", fault, f"Write {field.about}")
 
 

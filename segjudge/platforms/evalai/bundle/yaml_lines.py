@@ -1,4 +1,4 @@
-"""Reading the YAML, and where in it each key is."""
+"""Reading the YAML with the line of each key."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _count_values(node: yaml.Node, sizes: dict[int, int]) -> int:
 def yaml_problem(name: str, error: yaml.YAMLError) -> BundleProblem:
     """Return the problem of invalid YAML, with the server's message."""
     if isinstance(error, _ValueError):
-        problem = crash(name, f"holds an impossible value: {error.problem}", "Correct that value", 5)
+        problem = crash(name, f"holds an invalid value: {error.problem}", "Correct that value", 5)
         return replace(problem, location=_location(name, error.problem_mark) if error.problem_mark else name)
     if isinstance(error, yaml.reader.ReaderError):
         fault = f"is not valid YAML: {error.reason} (character {error.character!r:.20}, at {error.position})"

@@ -1,6 +1,6 @@
 """The folder of EvalAI's worker: script, annotations, one submission at a time, and writable files.
 
-Our scorers are told from those of other hosts by what is in the script's folder.
+The content of the script's folder distinguishes Segjudge's scorers from other hosts' scripts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class WorkerFolder:
     """A folder outside the rehearsal's, so that no path in it leads to the database."""
 
     def __init__(self, note: Callable[[str], object] | None = None) -> None:
-        """Make the folder; `note` gets its path first, so that an interruption leaves no unknown folder."""
+        """Make the folder; `note` gets its path first, so that an interruption leaves no unrecorded folder."""
         import tempfile  # many commands ask whose scorers they are, and make no folder
         import uuid
 
@@ -66,8 +66,8 @@ class WorkerFolder:
     def add_submission(self, number: int, source: str, suffix: str) -> str:
         """Copy a submission's file; return its path.
 
-        It is moved in when it is complete: the script can write where submissions lie, and a link that it left there
-        would lead our own writing elsewhere.
+        It is renamed into place when complete: a script can write in that folder, and could leave a link that leads
+        elsewhere.
         """
         self.remove_submission(number)
         name = f"submission_{number}"

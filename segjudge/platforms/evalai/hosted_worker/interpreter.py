@@ -1,4 +1,4 @@
-"""The interpreter that plays EvalAI's worker: found, and tried before anything depends on it."""
+"""The interpreter used as EvalAI's worker: found, and tried before use."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Interpreter:
         try:
             executable, version, *prefixes = (str(value) for value in json.loads(answer.splitlines()[-1]))
         except (ValueError, IndexError, TypeError):
-            raise HostError(f"--python {name}: does not answer like Python ({answer[-200:]!r})") from None
+            raise HostError(f"--python {name}: does not answer as Python does ({answer[-200:]!r})") from None
         # What a shim leads to, without the shim.
         executable = executable or path
         return cls(executable, version, tuple(dict.fromkeys([*prefixes, *_link_folders(executable)])))
@@ -61,7 +61,7 @@ class Interpreter:
     def for_worker(cls, name: str | None, root: str) -> Interpreter:
         """Return the interpreter of this name, else `run.sh`'s, the PATH's, or this one.
 
-        Of the PATH it is the one of EvalAI's version, where it has numpy as EvalAI's worker does.
+        From the PATH it takes EvalAI's version, if it has numpy like EvalAI's worker.
         """
         name = name or os.environ.get(_WORKER_PYTHON)
         if name:

@@ -1,6 +1,6 @@
-"""A process that scores, from outside: start it, send it requests, notice when it dies or hangs.
+"""The parent's side of a scoring process: start it, send requests, detect death and hangs.
 
-EvalAI's hosted worker, as it is played here, and the remote worker run their scorers through it.
+The simulated hosted worker and the remote worker run their scorers through it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class HungError(DiedError):
 
 
 class UnwantedError(DiedError):
-    """Raised if the process was killed because its answer was no longer wanted."""
+    """Raised if the process was killed because its answer was no longer needed."""
 
 
 class ScoringOrder(TypedDict):
@@ -110,7 +110,7 @@ class ProcessTerms:
 class ScoringProcess:
     """A process with one script loaded, which scores one submission after another.
 
-    Raises OSError where it cannot be started.
+    Raises OSError if it cannot be started.
     """
 
     def __init__(self, python: Sequence[str], order: ScoringOrder, terms: ProcessTerms) -> None:
@@ -165,7 +165,7 @@ class ScoringProcess:
                 return answer
         # A script that forks, or writes where answers go, would give one team another's score.
         self.kill()
-        raise DiedError("its process sent something other than the answer", killed=False)
+        raise DiedError("its process did not send an answer", killed=False)
 
     def _watch(self, seconds: float | None, unwanted: Callable[[], bool]) -> Callable[[], None]:
         """Raise to end the process if its answer is late or unwanted."""
@@ -179,7 +179,7 @@ class ScoringProcess:
             next_check = time.monotonic() + _TICK / 2
             if unwanted():
                 self.kill()
-                raise UnwantedError("nobody is waiting for it any more")
+                raise UnwantedError("the request was cancelled")
             if deadline is not None and time.monotonic() > deadline:
                 self.kill()
                 raise HungError(f"it did not answer for {seconds:g} seconds")
@@ -260,7 +260,7 @@ class ScoringProcess:
 
 @dataclass(frozen=True)
 class WorkerTerms:
-    """The limits of a hosted worker's process; without a sandbox only the system limits the rest."""
+    """The limits of a hosted worker's process; without a sandbox, only the system sets the others."""
 
     #: Bytes; 0 for no limit.
     memory: int = 0

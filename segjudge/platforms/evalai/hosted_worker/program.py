@@ -1,6 +1,7 @@
-"""The child that scores: it imports a script, and calls its `evaluate()` once for each request.
+"""The scoring child: it imports a script, and calls its `evaluate()` once per request.
 
-A program of its own that imports nothing of ours, so that it runs under the script's interpreter, Python 3.9 too.
+It is a program of its own without imports from Segjudge, so it runs under the script's interpreter, including Python
+3.9.
 
 usage: program.py ORDER ANSWERS LOG
 ORDER is JSON: which script (`folder` and `module`; or `file` and `root`, a host's own module or package and its
@@ -198,9 +199,9 @@ def _read_as_server(returned: Dict[str, Any], splits: List[str]) -> Dict[str, An
 
 
 def _score_remote(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
-    """Return accuracies, or `refused` for the participant, or `incident` for the host.
+    """Return accuracies, `refused` for the participant, or `incident` for the host.
 
-    An exception's text is for the participant, as with the starter's worker; that of a `HostError` is not.
+    As with the starter's worker, an exception's text is for the participant, except a `HostError`'s.
     """
     try:
         returned = _call_evaluate(script.module.evaluate, script.form, request)
@@ -249,7 +250,7 @@ def _accuracies_of(result: Any, hidden: List[str]) -> List[Dict[str, Any]]:
     """Return a result in the REST API's form; raises ValueError with a sentence for any other shape."""
     if not isinstance(result, list) or not all(isinstance(entry, dict) for entry in result):
         kind = (
-            "a list of something other than splits"
+            "a list of values that are not splits"
             if isinstance(result, list)
             else f"{_kind(result)}, not a list of splits"
         )

@@ -165,7 +165,7 @@ class _Installation:
                 )
 
     def _run(self, arguments: list[str], failure: str) -> None:
-        """Run a command; without a sentence for its failure it is an import, whose error says enough."""
+        """Run a command; without a sentence for failures it is an import, whose own error suffices."""
         if self._box is not None:
             arguments = sandbox.installer_command(self._box, arguments, [*self._python.folders, PINS], self._writable)
         tmpfs = sandbox.AGENT_TMPFS if self._box else ()
