@@ -272,7 +272,9 @@ def make_verdict(
 
 
 def add_bar(verdict: Section, about: str, bar: Bar, meanings: Mapping[str, str] = MappingProxyType({})) -> Section:
-    """Return the verdict with a bar of a metric, named by `about`: what is kept, and the loss by kind of error."""
+    """Return the verdict with a bar of a metric, named by `about`: what is kept, and any loss by kind of error."""
+    if max((share for _, share, _ in bar[1:]), default=0.0) < LITTLE:
+        return verdict
     named = ", ".join(f"{name} {format_number(share)}" for name, share, _ in bar if share >= LITTLE)
     return replace(verdict, values={**verdict.values, "bar": bar, "about": about, "named": named, "meanings": meanings})
 
@@ -408,11 +410,13 @@ def draw_bar(parts: Sequence[tuple[str, float, str]], whole: float, about: str =
 
 def link_frames(rows: list[Row], streams: Mapping[str, str], names: Mapping[str, str]) -> list[Row]:
     """Add readable names to rows, with links to the player where it has a stream of the row."""
-    link, linked = Markup('<a href="#frames" data-open="{}">{}</a>'), []
-    for row in rows:
-        name = names.get(row["name"], row["name"])
-        linked.append({**row, "name": link.format(streams[row["name"]], name) if row["name"] in streams else name})
-    return linked
+    return [{**row, "name": link_stream(row["name"], streams, names.get(row["name"], row["name"]))} for row in rows]
+
+
+def link_stream(name: str, streams: Mapping[str, str], shown: str = "") -> Markup | str:
+    """Return a name, with a link to the player where it has a stream of this name."""
+    shown = shown or name
+    return Markup('<a href="#frames" data-open="{}">{}</a>').format(streams[name], shown) if name in streams else shown
 
 
 #: The order of rows that `make_changes` shows.

@@ -39,15 +39,12 @@ def test_images_in_which_the_second_method_errs_more_come_first(tmp_path: Path) 
     methods = [f"{name}={examples / name}.json" for name in ("sharp", "coarse")]
     truth = str(ROOT / "annotations/instances-dev.zip")
     assert main(["compare", *methods, "--truth", truth, "--protocol", "places2017", "--out", str(out)]) == 0
-    counts = re.findall(
-        r"<figcaption><b>(\S+), (sharp|coarse)</b>: \d+ right, (\d+) wrong.*?, (\d+) missed<", out.read_text()
-    )
-    assert [method for _, method, _, _ in counts] == ["sharp", "coarse"] * (len(counts) // 2)
-    mistakes = [int(wrong) + int(missed) for _, _, wrong, missed in counts]
-    beyond = [coarse - sharp for sharp, coarse in zip(mistakes[::2], mistakes[1::2], strict=True)]
+    text = out.read_text(encoding="utf-8")
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text)
+    beyond = [moment["cost"] for moment in json.loads(data)["frames"]["moments"]]
     assert beyond == sorted(beyond, reverse=True)
-    assert beyond[0] > 0
-    assert "Sorted by how many more mistakes coarse makes than sharp, most first." in out.read_text()
+    assert beyond[0] > 1, "mistakes, not only inexact masks"
+    assert "Worst images of coarse" in text
 
 
 def test_the_name_of_a_line_stands_just_above_it(tmp_path: Path) -> None:
@@ -96,7 +93,7 @@ def test_videos_are_listed_and_not_drawn(tmp_path: Path) -> None:
     assert main(["report", files[0], "--truth", files[1], "--protocol", "youtube-vis-2019", "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
     assert "1 video without a mistake" in text
-    assert "Worst images" not in text
+    assert 'class="player"' not in text
 
 
 @pytest.fixture(scope="module")
@@ -108,41 +105,44 @@ def browser() -> Iterator[Any]:
 @pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (375, "dark")])
-def test_the_worst_image_is_one_click_away(page: Path, browser: Any, width: int, scheme: Any) -> None:
+def test_the_worst_image_is_on_the_first_screen_and_opens_the_player(
+    page: Path, browser: Any, width: int, scheme: Any
+) -> None:
     with fresh_page(browser, {"width": width, "height": 900}) as (opened, asked):
         opened.emulate_media(color_scheme=scheme)
         opened.goto(page.as_uri())
         assert opened.evaluate("document.documentElement.scrollWidth") == width
-        opened.get_by_role("link", name="Worst images").click()
-        picture = opened.locator(".sides img").first
-        assert picture.evaluate("image => image.complete && image.naturalWidth > 100")
-        assert picture.bounding_box()["y"] < 900
-        assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+        for canvas in opened.locator(".first canvas").all():
+            box = canvas.bounding_box()
+            assert box["y"] + box["height"] < 900
+        link = opened.locator(".first a")
+        name = link.locator("b").inner_text()
+        link.click()
+        opened.locator("[data-part=numbers] span").filter(has_text=f"{name}.").wait_for()
+        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
 @pytest.mark.long
 @needs_chromium
-def test_pictures_are_chosen_by_category_and_stepped_through_by_keys(page: Path, browser: Any) -> None:
+def test_moments_are_chosen_by_category_and_by_a_cell_of_the_confusion(page: Path, browser: Any) -> None:
     with fresh_page(browser, {"width": 1440, "height": 900}) as (opened, _):
         opened.goto(page.as_uri())
-        assert opened.locator(".sides:visible").count() == 4
-        opened.keyboard.press("n")
-        opened.keyboard.press("n")
-        second = opened.locator(".sides").nth(1)
-        assert second.evaluate("figure => figure === document.activeElement")
-        opened.keyboard.press("N")
-        assert opened.locator(".sides").first.evaluate("figure => figure === document.activeElement")
+        moments, field = opened.locator("ol.moments li"), opened.locator(".chooser-of-moments input")
+        every = moments.count()
         name = opened.locator("#table-categories tbody th button").first
         category = name.inner_text()
         name.click()
-        shown = opened.locator(".sides:visible")
-        assert 0 < shown.count() < 24
-        for message in shown.evaluate_all("figures => figures.map(figure => figure.dataset.words)"):
-            assert category in message
+        assert field.input_value() == category
+        assert moments.count() > 0
         cell = opened.locator(".matrix td button").first
-        wanted = cell.get_attribute("title").removeprefix("pictures with ").split()
+        wanted = cell.get_attribute("title").removeprefix("moments with ")
         cell.click()
-        assert opened.locator("#worst-images input").input_value().split() == wanted
+        assert field.input_value() == wanted
+        assert moments.count() > 0
+        field.fill("nothing like this")
+        assert moments.count() == 0
+        field.fill("")
+        assert moments.count() == every
 
 
 @pytest.mark.long

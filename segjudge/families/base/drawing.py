@@ -69,6 +69,8 @@ class RankedUnits:
     noun: str
     #: No method is drawn.
     truth_alone: bool = False
+    #: Costs are parts of the loss of a metric, which the player states.
+    are_losses: bool = True
 
     def list_drawable(self) -> list[tuple[Unit, Sequence[float]]]:
         """Return the units with a cost, up to the limit of a page."""
@@ -153,7 +155,11 @@ class _UnitDrawing:
         """Return the player of the drawn units."""
         methods, units, painter, streams = list(self._painters), self._units, self._painter, self._streams
         sequences = [
-            {"name": painting.name, "stream": stream, "lost": [round(cost, 6) for cost in costs]}
+            {
+                "name": painting.name,
+                "stream": stream,
+                "lost": [round(cost, 6) for cost in costs] if units.are_losses else [],
+            }
             for painting, stream, costs in zip(self.painted, self._stream_of.values(), self._costs, strict=True)
         ]
         if self._options.images:
@@ -177,6 +183,7 @@ class _UnitDrawing:
         drawn_as = {
             "form": "segments",
             "follows": painter.follows,
+            "outlined": painter.outlined,
             "faults": {kind: (fault.name, fault.style) for kind, fault in FAULTS.items()},
         }
         shown_methods = [] if units.truth_alone else methods

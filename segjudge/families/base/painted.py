@@ -33,6 +33,8 @@ from .pictures import SeenFrame, UnitPainter, sample_rows_and_columns
 _GAP = 2
 #: Faults of a frame that are named, those of the largest segments first.
 _MOST_NOTES = 8
+#: An image is found by so many of its faults.
+_MOST_FOUND = 100
 #: Codes of two faults in one place: that of the truth times this, and that of the prediction.
 _BASE = 16
 #: What is right at its place in a segment that as a whole is not.
@@ -82,6 +84,8 @@ class _Moment:
     text: str
     #: What it can be chosen by: a group, and a word of that.
     words: list[tuple[str, str]]
+    #: What it is found by beside these: all that is wrong.
+    found: str = ""
 
 
 class PaintedUnit:
@@ -264,7 +268,8 @@ class PaintedUnit:
         facets = [("kind", FAULTS[note_kind].name) for note_kind in counts]
         facets.append(("size", _name_size(max(area for *_, area in notes) / pixels)))
         fault = FAULTS[kind]
-        return [_Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, facets)]
+        found = "; ".join(f"{FAULTS[note_kind].name}: {note}" for note_kind, note, _ in notes[:_MOST_FOUND])
+        return [_Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, facets, found)]
 
     def _describe_matches(self, *, dense: bool) -> tuple[str, str]:
         """Return the caption and style of an image whose segments all match."""

@@ -70,6 +70,8 @@ class UnitPainter(abc.ABC):
     follows = False
     #: Segments are classes, of which each pixel is judged by itself.
     by_pixel = False
+    #: Segments have dark outlines; lines would be nothing else.
+    outlined = True
     #: What one segment of a frame is called.
     segment = "mask"
     #: Opens the submission that is painted.

@@ -99,7 +99,7 @@ class _InstanceTools(FamilyTools):
             if len(drawn) < 2 and not diagnosis.protocol.tubes:
                 drawn[method.name] = diagnosis
         compared = self.tabulate_costs(methods, costs)
-        pictures = make_compared_sections(drawn, options) if drawn else []
+        pictures = make_compared_sections(drawn, methods[0].report.split, options) if drawn else []
         return replace(compared, sections=[*pictures, *compared.sections])
 
     def make_columns(self, report: Report) -> Mapping[str, Callable[[], Columns]]:

@@ -24,6 +24,8 @@ _MOST_IMAGES = 1000
 _MOST_VIDEOS, _MOST_PIXELS = 40, 60_000_000
 #: A detection shows an instance in a frame from this IoU on, and repeats one from it on.
 _HALF = 0.5
+#: The area of each set of keypoints.
+_AREA = 100.0
 #: False detections above the score that this share of the correct ones does not reach are counted.
 _MIDDLE = 0.5
 
@@ -36,19 +38,21 @@ def describe_causes(diagnosis: InstanceDiagnosis) -> str:
     counts, scope, images = CauseCounts("instance", unit), "", diagnosis.rank_images(_MOST_IMAGES)
     if len(images) < len(diagnosis.counts.right):
         scope = f"In the {len(images):,} {unit}s with most mistakes, "
-    for number, scene in enumerate(_list_scenes(diagnosis, images)):
+    for number, scene in enumerate(list_scenes(diagnosis, images)):
         _count_scene(counts, scene, diagnosis, follows=diagnosis.protocol.tubes and number < _MOST_VIDEOS)
     sentence = counts.describe(scope)
     surplus = counts.counts[FAULTS[SURPLUS].name]
     return f"{sentence} {_describe_scores(diagnosis) if surplus else ''}".rstrip()
 
 
-class _Scene:
+class Scene:
     """The instances and the kept detections of an image or a video, with the pixels that they share."""
 
     def __init__(self, diagnosis: InstanceDiagnosis, image: int, rows: Array, columns: Array, pairs: Array) -> None:
         judged = diagnosis.judged
         self.image, self.name = image, diagnosis.name_image(image)
+        #: Indices of the diagnosis' instances and detections.
+        self.rows, self.columns = rows, columns
         self.annotations, self.records = judged.annotation[rows], judged.record[columns]
         areas = (
             _measure(diagnosis.judged.truth, self.annotations, diagnosis),
@@ -83,8 +87,10 @@ class _Scene:
 
 
 def _measure(side: object, numbers: Array, diagnosis: InstanceDiagnosis) -> Array:
-    """Return the areas of masks, or of boxes where these are compared."""
+    """Return the areas of masks, or of boxes where these are compared; sets of keypoints all have the same."""
     areas: Array
+    if diagnosis.protocol.keypoints:
+        return np.full(len(numbers), _AREA)  # so that the IoU of what they share is their OKS
     if diagnosis.protocol.boxes:
         areas = side.boxes[numbers][:, 2:].prod(axis=1).astype(float)  # type: ignore[attr-defined]
     else:
@@ -101,7 +107,7 @@ def _name(diagnosis: InstanceDiagnosis, kinds: Array) -> list[str]:
     return names
 
 
-def _list_scenes(diagnosis: InstanceDiagnosis, images: list[int]) -> Iterator[_Scene]:
+def list_scenes(diagnosis: InstanceDiagnosis, images: list[int]) -> Iterator[Scene]:
     """Yield the scenes of images, those with most mistakes first."""
     judged, chosen = diagnosis.judged, diagnosis.selection
     rows, columns = np.flatnonzero(~judged.crowd), np.flatnonzero(chosen)
@@ -119,16 +125,16 @@ def _list_scenes(diagnosis: InstanceDiagnosis, images: list[int]) -> Iterator[_S
         bounds = [np.searchsorted(owners, [image, image + 1]).tolist() for _, owners in sides]
         own_numbers = [numbers[start:stop] for (numbers, _), (start, stop) in zip(sides, bounds, strict=True)]
         if len(own_numbers[0]) or len(own_numbers[1]):
-            yield _Scene(diagnosis, image, np.sort(own_numbers[0]), np.sort(own_numbers[1]), own_numbers[2])
+            yield Scene(diagnosis, image, np.sort(own_numbers[0]), np.sort(own_numbers[1]), own_numbers[2])
 
 
-def _count_scene(counts: CauseCounts, scene: _Scene, diagnosis: InstanceDiagnosis, *, follows: bool) -> None:
+def _count_scene(counts: CauseCounts, scene: Scene, diagnosis: InstanceDiagnosis, *, follows: bool) -> None:
     seen, names = scene.seen, tuple(diagnosis.names)
     names = names if len(names) > 1 else ()
     judged = judge_segments(
         seen.shared, (seen.truth.areas, seen.prediction.areas), (seen.truth.classes, seen.prediction.classes)
     )
-    for column in _find_repeated(seen, judged):
+    for column in find_repeated(seen, judged):
         judged.prediction[column], judged.partner[column] = 0, -1
         counts.add_repeated(names[int(seen.prediction.classes[column])] if names else "")
     if follows:
@@ -136,7 +142,7 @@ def _count_scene(counts: CauseCounts, scene: _Scene, diagnosis: InstanceDiagnosi
     counts.add(scene.name, seen, judged, names)
 
 
-def _find_repeated(seen: SeenFrame, judged: JudgedSegments) -> list[int]:
+def find_repeated(seen: SeenFrame, judged: JudgedSegments) -> list[int]:
     """Return the detections of instances that another detection matches."""
     if not seen.shared.size:
         return []
@@ -145,7 +151,7 @@ def _find_repeated(seen: SeenFrame, judged: JudgedSegments) -> list[int]:
     return np.flatnonzero(repeats).tolist()
 
 
-def _find_exchanges(scene: _Scene, judged: JudgedSegments, diagnosis: InstanceDiagnosis) -> list[tuple[str, str, str]]:
+def _find_exchanges(scene: Scene, judged: JudgedSegments, diagnosis: InstanceDiagnosis) -> list[tuple[str, str, str]]:
     """Find tracks that are on one object first and on another one later; mark these objects as swapped."""
     seen, truth = scene.seen, diagnosis.judged.truth
     rows = np.flatnonzero(judged.truth != RIGHT)

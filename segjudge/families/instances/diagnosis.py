@@ -542,8 +542,7 @@ class InstanceDiagnosis:
     def average_curves(self) -> dict[float, Array]:
         """Return the mean precision over categories at 101 recalls, for each IoU of AP."""
         curves_by_iou = {}
-        for threshold in THRESHOLDS:
-            judged = self.judged.match_at(threshold)
+        for threshold, judged in self._judged_at.items():
             curves = _list_curve_points(judged).select(~judged.ignored).curves()[judged.instance_counts > 0]
             curves_by_iou[round(threshold, 2)] = curves.mean(axis=0) if len(curves) else np.zeros(curves.shape[1])
         return curves_by_iou
@@ -560,6 +559,21 @@ class InstanceDiagnosis:
             judged.score[detections],
         )
 
+    @cached_property
+    def _judged_at(self) -> dict[float, _JudgedDetections]:
+        return {threshold: self.judged.match_at(threshold) for threshold in THRESHOLDS}
+
+    @cached_property
+    def image_costs(self) -> Array:
+        """Return the mistakes of each image; below the decimal point those at all IoUs of AP, as a share of the most.
+
+        An image whose detections all match, but not exactly, has a cost below 1.
+        """
+        counts = [_count_by_image(judged, self.least) for judged in self._judged_at.values()]
+        at_all = np.sum([count.wrong + count.missed for count in counts], axis=0)
+        costs: Array = self.counts.wrong + self.counts.missed + at_all / (at_all.max(initial=0) + 1)
+        return costs
+
     def list_images(self) -> list[Row]:
         """Return a row per image, most mistakes first."""
         counts = self.counts
@@ -575,7 +589,7 @@ class InstanceDiagnosis:
 
     def rank_images(self, count: int) -> list[int]:
         """Return the indices of the images with most mistakes."""
-        order = np.argsort(-(self.counts.wrong + self.counts.missed), kind="stable")
+        order = np.argsort(-self.image_costs, kind="stable")
         return [int(index) for index in order[:count]]
 
     def find_worst_of_categories(self) -> list[int]:

@@ -1,13 +1,10 @@
-"""Pictures of truth and detections side by side: the worst images of a page, and all for `report --draw`."""
+"""Pictures of all images for `report --draw`: truth and detections side by side."""
 
 from __future__ import annotations
 
-import base64
-import io
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,192 +19,12 @@ from segjudge.evaluation_script.files.packed import replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.values import dataclass
-from segjudge.families.instances.diagnosis import KINDS, InstanceDiagnosis
 from segjudge.report.colours import GROUND, MISSING, OBJECTS, RIGHT, SURPLUS
-from segjudge.report.page import PageOptions, ReportPage, Section, picture_kind, render_page
+from segjudge.report.page import ReportPage, Section, render_page
 from segjudge.system.files import make_folder, open_output
 
 if TYPE_CHECKING:
     from pycocotools import _EncodedRLE
-
-#: Pictures are so wide and high at most, in pixels, and so good.
-_SIDE, _QUALITY = 480, 60
-_SMALL_FONT, _OUTLINE = 12, 2
-#: How thick lines between keypoints are, and how large the points are from their middle.
-_LINE, _DOT = 2, 4
-#: So much of a page may be pictures.
-_SHARE = 0.7
-#: On a picture with more masks only the mistakes are written down, and of these so many.
-_FEW, _MOST_LABELS = 10, 40
-
-
-@dataclass(frozen=True)
-class _MistakePicture:
-    """A picture of an image: truth and detections as data URLs, and a caption."""
-
-    name: str
-    size: tuple[int, int]
-    truth: str
-    detections: str
-    right: int
-    wrong: int
-    missed: int
-    #: How often each kind of error is, in words.
-    mistakes: str
-    #: What is written on its masks, to find it by.
-    words: str
-
-
-def make_mistake_pictures(diagnosis: InstanceDiagnosis, count: int, options: PageOptions) -> list[_MistakePicture]:
-    """Draw the images with most mistakes, overall and per category, as many as fit (at least one)."""
-    counts = diagnosis.counts
-    mistakes = counts.wrong + counts.missed
-    candidates = dict.fromkeys([*diagnosis.rank_images(count - count // 3), *diagnosis.find_worst_of_categories()])
-    worst = sorted([index for index in candidates if mistakes[index]][:count], key=lambda index: -int(mistakes[index]))
-    pictures: list[_MistakePicture] = []
-    room = options.budget * _SHARE
-    for index in worst:
-        picture = _draw_mistakes(diagnosis, index, options.images)
-        room -= len(picture.truth) + len(picture.detections)
-        if pictures and room < 0:
-            break
-        pictures.append(picture)
-    return pictures
-
-
-def make_compared_pictures(
-    diagnoses: Mapping[str, InstanceDiagnosis], count: int, options: PageOptions
-) -> list[_MistakePicture]:
-    """Draw images for two methods, first those with the second's largest excess of mistakes.
-
-    As many images as fit; the first one always fits.
-    """
-    base, second = (diagnosis.counts.wrong + diagnosis.counts.missed for diagnosis in diagnoses.values())
-    pictures: list[_MistakePicture] = []
-    room = options.budget * _SHARE
-    for index in np.argsort(base - second, kind="stable")[:count].tolist():
-        if base[index] + second[index] == 0:
-            continue
-        pair = [_draw_mistakes(diagnosis, index, options.images) for diagnosis in diagnoses.values()]
-        room -= sum(len(picture.truth) + len(picture.detections) for picture in pair)
-        if pictures and room < 0:
-            break
-        pictures += [
-            replace(picture, name=f"{picture.name}, {method}") for method, picture in zip(diagnoses, pair, strict=True)
-        ]
-    return pictures
-
-
-def _draw_mistakes(diagnosis: InstanceDiagnosis, index: int, folder: str) -> _MistakePicture:
-    truth, counts = diagnosis.judged.truth, diagnosis.counts
-    name = diagnosis.name_image(index)
-    ground = _open_ground(folder, name, truth.images.sizes[index].tolist())
-    ground.thumbnail((_SIDE, _SIDE))
-    instances, (masks, mistakes) = (
-        _paint_instances(diagnosis, index, ground),
-        _paint_detections(diagnosis, index, ground),
-    )
-    font = ImageFont.load_default(size=_SMALL_FONT)
-    return _MistakePicture(
-        name,
-        ground.size,
-        _encode_picture(_paint_masks(ground, _thin_labels(instances), font)),
-        _encode_picture(_paint_masks(ground, _thin_labels(masks), font)),
-        int(counts.right[index]),
-        int(counts.wrong[index]),
-        int(counts.missed[index]),
-        mistakes,
-        " ".join(sorted({mask.label for mask in (*instances, *masks)})),
-    )
-
-
-def _paint_instances(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -> list[_PaintedMask]:
-    """Return the painted instances of an image, unmatched ones as missed."""
-    judged, truth, masks = diagnosis.judged, diagnosis.judged.truth, []
-    for row in np.flatnonzero((judged.instance_image == index) & ~judged.crowd).tolist():
-        name = diagnosis.names[judged.instance_category[row]]
-        pixels = _scale_mask(diagnosis, truth, int(judged.annotation[row]), index, ground)
-        missed = (f"missed: {name}", MISSING, _RISING)
-        masks.append(_PaintedMask(pixels, *(missed if diagnosis.misses[row] else (name, RIGHT, _OUTLINED))))
-    return masks
-
-
-def _paint_detections(diagnosis: InstanceDiagnosis, index: int, ground: Image.Image) -> tuple[list[_PaintedMask], str]:
-    """Return the painted kept detections of an image, and counts by kind of error."""
-    judged, masks, kinds = diagnosis.judged, [], list(KINDS)
-    mistakes: dict[str, int] = {}
-    for row in np.flatnonzero((judged.image == index) & diagnosis.selection).tolist():
-        kind = int(diagnosis.errors.kind[row])
-        label = f"{diagnosis.names[judged.category[row]]} {judged.score[row]:.2f}"
-        pixels = _scale_mask(diagnosis, judged.records, int(judged.record[row]), index, ground)
-        if kind < 0:
-            masks.append(_PaintedMask(pixels, label, RIGHT, _OUTLINED))
-        else:
-            masks.append(_PaintedMask(pixels, f"{kinds[kind]}: {label}", SURPLUS, _FALLING))
-            mistakes[kinds[kind]] = mistakes.get(kinds[kind], 0) + 1
-    return masks, ", ".join(f"{name} {count}" for name, count in mistakes.items())
-
-
-def _thin_labels(masks: list[_PaintedMask]) -> list[_PaintedMask]:
-    """Return the masks with mistakes on top, and fewer labels if there are many."""
-    masks = [replace(mask, width=_OUTLINE) for mask in masks]
-    right = [mask for mask in masks if mask.fill == _OUTLINED]
-    wrong = [mask for mask in masks if mask.fill != _OUTLINED]
-    if len(masks) > _FEW:
-        right = [replace(mask, label="") for mask in right]
-    return [*right, *(replace(mask, label="") for mask in wrong[_MOST_LABELS:]), *wrong[:_MOST_LABELS]]
-
-
-def _scale_mask(
-    diagnosis: InstanceDiagnosis, side: InstanceTruth | InstanceRecords, number: int, index: int, ground: Image.Image
-) -> NDArray[np.bool_]:
-    """Return a mask (or box) at the size of the picture."""
-    height, width = diagnosis.judged.truth.images.sizes[index].tolist()
-    rows, columns = (
-        np.arange(side) * full_length // side for side, full_length in ((ground.height, height), (ground.width, width))
-    )
-    if diagnosis.protocol.keypoints:
-        scale = ground.width / width, ground.height / height
-        return _draw_keypoints(diagnosis.judged.truth, side, number, scale, ground.size)
-    if diagnosis.protocol.boxes:
-        x, top, across, down = side.boxes[number].tolist()
-        return np.outer((rows >= top) & (rows < top + down), (columns >= x) & (columns < x + across))
-    pixels: NDArray[np.bool_] = (
-        _decode_mask(side.masks[number], [height, width]).T[columns][:, rows].T
-    )  # column by column in memory
-    return pixels
-
-
-def _draw_keypoints(
-    truth: InstanceTruth,
-    side: InstanceTruth | InstanceRecords,
-    number: int,
-    scale: tuple[float, float],
-    size: tuple[int, int],
-) -> NDArray[np.bool_]:
-    """Return the points of an instance or detection, and the lines of its skeleton."""
-    picture = Image.new("1", size)
-    keypoints = truth.keypoints
-    if keypoints is not None:
-        draw = ImageDraw.Draw(picture)
-        if isinstance(side, InstanceTruth):
-            points, marked = keypoints.points[number], keypoints.marked[number]
-        else:
-            points, marked = side.points[number].reshape(-1, 2), np.ones(len(keypoints.names), bool)
-        places = np.clip(points * scale, -max(size), 2 * max(size)).tolist()
-        for start, stop in keypoints.skeleton:
-            if marked[start] and marked[stop]:
-                draw.line([*places[start], *places[stop]], fill=1, width=_LINE)
-        for x, y in itertools.compress(places, marked):
-            draw.ellipse((x - _DOT, y - _DOT, x + _DOT, y + _DOT), fill=1)
-    return np.asarray(picture)
-
-
-def _encode_picture(picture: Image.Image) -> str:
-    data = io.BytesIO()
-    picture.save(data, picture_kind(), quality=_QUALITY, method=2)
-    return f"data:image/{picture_kind()};base64,{base64.b64encode(data.getvalue()).decode('ascii')}"
-
 
 # ── every image ─────────────────────────────────────────────────────────────
 

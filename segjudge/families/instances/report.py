@@ -10,7 +10,6 @@ from markupsafe import Markup
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.families.base.tools import ScoringInputs
 from segjudge.families.instances.diagnosis import (
-    KINDS,
     InstanceDiagnosis,
     count_confusions,
     diagnose,
@@ -21,6 +20,8 @@ from segjudge.report.page import (
     LITTLE,
     PageOptions,
     Section,
+    add_bar,
+    link_stream,
     make_confusion,
     make_kinds,
     make_list,
@@ -31,11 +32,9 @@ from segjudge.report.tables import format_number
 
 from .causes import describe_causes
 from .keypoints import LEAST_OKS, list_keypoints
-from .pictures import make_compared_pictures, make_mistake_pictures
+from .players import draw_worst
 
 _PACKAGE = "segjudge.families.instances"
-#: So many images are drawn, and shown at once.
-_PICTURES, _OPEN = 24, 4
 #: So many categories have a curve of their own.
 _OWN_CURVES = 12
 #: Charts are so large, in the units of their drawing.
@@ -48,13 +47,8 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
     diagnosis = diagnose(inputs, report)
     costly = _list_costly(diagnosis, report)
     sections = [_write_verdict(diagnosis, costly, report), _make_errors(diagnosis)]
-    if not diagnosis.protocol.tubes:
-        about, pictures = _describe_cut(diagnosis), make_mistake_pictures(diagnosis, _PICTURES, options)
-        sections.append(
-            Section(
-                "worst_images", "Worst images", {"about": about, "pictures": pictures, "open": _OPEN}, package=_PACKAGE
-            )
-        )
+    pictures = None if diagnosis.protocol.tubes else draw_worst({"": diagnosis}, report.split, options)
+    sections += [pictures.player] if pictures else []
     points = list_keypoints(diagnosis)
     if points:
         about = (
@@ -70,11 +64,11 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
         _make_scores(diagnosis),
         _make_confusion(diagnosis),
     ]
-    sections.append(
-        make_list(
-            "Images" if not diagnosis.protocol.tubes else "Videos", diagnosis.list_images(), _describe_cut(diagnosis)
-        )
-    )
+    images = diagnosis.list_images()
+    if pictures:
+        images = [{**row, "image": link_stream(row["image"], pictures.streams)} for row in images]
+    title = "Images" if not diagnosis.protocol.tubes else "Videos"
+    sections.append(make_list(title, images, _describe_cut(diagnosis)))
     suspects = diagnosis.list_suspects()
     if suspects:
         about = (
@@ -84,16 +78,12 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
     return [*sections, make_tables(report)]
 
 
-def make_compared_sections(diagnoses: Mapping[str, InstanceDiagnosis], options: PageOptions) -> list[Section]:
-    """Return the section of images with the second method's largest excess of mistakes."""
-    base, second = diagnoses
-    cuts = ", ".join(f"{name} from {diagnosis.least:.3f} on" for name, diagnosis in diagnoses.items() if diagnosis.best)
-    about = f"Sorted by how many more mistakes {second} makes than {base}, most first."
-    about += f" Detections count from the score that is best for a method: {cuts}." if cuts else ""
-    about += f" Kinds: {'; '.join(f'{kind}, {meaning}' for kind, meaning in KINDS.items())}."
-    pictures = make_compared_pictures(diagnoses, _PICTURES // 2, options)
-    values = {"about": about, "pictures": pictures, "open": _OPEN}
-    return [Section("worst_images", "Worst images", values, package=_PACKAGE)] if pictures else []
+def make_compared_sections(
+    diagnoses: Mapping[str, InstanceDiagnosis], split: str, options: PageOptions
+) -> list[Section]:
+    """Return the player of the images with the second method's largest excess of mistakes."""
+    pictures = draw_worst(diagnoses, split, options)
+    return [pictures.player] if pictures else []
 
 
 def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Report) -> Section:
@@ -119,7 +109,19 @@ def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Repo
     causes = [_describe_inexact(measure, report, at_half, inexact) if inexact >= LITTLE else "", kinds]
     if inexact < 1 - at_half:
         causes.reverse()
-    return make_verdict(report, main, [describe_causes(diagnosis), *causes], costs, "categories", worst)
+    verdict = make_verdict(report, main, [describe_causes(diagnosis), *causes], costs, "categories", worst)
+    if value is None or inexact < 0:
+        return verdict
+    bar = [
+        ("kept", value, "kept"),
+        ("inexact", inexact, "inexact"),
+        ("unmatched", max(0.0, 1 - at_half), "missing over"),
+    ]
+    meanings = {
+        "inexact": f"matched at an {measure} of .50, but not at all greater ones",
+        "unmatched": f"lost at an {measure} of .50",
+    }
+    return add_bar(verdict, main, bar, meanings)
 
 
 def describe_rises(measure: str, costs: Mapping[str, float]) -> str:

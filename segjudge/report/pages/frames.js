@@ -352,4 +352,5 @@ key(["-"], "zoom out", actions.out);
 key(["0"], "the whole frame", actions.fit);
 
 document.getElementById(`${section.element.id}-without`).hidden = true;
+offerChoices();
 if (sequences.length) page.hold(showFirst().then(follow).then((followed) => followed || open(sequences[0].stream)).then(choose));

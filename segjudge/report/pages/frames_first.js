@@ -17,7 +17,7 @@ async function showFirst() {
   const shown = methods.slice(0, 2).map((_, number) => number), { stream } = sequences.find((one) => one.name === moment.sequence), about = await sequence(stream, shown);
   const object = about.objects.findIndex((one) => one.name === moment.label), method = shown.length - 1, worst = Math.max(0, about.frames.indexOf(moment.worst));
   const looks = ["truth", "prediction", "difference"].map((layer) => ({ method, layer, object }));
-  const near = about.frames.length > 1 ? partOf(about, worst, looks[2]) : [0, 0, 1, 1], [height, width] = about.size, fine = Math.ceil(480 / (near[2] * width));
+  const near = partOf(about, worst, looks[2]), [height, width] = about.size, fine = Math.ceil(480 / (near[2] * width));
   faces.style.setProperty("--aspect", width / height);
   const canvases = looks.map((look) => {
     const canvas = Object.assign(document.createElement("canvas"), { width: Math.round(fine * near[2] * width), height: Math.round(fine * near[3] * height) });

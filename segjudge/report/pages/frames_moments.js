@@ -23,12 +23,12 @@ const FILMS = 12;
 // What is searched: phrases between commas, each found whole in a moment, or word by word where none has it whole.
 const isPicked = (moment) => [...picked].every(([group, word]) => moment.words.some(([own, text]) => own === group && text === word));
 const search = () => (chooser?.querySelector("input")?.value ?? "").toLowerCase().split(",").map((phrase) => phrase.trim().replace(/\s+/g, " ")).filter(Boolean);
-const textOf = ({ sequence, subject, label, kind, text, words }) => [sequence, subject, label, kind, text, ...words.map((word) => word[1])].join(" ; ").toLowerCase().replace(/\s+/g, " ");
+const textOf = ({ sequence, subject, label, kind, text, words, found = "" }) => [sequence, subject, label, kind, text, found, ...words.map((word) => word[1])].join(" ; ").toLowerCase().replace(/\s+/g, " ");
 // A number is found as a whole, and a word by its beginning.
 const finds = (phrase) => { const found = new RegExp(`(?<![\\p{L}\\d])${phrase.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}${/\d$/.test(phrase) ? "(?!\\d)" : ""}`, "u"); return (moment) => found.test(textOf(moment)); };
-function chosenMoments() {
-  const among = moments.filter(isPicked);
-  return search().reduce((left, phrase) => {
+const chosenMoments = () => searched(search(), moments.filter(isPicked));
+function searched(phrases, among) {
+  return phrases.reduce((left, phrase) => {
     const whole = finds(phrase), parts = phrase.split(" ").map(finds);
     return left.filter(moments.some(whole) ? whole : (moment) => parts.every((finds) => finds(moment)));
   }, among);
@@ -75,6 +75,25 @@ for (const button of chooser?.querySelectorAll("[data-word]") ?? []) button.oncl
   page.say(`${chosenMoments().length} moments`);
 };
 if (chooser?.querySelector("input")) chooser.querySelector("input").oninput = choose;
+
+// Let cells of a confusion and categories choose the moments that have their words; of several splits each has its own.
+function offerChoices() {
+  const split = section.element.id.replace(/^[^-]+/, ""), field = chooser?.querySelector("input");
+  for (const cell of field ? document.querySelectorAll("[data-choose], [id^=table-categories] tbody th") : []) {
+    const words = (cell.dataset.choose ?? cell.textContent).trim();
+    if (!cell.closest("section").id.endsWith(split) || cell.querySelector("a, button") || !searched([words.toLowerCase()], moments).length) continue;
+    const button = Object.assign(document.createElement("button"), { className: "chooser", title: `moments with ${words}` });
+    button.append(...cell.childNodes);
+    button.onclick = () => {
+      field.value = words;
+      choose();
+      chooser.scrollIntoView();
+      field.focus({ preventScroll: true });
+      page.say(`${chosenMoments().length} moments`);
+    };
+    cell.append(button);
+  }
+}
 
 async function film(moment) {
   if (form === "slices") return slices.film(moment, Object.assign(document.createElement("span"), { className: "film" }));

@@ -39,7 +39,7 @@ const segments = {
       for (let y = 0, here = 0; y < height; y++) for (let x = 0; x < width; x++, here++) {
         const label = found[here];
         if (!wanted[label]) continue;
-        const border = x && label !== found[here - 1] || y && label !== found[here - width];
+        const border = section.data.outlined && (x && label !== found[here - 1] || y && label !== found[here - width]);
         data.set([...(border ? [20, 24, 31] : colourOf(shownSide.colours[shownSide.groups[label][0]])), border ? 230 : 165], 4 * here);
       }
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from PIL import Image, ImageDraw
 import segjudge
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
-from segjudge.families.instances import pictures
+from segjudge.families.instances import pictures, players
 from segjudge.families.instances.diagnosis import (
     count_confusions,
     diagnose,
@@ -54,11 +55,6 @@ def write_images() -> str:
             "textbbox",
             lambda _, place, text, **__: (*_fix(place), place[0] + 7 * len(text), place[1] + 11),
         )
-        patch.setattr(
-            pictures,
-            "_encode_picture",
-            lambda picture: (f"{picture.size} {digest(picture.tobytes())} {message}", message.clear())[0],
-        )
         for protocol in ("coco", "coco-box", "coco-keypoints", "ovis"):
             made = Path(folder, protocol)
             made.mkdir()
@@ -85,15 +81,16 @@ def _diagnose(folder: Path, protocol: str, arguments: list[str]) -> Iterator[str
             yield from _say(matches[-1])
     if protocol == "ovis":
         return
-    methods = dict(zip("ab", matches, strict=True))
     given = PageOptions(str(folder / "pictures"))
-    for options in (given, PageOptions(), PageOptions(budget=4))[: 3 if protocol == "coco" else 1]:
-        yield f"pictures of at most {options.budget}, of {'a folder' if options.images else 'none'}"
-        for picture in (
-            *pictures.make_mistake_pictures(matches[0], 4, options),
-            *pictures.make_compared_pictures(methods, 3, options),
-        ):
-            yield f"  {list(vars(picture).values())}"
+    for shown in ({"": matches[0]}, dict(zip("ab", matches, strict=True))):
+        for options in (given, PageOptions(budget=4))[: 2 if protocol == "coco" else 1]:
+            found = players.draw_worst(shown, "val", options)
+            if found is not None:
+                yield f"player of {len(shown)}, at most {options.budget}: {found.looked_at} of {found.units}"
+                yield from (f"  {moment['sequence']}: {moment['text']}" for moment in found.player.values["moments"])
+                streams = found.player.streams.items()
+                yield f"  {[(name, digest(zlib.decompress(data))) for name, data in streams if '#' not in name]}"
+                yield f"  pictures of {[name for name, _ in streams if '#' in name]}"
     if protocol != "coco":
         return
     opened = open_instances(TruthSource(str(truth))).splits["val"]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.families.base.units import Unit
+from segjudge.evaluation_script.masks.stream import bytes_in_page
+from segjudge.families.base.segments import RIGHT
 from segjudge.families.instances.diagnosis import InstanceDiagnosis, count_confusions, diagnose
-from segjudge.families.instances.pictures import make_mistake_pictures
+from segjudge.families.instances.players import InstancePainter, draw_worst
 from segjudge.families.instances.report import _list_costly
 from segjudge.families.truths import TruthSource
 from segjudge.report.page import PageOptions, list_pairs
@@ -49,28 +50,26 @@ def test_the_area_below_each_curve_is_its_average_precision(diagnosis: tuple[Ins
     assert np.mean(list(areas.values())) == pytest.approx(report.values["AP"])
 
 
-def test_mistakes_on_pictures_are_those_that_are_counted(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
+def test_mistakes_in_the_player_are_those_that_are_counted(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
     results, _ = diagnosis
-    pictures, rows = (
-        make_mistake_pictures(results, 6, PageOptions()),
-        {row["image"]: row for row in results.list_images()},
-    )
-    assert len(pictures) == 6
-    assert pictures[0].name == next(iter(rows))
-    for picture in pictures:
-        row = rows[picture.name]
-        assert [picture.right, picture.wrong, picture.missed] == [row["right"], row["wrong"], row["missed"]]
-        assert picture.words.count("missed: ") <= picture.missed
-        assert sum(map(int, re.findall(r"\d+", picture.mistakes))) == picture.wrong
-        assert picture.truth.startswith("data:image/")
-        assert max(picture.size) <= 480
+    painter = InstancePainter(results)
+    for row in results.list_images():
+        index = next(index for index in range(len(results.counts.right)) if results.name_image(index) == row["image"])
+        (seen,) = painter.look(Unit(row["image"], 1, list, {"index": index}), [], {})
+        assert seen.judged
+        right = [int((kinds == RIGHT).sum()) for kinds in seen.judged[:2]]
+        missed, wrong = (len(kinds) - count for kinds, count in zip(seen.judged[:2], right, strict=True))
+        assert [*right, wrong, missed] == [row["right"], row["right"], row["wrong"], row["missed"]]
 
 
-def test_pictures_fit_into_a_page(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    small = make_mistake_pictures(diagnosis[0], 24, PageOptions(budget=200_000))
-    assert 1 < len(small) < 24
-    assert sum(len(item.truth) + len(item.detections) for item in small) < 200_000
-    assert len(make_mistake_pictures(diagnosis[0], 24, PageOptions(budget=1))) == 1
+def test_the_player_fits_into_a_page(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
+    budgets = {budget: draw_worst({"": diagnosis[0]}, "val", PageOptions(budget=budget)) for budget in (60_000, 1)}
+    small, least = budgets.values()
+    assert small
+    assert least
+    assert bytes_in_page(small.player.streams.values()) < 60_000
+    assert least.looked_at == 1
+    assert list(least.streams) == [diagnosis[0].list_images()[0]["image"]]
 
 
 def test_every_confusion_is_of_two_categories(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:

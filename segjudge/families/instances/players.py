@@ -1,0 +1,155 @@
+"""The worst images in the player: instances and kept detections, coloured by their faults."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.instances.submission import InstanceRecords
+from segjudge.evaluation_script.families.instances.truth import InstanceTruth
+from segjudge.evaluation_script.masks.overlaps import LabelMap
+from segjudge.evaluation_script.masks.stack import Array, Size
+from segjudge.families.base.drawing import RankedUnits, UnitPictures, draw_units
+from segjudge.families.base.pictures import SeenFrame, UnitPainter, paint_mask, side_of_labels
+from segjudge.families.base.segments import MISSED, RIGHT, SPLIT, SURPLUS, JudgedSegments, judge_segments
+from segjudge.families.instances.causes import Scene, find_repeated, list_scenes
+from segjudge.families.instances.diagnosis import InstanceDiagnosis
+from segjudge.report.page import PageOptions
+
+#: So many of the images drawn are those with most mistakes; the others are the worst of a category.
+_MOST_MISTAKES = 27
+#: How thick the lines between keypoints are, as a part of the picture's diagonal.
+_LINE = 0.006
+#: How far a point reaches from its middle, in widths of a line.
+_DOT = 1.5
+
+
+class InstancePainter(UnitPainter):
+    """A painter of images with instances and the detections that are kept."""
+
+    segment = "instance"
+
+    def __init__(self, diagnosis: InstanceDiagnosis) -> None:
+        self._diagnosis = diagnosis
+        self.outlined = not diagnosis.protocol.keypoints
+
+    def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+        diagnosis = self._diagnosis
+        scene = next(list_scenes(diagnosis, [unit.facts["index"]]), None)
+        if scene is None:
+            nothing = side_of_labels("", np.zeros(0, np.int64), np.zeros(0, np.int64))
+            maps = np.zeros((2, *drawn[0]), np.uint16) if drawn else None
+            yield SeenFrame(nothing, nothing, np.zeros((0, 0)), np.zeros(0, bool), maps)
+            return
+        seen = scene.seen
+        judged = self._judge(scene)
+        classes, scores = seen.prediction.classes.tolist(), diagnosis.judged.records.score[scene.records].tolist()
+        names = [f"{diagnosis.names[kind]} {score:.2f}" for kind, score in zip(classes, scores, strict=True)]
+        seen = seen._replace(prediction=seen.prediction._replace(names=names), judged=judged)
+        yield seen._replace(maps=self._paint(scene, judged.partner, frames[0].size, drawn[0])) if drawn else seen
+
+    def _judge(self, scene: Scene) -> JudgedSegments:
+        """Return the faults of an image: what is right is what the metric matches."""
+        seen, detections = scene.seen, self._diagnosis.judged
+        judged = judge_segments(
+            seen.shared, (seen.truth.areas, seen.prediction.areas), (seen.truth.classes, seen.prediction.classes)
+        )
+        repeated = find_repeated(seen, judged)
+        judged.truth[judged.truth == RIGHT] = MISSED
+        wrong = judged.prediction == RIGHT
+        judged.prediction[wrong], judged.partner[wrong] = SURPLUS, -1
+        for column in repeated:
+            judged.prediction[column], judged.partner[column] = SPLIT, int(seen.shared[:, column].argmax())
+        right = np.flatnonzero(detections.right[scene.columns])
+        matched = np.searchsorted(scene.rows, detections.partner[scene.columns[right]])
+        judged.prediction[right], judged.partner[right], judged.truth[matched] = RIGHT, matched, RIGHT
+        return judged
+
+    def _paint(self, scene: Scene, partner: Array, size: Size, small: Size) -> Array:
+        """Paint both sides of an image, smaller masks over larger ones.
+
+        Detections have the points that are marked for the instances that they stand for; only those count.
+        """
+        truth, records, keypoints = self._diagnosis.judged.truth, self._diagnosis.judged.records, None
+        if self._diagnosis.protocol.keypoints:
+            keypoints = truth.keypoints
+        maps = np.zeros((2, *small), np.uint16)
+        for index in np.argsort(-scene.seen.truth.areas, kind="stable").tolist():
+            number = int(scene.annotations[index])
+            if keypoints is not None:
+                self._draw_points(maps[0], keypoints.points[number], keypoints.marked[number], size, index + 1)
+            else:
+                self._paint_shape(maps[0], truth, number, size, index + 1)
+        for index in np.argsort(-scene.seen.prediction.areas, kind="stable").tolist():
+            number, row = int(scene.records[index]), int(partner[index])
+            if keypoints is not None:
+                points = records.points[number].reshape(-1, 2)
+                marked = keypoints.marked[scene.annotations[row]] if row >= 0 else points.any(axis=1)
+                self._draw_points(maps[1], points, marked, size, index + 1)
+            else:
+                self._paint_shape(maps[1], records, number, size, index + 1)
+        return maps
+
+    def _paint_shape(
+        self, image: Array, side: InstanceTruth | InstanceRecords, number: int, size: Size, label: int
+    ) -> None:
+        """Paint a mask or a box as a number."""
+        if not self._diagnosis.protocol.boxes:
+            paint_mask(image, side.masks[number], size, label)
+            return
+        x, top, across, down = side.boxes[number].tolist()
+        scales = image.shape[0] / size[0], image.shape[1] / size[1]
+        rows, columns = (
+            slice(max(0, round(start * scale)), max(0, round((start + length) * scale)))
+            for start, length, scale in ((top, down, scales[0]), (x, across, scales[1]))
+        )
+        image[rows, columns] = label
+
+    def _draw_points(self, image: Array, points: Array, marked: Array, size: Size, label: int) -> None:
+        """Paint points, and the lines of the skeleton between them, as a number."""
+        picture, keypoints = Image.new("1", (image.shape[1], image.shape[0])), self._diagnosis.judged.truth.keypoints
+        draw, width = ImageDraw.Draw(picture), max(1, round(_LINE * float(np.hypot(*image.shape))))
+        scale = image.shape[1] / size[1], image.shape[0] / size[0]
+        places = np.clip(points * scale, -max(image.shape), 2 * max(image.shape)).tolist()
+        for start, stop in keypoints.skeleton if keypoints else ():
+            if marked[start] and marked[stop]:
+                draw.line([*places[start], *places[stop]], fill=1, width=width)
+        for x, y in itertools.compress(places, marked):
+            draw.ellipse((x - _DOT * width, y - _DOT * width, x + _DOT * width, y + _DOT * width), fill=1)
+        image[np.asarray(picture)] = label
+
+
+def draw_worst(diagnoses: Mapping[str, InstanceDiagnosis], split: str, options: PageOptions) -> UnitPictures | None:
+    """Draw the worst images; of two methods those with the second's largest excess of mistakes."""
+    first, *_ = diagnoses.values()
+    truth = first.judged.truth
+    units = [_make_unit(first, index) for index in range(len(truth.images.ids))]
+    costs = np.stack([diagnosis.image_costs for diagnosis in diagnoses.values()], axis=1)
+    order = (costs[:, 0] - costs[:, -1]).argsort(kind="stable").tolist()
+    if len(diagnoses) == 1:
+        ranked = first.rank_images(len(units))
+        order = list(dict.fromkeys([*ranked[:_MOST_MISTAKES], *first.find_worst_of_categories(), *ranked]))
+    ranked_units = RankedUnits(
+        split,
+        UnitTruth("instances", "images", {}, units),
+        [(index, costs[index].tolist()) for index in order],
+        "images",
+        are_losses=False,
+    )
+    return draw_units(
+        {name: InstancePainter(diagnosis) for name, diagnosis in diagnoses.items()}, ranked_units, options
+    )
+
+
+def _make_unit(diagnosis: InstanceDiagnosis, index: int) -> Unit:
+    name = diagnosis.name_image(index)
+
+    def load() -> list[TruthFrame]:
+        height, width = diagnosis.judged.truth.images.sizes[index].tolist()
+        return [TruthFrame(name, (height, width), [], lambda: LabelMap(np.zeros((height, width), np.uint16)))]
+
+    return Unit(name, 1, load, {"index": index})
