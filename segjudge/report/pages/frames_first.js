@@ -4,8 +4,10 @@ const first = (() => {
   while (before && !before.matches("section.verdict")) before = before.previousElementSibling;
   return before?.querySelector(".first");
 })();
-//: A video plays so many frames before and after the worst one, each for so many milliseconds, and the worst one longer.
+// A video plays so many frames before and after the worst one, each for so many milliseconds, and the worst one longer.
 const AHEAD = 8, STEP = 250, LONG = 6;
+// Pictures that are wider stand below each other.
+const BROAD = 2.5;
 
 async function showFirst() {
   if (!first) return;
@@ -19,6 +21,7 @@ async function showFirst() {
   const looks = ["truth", "prediction", "difference"].map((layer) => ({ method, layer, object }));
   const near = partOf(about, worst, looks[2]), [height, width] = about.size, fine = Math.ceil(480 / (near[2] * width));
   faces.style.setProperty("--aspect", width / height);
+  faces.classList.toggle("broad", width > BROAD * height);
   const canvases = looks.map((look) => {
     const canvas = Object.assign(document.createElement("canvas"), { width: Math.round(fine * near[2] * width), height: Math.round(fine * near[3] * height) });
     canvas.setAttribute("role", "img");
@@ -48,9 +51,10 @@ function faceOf(canvas, text, isMain) {
 // Play frames again and again, but stand still where less motion is asked for, until somebody wants it.
 function run(frames, worst, draw) {
   const button = first.querySelector("[data-do=run]"), still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  let timer = 0, place = frames.indexOf(worst), rest = 0;
+  let timer = 0, place = frames.indexOf(worst), rest = 0, isSeen = true;
+  new IntersectionObserver(([entry]) => { isSeen = entry.isIntersecting; }).observe(first);
   const step = () => {
-    if (rest-- > 0 || document.hidden) return;
+    if (!isSeen || document.hidden || rest-- > 0) return;
     place = (place + 1) % frames.length;
     rest = frames[place] === worst ? LONG : 0;
     draw(frames[place]);
