@@ -27,13 +27,14 @@ PHASES = (
         splits=(PhaseSplit("test", "davis2017", LABELS), PhaseSplit("test-hard", "davis2017", LABELS)),
         limits=ArchiveLimits(members=20_000, total_bytes=2 << 30),
     ),
+    # The truth of these phases is public, so everybody may read everything.
     Phase(
         codename="instances-dev",
         annotations="annotations/instances-dev.zip",
         splits=(PhaseSplit("dev", "places2017", INSTANCE_LABELS),),
+        detail="all",
         limits=INSTANCE_LIMITS,
     ),
-    # The truth of photographs is public, so participants may read everything.
     Phase(
         codename="photo-videos",
         annotations="annotations/photo-videos.zip",

@@ -87,6 +87,8 @@ class Section:
     package: str = _PACKAGE
     #: A package whose style it needs beside its own.
     style: str = _PACKAGE
+    #: The split that it is about.
+    split: str = ""
 
     @property
     def id(self) -> str:
@@ -98,9 +100,9 @@ class Section:
         """Return the name by which the page includes its template."""
         return f"{self.package}/{self.template}.html"
 
-    def of_split(self, split: str) -> Section:
-        """Return a copy whose title also names the split."""
-        return replace(self, title=f"{self.title}: {split}")
+    def of_split(self, split: str, *, named: bool = True) -> Section:
+        """Return a copy about the split, whose title may also name it."""
+        return replace(self, split=split, title=f"{self.title}: {split}" if named else self.title)
 
 
 @dataclass(frozen=True)
@@ -298,12 +300,18 @@ def add_film(verdict: Section, player: Section) -> Section:
 
 def list_verdicts(page: ReportPage) -> list[str]:
     """Return the verdict on each split as plain text: the value of the metric, and the cause of most of the loss."""
-    verdicts = []
+    titles = [section.title for section in page.sections if section.template == VERDICT]
+    verdicts = read_verdicts(page).values()
+    return [f"{title}: {' '.join(sentences[:2])}" for title, sentences in zip(titles, verdicts, strict=True)]
+
+
+def read_verdicts(page: ReportPage) -> dict[str, list[str]]:
+    """Return the sentences of the verdict on each split as plain text."""
+    verdicts = {}
     for section in page.sections:
         if section.template == VERDICT:
             sentences: Any = section.values["sentences"]
-            text = " ".join(escape(sentence).striptags() for sentence in sentences[:2])
-            verdicts.append(f"{section.title}: {text}")
+            verdicts[section.split] = [escape(sentence).striptags() for sentence in sentences]
     return verdicts
 
 

@@ -90,8 +90,10 @@ def _sum_kinds(scores: ShownScores, report: Report) -> dict[str, float]:
         return {}
 
 
-def draw_worst(methods: Mapping[str, ShownScores], split: str, sequence: str = "") -> list[dict[str, Any]]:
-    """Draw the errors in frames of a sequence, one row per method; empty without masks."""
+def draw_worst(
+    methods: Mapping[str, ShownScores], split: str, sequence: str = "", images: str = ""
+) -> list[dict[str, Any]]:
+    """Draw the errors in frames of a sequence, over images or plain, one row per method; empty without masks."""
     if not all(scores.is_on_files for scores in methods.values()) or len(methods) > _ROWS:
         return []
     try:
@@ -102,7 +104,7 @@ def draw_worst(methods: Mapping[str, ShownScores], split: str, sequence: str = "
         if not all(method.report.split in method.inputs.scorers for method in inputs):
             return []
         tools = tools_of(inputs[0].report.protocol.family)
-        film = tools.draw_film(inputs, FilmChoice(sequence, columns=_COLUMNS, errors=True))
+        film = tools.draw_film(inputs, FilmChoice(sequence, columns=_COLUMNS, images=images, errors=True))
     except (HostError, SubmissionError, UsageError, OSError):
         return []
     return [*_list_rows(film)]

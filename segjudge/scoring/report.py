@@ -89,6 +89,14 @@ def make_stored_report(result: Mapping[str, object], title: str) -> str:
 
     Raises UsageError for anything else.
     """
+    return render_stored(make_stored_page(result, title))
+
+
+def make_stored_page(result: Mapping[str, object], title: str) -> ReportPage:
+    """Make the page of a `submission_result`, for `render_stored`.
+
+    Raises UsageError for anything else.
+    """
     splits: dict[str, list[Section]] = {}
     reports, losses = read_reports(result), as_mapping(result.get("losses", {}))
     for report in reports:
@@ -105,10 +113,18 @@ def make_stored_report(result: Mapping[str, object], title: str) -> str:
     provenance = as_mapping(result.get("provenance") or result.get("versions") or {})
     try:
         joined.append(make_origins(warnings, provenance))
-        page = render_page(ReportPage(title, joined, describe_digests(provenance)))
     except RecursionError:
         refuse("is nested too deeply")
-    return page.encode("utf-8", "replace").decode("utf-8")  # a name may have half of a character
+    return ReportPage(title, joined, describe_digests(provenance))
+
+
+def render_stored(page: ReportPage) -> str:
+    """Render the page of a stored result as HTML; raises UsageError if that is nested too deeply."""
+    try:
+        text = render_page(page)
+    except RecursionError:
+        refuse("is nested too deeply")
+    return text.encode("utf-8", "replace").decode("utf-8")  # a name may have half of a character
 
 
 def _put_summary(report: Report, sections: Sequence[Section]) -> list[Section]:
@@ -130,11 +146,7 @@ def _describe_metrics(report: Report) -> dict[str, str]:
 
 def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:
     """Join the sections of all splits; with several splits, titles name them."""
-    return [
-        section.of_split(name) if len(splits) > 1 else section
-        for name, sections in splits.items()
-        for section in sections
-    ]
+    return [section.of_split(name, named=len(splits) > 1) for name, sections in splits.items() for section in sections]
 
 
 def _tools_that_read(protocol: str) -> FamilyTools:

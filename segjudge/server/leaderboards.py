@@ -50,7 +50,7 @@ def board_of(store: Store, phase: ChallengePhase, split: ChallengePhaseSplit, or
     schema = split.leaderboard.schema
     order = order if order in split.labels else schema["default_order_by"]
     descending = is_descending(schema, order, split.descending)
-    hosts = _teams_of_hosts(store, phase.challenge_id) if phase.flag("is_public") else set()
+    hosts = teams_of_hosts(store, phase.challenge_id) if phase.flag("is_public") else set()
     partial = phase.flag("is_partial_submission_evaluation_enabled")
     statuses = (FINISHED, "partially_evaluated") if partial else (FINISHED,)
     best: dict[int, tuple[tuple[float, float], BoardEntry]] = {}
@@ -69,7 +69,7 @@ def board_of(store: Store, phase: ChallengePhase, split: ChallengePhaseSplit, or
     return RankedBoard(split.labels, order, descending, split.decimals, rows, ranks, history)
 
 
-def _teams_of_hosts(store: Store, challenge: int) -> set[int]:
+def teams_of_hosts(store: Store, challenge: int) -> set[int]:
     """Return every team that a host of a challenge belongs to."""
     host_team = store.require(Challenge, challenge).host_team
     hosts = [membership.user_id for membership in store.find(Membership, Membership.team_id == host_team)]

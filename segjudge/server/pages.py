@@ -8,8 +8,10 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import islice
 from types import MappingProxyType
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -32,9 +34,10 @@ from .actions import hosting, submitting
 from .actions.reading import (
     file_for_participants,
     find_comparison_page,
+    find_glances,
     find_report_page,
-    is_shown_baseline,
-    sees_baselines,
+    is_on_boards,
+    opens_all_reports,
     why_no_report,
 )
 from .actions.submitting import PhaseTarget
@@ -226,9 +229,39 @@ def _phases_page(request: UserRequest, challenge: int, template: str) -> Respons
     return _challenge_page(request, challenge, template, phases=shown)
 
 
-_answer("GET", "/challenges/{challenge:int}")(partial(_phases_page, template="overview.html"))
 _answer("GET", "/challenges/{challenge:int}/phases")(partial(_phases_page, template="phases.html"))
 _answer("GET", "/challenges/{challenge:int}/evaluation")(partial(_challenge_page, template="evaluation.html"))
+
+
+@_answer("GET", "/challenges/{challenge:int}")
+def _show_overview(request: UserRequest, challenge: int) -> Response:
+    """Show what a challenge is about, its phases with their leaders, and how a baseline, or else a leader, fails."""
+    services, here = request.services, f"/challenges/{challenge}"
+    phases = services.accounts.visible_phases(request.user, challenge)
+    listed: dict[int, list[JsonObject]] = {phase.id: [] for phase in phases}
+    shown: JsonObject | None = None
+    visible = _visible_boards(request, challenge)
+    for name, (phase, split) in zip(_name_boards(visible), visible, strict=True):
+        board = board_of(services.store, phase, split)
+        first = board.rows[0] if board.rows else None
+        value = _number(first.result.get(board.order), board.decimals) if first else ""
+        listed[phase.id].append({
+            **name,
+            "split": split.dataset_split.name,
+            "leader": first.team_name if first else "",
+            "label": board.order,
+            "value": value,
+        })  # fmt: skip
+        if first and shown is None:
+            row = next((row for row in reversed(board.rows) if row.is_baseline), first)
+            glances = find_glances(services, request.user, services.submissions.get(row.submission))
+            glance = glances.get(split.dataset_split.codename)
+            if glance and glance.film:
+                shown = {"submission": row.submission, "team": row.team_name, "glance": glance}
+                shown |= {"place": _place(board, row.submission), "board": name["name"]}
+                shown["address"] = f"{here}/leaderboard/{split.id}"
+    described = [services.json.phase(row, request.base, host=False) for row in phases]
+    return _challenge_page(request, challenge, "overview.html", phases=described, boards=listed, shown=shown, here=here)
 
 
 @_answer("GET", "/challenges/{challenge:int}/submit")
@@ -268,7 +301,14 @@ def _show_submissions(request: UserRequest, challenge: int) -> Response:
     phases = services.accounts.visible_phases(user, challenge) if team else []
     rows = [row for phase in phases for row in services.submissions.of_team(team.id if team else 0, phase.id)]
     rows.sort(key=lambda row: -row.id)
-    return _challenge_page(request, challenge, "submissions.html", rows=_summaries(request, rows[:_LISTED]))
+    listed = _summaries(request, rows[:_LISTED])
+    by_id = {phase.id: phase for phase in phases}
+    for row, summary in zip(rows, listed, strict=False):
+        summary["scores"] = _scores(request, row, by_id[row.phase_id])
+    for row, summary in zip(rows[:_WITH_CAUSES], listed, strict=False):
+        glances = find_glances(services, user, row) if summary["has_report"] else {}
+        summary["cause"] = " ".join(filter(None, (glance.cause for glance in glances.values())))
+    return _challenge_page(request, challenge, "submissions.html", rows=listed)
 
 
 def _summaries(request: UserRequest, submissions: list[Submission]) -> list[JsonObject]:
@@ -290,6 +330,8 @@ def _summaries(request: UserRequest, submissions: list[Submission]) -> list[Json
             "team": team_names[submission.team_id],
             "file": files.get(submission.input_file, ""),
             "has_report": _has_report(request, phases[submission.phase_id], submission),
+            "submission": submission.id,
+            "cause": "",
         }
         for submission in submissions
     ]
@@ -360,18 +402,38 @@ def _show_submission(request: UserRequest, submission: int) -> Response:
         input_url=services.files.url(row.input_file, request.base),
         files=files,
         scores=_scores(request, row, phase),
+        glances=find_glances(services, user, row),
         waiting=services.submissions.count_ahead(row) if row.status == SUBMITTED else None,
         running=max(0.0, time.time() - row.started_at) if row.status == RUNNING and row.started_at else None,
     )
 
 
 def _scores(request: UserRequest, submission: Submission, phase: ChallengePhase) -> list[JsonObject]:
-    splits = {split.id: split for split in request.services.accounts.visible_splits(request.user, phase)}
-    return [
-        {"split": splits[split].dataset_split.name, "values": _cells(values, splits[split])}
-        for split, values in request.services.submissions.scores(submission.id).items()
-        if split in splits
-    ]
+    """Return the scores that the user may see, and the places on leaderboards."""
+    services, shown = request.services, []
+    scores = services.submissions.scores(submission.id)
+    for split in services.accounts.visible_splits(request.user, phase):
+        if split.id in scores:
+            is_listed = services.accounts.may_see_board(request.user, phase, split)
+            main = split.leaderboard.schema["default_order_by"]
+            shown.append({
+                "split": split.dataset_split.name,
+                "codename": split.dataset_split.codename,
+                "values": _cells(scores[split.id], split),
+                "label": main,
+                "value": _number(scores[split.id].get(main), split.decimals),
+                "place": _place(board_of(services.store, phase, split), submission.id) if is_listed else "",
+                "address": f"/challenges/{phase.challenge_id}/leaderboard/{split.id}" if is_listed else "",
+            })  # fmt: skip
+    return shown
+
+
+def _place(board: RankedBoard, submission: int) -> str:
+    """Return the place of a submission on a leaderboard, or why it has none."""
+    for rank, row in zip(board.ranks, board.rows, strict=True):
+        if row.submission == submission:
+            return f"place {rank} of {len(board.rows)}"
+    return "not the team's best" if any(row.submission == submission for row in board.history) else "not shown"
 
 
 def _cells(values: JsonObject, split: ChallengePhaseSplit) -> list[tuple[str, str]]:
@@ -386,33 +448,53 @@ def _number(value: object, decimals: int) -> str:
 @_answer("GET", "/submissions/{submission:int}/report")
 def _show_report(request: UserRequest, submission: int) -> Response:
     """Return the report of a submission, or until it is made a page that looks again."""
-    return _report_answer(request, find_report_page(request.services, request.require_user(), submission))
+    services, user = request.services, request.user
+    text = find_report_page(services, user, submission)
+    row = services.submissions.get(submission)
+    trail = _trail(request, services.submissions.phase_of(row))
+    if services.accounts.may_see_submission(user, row):
+        trail.append((f"/submissions/{submission}", f"Submission {submission}"))
+    return _report_answer(request, text, trail)
 
 
 @_answer("GET", "/leaderboard/{split:int}/compare")
 def _show_comparison(request: UserRequest, split: int) -> Response:
     """Return the comparison of the two submissions that were ticked."""
-    services, user = request.services, request.require_user()
+    services, user = request.services, request.user
     phase_split = services.store.require(ChallengePhaseSplit, split, Refusal(404, "There is no such leaderboard."))
     phase = services.store.require(ChallengePhase, phase_split.phase_id)
     if split not in {visible.id for visible in services.accounts.visible_splits(user, phase)}:
         raise Refusal(404, "There is no such leaderboard.")
     texts = request.query_params.getlist("submission")
     numbers = [int(text) for text in texts if text.isdecimal() and len(text) < _PAGE_DIGITS]
-    return _report_answer(request, find_comparison_page(services, user, phase_split, numbers))
+    text = find_comparison_page(services, user, phase_split, numbers)
+    return _report_answer(request, text, _trail(request, phase, split))
 
 
-def _report_answer(request: UserRequest, text: str | None) -> Response:
+def _report_answer(request: UserRequest, text: str | None, trail: Sequence[tuple[str, str]]) -> Response:
+    """Return a page below the links that lead back, or until it is made a page that looks again."""
     if text is not None:
+        links = _TEMPLATES.get_template("trail.html").render(trail=trail)
+        text = text.replace("<body>\n", f"<body>\n{links}", 1)
         return HTMLResponse(text, headers={**_HEADERS, "Content-Security-Policy": _REPORT_POLICY})
     message = "It will open here."
-    waiting = render(request, "message.html", title="Preparing the report", text=message)
+    waiting = render(request, "message.html", title="Preparing the report…", text=message, trail=trail)
     waiting.headers["Refresh"] = "1"
     return waiting
 
 
-#: Rows that a page of a leaderboard shows.
+def _trail(request: UserRequest, phase: ChallengePhase, split: int = 0) -> list[tuple[str, str]]:
+    """Return the links from a report to its challenge and to a leaderboard of its phase, if the user may see one."""
+    challenge = _find_challenge(request, phase.challenge_id)
+    here = f"/challenges/{challenge.id}"
+    boards = [board for board in _visible_boards(request, challenge.id) if board[0].id == phase.id]
+    names = [name for name in _name_boards(boards) if split in (0, name["id"])][:1]
+    return [(here, str(challenge.config["title"])), *((f"{here}/leaderboard/{it['id']}", it["name"]) for it in names)]
+
+
+#: Rows that a page of a leaderboard shows, and those of a list whose rows say what costs them most.
 _BOARD_ROWS = 100
+_WITH_CAUSES = 20
 _Boards = list[tuple[ChallengePhase, ChallengePhaseSplit]]
 
 
@@ -427,7 +509,14 @@ def _visible_boards(request: UserRequest, challenge: int) -> _Boards:
 
 
 def _name_boards(boards: _Boards) -> list[JsonObject]:
-    return [{"id": split.id, "name": f"{phase.config['name']} / {split.dataset_split.name}"} for phase, split in boards]
+    splits = Counter(phase.id for phase, _ in boards)
+    return [
+        {
+            "id": split.id,
+            "name": str(phase.config["name"]) + f" / {split.dataset_split.name}" * (splits[phase.id] > 1),
+        }
+        for phase, split in boards
+    ]
 
 
 @_answer("GET", "/challenges/{challenge:int}/leaderboard")
@@ -456,6 +545,8 @@ def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> R
     page = _page_number(request, pages)
     shown = listed[(page - 1) * _BOARD_ROWS : page * _BOARD_ROWS]
     reports = _reports(request, phase, [board.rows[k].submission for k in shown])
+    opened = [reports[board.rows[k].submission] for k in shown if board.rows[k].submission in reports]
+    causes = _causes(request, phase_split, opened)
     rows = [
         {
             **board.rows[k]._asdict(),
@@ -464,6 +555,7 @@ def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> R
             "cells": _board_cells(board.rows[k], board, places),
             "own": k == own_row,
             "has_report": board.rows[k].submission in reports,
+            "cause": causes.get(board.rows[k].submission, ""),
         }
         for k in shown
     ]
@@ -491,18 +583,26 @@ def _page_number(request: UserRequest, pages: int) -> int:
     return min(max(int(text), 1), pages) if text.isdecimal() and len(text) < _PAGE_DIGITS else 1
 
 
-def _reports(request: UserRequest, phase: ChallengePhase, submissions: list[int]) -> set[int]:
+def _reports(request: UserRequest, phase: ChallengePhase, submissions: list[int]) -> dict[int, Submission]:
     """Return the submissions whose page this user may open."""
-    if request.user is None:
-        return set()
     services, challenge = request.services, _find_challenge(request, phase.challenge_id)
     rows = services.store.find(Submission, Submission.id.in_(submissions))
-    reported = {row.id for row in rows if _has_report(request, phase, row)}
-    foreign_rows = [
-        row for row in rows if row.id not in reported and is_shown_baseline(row) and row.submission_result_file
-    ]
-    baselines = {row.id for row in foreign_rows if not why_no_report(services, challenge, phase, row)}
-    return reported | baselines if baselines and sees_baselines(services, request.user, phase) else reported
+    opens_all = opens_all_reports(services, request.user, phase)
+    return {
+        row.id: row
+        for row in rows
+        if _has_report(request, phase, row)
+        or (opens_all and is_on_boards(services, phase, row) and not why_no_report(services, challenge, phase, row))
+    }
+
+
+def _causes(request: UserRequest, split: ChallengePhaseSplit, rows: Iterable[Submission]) -> dict[int, str]:
+    """Return what costs the first submissions most on a split."""
+    codename, causes = split.dataset_split.codename, {}
+    for row in islice(rows, _WITH_CAUSES):
+        glance = find_glances(request.services, request.user, row).get(codename)
+        causes[row.id] = glance.cause if glance else ""
+    return causes
 
 
 def _columns(split: ChallengePhaseSplit, board: RankedBoard) -> list[JsonObject]:
@@ -543,7 +643,12 @@ def _show_team(request: UserRequest, challenge: int, team: int) -> Response:
         rank = next(rank for rank, row in zip(board.ranks, board.rows, strict=True) if row.team_id == team)
         reports = _reports(request, phase, [entry.submission for entry in entries])
         rows = [
-            {**entry._asdict(), "cells": _board_cells(entry, board), "has_report": entry.submission in reports}
+            {
+                **entry._asdict(),
+                "cells": _board_cells(entry, board),
+                "has_report": entry.submission in reports,
+                "cause": "",
+            }
             for entry in reversed(entries[-_LISTED:])
         ]
         tables.append({**title, "rank": rank, "of": len(board.rows), "columns": _columns(split, board), "rows": rows})

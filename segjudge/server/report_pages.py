@@ -10,6 +10,7 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -24,6 +25,7 @@ from segjudge.system.sandbox import ProcessLimits
 
 from . import report_program
 from .background import Background
+from .report_answers import Glance, ProgramAnswer, read_answer
 from .store import Store, outage_of, unless_away
 from .stored_files import FileStore
 from .wire import Refusal
@@ -39,8 +41,10 @@ _WAITING = 16
 _FAILURES, _FAILED_SECONDS = 256, 300.0
 #: Characters of what people read of a failure, and of what the log has of a defect.
 _SENTENCE, _LOGGED = 4000, 16 << 10
-#: In the place of a team.
-HOSTS = 0
+#: In the place of a team: hosts, everybody without a team, and pages that are made to be glanced at.
+HOSTS, VISITORS, _GLANCES = 0, -1, -2
+#: Glances that stay in memory.
+_REMEMBERED = 256
 _IDLE = 0.3
 _DEFECT = "The report could not be created; the workers' log on the hosts' page gives the reason."
 
@@ -78,10 +82,12 @@ class ReportPages(Background):
         #: The keys of orders, and the team that waits for each.
         self._under_way: dict[str, int] = {}
         self._failures: dict[str, tuple[float, str]] = {}
+        #: By the keys of orders, the last one read at the end.
+        self._glances: dict[str, Mapping[str, Glance]] = {}
         self._add(self._turn)
 
-    def find_or_order(self, order: PageOrder, team: int) -> str | None:
-        """Return the ordered page, or None while it is being made; raises Refusal with a sentence if that failed.
+    def find_or_order(self, order: PageOrder, team: int) -> ProgramAnswer | None:
+        """Return what was ordered, or None while it is being made; raises Refusal with a sentence if that failed.
 
         Of each team one order is under way, so that none waits for all of another's.
         """
@@ -92,12 +98,27 @@ class ReportPages(Background):
                 raise Refusal(404, sentence)
             if key in self._under_way:
                 return None
-            page = self._read(key)
-            if page is None and team not in self._under_way.values():
+            text = self._read(key)
+            if text is None and team not in self._under_way.values():
                 with suppress(queue.Full):
                     self._orders.put_nowait(order)
                     self._under_way[key] = team
-            return page
+        return None if text is None else read_answer(text)
+
+    def find_glances(self, order: PageOrder) -> Mapping[str, Glance]:
+        """Return the glances at the splits of a page, {} while it is being made; raises Refusal if that failed."""
+        key = order.key
+        glances = self._glances.pop(key, None)
+        if glances is None:
+            answer = self.find_or_order(order, _GLANCES)
+            if answer is None:
+                return {}
+            glances = answer.glances
+        with self._lock:
+            self._glances[key] = glances
+            while len(self._glances) > _REMEMBERED:
+                del self._glances[next(iter(self._glances))]
+        return glances
 
     def find_pictures(self, challenge: int, phase: str) -> str:
         """Return the folder with a phase's pictures; "" without one."""
@@ -172,9 +193,13 @@ class ReportPages(Background):
             raise Refusal(404, f"The report was not ready within {_LIMITS.seconds:.0f} seconds.")
         if run.code == report_program.REFUSED:
             raise Refusal(404, f"There is no report: {run.output[:_SENTENCE]}")
-        if run.code or not run.output.startswith(("<!doctype html>", "{")):
+        if run.code or run.excess:
             reason = run.excess or f"its process {run.code.sentence}"
             raise ValueError(f"{reason}\n{run.errors[-_LOGGED:]}")
+        try:
+            read_answer(run.output)
+        except ValueError as error:
+            raise ValueError(f"its answer is not understood: {error}\n{run.errors[-_LOGGED:]}") from None
         return run.output
 
     def _check_running(self) -> None:

@@ -1,7 +1,7 @@
 """The program that makes the page of a submission, in a process of its own and in the sandbox where there is one.
 
-It reads the order and the files in its folder, and writes what was ordered, or with an exit code of its own what people
-may read of a failure.  Any other end is a defect.
+It reads the order and the files in its folder, and writes as JSON what was ordered (`report_answers`), or with an exit
+code of its own what people may read of a failure.  Any other end is a defect.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.runner.tuning import reuse_memory
@@ -18,6 +18,7 @@ from segjudge.platforms.evalai.bundle.bundle_source import PHASES_FILE, read_pha
 from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:
+    from segjudge.report.page import ReportPage
     from segjudge.scoring.scores import Scores
 
 #: What may be ordered: the phases' levels, the page of submission and truth, of two submissions, of what a phase left.
@@ -29,7 +30,11 @@ ORDER = "order.json"
 #: The exit code of a failure that is no defect.
 REFUSED = 10
 
+#: Megabytes of a page.
+_MEGABYTES = 6
+
 _Order = dict[str, str]
+_Answer = dict[str, Any]
 
 
 def main() -> int:
@@ -40,7 +45,7 @@ def main() -> int:
     with open(ORDER, encoding="utf-8") as file:
         order: _Order = json.load(file)
     try:
-        code, text = 0, _MAKERS[order["kind"]](order)
+        code, text = 0, json.dumps(_MAKERS[order["kind"]](order))
     except (SubmissionError, UsageError) as error:
         code, text = REFUSED, str(error)
     with output:
@@ -48,21 +53,42 @@ def main() -> int:
     return code
 
 
-def _read_levels(order: _Order) -> str:
+def _read_levels(order: _Order) -> _Answer:
     """Return the detail level of each phase, and the splits that it hides from participants."""
-    return json.dumps({phase.codename: [phase.detail, sorted(phase.hidden)] for phase in _phases(order)})
+    return {"levels": {phase.codename: [phase.detail, sorted(phase.hidden)] for phase in _phases(order)}}
 
 
-def _make_full_page(order: _Order) -> str:
+def _make_full_page(order: _Order) -> _Answer:
+    from segjudge.report.page import make_page_options, render_page
+    from segjudge.scoring.notebook import draw_worst
+    from segjudge.scoring.report import make_report
+
     scores = _score(order, "submission")
-    return _render(order, lambda images: scores.page(images=images, title=order["title"]))
+
+    def make(images: str) -> _Answer:
+        page = make_report(scores, order["title"], make_page_options(images, _MEGABYTES))
+        glances = _glance_at(page, [report.split for report in scores.reports])
+        for split, glance in glances.items():
+            for row in draw_worst({"": scores}, split, images=images):
+                glance |= {"subject": row["title"], "film": row["pictures"]}
+        return {"page": render_page(page), "glances": glances}
+
+    return _render(order, make)
 
 
-def _make_comparison(order: _Order) -> str:
+def _glance_at(page: ReportPage, splits: list[str]) -> dict[str, _Answer]:
+    """Return the verdicts of a page's splits."""
+    from segjudge.report.page import read_verdicts
+
+    verdicts = read_verdicts(page)
+    return {split: {"verdict": verdicts.get(split, []), "subject": "", "film": []} for split in splits}
+
+
+def _make_comparison(order: _Order) -> _Answer:
     from segjudge.analysis.comparison import compare
 
     compared = compare({order[f"{side}_name"]: _score(order, side) for side in SIDES}, split=order["split"])
-    return _render(order, lambda images: compared.page(images=images))
+    return _render(order, lambda images: {"page": compared.page(images=images)})
 
 
 def _score(order: _Order, name: str) -> Scores:
@@ -74,7 +100,7 @@ def _score(order: _Order, name: str) -> Scores:
     return prepare_phase(order[name], phase, order["truth"]).score_openly()
 
 
-def _render(order: _Order, render: Callable[[str], str]) -> str:
+def _render(order: _Order, render: Callable[[str], _Answer]) -> _Answer:
     """Render a page with the pictures of its phase, without them where they are of something else."""
     from segjudge.evaluation_script.files.problems import HostError
 
@@ -84,15 +110,16 @@ def _render(order: _Order, render: Callable[[str], str]) -> str:
         return render("")
 
 
-def _make_stored_page(order: _Order) -> str:
-    from segjudge.report.stored import read_result
-    from segjudge.scoring.report import make_stored_report
+def _make_stored_page(order: _Order) -> _Answer:
+    from segjudge.report.stored import read_reports, read_result
+    from segjudge.scoring.report import make_stored_page, render_stored
 
     try:
         result = read_result(order["result"])
     except UsageError:
         raise UsageError("the stored result of this submission cannot be shown as a page") from None
-    return make_stored_report(result, order["title"])
+    page = make_stored_page(result, order["title"])
+    return {"page": render_stored(page), "glances": _glance_at(page, [report.split for report in read_reports(result)])}
 
 
 def _phases(order: _Order) -> tuple[Phase, ...]:
@@ -100,7 +127,7 @@ def _phases(order: _Order) -> tuple[Phase, ...]:
         return read_phases(script_files(file.read())[PHASES_FILE], PHASES_FILE)
 
 
-_MAKERS: dict[str, Callable[[_Order], str]] = {
+_MAKERS: dict[str, Callable[[_Order], _Answer]] = {
     LEVELS: _read_levels,
     FULL: _make_full_page,
     COMPARED: _make_comparison,

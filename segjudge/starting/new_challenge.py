@@ -160,7 +160,7 @@ def _choose_boards(
     boards = {split: choose_labels(metrics, groups) for split, metrics in metrics_of.items()}
     if boards != metrics_of:
         columns, count = max(map(len, boards.values())), max(map(len, metrics_of.values()))
-        notes.append(f"leaderboard: {columns} of {count} metrics; choose others in phases.py, or all with --all-metrics")
+        notes.append(f"leaderboard: {columns} of {count} metrics; choose others in phases.py, all with --all-metrics")
     return boards, notes
 
 

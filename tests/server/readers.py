@@ -17,8 +17,11 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from markupsafe import Markup
+
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.platforms.evalai.bundle.bundle_source import read_phases, script_files
+from segjudge.report.page import VERDICT, ReportPage, Section
 from segjudge.server import report_pages, report_program
 from segjudge.server.actions import reading
 from segjudge.server.models import Challenge, ChallengePhase, ChallengePhaseSplit, StoredFile, Submission
@@ -34,6 +37,7 @@ from .staged import Stage
 from .test_rehearsal_reports import own_bundle
 
 FILE = Path(__file__).with_name("readers.txt")
+_LINK = 'href="(.*?)"'
 _LEVELS = {"sequences-dev": ["all", []], "sequences-test": ["all", ["test-hard"]], "instances-dev": ["means", []]}
 
 
@@ -51,18 +55,20 @@ class _Play:
         """Make what was ordered, and note it."""
         names = {name: self.services.store.require(StoredFile, number).name for name, number in order.files.items()}
         self.note(f"  orders {order.kind} of {order.challenge}: {names}, {order.texts}, {order.values}")
-        return json.dumps(_LEVELS) if order.kind == LEVELS else f"<!doctype html><h1>{order.kind}</h1>"
+        page = f"<!doctype html>\n<body>\n<h1>{order.kind}</h1>"
+        return json.dumps({"levels": _LEVELS} if order.kind == LEVELS else {"page": page})
 
     def ask(self, path: str, who: str) -> None:
         """Ask for a page until it is there."""
-        self.note(f"{who or 'nobody'} {path}")
+        asked = f"{who or 'nobody'} {path}: "
         with patch.object(self.services.report_pages, "_product", self.make):
             for _ in range(4):
                 answer = self.stage.browse("GET", path, who)
                 message = re.findall(r"<(?:h1|p)>([^<]*)<", answer.text)[:2]
-                self.note(
-                    f"  {answer.status_code} {answer.headers.get('Location', '')} {message} {answer.headers.get('Refresh', '')}".rstrip()
-                )
+                trail = "".join(re.findall(r'<nav class="trail".*?</nav>', answer.text))
+                parts = (answer.status_code, answer.headers.get("Location", ""), message, *re.findall(_LINK, trail))
+                self.note(f"{asked}{' '.join(map(str, parts))} {answer.headers.get('Refresh', '')}".rstrip())
+                asked = "  "
                 if "Refresh" not in answer.headers:
                     return
                 self.services.report_pages._turn()
@@ -152,6 +158,9 @@ def _play_reports(play: _Play, folder: Path) -> None:
                 )
             ]
             play.note(f"reports on {path} for {who or 'nobody'}: {results}")
+            with patch.object(services.report_pages, "_product", play.make):
+                while not services.report_pages._orders.empty():  # what is glanced at
+                    services.report_pages._turn()
     services.store.change(ChallengePhase, 1, annotation=None)
     play.ask(f"/submissions/{first}/report", "aurora")
     play.ask(f"/leaderboard/1/compare?submission={first}&submission={second}", "aurora")
@@ -178,7 +187,7 @@ def _play_pages(play: _Play, folder: Path) -> None:
         for number in range(4)
     ]
     with patch.object(report_pages, "time", SimpleNamespace(monotonic=lambda: clock.now)):
-        with patch.object(pages, "_product", lambda _order: "page"):
+        with patch.object(pages, "_product", lambda _order: '{"page": "page"}'):
             play.note(
                 f"ordered {[pages.find_or_order(orders[0], 5), pages.find_or_order(orders[1], 5), pages.find_or_order(orders[1], HOSTS)]}"
             )
@@ -186,7 +195,7 @@ def _play_pages(play: _Play, folder: Path) -> None:
             pages._turn()
             pages._turn()
             play.note(
-                f"found {[pages.find_or_order(order, 5) for order in orders[:3]]}, under way for {list(pages._under_way.values())}"
+                f"found {[getattr(pages.find_or_order(order, 5), 'page', None) for order in orders[:3]]}, under way for {list(pages._under_way.values())}"
             )
             pages._turn()
         for error in (Refusal(404, "refused"), ValueError("defect"), OSError(28, "full")):
@@ -207,7 +216,7 @@ def _play_pages(play: _Play, folder: Path) -> None:
                 pages._orders.get()
         play.note(f"log {play.services.store.log_lines(1)}")
     for title, run in {
-        "a page": {"output": "<!doctype html>page"}, "levels": {"output": "{}"}, "late": {"code": None}, "refused": {"code": ExitCode(10), "output": "why " * 2000},
+        "a page": {"output": '{"page": "page"}'}, "another film": {"output": '{"glances": {"dev": {"verdict": [], "film": [["1", "http://a"]]}}}'}, "levels": {"output": "{}"}, "late": {"code": None}, "refused": {"code": ExitCode(10), "output": "why " * 2000},
         "no page": {"output": "x", "errors": "last words"}, "beyond a bound": {"code": ExitCode(-9), "excess": "it took too much"}, "failed": {"code": ExitCode(1)},
     }.items():  # fmt: skip
         play.note(
@@ -311,17 +320,21 @@ def _play_program(play: _Play, folder: Path) -> None:
         play.note(f"{order['kind']}: {_ask_program(working, order)}")
     (working / "stored").write_text(json.dumps({"result": [{"lakes": {"Score": 0.5}}]}))
     stored = _ask_program(working, {"kind": STORED, "result": "stored", "title": "T"})
-    play.note(f"a stored result: {stored[:17]} {re.findall('<title>.*?</title>', stored)}")
+    play.note(f"a stored result: {stored[:26]!r} {re.findall('<title>.*?</title>', stored)}")
 
     def page(images: str, title: str = "") -> str:
         if images == "odd":
             raise HostError("they are of something else")
         return f"page with {images!r} {title}"
 
+    def make(scores: Any, title: str, options: Any) -> ReportPage:
+        verdict = Section(VERDICT, "Verdict", {"sentences": [Markup("<b>AP is 0.5.</b>"), "1 < 2."]}, split="dev")
+        return ReportPage(page(options.images, title), [verdict])
+
     def prepare(path: str, phase: Any, truth: str) -> Any:
         os.write(1, b"what a host's table prints\n")
         play.note(f"scores {path} as {phase.codename} on {truth}")
-        return SimpleNamespace(score_openly=lambda: SimpleNamespace(page=page))
+        return SimpleNamespace(score_openly=lambda: SimpleNamespace(reports=[SimpleNamespace(split="dev")]))
 
     def compare(methods: dict[str, Any], split: str) -> Any:
         play.note(f"compares {[*methods]} on {split}")
@@ -343,6 +356,9 @@ def _play_program(play: _Play, folder: Path) -> None:
     with (
         patch("segjudge.scoring.scores.prepare_phase", prepare),
         patch("segjudge.analysis.comparison.compare", compare),
+        patch("segjudge.scoring.report.make_report", make),
+        patch("segjudge.report.page.render_page", lambda page: page.title),
+        patch("segjudge.scoring.notebook.draw_worst", lambda *_, images: [{"title": "a", "pictures": [("1", images)]}]),
     ):
         for images in ("pictures", "odd"):
             play.note(f"full: {_ask_program(working, {**full, 'images': images})}")

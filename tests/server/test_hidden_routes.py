@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 
 from segjudge.server import api, pages
-from segjudge.server.models import Submission, Team
+from segjudge.server.models import Challenge, Submission, Team
+from segjudge.server.report_answers import Glance, ProgramAnswer
+from segjudge.server.report_pages import PageOrder
+from segjudge.server.report_program import COMPARED, LEVELS, STORED
 from segjudge.server.submissions import SplitScores
 
 from .scenario import bundle_of, config_of
@@ -30,6 +33,7 @@ PATHS = sorted({
 })  # fmt: skip
 #: The parameters of routes that the walk leaves to links: signed addresses of files.
 _LINKED = ("/media/{file}/{name}",)
+_PAGES = [path for path in PATHS if not path.startswith("/api") and path not in _LINKED]
 
 
 @pytest.fixture(scope="module")
@@ -43,21 +47,23 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield opened
 
 
-def send(stage: Stage, phase: Any, who: str) -> None:
+def send(stage: Stage, phase: Any, who: str, private: float = 0.0) -> None:
+    """Send a submission that is scored and shown; or not shown, with a score of its own."""
     path = f"/api/jobs/challenge/1/challenge_phase/{phase.id}/submission/"
     files = {"input_file": (f"{who}.zip", b"masks")}
     number = stage.call("POST", path, who, data={"is_public": "true"}, files=files).json().get("id")
     if number is None:  # the phase takes none of theirs
         return
-    scores, shown = [], {}
+    is_ours, scores, shown = not stage.services.store.require(Challenge, 1).flag("remote_evaluation"), [], {}
     for split in stage.services.store.splits_of(phase.id):
         is_closed = phase.codename in ("final", "secret")
-        score = HIDDEN if split.visibility != 3 else CLOSED if is_closed else PUBLIC
+        score = private or (HIDDEN if split.visibility != 3 else CLOSED if is_closed else PUBLIC)
         scores.append(SplitScores(split.id, dict.fromkeys(split.labels, score)))
-        shown[split.dataset_split.codename] = score
+        if split.visibility == 3 or not is_ours:  # Segjudge's scorers write no score of a hidden split
+            shown[split.dataset_split.codename] = score
     texts = {"stdout_file": f"scored {shown}", "metadata_file": json.dumps(shown)}
     stage.services.submissions.end(number, "finished", scores, submission_result_file=json.dumps(shown), **texts)
-    stage.services.submissions.update(number, is_public=True, is_baseline=who == "host")
+    stage.services.submissions.update(number, is_public=not private, is_baseline=who == "host")
 
 
 def list_values(stage: Stage) -> dict[str, list[object]]:
@@ -107,6 +113,12 @@ def walk(stage: Stage, who: str) -> dict[str, str]:
     return answers | {link: stage.get(link.rstrip("\\")).text for link in sorted(links)}
 
 
+def walk_pages(stage: Stage, who: str) -> dict[str, str]:
+    """Ask for every page as a browser."""
+    values = list_values(stage)
+    return {address: stage.browse("GET", address, who).text for path in _PAGES for address in fill(path, values)}
+
+
 def find(score: float, answers: dict[str, str]) -> list[str]:
     """List the addresses whose answers have the digits of a score."""
     form = re.compile(rf"(?<![\d.]){score:.2f}|(?<![\d.]){repr(score)[:5]}")
@@ -134,6 +146,88 @@ def test_a_team_reads_of_its_own_submissions_nothing_that_is_hidden(stage: Stage
 def test_a_host_reads_all(stage: Stage) -> None:
     answers = walk(stage, "host")
     assert all(find(score, answers) for score in (PUBLIC, CLOSED, HIDDEN))
+
+
+# ── reports ─────────────────────────────────────────────────────────────────
+
+#: A score of a submission that its team does not show.
+PRIVATE = 0.6123498
+_JANUARY = 1_895_000_000.0
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A server of Segjudge's scorers, every phase with `detail="all"`, whose reports are made at once.
+
+    A full one has all scores of its submission, hidden ones too, and so have its glances.
+    """
+    folder = tmp_path_factory.mktemp("reported")
+    config = config_of("Lakes", remote_evaluation=False)
+    for phase in config["challenge_phases"]:
+        phase |= {"test_annotation_file": "truth.json"}
+    (folder / "lakes.zip").write_bytes(bundle_of(config, "truth"))
+    with pytest.MonkeyPatch.context() as patched, Stage(folder, folder / "lakes.zip") as opened:
+        patched.setattr("segjudge.server.actions.reading._has_our_scorers", lambda *_: True)
+        patched.setattr(opened.services.report_pages, "find_or_order", lambda order, _: make_at_once(opened, order))
+        later, opened.now = opened.now, _JANUARY
+        for phase, who in itertools.product(opened.services.store.phases(1), ("aurora", "host")):
+            send(opened, phase, who)
+            opened.now += 86400 * 1.5
+        over = next(phase for phase in opened.services.store.phases(1) if phase.codename == "over")
+        opened.now = _JANUARY
+        send(opened, over, "aurora", PRIVATE)
+        opened.now = later
+        yield opened
+
+
+def make_at_once(stage: Stage, order: PageOrder) -> ProgramAnswer:
+    services = stage.services
+    if order.kind == LEVELS:
+        return ProgramAnswer(levels={phase.codename: ["all", []] for phase in services.store.phases(1)})
+    if order.kind == STORED:
+        path = services.files.path(order.files["result"])
+        with open(path, encoding="utf-8") as file:
+            scores = json.load(file)
+    else:
+        rows = [row for row in services.store.find(Submission) if row.input_file in order.files.values()]
+        assert len(rows) == 1 + (order.kind == COMPARED)
+        scores = {
+            split.dataset_split.codename: value["Score"]
+            for row in rows
+            for split in services.store.splits_of(row.phase_id)
+            for number, value in services.submissions.scores(row.id).items()
+            if number == split.id
+        }
+    glances = {
+        split: Glance(["Score.", f"Most is lost to {score}."], f"pond {score}", [("1", "data:image/webp;base64,AA==")])
+        for split, score in scores.items()
+    }
+    return ProgramAnswer(f"<!doctype html>\n<body>\n{scores}", glances)
+
+
+@pytest.mark.parametrize("who", ["", "borealis"], ids=["nobody", "another team"])
+def test_visitors_and_other_teams_read_only_reports_without_secrets(reported: Stage, who: str) -> None:
+    answers = walk_pages(reported, who)
+    opened = find(PUBLIC, answers)
+    for page in (r"/submissions/\d+/report", r"/leaderboard/\d+/compare.*", "/challenges/1/leaderboard.*"):
+        assert any(re.fullmatch(page, address) for address in opened), page
+    over = next(address for address in opened if "leaderboard/" in address and "Most is lost" in answers[address])
+    assert re.search(r'href="/submissions/\d+/report"', answers[over])
+    for secret in (HIDDEN, CLOSED, PRIVATE):
+        assert find(secret, answers) == []
+
+
+def test_a_team_reads_its_own_reports_without_what_is_hidden(reported: Stage) -> None:
+    answers = walk_pages(reported, "aurora")
+    for shown in (PUBLIC, CLOSED, PRIVATE):
+        assert any("/report" in address for address in find(shown, answers))
+    assert find(HIDDEN, answers) == []
+
+
+def test_a_host_reads_all_reports(reported: Stage) -> None:
+    answers = walk_pages(reported, "host")
+    for shown in (PUBLIC, CLOSED, HIDDEN, PRIVATE):
+        assert any("/report" in address for address in find(shown, answers))
 
 
 def test_the_walk_knows_every_parameter_of_a_route(stage: Stage) -> None:

@@ -222,7 +222,7 @@ def goes_on(server: Rehearsal, numbers: list[int]) -> None:
     health = healthy(server, 200)
     assert [loop["name"] for loop in health["loops"]] == ["worker 1", "worker 2", "report pages"]
     page = server.session("host").get(f"{server.address}/challenges/1/host", timeout=30).text
-    assert "Last turns (UTC): worker 1 20" in page
+    assert "Background loops last ran (UTC): worker 1 20" in page
     with server.store() as opened:
         rows = {file.id for file in opened.find(StoredFile)}
         assert rows == set(os.listdir(server.data / "files"))

@@ -7,7 +7,7 @@ withheld, and of its result file what belongs to a visible split is shown.
 
 import json
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +17,7 @@ from segjudge.platforms.evalai.bundle.bundle_source import UNREADABLE
 from segjudge.platforms.evalai.bundle.secrecy import is_visible
 from segjudge.platforms.evalai.hosted_worker.folder import has_our_modules
 from segjudge.platforms.evalai.rows import FINISHED
+from segjudge.server.leaderboards import teams_of_hosts
 from segjudge.server.models import (
     Challenge,
     ChallengePhase,
@@ -25,11 +26,12 @@ from segjudge.server.models import (
     Team,
     User,
 )
-from segjudge.server.report_pages import HOSTS, PageOrder
+from segjudge.server.report_answers import Glance
+from segjudge.server.report_pages import HOSTS, VISITORS, PageOrder
 from segjudge.server.report_program import COMPARED, FULL, LEVELS, SIDES, STORED
 from segjudge.server.services import Services
 from segjudge.server.submissions import REPORTED
-from segjudge.server.wire import Refusal
+from segjudge.server.wire import NOT_AUTHORIZED, Refusal
 
 #: Larger files are withheld altogether, and more deeply nested ones.
 _BYTES, _DEEPEST = 32 << 20, 200
@@ -128,7 +130,7 @@ def why_no_report(services: Services, challenge: Challenge, phase: ChallengePhas
     if not _has_our_scorers(services, challenge):
         return "this challenge has its own scorers."
     if row.status != FINISHED:
-        return f"this submission is {row.status}."
+        return f"the status of this submission is {row.status}."
     if not _results(challenge, row):
         return "this submission is code; its results are not stored here."
     if not phase.annotation:
@@ -136,32 +138,51 @@ def why_no_report(services: Services, challenge: Challenge, phase: ChallengePhas
     return ""
 
 
-def find_report_page(services: Services, user: User, submission: int) -> str | None:
+def find_report_page(services: Services, user: User | None, submission: int) -> str | None:
     """Return the page of a submission as a user may see it, None while it is being made; refuses where there is none.
 
-    Hosts see everything.  So do participants, of their own and of baselines, where the phase's detail is `all` and all
-    of its splits are public; elsewhere they see, of their own alone, a page of what the phase left for them.
+    Hosts see everything.  So does everybody else of their own submissions and of those on the leaderboards, if the
+    phase's detail is `all` and all of its splits are public.  Elsewhere participants see, of their own alone, a page
+    of what the phase left for them.
     """
-    row = services.submissions.get(submission)
+    found = _order_for_reader(services, user, services.submissions.get(submission))
+    made = found and services.report_pages.find_or_order(*found)
+    return made.page if made else None
+
+
+def find_glances(services: Services, user: User | None, row: Submission) -> Mapping[str, Glance]:
+    """Return what a submission's page says at a glance about its splits, to those who may open it.
+
+    A page that is not there is made behind those that readers wait for.
+    """
+    with suppress(Refusal):
+        found = _order_for_reader(services, user, row)
+        return services.report_pages.find_glances(found[0]) if found else {}
+    return {}
+
+
+def _order_for_reader(services: Services, user: User | None, row: Submission) -> tuple[PageOrder, int] | None:
+    """Return the order of a submission's page for its reader, and who waits for it; None while that is looked up."""
     challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
     reader = _reader_of(services, user, phase, row)
     reason = why_no_report(services, challenge, phase, row)
     if reason:
         raise Refusal(404, f"There is no report: {reason}")
-    sees_all, team = _sees_all(services, user, phase, reader)
+    sees_all, reader = _sees_all(services, user, phase, reader)
     if sees_all is None:
         return None
     if not sees_all:
-        services.accounts.check_may_see_submission(user, row)
+        _check_may_see(services, user, row)
     order = _order_for_hosts(services, challenge, phase, row) if sees_all else _order_for_participants(services, row)
-    return services.report_pages.find_or_order(order, team)
+    return order, reader
 
 
-def find_comparison_page(services: Services, user: User, split: ChallengePhaseSplit, numbers: list[int]) -> str | None:
+def find_comparison_page(
+    services: Services, user: User | None, split: ChallengePhaseSplit, numbers: list[int]
+) -> str | None:
     """Return the page that compares two submissions on a split, None while it is being made.
 
-    Who sees all of their reports may see it: hosts, and participants of their own and of baselines where the phase's
-    detail is `all`.
+    Who sees all of both reports may see it.
     """
     if len(set(numbers)) != 2:
         raise Refusal(400, "Select two submissions.")
@@ -176,55 +197,68 @@ def find_comparison_page(services: Services, user: User, split: ChallengePhaseSp
         reason = why_no_report(services, challenge, phase, row)
         if reason:
             raise Refusal(404, f"Submission {row.id} cannot be compared: {reason}")
-    sees_all, team = _sees_all(services, user, phase, reader)
+    sees_all, reader = _sees_all(services, user, phase, reader)
     if sees_all is None:
         return None
     if not sees_all:
         for row in rows:
-            services.accounts.check_may_see_submission(user, row)
+            _check_may_see(services, user, row)
         raise Refusal(403, "This phase hides too much to compare two submissions.")
     files = {"script": challenge.script, "truth": phase.annotation or ""}
     values = {"phase": phase.codename, "split": split.dataset_split.codename}
     for side, row, name in zip(SIDES, rows, _tell_apart(services, rows), strict=True):
         files[side], values[f"{side}_name"] = _results(challenge, row), name
     values["images"] = services.report_pages.find_pictures(challenge.id, phase.codename)
-    return services.report_pages.find_or_order(PageOrder(COMPARED, challenge.id, files, values=values), team)
+    made = services.report_pages.find_or_order(PageOrder(COMPARED, challenge.id, files, values=values), reader)
+    return made.page if made else None
 
 
-def sees_baselines(services: Services, user: User | None, phase: ChallengePhase) -> bool:
-    """Return whether a user may open the reports of a phase's baselines; not yet while that is looked up."""
-    team = services.accounts.team_of(user, phase.challenge_id)
-    if user is None or team is None:
+def opens_all_reports(services: Services, user: User | None, phase: ChallengePhase) -> bool:
+    """Return whether a user may open the reports of a phase's leaderboards; not yet while that is looked up."""
+    if not _sees_all_boards(services, user, phase):
         return False
+    team = services.accounts.team_of(user, phase.challenge_id)
     with suppress(Refusal):
-        return bool(_sees_all(services, user, phase, team.id)[0])
+        return bool(_sees_all(services, user, phase, team.id if team else VISITORS)[0])
     return False
 
 
-def is_shown_baseline(row: Submission) -> bool:
-    """Return whether the hosts show a submission on the leaderboards as something to compare with."""
-    return row.is_baseline and row.is_public and not row.is_flagged and row.status == FINISHED
+def _sees_all_boards(services: Services, user: User | None, phase: ChallengePhase) -> bool:
+    splits = services.store.splits_of(phase.id)
+    return all(services.accounts.may_see_board(user, phase, split) for split in splits)
 
 
-def _reader_of(services: Services, user: User, phase: ChallengePhase, row: Submission) -> int:
+def is_on_boards(services: Services, phase: ChallengePhase, row: Submission) -> bool:
+    """Return whether the leaderboards of a public phase list a submission; hosts' own are there as baselines."""
+    is_shown = row.is_public and not row.is_flagged and row.status == FINISHED
+    return is_shown and (row.is_baseline or row.team_id not in teams_of_hosts(services.store, phase.challenge_id))
+
+
+def _reader_of(services: Services, user: User | None, phase: ChallengePhase, row: Submission) -> int:
     """Return the team for which a page of a submission is made; refuses who may not ask for one."""
     team = services.accounts.team_of(user, phase.challenge_id)
-    boards = services.store.splits_of(phase.id)
-    shown = is_shown_baseline(row) and all(services.accounts.may_see_board(user, phase, split) for split in boards)
-    if team is None or not shown:
-        services.accounts.check_may_see_submission(user, row)
-    return row.team_id if team is None else team.id
+    if not (is_on_boards(services, phase, row) and _sees_all_boards(services, user, phase)):
+        _check_may_see(services, user, row)
+    return team.id if team else VISITORS
 
 
-def _sees_all(services: Services, user: User, phase: ChallengePhase, team: int) -> tuple[bool | None, int]:
+def _check_may_see(services: Services, user: User | None, row: Submission) -> None:
+    """Refuse who may not see a submission; visitors are asked to log in."""
+    if user is None:
+        raise Refusal(401, NOT_AUTHORIZED)
+    services.accounts.check_may_see_submission(user, row)
+
+
+def _sees_all(services: Services, user: User | None, phase: ChallengePhase, reader: int) -> tuple[bool | None, int]:
     """Return whether a user sees all of a phase, None while that is looked up, and for whom pages are made."""
     if services.accounts.is_host(user, phase.challenge_id):
         return True, HOSTS
     if len(services.accounts.visible_splits(user, phase)) < len(services.store.splits_of(phase.id)):
-        return False, team
+        return False, reader
     challenge = services.store.require(Challenge, phase.challenge_id)
-    levels = services.report_pages.find_or_order(PageOrder(LEVELS, challenge.id, {"script": challenge.script}), team)
-    return None if levels is None else json.loads(levels).get(phase.codename) == [DETAILS[-1], []], team
+    order = PageOrder(LEVELS, challenge.id, {"script": challenge.script})
+    made = services.report_pages.find_or_order(order, reader)
+    return None if made is None else made.levels.get(phase.codename) == [DETAILS[-1], []], reader
 
 
 def _results(challenge: Challenge, row: Submission) -> str:

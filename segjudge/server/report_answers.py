@@ -1,0 +1,78 @@
+"""Answers of the program that makes pages, read as untrusted: it reads files that anybody submits."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Sentences of a verdict, characters of a text, and pictures of a film, at most.
+_SENTENCES, _CHARACTERS, _PICTURES = 6, 400, 8
+#: The address that holds a small picture.
+_PICTURE = re.compile(r"data:image/(?:webp|jpeg);base64,[A-Za-z0-9+/]{1,200000}={0,2}")
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What a submission's page says at a glance about one split."""
+
+    #: The sentences of the verdict as plain text: the score, what costs most, where.
+    verdict: Sequence[str] = ()
+    #: The sequence or image of the film.
+    subject: str = ""
+    #: Names of frames, and addresses that hold their pictures.
+    film: Sequence[tuple[str, str]] = ()
+
+    @property
+    def cause(self) -> str:
+        """Return what costs most; "" if the verdict says nothing about it."""
+        return self.verdict[1] if len(self.verdict) > 1 else ""
+
+
+@dataclass(frozen=True)
+class ProgramAnswer:
+    """What was made: a page and glances at its splits, or the levels of phases."""
+
+    page: str = ""
+    glances: Mapping[str, Glance] = field(default_factory=dict)
+    levels: Mapping[str, object] = field(default_factory=dict)
+
+
+def read_answer(text: str) -> ProgramAnswer:
+    """Read the program's answer; raises ValueError for anything else."""
+    try:
+        answer = _mapping(json.loads(text))
+        page = _text(answer.get("page", ""))
+        glances = {split: _read_glance(_mapping(part)) for split, part in _mapping(answer.get("glances", {})).items()}
+        return ProgramAnswer(page, glances, _mapping(answer.get("levels", {})))
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+
+
+def _read_glance(part: Mapping[str, Any]) -> Glance:
+    sentences = [_text(sentence)[:_CHARACTERS] for sentence in _list(part.get("verdict"))[:_SENTENCES]]
+    pictures = [_list(pair) for pair in _list(part.get("film"))[:_PICTURES]]
+    film = [(_text(frame)[:_CHARACTERS], _text(picture)) for frame, picture in pictures]
+    if not all(_PICTURE.fullmatch(picture) for _, picture in film):
+        raise ValueError("has a film of something else than pictures")
+    return Glance(sentences, _text(part.get("subject"))[:_CHARACTERS], film)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("has something else where names belong")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("has something else where a list belongs")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("has something else where a text belongs")
+    return value.encode("utf-8", "replace").decode("utf-8")  # a name may have half of a character
