@@ -47,7 +47,7 @@ def _report(args: argparse.Namespace) -> int:
     choice = TruthChoice.read(vars(args))
     stored, reason = ({}, "") if choice.truth or choice.phase else _read_stored(args.results)
     if stored:
-        for option in (*OF_TRUTHS, "annotations", "split", "sequences", "jobs", "images"):
+        for option in (*OF_TRUTHS, "annotations", "split", "sequences", "region", "jobs", "images"):
             if getattr(args, option):
                 raise OptionError(f"{option} needs --truth or --phase: {args.results} is a stored result")
         write_html(make_stored_report(stored, args.title or name_of(args.results)), args.out)
@@ -71,7 +71,9 @@ def _report(args: argparse.Namespace) -> int:
 
 def _draw_into_folder(args: argparse.Namespace, choice: TruthChoice) -> int:
     """Draw into a folder instead of writing the page."""
-    ignored = {"out": _PAGE, "title": None, "budget": _BUDGET, "jobs": None, "sequences": None}
+    ignored = {"out": _PAGE, "title": None, "budget": _BUDGET, "jobs": None}
+    if choice.rules.family == "instances":
+        ignored["sequences"] = None
     for option, default in ignored.items():
         if getattr(args, option) != default:
             raise OptionError(f"{option} has no meaning for --draw")
@@ -100,7 +102,8 @@ def _add_options(sub: argparse.ArgumentParser) -> None:
     add_truth_choice(sub, truth)
     add = options_of(sub, TRUTH)
     add("--split", metavar="NAME", help="report only this split")
-    add("--sequences", metavar="A,B", type=names, help="report only these sequences")
+    add("--sequences", metavar="A,B", type=names, help="report only these sequences, images or cases")
+    add("--region", metavar="NAME", help="score and show only this region or label of volumes, such as ET or 3")
     add = options_of(sub, OUTPUT)
     add("--out", default=_PAGE, metavar="FILE", type=OutputFile, help=f"the page to write (default: {_PAGE})")
     add_page_options(sub)

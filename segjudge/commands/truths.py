@@ -51,6 +51,8 @@ class TruthChoice(NamedTuple):
     split: str | None
     sequences: list[str] | None = None
     jobs: Any = None
+    #: The only region that is scored.
+    region: str | None = None
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> TruthChoice:
@@ -70,8 +72,8 @@ class TruthChoice(NamedTuple):
             if named:
                 raise OptionError(f"{named[0]} needs --truth PATH")
             return self._replace(phase=_find_only_phase(command, otherwise))
-        if self.phase and named:
-            raise OptionError(f"{named[0]} has no meaning for --phase")
+        if self.phase and (named or self.region):
+            raise OptionError(f"{(*named, 'region')[0]} has no meaning for --phase")
         if self.truth and self.annotations:
             raise OptionError("annotations has no meaning for --truth")
         if self.phase or self.protocol:
@@ -83,7 +85,13 @@ class TruthChoice(NamedTuple):
     def rules(self) -> FamilyProtocol:
         """Return the protocol that scores; for a phase, the protocol of the chosen or first split."""
         if not self.phase:
-            return PROTOCOLS[self.protocol or _DEFAULT_PROTOCOL]
+            protocol = PROTOCOLS[self.protocol or _DEFAULT_PROTOCOL]
+            if not self.region:
+                return protocol
+            from segjudge.families import tools_of
+
+            chosen: FamilyProtocol = tools_of(protocol.family).choose_region(protocol, self.region)
+            return chosen
         splits = self.find_phase()[0].splits
         names = [split.protocol for split in splits if split.codename == self.split] or [splits[0].protocol]
         if names[0] not in PROTOCOLS:

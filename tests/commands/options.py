@@ -19,28 +19,9 @@ from segjudge.commands import COMMANDS, PLATFORMS
 FILE = Path(__file__).with_name("options.txt")
 #: What is tried on whatever reads a text, beside its bounds.
 _TEXTS = (
-    "",
-    "x",
-    "-1",
-    "0",
-    "+1",
-    "256",
-    "257",
-    "0.1",
-    "nan",
-    "9999999",
-    "10000000",
-    "auto",
-    "1/1",
-    "2/3",
-    "3/2",
-    "0/1",
-    "1/0",
-    "1/2/3",
-    "100000/100000",
-    "1/100001",
-    " a, ,b ",
-)
+    "", "x", "-1", "0", "+1", "256", "257", "0.1", "nan", "9999999", "10000000", "auto", "1/1", "2/3", "3/2", "0/1", "1/0",
+    "1/2/3", "100000/100000", "1/100001", " a, ,b ",
+)  # fmt: skip
 #: So many choices are listed; more of them are those of a table.
 _MOST_CHOICES = 8
 #: What reads the texts of options, by name, as far as it has none of its own bounds.

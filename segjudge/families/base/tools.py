@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.values import dataclass
-from segjudge.system.errors import UsageError
+from segjudge.system.errors import OptionError, UsageError
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import Progress, ScoringRules
@@ -164,6 +164,12 @@ class FamilyTools:
         from .published import pack_units
 
         return pack_units(self.read_published(family, source, progress), out, split)
+
+    # ── rules ──
+
+    def choose_region(self, protocol: Any, region: str) -> Any:
+        """Return a protocol that scores one region alone; raises OptionError if there is no such region."""
+        raise OptionError(f"region has no meaning for {protocol.name}")
 
     # ── masks in memory ──
 

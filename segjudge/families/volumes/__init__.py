@@ -49,6 +49,11 @@ class _VolumeTools(UnitTools):
     memory = "VolumesInMemory"
     groups = "regions"
 
+    def choose_region(self, protocol: Any, region: str) -> Any:
+        from .regions import choose_region
+
+        return choose_region(protocol, region)
+
     def prefers_smaller(self, metric: str) -> bool:
         from segjudge.evaluation_script.families.volumes.protocols import SMALLER
 
