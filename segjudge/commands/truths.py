@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: The benchmark by which a truth scores where none is named.
 _DEFAULT_PROTOCOL = "davis2017"
+#: So many files of a truth are looked at to recognise it.
+_LOOKED_AT = 1000
 #: Options that say something of a named truth, and nothing of a phase.
 OF_TRUTHS = ("protocol", "subset", "layout", "unseen", "categories")
 
@@ -78,6 +80,7 @@ class TruthChoice(NamedTuple):
             raise OptionError("annotations has no meaning for --truth")
         if self.phase or self.protocol:
             return self
+        _check_default(self.truth or "")
         mention(f"No --protocol given: {_DEFAULT_PROTOCOL} scores; `{program()} benchmarks` lists the others.")
         return self._replace(protocol=_DEFAULT_PROTOCOL)
 
@@ -163,6 +166,23 @@ def add_truth_choice(sub: argparse.ArgumentParser, truth: str, protocol: str = _
     add("--phase", type=PhaseName, metavar="CODENAME", help=about)
     about = "with --phase: use this annotation file instead of the phase's own"
     options_of(sub, RARELY)("--annotations", type=InputPath, metavar="FILE", help=about)
+
+
+def _check_default(truth: str) -> None:
+    """Raise UsageError if the first files of a folder are those of a family that the default protocol is not of."""
+    from segjudge.evaluation_script.families import FAMILIES
+    from segjudge.evaluation_script.files.problems import printable
+    from segjudge.families import tools_of
+
+    names = sorted(os.listdir(truth))[:_LOOKED_AT] if os.path.isdir(truth) else []
+    for family, row in FAMILIES.items():
+        endings = tuple(tools_of(family).endings)
+        name = next((name for name in names if endings and name.lower().endswith(endings)), "")
+        if name:
+            raise UsageError(
+                f"{truth} holds {printable(name)}, which {_DEFAULT_PROTOCOL} cannot read; add --protocol "
+                f"{next(iter(row.protocols))}, or another one that `{program()} benchmarks` lists"
+            )
 
 
 def list_phases() -> Sequence[str]:

@@ -138,6 +138,8 @@ class FamilyTools:
     memory: ClassVar[str] = ""
     #: Of each metric whether `larger` or `smaller` values are better; a plug-in states it for all of its metrics.
     directions: ClassVar[Mapping[str, Literal["larger", "smaller"]]] = {}
+    #: The endings of a truth's files that no other family reads, so that a truth is recognised by one.
+    endings: ClassVar[Sequence[str]] = ()
     #: A truth names its subsets itself: no file or folder has to be called after one.
     names_subsets: ClassVar[bool] = False
 

@@ -48,6 +48,7 @@ class _VolumeTools(UnitTools):
     limits = ""
     memory = "VolumesInMemory"
     groups = "regions"
+    endings = (".nii.gz", ".nii", ".mha", ".nrrd")
 
     def choose_region(self, protocol: Any, region: str) -> Any:
         from .regions import choose_region

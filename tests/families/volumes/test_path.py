@@ -53,6 +53,17 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> _Host:
     return _Host(truth, challenge, samples)
 
 
+def test_a_folder_of_volumes_without_a_protocol_names_one(
+    host: _Host, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = written(tmp_path / "nnunet", host.samples)
+    for command in ("score", "report"):
+        assert main([command, str(results), "--truth", str(host.truth)]) == 2
+        shown = capsys.readouterr().err
+        first = min(path.name for path in host.truth.iterdir())
+        assert f"{host.truth} holds {first}, which davis2017 cannot read; add --protocol volumes, or another" in shown
+
+
 def _score_files(host: _Host, folder: Path) -> Any:
     return segjudge.score(written(folder / "nnunet", host.samples), host.truth, "volumes")
 
