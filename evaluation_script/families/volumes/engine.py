@@ -23,6 +23,8 @@ from .voxels import LABELS_END, Volume
 
 #: Labels that a prediction may have and its truth lacks, and voxels that are searched for the components of these.
 _MOST_FALSE_LABELS, _MOST_SEARCHED = 1_000, 1 << 31
+#: Tables have so many rows for labels that no truth has, else none.
+_MOST_FALSE_ROWS = 20_000
 
 
 def _count(unit: Unit, submission: VolumeSubmission) -> UnitCounts:
@@ -156,11 +158,12 @@ def list_labels(accumulator: UnitAccumulator[VolumeProtocol]) -> List[int]:
 
 def _collect(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[Tuple[int, str], List[float]]:
     """Return the values of all cases by region and measure."""
+    labels = set(list_labels(accumulator))
     values: Dict[Tuple[int, str], List[float]] = {}
     for unit in accumulator.complete_counts():
         for label, row, flags in zip(*(unit.tables[key].tolist() for key in ("labels", "values", "known"))):
             for measure, value, has_value in zip(accumulator.protocol.measures, row, flags):
-                if has_value:
+                if has_value and label in labels:
                     values.setdefault((label, measure), []).append(value)
     return values
 
@@ -223,18 +226,29 @@ def _name(label: int, protocol: VolumeProtocol) -> str:
 
 
 def _tables(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return a row for each region, and one for each region of each case."""
+    """Return a row for each region, and one for each region of each case, but not for a flood of false labels."""
     protocol = accumulator.protocol
+    is_listed = None if _count_false(accumulator) <= _MOST_FALSE_ROWS else set(list_labels(accumulator))
     regions = [{"name": _name(label, protocol), **row} for label, row in measure_regions(accumulator).items()]
     cases = []
     for unit in accumulator.complete_counts():
         tables = [unit.tables[key].tolist() for key in ("labels", "voxels", "values", "known")]
         for label, voxels, values, flags in zip(*tables):
+            if is_listed is not None and label not in is_listed:
+                continue
             row: Dict[str, Any] = {"name": unit.name, "region": _name(label, protocol)}
             for measure, value, has_value in zip(protocol.measures, values, flags):
                 row[measure] = value if has_value else None
             cases.append({**row, **dict(zip(("truth", "prediction", "both"), voxels))})
     return {"regions": regions, "cases": cases}
+
+
+def _count_false(accumulator: UnitAccumulator[VolumeProtocol]) -> int:
+    """Return how many labels that no truth has the predictions of all cases have."""
+    if accumulator.protocol.regions:
+        return 0
+    labels = list_labels(accumulator)
+    return sum(int((~np.isin(unit.tables["labels"], labels)).sum()) for unit in accumulator.complete_counts())
 
 
 def _shapes(protocol: VolumeProtocol, _facts: Dict[str, Any]) -> Shapes:
@@ -270,8 +284,9 @@ def _note(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
         labels = {label for unit in units for label in unit.tables["labels"].tolist()}
         false = sorted(labels - set(list_labels(accumulator)))
         if false:
+            where = "no mean" if _count_false(accumulator) <= _MOST_FALSE_ROWS else "no mean and no table"
             notes.append(
-                f"no truth has these predicted labels, which no mean includes: {name_list(list(map(str, false)))}"
+                f"no truth has these predicted labels, which {where} includes: {name_list(list(map(str, false)))}"
             )
     return notes
 

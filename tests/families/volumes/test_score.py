@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import segjudge
+from segjudge.evaluation_script.families.volumes import engine
 from segjudge.evaluation_script.families.volumes.geometry import Geometry
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.families.volumes.challenges import encode_nifti
@@ -51,6 +52,22 @@ def test_a_label_that_no_truth_has_is_reported_where_any_label_may_be_scored(
     notes = " ".join(report.warnings)
     assert f"no truth has these predicted labels, which no mean includes: {label}" in notes
     assert suspicion in notes
+
+
+@pytest.mark.parametrize(
+    ("most", "listed", "where"), [(3, 5, "no mean includes"), (2, 2, "no mean and no table includes")]
+)
+def test_tables_list_no_flood_of_labels_that_no_truth_has(
+    tmp_path: Path, most: int, listed: int, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_MOST_FALSE_ROWS", most)
+    flooded = LABELS.copy()
+    flooded[5, 0, :3] = 7, 8, 9
+    truth = {"a.nii.gz": volume(), "b.nii.gz": volume()}
+    (report,) = score(tmp_path, truth, {"a.nii.gz": volume(flooded), "b.nii.gz": volume()}, "volumes").reports
+    assert report.values["Dice"] == 1
+    assert len(report.rows()["cases"]) == listed
+    assert f"no truth has these predicted labels, which {where}: 7, 8, 9" in " ".join(report.warnings)
 
 
 def test_labels_of_the_truth_that_no_region_has_are_reported(tmp_path: Path) -> None:
