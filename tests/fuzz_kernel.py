@@ -343,6 +343,9 @@ def matches(generator: random.Random, kernel: Kernel) -> None:
         least = np.stack([[needed] * groups] * len(caps)) if caps else np.zeros((0, groups, len(needed)))
         with suppress(ValueError):
             kernel.curves(ranked, group, [shift] * len(caps), caps, thresholds, least)
+        with suppress(ValueError):
+            scored = ranked._replace(score=np.arange(float(count)))
+            kernel.curves(scored, group, [shift] * len(caps), caps, thresholds, least)
     kernel.order(np.frombuffer(generator.randbytes(8 * count), float), arguments[0].astype(np.int64))
 
 

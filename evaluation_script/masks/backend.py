@@ -268,16 +268,18 @@ class NumpyBackend:
 
     def read_precision(
         self, ranked: RankedBits, ranges: List[CappedRange], thresholds: int, needed: Array
-    ) -> Tuple[Array, Array]:
-        """Return precision (ranges, thresholds, recalls) in ranges of areas up to caps, and how many are true.
+    ) -> Tuple[Array, Array, Array]:
+        """Return precision (ranges, thresholds, recalls) in ranges of areas up to caps, true counts, and scores.
 
-        `needed` (ranges, recalls) gives the number of true detections that each recall requires.
+        `needed` (ranges, recalls) gives the number of true detections that each recall requires. The last array holds
+        the score that reaches each recall, or 0; ignore it if the detections have no scores.
         """
         curves = [
             detections.read_precision(ranked.within(cap), area, thresholds, least)
             for (area, cap), least in zip(ranges, needed)
         ]
-        return np.stack([precision for precision, _ in curves]), np.stack([true_counts for _, true_counts in curves])
+        precision, true_counts, scores = map(np.stack, zip(*curves))
+        return precision, true_counts, scores
 
     def read_precision_without_each(
         self, ranked: RankedBits, group: Array, ranges: List[CappedRange], thresholds: int, needed: Array
@@ -449,17 +451,22 @@ class CompiledBackend(NumpyBackend):
 
     def read_precision(
         self, ranked: RankedBits, ranges: List[CappedRange], thresholds: int, needed: Array
-    ) -> Tuple[Array, Array]:
+    ) -> Tuple[Array, Array, Array]:
         nobody = np.ones(len(ranked.rank), np.uint8)
-        precision, true_counts = self.read_precision_without_each(ranked, nobody, ranges, thresholds, needed[:, None])
-        return precision[:, 0], true_counts[:, 0]
+        precision, true_counts, scores = self._draw_curves(ranked, nobody, ranges, thresholds, needed[:, None])
+        return precision[:, 0], true_counts[..., 0], scores
 
     def read_precision_without_each(
         self, ranked: RankedBits, group: Array, ranges: List[CappedRange], thresholds: int, needed: Array
     ) -> Tuple[Array, Array]:
-        shifts, caps = [area * thresholds for area, _ in ranges], [cap for _, cap in ranges]
-        precision, true_counts = self.kernel.curves(ranked, group, shifts, caps, thresholds, needed)
+        precision, true_counts, _ = self._draw_curves(ranked, group, ranges, thresholds, needed)
         return precision, true_counts.transpose(0, 2, 1)
+
+    def _draw_curves(
+        self, ranked: RankedBits, group: Array, ranges: List[CappedRange], thresholds: int, needed: Array
+    ) -> Tuple[Array, Array, Array]:
+        shifts, caps = [area * thresholds for area, _ in ranges], [cap for _, cap in ranges]
+        return self.kernel.curves(ranked, group, shifts, caps, thresholds, needed)
 
 
 def backend() -> NumpyBackend:

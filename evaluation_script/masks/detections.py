@@ -130,11 +130,14 @@ class RankedBits(NamedTuple):
     counted: Array
     rank: Array
     image: Array
+    #: Where the score at each recall is wanted.
+    score: Optional[Array] = None
 
     def within(self, cap: int) -> RankedBits:
         """Return the first detections of each image, up to the cap."""
         flags = self.rank < cap
-        return RankedBits(self.true[flags], self.counted[flags], self.rank[flags], self.image[flags])
+        score = None if self.score is None else self.score[flags]
+        return RankedBits(self.true[flags], self.counted[flags], self.rank[flags], self.image[flags], score)
 
     def flags(self, area: int, thresholds: int) -> Tuple[Array, Array]:
         """Return the flags (thresholds, detections) of one range: which are correct, and which count."""
@@ -147,23 +150,25 @@ class RankedBits(NamedTuple):
 CappedRange = Tuple[int, int]
 
 
-def read_precision(ranked: RankedBits, area: int, thresholds: int, needed: Array) -> Tuple[Array, Array]:
-    """Return precision (thresholds, recalls) of one category in a range of areas, and the number correct.
+def read_precision(ranked: RankedBits, area: int, thresholds: int, needed: Array) -> Tuple[Array, Array, Array]:
+    """Return precision and scores (thresholds, recalls) of one category in a range of areas, with the number correct.
 
-    `needed` gives the number of true detections that each recall requires.
+    `needed` gives the number of true detections that each recall requires. Without scores of detections, scores are 0.
     """
     true, counted = ranked.flags(area, thresholds)
     rows, columns = np.nonzero(true)
     counted_before = np.split(
         np.cumsum(counted, axis=1, dtype=np.int32)[rows, columns], np.cumsum(true.sum(axis=1))[:-1]
     )
-    precision = np.zeros((thresholds, len(needed)))
+    precision, scores = np.zeros((2, thresholds, len(needed)))
+    score = np.zeros(len(ranked.rank)) if ranked.score is None else ranked.score
     for row, counts in enumerate(counted_before):  # from the true detections alone: precision peaks there
         exact = np.arange(1, len(counts) + 1) / (counts + np.spacing(1))
         envelope = np.maximum.accumulate(exact[::-1])[::-1]
         reached = needed[needed <= len(counts)]
         precision[row, : len(reached)] = envelope[reached - 1]
-    return precision, np.array(list(map(len, counted_before)))
+        scores[row, : len(reached)] = score[columns[rows == row][reached - 1]]
+    return precision, np.array(list(map(len, counted_before))), scores
 
 
 def read_precision_without_each(

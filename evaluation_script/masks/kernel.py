@@ -277,13 +277,20 @@ class Kernel:
         return matched, ignored
 
     def curves(
-        self, ranked: RankedBits, group: Array, shifts: List[int], caps: List[int], thresholds: int, needed: Array
-    ) -> Tuple[Array, Array]:
-        """Return precision (ranges, groups, thresholds, recalls) leaving out each group of detections, and the number
-        correct (ranges, thresholds, groups).
+        self,
+        ranked: RankedBits,
+        group: Array,
+        shifts: List[int],
+        caps: List[int],
+        thresholds: int,
+        needed: Array,
+    ) -> Tuple[Array, Array, Array]:
+        """Return precision (ranges, groups, thresholds, recalls) leaving out each group of detections, the number
+        correct (ranges, thresholds, groups), and the score that reaches each recall (ranges, thresholds, recalls).
 
         A range is a range of areas, whose bits begin at its shift, up to a cap; `needed` (ranges, groups, recalls)
-        gives the number of true detections that each recall requires.
+        gives the number of true detections that each recall requires. Detections with scores have one group; without
+        scores, the last array is empty.
         """
         ranges, groups, recalls = needed.shape
         precision, true_counts = (
@@ -292,8 +299,15 @@ class Kernel:
         )
         detections = (ranked.true, ranked.counted, ranked.rank, group, len(group))
         limits = (np.array(shifts, np.int64), np.array(caps, np.int64), ranges, thresholds)
-        _require_fine(self.library.sj_curves(*detections, *limits, groups, needed, recalls, precision, true_counts))
-        return precision, true_counts
+        is_scored = ranked.score is not None
+        reached = np.empty((ranges if is_scored else 0, thresholds, recalls))
+        _require_fine(
+            self.library.sj_curves(
+                *detections, *limits, groups, needed, recalls, precision, true_counts, ranked.score,
+                reached if is_scored else None,
+            )
+        )  # fmt: skip
+        return precision, true_counts, reached
 
 
 def _text(characters: Array, length: int) -> bytes:
@@ -412,7 +426,7 @@ class PackedFrames:
 
 
 #: What a library must answer to `sj_abi`.
-_ABI = 13
+_ABI = 14
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library, in this folder; beside it a file with its checksum.
@@ -470,7 +484,7 @@ _SIGNATURES = {
     "sj_join_frames": "* i8 i8[] i8 u1[] i8[] i8 i8[] i8 u1[] i8 i8[] i8[]",
     "sj_order": "f8[] i8[] i8 i8[]",
     "sj_match": "i8[] i8[] f8[] i8 u1[] i8 f8[] i4 i4 i8 u8[] u8[]",
-    "sj_curves": "u8[] u8[] u4[] u1[] i8 i8[] i8[] i8 i8 i8 i8[] i8 f8[] i8[]",
+    "sj_curves": "u8[] u8[] u4[] u1[] i8 i8[] i8[] i8 i8 i8 i8[] i8 f8[] i8[] f8[] f8[]",
 }
 
 
@@ -635,7 +649,9 @@ def _matches(kernel: Kernel) -> _Answers:
     yield kernel.match(near, np.array([0b10, 0], np.uint8), reached, 2, outside), [[0b1111, 0b1111], [0, 0b1100]]
     ranked = RankedBits(np.array([1, 0, 1, 0, 1]), np.array([1, 0, 1, 1, 1]), np.zeros(5), np.array([0, 0, 1, 1, 1]))
     recalls, nobody = np.array([[[1, 2, 3, 4]]]), np.ones(5)
-    yield kernel.curves(ranked, nobody, [0], [1], 1, recalls), [[[[[1, 1, 3 / 4, 0]]]], [[[3]]]]
+    yield kernel.curves(ranked, nobody, [0], [1], 1, recalls), [[[[[1, 1, 3 / 4, 0]]]], [[[3]]], []]
+    scored = ranked._replace(score=np.array([0.9, 0.8, 0.7, 0.6, 0.5]))
+    yield kernel.curves(scored, nobody, [0], [1], 1, recalls)[2], [[[0.9, 0.7, 0.5, 0]]]
     least, below_one = np.array([[[1, 2, 3]] * 2]), 1 / (1 + np.spacing(1))
     precision = [[[[below_one, 2 / 3, 0]], [[below_one, 0, 0]]]]
-    yield kernel.curves(ranked, ranked.image, [0], [1], 1, least), [precision, [[[2, 1]]]]
+    yield kernel.curves(ranked, ranked.image, [0], [1], 1, least), [precision, [[[2, 1]]], []]

@@ -6,6 +6,7 @@ import io
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from segjudge.evaluation_script.families.instances.submission import InstanceRec
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of, truth_of_columns
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.run_lengths import compress, pack_texts
+from segjudge.evaluation_script.masks.run_lengths import MaskTexts, compress, pack_texts
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.system.errors import UsageError
 
@@ -165,6 +166,8 @@ class COCO(_Incumbent):  # type: ignore[misc]
         """Return the detections as arrays; None if a program has them, or Python has to read them."""
         if self._detections is None or self._detections[0] is not truth:
             return None
+        if boxes and boxes not in self._columns:
+            self._columns.update(_find_boxes(self._columns.get(False)))
         if boxes not in self._columns:
             try:
                 annotations = truth.find_truth(boxes=boxes)
@@ -174,6 +177,15 @@ class COCO(_Incumbent):  # type: ignore[misc]
                 self._columns[boxes] = None
         records: InstanceRecords | None = self._columns[boxes]
         return records
+
+
+def _find_boxes(records: InstanceRecords | None) -> dict[bool, InstanceRecords]:
+    """Return the boxes of records that were read for their masks, if all have one."""
+    if records is None or np.isnan(records.boxes).any():
+        return {}
+    area = records.boxes[:, 2] * records.boxes[:, 3]
+    nothing = np.zeros(len(area), np.int64)
+    return {True: replace(records, area=area, pixels=area, masks=MaskTexts(b"", nothing, nothing))}
 
 
 def _complete_boxes(rows: list[dict[str, Any]], images: dict[int, Any]) -> bool:

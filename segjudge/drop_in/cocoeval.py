@@ -5,9 +5,7 @@ import copy
 import datetime
 import io
 import os
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from segjudge.evaluation_script.families.instances.matching import (
     match_block,
     merge_counts,
 )
-from segjudge.evaluation_script.families.instances.metrics import RECALLS, MatchedDetections, NeededCounts
+from segjudge.evaluation_script.families.instances.metrics import RECALLS, MatchedDetections
 from segjudge.evaluation_script.families.instances.protocols import (
     AREAS,
     INSTANCE_PROTOCOLS,
@@ -31,8 +29,6 @@ from segjudge.evaluation_script.families.instances.protocols import (
 )
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_records
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of
-from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.families.base.memory import read_run_lengths
 from segjudge.system.errors import UsageError
@@ -211,14 +207,14 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
             self.params.catIds = [-1]  # as pycocotools leaves them
         caps, categories = self.params.maxDets, len(self.params.catIds)
         pairs = [(area, cap) for area in range(len(AREAS)) for cap in range(len(caps))]
-        curves = MatchedDetections(self._counts, categories, caps).curves(pairs)
+        curves = MatchedDetections(self._counts, categories, caps, scored=True).curves(pairs)
         self.eval = {
             "params": self.params,
             "counts": list(curves.precision.shape),
             "date": datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d %H:%M:%S"),
             "precision": curves.precision,
             "recall": curves.recall,
-            "scores": _find_scores(self._counts, curves.precision, caps),
+            "scores": curves.scores,
         }
 
     def summarize(self) -> None:
@@ -274,35 +270,3 @@ def _are_equal(params: Any, params_before: Any) -> bool:
     names = ("imgIds", "catIds", "maxDets", "iouThrs", "recThrs", "areaRng")
     same = all(np.array_equal(getattr(params, name), getattr(params_before, name)) for name in names)
     return same and (params.iouType, bool(params.useCats)) == (params_before.iouType, bool(params_before.useCats))
-
-
-def _find_scores(counts: InstanceCounts, precision: Array, caps: Sequence[int]) -> Array:
-    """Return the score at which each recall is reached; 0 if never, -1 without instances."""
-    scores = np.where(precision < 0, -1.0, 0.0)
-    order = backend().order_by_score(counts.detections["score"], counts.detections["category"])
-    detections, categories = counts.detections[order], np.arange(precision.shape[2] + 1)
-    true, category = detections["matched"] & ~detections["ignored"], detections["category"]
-    never = len(detections)
-    score = np.append(detections["score"], 0.0)
-    needed_of_areas = []
-    for area in range(len(AREAS)):
-        instances = np.bincount(counts.truth["category"], counts.truth["counted"][:, area], len(categories) - 1)
-        chosen = np.flatnonzero(instances)
-        needed_of_areas.append((chosen, NeededCounts(instances[chosen]).look_up(instances[chosen])))
-    pairs = (precision[0, 0] >= 0).any(axis=0)
-    for cap in np.flatnonzero(pairs.any(axis=0)).tolist():
-        members = np.flatnonzero(detections["rank"] < caps[cap])
-        bounds = np.searchsorted(category[members], categories)
-        # Recall 0 is reached by the first detection, be it true or not.
-        leaders = np.where(np.diff(bounds) > 0, np.append(members, never)[bounds[:-1]], never)
-        hits = members[true[members] != 0]
-        hit_bits = true[hits]
-        for area, threshold in product(np.flatnonzero(pairs[:, cap]).tolist(), range(len(THRESHOLDS))):
-            chosen, needed = needed_of_areas[area]
-            bit = np.uint64(1 << area * len(THRESHOLDS) + threshold)
-            rows = hits[np.flatnonzero(hit_bits & bit)]
-            bounds = np.searchsorted(category[rows], categories)
-            starts, hit_counts = bounds[:-1][chosen, None], np.diff(bounds)[chosen, None]
-            reached = np.append(rows, never)[np.where(needed <= hit_counts, starts + needed - 1, -1)]
-            scores[threshold, :, chosen, area, cap] = score[np.where(RECALLS == 0, leaders[chosen, None], reached)]
-    return scores

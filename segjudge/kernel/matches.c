@@ -158,6 +158,7 @@ typedef struct {
     double *first;
     int64_t size, groups, thresholds;
     int64_t rows[64]; /* of each that are used */
+    int64_t *places; /* which detection each row is of, where scores are read */
 } tables;
 
 /* Fill in how many detections count up to the one that is right there; infinities where a column ends before others.
@@ -183,6 +184,8 @@ static void count_up(tables *to, const ranked *all, int64_t shift, int64_t cap, 
         for (; in; in &= in - 1) {
             int t = __builtin_ctzll(in);
             double *table = to->first + t * to->size;
+            if (to->places)
+                to->places[t * to->size + to->rows[t]] = i;
             for (int64_t g = 0; to->size && g < to->groups; g++)
                 if (g != own)
                     table[(to->rows[t] - right_in[t][g]) * to->groups + g] =
@@ -216,16 +219,19 @@ static void rise(double *table, int64_t rows, int64_t groups)
  * group, rising, how many right detections reach each recall.  For each pair, group, threshold and recall `precision` is
  * the highest from there on, 0 where the recall is never reached; `right` says for each pair, threshold and group how many
  * were right in all.  A precision is one division, which rounds alike everywhere.
+ *
+ * Where nobody is left out, `reached` may get the score of the detection that reaches each recall, 0 where none does, for
+ * each pair, threshold and recall.
  */
 SJ_EXPORT int sj_curves(
     const uint64_t *right_bits, const uint64_t *counted_bits, const uint32_t *rank, const uint8_t *group, int64_t count,
     const int64_t *shifts, const int64_t *caps, int64_t pairs, int64_t thresholds, int64_t groups,
-    const int64_t *needed, int64_t recalls, double *precision, int64_t *right)
+    const int64_t *needed, int64_t recalls, double *precision, int64_t *right, const double *score, double *reached)
 {
     ranked all = {right_bits, counted_bits, rank, group, count};
     if (!right_bits || !counted_bits || !rank || !group || count < 0 || count > INT32_MAX || !shifts || !caps || pairs < 0
         || pairs > MOST_PAIRS || thresholds < 1 || thresholds > 64 || groups < 1 || groups > MOST_GROUPS || !needed
-        || recalls < 0 || recalls > MOST_RECALLS || !precision || !right)
+        || recalls < 0 || recalls > MOST_RECALLS || !precision || !right || (reached && (!score || groups != 1)))
         return SJ_BAD_CALL;
     int64_t rows = 1;
     for (int64_t i = 0; i < count; i++) {
@@ -239,9 +245,14 @@ SJ_EXPORT int sj_curves(
     for (int64_t i = 0; i < pairs * groups * recalls; i++)
         if (needed[i] < 1)
             return SJ_BAD_CALL;
-    tables all_tables = {NULL, recalls ? rows * groups : 0, groups, thresholds, {0}};
+    tables all_tables = {NULL, recalls ? rows * groups : 0, groups, thresholds, {0}, NULL};
     if (recalls && !(all_tables.first = malloc((size_t)(all_tables.size * thresholds) * sizeof *all_tables.first)))
         return SJ_NO_MEMORY;
+    if (recalls && reached
+        && !(all_tables.places = malloc((size_t)(all_tables.size * thresholds) * sizeof *all_tables.places))) {
+        free(all_tables.first);
+        return SJ_NO_MEMORY;
+    }
     for (int64_t p = 0; p < pairs; p++) {
         count_up(&all_tables, &all, shifts[p], caps[p], right + p * thresholds * groups);
         for (int64_t t = 0; recalls && t < thresholds; t++) {
@@ -253,9 +264,15 @@ SJ_EXPORT int sj_curves(
                 const int64_t *least = needed + (p * groups + g) * recalls;
                 for (int64_t k = 0; k < recalls; k++)
                     points[k] = least[k] > rows ? 0 : table[(least[k] - 1) * groups + g];
+                if (!reached)
+                    continue;
+                const int64_t *places = all_tables.places + t * all_tables.size;
+                for (int64_t k = 0; k < recalls; k++)
+                    reached[(p * thresholds + t) * recalls + k] = least[k] > rows ? 0 : score[places[least[k] - 1]];
             }
         }
     }
     free(all_tables.first);
+    free(all_tables.places);
     return SJ_FINE;
 }

@@ -503,6 +503,24 @@ def test_files_and_values_give_what_pycocotools_gives(
             assert getattr(mine, name).keys() == getattr(their_side, name).keys()
 
 
+def test_boxes_and_masks_come_from_one_file_of_which_a_record_is_unusual(tmp_path: Path) -> None:
+    truth, sent = files_of(*small(8, "both"), tmp_path)
+    rows = json.loads(Path(sent).read_bytes())
+    rows[2].update({f"key {number}": number for number in range(40)})
+    Path(sent).write_text(json.dumps(rows))
+    with contextlib.redirect_stdout(io.StringIO()):
+        opened, coco = stand_in.COCO(truth), COCO(truth)
+        ours, theirs = opened.loadRes(sent), coco.loadRes(sent)
+    results = [
+        [evaluated(COCOeval, opened, ours, kind, {}), evaluated(Incumbent, coco, theirs, kind, {})]
+        for kind in ("segm", "bbox")
+    ]
+    assert "dataset" not in vars(ours), "no annotation was made"
+    for mine, official in results:
+        same_curves(mine.eval, official.eval)
+        same_images(mine, official)
+
+
 @pytest.mark.parametrize("dataset", [stand_in.COCO, COCO])
 def test_records_with_bytes_in_memory_give_what_pycocotools_gives(dataset: Any, tmp_path: Path) -> None:
     """As `pycocotools.mask.encode` returns run lengths, without JSON between."""
@@ -554,6 +572,8 @@ def test_a_program_may_ask_for_annotations_and_change_them(tmp_path: Path) -> No
         ('[{"image_id": 99, "category_id": 1, "score": 1, "bbox": [0, 0, 1, 1]}]', AssertionError),
         ('[{"image_id": 1, "category_id": 1, "score": 1, "bbox": [0, 0, 1]}]', IndexError),
         ('{"image_id": 1}', AssertionError),
+        ('[{"image_id": 1, "category_id": 1, "score": 1, "bbox": [0, 0, 1, 1]},]', json.JSONDecodeError),
+        ('[{"image_id": 1, "category_id": 1, "score": 1, "bbox": [0, 0, 1, 1]}, 7]', TypeError),
         ("[", json.JSONDecodeError),
     ],
 )

@@ -450,12 +450,15 @@ def test_curves_are_drawn_as_numpy_draws_them(seed: int, switch: Any) -> None:
     )
     pairs = [(area, cap) for area in range(4) for cap in range(3)]
 
-    matching, group = MatchedDetections(counts, categories, (1, 5, 10)), lot.integers(0, 4, 9)
+    matching = MatchedDetections(counts, categories, (0, 5, 10), scored=bool(seed % 2))
+    group = lot.integers(0, 4, 9)
     by_kernel, by_numpy = switch(lambda: [matching.curves(pairs), *matching.without_each(pairs, group, 4)])
 
     for first, second in zip(by_kernel, by_numpy):
         assert np.array_equal(first.precision, second.precision)
         assert np.array_equal(first.recall, second.recall)
+        assert np.array_equal(first.scores, second.scores)
+    assert by_kernel[0].scores.shape == by_kernel[0].precision.shape or not seed % 2
 
 
 # ── records ─────────────────────────────────────────────────────────────────
@@ -806,7 +809,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, 1, None, 1, None) == -1
     assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
     assert LOADED.sj_order(None, None, 1, None) == -1
-    assert LOADED.sj_curves(None, None, None, None, 1, None, None, 1, 1, 1, None, 1, None, None) == -1
+    assert LOADED.sj_curves(None, None, None, None, 1, None, None, 1, 1, 1, None, 1, None, None, None, None) == -1
     assert LOADED.sj_records(None, 1, 0, 1, None, None, None, None, None, None, None, None) == -1
     assert LOADED.sj_draw(None, 1, None, 1, None, 1, None, None, 1, None, None) == -1
     assert LOADED.sj_join_frames(None, 1, None, 1, None, None, 1, None, 1, None, 1, None, None) == -1

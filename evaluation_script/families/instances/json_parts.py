@@ -49,10 +49,10 @@ class JsonPart:
     length: int
 
 
-def cut_json(parts: Iterator[bytes], shape: Optional[int] = None) -> Iterator[JsonPart]:
-    """Yield the records of a JSON list in batches, parsed, or as tables if `tables` allows."""
+def cut_json(parts: Iterator[bytes], shape: Optional[int] = None, *, is_begun: bool = False) -> Iterator[JsonPart]:
+    """Yield the records of a JSON list in batches, parsed, or as tables of a shape; a begun list starts at a record."""
     source = _Characters(parts)
-    more, size = source.begin(), CHUNK_BYTES
+    more, size = is_begun or source.begin(), CHUNK_BYTES
     window, few = 2 * CHUNK_BYTES, 1
     while more:
         source.fill(size)

@@ -233,16 +233,22 @@ class InstanceReport(Report):
 
 @dataclass(frozen=True)
 class _Curves:
-    """Precision (thresholds, recalls, categories, areas, caps) and the recall reached; -1 without truth."""
+    """Precision (thresholds, recalls, categories, areas, caps) and the recall reached; -1 without truth.
+
+    The score at which each recall is reached is as large as precision, or empty.
+    """
 
     precision: Array
     recall: Array
+    scores: Array
 
 
 class MatchedDetections:
     """Matched detections, from which curves are computed."""
 
-    def __init__(self, counts: InstanceCounts, categories: int, caps: Sequence[int], jobs: int = 1) -> None:
+    def __init__(
+        self, counts: InstanceCounts, categories: int, caps: Sequence[int], jobs: int = 1, *, scored: bool = False
+    ) -> None:
         self.truth, self.caps, self.categories, self._jobs = counts.truth, caps, categories, jobs
         detections = counts.detections
         # Of equal scores the first image's, the first there.
@@ -251,25 +257,37 @@ class MatchedDetections:
         self._image, self._rank = detections["image"][order], detections["rank"][order]
         self._counted = ~detections["ignored"][order]
         self._true = detections["matched"][order] & self._counted
+        #: Where the score at each recall is wanted.
+        self._score = detections["score"][order] if scored else None
 
     def curves(self, pairs: Sequence[_Pair]) -> _Curves:
         (counts,) = self.instance_counts(np.zeros(int(self.truth["image"].max(initial=0)) + 1, np.int64), 1)
         shape = (len(AREAS), len(self.caps), self.categories, len(THRESHOLDS))
-        precision, recall = -np.ones((*shape, len(RECALLS))), -np.ones(shape)
+        precision, recall = np.full((*shape, len(RECALLS)), -1.0), np.full(shape, -1.0)
+        scores = np.full((*shape[:3], 0, 0) if self._score is None else precision.shape, -1.0)
         needed = NeededCounts(counts)
 
         def draw(category: int) -> None:
             area, cap, ranges = self._pairs_with_truth(counts[category], pairs)
             if ranges:
-                points, true_counts = backend().read_precision(
-                    self.rank_category(category), ranges, len(THRESHOLDS), needed.look_up(counts[category, area])
+                ranked = self.rank_category(category)
+                if self._score is not None:
+                    ranked = ranked._replace(score=self._score[self._members(category)])
+                points, true_counts, reached = backend().read_precision(
+                    ranked, ranges, len(THRESHOLDS), needed.look_up(counts[category, area])
                 )
                 precision[area, cap, category] = points
                 recall[area, cap, category] = true_counts / counts[category, area, None]
+                if ranked.score is not None:
+                    # Recall 0 is reached by the first detection, be it true or not.
+                    first = [next(iter(ranked.score[ranked.rank < most][:1]), 0.0) for _, most in ranges]
+                    reached[..., RECALLS == 0] = np.array(first)[:, None, None]
+                    scores[area, cap, category] = reached
 
         categories = np.flatnonzero(counts.any(axis=1)).tolist()
         results_of_threads(lambda index: draw(categories[index]), len(categories), self._jobs)
-        return _Curves(precision.transpose(3, 4, 2, 0, 1), recall.transpose(3, 2, 0, 1))
+        precision, scores = (table.transpose(3, 4, 2, 0, 1) for table in (precision, scores))
+        return _Curves(precision, recall.transpose(3, 2, 0, 1), scores)
 
     def without_each(self, pairs: Sequence[_Pair], group: Array, groups: int) -> List[_Curves]:
         """Return the curves leaving out one group at a time; precision up to the last cap, averaged over recalls."""
@@ -298,7 +316,8 @@ class MatchedDetections:
         categories = np.flatnonzero(counts.any(axis=(1, 2))).tolist()
         results_of_threads(lambda index: draw(categories[index]), len(categories), self._jobs)
         precision, recall = precision.transpose(3, 4, 2, 0, 1), recall.transpose(3, 4, 2, 0, 1)
-        return [_Curves(precision[number][:, None], recall[number]) for number in range(groups)]
+        nothing = np.zeros((len(THRESHOLDS), 0, self.categories, 0, 0))
+        return [_Curves(precision[number][:, None], recall[number], nothing) for number in range(groups)]
 
     def _pairs_with_truth(self, has_truth: Array, pairs: Sequence[_Pair]) -> Tuple[Array, Array, List[CappedRange]]:
         """Return the pairs of area and cap with any counted instance, and the same with the caps' values."""
@@ -308,8 +327,11 @@ class MatchedDetections:
 
     def rank_category(self, category: int) -> RankedBits:
         """Return the detections of a category by falling score."""
-        members = slice(self._bounds[category], self._bounds[category + 1])
+        members = self._members(category)
         return RankedBits(self._true[members], self._counted[members], self._rank[members], self._image[members])
+
+    def _members(self, category: int) -> slice:
+        return slice(self._bounds[category], self._bounds[category + 1])
 
     def instance_counts(self, group: Array, groups: int) -> Array:
         """Return how many instances count (groups of images, categories, ranges of areas)."""

@@ -145,7 +145,10 @@ def read_columns(
     if (image < 0).any() or not np.isfinite(score).all():
         raise ValueError
     sound, no_boxes, none = np.zeros(len(image), np.int8), np.zeros((len(image), 4)), np.zeros(0, np.int64)
-    areas = _areas_of_boxes(records) if boxes_give_areas else None
+    areas, given_boxes = None, no_boxes
+    if boxes_give_areas:
+        given_boxes = _read_given_boxes(records)
+        areas = given_boxes[:, 2] * given_boxes[:, 3]
     if points:
         coordinates = _read_points_of(records, points)
         checked = rle.CheckedMasks(sound, extents_of(coordinates))
@@ -167,11 +170,11 @@ def read_columns(
         masks, checked = _read_plain_masks(records, sizes, pixels, outlined)
         rings = records.rings
         cost = 0 if rings is None else polygons.measure(rings, sizes[outlined].max(axis=1))
-        return RecordColumns(image, category, score, masks, checked, no_boxes, outlined, rings, areas, None, cost)
+        return RecordColumns(image, category, score, masks, checked, given_boxes, outlined, rings, areas, None, cost)
     texts, indices, rings, cost = _read_masks([record["segmentation"] for record in records], sizes)
     checked = backend().check_masks(texts, np.where(np.isin(np.arange(len(image)), indices), 0, pixels))
     return RecordColumns(
-        image, category, score, pack_texts(texts), checked, no_boxes, indices, rings, areas, None, cost
+        image, category, score, pack_texts(texts), checked, given_boxes, indices, rings, areas, None, cost
     )
 
 
@@ -258,20 +261,22 @@ def _check_boxes(table: Array) -> Array:
     return table
 
 
-def _areas_of_boxes(records: Records) -> Array:
-    """Return the areas of the records' boxes; NaN for missing boxes."""
-    area = np.full(len(records), np.nan)
+def _read_given_boxes(records: Records) -> Array:
+    """Return the records' boxes; NaN for missing boxes."""
     if isinstance(records, RecordTable):
         if (records.boxed == OTHER_BOX).any():
             raise ValueError
         whole = records.boxed == WHOLE_BOX
-        area[whole] = _check_boxes(records.boxes[whole])[:, 2:].prod(axis=1)
-        return area
-    boxes = [record.get("bbox") for record in records]
+        if whole.all():
+            return _check_boxes(records.boxes)
+        table = np.full((len(records), 4), np.nan)
+        table[whole] = _check_boxes(records.boxes[whole])
+        return table
+    table, boxes = np.full((len(records), 4), np.nan), [record.get("bbox") for record in records]
     present = [index for index, box in enumerate(boxes) if box is not None and box != []]
     if present:
-        area[present] = _read_boxes([boxes[index] for index in present])[:, 2:].prod(axis=1)
-    return area
+        table[present] = _read_boxes([boxes[index] for index in present])
+    return table
 
 
 def _read_ids(ids: List[Any]) -> List[int]:

@@ -161,10 +161,27 @@ def check_records(records: List[Any], images: KnownImages, protocol: InstancePro
 
 def check_json(data: bytes, images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:
     """Read and check records from JSON in memory; raises SubmissionError or a Flaw."""
-    chunks = (data[start : start + CHUNK_BYTES] for start in range(0, len(data), CHUNK_BYTES))
     checker = _Checker(images, protocol)
-    parts = _check_parts(lambda: chunks, checker, 1, [])
-    return _join_parts(parts, checker, ArchiveLimits(records=_LONG_ENOUGH))
+    return _join_parts(_check_json(data, checker), checker, ArchiveLimits(records=_LONG_ENOUGH))
+
+
+def _check_json(data: bytes, checker: _Checker) -> Iterator[_CheckedPart]:
+    """Yield the records of the usual form in batches, which become no text, then the others like those of a file."""
+    shape, start = _shape_of(checker.protocol), 1
+    while data.startswith(b"["):
+        table = backend().read_records(data[start : start + 2 * CHUNK_BYTES], shape)
+        if table is None:
+            break
+        try:
+            checked = checker.check_table(table, table.end)
+        except UNUSUAL:
+            break
+        yield checked
+        start += table.end
+    is_begun = start > 1
+    remainder = range(start if is_begun else 0, len(data), CHUNK_BYTES)
+    chunks = (data[place : place + CHUNK_BYTES] for place in remainder)
+    yield from map(checker.check, cut_json(chunks, shape, is_begun=is_begun))
 
 
 @dataclasses.dataclass
@@ -458,7 +475,8 @@ class _Checker:
             fault = rle.FAULTS[int(columns.checked.fault[index])]
             self._part.problems.append((offset + index, image, fault, rle.WRITE_AGAIN))
         self._part.unknown += int((columns.category < 0).sum())
-        self._part.form.add(columns, self.images)
+        if self.protocol.boxes or self._points:  # beside masks, boxes may say areas alone
+            self._part.form.add(columns, self.images)
         if self._part.problems:
             return
         area = pixels if columns.own_area is None else columns.own_area
