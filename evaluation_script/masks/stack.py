@@ -227,5 +227,8 @@ def places_of(numbers: Array, wanted: Array) -> Array:
     """Return the index of each number in a sorted array; -1 if absent."""
     if not len(numbers):
         return np.full(len(wanted), -1)
+    if wanted.dtype == np.int64 and len(numbers) < len(wanted) and (np.diff(numbers) == 1).all():
+        first, last = int(numbers[0]), int(numbers[-1])  # without a gap, as ids mostly are
+        return np.where((wanted >= first) & (wanted <= last), wanted - first, -1)
     places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
     return np.where(numbers[places] == wanted, places, -1)

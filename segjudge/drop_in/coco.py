@@ -7,6 +7,8 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from segjudge.evaluation_script.families.instances.truth import InstanceTruth, t
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.run_lengths import MaskTexts, compress, pack_texts
+from segjudge.evaluation_script.masks.stack import Array, places_of
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.system.errors import UsageError
 
@@ -198,7 +201,11 @@ def _complete_boxes(rows: list[dict[str, Any]], images: dict[int, Any]) -> bool:
         or not first_row["bbox"]
     ):
         return False
-    if not all(row["image_id"] in images and len(row.get("bbox") or ()) == 4 for row in rows):
+    try:
+        is_whole = {*map(len, map(itemgetter("bbox"), rows))} == {4}
+        if not is_whole or not {*map(itemgetter("image_id"), rows)} <= images.keys():
+            return False
+    except (TypeError, KeyError):
         return False
     for number, row in enumerate(rows, 1):
         x, y, width, height = row["bbox"]
@@ -221,15 +228,18 @@ def read_rows(rows: Sequence[dict[str, Any]], images: KnownImages, *, boxes: boo
 
     Masks have counts as text or bytes; detections of images that the truth lacks are left out.
     """
-    image = images.image_indices(_read_numbers([row["image_id"] for row in rows], "iu"))
+    image = places_of(images.ids, _read_numbers([row["image_id"] for row in rows], "i"))
     if (image < 0).any():
         listed = np.flatnonzero(image >= 0)
         rows, image = [rows[index] for index in listed.tolist()], image[listed]
-    category = images.category_indices(_read_numbers([row["category_id"] for row in rows], "iu"))
-    score, area = (np.array(_read_numbers([row[key] for row in rows], "iuf"), float) for key in ("score", "area"))
+    category = places_of(images.categories, _read_numbers([row["category_id"] for row in rows], "i"))
+    score, area = (_read_numbers([row[key] for row in rows], "iuf").astype(float) for key in ("score", "area"))
     sides, texts = np.zeros((len(rows), 4)), [""] * len(rows)
     if boxes:
-        sides = np.array([row["bbox"] for row in rows], float).reshape(len(rows), 4)
+        boxes_of_rows = [row["bbox"] for row in rows]
+        if not {*map(len, boxes_of_rows)} <= {4}:
+            raise ValueError
+        sides = np.fromiter(chain.from_iterable(boxes_of_rows), float, 4 * len(rows)).reshape(len(rows), 4)
         pixels = sides[:, 2] * sides[:, 3]
         if not (np.abs(sides) <= LARGEST_SIDE).all() or (sides[:, 2:] < 0).any():
             raise ValueError
@@ -251,10 +261,9 @@ def read_rows(rows: Sequence[dict[str, Any]], images: KnownImages, *, boxes: boo
     return InstanceRecords(image, category, score, area, pixels, pack_texts(texts), sides, points, dropped, [])
 
 
-def _read_numbers(values: list[Any], kinds: str) -> list[Any]:
+def _read_numbers(values: list[Any], kinds: str) -> Array:
     """Return numbers of some of numpy's kinds; raises ValueError for others."""
     numbers = np.array(values)
     if values and (numbers.dtype.kind not in kinds or numbers.ndim != 1):
         raise ValueError
-    items: list[Any] = numbers.tolist()
-    return items
+    return numbers

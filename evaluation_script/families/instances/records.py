@@ -179,7 +179,8 @@ def read_columns(
 
 
 def _no_masks(count: int) -> MaskTexts:
-    return pack_texts([""] * count)
+    nothing = np.zeros(count, np.int64)
+    return MaskTexts(b"", nothing, nothing)
 
 
 def _read_points_of(records: Records, points: int) -> Array:
