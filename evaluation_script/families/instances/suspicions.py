@@ -15,6 +15,9 @@ from .records import Category, KnownImages, RecordColumns
 _FEWEST = 10
 #: What lies outside of its picture by more pixels; coordinates up to here may be shares of it.
 _SLACK, _NORMALIZED = 2.0, 1.5
+#: What boxes and points may have been written as.
+_BOX_ORDERS = ("[x1, y1, x2, y2]", "[center x, center y, width, height]", "[y, x, height, width]")
+_POINT_ORDERS = ("y and x",)
 #: Nearly all; and those that reach beyond their images are too many from this share on.
 _NEARLY_ALL, _TOO_MANY = 0.99, 0.05
 
@@ -23,9 +26,9 @@ class RecordForm:
     """The form of a submission's records, counted or not."""
 
     def __init__(self) -> None:
-        #: Boxes or points: all, those that lie outside of their pictures, those that would lie inside if they were
-        #: corners or y and x, and those with coordinates that may be shares.
-        self._counts = np.zeros(4, np.int64)
+        #: Boxes or points: all, those that lie outside of their pictures, those with coordinates that may be shares,
+        #: and those that would lie inside by each other order.
+        self._counts = np.zeros(3 + len(_BOX_ORDERS), np.int64)
 
     def add(self, columns: RecordColumns, images: KnownImages) -> None:
         """Count signs of mistakes in records."""
@@ -37,9 +40,12 @@ class RecordForm:
     def _add_boxes(self, boxes: Array, sizes: Array) -> None:
         starts, sides, bounds = boxes[:, :2], boxes[:, 2:], sizes[:, ::-1] + _SLACK
         outside: Array = (starts + sides > bounds) | (starts < -_SLACK)
-        as_corners: Array = (sides >= starts) & (sides <= bounds)
         normalized: Array = boxes <= _NORMALIZED
-        self._note(outside.any(axis=1), as_corners.all(axis=1), normalized.all(axis=1))
+        as_corners: Array = (sides >= starts) & (sides <= bounds)
+        as_centers: Array = (starts - sides / 2 >= -_SLACK) & (starts + sides / 2 <= bounds)
+        as_exchanged: Array = starts + sides <= bounds[:, ::-1]
+        orders = [flags.all(axis=1) for flags in (as_corners, as_centers, as_exchanged)]
+        self._note(outside.any(axis=1), normalized.all(axis=1), *orders)
 
     def _add_points(self, points: Array, sizes: Array) -> None:
         pairs = points.reshape(len(points), -1, 2)
@@ -49,11 +55,11 @@ class RecordForm:
         outside: Array = (places > bounds) | (places < -_SLACK)
         exchanged: Array = places <= bounds[:, ::-1]
         normalized: Array = places <= _NORMALIZED
-        self._note(outside.any(axis=1), exchanged.all(axis=1), normalized.all(axis=1))
+        self._note(outside.any(axis=1), normalized.all(axis=1), exchanged.all(axis=1))
 
-    def _note(self, outside: Any, otherwise: Any, normalized: Any) -> None:
-        flags = (np.ones_like(outside), outside, otherwise, normalized)
-        self._counts += np.array([np.count_nonzero(column) for column in flags], np.int64)
+    def _note(self, outside: Any, *flags: Any) -> None:
+        counts = [len(outside), *map(np.count_nonzero, (outside, *flags))]
+        self._counts[: len(counts)] += np.array(counts, np.int64)
 
     def join(self, form: RecordForm) -> None:
         """Add the notes of another one."""
@@ -61,7 +67,7 @@ class RecordForm:
 
     def judge(self, *, points: bool) -> List[str]:
         """Return warnings about the form of the records."""
-        count, outside, otherwise, normalized = self._counts.tolist()
+        count, outside, normalized, *otherwise = self._counts.tolist()
         noun = "keypoint" if points else "box"
         nouns = "keypoints" if points else "boxes"
         due = "x, y and a flag for each point" if points else "[x, y, width, height]"
@@ -72,10 +78,12 @@ class RecordForm:
                 f"no {noun} reaches beyond {_NORMALIZED:g} pixels, as if coordinates were fractions of the image size"
             )
             return [f"{reach}: write {due} in pixels"]
-        if outside >= _TOO_MANY * count and otherwise >= _NEARLY_ALL * count:
-            leave = f"{outside:,} of {count:,} {nouns} reach beyond their images"
-            order = "y and x" if points else "[x1, y1, x2, y2]"
-            return [f"{leave}, and read as {order} {otherwise:,} lie inside: write {due}"]
+        if outside < _TOO_MANY * count:
+            return []
+        leave = f"{outside:,} of {count:,} {nouns} reach beyond their images"
+        for order, inside in zip(_POINT_ORDERS if points else _BOX_ORDERS, otherwise):
+            if inside >= _NEARLY_ALL * count:
+                return [f"{leave}, and read as {order} {inside:,} lie inside: write {due}"]
         return []
 
 

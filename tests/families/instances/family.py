@@ -232,6 +232,8 @@ def exchanged_points(record: dict[str, Any]) -> None:
 
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "corners": ("coco-box", records(as_corners), "reach beyond their images, and read as [x1, y1, x2, y2] 12 lie inside"),
+    "centers": ("coco-box", records(lambda record: record.update(bbox=[110, 60, 36, 28])), "and read as [center x, center y, width, height] 12 lie inside"),
+    "y before x": ("coco-box", records(lambda record: record.update(bbox=[40, 100, 20, 26])), "and read as [y, x, height, width] 12 lie inside"),
     "shares": ("coco-box", records(lambda record: record.update(bbox=[side / 128 for side in record["bbox"]])), "no box reaches beyond 1.5 pixels"),
     "percent": ("coco", records(lambda record: record.update(score=90)), "12 of 12 scores lie outside of 0 to 1, as percentages do"),
     "logits": ("coco", records(lambda record: record.update(score=1.7)), "12 of 12 scores lie outside of 0 to 1, as logits do"),
