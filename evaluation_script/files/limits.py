@@ -189,7 +189,7 @@ class MemberChecks:
         if name in self._names:
             return Flaw("is in the archive twice", PACK_AGAIN)
         if name.lower().endswith(ARCHIVE_ENDINGS) and not name.lower().endswith(limits.compressed):
-            return Flaw("is an archive inside the submission", "Unpack it, and send its files")
+            return Flaw("is an archive itself", "Unpack it first")
         return None
 
 

@@ -28,6 +28,7 @@ from segjudge.evaluation_script.scoring.provenance import provenance
 from segjudge.system.errors import UsageError
 
 _FORMAT = "segjudge part 1"
+_NOT_WRITTEN = "was written neither by `score --part` nor by `score --save`, or is damaged; score the results first"
 #: What a part may hold, inflated: bytes of the manifest, what it takes in memory, bytes of one member, of all;
 #: members; parts of one scoring.
 _MOST_MANIFEST, _MOST_MEMORY, _MOST_MEMBER, _MOST_BYTES = 256 << 20, 1 << 30, 1 << 30, 16 << 30
@@ -200,7 +201,7 @@ def _open(path: str) -> zipfile.ZipFile:
     except OSError as error:
         raise UsageError(f"{path}: cannot be opened ({error.strerror})") from None
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
-        raise UsageError(f"{path}: is not a part that `score --part` wrote, or is damaged") from None
+        raise UsageError(f"{path}: {_NOT_WRITTEN}") from None
 
 
 def _read(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
@@ -226,7 +227,7 @@ def _manifest(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
             manifest = json.loads(data)
         form = manifest["format"]
     except (Flaw, ValueError, KeyError, TypeError, RecursionError):
-        raise UsageError(f"{path}: is not a part that `score --part` wrote, or is damaged") from None
+        raise UsageError(f"{path}: {_NOT_WRITTEN}") from None
     if form != _FORMAT:
         raise UsageError(f"{path}: has the format {printable(form)}; this version reads {_FORMAT!r}. Score it again")
     fits = all(type(manifest.get(key)) is kind for key, kind in _KINDS.items())

@@ -67,7 +67,7 @@ def make_refused(submission: str | os.PathLike[str]) -> Iterator[tuple[str, byte
         _zip({**members, "\x1b[2J" + name: b""}),
         "has forbidden characters in its name",
     )
-    yield "an archive inside", _zip({**members, "inner.zip": good}), "is an archive inside the submission"
+    yield "an archive inside", _zip({**members, "inner.zip": good}), "is an archive itself"
     yield "a link", _tar(members, name, tarfile.SYMTYPE), "is a link"
     yield "a zip that is cut", good[: len(good) // 2], "zip"
     yield "a tar that is cut", _tar(members)[:700], "cut off"

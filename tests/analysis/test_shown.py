@@ -134,7 +134,7 @@ def test_saved_scores_are_compared_without_the_truth(
     assert cli.main(["compare", f"a={saved[0]}", f"b={EXAMPLES / 'strong.zip'}"]) == 2
     sentence = capsys.readouterr().err
     assert "compare needs --truth PATH, or --phase CODENAME" in sentence
-    assert "is not a part that `score --part` wrote" in sentence
+    assert "was written neither by `score --part` nor by `score --save`" in sentence
 
 
 def test_what_score_saves_tells_kinds_of_failure_too(

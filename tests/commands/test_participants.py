@@ -393,7 +393,7 @@ def test_the_truth_scored_against_itself(root: Path, tmp_path: Path) -> None:
     ("results", "truth", "protocol", "code", "message"),
     [
         ("packed", "packed", "davis2017", 1, "is an annotation file of `pack`, not results"),
-        ("zip in zip", "root", "davis2017", 1, "results.zip: is an archive inside the submission. Unpack it"),
+        ("zip in zip", "root", "davis2017", 1, "results.zip: is an archive itself. Unpack it"),
         ("other subset", "root", "davis2017", 1, r"no folder has the name of a sequence of this phase \(dog, cat\)"),
         ("sharp", "root", "davis2017", 1, "is JSON, but not an object of sequences"),
         (

@@ -262,8 +262,8 @@ UNFIT = {
     "a/..": "points outside the archive",
     "../a.png": "points outside the archive",
     DEEP + "/l/x.png": "lies 12 folders deep; 11 is the limit",
-    "a/b.ZIP": "is an archive inside the submission",
-    "a.tgz": "is an archive inside the submission",
+    "a/b.ZIP": "is an archive itself",
+    "a.tgz": "is an archive itself",
 }
 
 

@@ -199,7 +199,7 @@ def test_parts_of_sequences_that_do_not_fit_are_refused_in_a_sentence(
         ([item, others[1]], "different numbers of parts"),
         ([item, some[1], three], "different sequences"),
         ([item, predictions[1], three], "different predictions"),
-        ([item, str(tmp_path / "not.segjudge")], "is not a part that"),
+        ([item, str(tmp_path / "not.segjudge")], "was written neither by `score --part` nor"),
         ([item, str(tmp_path / "none.segjudge")], "there is no such file or folder"),
         ([item, str(tmp_path / "damaged.segjudge"), three], "damaged"),
     ):
@@ -268,7 +268,11 @@ def test_a_manifest_of_millions_of_lists_is_refused_unread(
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("manifest.json", '{"members": [' + "[]," * 9_000_000 + "[]]}")
     monkeypatch.setattr(parts.json, "loads", pytest.fail)
-    refused([str(path)], "is not a part that `score --part` wrote, or is damaged", capsys)
+    refused(
+        [str(path)],
+        "was written neither by `score --part` nor by `score --save`, or is damaged; score the results first",
+        capsys,
+    )
 
 
 def test_a_part_with_a_bad_mask_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

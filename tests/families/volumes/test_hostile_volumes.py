@@ -281,7 +281,7 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "channel": (named("a_0000.nii.gz"), "1 is not in the truth: a_0000. Send every case"),
     "no-volume": (files(dataset__json=b"{}"), "has no volume such as CASE.nii.gz"),
     "nothing": (files(), "has no volume such as CASE.nii.gz"),
-    "zip-in-zip": (lambda: zipped({"r.zip": zipped({"a.nii.gz": GOOD})}), "is an archive inside the submission"),
+    "zip-in-zip": (lambda: zipped({"r.zip": zipped({"a.nii.gz": GOOD})}), "is an archive itself"),
     "link": (linked(tarfile.SYMTYPE), "is a link or a device, not a file"),
     "hard-link": (linked(tarfile.LNKTYPE), "is a link or a device, not a file"),
     "pipe": (linked(tarfile.FIFOTYPE), "is a link or a device, not a file"),
