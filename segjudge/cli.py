@@ -294,10 +294,13 @@ class _Parser(argparse.ArgumentParser):
 
         if message.startswith(_UNKNOWN):
             unknown = message.removeprefix(_UNKNOWN).split()
-            options = [word.partition("=")[0] for word in unknown if word.startswith("--")]
-            near = next(filter(None, (nearest(option, self.options) for option in options)), "")
-            message += f"; did you mean {near}?" if near else ""
-        self.exit(USAGE, redact(f"{self.prog}: {message}\nSee {self.prog} --help.\n"))
+            # Without the dashes, which make all options alike.
+            names = [option[2:] for option in self.options if option.startswith("--")]
+            options = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
+            near = next(filter(None, (nearest(option, names) for option in options)), "")
+            message += f"; did you mean --{near}?" if near else ""
+        typed = self.prog.replace(PROGRAM, program(), 1)
+        self.exit(USAGE, redact(f"{self.prog}: {message}\nSee {typed} --help.\n"))
 
 
 def _describe_needed(action: argparse.Action) -> str:

@@ -412,7 +412,9 @@ def test_commands_to_copy_name_run_sh_as_it_is_typed_in_the_current_folder(
         monkeypatch.chdir(current)
         with pytest.raises(SystemExit, match="2"):
             main(["validate"])
-        assert f"to check a challenge: {script} check BUNDLE" in capsys.readouterr().err
+        message = capsys.readouterr().err
+        assert f"to check a challenge: {script} check BUNDLE" in message
+        assert message.endswith(f"See {script} --help.\n")
 
 
 def test_commands_start_numpy_without_docstrings_and_programs_with_them() -> None:
@@ -922,6 +924,7 @@ def test_an_unknown_command_gets_the_nearest_or_all(capsys: pytest.CaptureFixtur
         ),
         (["benchmarks", "--jsn"], "unrecognized arguments: --jsn; did you mean --json?"),
         (["report", "--imags=here"], "did you mean --images?"),
+        (["run", "--phase", "val"], "unrecognized arguments: --phase\nSee segjudge run --help."),
     ],
 )
 def test_an_option_that_there_is_not_gets_the_nearest(
