@@ -96,7 +96,7 @@ class _InstanceTools(FamilyTools):
         for method in methods:
             diagnosis = diagnose(method.inputs, method.report)
             costs[method.name] = diagnosis.sum_kinds()
-            if len(drawn) < 2 and not diagnosis.protocol.tubes:
+            if len(drawn) < 2:
                 drawn[method.name] = diagnosis
         compared = self.tabulate_costs(methods, costs)
         pictures = make_compared_sections(drawn, methods[0].report.split, options) if drawn else []

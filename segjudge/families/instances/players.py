@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -14,7 +15,8 @@ from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.drawing import RankedUnits, UnitPictures, draw_units
-from segjudge.families.base.pictures import SeenFrame, UnitPainter, paint_mask, side_of_labels
+from segjudge.families.base.painted import fit_width
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_mask, side_of_labels
 from segjudge.families.base.segments import MISSED, RIGHT, SPLIT, SURPLUS, JudgedSegments, judge_segments
 from segjudge.families.instances.causes import Scene, find_repeated, list_scenes
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
@@ -24,6 +26,8 @@ from segjudge.report.page import PageOptions
 _MOST_MISTAKES = 27
 #: How thick the lines between keypoints are, as a part of the picture's diagonal.
 _LINE = 0.006
+#: Frames of videos are so wide where their masks are compared.
+_JUDGED = 320
 #: How far a point reaches from its middle, in widths of a line.
 _DOT = 1.5
 
@@ -123,8 +127,88 @@ class InstancePainter(UnitPainter):
         image[np.asarray(picture)] = label
 
 
+class VideoInstancePainter(UnitPainter):
+    """A painter of videos with instances and the detections that are kept, frame by frame."""
+
+    segment, follows = "instance", True
+
+    def __init__(self, diagnosis: InstanceDiagnosis) -> None:
+        self._diagnosis = diagnosis
+
+    def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+        scene, size, count = (
+            next(list_scenes(self._diagnosis, [unit.facts["index"]]), None),
+            frames[0].size,
+            len(frames),
+        )
+        coarse = fit_width(size, _JUDGED)
+        whole = size[0], count * size[1]
+        flags = [self._sample(scene, side, whole, (coarse[0], count * coarse[1])) for side in range(2)]
+        apart = [side.reshape(len(side), coarse[0], count, coarse[1]).transpose(2, 0, 1, 3) for side in flags]
+        scale = size[0] * size[1] / (coarse[0] * coarse[1])
+        painted = None
+        if drawn:
+            small = next(iter(drawn.values()))
+            painted = np.stack([self._paint(scene, side, whole, (small[0], count * small[1])) for side in range(2)])
+        for index in range(count):
+            masks = [side[index].reshape(side.shape[1], coarse[0] * coarse[1]).astype(np.float32) for side in apart]
+            present = [np.flatnonzero(side.any(axis=1)) for side in masks]
+            truth, prediction = (
+                self._make_side(scene, number, rows, scale * side[rows].sum(axis=1))
+                for number, (rows, side) in enumerate(zip(present, masks, strict=True))
+            )
+            shared = scale * (masks[0][present[0]] @ masks[1][present[1]].T)
+            maps = None
+            if index in drawn and painted is not None:
+                width = drawn[index][1]
+                own_maps = painted[:, :, index * width : (index + 1) * width]
+                maps = np.stack([_renumber(own_map, rows) for own_map, rows in zip(own_maps, present, strict=True)])
+            yield SeenFrame(truth, prediction, shared, np.zeros(len(present[1]), bool), maps)
+
+    def _list_masks(self, scene: Scene | None, side: int) -> list[str]:
+        """Return the masks of a side, whose frames lie beside each other."""
+        if scene is None:
+            return []
+        judged = self._diagnosis.judged
+        if side:
+            return [judged.records.masks[number] for number in scene.records.tolist()]
+        return [judged.truth.masks[number] for number in scene.annotations.tolist()]
+
+    def _sample(self, scene: Scene | None, side: int, whole: Size, small: Size) -> Array:
+        """Return whether each mask of a side has each pixel of all frames, at another size."""
+        texts = self._list_masks(scene, side)
+        flags = np.zeros((len(texts), *small), np.uint8)
+        for image, text in zip(flags, texts, strict=True):
+            paint_mask(image, text, whole, 1)
+        return flags
+
+    def _paint(self, scene: Scene | None, side: int, whole: Size, small: Size) -> Array:
+        """Paint all frames of a side at another size, smaller masks over larger ones."""
+        image, texts = np.zeros(small, np.uint16), self._list_masks(scene, side)
+        areas = (scene.seen.prediction if side else scene.seen.truth).areas if scene else np.zeros(0)
+        for number in np.argsort(-areas, kind="stable").tolist():
+            paint_mask(image, texts[number], whole, number + 1)
+        return image
+
+    def _make_side(self, scene: Scene | None, side: int, rows: Array, areas: Array) -> Side:
+        """Return the segments of a frame, given their numbers and areas."""
+        if scene is None:
+            return side_of_labels("", np.zeros(0, np.int64), np.zeros(0, np.int64))
+        seen = scene.seen.prediction if side else scene.seen.truth
+        names = [f"track of {seen.names[row]}" if side else seen.names[row] for row in rows.tolist()]
+        return Side(rows.tolist(), names, areas, seen.classes[rows], np.ones(len(rows), bool))
+
+
+def _renumber(image: Array, rows: Array) -> Array:
+    """Return an image of masks' numbers from 1 with the numbers that they have among some of them; 0 for others."""
+    numbers = np.zeros(max(int(image.max(initial=0)), int(rows.max(initial=0)) + 1) + 1, np.uint16)
+    numbers[rows + 1] = np.arange(1, len(rows) + 1)
+    renumbered: Array = numbers[image]
+    return renumbered
+
+
 def draw_worst(diagnoses: Mapping[str, InstanceDiagnosis], split: str, options: PageOptions) -> UnitPictures | None:
-    """Draw the worst images; of two methods those with the second's largest excess of mistakes."""
+    """Draw the worst images or videos; of two methods those with the second's largest excess of mistakes."""
     first, *_ = diagnoses.values()
     truth = first.judged.truth
     units = [_make_unit(first, index) for index in range(len(truth.images.ids))]
@@ -137,19 +221,23 @@ def draw_worst(diagnoses: Mapping[str, InstanceDiagnosis], split: str, options: 
         split,
         UnitTruth("instances", "images", {}, units),
         [(index, costs[index].tolist()) for index in order],
-        "images",
+        "videos" if first.protocol.tubes else "images",
         are_losses=False,
     )
-    return draw_units(
-        {name: InstancePainter(diagnosis) for name, diagnosis in diagnoses.items()}, ranked_units, options
-    )
+    painter: type[InstancePainter | VideoInstancePainter] = InstancePainter
+    if first.protocol.tubes:  # their pictures have names that nothing says
+        painter, options = VideoInstancePainter, replace(options, images="")
+    return draw_units({name: painter(diagnosis) for name, diagnosis in diagnoses.items()}, ranked_units, options)
 
 
 def _make_unit(diagnosis: InstanceDiagnosis, index: int) -> Unit:
-    name = diagnosis.name_image(index)
+    name, images = diagnosis.name_image(index), diagnosis.judged.truth.images
+    count = 1 if images.frames is None else int(images.frames[index])
 
     def load() -> list[TruthFrame]:
-        height, width = diagnosis.judged.truth.images.sizes[index].tolist()
-        return [TruthFrame(name, (height, width), [], lambda: LabelMap(np.zeros((height, width), np.uint16)))]
+        height, width = images.sizes[index].tolist()
+        size = height, width // max(count, 1)
+        names = [name] if images.frames is None else [f"{frame:05d}" for frame in range(count)]
+        return [TruthFrame(frame, size, [], lambda: LabelMap(np.zeros(size, np.uint16))) for frame in names]
 
-    return Unit(name, 1, load, {"index": index})
+    return Unit(name, count, load, {"index": index})

@@ -47,7 +47,7 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
     diagnosis = diagnose(inputs, report)
     costly = _list_costly(diagnosis, report)
     sections = [_write_verdict(diagnosis, costly, report), _make_errors(diagnosis)]
-    pictures = None if diagnosis.protocol.tubes else draw_worst({"": diagnosis}, report.split, options)
+    pictures = draw_worst({"": diagnosis}, report.split, options)
     sections += [pictures.player] if pictures else []
     points = list_keypoints(diagnosis)
     if points:

@@ -79,8 +79,6 @@ def _diagnose(folder: Path, protocol: str, arguments: list[str]) -> Iterator[str
         matches.append(diagnose(scores.open_inputs(), report))
         if results == second or protocol == "coco":
             yield from _say(matches[-1])
-    if protocol == "ovis":
-        return
     given = PageOptions(str(folder / "pictures"))
     for shown in ({"": matches[0]}, dict(zip("ab", matches, strict=True))):
         for options in (given, PageOptions(budget=4))[: 2 if protocol == "coco" else 1]:
