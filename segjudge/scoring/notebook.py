@@ -40,11 +40,11 @@ def render_scores(scores: ShownScores) -> str:
     splits = []
     for report in scores.reports:
         tools = tools_of(report.protocol.family)
-        kinds = _sum_kinds(scores, report)
+        kinds, cause = _explain_failures(scores, report)
         splits.append(
             {
                 "report": report,
-                "verdict": tools.rank_failures(kinds, report) if kinds else "",
+                "verdict": " ".join(filter(None, (cause, tools.rank_failures(kinds, report) if kinds else ""))),
                 "bar": tools.make_bar(kinds) if kinds else [],
                 "film": draw_worst({"": scores}, report.split),
                 "intervals": report.intervals(),
@@ -78,16 +78,16 @@ def is_quick(scores: ShownScores, split: str) -> bool:
     return scores.is_on_files and max(masks, len(rows)) <= _MOST_MASKS
 
 
-def _sum_kinds(scores: ShownScores, report: Report) -> dict[str, float]:
-    """Sum the cost of each kind of failure; empty if the files are missing or would take long."""
+def _explain_failures(scores: ShownScores, report: Report) -> tuple[dict[str, float], str]:
+    """Return the cost of each kind of failure and the causes; empty if the files are missing or would take long."""
     if not is_quick(scores, report.split):
-        return {}
+        return {}, ""
     try:
         inputs = scores.open_inputs()
         is_there = report.split in inputs.scorers  # the truth may be another by now
-        return tools_of(report.protocol.family).sum_failures(inputs, report) if is_there else {}
+        return tools_of(report.protocol.family).explain_failures(inputs, report) if is_there else ({}, "")
     except (HostError, SubmissionError, UsageError, OSError):  # they were moved since, or failures have no kinds
-        return {}
+        return {}, ""
 
 
 def draw_worst(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -17,7 +18,7 @@ Spoil = Callable[[Video, int, np.random.Generator], None]
 #: Numbers of what is made up begin here, in steps of the objects.
 _SURPLUS, _PART = 2 * OBJECTS, 4 * OBJECTS
 #: Identities change from this frame on.
-EXCHANGED_AT = 4
+EXCHANGED_AT, EXCHANGED_LATE = 4, 6
 #: A point is so far off, as a share of the height of its body.
 _OFF = 0.5
 
@@ -79,8 +80,8 @@ def _rename(video: Video, _pixels: int, _random: np.random.Generator) -> None:
     video.classes = {number: 2 if kind == 1 else kind for number, kind in video.classes.items()}
 
 
-def _exchange_objects(video: Video, _pixels: int, _random: np.random.Generator) -> None:
-    later = video.labels[EXCHANGED_AT:]
+def _exchange_objects(video: Video, _pixels: int, _random: np.random.Generator, start: int = EXCHANGED_AT) -> None:
+    later = video.labels[start:]
     later[:] = np.where(later == 1, 2, np.where(later == 2, 1, later))
 
 
@@ -178,6 +179,10 @@ FAULTS: dict[str, Fault] = {
     "renamed": Fault(_rename, r"{a} is called {b}|{a} called {b}"),
     "identities": Fault(
         _exchange_objects, rf"exchange.* frame 0*{EXCHANGED_AT}\b|exchange.* frame 0*{EXCHANGED_AT + 1}\b"
+    ),
+    "late identities": Fault(
+        partial(_exchange_objects, start=EXCHANGED_LATE),
+        rf"exchange.* frame 0*({EXCHANGED_LATE}|{EXCHANGED_LATE + 1})\b",
     ),
     "merged": Fault(_merge, "merged", of_object=_LARGE),
     "split": Fault(_split, "split", of_object=_SMALL),

@@ -28,7 +28,7 @@ CLASSES = ("exchanged", "renamed")
 OF_OBJECTS = ("missed", "surplus", *BORDERS, "merged", "split")
 OF_INSTANCES = (*OF_OBJECTS, *CLASSES, "scores")
 OF_SEGMENTS = (*OF_OBJECTS, *CLASSES)
-OF_TRACKS = (*OF_OBJECTS, "identities")
+OF_TRACKS = (*OF_OBJECTS, "identities", "late identities")
 OF_MAPS = ("missed", "surplus", *BORDERS, *CLASSES)
 OF_ONE = ("missed", "surplus", *BORDERS)
 #: Labels of streets, which are published with their objects and as maps.
@@ -53,9 +53,8 @@ class Benchmark:
     faults: tuple[str, ...] = ()
     #: Whether it asks for objects, for one object, or for maps of classes.
     asks: str = "objects"
-    #: Faults that its verdicts do not name, and those that they do not name where borders are off by a pixel.
+    #: Faults that its verdicts do not name.
     unnamed: tuple[str, ...] = ()
-    unnamed_pixels: tuple[str, ...] = ()
 
 
 def list_benchmarks() -> dict[str, Benchmark]:

@@ -15,7 +15,7 @@ SAMPLES = {
     "sequences-dev.zip": (
         "sequences-dev/lagging.zip",
         "davis2017",
-        r"<b>J&amp;F-Mean is 0\.\d{3}\.</b> By kind of error, the loss is \d+\u00a0%",
+        r"<b>J&amp;F-Mean is 0\.\d{3}\.</b> \d+ of \d+ masks are inexact: [^.]+\. By kind of error, the loss is \d+",
     ),
     "instances-dev.zip": (
         "instances-dev/wild.json",

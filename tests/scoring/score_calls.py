@@ -137,7 +137,7 @@ saved(one.plot(), "plot.svg"), saved(one.plot(), "plot.png")
 
 # the cell of a notebook
 notebook.is_quick(one, ""), notebook.is_quick(memory, "all"), notebook.is_quick(many, "all")
-notebook._sum_kinds(one, one.choose_report()), notebook._sum_kinds(memory, memory.choose_report())
+notebook._explain_failures(one, one.choose_report()), notebook._explain_failures(memory, memory.choose_report())
 [[row["title"], [(frame, len(picture) > 200, picture.partition("/")[0]) for frame, picture in row["pictures"]]] for row in notebook.draw_worst({"mine": one, "theirs": one}, "val")]
 [row["title"] for row in notebook.draw_worst({"mine": one}, "", "cat")], notebook.draw_worst({"mine": memory}, ""), notebook.draw_worst({"mine": one}, "", "dgo")
 notebook.draw_worst({str(number): one for number in range(20)}, "val")

@@ -82,6 +82,12 @@ def _states_of(name: str, block: ComparedBlock) -> List[str]:
     return [str(state) for state in np.select(conditions, [RIGHT, "ghost", "miss", "swap", "drift"], TRACKED)]
 
 
+def _count_sides(name: str, block: ComparedBlock, rows: Array) -> Array:
+    """Return the pixels of an object in some frames: of the truth, of the prediction, and of both."""
+    truth, prediction = (_stack_of(side, name, block).frames(rows) for side in (block.truth, block.predicted))
+    return np.array([truth.area.sum(), prediction.area.sum(), count_shared(truth, prediction).sum()], np.int64)
+
+
 def _stack_of(side: Stacks, name: str, block: ComparedBlock) -> Stack:
     return side[name] if name in side else empty_stack(len(block.frames), block.size)
 
@@ -248,6 +254,8 @@ class ObjectLosses:
     area: float
     #: Whether it is absent in some of the frames.
     absent: bool
+    #: Pixels where it is tracked inexactly: of the truth, of the prediction, and of both; none if they are not counted.
+    pixels: Tuple[int, int, int] = (0, 0, 0)
 
 
 def kinds_sum_to_loss(protocol: SequenceProtocol) -> bool:
@@ -264,6 +272,7 @@ class _LossCounter:
         self._states = [[RIGHT] * len(score.frames) for score in scored.scores]
         self._areas = [np.zeros(len(score.frames)) for score in scored.scores]
         self._parts = [np.zeros((len(score.frames), len(KINDS))) for score in scored.scores]
+        self._pixels = [np.zeros(3, np.int64) for _ in scored.scores]
 
     def add(self, block: ComparedBlock) -> None:
         """Add the frames of a block."""
@@ -279,6 +288,9 @@ class _LossCounter:
             if tracked:
                 shared = _share_tracked_loss(_window_of(name, block, rows[tracked]), boundaries=self._boundaries)
                 self._parts[number][[frame_places[index] for index in tracked], -len(SHARED) :] = shared
+                inexact = rows[tracked][shared.any(axis=1)]
+                if len(inexact):
+                    self._pixels[number] += _count_sides(name, block, inexact)
             if name in block.truth:
                 self._areas[number][frame_places] = block.truth[name].area[rows] / (block.size[0] * block.size[1])
             for index, state in zip(frame_places, states):
@@ -287,7 +299,9 @@ class _LossCounter:
     def losses(self) -> List[ObjectLosses]:
         """Return the loss of each object, in the order of the scores."""
         losses = []
-        for score, states, areas, parts in zip(self._scored.scores, self._states, self._areas, self._parts):
+        for score, states, areas, parts, pixels in zip(
+            self._scored.scores, self._states, self._areas, self._parts, self._pixels
+        ):
             lost = 1 - ((score.j + score.f) / 2 if self._boundaries else score.j)
             kinds = _mark_late(states, (areas > 0).tolist())
             if self._scored.masks is None:  # scored as 0 in each frame, whatever it shows
@@ -298,7 +312,8 @@ class _LossCounter:
             shares: List[float] = (parts.sum(axis=0) / max(len(parts), 1)).tolist()
             visible = areas[areas > 0]
             area = mean(visible) if len(visible) else 0.0
-            losses.append(ObjectLosses(score, kinds, parts, shares, area, bool((areas == 0).any())))
+            absent, (true, predicted, both) = bool((areas == 0).any()), pixels.tolist()
+            losses.append(ObjectLosses(score, kinds, parts, shares, area, absent, (true, predicted, both)))
         return losses
 
 

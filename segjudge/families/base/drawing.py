@@ -77,6 +77,10 @@ class RankedUnits:
         costly = [entry for entry in self.order if self.truth_alone or max(entry[1]) > 0]
         return [(self.truth.units[index], costs) for index, costs in costly[:_MOST_UNITS]]
 
+    def describe_scope(self, count: int) -> str:
+        """Return how a sentence on the first units begins, if they are not all."""
+        return "" if count == len(self.truth.units) else f"In the {_count_costly(count, self.noun)}, "
+
     def describe_first(self, count: int, methods: Sequence[str]) -> str:
         """Return the descriptions of the drawn units."""
         units = _count_units(count, self.noun)
@@ -95,6 +99,26 @@ def draw_units(painters: Mapping[str, UnitPainter], units: RankedUnits, options:
     drawing = _UnitDrawing(painters, units, options)
     drawing.draw()
     return drawing.show() if drawing.painted else None
+
+
+def describe_units(painter: UnitPainter, units: RankedUnits) -> str:
+    """Describe the most expensive causes of the first units, of as many as `draw_units` has time for."""
+    counts, looked_at, pixels = CauseCounts(painter.segment, units.noun.removesuffix("s")), 0, 0
+    for unit, _ in units.list_drawable():
+        frames = unit.load()
+        if not frames or not all(frames[0].size):
+            continue
+        if looked_at and pixels > _MOST_PIXELS:
+            break
+        _look_at_unit(painter, unit, frames, {}).count_causes(counts, _name_classes(painter, unit))
+        looked_at, pixels = looked_at + 1, pixels + len(frames) * frames[0].size[0] * frames[0].size[1]
+    return counts.describe(units.describe_scope(looked_at))
+
+
+def _name_classes(painter: UnitPainter, unit: Unit) -> Sequence[str]:
+    """Return the names of all classes; where there is but one, what the unit asks for, if anything."""
+    names, query = painter.class_names(), painter.describe_query(unit)
+    return [query] if query and len(names) < 2 else names
 
 
 class _UnitDrawing:
@@ -144,11 +168,11 @@ class _UnitDrawing:
         stream = self._stream_of[unit.name] = f"{self._units.split}/{unit.name}"
         for painting in paintings:
             painting.forget_maps()
-            self._occurring |= {kind for row in painting.rows() for kind in row.kinds}
+            self._occurring |= painting.shown.union(*(row.kinds for row in painting.rows()))
         self._streams |= {f"{stream}{ending}": data for ending, data in packed.items()}
         self._room -= bytes_in_page(packed.values())
         self.painted.append(paintings[:2][-1])
-        self.painted[-1].count_causes(self._causes, self._painter.class_names())
+        self.painted[-1].count_causes(self._causes, _name_classes(self._painter, unit))
         self._costs.append([] if self._units.truth_alone else costs)
 
     def show(self) -> UnitPictures:
@@ -190,8 +214,7 @@ class _UnitDrawing:
         player = make_player(sequences, self._list_moments(), drawn_as, about, streams, shown_methods)
         names = {unit.name: painter.describe(unit) for unit in units.truth.units}
         looked_at, count = len(self.painted), len(units.truth.units)
-        scope = "" if looked_at == count else f"In the {_count_costly(looked_at, units.noun)}, "
-        cause = "" if units.truth_alone else self._causes.describe(scope)
+        cause = "" if units.truth_alone else self._causes.describe(units.describe_scope(looked_at))
         return UnitPictures(player, self._confusions, looked_at, count, self._stream_of, names, cause)
 
     def _list_moments(self) -> list[dict[str, Any]]:
@@ -224,19 +247,31 @@ def _paint_unit(
     widest = next((fit for fit in fitting if fit[0] * fit[1] <= frame_pixels), fit_width(size, _WIDTHS[-1]))
 
     def look(painter: UnitPainter, drawn: Mapping[int, Size]) -> PaintedUnit:
-        names = [frame.name for frame in frames]
-        painted = PaintedUnit(painter.describe(unit), names, size, by_pixel=painter.by_pixel)
-        for seen in painter.look(unit, frames, drawn):
-            painted.add(seen, truth_alone=truth_alone)
-        if painter.follows:
-            painted.note_swaps()
-        return painted
+        return _look_at_unit(painter, unit, frames, drawn, truth_alone=truth_alone)
 
     whole = dict.fromkeys(range(len(frames)), widest)
     if len(frames) > max(_DRAWN, pixels // (widest[0] * widest[1])):
         costs = np.max([look(painter, {}).frame_costs() for painter in painters], axis=0).tolist()
         whole = dict.fromkeys(next(iter(painters)).pick_drawn(frames, costs, _DRAWN), widest)
     return [look(painter, whole) for painter in painters]
+
+
+def _look_at_unit(
+    painter: UnitPainter,
+    unit: Unit,
+    frames: Sequence[TruthFrame],
+    drawn: Mapping[int, Size],
+    *,
+    truth_alone: bool = False,
+) -> PaintedUnit:
+    """Judge the segments of a unit, and paint its drawn frames."""
+    names = [frame.name for frame in frames]
+    painted = PaintedUnit(painter.describe(unit), names, frames[0].size, by_pixel=painter.by_pixel)
+    for seen in painter.look(unit, frames, drawn):
+        painted.add(seen, truth_alone=truth_alone)
+    if painter.follows:
+        painted.note_swaps()
+    return painted
 
 
 def _fit(units: Sequence[PaintedUnit], painter: UnitPainter, room: float) -> dict[str, bytes]:

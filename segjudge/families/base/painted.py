@@ -98,6 +98,8 @@ class PaintedUnit:
         self._objects: tuple[dict[Any, tuple[int, str]], dict[Any, tuple[int, str]]] = ({}, {})
         #: By the name of a track the object that it mostly follows, where several can be told apart.
         self._followed: dict[str, str] = {}
+        #: Faults that its pictures have a colour for, once they are packed.
+        self.shown: set[int] = set()
 
     def add(self, seen: SeenFrame, *, truth_alone: bool) -> None:
         judged = seen.judged or judge_segments(
@@ -148,10 +150,10 @@ class PaintedUnit:
                     table[kind, -1] = table.get((kind, -1), 0) + 1
 
     def count_causes(self, counts: CauseCounts, classes: Sequence[str]) -> None:
-        """Add the verdict on each segment; `classes` are the names of all classes."""
+        """Add the verdict on each segment; `classes` are the names of all classes, or what the unit asks for."""
         swaps = []
         for frame, name in zip(self._judged, self.frames, strict=True):
-            counts.add(self.name, frame.seen, frame.judged, tuple(classes) if len(classes) > 1 else ())
+            counts.add(self.name, frame.seen, frame.judged, tuple(classes))
             for column, row in enumerate(frame.judged.partner.tolist()):
                 if row >= 0 and frame.judged.truth[row] == SWAPPED:
                     followed = self._followed.get(frame.seen.prediction.names[column], "")
@@ -331,6 +333,7 @@ class PaintedUnit:
         places = np.zeros(256, np.uint8)
         places[used] = np.arange(len(used))
         groups = [tuple(fault for fault in divmod(code, _BASE) if fault) for code in used]
+        self.shown.update(*groups)
         faults = MaskStream([], size, width)
         for index in range(len(self.frames)):
             faults.add_labels(places.take(codes.get(index, empty))[None], groups)

@@ -99,10 +99,15 @@ class UnitPainter(abc.ABC):
 
     def describe(self, unit: Unit) -> str:
         """Return the display name of a unit: the text of its query, if it has one."""
-        text = printable(" ".join(str(unit.facts.get("text", "")).split()))
-        if text:
-            return f"“{text}” ({unit.name})"
+        query = self.describe_query(unit)
+        if query:
+            return f"{query} ({unit.name})"
         return f"image {unit.name}" if unit.cost == 1 and unit.name.isdigit() else unit.name  # a bare id
+
+    def describe_query(self, unit: Unit) -> str:
+        """Return the quoted text of a unit's query; "" without one."""
+        text = printable(" ".join(str(unit.facts.get("text", "")).split()))
+        return f"“{text}”" if text else ""
 
     def pick_drawn(self, frames: Sequence[TruthFrame], costs: Sequence[float], count: int) -> list[int]:
         """Return about `count` frames to draw, around the worst ones."""

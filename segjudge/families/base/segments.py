@@ -111,3 +111,19 @@ def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Arr
         if truth[row] == MISSED and free[1][column]:
             join(row, column, PARTIAL)
     return JudgedSegments(truth, prediction, partner)
+
+
+def judge_classes(shared: Array, areas: tuple[Array, Array], classes: tuple[Array, Array]) -> JudgedSegments:
+    """Return the judged classes of a frame, each one region, which is correct above an IoU of one half."""
+    if not shared.size:
+        return JudgedSegments(
+            np.full(len(areas[0]), MISSED), np.full(len(areas[1]), SURPLUS), np.full(len(areas[1]), -1)
+        )
+    same = classes[0][:, None] == classes[1]
+    ious = (shared * same / np.maximum(areas[0][:, None] + areas[1] - shared, 1)).max(axis=1)
+    largest = shared.argmax(axis=1)
+    is_other = ~same[np.arange(len(largest)), largest]
+    truth = np.select([ious > HALF, is_other, ious > 0], [RIGHT, WRONG_CLASS, PARTIAL], MISSED)
+    partner = np.where(same.any(axis=0), same.argmax(axis=0), -1)
+    prediction = np.where(partner >= 0, truth[partner], SURPLUS)
+    return JudgedSegments(truth, prediction, partner, np.where(shared.any(axis=1), largest, -1))

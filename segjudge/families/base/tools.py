@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from segjudge.report.page import PageOptions, Section
 
     from .benchmarks import FamilyEntry
-    from .drawing import UnitPictures
+    from .drawing import RankedUnits, UnitPictures
     from .memory import MemoryDoor
     from .pictures import UnitPainter
     from .published import PackedTruth, TruthSource
@@ -82,6 +82,8 @@ class MethodCosts:
     bars: Mapping[str, Sequence[tuple[str, float, str]]] = field(default_factory=dict)
     #: Of each sequence its name, its stream, and what the first two methods reach there.
     points: Sequence[tuple[str, str, float, float]] = ()
+    #: By the name of the method the sentence on its most expensive causes.
+    causes: Mapping[str, str] = field(default_factory=dict)
     #: What follows the section on methods.
     sections: Sequence[Section] = ()
     #: The package whose style the bars have.
@@ -214,6 +216,10 @@ class FamilyTools:
     def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
         """Return the cost of each kind of failure in a split; empty without kinds."""
         return {}
+
+    def explain_failures(self, inputs: ScoringInputs, report: Report) -> tuple[dict[str, float], str]:
+        """Return `sum_failures`, and the sentence on the most expensive causes with which a page begins."""
+        return self.sum_failures(inputs, report), ""
 
     def make_bar(self, kinds: Mapping[str, float]) -> list[tuple[str, float, str]]:
         """Return the costs by kind as a bar: name, share, style."""
@@ -385,7 +391,7 @@ class UnitTools(FamilyTools, ABC):
         """Return the metric of the loss and the noun of units."""
 
     def measure_rest(self, accumulator: UnitAccumulator[Any]) -> Array | None:
-        """Return the units' further loss, which orders them if their main loss is zero."""
+        """Return the units' loss of a further metric, which orders them beside their main loss."""
         return None
 
     def name_cause(self, inputs: ScoringInputs, report: Report) -> str:
@@ -467,19 +473,29 @@ class UnitTools(FamilyTools, ABC):
         self, inputs: ScoringInputs, report: Report, losses: UnitLosses, options: PageOptions
     ) -> tuple[UnitPictures | None, list[Section]]:
         """Return the sections with the most costly units and confused classes."""
-        from .drawing import RankedUnits, draw_units
+        from .drawing import draw_units
 
-        noun = self.name_losses(report.protocol)[1]
-        costs = losses.by_unit.sum(axis=1)
-        unexplained = None if costs.any() else self.measure_rest(self.counts_of(report))
-        costs = costs if unexplained is None else unexplained
-        order = [(int(index), [float(costs[index])]) for index in (-costs).argsort(kind="stable")]
         with ExitStack() as stack:
             painter, truth = self._open_painter(inputs, report, stack)
             if painter is None:
                 return None, []
-            pictures = draw_units({"": painter}, RankedUnits(report.split, truth, order, noun), options)
-        return pictures, self.make_confusions(painter, pictures, noun, report) if pictures else []
+            units = self._rank_units(truth, report, losses)
+            pictures = draw_units({"": painter}, units, options)
+        return pictures, self.make_confusions(painter, pictures, units.noun, report) if pictures else []
+
+    def _rank_units(self, truth: UnitTruth, report: Report, losses: UnitLosses) -> RankedUnits:
+        """Return all units, most costly first."""
+        import numpy as np
+
+        from .drawing import RankedUnits
+
+        costs = losses.by_unit.sum(axis=1)
+        rest = self.measure_rest(self.counts_of(report))
+        weights = costs
+        if rest is not None:
+            weights, costs = costs + rest, np.where(costs > 0, costs, rest)
+        order = [(int(index), [float(costs[index])]) for index in (-weights).argsort(kind="stable")]
+        return RankedUnits(report.split, truth, order, self.name_losses(report.protocol)[1])
 
     def _open_painter(
         self, inputs: ScoringInputs, report: Report, stack: ExitStack
@@ -511,7 +527,8 @@ class UnitTools(FamilyTools, ABC):
         title = f"Loss of {self.name_losses(methods[0].report.protocol)[1]}"
         table = make_changes(title, changes, BY_CHANGE, (pictures.streams, pictures.names) if pictures else ({}, {}))
         player = [pictures.player] if pictures else []
-        return replace(compared, sections=[*player, table, *compared.sections])
+        causes = {method.name: self.explain_failures(method.inputs, method.report)[1] for method in methods}
+        return replace(compared, causes=causes, sections=[*player, table, *compared.sections])
 
     def _draw_differences(
         self, methods: Sequence[ScoredMethod], costs: Array, options: PageOptions
@@ -568,6 +585,16 @@ class UnitTools(FamilyTools, ABC):
 
     def sum_failures(self, inputs: ScoringInputs, report: Report) -> dict[str, float]:
         return self._measure_report(report)[1].totals()
+
+    def explain_failures(self, inputs: ScoringInputs, report: Report) -> tuple[dict[str, float], str]:
+        from .drawing import describe_units
+
+        _, losses = self._measure_report(report)
+        with ExitStack() as stack:
+            painter, truth = self._open_painter(inputs, report, stack)
+            if painter is None:
+                return losses.totals(), self.name_cause(inputs, report)
+            return losses.totals(), describe_units(painter, self._rank_units(truth, report, losses))
 
     def make_bar(self, kinds: Mapping[str, float]) -> list[tuple[str, float, str]]:
         """Make a bar of a metric or of the mean of several: the score, then the loss by kind."""

@@ -75,6 +75,13 @@ class _InstanceTools(FamilyTools):
 
         return diagnose(inputs, report).sum_kinds()
 
+    def explain_failures(self, inputs: ScoringInputs, report: Report) -> tuple[dict[str, float], str]:
+        from .causes import describe_causes
+        from .diagnosis import diagnose
+
+        diagnosis = diagnose(inputs, report)
+        return diagnosis.sum_kinds(), describe_causes(diagnosis)
+
     def rank_failures(self, kinds: Mapping[str, float], report: Report) -> str:
         from .report import describe_rises
 
@@ -88,19 +95,21 @@ class _InstanceTools(FamilyTools):
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
         if options is None:
             return super().compare_failures(methods, None)
+        from .causes import describe_causes
         from .diagnosis import InstanceDiagnosis, diagnose
         from .report import make_compared_sections
 
+        causes: dict[str, str] = {}
         costs: dict[str, dict[str, float]] = {}
         drawn: dict[str, InstanceDiagnosis] = {}
         for method in methods:
             diagnosis = diagnose(method.inputs, method.report)
-            costs[method.name] = diagnosis.sum_kinds()
+            costs[method.name], causes[method.name] = diagnosis.sum_kinds(), describe_causes(diagnosis)
             if len(drawn) < 2:
                 drawn[method.name] = diagnosis
         compared = self.tabulate_costs(methods, costs)
         pictures = make_compared_sections(drawn, methods[0].report.split, options) if drawn else []
-        return replace(compared, sections=[*pictures, *compared.sections])
+        return replace(compared, causes=causes, sections=[*pictures, *compared.sections])
 
     def make_columns(self, report: Report) -> Mapping[str, Callable[[], Columns]]:
         from .tables import list_curves, list_images

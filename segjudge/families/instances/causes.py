@@ -26,6 +26,8 @@ _MOST_VIDEOS, _MOST_PIXELS = 40, 60_000_000
 _HALF = 0.5
 #: The area of each set of keypoints.
 _AREA = 100.0
+#: A track is on an object for a while if it has this share of all its pixels.
+_BRIEFLY = 0.05
 #: False detections above the score that this share of the correct ones does not reach are counted.
 _MIDDLE = 0.5
 
@@ -138,7 +140,8 @@ def _count_scene(counts: CauseCounts, scene: Scene, diagnosis: InstanceDiagnosis
         judged.prediction[column], judged.partner[column] = 0, -1
         counts.add_repeated(names[int(seen.prediction.classes[column])] if names else "")
     if follows:
-        counts.add_swaps(scene.name, _find_exchanges(scene, judged, diagnosis))
+        name = f"video {scene.name}" if scene.name.isdigit() else scene.name
+        counts.add_swaps(name, _find_exchanges(scene, judged, diagnosis))
     counts.add(scene.name, seen, judged, names)
 
 
@@ -152,10 +155,16 @@ def find_repeated(seen: SeenFrame, judged: JudgedSegments) -> list[int]:
 
 
 def _find_exchanges(scene: Scene, judged: JudgedSegments, diagnosis: InstanceDiagnosis) -> list[tuple[str, str, str]]:
-    """Find tracks that are on one object first and on another one later; mark these objects as swapped."""
+    """Find tracks that are on one object first and on another one later; mark these objects as swapped.
+
+    A track that is mostly on its object matches it, and is on the other one for a few frames.
+    """
     seen, truth = scene.seen, diagnosis.judged.truth
-    rows = np.flatnonzero(judged.truth != RIGHT)
-    columns = np.flatnonzero((seen.shared[rows] > 0).any(axis=0)) if len(rows) else rows
+    matched = judged.truth == RIGHT
+    several = (seen.shared >= _BRIEFLY * seen.truth.areas[:, None]).sum(axis=1) > 1
+    columns = np.flatnonzero((seen.shared[~matched | several] > 0).any(axis=0))
+    others = judged.partner[columns]  # whose own overlap with the track is perhaps too small to be known
+    rows = np.union1d(np.flatnonzero(~matched | several), others[others >= 0])
     if truth.images.frames is None or len(rows) < 1 or len(columns) < 2:
         return []
     height, width = truth.images.sizes[scene.image].tolist()
@@ -169,8 +178,8 @@ def _find_exchanges(scene: Scene, judged: JudgedSegments, diagnosis: InstanceDia
     shared = np.einsum("rfp,cfp->rcf", *masks, optimize=True)
     areas = [mask.sum(axis=2) for mask in masks]
     union = areas[0][:, None] + areas[1][None] - shared
-    shows = shared > _HALF * np.maximum(union, 1)
-    tracks = np.where(shows.any(axis=1), shows.argmax(axis=1), -1)  # the detection of each object in each frame
+    ious = shared / np.maximum(union, 1)
+    tracks = np.where(ious.max(axis=1) > _HALF, ious.argmax(axis=1), -1)  # the detection of each object in each frame
     first_tracks = {
         row: next((track for track in of_row if track >= 0), -1) for row, of_row in enumerate(tracks.tolist())
     }
@@ -180,8 +189,10 @@ def _find_exchanges(scene: Scene, judged: JudgedSegments, diagnosis: InstanceDia
         frame = next((index for index, track in enumerate(of_row) if track not in (-1, first_tracks[row])), -1)
         if frame < 0:
             continue
-        judged.truth[rows[row]] = SWAPPED
         owner = owners.get(of_row[frame], row)
+        if matched[rows[row]] and owner == row:
+            continue  # a second detection of the object
+        judged.truth[rows[row]] = SWAPPED
         names = seen.truth.names
         if owner != row:
             swaps.append((names[rows[row]], names[rows[owner]], str(frame)))

@@ -94,14 +94,12 @@ class _ScanTools(UnitTools):
         return [verdict, kinds, confusion, *lists]
 
     def name_cause(self, inputs: ScoringInputs, report: Report) -> str:
-        from segjudge.evaluation_script.families.scans.engine import measure_classes
-        from segjudge.families.base.causes import describe_confusion
+        from .causes import describe_classes
 
         accumulator = self.counts_of(report)
         if accumulator.protocol.panoptic:
             return self._name_cause_of_segments(inputs, report)
-        names = [*accumulator.protocol.class_names, "nothing"]
-        return describe_confusion(names, measure_classes(accumulator).confusion, "points")
+        return describe_classes(accumulator)
 
     def _name_cause_of_segments(self, inputs: ScoringInputs, report: Report) -> str:
         from segjudge.evaluation_script.families.base.units import UnitTruth

@@ -1,4 +1,4 @@
-"""The causes of scans' loss of PQ: a verdict on each segment of the costliest scans."""
+"""The causes of scans' losses: of PQ by the segments of the costliest scans, of IoU by the classes of all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.units import UnitTruth
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
+from segjudge.evaluation_script.families.scans.engine import sum_confusion
 from segjudge.evaluation_script.families.scans.files import ScanSubmission
 from segjudge.evaluation_script.files.problems import Problems, quantity
 from segjudge.evaluation_script.masks.backend import backend
@@ -16,7 +17,7 @@ from segjudge.evaluation_script.masks.overlaps import sum_by_key
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.causes import CauseCounts
 from segjudge.families.base.pictures import SeenFrame, Side
-from segjudge.families.base.segments import judge_segments
+from segjudge.families.base.segments import judge_classes, judge_segments
 
 #: So many scans are looked at, those that cost most.
 _MOST_SCANS = 40
@@ -43,6 +44,24 @@ def describe_causes(results: str, truth: UnitTruth, rules: ScoringRules, order: 
             counts.add(unit.name, seen, judge_segments(seen.shared, areas, classes), names)
     scope = f"In the {quantity(len(chosen), 'scan')} that cost most, " if len(chosen) < len(truth.units) else ""
     return counts.describe(scope)
+
+
+def describe_classes(accumulator: UnitAccumulator[Any]) -> str:
+    """Describe the causes that cost most classes of scans, each of which has a region per scan."""
+    protocol, names = accumulator.protocol, tuple(accumulator.protocol.class_names)
+    counts = CauseCounts("region", "scan", "points")
+    for unit in accumulator.complete_counts():
+        table = sum_confusion([unit], protocol)
+        predicted = table.sum(axis=0)
+        sides = np.flatnonzero(table.sum(axis=1)[:-1]), np.flatnonzero(predicted[:-1])
+        shared, areas = table[np.ix_(*sides)], (table.sum(axis=1)[sides[0]], predicted[sides[1]])
+        truth, prediction = (
+            Side(side.tolist(), [names[kind] for kind in side.tolist()], area, side, np.zeros(len(side), bool))
+            for side, area in zip(sides, areas, strict=True)
+        )
+        seen = SeenFrame(truth, prediction, shared, np.zeros(len(sides[1]), bool), None)
+        counts.add(unit.name, seen, judge_classes(shared, areas, sides), names)
+    return counts.describe()
 
 
 def _see(true: Array, predicted: Array, points: Array, protocol: Any) -> SeenFrame:

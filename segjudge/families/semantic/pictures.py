@@ -19,9 +19,7 @@ from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, sample_rows_and_columns
-from segjudge.families.base.segments import MISSED, PARTIAL, RIGHT, SURPLUS, WRONG_CLASS, JudgedSegments
-
-_HALF = 0.5
+from segjudge.families.base.segments import judge_classes
 
 
 class SemanticPainter(UnitPainter):
@@ -84,7 +82,7 @@ class SemanticPainter(UnitPainter):
             )
         excused = np.zeros(len(sides[1]), bool)
         return SeenFrame(
-            truth_side, predicted, shared, excused, maps, _judge_classes(shared, areas, (sides[0], sides[1]))
+            truth_side, predicted, shared, excused, maps, judge_classes(shared, areas, (sides[0], sides[1]))
         )
 
     def _index_map(self, classes: Array, labels: Array, size: Size) -> Array:
@@ -93,19 +91,3 @@ class SemanticPainter(UnitPainter):
         numbers[classes] = np.arange(1, len(classes) + 1)
         image: Array = numbers.take(class_indices(labels[rows[:, None], columns], self._protocol))
         return image
-
-
-def _judge_classes(shared: Array, areas: tuple[Array, Array], classes: tuple[Array, Array]) -> JudgedSegments:
-    """Classify each class of a frame: above an IoU of one half it is correct."""
-    if not shared.size:
-        return JudgedSegments(
-            np.full(len(areas[0]), MISSED), np.full(len(areas[1]), SURPLUS), np.full(len(areas[1]), -1)
-        )
-    same = classes[0][:, None] == classes[1]
-    ious = (shared * same / np.maximum(areas[0][:, None] + areas[1] - shared, 1)).max(axis=1)
-    largest = shared.argmax(axis=1)
-    is_other = ~same[np.arange(len(largest)), largest]
-    truth = np.select([ious > _HALF, is_other, ious > 0], [RIGHT, WRONG_CLASS, PARTIAL], MISSED)
-    partner = np.where(same.any(axis=0), same.argmax(axis=0), -1)
-    prediction = np.where(partner >= 0, truth[partner], SURPLUS)
-    return JudgedSegments(truth, prediction, partner, np.where(shared.any(axis=1), largest, -1))

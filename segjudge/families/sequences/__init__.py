@@ -129,6 +129,11 @@ class _SequenceTools(FamilyTools):
 
         return sum_failures(inputs, report)
 
+    def explain_failures(self, inputs: ScoringInputs, report: Report) -> tuple[dict[str, float], str]:
+        from .report import explain_failures
+
+        return explain_failures(inputs, report)
+
     def make_bar(self, kinds: Mapping[str, float]) -> list[tuple[str, float, str]]:
         from .report import make_bar
 

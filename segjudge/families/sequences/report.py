@@ -50,6 +50,7 @@ from segjudge.report.page import (
 from segjudge.report.tables import format_difference, format_number
 from segjudge.system.errors import UsageError
 
+from .causes import describe_causes
 from .published import frame_images_of
 
 _PACKAGE = "segjudge.families.sequences"
@@ -147,6 +148,14 @@ def sum_failures(inputs: ScoringInputs, report: Report) -> dict[str, float]:
     return dict(zip(KINDS, _LossReader(1, None).read(inputs, report, "").shares, strict=True))
 
 
+def explain_failures(inputs: ScoringInputs, report: Report) -> tuple[dict[str, float], str]:
+    """Return the loss of a split by kind as `sum_failures`, and the sentence on its causes."""
+    if not isinstance(report, SequenceReport) or not kinds_sum_to_loss(report.protocol):
+        return {}, ""
+    method = _LossReader(1, None).read(inputs, report, "")
+    return dict(zip(KINDS, method.shares, strict=True)), describe_causes(method.sequences)
+
+
 def _read_scored_sequences(inputs: ScoringInputs, report: SequenceReport) -> Iterator[ScoredSequence]:
     with closing(inputs.scorers[report.split].open(inputs.results)) as opened:
         if not isinstance(opened, OpenedSequences):
@@ -178,6 +187,7 @@ def compare_failures(methods: Sequence[ScoredMethod], options: PageOptions | Non
         {name: _format_loss(values) for name, values in shares.items()},
         {name: make_bar(values) for name, values in shares.items()},
         [(losses.name, losses.stream, 1 - base[losses.name].loss, 1 - losses.loss) for losses in second.values()],
+        {method.name: describe_causes(method.sequences) for method in reader.methods},
         [_list_differences(by_name, regressions), frames],
         _PACKAGE,
     )
@@ -384,27 +394,12 @@ def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], losses:
         sentence = Markup('Worst: <a href="#frames" data-open="{}" data-frame="{}">{} from frame {}</a>, {}.').format(
             stream, worst.worst, worst.sequence, worst.start, _MEANINGS[worst.kind][1]
         )
-    is_exchange = max(zip(method.shares, KINDS, strict=True))[1] == "swap"
-    causes = [_describe_exchange(sequences) if is_exchange else "", rank_kinds(kinds)]
+    causes = [describe_causes(sequences), rank_kinds(kinds)]
     verdict = make_verdict(report, report.protocol.metrics[0], causes, costs, "sequences", sentence)
     kept = (
         str(losses.values["metric"]) if losses.values["exact"] else f"{losses.values['metric']} as a mean over frames"
     )
     return add_bar(verdict, kept, make_bar(method.shares), {kind: _MEANINGS[kind][1] for kind in KINDS})
-
-
-def _describe_exchange(sequences: list[SequenceLosses]) -> str:
-    """Describe which objects exchange their identities and when, if that is the worst moment."""
-    moments = _find_moments(sequences)
-    if not moments or moments[0].kind != "swap":
-        return ""
-    worst = moments[0]
-    begins = f"from frame {worst.start} of {worst.sequence} on"
-    for moment in moments[1:]:
-        if (moment.sequence, moment.kind, moment.start) == (worst.sequence, "swap", worst.start):
-            labels = sorted((worst.label, moment.label), key=label_order)
-            return f"Objects {' and '.join(labels)} exchange their masks {begins}."
-    return f"Object {worst.label} has the mask of another object {begins}."
 
 
 def make_losses(method: MethodLosses, sequences: list[SequenceLosses], metric: str, *, exact: bool) -> Section:

@@ -85,6 +85,12 @@ class _VolumeTools(UnitTools):
 
         return make_sections(inputs, report, self.measure_losses(self.counts_of(report)), options)
 
+    def name_cause(self, inputs: ScoringInputs, report: Report) -> str:
+        from .diagnosis import diagnose
+        from .report import describe_causes
+
+        return describe_causes(diagnose(inputs, report))
+
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         from segjudge.evaluation_script.files.problems import quantity
 

@@ -67,16 +67,17 @@ class VolumeCauses(CauseCounts):
 
     @classmethod
     def of(cls, protocol: VolumeProtocol) -> VolumeCauses:
-        return cls(name_component(protocol), "case", protocol=protocol)
+        return cls(name_component(protocol), "case", "voxels", protocol=protocol)
 
     def add_region(self, case: str, judged: JudgedRegion, scale: float, spacing: Sequence[float]) -> None:
         """Add the components of a region; costs are scaled to what the region costs."""
         name, (kinds, predicted) = judged.region.name, judged.kinds
         self.cases.add(case)
-        self.segments += int(judged.counted.sum())
-        self.predicted += len(predicted)
+        self.units.add(case)
         if len(kinds):
-            self.units_with.setdefault(name, set()).add(case)
+            self.add_true(name, case, int(judged.counted.sum()))
+        self.predicted += len(predicted)
+        self.predicted_classes[name] += len(predicted)
         for kind in np.unique(kinds[judged.counted].astype(str)).tolist():
             chosen = judged.counted & (kinds == kind)
             self._add(kind, name, int(chosen.sum()), float(judged.costs[0][chosen].sum()) * scale)
@@ -185,7 +186,7 @@ class VolumeCauses(CauseCounts):
         return f"elsewhere {_MOST} % of surfaces within {near:.12g} mm" if near else ""
 
     def _describe_inexact(self, cause: str, some: str, verb: str) -> str:
-        text = super()._describe_inexact(cause, some, verb).replace("pixels", "voxels")
+        text = super()._describe_inexact(cause, some, verb)
         move = self._describe_move() if cause == INEXACT else ""
         return text.replace(f"{verb} inexact", f"{verb} displaced{move}", 1) if move else text
 

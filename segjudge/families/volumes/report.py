@@ -153,11 +153,16 @@ def _name_worst(cases: list[Row], drawing: SliceDrawing, split: str) -> Markup |
     return name_worst(cases, TITLE, split) if is_drawn else name_worst(cases, "cases")
 
 
-def _write_verdict(diagnosis: Diagnosis, report: Report, cases: list[Row], worst: Markup | str) -> Section:
-    measure, scope = name_measure(diagnosis.protocol), ""
+def describe_causes(diagnosis: Diagnosis) -> str:
+    """Describe the most expensive causes of the cases that are looked at."""
+    scope = ""
     if diagnosis.looked_at < diagnosis.cases:
         scope = f"In the {quantity(diagnosis.looked_at, 'case')} with the largest loss, "
-    cause = diagnosis.causes.describe(scope)
+    return diagnosis.causes.describe(scope)
+
+
+def _write_verdict(diagnosis: Diagnosis, report: Report, cases: list[Row], worst: Markup | str) -> Section:
+    measure, cause = name_measure(diagnosis.protocol), describe_causes(diagnosis)
     explained = "" if measure == report.protocol.metrics[0] else measure
     causes = [cause, rank_kinds(sum_causes(diagnosis), explained) if diagnosis.is_whole else ""]
     costs = [row["costs"] for row in cases]

@@ -9,10 +9,10 @@ import pytest
 
 from segjudge.evaluation_script.masks.overlaps import sum_by_key
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.causes import CauseCounts, describe_confusion
+from segjudge.families.base.causes import CauseCounts
 from segjudge.families.base.painted import PaintedUnit
 from segjudge.families.base.pictures import SeenFrame, Side
-from segjudge.families.base.segments import SURPLUS, WRONG_CLASS, JudgedSegments
+from segjudge.families.base.segments import MISSED, RIGHT, SURPLUS, WRONG_CLASS, JudgedSegments, judge_classes
 
 CLASSES = ("sky", "car", "dog")
 #: Rows and columns of a scene, whose cells have an object each; an object leaves a border of its cell free.
@@ -189,19 +189,66 @@ def test_identities_are_exchanged_from_a_frame_on() -> None:
     assert describe([frames], follows=True) == "4 of 160 segments are on a different track than in most frames."
 
 
-def test_a_confusion_names_the_pair_and_its_share() -> None:
-    names = [*CLASSES, "nothing"]
-    table = np.array([[90, 10, 0, 0], [0, 50, 50, 0], [0, 0, 30, 0], [0, 0, 0, 0]])
-    assert describe_confusion(names, table, "points") == "car is called dog at 50 points (50 % of car)."
-    table[2, 1] = 40
-    assert describe_confusion(names, table, "points") == "car and dog are exchanged at 90 points."
-    table[0, 2], table[0, 3], table[2, 0] = 45, 45, 45
-    said = "Most often car is called dog at 50 points (50 % of car), of 235 wrong points."
-    assert describe_confusion(names, table, "points") == said
-    assert describe_confusion(names, np.diag([3, 2, 1, 0]), "points") == ""
-    missing = np.zeros((4, 4), int)
-    missing[1, 3] = 5
-    assert describe_confusion(names, missing, "points") == "car has no label at 5 points (100 % of car)."
+def count_map(table: Array, *others: Array, element: str = "pixels") -> str:
+    """Describe images of classes from their shared pixels: true classes (rows), predicted ones (columns)."""
+    counts = CauseCounts("region", "image", element)
+    for number, cells in enumerate((table, *others)):
+        areas = cells.sum(axis=1), cells.sum(axis=0)
+        kinds = np.arange(len(CLASSES))
+        truth, prediction = (Side(kinds.tolist(), CLASSES, area, kinds, np.zeros(len(kinds), bool)) for area in areas)
+        seen = SeenFrame(truth, prediction, cells, np.zeros(len(kinds), bool), None)
+        counts.add(f"unit {number}", seen, judge_classes(cells, areas, (kinds, kinds)), CLASSES)
+    return counts.describe()
+
+
+def test_classes_of_maps_are_called_by_others_as_a_whole_or_in_part() -> None:
+    right = np.diag([500, 200, 100])
+    renamed = np.array([[500, 0, 0], [0, 0, 200], [0, 0, 100]])
+    # Dog is not too large beside: the pixels of cars are no second cause.
+    assert count_map(renamed, right) == "Car is called dog in 1 of 2 images."
+    assert count_map(renamed) == "Car is called dog."
+    exchanged = np.array([[500, 0, 0], [0, 0, 200], [0, 100, 0]])
+    assert count_map(exchanged, right, right, element="points") == "Car and dog are exchanged in 1 of 3 images."
+    partly = np.array([[500, 0, 0], [50, 150, 0], [0, 0, 100]])
+    found = "Every region is found, but 1 of 6 regions"
+    assert count_map(partly, right) == f"{found} is too small (car): 25 % of its pixels are called sky."
+    grown = np.array([[450, 0, 50], [0, 200, 0], [0, 0, 100]])
+    assert count_map(grown, right, element="points") == (
+        f"{found} is too large (dog): 33 % of the predicted points are sky."
+    )
+    shifted = np.array([[460, 20, 20], [20, 180, 0], [20, 0, 80]])
+    assert count_map(shifted).startswith("Every region is found, but 3 of 3 regions are inexact: 10 % of their")
+    assert count_map(right) == ""
+
+
+def test_a_class_is_named_only_if_it_has_a_cause_more_often_than_others() -> None:
+    random = np.random.default_rng(3)
+    scene = make_scene(random)
+    kinds = {number: 1 if number <= 12 else 2 for number in scene[1]}
+    every = [[spoil((scene[0], kinds), [(erode, range(1, 17))])]]
+    assert "are too small: " in describe(every), "12 of 16 are cars, as of all objects"
+    cars = [[spoil((scene[0], kinds), [(erode, range(1, 12))])]]
+    assert "are too small (all car): " in describe(cars)
+    most = [[spoil((scene[0], kinds), [(erode, range(1, 14))])]]
+    assert "are too small (mostly car): " in describe(most)
+    assert "1 of 16 segments is missed (car)" in describe([[spoil((scene[0], kinds), [(miss, [2])])]])
+
+
+def test_an_object_in_parts_is_split_by_a_rule_that_matches_none_of_them() -> None:
+    """As of cells, whose predictions match if they cover more than half of them."""
+    areas = np.array([90, 90]), np.array([30, 30, 30, 90])
+    sides = [
+        Side(list(range(len(area))), [f"{number}" for number in range(len(area))], area, area * 0, area > 0)
+        for area in areas
+    ]
+    shared = np.array([[30.0, 30, 30, 0], [0, 0, 0, 90]])
+    own = JudgedSegments(
+        np.array([MISSED, RIGHT]), np.array([SURPLUS] * 3 + [RIGHT]), np.array([-1, -1, -1, 1]), np.array([-1, 3])
+    )
+    seen = SeenFrame(*sides, shared, np.zeros(4, bool), None, own)
+    counts = CauseCounts("cell", "video")
+    counts.add("unit 0", seen, own, ())
+    assert counts.describe() == "1 of 2 cells is split into several predictions."
 
 
 def test_a_region_that_shares_no_pixel_with_any_other_is_not_called_by_its_own_name() -> None:

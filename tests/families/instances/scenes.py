@@ -110,6 +110,8 @@ SCENES = {
         publish_coco, send_keypoints, kinds=1, faults=("missed", "surplus", "shifted", "scores", "sides", "joint")
     ),
     "cityscapes-instance": Benchmark(publish_streets, send_street_instances, names=STREET_NAMES, faults=OF_INSTANCES),
-    "youtube-vis-2021": Benchmark(publish_vis, send_vis, frames=8, faults=(*OF_INSTANCES, "identities")),
-    "ovis": Benchmark(publish_vis, send_vis, frames=8, faults=(*OF_INSTANCES, "identities")),
+    "youtube-vis-2021": Benchmark(
+        publish_vis, send_vis, frames=8, faults=(*OF_INSTANCES, "identities", "late identities")
+    ),
+    "ovis": Benchmark(publish_vis, send_vis, frames=8, faults=(*OF_INSTANCES, "identities", "late identities")),
 }

@@ -24,9 +24,8 @@ _MAPS = Benchmark(
     lambda world, folder: written(folder, _scan_files(world, "labels")),
     lambda world: zipped(_scan_files(world, "predictions")),
     names={1: "car", 2: "person", 3: "bicycle"}, ground="road", faults=OF_MAPS, asks="maps",
-    unnamed=("shifted",),  # points have no borders
 )  # fmt: skip
 SCENES = {
     "semantic-kitti": _MAPS,
-    "semantic-kitti-panoptic": replace(_MAPS, faults=OF_SEGMENTS, asks="objects", unnamed=()),
+    "semantic-kitti-panoptic": replace(_MAPS, faults=OF_SEGMENTS, asks="objects"),
 }

@@ -95,7 +95,7 @@ def test_surfaces_elsewhere_are_within_what_is_stated(tmp_path: Path) -> None:
     sent = np.where(truth == 2, 0, truth)
     sent[9] = 0
     sentences = read_sentences(score(tmp_path, "volumes", [(truth, sent)]))
-    assert sentences[1] == "1 of 3 components is missed (all label 2); surfaces within 1 mm elsewhere."
+    assert sentences[1] == "1 of 3 components is missed (label 2); surfaces within 1 mm elsewhere."
 
 
 def test_false_volume_of_healthy_cases_is_named_where_nothing_else_is_lost(tmp_path: Path) -> None:

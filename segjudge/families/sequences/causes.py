@@ -1,0 +1,122 @@
+"""The causes of sequences' losses: masks of objects in frames by cause, and their sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from segjudge.evaluation_script.families.sequences.losses import (
+    KINDS,
+    RIGHT,
+    SHARED,
+    TRACKED,
+    ObjectLosses,
+    SequenceLosses,
+)
+from segjudge.evaluation_script.families.sequences.truth import label_order
+from segjudge.evaluation_script.files.problems import inflect, quantity
+from segjudge.families.base.causes import INEXACT_CAUSES, CauseCounts
+from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, SWAPPED
+
+#: Kinds of failure in whole frames, and how a sentence on their masks goes on.
+_WHOLE = {
+    "late": "missed after the return of the object",
+    "miss": "missed",
+    "swap": "on another object",
+    "drift": "lost on the background",
+}
+_GHOST, _SWAP, _CONFUSED = "ghost", "swap", "confused"
+_CAUSES = {"miss": FAULTS[MISSED].name, "swap": FAULTS[SWAPPED].name}
+#: Of so many objects the names are said.
+_FEW = 2
+
+
+def describe_causes(sequences: list[SequenceLosses]) -> str:
+    """Describe the two most expensive causes; "" if no mask loses anything, or pixels are not counted."""
+    causes = _SequenceCauses("mask", "sequence")
+    for sequence in sequences:
+        causes.add_swaps(sequence.name, _list_swaps(sequence))
+        for losses in sequence.objects:
+            causes.add_object(sequence.name, losses)
+    return causes.describe()
+
+
+@dataclass
+class _SequenceCauses(CauseCounts):
+    """Masks of objects in frames, by cause."""
+
+    #: The objects that have a cause, by sequence and number.
+    objects: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
+
+    def add_object(self, sequence: str, losses: ObjectLosses) -> None:
+        """Add the masks of an object in all frames."""
+        name, kinds = losses.score.name, Counter(losses.kinds)
+        costs = dict(zip(KINDS, losses.parts.sum(axis=0).tolist(), strict=True))
+        self.add_true("", sequence, len(losses.kinds) - kinds[RIGHT] - kinds[_GHOST])
+        for kind in (_GHOST, *_WHOLE):
+            self._add(_CAUSES.get(kind, kind), kinds[kind], costs[kind], (sequence, name))
+        tracked = sum(costs[kind] for kind in SHARED)
+        inexact = sum(
+            kind == TRACKED and lost > 0 for kind, lost in zip(losses.kinds, losses.parts.sum(axis=1).tolist())
+        )
+        if tracked and costs[_CONFUSED] > tracked / 2:
+            self._add(_CONFUSED, inexact, tracked, (sequence, name))
+        elif tracked:
+            cause = self.judge_pixels(*losses.pixels) if any(losses.pixels) else FAULTS[INEXACT].name
+            self._add(cause, inexact, tracked, (sequence, name))
+
+    def _add(self, cause: str, count: int, cost: float, owner: tuple[str, str]) -> None:
+        if count and cost:
+            self.costs[cause] = self.costs.get(cause, 0.0) + cost
+            self.counts[cause] += count
+            self.objects.setdefault(cause, Counter())[owner] += count
+
+    def _finds_all(self) -> bool:
+        return self.counts.keys() <= {RIGHT, *INEXACT_CAUSES}
+
+    def _describe_cause(self, cause: str) -> str:
+        number = self.counts[cause]
+        if cause == FAULTS[SWAPPED].name and self.swapped:
+            return super()._describe_cause(cause)
+        if cause == _GHOST:
+            masks = quantity(number, "predicted mask")
+            return f"{masks} {inflect(number, 'shows', 'show')} an absent object{self._name_objects(cause)}"
+        kinds = {**_WHOLE, **{_CAUSES[kind]: text for kind, text in _WHOLE.items() if kind in _CAUSES}}
+        about = {**kinds, _CONFUSED: "mixed with a neighbour"}.get(cause)
+        if about is None:
+            return super()._describe_cause(cause)
+        return f"{self._count_some(cause)} {inflect(number, 'is', 'are')} {about}{self._name_objects(cause)}"
+
+    def _describe_inexact(self, cause: str, some: str, verb: str) -> str:
+        """Describe inexact masks, without shares if their pixels are not counted."""
+        return super()._describe_inexact(cause, some, verb) if cause in self.pixels else f"{some} {verb} inexact"
+
+    def _name_objects(self, cause: str) -> str:
+        """Name the objects that have a cause, if they are few and of one sequence."""
+        objects = sorted(self.objects[cause], key=lambda owner: label_order(owner[1]))
+        sequences = {sequence for sequence, _ in objects}
+        if len(objects) > _FEW or len(sequences) > 1 or len(self.units) < 2:
+            return ""
+        names = " and ".join(name for _, name in objects)
+        return f" ({inflect(len(objects), 'object', 'objects')} {names} of {sequences.pop()})"
+
+
+def _list_swaps(sequence: SequenceLosses) -> list[tuple[str, str, str]]:
+    """List the objects of a sequence that have the masks of others: object, the other one, first frame.
+
+    The other object is the one that is swapped in most of the same frames.
+    """
+    frames = {
+        losses.score.name: [
+            frame for frame, kind in zip(losses.score.frames, losses.kinds, strict=True) if kind == _SWAP
+        ]
+        for losses in sequence.objects
+        if _SWAP in losses.kinds
+    }
+    swaps = []
+    for name in sorted(frames, key=label_order):
+        common = {other: len({*frames[other]} & {*frames[name]}) for other in frames if other != name}
+        other = max(common, key=lambda label: common[label], default="")
+        if common.get(other):
+            swaps.append((f"object {name}", f"object {other}", frames[name][0]))
+    return swaps
