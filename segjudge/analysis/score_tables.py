@@ -279,7 +279,7 @@ def _read_value(text: str, location: str) -> float:
     except ValueError:
         value = math.inf
     if not abs(value) <= _MOST_VALUE:
-        raise UsageError(f"{location}: {printable(text)} is not a finite number; leave a missing value empty")
+        raise UsageError(f"{location}: {printable(text)} is not a valid score; leave a missing value empty")
     return value
 
 

@@ -129,9 +129,9 @@ def test_equal_runs_write_equal_plots(tmp_path: Path) -> None:
     ("rows", "header", "sentence"),
     [
         (["A,c1,0.5", "A,c1,0.6"], "algorithm,case,value", "line 3: A has case c1 twice"),
-        (["A,c1,nice"], "algorithm,case,value", "line 2: nice is not a number"),
-        (["A,c1,1e999"], "algorithm,case,value", "line 2: 1e999 is not a number"),
-        (["A,c1,1e200"], "algorithm,case,value", "line 2: 1e200 is not a number"),
+        (["A,c1,nice"], "algorithm,case,value", "line 2: nice is not a valid score"),
+        (["A,c1,1e999"], "algorithm,case,value", "line 2: 1e999 is not a valid score"),
+        (["A,c1,1e200"], "algorithm,case,value", "line 2: 1e200 is not a valid score"),
         (["A,c1,0,5"], "algorithm,case,value", "line 2: has more cells than the header; write 0.5, not 0,5"),
         (["A,c1,1,2"], "algorithm,case,value,value", "has several columns value"),
         (['"A,c1,1', "B,c1,2"], "algorithm,case,value", "is not a CSV"),
@@ -278,7 +278,7 @@ def test_nobody_wins_by_missing_values(
                 assert ranks[1] <= ranks[0] or rows[0] == "A,c1,0.1"
             assert not task["better"][0][1]
     assert cli.main(["rank", scores, *arguments, "--missing", "zero"]) == 2
-    assert "--missing zero: some values are worse than 0, which would win" in capsys.readouterr().err
+    assert "--missing zero: some values are worse than 0, so 0 would win" in capsys.readouterr().err
 
 
 def test_where_zero_is_worst_it_still_stands_for_a_missing_value(

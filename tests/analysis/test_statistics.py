@@ -506,7 +506,7 @@ def test_a_table_has_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             lower.setattr(score_tables, limit, 2)
             score_tables.read_table(three, smaller=False)
     for odd in ("-1.1e100", "nice", "inf"):
-        with pytest.raises(UsageError, match=f"line 2: {odd} is not a number"):
+        with pytest.raises(UsageError, match=f"line 2: {odd} is not a valid score"):
             score_tables.read_table(written(tmp_path / "odd.csv", [header, ["A", "x", odd]]), smaller=False)
     both = written(tmp_path / "both.csv", [[*header, "task", "task"], ["A", "x", "1", "t", "t"]])
     with pytest.raises(UsageError, match="several columns task"):

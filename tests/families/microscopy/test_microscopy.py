@@ -239,7 +239,7 @@ POOR_MAPS = {
 
 @pytest.mark.parametrize(
     ("sent", "message"),
-    [(GRID.astype(np.uint8), "all 2 images with more than 255 cells have exactly 255 labels: write maps of 16 bits"),
+    [(GRID.astype(np.uint8), "all 2 images with more than 255 cells have exactly 255 labels: write 16-bit maps"),
      (GRID - np.uint16(1), "in 2 of 2 images a single cell covers most of the background: write 0 where there is no cell"),
      (np.roll(GRID, (2, 1), (0, 1)) + np.roll(GRID, 1, 1), "none of 722 cells are matched"),
      *((sent, "") for sent in POOR_MAPS.values())],
