@@ -205,7 +205,7 @@ HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
         "not an array of whole numbers",
     ),
     "floats": (Action("S", 0, np.zeros(SIZE)).pack(), CODE.INVALID_ARGUMENT, "not an array of whole numbers"),
-    "negative": (Action("S", 0, np.full(SIZE, -1)).pack(), CODE.INVALID_ARGUMENT, "not from 0 to 255"),
+    "negative": (Action("S", 0, np.full(SIZE, -1)).pack(), CODE.INVALID_ARGUMENT, "outside 0 to 255"),
     "too small": (
         Action("S", 0, Labels((1, 1), {})).pack(),
         CODE.INVALID_ARGUMENT,
@@ -226,7 +226,7 @@ HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
         CODE.INVALID_ARGUMENT,
         "masks that overlap",
     ),
-    "a foreign session": (Action("other", 0, GOOD).pack(), CODE.PERMISSION_DENIED, "not the session"),
+    "a foreign session": (Action("other", 0, GOOD).pack(), CODE.PERMISSION_DENIED, "not the running session"),
     "a later step": (Action("S", 9, GOOD).pack(), CODE.FAILED_PRECONDITION, "Step 9 is not due"),
     "a huge step": (Action("S", (1 << 32) - 1, GOOD).pack(), CODE.FAILED_PRECONDITION, "is not due"),
     "17 MB": (b"\x0a" + b"x" * (17 << 20), CODE.RESOURCE_EXHAUSTED, "larger than max"),

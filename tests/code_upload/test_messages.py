@@ -150,16 +150,16 @@ def test_little_bytes_make_little_memory() -> None:
     ground = field_of("Labels", "objects", b"\x08\x00")
     beyond = field_of("Labels", "objects", b"\x08\x80\x02")
     for data, message in (
-        (deep, "too deep"),
+        (deep, "nested too deeply"),
         (many, "too many"),
         (sides, "too many"),
         (names, "too many"),
         (huge, "which does not match its shape"),
         (objects, r"array of '\|O'"),
         (field_of("Value", "labels", twice), "Object 1 of a mask is outside 1 to 255, or occurs twice"),
-        (field_of("Value", "labels", ground), "Object 0 of a mask is not from 1 to 255"),
-        (field_of("Value", "labels", field_of("Labels", "objects", b"")), "Object 0 of a mask is not from 1 to 255"),
-        (field_of("Value", "labels", beyond), "Object 256 of a mask is not from 1 to 255"),
+        (field_of("Value", "labels", ground), "Object 0 of a mask is outside 1 to 255"),
+        (field_of("Value", "labels", field_of("Labels", "objects", b"")), "Object 0 of a mask is outside 1 to 255"),
+        (field_of("Value", "labels", beyond), "Object 256 of a mask is outside 1 to 255"),
     ):
         with pytest.raises(MessageError, match=message):
             messages.Action.read(value_of(data))
