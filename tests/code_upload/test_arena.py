@@ -638,7 +638,7 @@ def test_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path: Path) 
     assert wrong["status"] == "failed"
     output = server.text(wrong["stderr_file"])
     assert "Its last call was rejected: " in output
-    assert re.search(r"the mask is 10 x 20, and the frame \d+ x \d+ \(height x width\)\.", output)
+    assert re.search(r"the mask is 10 x 20, but the frame \d+ x \d+ \(height x width\)\.", output)
     assert "RefusedError" in agent_log(server, wrong), "the agent was told, too"
     assert score(server, challenge, done["phase"])[0] > 0.4
 

@@ -24,10 +24,10 @@ FRAME = f"the frame {HEIGHT} x {WIDTH} (height x width)."
 
 #: What an agent sends at its first step → what it and the host read.
 ANSWERS = {
-    "too small": ("np.zeros((10, 20), np.uint8)", f"drift/00000: the mask is 10 x 20, and {FRAME}"),
+    "too small": ("np.zeros((10, 20), np.uint8)", f"drift/00000: the mask is 10 x 20, but {FRAME}"),
     "turned": (
         f"np.zeros(({WIDTH}, {HEIGHT}), np.uint8)",
-        f"drift/00000: the mask is {WIDTH} x {HEIGHT}, and {FRAME}",
+        f"drift/00000: the mask is {WIDTH} x {HEIGHT}, but {FRAME}",
     ),
     "floats": ("np.zeros((10, 20))", "drift/00000: a mask has two dimensions and whole ids from 0 to 255, not float64"),
     "three dimensions": ("np.zeros((10, 20, 3), np.uint8)", "from 0 to 255, not uint8 (10, 20, 3)"),
@@ -167,7 +167,7 @@ def test_in_the_arena(answer: str, data: Path, tmp_path: Path, capsys: Any) -> N
 INTERACTIVE_ANSWERS = {
     "[1, 2]": "the action is not a mapping",
     "{'masks': 7}": "the action cannot be sent ('int' object is not iterable)",
-    "{'masks': [np.zeros((3, 3), np.uint8)]}": "the mask is 3 x 3, and the frame",
+    "{'masks': [np.zeros((3, 3), np.uint8)]}": "the mask is 3 x 3, but the frame",
 }
 
 

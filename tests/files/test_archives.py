@@ -104,7 +104,7 @@ def test_what_a_folder_cannot_hold_is_named(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError) as caught:
         open_files(str(tmp_path), limits)
     assert "a/link.png: is a link or a device, not a file" in str(caught.value)
-    assert "a/large.png: has 11 bytes unpacked; 10 bytes is the limit" in str(caught.value)
+    assert "a/large.png: has 11 bytes when unpacked; 10 bytes is the limit" in str(caught.value)
     with pytest.raises(SubmissionError, match="holds more than 2 files"):
         open_files(str(tmp_path), replace(limits, members=2))
 
@@ -196,7 +196,7 @@ def test_files_lie_at_most_eleven_folders_deep(depth: int, fits: bool, tmp_path:
     name = "/".join(["d"] * depth + ["x.png"])
     (tmp_path / "f" / name).parent.mkdir(parents=True)
     (tmp_path / "f" / name).write_bytes(b"x")
-    text = f"{name}: lies 12 folders deep; 11 is the limit. Move it up"
+    text = f"{name}: lies 12 folders deep; 11 is the limit. Move it to a higher folder"
     for data in (zipped({name: b"x"}), tarred({name: b"x"})):
         if fits:
             assert opened(data, tmp_path) == {name: b"x"}
@@ -323,14 +323,14 @@ def test_the_limits_are_those_that_the_docs_name() -> None:
     ("limits", "name", "size", "packed", "message"),
     [
         ({"member_bytes": 10}, "a.png", 10, 10, None),
-        ({"member_bytes": 10}, "a.png", 11, 11, f"has 11 bytes unpacked; 10 bytes is the limit. {SEND_LESS}."),
+        ({"member_bytes": 10}, "a.png", 11, 11, f"has 11 bytes when unpacked; 10 bytes is the limit. {SEND_LESS}."),
         ({"member_bytes": 10, "json_bytes": 20}, "a.JSON", 20, 20, None),
         (
             {"member_bytes": 30, "json_bytes": 20},
             "a.json",
             21,
             21,
-            f"has 21 bytes unpacked; 20 bytes is the limit. {LIMITS.smaller}.",
+            f"has 21 bytes when unpacked; 20 bytes is the limit. {LIMITS.smaller}.",
         ),
         ({"ratio": 3, "ratio_from": 30}, "a.png", 31, 11, None),
         ({"ratio": 3, "ratio_from": 30}, "a.png", 30, 1, None),
@@ -752,7 +752,7 @@ def test_a_long_name_has_its_limit(size: int, fits: bool, tmp_path: Path) -> Non
     if fits:
         assert opened(data, tmp_path) == {"n.png": b""}
     else:
-        assert "endless file name" in refused(data, tmp_path)
+        assert "file name that does not end" in refused(data, tmp_path)
 
 
 @pytest.mark.parametrize(
