@@ -130,7 +130,7 @@ class _FolderFiles(Files):
             subject = f"holds {printable(folder)}, which" if folder else "is a folder that"
             raise Flaw(f"{subject} the system makes ({kind})", _NAME_FOLDER)
         if self._visits[identity] > FOLDER_WAYS:
-            fault = f"holds links that reach {printable(folder)} in more than {FOLDER_WAYS:,} ways"
+            fault = f"holds links that reach {printable(folder)} on more than {FOLDER_WAYS:,} paths"
             raise Flaw(fault, "Remove the links between folders")
 
     def _is_folder(self, entry: os.DirEntry[str]) -> bool:

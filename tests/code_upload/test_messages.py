@@ -120,7 +120,9 @@ def test_a_pickle_is_explained(protocol: int) -> None:
         pytest.param(MAGIC + b"\x10" + b"\xff" * 11, "is cut off", id="endless number"),
         pytest.param(MAGIC + b"\x0b", "of a type that protobuf 3 does not have", id="group"),
         pytest.param(MAGIC + b"\x0a\x01\xff", "not UTF-8", id="text"),
-        pytest.param(MAGIC + b"\x08\x01", "Action.session_id, which does not have the type string", id="number for text"),
+        pytest.param(
+            MAGIC + b"\x08\x01", "Action.session_id, which does not have the type string", id="number for text"
+        ),
         pytest.param(MAGIC + b"\x12\x01a", "Action.step, which does not have the type uint32", id="bytes for number"),
     ],
 )

@@ -279,7 +279,7 @@ def test_units_are_counted_once_by_the_names_of_the_split() -> None:
     assert "5 problems found" in str(caught.value)
     with pytest.raises(ValueError, match="a was counted twice, with different results"):
         accumulator.update(UnitCounts("a", {}, [problem] * 2, 6))
-    with pytest.raises(ValueError, match="c is no unit of this split"):
+    with pytest.raises(ValueError, match="c is not a unit of this split"):
         accumulator.update(UnitCounts("c", {}))
     with pytest.raises(ValueError, match="b holds a"):
         accumulator.load_state_dict({"b": data})

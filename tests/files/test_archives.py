@@ -187,7 +187,7 @@ def test_links_that_lead_to_one_folder_again_and_again_end_the_walk(
         (tmp_path / f"{number}").symlink_to("all")
     assert len(open_files(str(tmp_path), OWN).sizes) == 4
     monkeypatch.setattr(archive, "FOLDER_WAYS", 3)
-    with pytest.raises(SubmissionError, match="holds links that reach all in more than 3 ways"):
+    with pytest.raises(SubmissionError, match="holds links that reach all on more than 3 paths"):
         open_files(str(tmp_path), OWN)
 
 

@@ -453,7 +453,7 @@ def test_a_record_lacks_what_its_protocol_needs() -> None:
     for boxes, names in ((False, "segmentation"), (True, "bbox")):
         with pytest.raises(Flaw, match=f"^.*lacks category_id and {names} and score"):
             check_record({"image_id": 1}, (6, 2), boxes=boxes)
-    with pytest.raises(Flaw, match="is of an image that the truth lacks"):
+    with pytest.raises(Flaw, match="has an image_id that the truth lacks"):
         check_record(one(), None, boxes=False)
     with pytest.raises(Flaw, match="is not an object"):
         check_record([], (6, 2), boxes=False)

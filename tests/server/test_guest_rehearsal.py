@@ -74,7 +74,7 @@ def test_what_needs_our_phases_says_so(more: list[str], tmp_path: Path, capsys: 
     (tmp_path / "truth.json").write_text(json.dumps({}))
     code = main(["arena", *more, "--bundle", str(folder), "--phase", "dev", *([] if more else truth), str(agent)])
     assert code == 3
-    assert "its own scorers, and no phases.py of Segjudge's" in capsys.readouterr().err
+    assert "its own scorers, and no phases.py of Segjudge" in capsys.readouterr().err
 
 
 @pytest.mark.long

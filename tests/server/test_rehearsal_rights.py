@@ -486,7 +486,7 @@ def test_files_of_our_scorers_are_as_they_were_written(tmp_path: Path) -> None:
 
 def test_no_rehearsal_starts_where_phases_py_shows_what_the_yaml_hides(tmp_path: Path) -> None:
     bundle = bundle_with(tmp_path, ours_with_a_hidden_split)
-    with pytest.raises(AssertionError, match="shows the scores of test-hard, which the visibility in the YAML keeps"):
+    with pytest.raises(AssertionError, match="shows the scores of test-hard, but the visibility in the YAML hides"):
         Rehearsal(tmp_path / "data", bundle=bundle).start()
     assert not (tmp_path / "data").exists()
 

@@ -524,7 +524,7 @@ def test_a_truth_with_nothing_to_score_is_refused(tmp_path: Path, capsys: Any) -
     content["annotations"] = []
     truth.write_text(json.dumps(content))
     assert main(["new", str(tmp_path / "mine"), "--protocol", "coco", "--truth", str(truth)]) == 3
-    assert "gives coco nothing to score" in capsys.readouterr().err
+    assert "holds nothing that coco can score" in capsys.readouterr().err
 
 
 def test_splits_that_cannot_be_codenames_and_samples_that_do_not_score_are_sentences(

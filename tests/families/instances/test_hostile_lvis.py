@@ -69,7 +69,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "no category": (without("category_id"), "lacks category_id"),
     "no score": (without("score"), "lacks score"),
     "no mask": (without("segmentation"), "lacks segmentation"),
-    "unknown image": (text(record(image_id=2)), "is of an image that the truth lacks"),
+    "unknown image": (text(record(image_id=2)), "has an image_id that the truth lacks"),
     "image as text": (text(record(image_id="1")), "which is not a whole number"),
     "image as float": (text(record(image_id=1.0)), "which is not a whole number"),
     "huge image": (text(record(image_id=1 << 70)), "too large for an id"),

@@ -215,7 +215,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "no-category": ([{k: v for k, v in GOOD.items() if k != "category_id"}], "lacks category_id"),
     "no-score": ([{k: v for k, v in GOOD.items() if k != "score"}], "lacks score"),
     "no-mask": ([{k: v for k, v in GOOD.items() if k != "segmentation"}], "lacks segmentation"),
-    "unknown-image": ([{**GOOD, "image_id": 77}], r"record 0 \(image 77\): is of an image that the truth lacks"),
+    "unknown-image": ([{**GOOD, "image_id": 77}], r"record 0 \(image 77\): has an image_id that the truth lacks"),
     "image-text": ([{**GOOD, "image_id": "1"}], "image_id .1., which is not a whole number"),
     "image-true": ([{**GOOD, "image_id": True}], "image_id True, which is not a whole number"),
     "image-null": ([{**GOOD, "image_id": None}], "image_id None"),

@@ -68,7 +68,7 @@ STOPS = {
     "no-area": "",
     "empty": "",
     "sixteen-points": "has 48 numbers in its keypoints, not 51",
-    "unknown-image": "is of an image that the truth lacks",
+    "unknown-image": "has an image_id that the truth lacks",
     "five-points-default": "has 5 keypoints, without sigmas",
 }
 

@@ -78,7 +78,7 @@ def test_what_ends_the_official_run_is_a_sentence_or_zero(protocol: str) -> None
     score = scored(DATA / "empty.json", DATA / "truth.json", protocol)
     assert score.values["AP"] == 0
     assert score.warnings == ["the submission holds no records"]
-    with pytest.raises(SubmissionError, match="is of an image that the truth lacks"):
+    with pytest.raises(SubmissionError, match="has an image_id that the truth lacks"):
         scored(DATA / "unknown-image.json", DATA / "truth.json", protocol)
 
 

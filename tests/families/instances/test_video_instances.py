@@ -29,7 +29,7 @@ ROWS = {"ytvis": "youtube-vis-2019", "ovis": "ovis"}
 NOT_EQUALLED = {
     "short-lists": "has 1 segmentation but the video has 2 frames",
     "wrong-size": r"has a mask of size \[299, 320\] but the image is \[300, 320\]",
-    "unknown-video": "is of a video that the truth lacks",
+    "unknown-video": "has a video_id that the truth lacks",
 }
 toolkit = pytest.mark.skipif(sys.version_info < (3, 11), reason="the toolkit needs Python 3.11")
 
@@ -224,7 +224,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "video as float": (text(found(NONE, video_id=1.0)), "which is not a whole number"),
     "video as truth": (text(found(NONE, video_id=True)), "which is not a whole number"),
     "huge video": (text(found(NONE, video_id=1 << 70)), "too large for an id"),
-    "unknown video": (text(found(NONE, video_id=9)), "is of a video that the truth lacks"),
+    "unknown video": (text(found(NONE, video_id=9)), "has a video_id that the truth lacks"),
     "category as text": (text(found(NONE, category_id="fish")), "which is not a whole number"),
     "unknown category": (text(found(NONE, category_id=9)), "scored"),
     "score NaN": (b'[{"video_id":1,"category_id":1,"score":NaN,"segmentations":[]}]', "not a finite number"),

@@ -440,7 +440,7 @@ def test_empty_masks_are_left_out_and_said_to_be(small_truth: str, tmp_path: Pat
     path = tmp_path / "results.json"
     path.write_text(json.dumps([GOOD, masked(counts=compress([600])), masked(counts=compress([600]))]))
     scores = segjudge.score(str(path), small_truth, "sa-co-gold")
-    assert "val: 2 predictions without a pixel were left out" in scores.warnings
+    assert "val: 2 predictions without pixels were ignored" in scores.warnings
     path.write_text(json.dumps([GOOD]))
     assert scores.metrics == segjudge.score(str(path), small_truth, "sa-co-gold").metrics
     official = segjudge.score(str(path), small_truth, "sa-co-gold-official")

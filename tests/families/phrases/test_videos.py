@@ -450,7 +450,10 @@ def test_the_official_rules_bound_what_nobody_asked_about_and_tracks_of_a_video(
     monkeypatch.setattr(tubes, "_MOST_IN_VIDEO", 2)
     record = changed(**BELIEVED)
     strays = [{**record, "category_id": number} for number in range(10, 13)]
-    for records, sentence in ((strays, "more than 2 pairs that nobody"), ([record] * 3, "video 1: has 3 tracks with")):
+    for records, sentence in (
+        (strays, "more than 2 pairs that video_np_pairs"),
+        ([record] * 3, "video 1: has 3 tracks with"),
+    ):
         with pytest.raises(SubmissionError, match=sentence):
             segjudge.score(write(tmp_path / "results.json", records), small_truth, "sa-co-veval-official")
 
@@ -466,7 +469,7 @@ def test_all_problems_are_said_at_once(small_truth: str, tmp_path: Path) -> None
 def test_tracks_without_a_pixel_are_left_out_and_said_to_be(small_truth: str, tmp_path: Path) -> None:
     empty = changed(segmentations=[None, {"size": [20, 30], "counts": compress([600])}, None])
     scores = segjudge.score(write(tmp_path / "a.json", [GOOD, empty]), small_truth, "sa-co-veval")
-    assert "val: 1 track without a pixel was left out" in scores.warnings
+    assert "val: 1 track without pixels was ignored" in scores.warnings
     assert scores.metrics == segjudge.score(write(tmp_path / "b.json", [GOOD]), small_truth, "sa-co-veval").metrics
 
 

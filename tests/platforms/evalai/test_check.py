@@ -323,7 +323,7 @@ BEYOND = [
     pytest.param(put("is_static_dataset_code_upload", value=True), ERROR, "without is_docker_based", id="static"),
     pytest.param(put("worker_python_version", value="3.8"), ERROR, "older than the scorers", id="old-python"),
     pytest.param(put("worker_memory", value=4096), WARNING, "ignored by EvalAI: CPU and memory are set", id="ignored"),
-    pytest.param(put("publishd", value=True), WARNING, "Write published if that is meant", id="misspelt"),
+    pytest.param(put("publishd", value=True), WARNING, "Write published if you mean that", id="misspelt"),
     pytest.param(
         put(*PHASE, "is_active", value=True),
         WARNING,
@@ -382,7 +382,7 @@ BEYOND = [
     ),
     *(
         pytest.param(
-            put(*ROW, "visibility", value=value), ERROR, "shows the scores of dev, which", id=f"hidden-{value!r}"
+            put(*ROW, "visibility", value=value), ERROR, "shows the scores of dev, but", id=f"hidden-{value!r}"
         )
         for value in (1, 2, "1", "2")
     ),
