@@ -105,8 +105,8 @@ def test_the_cache_keeps_its_bound_and_what_is_in_use(cache: Path, monkeypatch: 
 
 def test_what_cannot_be_reached_is_reported_in_a_sentence(memory: Any, tmp_path: Path, capsys: Any) -> None:
     for address, message, code in (
-        ("memory://nothing/here.zip", "no object there", 2),
-        ("MEMORY://nothing/here.zip", "no object there", 2),
+        ("memory://nothing/here.zip", "does not exist", 2),
+        ("MEMORY://nothing/here.zip", "does not exist", 2),
         (str(tmp_path / "nothing"), "there is no such file or folder", 2),
         ("nonsense://a/b", "Protocol not known: nonsense", 2),
     ):
@@ -233,11 +233,11 @@ def test_results_and_truths_in_a_bucket_score_as_those_on_this_machine(bucket: s
             assert content(score(f"{bucket}/{results}", f"{bucket}/packed.zip", jobs=jobs)) == expected
     plain = score(tmp_path / "sent.zip", tmp_path / "truth.zip")
     assert content(score(f"{bucket}/sent.zip", f"{bucket}/root")) == content(plain)
-    with pytest.raises(SubmissionError, match="no object there"):
+    with pytest.raises(SubmissionError, match="does not exist"):
         score(f"{bucket}/none.zip", f"{bucket}/packed.zip")
-    with pytest.raises(SubmissionError, match="no object there"):
+    with pytest.raises(SubmissionError, match="does not exist"):
         score(f"{bucket}-none/none.zip", f"{bucket}/packed.zip")
-    with pytest.raises(HostError, match="no object there"):
+    with pytest.raises(HostError, match="does not exist"):
         score(f"{bucket}/sent.zip", f"{bucket}/none.zip")
 
 

@@ -257,5 +257,5 @@ def test_a_bundle_that_is_none_of_evalais_is_an_input_too(tmp_path: Path) -> Non
     competition = tmp_path / "competition.zip"
     competition.write_bytes(zipped({"competition.yaml": b"title: x"}))
     check_files([BundlePath(competition), OutputFolder(tmp_path / "pages")])
-    with pytest.raises(segjudge.UsageError, match="would be written over"):
+    with pytest.raises(segjudge.UsageError, match="would be overwritten"):
         check_files([BundlePath(competition), OutputFile(competition)])
