@@ -366,7 +366,7 @@ def broken(**change: Any) -> dict[str, Any]:
     (broken(keypoints=[0, 0, 0] * POINTS, num_keypoints=0, bbox=...), "neither marked keypoints nor a bbox: 1"),
     (broken(area=...), "segmentation"),
     ({**TRUTH, "categories": [{"id": 1, "name": "person", "sigmas": [0.1]}]}, "sigmas for category 1"),
-    ({**TRUTH, "categories": [{"id": 1, "name": "person", "sigmas": [0] * POINTS}]}, "numbers above 0"),
+    ({**TRUTH, "categories": [{"id": 1, "name": "person", "sigmas": [0] * POINTS}]}, "positive numbers"),
 ])  # fmt: skip
 def test_a_host_hears_what_is_wrong_with_the_truth(document: Any, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(HostError, match=sentence):

@@ -288,7 +288,7 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no length": (lambda t: t["videos"][0].pop("length"), "'length' is missing"),
     "a video twice": (lambda t: t["videos"].append(t["videos"][0]), "videos with the same id"),
     "no pixels": (lambda t: t["videos"][0].update(height=0), "videos without pixels"),
-    "not listed": (lambda t: t["annotations"][0].update(video_id=7), "is of the video 7, which is not listed"),
+    "not listed": (lambda t: t["annotations"][0].update(video_id=7), "names the video 7, which is not listed"),
     "a short list": (lambda t: t["annotations"][0]["segmentations"].pop(), "annotation 1 has 3 segmentations"),
     "a bad mask": (lambda t: t["annotations"][0]["segmentations"].__setitem__(0, {**MASK, "size": [1, 1]}), "size"),
     "an odd label": (lambda t: t["annotations"][0].update(occlusion=["dark"]), "'dark' is missing"),

@@ -464,7 +464,10 @@ def test_subsets_that_are_not_sent_are_named(tmp_path: Path) -> None:
         (lambda truth: truth.pop("images"), "cannot be read as a truth of SA-Co"),
         (lambda truth: truth["images"].append(truth["images"][0]), "lists a pair twice"),
         (lambda truth: truth["annotations"][0].update(image_id=99), "cannot be read as a truth of SA-Co"),
-        (lambda truth: truth["annotations"][0]["segmentation"].update(size=[1, 1]), "a different size than its pair"),
+        (
+            lambda truth: truth["annotations"][0]["segmentation"].update(size=[1, 1]),
+            "a mask whose size differs from its pair's",
+        ),
         (lambda truth: truth["annotations"][0]["segmentation"].update(counts="~"), "characters"),
     ],
 )
@@ -482,5 +485,5 @@ def test_a_truth_without_negatives_or_with_odd_annotators_says_so(tmp_path: Path
     (tmp_path / "toy_a.json").write_text(json.dumps(document({1: [(mask, False)], 2: [(~mask, False)]})))
     (tmp_path / "toy_b.json").write_text(json.dumps(document({1: [(mask, False)]})))
     notes = " ".join(read_truth(str(tmp_path)).notes)
-    for note in ("1 mask without a pixel", "every pair has objects", "not listed by every annotator"):
+    for note in ("1 mask without pixels", "every pair has objects", "not listed by every annotator"):
         assert note in notes

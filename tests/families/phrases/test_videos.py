@@ -516,7 +516,7 @@ def test_a_truth_says_what_is_odd_about_it_and_videos_are_named_one_by_one(small
     empty = np.zeros(SIZE, bool)
     path = write(tmp_path / "a.json", document({(1, 1): [(tube(3, 5), 0), ([empty] * FRAMES, 0)]}))
     notes = " ".join(read_truth(path).notes)
-    for note in ("1 object without a pixel in any frame", "every pair has objects"):
+    for note in ("1 object without pixels in any frame", "every pair has objects"):
         assert note in notes
     write(tmp_path / "b.json", json.loads(Path(small_truth).read_text()))
     with pytest.raises(HostError, match="holds 2 JSON files"):

@@ -331,7 +331,7 @@ TRUTHS: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda root: (root / "mask_dict.json").write_text(
             json.dumps({"7": [{"size": [1, 1], "counts": [1]}, None], "8": [runs(LEFT), None]})
         ),
-        "not run lengths of one size",
+        "not run lengths of the same size",
     ),
     "faulty": (
         lambda root: (root / "mask_dict.json").write_text(

@@ -214,7 +214,7 @@ def test_a_truth_needs_the_foreground_of_each_video(tmp_path: Path) -> None:
     scores = segjudge.score(results, packed, "revos")
     assert scores["R-Mean"] == 1
     (note,) = scores.notes
-    assert note.startswith("val: it was not packed with --layout revos: expressions have no types and count alike")
+    assert note.startswith("val: it was not packed with --layout revos: expressions have no types and count equally")
     masks = json.loads((truth / "mask_dict_foreground.json").read_text())
     (truth / "mask_dict_foreground.json").write_text(json.dumps({"swan": masks["swan"]}))
     scores = segjudge.score(results, truth, "revos")
