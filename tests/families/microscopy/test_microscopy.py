@@ -279,7 +279,7 @@ def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> Non
     assert main(["report", sent[0], *arguments, "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
     assert "cells that nothing matches" in text
-    assert "in no mean" in text
+    assert "so not averaged" in text
     assert text.count(">Images</h2>") == 1
     assert main(["compare", *sent, *arguments, "--kinds", "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
