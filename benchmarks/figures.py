@@ -36,6 +36,7 @@ MARKED = re.compile(r"(<!-- figures: ([\w-]+) -->\n)(.*?)(<!-- /figures -->)", r
 FIGURES: dict[str, tuple[str, str]] = {
     "sequences": ("sequences --set B", "sequences --set empty --repeat 1"),
     "instances": ("instances --images 1000", "instances --images 4 --repeat 1"),
+    "drop-in": ("drop_in", "drop_in --images 4 --repeat 1"),
     "keypoints": ("keypoints", "keypoints --images 20 --repeat 1"),
     "scans": ("scans", "scans --scans 2 --repeat 1"),
     "scans-of-points": ("scans --wrong points", "scans --scans 2 --wrong points --repeat 1"),
@@ -84,7 +85,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
 }
 #: Options that are said once for all benchmarks with peers.
-WITH_PEERS = ("sequences", "instances", "tracks", "scans", "saliency", "volumes", "cells", "cellpose")
+WITH_PEERS = ("sequences", "instances", "drop_in", "tracks", "scans", "saliency", "volumes", "cells", "cellpose")
 
 
 def machine() -> str:

@@ -1,0 +1,120 @@
+"""Comparing detections inside Python as programs do with pycocotools' classes, beside other packages that replace these.
+
+    python -m benchmarks.drop_in [--images 1000] [--repeat N] [--peer-python PYTHON] [--folder FOLDER]
+
+The set is that of `instances`, and each record has a box beside its mask, as detectors write it.  Each process imports the
+classes, loads truth and detections, evaluates, accumulates and summarizes, on one core.  Peers are those that their
+interpreter has; their twelve statistics are compared with ours.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from benchmarks.instances import CLOSE, write_set
+from benchmarks.measuring import Table, Task, add_peers, least, options, show, take_turns
+from segjudge.evaluation_script.masks.run_lengths import runs_of
+
+PROGRAM = """
+import contextlib, io, json, sys
+with contextlib.redirect_stdout(io.StringIO()):
+    from PACKAGE.coco import COCO
+    from PACKAGE.cocoeval import COCOeval
+    truth, detections, kind, way = sys.argv[1:]
+    coco = COCO(truth)
+    found = coco.loadRes(json.load(open(detections)) if way == "list" else detections)
+    run = COCOeval(coco, found, kind)
+    run.evaluate()
+    run.accumulate()
+    run.summarize()
+print(json.dumps([float(value) for value in run.stats]))
+"""
+HOTCOCO = PROGRAM.replace("PACKAGE.cocoeval", "hotcoco").replace("PACKAGE.coco", "hotcoco")
+HOTCOCO = HOTCOCO.replace("loadRes", "load_res")
+VERNIER = """
+import json, sys
+from vernier.instance import Bbox, Evaluator, Segm
+truth, detections, kind, way = sys.argv[1:]
+both = [open(path, "rb").read() for path in (truth, detections)]
+if way == "list":
+    both[1] = json.loads(both[1])
+summary = Evaluator(iou={"segm": Segm, "bbox": Bbox}[kind](), parity_mode="strict").evaluate(*both, num_threads=1)
+print(json.dumps(list(map(float, summary.stats))))
+"""
+#: The programs by their names, ours first.
+PROGRAMS = {
+    "segjudge.drop_in": PROGRAM.replace("PACKAGE", "segjudge.drop_in"),
+    "ultrafast-pycocotools": PROGRAM.replace("PACKAGE", "ultrafast_pycocotools"),
+    "hotcoco": HOTCOCO,
+    "vernier": VERNIER,
+}
+#: What is compared: the file of detections, the kind, and whether the program has parsed the file.
+CASES = {
+    "masks, of a file with boxes beside them": ("both.json", "segm", "file"),
+    "boxes, of the same file": ("both.json", "bbox", "file"),
+    "boxes, of a file without masks": ("boxes.json", "bbox", "file"),
+    "boxes, of a list in memory": ("boxes.json", "bbox", "list"),
+}
+
+
+def box_of(segmentation: dict[str, Any]) -> list[float]:
+    """Return the box of a mask."""
+    height, width = segmentation["size"]
+    runs = runs_of(segmentation["counts"], height * width)
+    ends = list(accumulate(runs))
+    spans = [(start, end) for start, end in zip(ends[::2], ends[1::2], strict=False) if end > start]
+    if not spans:
+        return [0.0, 0.0, 0.0, 0.0]
+    left, right = spans[0][0] // height, (spans[-1][1] - 1) // height
+    whole = any(start // height != (end - 1) // height for start, end in spans)
+    top = 0 if whole else min(start % height for start, _ in spans)
+    bottom = height if whole else max((end - 1) % height for _, end in spans) + 1
+    return [float(left), float(top), float(right - left + 1), float(bottom - top)]
+
+
+def write_boxes(folder: Path, images: int) -> tuple[int, int]:
+    """Write the truth, its detections with masks and boxes, and with boxes alone; return how many of each."""
+    counts = write_set(folder, images)
+    truth, records = (json.loads((folder / f"{name}.json").read_text()) for name in ("truth", "records"))
+    for row in (*truth["annotations"], *records):
+        row["bbox"] = box_of(row["segmentation"])
+    boxes = [{key: value for key, value in row.items() if key != "segmentation"} for row in records]
+    for name, content in (("truth", truth), ("both", records), ("boxes", boxes)):
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return counts
+
+
+def main(arguments: Sequence[str] | None = None) -> Table:
+    parser = options(__doc__)
+    parser.add_argument("--images", type=int, default=1000)
+    parser.add_argument("--folder", help="keep the set here and use it again")
+    add_peers(parser)
+    args = parser.parse_args(arguments)
+    rows = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(args.folder or temporary)
+        if not (folder / "both.json").exists():
+            print("{} instances, {} detections".format(*write_boxes(folder, args.images)))
+        for case, (file, kind, way) in CASES.items():
+            given = [str(folder / "truth.json"), str(folder / file), kind, way]
+            tasks = {
+                name: Task([args.peer_python if index else sys.executable, "-c", code, *given], is_peer=index > 0)
+                for index, (name, code) in enumerate(PROGRAMS.items())
+            }
+            runs = take_turns(tasks, args.repeat)
+            (own, *others) = (json.loads(known[0].printed.splitlines()[-1]) for known in runs.values())
+            for name, values in zip([*runs][1:], others, strict=True):
+                if any(abs(one - two) > CLOSE for one, two in zip(own, values, strict=True)):
+                    print(f"{case}: {name} has {values}, here {own}")
+            rows.append([case, *(f"{least(runs[name]).cpu:.2f}" if name in runs else "" for name in PROGRAMS)])
+    return show(Table(["CPU seconds", *PROGRAMS], rows))
+
+
+if __name__ == "__main__":
+    main()
