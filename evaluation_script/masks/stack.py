@@ -228,7 +228,7 @@ def places_of(numbers: Array, wanted: Array) -> Array:
     if not len(numbers):
         return np.full(len(wanted), -1)
     if wanted.dtype == np.int64 and len(numbers) < len(wanted) and (np.diff(numbers) == 1).all():
-        first, last = int(numbers[0]), int(numbers[-1])  # without a gap, as ids mostly are
-        return np.where((wanted >= first) & (wanted <= last), wanted - first, -1)
+        lowest, last = int(numbers[0]), int(numbers[-1])  # without a gap, as ids mostly are
+        return np.where((wanted >= lowest) & (wanted <= last), wanted - lowest, -1)
     places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
     return np.where(numbers[places] == wanted, places, -1)

@@ -236,32 +236,34 @@ _answer("GET", "/challenges/{challenge:int}/evaluation")(partial(_challenge_page
 @_answer("GET", "/challenges/{challenge:int}")
 def _show_overview(request: UserRequest, challenge: int) -> Response:
     """Show what a challenge is about, its phases with their leaders, and how a baseline, or else a leader, fails."""
-    services, here = request.services, f"/challenges/{challenge}"
+    services, address = request.services, f"/challenges/{challenge}"
     phases = services.accounts.visible_phases(request.user, challenge)
     listed: dict[int, list[JsonObject]] = {phase.id: [] for phase in phases}
     shown: JsonObject | None = None
     visible = _visible_boards(request, challenge)
     for name, (phase, split) in zip(_name_boards(visible), visible, strict=True):
         board = board_of(services.store, phase, split)
-        first = board.rows[0] if board.rows else None
-        value = _number(first.result.get(board.order), board.decimals) if first else ""
+        leader = board.rows[0] if board.rows else None
+        value = _number(leader.result.get(board.order), board.decimals) if leader else ""
         listed[phase.id].append({
             **name,
             "split": split.dataset_split.name,
-            "leader": first.team_name if first else "",
+            "leader": leader.team_name if leader else "",
             "label": board.order,
             "value": value,
         })  # fmt: skip
-        if first and shown is None:
-            row = next((row for row in reversed(board.rows) if row.is_baseline), first)
+        if leader and shown is None:
+            row = next((row for row in reversed(board.rows) if row.is_baseline), leader)
             glances = find_glances(services, request.user, services.submissions.get(row.submission))
             glance = glances.get(split.dataset_split.codename)
             if glance and glance.film:
                 shown = {"submission": row.submission, "team": row.team_name, "glance": glance}
                 shown |= {"place": _place(board, row.submission), "board": name["name"]}
-                shown["address"] = f"{here}/leaderboard/{split.id}"
+                shown["address"] = f"{address}/leaderboard/{split.id}"
     described = [services.json.phase(row, request.base, host=False) for row in phases]
-    return _challenge_page(request, challenge, "overview.html", phases=described, boards=listed, shown=shown, here=here)
+    return _challenge_page(
+        request, challenge, "overview.html", phases=described, boards=listed, shown=shown, here=address
+    )
 
 
 @_answer("GET", "/challenges/{challenge:int}/submit")
@@ -486,10 +488,13 @@ def _report_answer(request: UserRequest, text: str | None, trail: Sequence[tuple
 def _trail(request: UserRequest, phase: ChallengePhase, split: int = 0) -> list[tuple[str, str]]:
     """Return the links from a report to its challenge and to a leaderboard of its phase, if the user may see one."""
     challenge = _find_challenge(request, phase.challenge_id)
-    here = f"/challenges/{challenge.id}"
+    address = f"/challenges/{challenge.id}"
     boards = [board for board in _visible_boards(request, challenge.id) if board[0].id == phase.id]
     names = [name for name in _name_boards(boards) if split in (0, name["id"])][:1]
-    return [(here, str(challenge.config["title"])), *((f"{here}/leaderboard/{it['id']}", it["name"]) for it in names)]
+    return [
+        (address, str(challenge.config["title"])),
+        *((f"{address}/leaderboard/{it['id']}", it["name"]) for it in names),
+    ]
 
 
 #: Rows that a page of a leaderboard shows, and those of a list whose rows say what costs them most.

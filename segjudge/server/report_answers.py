@@ -45,19 +45,21 @@ def read_answer(text: str) -> ProgramAnswer:
     try:
         answer = _mapping(json.loads(text))
         page = _text(answer.get("page", ""))
-        glances = {split: _read_glance(_mapping(part)) for split, part in _mapping(answer.get("glances", {})).items()}
+        glances = {
+            split: _read_glance(_mapping(fields)) for split, fields in _mapping(answer.get("glances", {})).items()
+        }
         return ProgramAnswer(page, glances, _mapping(answer.get("levels", {})))
     except RecursionError:
         raise ValueError("is nested too deeply") from None
 
 
-def _read_glance(part: Mapping[str, Any]) -> Glance:
-    sentences = [_text(sentence)[:_CHARACTERS] for sentence in _list(part.get("verdict"))[:_SENTENCES]]
-    pictures = [_list(pair) for pair in _list(part.get("film"))[:_PICTURES]]
+def _read_glance(fields: Mapping[str, Any]) -> Glance:
+    sentences = [_text(sentence)[:_CHARACTERS] for sentence in _list(fields.get("verdict"))[:_SENTENCES]]
+    pictures = [_list(pair) for pair in _list(fields.get("film"))[:_PICTURES]]
     film = [(_text(frame)[:_CHARACTERS], _text(picture)) for frame, picture in pictures]
     if not all(_PICTURE.fullmatch(picture) for _, picture in film):
         raise ValueError("has a film of something else than pictures")
-    return Glance(sentences, _text(part.get("subject"))[:_CHARACTERS], film)
+    return Glance(sentences, _text(fields.get("subject"))[:_CHARACTERS], film)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -280,8 +280,8 @@ class MatchedDetections:
                 recall[area, cap, category] = true_counts / counts[category, area, None]
                 if ranked.score is not None:
                     # Recall 0 is reached by the first detection, be it true or not.
-                    first = [next(iter(ranked.score[ranked.rank < most][:1]), 0.0) for _, most in ranges]
-                    reached[..., RECALLS == 0] = np.array(first)[:, None, None]
+                    first_scores = [next(iter(ranked.score[ranked.rank < limit][:1]), 0.0) for _, limit in ranges]
+                    reached[..., RECALLS == 0] = np.array(first_scores)[:, None, None]
                     scores[area, cap, category] = reached
 
         categories = np.flatnonzero(counts.any(axis=1)).tolist()

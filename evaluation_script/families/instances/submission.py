@@ -180,7 +180,7 @@ def _check_json(data: bytes, checker: _Checker) -> Iterator[_CheckedPart]:
         start += table.end
     is_begun = start > 1
     remainder = range(start if is_begun else 0, len(data), CHUNK_BYTES)
-    chunks = (data[place : place + CHUNK_BYTES] for place in remainder)
+    chunks = (data[offset : offset + CHUNK_BYTES] for offset in remainder)
     yield from map(checker.check, cut_json(chunks, shape, is_begun=is_begun))
 
 

@@ -39,7 +39,7 @@ class Runs(NamedTuple):
         return len(self.starts)
 
 
-def find_runs(mask: Array, most: int = 1 << 31) -> Runs:
+def find_runs(mask: Array, limit: int = 1 << 31) -> Runs:
     """Return the runs of a mask; raises a Flaw if there are more than so many."""
     depth, height, width = mask.shape
     shape = depth, height + 1, width + 1
@@ -53,19 +53,19 @@ def find_runs(mask: Array, most: int = 1 << 31) -> Runs:
         values[1:].reshape(len(planes), *shape[1:])[:, :-1, :-1] = planes
         edges.append((np.flatnonzero(values[1:] != values[:-1]) + start * plane).astype(kind))
         total += len(edges[-1]) // 2
-        if total > most:
-            fault = f"has a region in more than {most:,} pieces, which are runs of voxels in a row"
+        if total > limit:
+            fault = f"has a region in more than {limit:,} pieces, which are runs of voxels in a row"
             raise Flaw(fault, "Check the labels, and remove isolated voxels")
     positions = np.concatenate(edges)
     return Runs(positions[::2], positions[1::2], shape)
 
 
-def _pair_runs(runs: Runs, others: Runs, offset: int = 0, reach: int = 0) -> Iterator[Tuple[Array, Array]]:
+def _pair_runs(runs: Runs, neighbours: Runs, offset: int = 0, reach: int = 0) -> Iterator[Tuple[Array, Array]]:
     """Yield the pairs of runs, moved by an offset and wider by a reach, and others that share a position with them."""
     for start in range(0, runs.total, _CHUNK):
         chunk = slice(start, start + _CHUNK)
-        lowest = np.searchsorted(others.ends, runs.starts[chunk] + (offset - reach), side="right")
-        highest = np.searchsorted(others.starts, runs.ends[chunk] + (offset + reach), side="left")
+        lowest = np.searchsorted(neighbours.ends, runs.starts[chunk] + (offset - reach), side="right")
+        highest = np.searchsorted(neighbours.starts, runs.ends[chunk] + (offset + reach), side="left")
         counts = np.maximum(highest - lowest, 0)
         pairs = np.repeat(np.arange(len(lowest)), counts)
         within = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -172,12 +172,12 @@ def share_components(truth: Array, prediction: Array, neighbours: int) -> Shared
     ]
     width = max(1, len(sizes[1]))
     codes, voxels = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for pieces, others in _pair_runs(predicted, true):
-        lengths = np.minimum(predicted.ends[pieces], true.ends[others])
-        lengths -= np.maximum(predicted.starts[pieces], true.starts[others])
-        found = _add_up(names[0][others].astype(np.int64) * width + names[1][pieces], lengths)
-        codes.append(found[0])
-        voxels.append(found[1])
+    for predicted_runs, true_runs in _pair_runs(predicted, true):
+        lengths = np.minimum(predicted.ends[predicted_runs], true.ends[true_runs])
+        lengths -= np.maximum(predicted.starts[predicted_runs], true.starts[true_runs])
+        shared_lengths = _add_up(names[0][true_runs].astype(np.int64) * width + names[1][predicted_runs], lengths)
+        codes.append(shared_lengths[0])
+        voxels.append(shared_lengths[1])
     pairs, counts = _add_up(np.concatenate(codes), np.concatenate(voxels))
     return SharedComponents(sizes[0], sizes[1], pairs // width, pairs % width, counts)
 

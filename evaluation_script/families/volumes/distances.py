@@ -63,14 +63,14 @@ def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
     if not count or not places.any():
         return answers
     field = _make_field(places, spacing)
-    start, left = 0, []
+    start, unanswered = 0, []
     for planes in _slabs(queries.shape):
         listed = _list_queries(queries[planes], planes.start, start, field)
         start += len(listed.indices)
-        left.append(_search(listed, field, _LOOKUPS * queries[planes].size, answers))
-    rest = _Queries(*map(np.concatenate, zip(*left)))
-    if len(rest.indices):
-        _transform(rest, field, answers)
+        unanswered.append(_search(listed, field, _LOOKUPS * queries[planes].size, answers))
+    queries_left = _Queries(*map(np.concatenate, zip(*unanswered)))
+    if len(queries_left.indices):
+        _transform(queries_left, field, answers)
     np.sqrt(answers, out=answers)
     return answers
 
@@ -122,20 +122,20 @@ def _list_rows(squares_y: Array, squares_z: Array, nearest: float, end: float) -
     return list(zip(rests[order].tolist(), rows[order].tolist(), levels[order].tolist()))
 
 
-def _search(queries: _Queries, field: _Field, most: int, answers: Array) -> _Queries:
+def _search(queries: _Queries, field: _Field, limit: int, answers: Array) -> _Queries:
     """Answer queries by rows in the order of their distance; return those left after too many lookups."""
     _, y, z = field.squares
     lookups, nearest = 0, 0.0
     end = _NEAR * float(max(y[1:2].max(initial=0), z[1:2].max(initial=0)))
     while end and nearest <= y[-1] + z[-1]:
-        for rest, row, level in _list_rows(y, z, nearest, end):
-            open_queries = queries.best > rest
+        for row_queries, row, level in _list_rows(y, z, nearest, end):
+            open_queries = queries.best > row_queries
             count = int(np.count_nonzero(open_queries))
             if count < len(open_queries):
                 closed = ~open_queries
                 answers[queries.indices[closed]] = queries.best[closed]
                 queries = queries.choose(open_queries)
-            if not count or lookups > most:
+            if not count or lookups > limit:
                 return queries
             for plane_step in {level, -level}:
                 for row_step in {row, -row}:
@@ -151,10 +151,10 @@ def _look_up(queries: _Queries, field: _Field, row_step: int, plane_step: int) -
     depth, height, width = field.steps.shape
     plane = height * width
     # Queries are in the order of the volume, so those with such a plane are neighbours.
-    first = int(np.searchsorted(queries.voxels, -plane_step * plane))
+    start = int(np.searchsorted(queries.voxels, -plane_step * plane))
     last = int(np.searchsorted(queries.voxels, (depth - plane_step) * plane))
-    chosen = slice(first, last)
-    if last <= first:
+    chosen = slice(start, last)
+    if last <= start:
         return
     offset = plane_step * plane + row_step * width
     steps = field.steps.reshape(-1).take(queries.voxels[chosen] + offset, mode="clip")
@@ -191,9 +191,9 @@ def _transform(queries: _Queries, field: _Field, answers: Array) -> None:
                 source = level[active] + signed
                 source_is_there = (source >= 0) & (source < depth)
                 source_is_there[source_is_there] = has_place[source[source_is_there]]
-                found = active[source_is_there]
-                values = squares[index_of[level[found] + signed], rows[found], within[found]] + square
-                best[found] = np.minimum(best[found], values)
+                answered = active[source_is_there]
+                values = squares[index_of[level[answered] + signed], rows[answered], within[answered]] + square
+                best[answered] = np.minimum(best[answered], values)
         answers[queries.indices[chosen]] = best
 
 

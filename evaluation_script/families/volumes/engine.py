@@ -284,9 +284,9 @@ def _note(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
         labels = {label for unit in units for label in unit.tables["labels"].tolist()}
         false = sorted(labels - set(list_labels(accumulator)))
         if false:
-            where = "no mean" if _count_false(accumulator) <= _MOST_FALSE_ROWS else "no mean and no table"
+            subject = "no mean" if _count_false(accumulator) <= _MOST_FALSE_ROWS else "no mean and no table"
             notes.append(
-                f"no truth has these predicted labels, which {where} includes: {name_list(list(map(str, false)))}"
+                f"no truth has these predicted labels, which {subject} includes: {name_list(list(map(str, false)))}"
             )
     return notes
 

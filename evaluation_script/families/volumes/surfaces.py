@@ -105,8 +105,8 @@ def find_corners(mask: Array) -> Array:
         planes = codes[start : start + step]
         padded = np.zeros((len(planes) + 1, height + 1, width + 1), np.uint8)
         inside = mask[max(0, start - 1) : start + step]
-        first = int(start == 0)
-        padded[first : first + len(inside), 1:-1, 1:-1] = inside
+        first_layer = int(start == 0)
+        padded[first_layer : first_layer + len(inside), 1:-1, 1:-1] = inside
         for index, (x, y, z) in enumerate(product((0, 1), repeat=3)):
             planes |= padded[z : z + len(planes), y : y + height, x : x + width] << np.uint8(index)
     return codes

@@ -65,14 +65,14 @@ def look_at_case(truth: Array, prediction: Array, sides: Sequence[Boxes], overla
     def score(reading: Reading) -> Any:
         change: Callable[[Array], Array] = reading.open(prediction)
         if reading in _RELABELLED:
-            kept = voxels[1] - (int(sides[1].voxels[1]) if change is _lower else 0)
-            return 2 * count_shared(prediction, change) / (voxels[0] + kept)
+            kept_voxels = voxels[1] - (int(sides[1].voxels[1]) if change is _lower else 0)
+            return 2 * count_shared(prediction, change) / (voxels[0] + kept_voxels)
         turned = change(prediction)
         has_shape = turned.shape == truth.shape
         return 2 * count_shared(turned, np.asarray) / sum(voxels) if has_shape else None
 
-    sent = 2 * count_shared(prediction, np.asarray) / sum(voxels)
-    return score_readings(sent, READINGS, score)
+    dice = 2 * count_shared(prediction, np.asarray) / sum(voxels)
+    return score_readings(dice, READINGS, score)
 
 
 def suspect(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:

@@ -177,12 +177,12 @@ class CauseCounts:
         """Add which classes have the pixels that a match lacks, or has wrongly."""
         row, column = pair
         if cause == _TOO_SMALL:
-            shared, classes, own = seen.shared[row], seen.prediction.classes, column
+            shared, classes, own_index = seen.shared[row], seen.prediction.classes, column
         else:
-            shared, classes, own = seen.shared[:, column], seen.truth.classes, row
+            shared, classes, own_index = seen.shared[:, column], seen.truth.classes, row
         counts = self.pixels_of.setdefault(cause, Counter())
         for index in np.flatnonzero(shared).tolist():
-            if index != own:
+            if index != own_index:
                 counts[names[int(classes[index])]] += float(shared[index])  # type: ignore[assignment]
 
     # ── words ──
@@ -203,15 +203,15 @@ class CauseCounts:
         text = "; ".join(sentences)
         return f"{scope}{text}." if scope else f"{text[0].upper()}{text[1:]}."
 
-    def _is_same(self, cause: str, other: str) -> bool:
+    def _is_same(self, cause: str, other_cause: str) -> bool:
         """Return whether segments of one class are too small where those of another one are too large."""
-        if {cause, other} != {_TOO_SMALL, _TOO_LARGE}:
+        if {cause, other_cause} != {_TOO_SMALL, _TOO_LARGE}:
             return False
-        most = {side: self.classes.get(side, Counter()).most_common(1) for side in (cause, other)}
+        main_classes = {side: self.classes.get(side, Counter()).most_common(1) for side in (cause, other_cause)}
         names = [
-            self._name_other(side, self.pixels[side][0 if side == _TOO_SMALL else 1]) == most[against][0][0]
-            for side, against in ((cause, other), (other, cause))
-            if most[against]
+            self._name_other(side, self.pixels[side][0 if side == _TOO_SMALL else 1]) == main_classes[against][0][0]
+            for side, against in ((cause, other_cause), (other_cause, cause))
+            if main_classes[against]
         ]
         return len(names) == 2 and all(names)
 
@@ -254,8 +254,8 @@ class CauseCounts:
         if count == total:
             return f" ({named})" if total == 1 else f" (all {named})"
         among = self.predicted_classes if cause in {FAULTS[SURPLUS].name, _REPEATED} else self.true_classes
-        others = max(among.total() - among[name], 1)
-        is_typical = count / max(among[name], 1) >= _OFTENER * (total - count) / others
+        rest_count = max(among.total() - among[name], 1)
+        is_typical = count / max(among[name], 1) >= _OFTENER * (total - count) / rest_count
         return f" (mostly {named})" if count >= _MOSTLY * total and is_typical else ""
 
     def _describe_confusion(self, some: str, verb: str) -> str:
@@ -295,13 +295,13 @@ class CauseCounts:
         lacks, wrong = 100 * missed / max(area, 1), 100 * surplus / max(predicted, 1)
         named, whose = self._describe_class(cause), inflect(self.counts[cause], "its", "their")
         if cause == _TOO_SMALL:
-            other = self._name_other(cause, missed)
-            where = f"called {other}" if other else "missing"
-            return f"{some} {verb} too small{named}: {_percent(lacks)} of {whose} {self.element} are {where}"
+            other_class = self._name_other(cause, missed)
+            location = f"called {other_class}" if other_class else "missing"
+            return f"{some} {verb} too small{named}: {_percent(lacks)} of {whose} {self.element} are {location}"
         if cause == _TOO_LARGE:
-            other = self._name_other(cause, surplus)
-            where = f"are {other}" if other else "lie outside"
-            return f"{some} {verb} too large{named}: {_percent(wrong)} of the predicted {self.element} {where}"
+            other_class = self._name_other(cause, surplus)
+            location = f"are {other_class}" if other_class else "lie outside"
+            return f"{some} {verb} too large{named}: {_percent(wrong)} of the predicted {self.element} {location}"
         sides = f"{_percent(lacks)} of {whose} {self.element} are missing, {_percent(wrong)} are surplus"
         return f"{some} {verb} inexact{named}: {sides}"
 
@@ -346,10 +346,10 @@ def _find_parts(seen: SeenFrame, judged: JudgedSegments, kinds: list[int]) -> li
     rows = inside[:, columns].argmax(axis=0)
     parts = []
     for row in np.unique(rows).tolist():
-        own = columns[rows == row]
-        covers = seen.shared[row, own].sum() >= HALF * seen.truth.areas[row]
-        if kinds[row] in {RIGHT, SPLIT} or (kinds[row] == MISSED and len(own) > 1 and covers):
-            parts += own.tolist()
+        row_columns = columns[rows == row]
+        covers = seen.shared[row, row_columns].sum() >= HALF * seen.truth.areas[row]
+        if kinds[row] in {RIGHT, SPLIT} or (kinds[row] == MISSED and len(row_columns) > 1 and covers):
+            parts += row_columns.tolist()
     return parts
 
 

@@ -23,8 +23,8 @@ from segjudge.report.page import PageOptions, Section, make_confusion
 from segjudge.report.player import make_player, picture_room, shrink_picture
 
 from .causes import CauseCounts
-from .painted import PaintedUnit, fit_width
-from .pictures import UnitPainter
+from .painted import PaintedUnit
+from .pictures import UnitPainter, fit_width
 
 #: So many units are painted at most, and so many pixels of frames are looked at for it.
 _MOST_UNITS, _MOST_PIXELS = 40, 60_000_000

@@ -27,7 +27,7 @@ from segjudge.families.base.segments import (
 )
 from segjudge.report.player import describe_frames
 
-from .pictures import SeenFrame, UnitPainter, sample_rows_and_columns
+from .pictures import SeenFrame, UnitPainter, fit_width, sample_rows_and_columns
 
 #: Frames between two runs of one fault that still make one moment.
 _GAP = 2
@@ -84,8 +84,8 @@ class _Moment:
     text: str
     #: What it can be chosen by: a group, and a word of that.
     words: list[tuple[str, str]]
-    #: What it is found by beside these: all that is wrong.
-    found: str = ""
+    #: All its faults, in words, by which a filter finds it too.
+    faults: str = ""
 
 
 class PaintedUnit:
@@ -270,8 +270,8 @@ class PaintedUnit:
         facets = [("kind", FAULTS[note_kind].name) for note_kind in counts]
         facets.append(("size", _name_size(max(area for *_, area in notes) / pixels)))
         fault = FAULTS[kind]
-        found = "; ".join(f"{FAULTS[note_kind].name}: {note}" for note_kind, note, _ in notes[:_MOST_FOUND])
-        return [_Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, facets, found)]
+        faults = "; ".join(f"{FAULTS[note_kind].name}: {note}" for note_kind, note, _ in notes[:_MOST_FOUND])
+        return [_Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, facets, faults)]
 
     def _describe_matches(self, *, dense: bool) -> tuple[str, str]:
         """Return the caption and style of an image whose segments all match."""
@@ -419,10 +419,6 @@ def _find_runs(row: _Row) -> Iterator[tuple[int, int]]:
 
 def _name_size(share: float) -> str:
     return "smaller than 1 %" if share < 0.01 else "1 to 5 %" if share < 0.05 else "from 5 % on"
-
-
-def fit_width(size: Size, width: int) -> Size:
-    return max(1, round(size[0] * min(1, width / size[1]))), min(width, size[1])
 
 
 def _shrink_maps(maps: Array | None, size: Size) -> Array:

@@ -183,6 +183,11 @@ def share_of_masks(truth: Masks, prediction: Masks) -> Array:
     return shared
 
 
+def fit_width(size: Size, width: int) -> Size:
+    """Return a size with the same proportions and at most the given width."""
+    return max(1, round(size[0] * min(1, width / size[1]))), min(width, size[1])
+
+
 def sample_rows_and_columns(whole: Sequence[int], size: Size) -> tuple[Array, Array]:
     """Return the sampled rows and columns of a picture for another size."""
     rows, columns = (

@@ -456,9 +456,9 @@ class UnitTools(FamilyTools, ABC):
         causes = [pictures.cause if pictures else self.name_cause(inputs, report), rank_kinds(totals, explained)]
         worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
         verdict = make_verdict(report, metric, causes, costs, noun, worst)
-        kept = f"mean of {metric}" if self.several_losses else metric
+        subject = f"mean of {metric}" if self.several_losses else metric
         return [
-            add_bar(verdict, kept, self.make_bar(totals), losses.kinds),
+            add_bar(verdict, subject, self.make_bar(totals), losses.kinds),
             make_kinds(f"Where {metric} {'are' if self.several_losses else 'is'} lost", kinds, about),
             *([pictures.player] if pictures else []),
             *confusions,
@@ -490,10 +490,10 @@ class UnitTools(FamilyTools, ABC):
         from .drawing import RankedUnits
 
         costs = losses.by_unit.sum(axis=1)
-        rest = self.measure_rest(self.counts_of(report))
+        remaining_loss = self.measure_rest(self.counts_of(report))
         weights = costs
-        if rest is not None:
-            weights, costs = costs + rest, np.where(costs > 0, costs, rest)
+        if remaining_loss is not None:
+            weights, costs = costs + remaining_loss, np.where(costs > 0, costs, remaining_loss)
         order = [(int(index), [float(costs[index])]) for index in (-weights).argsort(kind="stable")]
         return RankedUnits(report.split, truth, order, self.name_losses(report.protocol)[1])
 

@@ -47,7 +47,7 @@ def describe_causes(diagnosis: InstanceDiagnosis) -> str:
     return f"{sentence} {_describe_scores(diagnosis) if surplus else ''}".rstrip()
 
 
-class Scene:
+class JudgedScene:
     """The instances and the kept detections of an image or a video, with the pixels that they share."""
 
     def __init__(self, diagnosis: InstanceDiagnosis, image: int, rows: Array, columns: Array, pairs: Array) -> None:
@@ -109,7 +109,7 @@ def _name(diagnosis: InstanceDiagnosis, kinds: Array) -> list[str]:
     return names
 
 
-def list_scenes(diagnosis: InstanceDiagnosis, images: list[int]) -> Iterator[Scene]:
+def list_scenes(diagnosis: InstanceDiagnosis, images: list[int]) -> Iterator[JudgedScene]:
     """Yield the scenes of images, those with most mistakes first."""
     judged, chosen = diagnosis.judged, diagnosis.selection
     rows, columns = np.flatnonzero(~judged.crowd), np.flatnonzero(chosen)
@@ -127,10 +127,10 @@ def list_scenes(diagnosis: InstanceDiagnosis, images: list[int]) -> Iterator[Sce
         bounds = [np.searchsorted(owners, [image, image + 1]).tolist() for _, owners in sides]
         own_numbers = [numbers[start:stop] for (numbers, _), (start, stop) in zip(sides, bounds, strict=True)]
         if len(own_numbers[0]) or len(own_numbers[1]):
-            yield Scene(diagnosis, image, np.sort(own_numbers[0]), np.sort(own_numbers[1]), own_numbers[2])
+            yield JudgedScene(diagnosis, image, np.sort(own_numbers[0]), np.sort(own_numbers[1]), own_numbers[2])
 
 
-def _count_scene(counts: CauseCounts, scene: Scene, diagnosis: InstanceDiagnosis, *, follows: bool) -> None:
+def _count_scene(counts: CauseCounts, scene: JudgedScene, diagnosis: InstanceDiagnosis, *, follows: bool) -> None:
     seen, names = scene.seen, tuple(diagnosis.names)
     names = names if len(names) > 1 else ()
     judged = judge_segments(
@@ -154,7 +154,9 @@ def find_repeated(seen: SeenFrame, judged: JudgedSegments) -> list[int]:
     return np.flatnonzero(repeats).tolist()
 
 
-def _find_exchanges(scene: Scene, judged: JudgedSegments, diagnosis: InstanceDiagnosis) -> list[tuple[str, str, str]]:
+def _find_exchanges(
+    scene: JudgedScene, judged: JudgedSegments, diagnosis: InstanceDiagnosis
+) -> list[tuple[str, str, str]]:
     """Find tracks that are on one object first and on another one later; mark these objects as swapped.
 
     A track that is mostly on its object matches it, and is on the other one for a few frames.
@@ -163,8 +165,8 @@ def _find_exchanges(scene: Scene, judged: JudgedSegments, diagnosis: InstanceDia
     matched = judged.truth == RIGHT
     several = (seen.shared >= _BRIEFLY * seen.truth.areas[:, None]).sum(axis=1) > 1
     columns = np.flatnonzero((seen.shared[~matched | several] > 0).any(axis=0))
-    others = judged.partner[columns]  # whose own overlap with the track is perhaps too small to be known
-    rows = np.union1d(np.flatnonzero(~matched | several), others[others >= 0])
+    partners = judged.partner[columns]  # whose own overlap with the track is perhaps too small to be known
+    rows = np.union1d(np.flatnonzero(~matched | several), partners[partners >= 0])
     if truth.images.frames is None or len(rows) < 1 or len(columns) < 2:
         return []
     height, width = truth.images.sizes[scene.image].tolist()

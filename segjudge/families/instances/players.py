@@ -15,10 +15,9 @@ from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.drawing import RankedUnits, UnitPictures, draw_units
-from segjudge.families.base.painted import fit_width
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_mask, side_of_labels
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, fit_width, paint_mask, side_of_labels
 from segjudge.families.base.segments import MISSED, RIGHT, SPLIT, SURPLUS, JudgedSegments, judge_segments
-from segjudge.families.instances.causes import Scene, find_repeated, list_scenes
+from segjudge.families.instances.causes import JudgedScene, find_repeated, list_scenes
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 from segjudge.report.page import PageOptions
 
@@ -56,7 +55,7 @@ class InstancePainter(UnitPainter):
         seen = seen._replace(prediction=seen.prediction._replace(names=names), judged=judged)
         yield seen._replace(maps=self._paint(scene, judged.partner, frames[0].size, drawn[0])) if drawn else seen
 
-    def _judge(self, scene: Scene) -> JudgedSegments:
+    def _judge(self, scene: JudgedScene) -> JudgedSegments:
         """Return the faults of an image: what is right is what the metric matches."""
         seen, detections = scene.seen, self._diagnosis.judged
         judged = judge_segments(
@@ -73,7 +72,7 @@ class InstancePainter(UnitPainter):
         judged.prediction[right], judged.partner[right], judged.truth[matched] = RIGHT, matched, RIGHT
         return judged
 
-    def _paint(self, scene: Scene, partner: Array, size: Size, small: Size) -> Array:
+    def _paint(self, scene: JudgedScene, partner: Array, size: Size, small: Size) -> Array:
         """Paint both sides of an image, smaller masks over larger ones.
 
         Detections have the points that are marked for the instances that they stand for; only those count.
@@ -165,7 +164,7 @@ class VideoInstancePainter(UnitPainter):
                 maps = np.stack([_renumber(own_map, rows) for own_map, rows in zip(own_maps, present, strict=True)])
             yield SeenFrame(truth, prediction, shared, np.zeros(len(present[1]), bool), maps)
 
-    def _list_masks(self, scene: Scene | None, side: int) -> list[str]:
+    def _list_masks(self, scene: JudgedScene | None, side: int) -> list[str]:
         """Return the masks of a side, whose frames lie beside each other."""
         if scene is None:
             return []
@@ -174,7 +173,7 @@ class VideoInstancePainter(UnitPainter):
             return [judged.records.masks[number] for number in scene.records.tolist()]
         return [judged.truth.masks[number] for number in scene.annotations.tolist()]
 
-    def _sample(self, scene: Scene | None, side: int, whole: Size, small: Size) -> Array:
+    def _sample(self, scene: JudgedScene | None, side: int, whole: Size, small: Size) -> Array:
         """Return whether each mask of a side has each pixel of all frames, at another size."""
         texts = self._list_masks(scene, side)
         flags = np.zeros((len(texts), *small), np.uint8)
@@ -182,7 +181,7 @@ class VideoInstancePainter(UnitPainter):
             paint_mask(image, text, whole, 1)
         return flags
 
-    def _paint(self, scene: Scene | None, side: int, whole: Size, small: Size) -> Array:
+    def _paint(self, scene: JudgedScene | None, side: int, whole: Size, small: Size) -> Array:
         """Paint all frames of a side at another size, smaller masks over larger ones."""
         image, texts = np.zeros(small, np.uint16), self._list_masks(scene, side)
         areas = (scene.seen.prediction if side else scene.seen.truth).areas if scene else np.zeros(0)
@@ -190,7 +189,7 @@ class VideoInstancePainter(UnitPainter):
             paint_mask(image, texts[number], whole, number + 1)
         return image
 
-    def _make_side(self, scene: Scene | None, side: int, rows: Array, areas: Array) -> Side:
+    def _make_side(self, scene: JudgedScene | None, side: int, rows: Array, areas: Array) -> Side:
         """Return the segments of a frame, given their numbers and areas."""
         if scene is None:
             return side_of_labels("", np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -209,23 +208,23 @@ def _renumber(image: Array, rows: Array) -> Array:
 
 def draw_worst(diagnoses: Mapping[str, InstanceDiagnosis], split: str, options: PageOptions) -> UnitPictures | None:
     """Draw the worst images or videos; of two methods those with the second's largest excess of mistakes."""
-    first, *_ = diagnoses.values()
-    truth = first.judged.truth
-    units = [_make_unit(first, index) for index in range(len(truth.images.ids))]
+    first_diagnosis, *_ = diagnoses.values()
+    truth = first_diagnosis.judged.truth
+    units = [_make_unit(first_diagnosis, index) for index in range(len(truth.images.ids))]
     costs = np.stack([diagnosis.image_costs for diagnosis in diagnoses.values()], axis=1)
     order = (costs[:, 0] - costs[:, -1]).argsort(kind="stable").tolist()
     if len(diagnoses) == 1:
-        ranked = first.rank_images(len(units))
-        order = list(dict.fromkeys([*ranked[:_MOST_MISTAKES], *first.find_worst_of_categories(), *ranked]))
+        ranked = first_diagnosis.rank_images(len(units))
+        order = list(dict.fromkeys([*ranked[:_MOST_MISTAKES], *first_diagnosis.find_worst_of_categories(), *ranked]))
     ranked_units = RankedUnits(
         split,
         UnitTruth("instances", "images", {}, units),
         [(index, costs[index].tolist()) for index in order],
-        "videos" if first.protocol.tubes else "images",
+        "videos" if first_diagnosis.protocol.tubes else "images",
         are_losses=False,
     )
     painter: type[InstancePainter | VideoInstancePainter] = InstancePainter
-    if first.protocol.tubes:  # their pictures have names that nothing says
+    if first_diagnosis.protocol.tubes:  # their pictures have names that nothing says
         painter, options = VideoInstancePainter, replace(options, images="")
     return draw_units({name: painter(diagnosis) for name, diagnosis in diagnoses.items()}, ranked_units, options)
 

@@ -115,8 +115,8 @@ def _list_swaps(sequence: SequenceLosses) -> list[tuple[str, str, str]]:
     }
     swaps = []
     for name in sorted(frames, key=label_order):
-        common = {other: len({*frames[other]} & {*frames[name]}) for other in frames if other != name}
-        other = max(common, key=lambda label: common[label], default="")
-        if common.get(other):
-            swaps.append((f"object {name}", f"object {other}", frames[name][0]))
+        common = {label: len({*frames[label]} & {*frames[name]}) for label in frames if label != name}
+        swapped = max(common, key=lambda label: common[label], default="")
+        if common.get(swapped):
+            swaps.append((f"object {name}", f"object {swapped}", frames[name][0]))
     return swaps

@@ -396,10 +396,10 @@ def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], losses:
         )
     causes = [describe_causes(sequences), rank_kinds(kinds)]
     verdict = make_verdict(report, report.protocol.metrics[0], causes, costs, "sequences", sentence)
-    kept = (
+    subject = (
         str(losses.values["metric"]) if losses.values["exact"] else f"{losses.values['metric']} as a mean over frames"
     )
-    return add_bar(verdict, kept, make_bar(method.shares), {kind: _MEANINGS[kind][1] for kind in KINDS})
+    return add_bar(verdict, subject, make_bar(method.shares), {kind: _MEANINGS[kind][1] for kind in KINDS})
 
 
 def make_losses(method: MethodLosses, sequences: list[SequenceLosses], metric: str, *, exact: bool) -> Section:

@@ -23,7 +23,7 @@ const FILMS = 12;
 // What is searched: phrases between commas, each found whole in a moment, or word by word where none has it whole.
 const isPicked = (moment) => [...picked].every(([group, word]) => moment.words.some(([own, text]) => own === group && text === word));
 const search = () => (chooser?.querySelector("input")?.value ?? "").toLowerCase().split(",").map((phrase) => phrase.trim().replace(/\s+/g, " ")).filter(Boolean);
-const textOf = ({ sequence, subject, label, kind, text, words, found = "" }) => [sequence, subject, label, kind, text, found, ...words.map((word) => word[1])].join(" ; ").toLowerCase().replace(/\s+/g, " ");
+const textOf = ({ sequence, subject, label, kind, text, words, faults = "" }) => [sequence, subject, label, kind, text, faults, ...words.map((word) => word[1])].join(" ; ").toLowerCase().replace(/\s+/g, " ");
 // A number is found as a whole, and a word by its beginning.
 const finds = (phrase) => { const found = new RegExp(`(?<![\\p{L}\\d])${phrase.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}${/\d$/.test(phrase) ? "(?!\\d)" : ""}`, "u"); return (moment) => found.test(textOf(moment)); };
 const chosenMoments = () => searched(search(), moments.filter(isPicked));

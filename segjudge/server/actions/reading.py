@@ -145,9 +145,9 @@ def find_report_page(services: Services, user: User | None, submission: int) -> 
     phase's detail is `all` and all of its splits are public.  Elsewhere participants see, of their own alone, a page
     of what the phase left for them.
     """
-    found = _order_for_reader(services, user, services.submissions.get(submission))
-    made = found and services.report_pages.find_or_order(*found)
-    return made.page if made else None
+    order = _order_for_reader(services, user, services.submissions.get(submission))
+    page = order and services.report_pages.find_or_order(*order)
+    return page.page if page else None
 
 
 def find_glances(services: Services, user: User | None, row: Submission) -> Mapping[str, Glance]:
@@ -156,8 +156,8 @@ def find_glances(services: Services, user: User | None, row: Submission) -> Mapp
     A page that is not there is made behind those that readers wait for.
     """
     with suppress(Refusal):
-        found = _order_for_reader(services, user, row)
-        return services.report_pages.find_glances(found[0]) if found else {}
+        order = _order_for_reader(services, user, row)
+        return services.report_pages.find_glances(order[0]) if order else {}
     return {}
 
 
@@ -209,8 +209,8 @@ def find_comparison_page(
     for side, row, name in zip(SIDES, rows, _tell_apart(services, rows), strict=True):
         files[side], values[f"{side}_name"] = _results(challenge, row), name
     values["images"] = services.report_pages.find_pictures(challenge.id, phase.codename)
-    made = services.report_pages.find_or_order(PageOrder(COMPARED, challenge.id, files, values=values), reader)
-    return made.page if made else None
+    page = services.report_pages.find_or_order(PageOrder(COMPARED, challenge.id, files, values=values), reader)
+    return page.page if page else None
 
 
 def opens_all_reports(services: Services, user: User | None, phase: ChallengePhase) -> bool:
@@ -257,8 +257,8 @@ def _sees_all(services: Services, user: User | None, phase: ChallengePhase, read
         return False, reader
     challenge = services.store.require(Challenge, phase.challenge_id)
     order = PageOrder(LEVELS, challenge.id, {"script": challenge.script})
-    made = services.report_pages.find_or_order(order, reader)
-    return None if made is None else made.levels.get(phase.codename) == [DETAILS[-1], []], reader
+    page = services.report_pages.find_or_order(order, reader)
+    return None if page is None else page.levels.get(phase.codename) == [DETAILS[-1], []], reader
 
 
 def _results(challenge: Challenge, row: Submission) -> str:
