@@ -85,7 +85,7 @@ def test_a_child_that_fails_or_is_killed_is_an_error() -> None:
         (fails, RuntimeError, "ValueError: no"),
         (refuses, Flaw, "is wrong"),
         (blames, HostError, "item"),
-        (dies, MemoryError, "was ended"),
+        (dies, MemoryError, "was killed"),
     ):
         with pytest.raises(kind, match=message):
             list(results_of_processes(work, [1] * 3, 2, lambda _: None))

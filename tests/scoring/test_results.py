@@ -94,7 +94,7 @@ def test_a_result_of_an_earlier_version_is_read_while_the_rules_are_the_same(tmp
             loaded = segjudge.load(tmp_path / "run")
             assert (loaded.metrics, loaded.provenance["version"]) == (scores.metrics, "0.0.1")
         else:
-            with pytest.raises(segjudge.UsageError, match="whose rules this version .* does not have"):
+            with pytest.raises(segjudge.UsageError, match="whose rules this version .* lacks"):
                 segjudge.load(tmp_path / "run")
 
 

@@ -121,7 +121,7 @@ def test_nothing_is_written_over_and_nothing_half_made_stays(root: Path, tmp_pat
     (folder / "thesis.tex").write_text("years")
     arguments = ["new", str(folder), "--protocol", "davis2017", "--truth", str(root)]
     assert main(arguments) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists and is not overwritten" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
 
     (tmp_path / "empty").mkdir()

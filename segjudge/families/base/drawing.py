@@ -359,7 +359,7 @@ def _make_pictures(
     if not any(path for unit_paths in paths.values() for path in unit_paths):
         names = list(dict.fromkeys(f"{unit.frames[0]}.jpg" for unit in units))
         sought = ", ".join(names[:3])
-        raise HostError(f"{options.images}: has no pictures of the scored {units}; expected files such as {sought}")
+        raise HostError(f"{options.images}: has no pictures of the scored frames; it needs files such as {sought}")
     room, pictures = picture_room(options.budget), dict[str, bytes]()
     ranked = [
         (stream, np.argsort(-np.array(unit.frame_costs()), kind="stable").tolist())

@@ -171,7 +171,7 @@ def test_what_does_not_belong_together_is_not_merged() -> None:
         whole.merge(units)
     with pytest.raises(ValueError, match="counted twice"):
         whole.update(UnitCounts("city", {}))
-    with pytest.raises(ValueError, match="no unit of this split"):
+    with pytest.raises(ValueError, match="not a unit of this split"):
         whole.update(UnitCounts("elsewhere", {}))
     data = whole.state_dict()["city"]
     for broken in (b"", data[:3], data[:40], data[:-1], data + b"0", b"\xff" * 40, data.replace(b"<f8", b"|O8")):

@@ -47,7 +47,7 @@ def test_the_command_ranks_as_the_challenge(
         (task,) = document["tasks"]
         assert (task["algorithms"], task["ranks"]) == (["poor", "shifted", "good"], [3, 2, 1])
     assert cli.main(["rank", *paths, "--method", "challenge", "--metric", "Dice"]) != 0
-    assert "leave it out" in capsys.readouterr().err
+    assert "omit it" in capsys.readouterr().err
 
 
 def test_a_protocol_without_a_ranking_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
