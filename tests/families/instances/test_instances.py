@@ -302,7 +302,9 @@ def test_the_first_twenty_problems_are_listed_and_the_rest_counted(tmp_path: Pat
 
 
 def test_the_same_mistake_in_many_records_is_one_sentence(tmp_path: Path) -> None:
-    places = r"records 0 \(image 9\), 1 \(image 9\), 2 \(image 9\) and 197 more: each has an image_id that the truth lacks"
+    places = (
+        r"records 0 \(image 9\), 1 \(image 9\), 2 \(image 9\) and 197 more: each has an image_id that the truth lacks"
+    )
     with pytest.raises(SubmissionError, match=f"^{places}[^\n]*$"):
         score([{**GOOD, "image_id": 9}] * 200, tmp_path)
 
