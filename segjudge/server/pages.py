@@ -255,7 +255,7 @@ def _show_overview(request: UserRequest, challenge: int) -> Response:
         if leader and shown is None:
             row = next((row for row in reversed(board.rows) if row.is_baseline), leader)
             glances = find_glances(services, request.user, services.submissions.get(row.submission))
-            glance = glances.get(split.dataset_split.codename)
+            glance = (glances or {}).get(split.dataset_split.codename)
             if glance and glance.film:
                 shown = {"submission": row.submission, "team": row.team_name, "glance": glance}
                 shown |= {"place": _place(board, row.submission), "board": name["name"]}
@@ -304,11 +304,11 @@ def _show_submissions(request: UserRequest, challenge: int) -> Response:
     rows = [row for phase in phases for row in services.submissions.of_team(team.id if team else 0, phase.id)]
     rows.sort(key=lambda row: -row.id)
     listed = _summaries(request, rows[:_LISTED])
-    by_id = {phase.id: phase for phase in phases}
+    by_id, boards = {phase.id: phase for phase in phases}, dict[int, RankedBoard]()
     for row, summary in zip(rows, listed, strict=False):
-        summary["scores"] = _scores(request, row, by_id[row.phase_id])
+        summary["scores"] = _scores(request, row, by_id[row.phase_id], boards)
     for row, summary in zip(rows[:_WITH_CAUSES], listed, strict=False):
-        glances = find_glances(services, user, row) if summary["has_report"] else {}
+        glances = (find_glances(services, user, row) or {}) if summary["has_report"] else {}
         summary["cause"] = " ".join(filter(None, (glance.cause for glance in glances.values())))
     return _challenge_page(request, challenge, "submissions.html", rows=listed)
 
@@ -403,28 +403,32 @@ def _show_submission(request: UserRequest, submission: int) -> Response:
         completed_at=row.completed_at,
         input_url=services.files.url(row.input_file, request.base),
         files=files,
-        scores=_scores(request, row, phase),
+        scores=_scores(request, row, phase, {}),
         glances=find_glances(services, user, row),
         waiting=services.submissions.count_ahead(row) if row.status == SUBMITTED else None,
         running=max(0.0, time.time() - row.started_at) if row.status == RUNNING and row.started_at else None,
     )
 
 
-def _scores(request: UserRequest, submission: Submission, phase: ChallengePhase) -> list[JsonObject]:
-    """Return the scores that the user may see, and the places on leaderboards."""
+def _scores(
+    request: UserRequest, submission: Submission, phase: ChallengePhase, boards: dict[int, RankedBoard]
+) -> list[JsonObject]:
+    """Return the scores that the user may see, and the places on leaderboards; a list shares the boards."""
     services, shown = request.services, []
     scores = services.submissions.scores(submission.id)
     for split in services.accounts.visible_splits(request.user, phase):
         if split.id in scores:
             is_listed = services.accounts.may_see_board(request.user, phase, split)
             main = split.leaderboard.schema["default_order_by"]
+            if is_listed and split.id not in boards:
+                boards[split.id] = board_of(services.store, phase, split)
             shown.append({
                 "split": split.dataset_split.name,
                 "codename": split.dataset_split.codename,
                 "values": _cells(scores[split.id], split),
                 "label": main,
                 "value": _number(scores[split.id].get(main), split.decimals),
-                "place": _place(board_of(services.store, phase, split), submission.id) if is_listed else "",
+                "place": _place(boards[split.id], submission.id) if is_listed else "",
                 "address": f"/challenges/{phase.challenge_id}/leaderboard/{split.id}" if is_listed else "",
             })  # fmt: skip
     return shown
@@ -605,7 +609,7 @@ def _causes(request: UserRequest, split: ChallengePhaseSplit, rows: Iterable[Sub
     """Return what costs the first submissions most on a split."""
     codename, causes = split.dataset_split.codename, {}
     for row in islice(rows, _WITH_CAUSES):
-        glance = find_glances(request.services, request.user, row).get(codename)
+        glance = (find_glances(request.services, request.user, row) or {}).get(codename)
         causes[row.id] = glance.cause if glance else ""
     return causes
 
@@ -646,6 +650,7 @@ def _show_team(request: UserRequest, challenge: int, team: int) -> Response:
             continue
         name = entries[0].team_name
         rank = next(rank for rank, row in zip(board.ranks, board.rows, strict=True) if row.team_id == team)
+        entries = entries[-_LISTED:]
         reports = _reports(request, phase, [entry.submission for entry in entries])
         rows = [
             {
@@ -654,7 +659,7 @@ def _show_team(request: UserRequest, challenge: int, team: int) -> Response:
                 "has_report": entry.submission in reports,
                 "cause": "",
             }
-            for entry in reversed(entries[-_LISTED:])
+            for entry in reversed(entries)
         ]
         tables.append({**title, "rank": rank, "of": len(board.rows), "columns": _columns(split, board), "rows": rows})
     if not tables:

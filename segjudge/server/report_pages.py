@@ -43,6 +43,8 @@ _FAILURES, _FAILED_SECONDS = 256, 300.0
 _SENTENCE, _LOGGED = 4000, 16 << 10
 #: In the place of a team: hosts, everybody without a team, and pages that are made to be glanced at.
 HOSTS, VISITORS, _GLANCES = 0, -1, -2
+#: The version of stored answers; raise it when their form changes.
+_FORMAT = 2
 #: Glances that stay in memory.
 _REMEMBERED = 256
 _IDLE = 0.3
@@ -64,7 +66,7 @@ class PageOrder:
     @property
     def key(self) -> str:
         """Return the digest of a report's inputs; a stored file never changes and counts by its id."""
-        return hashlib.sha256(json.dumps([VERSION, asdict(self)], sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([VERSION, _FORMAT, asdict(self)], sort_keys=True).encode()).hexdigest()
 
 
 class ReportPages(Background):
@@ -103,16 +105,27 @@ class ReportPages(Background):
                 with suppress(queue.Full):
                     self._orders.put_nowait(order)
                     self._under_way[key] = team
-        return None if text is None else read_answer(text)
+        try:
+            return None if text is None else read_answer(text)
+        except ValueError:  # a damaged file: readers look again, and order it again
+            with suppress(FileNotFoundError):
+                os.remove(os.path.join(self._folder, key))
+            return None
 
-    def find_glances(self, order: PageOrder) -> Mapping[str, Glance]:
-        """Return the glances at the splits of a page, {} while it is being made; raises Refusal if that failed."""
+    def find_glances(self, order: PageOrder) -> Mapping[str, Glance] | None:
+        """Return the glances at the splits of a page, None while it is being made, and {} if that failed.
+
+        A page that failed is ordered again only by those who open it: glances are looked for at each view of a board.
+        """
         key = order.key
-        glances = self._glances.pop(key, None)
+        with self._lock:
+            if key in self._failures:
+                return {}
+            glances = self._glances.pop(key, None)
         if glances is None:
             answer = self.find_or_order(order, _GLANCES)
             if answer is None:
-                return {}
+                return None
             glances = answer.glances
         with self._lock:
             self._glances[key] = glances

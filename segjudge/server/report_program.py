@@ -54,8 +54,13 @@ def main() -> int:
 
 
 def _read_levels(order: _Order) -> _Answer:
-    """Return the detail level of each phase, and the splits that it hides from participants."""
-    return {"levels": {phase.codename: [phase.detail, sorted(phase.hidden)] for phase in _phases(order)}}
+    """Return the detail level of each phase, the splits that it hides from participants, and all of its splits."""
+    return {
+        "levels": {
+            phase.codename: [phase.detail, sorted(phase.hidden), sorted(split.codename for split in phase.splits)]
+            for phase in _phases(order)
+        }
+    }
 
 
 def _make_full_page(order: _Order) -> _Answer:

@@ -38,7 +38,11 @@ from .test_rehearsal_reports import own_bundle
 
 FILE = Path(__file__).with_name("readers.txt")
 _LINK = 'href="(.*?)"'
-_LEVELS = {"sequences-dev": ["all", []], "sequences-test": ["all", ["test-hard"]], "instances-dev": ["means", []]}
+_LEVELS = {
+    "sequences-dev": ["all", [], ["dev"]],
+    "sequences-test": ["all", ["test-hard"], ["test", "test-hard"]],
+    "instances-dev": ["means", [], ["dev"]],
+}
 
 
 class _Play:

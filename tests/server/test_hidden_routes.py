@@ -10,12 +10,13 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from segjudge.server import api, pages
-from segjudge.server.models import Challenge, Submission, Team
+from segjudge.server.models import Challenge, ChallengePhase, Submission, Team
 from segjudge.server.report_answers import Glance, ProgramAnswer
 from segjudge.server.report_pages import PageOrder
 from segjudge.server.report_program import COMPARED, LEVELS, STORED
@@ -183,7 +184,8 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 def make_at_once(stage: Stage, order: PageOrder) -> ProgramAnswer:
     services = stage.services
     if order.kind == LEVELS:
-        return ProgramAnswer(levels={phase.codename: ["all", []] for phase in services.store.phases(1)})
+        phases = services.store.phases(1)
+        return ProgramAnswer(levels={phase.codename: ["all", [], list_splits(stage, phase)] for phase in phases})
     if order.kind == STORED:
         path = services.files.path(order.files["result"])
         with open(path, encoding="utf-8") as file:
@@ -203,6 +205,10 @@ def make_at_once(stage: Stage, order: PageOrder) -> ProgramAnswer:
         for split, score in scores.items()
     }
     return ProgramAnswer(f"<!doctype html>\n<body>\n{scores}", glances)
+
+
+def list_splits(stage: Stage, phase: ChallengePhase) -> list[str]:
+    return sorted(split.dataset_split.codename for split in stage.services.store.splits_of(phase.id))
 
 
 @pytest.mark.parametrize("who", ["", "borealis"], ids=["nobody", "another team"])
@@ -228,6 +234,28 @@ def test_a_host_reads_all_reports(reported: Stage) -> None:
     answers = walk_pages(reported, "host")
     for shown in (PUBLIC, CLOSED, HIDDEN, PRIVATE):
         assert any("/report" in address for address in find(shown, answers))
+
+
+def test_a_split_that_only_the_script_has_closes_its_reports(reported: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(order: PageOrder, _team: int) -> ProgramAnswer:
+        answer = make_at_once(reported, order)
+        levels = {
+            codename: [detail, hidden, [*splits, "z"]] for codename, (detail, hidden, splits) in answer.levels.items()
+        }
+        return replace(answer, levels=levels)
+
+    monkeypatch.setattr(reported.services.report_pages, "find_or_order", make)
+    answers = walk_pages(reported, "")
+    assert [address for address in find(PUBLIC, answers) if "report" in address or "compare" in address] == []
+
+
+def test_a_submission_that_is_named_twice_is_compared_once(reported: Stage) -> None:
+    answers = walk_pages(reported, "")
+    address = next(address for address in find(PUBLIC, answers) if "/compare?" in address)
+    first = re.findall(r"submission=\d+", address)[0]
+    assert reported.browse("GET", f"{address}&{first}").text == reported.browse("GET", address).text
+    path = address.partition("?")[0]
+    assert reported.browse("GET", f"{path}?{first}&{first}").status_code == 400
 
 
 def test_the_walk_knows_every_parameter_of_a_route(stage: Stage) -> None:

@@ -408,7 +408,7 @@ def test_readers_at_once_cause_one_process(pages: ReportPages, monkeypatch: pyte
     for thread in threads:
         thread.join()
     assert results == [results[0]] * 8
-    assert results[0].levels["sequences-dev"] == ["means", []]
+    assert results[0].levels["sequences-dev"] == ["means", [], ["dev"]]
     assert len(begun) == 1
 
 
@@ -481,6 +481,25 @@ def test_a_stop_ends_what_is_under_way(pages: ReportPages) -> None:
 def test_what_a_script_prints_is_no_page(pages: ReportPages) -> None:
     order = ordered(pages, levels("\nprint('<!doctype html>mine')\n"))
     assert "sequences-dev" in waited(partial(pages.find_or_order, order, HOSTS)).levels
+
+
+def test_a_damaged_answer_is_made_again(pages: ReportPages) -> None:
+    order = ordered(pages, levels())
+    (Path(pages._folder) / order.key).write_text("<!doctype html>")
+    assert "sequences-dev" in waited(partial(pages.find_or_order, order, HOSTS)).levels
+
+
+def test_a_page_that_failed_is_ordered_again_only_by_readers(
+    pages: ReportPages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = ordered(pages, levels("\nraise ValueError('of the host')\n"))
+    with pytest.raises(Refusal):
+        waited(partial(pages.find_or_order, order, HOSTS))
+    monkeypatch.setattr(report_pages, "_FAILED_SECONDS", 0.0)
+    assert pages.find_glances(order) == {}
+    assert pages._under_way == {}
+    assert pages.find_or_order(order, HOSTS) is None
+    assert list(pages._under_way) == [order.key]
 
 
 @pytest.mark.long

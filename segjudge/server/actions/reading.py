@@ -150,14 +150,18 @@ def find_report_page(services: Services, user: User | None, submission: int) -> 
     return page.page if page else None
 
 
-def find_glances(services: Services, user: User | None, row: Submission) -> Mapping[str, Glance]:
-    """Return what a submission's page says at a glance about its splits, to those who may open it.
+def find_glances(services: Services, user: User | None, row: Submission) -> Mapping[str, Glance] | None:
+    """Return what a submission's page says at a glance about the splits that a user sees; None while it is being made.
 
-    A page that is not there is made behind those that readers wait for.
+    It is empty for users who may not open the page.  A page that is not there is made behind those that readers wait
+    for.
     """
     with suppress(Refusal):
         order = _order_for_reader(services, user, row)
-        return services.report_pages.find_glances(order[0]) if order else {}
+        glances = services.report_pages.find_glances(order[0]) if order else None
+        visible = services.accounts.visible_splits(user, services.submissions.phase_of(row))
+        codenames = {split.dataset_split.codename for split in visible}
+        return glances and {split: glance for split, glance in glances.items() if split in codenames}
     return {}
 
 
@@ -184,7 +188,8 @@ def find_comparison_page(
 
     Who sees all of both reports may see it.
     """
-    if len(set(numbers)) != 2:
+    numbers = list(dict.fromkeys(numbers))
+    if len(numbers) != 2:
         raise Refusal(400, "Select two submissions.")
     rows = [services.submissions.get(number) for number in numbers]
     phase = services.store.require(ChallengePhase, split.phase_id)
@@ -225,7 +230,7 @@ def opens_all_reports(services: Services, user: User | None, phase: ChallengePha
 
 def _sees_all_boards(services: Services, user: User | None, phase: ChallengePhase) -> bool:
     splits = services.store.splits_of(phase.id)
-    return all(services.accounts.may_see_board(user, phase, split) for split in splits)
+    return bool(splits) and all(services.accounts.may_see_board(user, phase, split) for split in splits)
 
 
 def is_on_boards(services: Services, phase: ChallengePhase, row: Submission) -> bool:
@@ -250,15 +255,20 @@ def _check_may_see(services: Services, user: User | None, row: Submission) -> No
 
 
 def _sees_all(services: Services, user: User | None, phase: ChallengePhase, reader: int) -> tuple[bool | None, int]:
-    """Return whether a user sees all of a phase, None while that is looked up, and for whom pages are made."""
+    """Return whether a user sees all of a phase, None while that is looked up, and for whom pages are made.
+
+    A split that only `phases.py` has is hidden.
+    """
     if services.accounts.is_host(user, phase.challenge_id):
         return True, HOSTS
-    if len(services.accounts.visible_splits(user, phase)) < len(services.store.splits_of(phase.id)):
+    splits = services.store.splits_of(phase.id)
+    if len(services.accounts.visible_splits(user, phase)) < len(splits):
         return False, reader
     challenge = services.store.require(Challenge, phase.challenge_id)
     order = PageOrder(LEVELS, challenge.id, {"script": challenge.script})
     page = services.report_pages.find_or_order(order, reader)
-    return None if page is None else page.levels.get(phase.codename) == [DETAILS[-1], []], reader
+    shows_all = [DETAILS[-1], [], sorted(split.dataset_split.codename for split in splits)]
+    return None if page is None else page.levels.get(phase.codename) == shows_all, reader
 
 
 def _results(challenge: Challenge, row: Submission) -> str:
