@@ -115,7 +115,7 @@ class Comparison(ShownPage):
     methods: Mapping[str, Scores] = field(default_factory=dict)
     split: str = ""
 
-    # ── what can be told apart ──
+    # ── significant differences ──
 
     @cached_property
     def pairs(self) -> list[Difference]:

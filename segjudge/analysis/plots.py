@@ -134,7 +134,7 @@ def _draw_significance(axes: Axes, task: RankedTask, order: list[int]) -> None:
             sign, colour = ("+", BLUE) if better[row, column] else ("−", ORANGE) if better[column, row] else ("=", GREY)
             axes.text(column, row, sign, ha="center", va="center", color=colour, weight="bold")
     axes.set(xlim=(-0.5, len(order) - 0.5), ylim=(len(order) - 0.5, -0.5))
-    axes.set_title(f"{task.scores.name}: row better +, worse −, not told apart = (Holm)".lstrip(": "))
+    axes.set_title(f"{task.scores.name}: row better +, worse −, no significant difference = (Holm)".lstrip(": "))
     axes.set_yticks(range(len(order)), _names(task, order))
     axes.set_aspect("equal")
     _set_names(axes, task, order)

@@ -1,4 +1,4 @@
-"""Leaderboards: the best row of each team in EvalAI's order, their scores over time, and which can be told apart.
+"""Leaderboards: the best row of each team in EvalAI's order, their scores over time, and which differ significantly.
 
 The last follows from the sums that `evaluate()` leaves in the hosts' files. Participants may see it, never the sums.
 """
@@ -175,7 +175,7 @@ def _best_score_path(dots: list[tuple[float, float]], board: RankedBoard) -> str
     return "".join([*steps, _RIGHT])
 
 
-# ── which rows can be told apart ────────────────────────────────────────────
+# ── significant differences ─────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class _Standings:
 
     #: Submission → the places that it may have, with 95 % certainty for all of them together.
     places: dict[int, tuple[int, int]]
-    #: Pairs of submissions of which the first is better than the second, and can be told apart from it.
+    #: Pairs of submissions of which the first is significantly better than the second.
     better: frozenset[tuple[int, int]]
     #: On how many sequences, or groups of what is no sequence, they were compared.
     cases: int

@@ -62,7 +62,7 @@ def test_the_first_board_of_the_demo_shows_places_history_and_reports_with_pictu
     text = host.get(f"{server.address}/challenges/1/leaderboard").text
     assert "Photographs, videos" in re.search(r"<h2>(.*)</h2>", text)[1]
     assert ">Places<" in text
-    assert "Which rows can be told apart" in text
+    assert "Significant differences" in text
     assert "Scores over time" in text
 
     def report() -> str:
@@ -99,7 +99,7 @@ def test_two_rows_are_compared(server: Rehearsal) -> None:
 
     def comparison() -> str:
         page = host.get(f"{address}1&submission=6", timeout=30).text
-        return page if "What can be told apart" in page else ""
+        return page if "Significant differences" in page else ""
 
     text = waited(comparison, 60)
     assert "Swapping loses 0.178 more than Careful: swap" in text

@@ -84,11 +84,11 @@ def test_places_are_shown_where_enough_sequences_are_known(server: tuple[str, in
         if not COMPARED[detail, videos]:
             assert page.locator(".map").count() == 0
             assert page.locator("abbr").count() == 0
-            assert "told apart is not known: the files of submission 1 do not give" in page.locator("main").inner_text()
+            assert "differ significantly: the files of submission 1 do not give" in page.locator("main").inner_text()
             return
         places = page.locator("table >> nth=0 >> tbody >> td:nth-child(2)").all_inner_texts()
         assert places == ["1–2", "1–2", "3"]
-        page.get_by_text("Which rows can be told apart").click()
+        page.get_by_text("Significant differences").click()
         with page.expect_response(re.compile("leaderboard")):  # the page renews itself and keeps what was opened
             pass
         marks = [text.strip() for text in page.locator(".map td").all_inner_texts()]

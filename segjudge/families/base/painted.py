@@ -96,7 +96,7 @@ class PaintedUnit:
         self._judged: list[_JudgedFrame] = []
         #: Segments of the truth and of the prediction, by what tells them apart, with their names.
         self._objects: tuple[dict[Any, tuple[int, str]], dict[Any, tuple[int, str]]] = ({}, {})
-        #: By the name of a track the object that it mostly follows, where several can be told apart.
+        #: The object that each track mostly follows, by the name of the track, if several objects are distinguished.
         self._followed: dict[str, str] = {}
         #: Faults that its pictures have a colour for, once they are packed.
         self.shown: set[int] = set()
