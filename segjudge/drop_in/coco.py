@@ -237,7 +237,7 @@ def read_rows(rows: Sequence[dict[str, Any]], images: KnownImages, *, boxes: boo
     sides, texts = np.zeros((len(rows), 4)), [""] * len(rows)
     if boxes:
         boxes_of_rows = [row["bbox"] for row in rows]
-        if not {*map(len, boxes_of_rows)} <= {4}:
+        if not {*map(len, boxes_of_rows)} <= {4} or str in {*map(type, boxes_of_rows)}:
             raise ValueError
         sides = np.fromiter(chain.from_iterable(boxes_of_rows), float, 4 * len(rows)).reshape(len(rows), 4)
         pixels = sides[:, 2] * sides[:, 3]

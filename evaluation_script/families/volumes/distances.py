@@ -6,7 +6,7 @@ the order of sums, so the kernel and numpy find the same bits in whichever order
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple, Tuple
+from typing import Iterator, NamedTuple, Tuple
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from ...masks.stack import Array
 Spacing = Tuple[float, float, float]
 #: Places are looked up one by one for so many per voxel; the transform of a whole box takes longer.
 _LOOKUPS = 3
+#: The lookups of one query that take as long as a call of numpy: a few queries far away would make many calls.
+_CALL = 1_000
+#: Rows are listed in pieces of so many: most searches end with the first.
+_LISTED = 4_096
 #: Voxels that are worked on at once.
 _SLAB = 1 << 20
 #: Rows are looked up first within this many times the square of the largest spacing, then within four times as many.
@@ -112,14 +116,16 @@ def _slabs(shape: Tuple[int, ...]) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _list_rows(squares_y: Array, squares_z: Array, nearest: float, end: float) -> List[Tuple[float, int, int]]:
-    """Return the steps along y and z to rows from one squared distance to another, the nearest first."""
+def _list_rows(squares_y: Array, squares_z: Array, nearest: float, end: float) -> Iterator[Tuple[float, int, int]]:
+    """Yield the rows from one squared distance to another, the nearest first: square, steps along y, steps along z."""
     y, z = squares_y[squares_y < end], squares_z[squares_z < end]
     sums = y + z[:, None]
     levels, rows = np.nonzero((sums >= nearest) & (sums < end))
-    rests = sums[levels, rows]
-    order = np.argsort(rests, kind="stable")
-    return list(zip(rests[order].tolist(), rows[order].tolist(), levels[order].tolist()))
+    squares = sums[levels, rows]
+    order = np.argsort(squares, kind="stable")
+    for start in range(0, len(order), _LISTED):
+        listed = order[start : start + _LISTED]
+        yield from zip(squares[listed].tolist(), rows[listed].tolist(), levels[listed].tolist())
 
 
 def _search(queries: _Queries, field: _Field, limit: int, answers: Array) -> _Queries:
@@ -128,8 +134,8 @@ def _search(queries: _Queries, field: _Field, limit: int, answers: Array) -> _Qu
     lookups, nearest = 0, 0.0
     end = _NEAR * float(max(y[1:2].max(initial=0), z[1:2].max(initial=0)))
     while end and nearest <= y[-1] + z[-1]:
-        for row_queries, row, level in _list_rows(y, z, nearest, end):
-            open_queries = queries.best > row_queries
+        for square, row, level in _list_rows(y, z, nearest, end):
+            open_queries = queries.best > square
             count = int(np.count_nonzero(open_queries))
             if count < len(open_queries):
                 closed = ~open_queries
@@ -139,7 +145,7 @@ def _search(queries: _Queries, field: _Field, limit: int, answers: Array) -> _Qu
                 return queries
             for plane_step in {level, -level}:
                 for row_step in {row, -row}:
-                    lookups += count
+                    lookups += count + _CALL
                     _look_up(queries, field, row_step, plane_step)
         nearest, end = end, 4 * end
     answers[queries.indices] = queries.best

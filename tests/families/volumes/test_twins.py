@@ -46,6 +46,7 @@ def test_volumes_are_measured_as_numpy_measures_them(seed: int, monkeypatch: pyt
     truth, prediction = (draw.random(shape) < draw.choice([0.001, 0.1, 0.5, 0.9]) for _ in range(2))
     for room in (boxes, distances, surfaces):
         monkeypatch.setattr(room, "_SLAB", int(draw.choice([1, 500, 1 << 21])))
+    monkeypatch.setattr(distances, "_CALL", int(draw.choice([0, 1000])))
     compare(monkeypatch, lambda: measure_elements(truth, prediction, spacing))
     compare(monkeypatch, lambda: measure_borders(truth, prediction, spacing))
     for neighbours in (6, 18, 26):
@@ -69,6 +70,8 @@ def test_many_queries_far_from_few_places_are_transformed(seed: int, monkeypatch
     queries = np.ones(shape, np.uint8)
     monkeypatch.setattr(distances, "_SLAB", int(draw.choice([1, 5000, 1 << 21])))
     monkeypatch.setattr(distances, "_LOOKUPS", int(draw.choice([0, 3, 1000])))
+    monkeypatch.setattr(distances, "_CALL", int(draw.choice([0, 1000])))
+    monkeypatch.setattr(distances, "_LISTED", int(draw.choice([3, 4096])))
     found = compare(monkeypatch, lambda: find_distances(queries, places, spacing))
     assert np.count_nonzero(found == 0) == np.count_nonzero(places)
 
@@ -80,6 +83,18 @@ def test_a_full_volume_with_one_place_takes_no_time(monkeypatch: pytest.MonkeyPa
     found = find_distances(queries, places, (1.0, 1.0, 2.0))
     assert found[0] == np.sqrt(199.0**2 + 199.0**2 + 298.0**2)
     assert found.max() == found[0]
+
+
+def test_few_queries_far_from_a_place_make_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, BACKENDS[0])
+    queries, places = np.zeros((2, 96, 96, 96), np.uint8)
+    queries[:, 48, 0], places[48, 95, 95] = 1, 1
+    calls, look_up = [], distances._look_up
+    monkeypatch.setattr(distances, "_look_up", lambda *values: calls.append(1) or look_up(*values))
+    found = find_distances(queries, places, (1.0, 1.0, 1.0))
+    planes = np.arange(96.0)
+    assert (found == np.sqrt((planes - 48) ** 2 + 47.0**2 + 95.0**2)).all()
+    assert len(calls) < 4000, "each of the 9,216 rows takes up to four"
 
 
 def test_spacings_that_differ_by_a_billion_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
