@@ -227,10 +227,10 @@ class CauseCounts:
         if cause == FAULTS[SWAPPED].name:
             return self._describe_swaps(some, verb)
         if cause == FAULTS[SURPLUS].name:
-            predicted = f"{number:,} of {quantity(self.predicted, f'predicted {self.segment}')}"
+            predicted = _count_among(number, self.predicted, f"predicted {self.segment}")
             return f"{predicted} {inflect(number, 'matches', 'match')} nothing{self._describe_class(cause)}"
         if cause == _REPEATED:
-            predicted = f"{number:,} of {quantity(self.predicted, f'predicted {self.segment}')}"
+            predicted = _count_among(number, self.predicted, f"predicted {self.segment}")
             return f"{predicted} {inflect(number, 'repeats', 'repeat')} another one{self._describe_class(cause)}"
         if cause in INEXACT_CAUSES:
             return self._describe_inexact(cause, some, verb)
@@ -242,7 +242,7 @@ class CauseCounts:
         return f"{some} {verb} {about}{self._describe_class(cause)}"
 
     def _count_some(self, cause: str) -> str:
-        return f"{self.counts[cause]:,} of {quantity(self.segments, self.segment)}"
+        return _count_among(self.counts[cause], self.segments, self.segment)
 
     def _describe_class(self, cause: str) -> str:
         """Return the class of a cause's segments in parentheses; "" if other classes have the cause nearly as often."""
@@ -309,6 +309,13 @@ class CauseCounts:
         """Return the class that has most of the pixels that matches lack, or have wrongly; "" without one."""
         name, count = max(self.pixels_of.get(cause, Counter()).items(), key=lambda item: item[1], default=("", 0))
         return name if count > _MOSTLY * pixels else ""
+
+
+def _count_among(count: int, total: int, noun: str) -> str:
+    """Return a count among all, such as `3 of 4 segments`, `all 4 segments` or `the only segment`."""
+    if count < total:
+        return f"{count:,} of {quantity(total, noun)}"
+    return f"the only {noun}" if total == 1 else f"all {quantity(total, noun)}"
 
 
 def _is_exchange(count: float, back: float, total: float) -> bool:

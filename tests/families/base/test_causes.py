@@ -217,7 +217,7 @@ def test_classes_of_maps_are_called_by_others_as_a_whole_or_in_part() -> None:
         f"{found} is too large (dog): 33 % of the predicted points are sky."
     )
     shifted = np.array([[460, 20, 20], [20, 180, 0], [20, 0, 80]])
-    assert count_map(shifted).startswith("Every region is found, but 3 of 3 regions are inexact: 10 % of their")
+    assert count_map(shifted).startswith("Every region is found, but all 3 regions are inexact: 10 % of their")
     assert count_map(right) == ""
 
 
@@ -260,4 +260,4 @@ def test_a_region_that_shares_no_pixel_with_any_other_is_not_called_by_its_own_n
     counts = CauseCounts("region", "image")
     counts.add("unit 0", SeenFrame(truth, prediction, np.zeros((1, 2)), np.zeros(2, bool), None), judged, CLASSES)
     assert "is called car" not in counts.describe()
-    assert "1 of 1 region is of the wrong class" in counts.describe()
+    assert "The only region is of the wrong class" in counts.describe()
