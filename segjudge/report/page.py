@@ -382,7 +382,7 @@ def _anchor_of(title: str) -> str:
 
 
 def _word_share(share: float) -> str:
-    bounds = ((0.995, "all"), (0.9, "nearly all"), (0.53, ""), (0.47, "half"))
+    bounds = ((0.995, "entirely"), (0.53, ""), (0.47, "half"))
     return next((word for least, word in bounds if share >= least), "") or f"{100 * share:.0f} %"
 
 

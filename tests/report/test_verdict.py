@@ -43,8 +43,8 @@ def test_a_report_begins_with_a_verdict(truth: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kinds", "sentence"),
     [
-        ({"leak": 0.2}, "By kind of error, the loss is all leak."),
-        ({"edge": 0.01, "leak": 0.19}, "By kind of error, the loss is nearly all leak."),
+        ({"leak": 0.2}, "By kind of error, the loss is entirely leak."),
+        ({"edge": 0.01, "leak": 0.19}, "By kind of error, the loss is 95 % leak."),
         ({"edge": 0.1, "leak": 0.2, "miss": 0.1}, "By kind of error, the loss is half leak, 25 % edge and 25 % miss."),
         (
             {"edge": 0.3, "leak": 0.4, "miss": 0.2, "swap": 0.1},

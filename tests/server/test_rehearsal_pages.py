@@ -130,7 +130,7 @@ def test_a_visitor_goes_from_the_landing_page_to_a_report_and_back(server: Rehea
     page.wait_for_url(re.compile("/leaderboard/5$"))
     rows = page.locator("tr.about")
     assert rows.count() == 6
-    waited(lambda: "exchange their masks" in server.get("/challenges/1/leaderboard/5").text, 60)
+    waited(lambda: "exchange their tracks" in server.get("/challenges/1/leaderboard/5").text, 60)
 
 
 def test_the_first_page_is_the_challenge(server: Rehearsal, page: Any) -> None:

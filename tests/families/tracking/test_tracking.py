@@ -283,7 +283,7 @@ HOSTILE_TEXTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "overflowing": (lambda: rows(line(1, 1, 2, "oooooO" * 9)), "counts"),
     "many-in-a-frame": (lambda: rows(*(line(1, k, 2, mask(0, 0)) for k in range(600))), "has 600 masks in frame 1"),
     "many-tracks": (lambda: rows(*(line(1 + k % 3, k, 2, mask(0, 0)) for k in range(1600))), "Send at most 500"),
-    "bomb": (lambda: zipped({"a.txt": b" " * (50 << 20)}), "as a zip bomb does"),
+    "bomb": (lambda: zipped({"a.txt": b" " * (50 << 20)}), "like a zip bomb"),
     "long-line": (lambda: zipped({"a.txt": b"1 " * (8 << 20)}, zipfile.ZIP_STORED), "line 1 is not"),
     "many-lines": (lambda: zipped({"a.txt": b"\n" * (16 << 20)}, zipfile.ZIP_STORED), "has more than 1,000,000 lines"),
 }  # fmt: skip
