@@ -375,7 +375,7 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "floats": (lambda: upload(np.full(POINTS, 40, "<f4").tobytes()), "scored"),
     "bomb": (lambda: upload(bytes(60 << 20)), "unpacks to more than 200 times its size"),
     "huge": (lambda: upload(bytes(65 << 20)), "67 MB is the limit"),
-    "label-359": (lambda: values(np.where(COUNT == 7, 359, 40)), "holds the label 359, which no table of"),
+    "label-359": (lambda: values(np.where(COUNT == 7, 359, 40)), "holds the label 359, which is not a label of"),
     "label-65535": (lambda: values(np.full(POINTS, 0xFFFF)), "holds the label 65535"),
     "all-bits": (lambda: values(np.full(POINTS, 0xFFFFFFFF)), "holds the label 65535"),
     "label-358": (lambda: values(np.full(POINTS, 358)), "scored"),
