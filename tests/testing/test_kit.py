@@ -88,7 +88,7 @@ MISTAKES = {
         "problems", ENGINE, "        problem = Problem(",
         ("        from ...files import SubmissionError\n"
          "        raise SubmissionError.from_problem(Problem(f'image {unit.name}', 'is wrong', 'x'))\n        problem = Problem("),
-        "nothing is said of image c",
+        "problems do not mention image c",
     ),
     "a traceback": (
         "hostile", ENGINE, "if type(sent) is not int:", "if sent is None:", "TypeError",
