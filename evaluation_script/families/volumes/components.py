@@ -175,9 +175,9 @@ def share_components(truth: Array, prediction: Array, neighbours: int) -> Shared
     for predicted_runs, true_runs in _pair_runs(predicted, true):
         lengths = np.minimum(predicted.ends[predicted_runs], true.ends[true_runs])
         lengths -= np.maximum(predicted.starts[predicted_runs], true.starts[true_runs])
-        shared_lengths = _add_up(names[0][true_runs].astype(np.int64) * width + names[1][predicted_runs], lengths)
-        codes.append(shared_lengths[0])
-        voxels.append(shared_lengths[1])
+        pair_codes, shared = _add_up(names[0][true_runs].astype(np.int64) * width + names[1][predicted_runs], lengths)
+        codes.append(pair_codes)
+        voxels.append(shared)
     pairs, counts = _add_up(np.concatenate(codes), np.concatenate(voxels))
     return SharedComponents(sizes[0], sizes[1], pairs // width, pairs % width, counts)
 

@@ -146,8 +146,8 @@ def find_report_page(services: Services, user: User | None, submission: int) -> 
     of what the phase left for them.
     """
     order = _order_for_reader(services, user, services.submissions.get(submission))
-    page = order and services.report_pages.find_or_order(*order)
-    return page.page if page else None
+    answer = order and services.report_pages.find_or_order(*order)
+    return answer.page if answer else None
 
 
 def find_glances(services: Services, user: User | None, row: Submission) -> Mapping[str, Glance] | None:
@@ -214,8 +214,8 @@ def find_comparison_page(
     for side, row, name in zip(SIDES, rows, _tell_apart(services, rows), strict=True):
         files[side], values[f"{side}_name"] = _results(challenge, row), name
     values["images"] = services.report_pages.find_pictures(challenge.id, phase.codename)
-    page = services.report_pages.find_or_order(PageOrder(COMPARED, challenge.id, files, values=values), reader)
-    return page.page if page else None
+    answer = services.report_pages.find_or_order(PageOrder(COMPARED, challenge.id, files, values=values), reader)
+    return answer.page if answer else None
 
 
 def opens_all_reports(services: Services, user: User | None, phase: ChallengePhase) -> bool:
@@ -266,9 +266,9 @@ def _sees_all(services: Services, user: User | None, phase: ChallengePhase, read
         return False, reader
     challenge = services.store.require(Challenge, phase.challenge_id)
     order = PageOrder(LEVELS, challenge.id, {"script": challenge.script})
-    page = services.report_pages.find_or_order(order, reader)
+    answer = services.report_pages.find_or_order(order, reader)
     shows_all = [DETAILS[-1], [], sorted(split.dataset_split.codename for split in splits)]
-    return None if page is None else page.levels.get(phase.codename) == shows_all, reader
+    return None if answer is None else answer.levels.get(phase.codename) == shows_all, reader
 
 
 def _results(challenge: Challenge, row: Submission) -> str:
