@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from segjudge.masks.run_lengths import encode_labels
 
-#: The folder that the platform watches, the files that it takes, and the file that it writes then.
+#: The folder that the platform watches, the files that it accepts, and the file that it then writes.
 FOLDER_VARIABLE, _DEFAULT_FOLDER = "SUBMISSION_PATH", "/submission"
 SUBMISSION_NAMES = ("submission.csv", "submission.json")
 TAKEN_FILE = "completed.txt"
-#: The folder of the frames: mounted by the platform; in an arena the variable names it.
+#: The folder of the frames: mounted by the platform, or named by the variable in an arena.
 DATASET_VARIABLE, _DEFAULT_DATASET = "SEGJUDGE_DATASET", "/dataset"
-#: The platform looks every 300 seconds and may be late; then it ends the pod anyhow.
+#: The platform checks every 300 seconds and may be late; then it ends the pod in any case.
 _PATIENCE = 660.0
 
 
@@ -33,7 +33,7 @@ class _ObjectMask(TypedDict):
     counts: str
 
 
-#: Object → its mask in each frame, None where it is not visible.
+#: Object -> its mask in each frame, None if invisible.
 SequenceRuns = dict[str, list[_ObjectMask | None]]
 
 

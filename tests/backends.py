@@ -1,4 +1,4 @@
-"""The one door through which tests choose what counts: `use` replaces the choice that the process made."""
+"""The only way in which tests choose the backend: `use` replaces the process's choice."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from segjudge.evaluation_script.masks import backend as backends
-from segjudge.evaluation_script.masks import kernel
+from segjudge.evaluation_script.masks import library
 from segjudge.evaluation_script.masks.backend import CompiledBackend, NumpyBackend
 
 #: The library that was compiled for this machine, whatever the setting says.
-COMPILED = Path(kernel.__file__).parent / kernel.NAME
+COMPILED = Path(library.__file__).parent / library.NAME
 
 
 def use(monkeypatch: pytest.MonkeyPatch, chosen: NumpyBackend) -> None:
-    """Have a backend count until the test ends."""
+    """Use a backend until the test ends."""
     monkeypatch.setattr(backends, "_choose_backend", lambda: chosen)
 
 
@@ -24,4 +24,4 @@ def use_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compiled() -> CompiledBackend:
-    return CompiledBackend(kernel.load(str(COMPILED)))
+    return CompiledBackend(library.load(str(COMPILED)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import math
 import os
 import random
 import shutil
@@ -22,13 +23,16 @@ import time
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from segjudge.evaluation_script.masks.detections import OverlappingPairs, RankedBits
+from segjudge.evaluation_script.masks.detections import CurveTables, CurveTask, OverlappingPairs, RankedBits, TrueSets
 from segjudge.evaluation_script.masks.distances import SQUARES
-from segjudge.evaluation_script.masks.kernel import _RECORD_COLUMNS, LABELS, Kernel, PackedFrames, _columns, load
+from segjudge.evaluation_script.masks.kernel import _RECORD_COLUMNS, LABELS, Kernel, PackedFrames, _columns
+from segjudge.evaluation_script.masks.library import load
+from segjudge.evaluation_script.masks.overlaps import PairGroups, Pairs
 from segjudge.evaluation_script.masks.run_lengths import pack_texts
 from segjudge.evaluation_script.masks.stack import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
@@ -52,13 +56,13 @@ def sanitized(folder: Path, sources: Path = SOURCES) -> dict[str, str]:
 
 
 def some_bytes(generator: random.Random, count: int) -> bytes:
-    """Bytes by lot, or of which most or all are zero."""
+    """Random bytes, or bytes of which most or all are zero."""
     noise = generator.choice([0, 0.02, 1])
     return bytes(generator.randrange(256) if generator.random() < noise else 0 for _ in range(count))
 
 
 def picture(generator: random.Random, height: int, width: int, depth: int, colour: int) -> bytes:
-    """A PNG of masks or of noise, of any filter, whose stream or chunks may be damaged behind right checksums."""
+    """A PNG of masks or of noise, with any filter, whose stream or chunks may be damaged despite correct checksums."""
     channels = {2: 3, 6: 4}.get(colour, 1)
     step = 1 + (width * depth * channels + 7) // 8
     length = max(0, height * step + generator.choice([0] * 9 + [-1, -9, 1, 400]))
@@ -92,12 +96,12 @@ def picture(generator: random.Random, height: int, width: int, depth: int, colou
 
 
 def exactly(data: bytes) -> np.ndarray:
-    """The same bytes, of which the sanitizer watches the end: bytes would end with one more, which nobody may read."""
+    """The same bytes, whose end the sanitizer watches: a `bytes` object has one more, which nobody may read."""
     return np.frombuffer(data, np.uint8).copy()
 
 
 def frames(generator: random.Random, kernel: Kernel) -> None:
-    """Pictures of every depth and plain labels, of another size perhaps, packed into slots that may run out."""
+    """Pictures of every depth and plain labels, possibly of another size, packed into slots that may run out."""
     depth, colour = generator.choice([(1, 0), (2, 3), (4, 3), (8, 0), (8, 3), (8, 3), (16, 0), (8, 2)])
     size = (generator.randrange(1, 20), generator.choice([1, 7, 8, 63, 64, 65, 127, 128, 200, 5000]))
     packed = PackedFrames(size, generator.randrange(1, 3), kernel)
@@ -120,7 +124,7 @@ def frames(generator: random.Random, kernel: Kernel) -> None:
 
 
 def colours(generator: random.Random, kernel: Kernel) -> None:
-    """Pictures in colours or without, of a size that may not be theirs."""
+    """Pictures with or without colours, whose stated size may be wrong."""
     size = generator.choice([(1, 20_000), (20, 300), (generator.randrange(1, 9), generator.randrange(1, 70))])
     colour = generator.choice([0, 2, 2, 6, 3, 4])
     data = exactly(picture(generator, *size, generator.choice([8, 8, 8, 4, 16]), colour))
@@ -132,7 +136,7 @@ def colours(generator: random.Random, kernel: Kernel) -> None:
 
 
 def labels(generator: random.Random, kernel: Kernel) -> None:
-    """Maps of few labels or many, whose pairs may have no room, and boxes that reach beyond them."""
+    """Maps of few or many labels, whose pairs may not fit, and boxes that reach beyond them."""
     height, width = generator.randrange(1, 12), generator.randrange(1, 90)
     maps = []
     for size in (generator.choice([1, 2, 4]), generator.choice([1, 2, 4])):
@@ -160,7 +164,7 @@ def labels(generator: random.Random, kernel: Kernel) -> None:
 
 
 def maps(generator: random.Random, kernel: Kernel) -> None:
-    """Grey maps beside objects of few pixels or many, of sides that are said to be others, and what is no square."""
+    """Grey maps with objects of few or many pixels, with wrong sides, and maps that are not square."""
     height, width = generator.choice([(9, 70), (1, 600), (600, 1), (generator.randrange(1, 20), 20)])
     truth, values = (np.frombuffer(some_bytes(generator, height * width), np.uint8).copy() for _ in range(2))
     excess, spread = np.zeros(SQUARES, np.int64), np.zeros(height * width, np.uint8)
@@ -178,7 +182,7 @@ def maps(generator: random.Random, kernel: Kernel) -> None:
 
 
 def volumes(generator: random.Random, kernel: Kernel) -> None:
-    """Volumes of few places or many, with sides that are said to be others, and any spacing."""
+    """Volumes of few or many places, with wrong sides and any spacing."""
     shape = generator.choice([(1, 1, 1), (3, 40, 2), (2, 3, 90), tuple(generator.randrange(1, 12) for _ in range(3))])
     size = shape[0] * shape[1] * shape[2]
     one, two = (np.frombuffer(some_bytes(generator, size), np.uint8).reshape(shape) for _ in range(2))
@@ -186,7 +190,6 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     kernel.find_distances(one, two, tuple(generator.choice([1, 0.7, 3]) for _ in range(3)))
     kernel.find_distances(one, two, spacing)
     kernel.find_corners(one > 0)
-    kernel.find_components(one > 0, generator.choice([6, 18, 26, 0, 7]))
     kernel.find_boxes(one.astype(generator.choice(["<u1", "<u2", "<u4"])), generator.choice([1, 2, 255, 256, 70_000]))
     sides = [*shape]
     sides[generator.randrange(3)] = generator.choice([0, -1, 1, 1 << 15, 1 << 40])
@@ -195,12 +198,11 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     count, out = generator.choice([0, 1, size, -1, 1 << 40]), np.zeros(size)
     kernel.library.sj_squares(one, two, *sides, np.ones(3), out, count)
     kernel.library.sj_corners(one, *sides, np.zeros(8 * size, np.uint8))
-    kernel.library.sj_components(one, *sides, 26, np.zeros(size, np.int32), ctypes.byref(ctypes.c_int64(0)))
     kernel.library.sj_boxes(one, generator.choice([1, 0, 3]), *sides, 256, np.zeros(256), np.zeros(6 * 256))
 
 
 def boundaries(generator: random.Random, kernel: Kernel) -> None:
-    """Two stacks anywhere in a frame, or beyond it, and disks that are none."""
+    """Two stacks anywhere in a frame, or beyond it, and invalid disks."""
     size = (generator.randrange(1, 40), generator.choice([1, 63, 64, 65, 130, 300]))
     frames = generator.randrange(3)
     stacks = []
@@ -241,6 +243,28 @@ def boundaries(generator: random.Random, kernel: Kernel) -> None:
     )
 
 
+def pages(generator: random.Random, kernel: Kernel) -> None:
+    """Masks for a page, rows and columns that may not exist, numbers of any size, and invalid disks."""
+    frames, rows, across = (generator.randrange(most) for most in (3, 40, 4))
+    words = np.frombuffer(generator.randbytes(8 * frames * rows * across), np.uint64).reshape(frames, rows, across)
+    picked = np.array([generator.randrange(-1, rows + 1) for _ in range(generator.randrange(9))], np.int64)
+    if generator.random() < 0.7:
+        picked = np.clip(picked, 0, max(rows - 1, 0))[: rows and len(picked)]
+    small, before = (generator.randrange(1, 40), generator.randrange(1, 300)), np.arange(generator.randrange(300))
+    kernel.find_small_runs(Stack(words, 0, generator.randrange(3), (rows, across * 64)), small, 0, picked, before)
+    shape, count = [frames, rows, across], ctypes.c_int64(0)
+    columns, room = np.zeros(64 * across + 1, np.int64), generator.choice([0, 1, 3, -1])
+    starts, ends = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    shape[generator.randrange(3)] = generator.choice([-1, 0, 1 << 40])
+    window = (words, *shape, picked, len(picked), columns, len(columns))
+    kernel.library.sj_small_runs(*window, 0, 1, 1, starts, ends, room, ctypes.byref(count))
+    numbers = np.array([generator.choice([0, 127, 128, 1 << 62, -1]) for _ in range(9)], np.int64)
+    kernel.write_groups(numbers, generator.choice([0, 1, 4, 9, 10]))
+    halves = sorted((generator.randrange(90) for _ in range(generator.randrange(20))), reverse=True)
+    kernel.grow(words, np.array(generator.choice([halves, halves[::-1], [-1], [1 << 40]]), np.int64))
+    kernel.library.sj_grow(words, *shape, np.zeros(1, np.int64), generator.choice([0, 1, -1]), np.zeros(1, np.uint64))
+
+
 def text_of(generator: random.Random) -> str:
     """Characters of run lengths, and sometimes others."""
     characters = range(48, 112) if generator.random() < 0.8 else range(1, 128)
@@ -256,9 +280,11 @@ def sound(generator: random.Random, pixels: int) -> str:
 
 
 def runs(generator: random.Random, kernel: Kernel) -> None:
-    """Texts that may be anything, checked, and compared in pairs that may not exist."""
+    """Texts with any content, checked, and compared in pairs that may not exist."""
     texts = [generator.choice([text_of(generator), sound(generator, 99)]) for _ in range(generator.randrange(9))]
     kernel.check_runs(texts, np.array([generator.choice([0, 99, 1 << 40]) for _ in texts], np.int64))
+    few = texts[: generator.choice([1, 2, 9])]
+    kernel.paint(few, np.arange(1, len(few) + 1, dtype=np.uint8), 99)
     sides, counts = [], []
     for _ in range(2):
         some = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(6)]
@@ -286,7 +312,7 @@ def runs(generator: random.Random, kernel: Kernel) -> None:
 
 
 def videos(generator: random.Random, kernel: Kernel) -> None:
-    """Masks of frames, sound or not, joined; in more or less room than they need."""
+    """Masks of frames, valid or not, joined; in more or less space than they need."""
     shown = np.array([generator.random() < 0.7 for _ in range(generator.randrange(9))], np.uint8)
     texts = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(int(shown.sum()))]
     cuts = sorted(generator.randrange(len(shown) + 1) for _ in range(generator.randrange(3)))
@@ -310,16 +336,58 @@ def videos(generator: random.Random, kernel: Kernel) -> None:
         text.ctypes.data, len(text), bounds.ctypes.data, len(texts), areas.ctypes.data, fault.ctypes.data,
         areas.ctypes.data,
     )  # fmt: skip
+    numbers, image = np.array([generator.choice([1, 9, 9, 0]) for _ in texts], np.uint8), np.zeros(99, np.uint8)
+    kernel.library.sj_paint_runs(
+        text.ctypes.data,
+        len(text),
+        bounds.ctypes.data,
+        len(texts),
+        numbers,
+        generator.choice([99, 99, 98, 0, -1]),
+        image,
+    )
 
 
 def damaged(generator: random.Random, numbers: np.ndarray) -> None:
-    """Change one of some numbers, now and then."""
+    """Change one of some numbers, sometimes."""
     if len(numbers) and generator.random() < 0.1:
         numbers[generator.randrange(len(numbers))] = generator.choice([-1, 0, 5, 1 << 40, -(1 << 62)])
 
 
+def _draw_curves(kernel: Kernel, generator: random.Random, ranked: RankedBits, thresholds: int) -> None:
+    """Draw the curves of random categories, ranges and groups, some of them impossible."""
+    count, categories, areas = len(ranked.rank), generator.randrange(1, 5), generator.choice([1, 1, 4, 6, 65])
+    bounds = np.array([0, *sorted(generator.randrange(count + 1) for _ in range(categories - 1)), count], np.int64)
+    recalls, lines, rows = generator.randrange(9), generator.randrange(1, 4), generator.randrange(1, 4)
+    needed = np.array([sorted(generator.randrange(1, 30) for _ in range(recalls)) for _ in range(lines)], np.int64)
+    for array in (bounds, needed):
+        if array.size:
+            damaged(generator, array.reshape(-1))
+    caps = [generator.choice([0, 1, 100, 1 << 40, -1]) for _ in range(generator.randrange(3))]
+    limits = [
+        (generator.choice([0, 0, areas - 1, -1, areas]), cap, generator.choice([0, rows - 1, rows])) for cap in caps
+    ]
+    for groups in (1, 3, generator.choice([2, 20, 33])):
+        shape = (categories, areas, groups)
+        counts = np.array([generator.choice([0, 1, 7, -1]) for _ in range(math.prod(shape))]).reshape(shape)
+        which = np.array([generator.randrange(lines) for _ in range(math.prod(shape))]).reshape(shape)
+        if generator.random() < 0.2:
+            damaged(generator, which.reshape(-1))
+        task = CurveTask(ranked, bounds, ranked.image, limits, thresholds, counts, needed, which)
+        chosen = range(generator.randrange(-1, 2), generator.randrange(categories + 2))
+        recall = np.zeros((rows, categories, groups, thresholds))
+        precision, scores = np.zeros((2, *recall.shape, recalls))
+        for averaged, tables in (
+            (False, CurveTables(precision, recall)),
+            (False, CurveTables(precision, recall, scores)),
+            (True, CurveTables(recall.copy(), recall)),
+        ):
+            with suppress(ValueError):
+                kernel.curves(replace(task, averaged=averaged), chosen, tables)
+
+
 def matches(generator: random.Random, kernel: Kernel) -> None:
-    """Pairs that may not exist or not be in order, of instances of every kind; curves of bits by lot."""
+    """Pairs that may not exist or be in order, of instances of every kind; random curves of bits."""
     sent, real, pairs = (generator.randrange(9) for _ in range(3))
     columns = [
         np.array(sorted(generator.randrange(max(count, 1)) for _ in range(pairs)), np.int64) for count in (sent, real)
@@ -329,28 +397,36 @@ def matches(generator: random.Random, kernel: Kernel) -> None:
     kinds = np.frombuffer(generator.randbytes(real), np.uint8)
     areas, levels = generator.choice([(4, 10), (4, 16), (1, 64), (5, 1), (4, 17), (1, 0)])
     outside = np.frombuffer(generator.randbytes(8 * sent), np.uint64)
+    sides = [np.frombuffer(generator.randbytes(32 * count)).reshape(count, 4) for count in (sent, real)]
+    starts = np.array([0, *sorted(generator.randrange(sent + 1) for _ in range(3)), sent], np.int64)
+    low = np.array([generator.randrange(real + 1) for _ in range(4)], np.int64)
+    groups = PairGroups(starts, low, np.minimum(low + generator.randrange(4), real))
+    groups[generator.randrange(3)][generator.randrange(4)] += generator.choice([0, 0, -1, 3])
+    with suppress(ValueError):
+        kernel.similar_pairs(groups, sides[0][:, 0], sides[1][:, 0], kinds, generator.choice([0.5, 0, float("nan")]))
+    with suppress(ValueError):
+        kernel.box_overlaps(Pairs(*columns, np.zeros(0, np.int64)), *sides, kinds)
     with suppress(ValueError):
         kernel.match(OverlappingPairs(*columns, iou), kinds, np.linspace(0.5, 1, levels), areas, outside)
     count, thresholds = generator.randrange(30), generator.choice([1, 10, 63, 64])
     arguments = [np.frombuffer(generator.randbytes(8 * count), np.uint64) for _ in range(2)]
     group = np.array([generator.randrange(3) for _ in range(count)], np.uint8)
     ranked = RankedBits(*arguments, np.frombuffer(generator.randbytes(count), np.uint8), group)
-    needed = np.array(sorted(generator.randrange(1, 30) for _ in range(generator.randrange(9))), np.int64)
-    damaged(generator, needed)
-    shift = generator.choice([0, 0, 30, 64 - thresholds, -1, 64])
-    caps = [generator.choice([0, 1, 100, 1 << 40, -1]) for _ in range(generator.randrange(3))]
-    for groups in (generator.choice([1, 2, 3, 20, 33]), 3):
-        least = np.stack([[needed] * groups] * len(caps)) if caps else np.zeros((0, groups, len(needed)))
-        with suppress(ValueError):
-            kernel.curves(ranked, group, [shift] * len(caps), caps, thresholds, least)
-        with suppress(ValueError):
-            scored = ranked._replace(score=np.arange(float(count)))
-            kernel.curves(scored, group, [shift] * len(caps), caps, thresholds, least)
+    _draw_curves(kernel, generator, ranked._replace(score=np.arange(float(count))), thresholds)
+    points = generator.randrange(20)
+    numbers = [np.frombuffer(generator.randbytes(16 * points * each)) for each in (sent, real)]
+    if generator.random() < 0.7:  # as coordinates are
+        numbers = [np.nan_to_num(values) % 300 for values in numbers]
+    marked = np.array([generator.random() < 0.5 for _ in range(real * points)], bool).reshape(real, points)
+    sigmas = np.array([generator.choice([0.1, 0.0, 9, float("nan")]) for _ in range(real * points)])
+    areas = np.array([generator.choice([0, 100, -50, 1e300, float("inf")]) for _ in range(real)])
+    sets = TrueSets(numbers[1].reshape(real, points, 2), marked, sigmas.reshape(real, points), areas, sides[1])
+    kernel.similarities(Pairs(*columns, np.zeros(0, np.int64)), numbers[0].reshape(sent, 2 * points), sets)
     kernel.order(np.frombuffer(generator.randbytes(8 * count), float), arguments[0].astype(np.int64))
 
 
 def records(generator: random.Random, kernel: Kernel) -> None:
-    """Records of every shape of the usual form, with a few characters changed, left out or cut off."""
+    """Records of every usual shape, with a few characters changed, removed or truncated."""
     shape = generator.randrange(5)
     item, video = {"category_id": 1, "score": generator.random()}, shape == 1
 
@@ -423,7 +499,7 @@ def records(generator: random.Random, kernel: Kernel) -> None:
 
 
 def polygons(generator: random.Random, kernel: Kernel) -> None:
-    """Rings of corners that may be anything, in images of any size, whose text may have no room."""
+    """Rings of any corners, in images of any size, whose text may not fit."""
     lengths = [generator.randrange(14) for _ in range(generator.randrange(1, 6))]
     reach = generator.choice([1, 30, 400, 1e9, 1e300])
     numbers = np.array([generator.uniform(-reach, reach) for _ in range(sum(lengths))])
@@ -443,12 +519,12 @@ def polygons(generator: random.Random, kernel: Kernel) -> None:
 
 
 TARGETS: tuple[Callable[[random.Random, Kernel], None], ...] = (
-    frames, colours, labels, maps, volumes, boundaries, runs, videos, records, polygons, matches,
+    frames, colours, labels, maps, volumes, boundaries, pages, runs, videos, records, polygons, matches,
 )  # fmt: skip
 
 
 def fuzz(seed: int, inputs: int, seconds: float) -> int:
-    """Try so many inputs for each target, or as many as fit into some seconds; return how many."""
+    """Try this many inputs for each target, or as many as fit into some seconds; return their number."""
     kernel = load(os.environ[LIBRARY])
     until, done = time.monotonic() + seconds, 0
     while done < inputs or time.monotonic() < until:

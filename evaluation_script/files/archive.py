@@ -43,11 +43,11 @@ _Identity = Tuple[int, int]
 
 _CHECK = "Check it and its permissions"
 _NAME_FOLDER = "Name the folder that holds the files"
-#: How a file is opened; Windows would change the ends of lines.
+#: Flags for opening files; without them, Windows would change line endings.
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
-#: Where Linux lists its file systems.
+#: The file in which Linux lists its file systems.
 _MOUNTS = "/proc/self/mountinfo"
-#: File systems that the kernel makes up; those of memory (tmpfs) hold files of people.
+#: Virtual file systems of the kernel; those in memory (tmpfs) may contain user files.
 _SYSTEM_KINDS = frozenset(
     {"proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "bpf", "mqueue"}
 )
@@ -75,10 +75,10 @@ class _FolderFiles(Files):
         self._root, self._limits = root, limits
         members = min(limits.members, FOLDER_MEMBERS)
         self._checks = MemberChecks(replace(limits, members=members), self.hidden_folders)
-        #: How often each folder was met, and the devices of file systems that hold no files of anybody's.
+        #: How often each folder was visited, and the devices of virtual file systems.
         self._visits: Counter[_Identity] = Counter()
         self._system_devices = _find_system_devices()
-        #: The paths of files below the root, by the names that they are read by.
+        #: The paths of files below the root, by the names under which they are read.
         self._paths: dict[str, str] = {}
         try:
             if os.path.dirname(os.path.realpath(root)) == os.path.realpath(root):
@@ -120,7 +120,7 @@ class _FolderFiles(Files):
             if name.count("/") < self._limits.depth:
                 self._walk(name, above | {identity})
             else:
-                self._checks.clean_name(name, 0, 0)  # which says how deep it lies
+                self._checks.clean_name(name, 0, 0)  # its length is the depth
 
     def _check_folder(self, folder: str, identity: _Identity) -> None:
         """Raise a Flaw for a folder of the kernel, and for a folder that links reach on too many paths."""
@@ -173,7 +173,7 @@ class _FolderFiles(Files):
     def read_chunks(self, name: str) -> Iterator[bytes]:
         try:
             with open(os.path.join(self._root, self._paths[name]), "rb") as file:
-                # A byte more, so that a file that grew is not taken for complete
+                # One byte more, so that a file that has grown does not seem complete
                 remaining_bytes = self.sizes[name] + 1
                 while chunk := file.read(min(CHUNK_BYTES, remaining_bytes)):
                     remaining_bytes -= len(chunk)
@@ -185,11 +185,11 @@ class _FolderFiles(Files):
 _END, _END64, _LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
 _END_SIZE, _END64_SIZE, _LOCATOR_SIZE, _LOCAL_SIZE = 22, 56, 20, 30
 _LONGEST_COMMENT = 1 << 16
-#: An entry of the table of contents with a long name.
+#: The maximum bytes of an entry in the table of contents.
 _LONGEST_ENTRY = 400
 _UTF_8 = 0x800
 _ENCRYPTED = 0x1
-#: Errors that reading a member raises when its header or its bytes differ from the table of contents.
+#: The errors of reading a member whose header or bytes contradict the table of contents.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, struct.error)
 
 
@@ -239,7 +239,7 @@ class _ZipFiles(Files):
         remaining_bytes = info.file_size
         try:
             with self._zip.open(info) as member:
-                while remaining_bytes > 0:  # not to the end: it would inflate what was never declared
+                while remaining_bytes > 0:  # not to the end, which would inflate undeclared bytes
                     chunk = member.read(min(CHUNK_BYTES, remaining_bytes))
                     if not chunk:
                         break
@@ -267,7 +267,7 @@ def _check_table(file: BinaryIO, limits: ArchiveLimits) -> int:
     if position < 0 or position + _END_SIZE > len(tail):
         raise Flaw("is a zip that was cut off: its table of contents is missing", PACK_AGAIN)
     count, size = struct.unpack_from("<HI", tail, position + 10)
-    if tail[: max(0, position - _LOCATOR_SIZE) + 4].endswith(_LOCATOR):  # zipfile follows it whatever the numbers say
+    if tail[: max(0, position - _LOCATOR_SIZE) + 4].endswith(_LOCATOR):  # zipfile follows it regardless of the numbers
         position -= _LOCATOR_SIZE + _END64_SIZE
         if position < 0 or not tail.startswith(_END64, position):
             raise Flaw("is a damaged zip: its table of contents cannot be found", PACK_AGAIN)
@@ -312,11 +312,11 @@ def _check_overlaps(infos: list[zipfile.ZipInfo], problems: Problems) -> None:
 
 
 _BLOCK = 512
-#: A long name is in a member of its own, at most this large.
+#: The maximum size of the member that contains a long name.
 _LONG_NAME = 1 << 13
 _FILE_KINDS = (b"0", b"\0", b"7")
 
-#: The bytes of a tar, in their order.
+#: The bytes of a tar in order.
 _Stream = Union[PositionedFile, InflatedStream]
 
 
@@ -504,13 +504,13 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-#: What the upload itself is called in problems.
+#: The name of the upload itself in problems.
 UPLOAD = "your file"
 
-#: What EvalAI stores in place of a large upload that broke.
+#: The content that EvalAI stores for a large upload that was interrupted.
 _PLACEHOLDER = b"file_content"
 
-#: The name of a JSON file that was sent alone.
+#: The name of a JSON file that was submitted alone.
 JSON_NAME = "submission.json"
 
 

@@ -27,15 +27,15 @@ else:
     LIBDEFLATE = True
 
 Inflated = Union[bytes, bytearray]
-#: Held while a file's position is another one, where reading at a position is no call of the system's.
+#: Locked while a file's position is changed, on systems that cannot read at a position.
 _POSITION = Lock()
 
 crc32 = deflate.crc32 if LIBDEFLATE else zlib.crc32
 
-#: Larger members of a zip are read in parts.
+#: Members of a zip above this size are read in parts.
 _LARGEST_MEMBER = 16 << 20
 _LOCAL = struct.Struct("<4s22xHH")
-#: What zip programs write between a member's name and its bytes: times, user and group.
+#: The usual bytes between a member's name and its data: times, user and group.
 _USUAL_EXTRA = 28
 
 
@@ -101,9 +101,9 @@ def inflate_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[
 MAGIC = b"\x1f\x8b"
 #: zlib's constant for data with a gzip header, whose checksum it then verifies.
 _WINDOW = 31
-#: A gzip file may be several in a row; real ones are a few.
+#: A gzip file may have several members; real files have a few.
 _MOST_MEMBERS = 64
-#: Bytes read and inflated at a time.
+#: The number of bytes read and inflated at a time.
 STEP = 1 << 16
 
 
@@ -194,4 +194,4 @@ class PositionedFile(io.FileIO):
         return b"".join(chunks)
 
     def __del__(self) -> None:
-        self.close()  # here and not by FileIO itself, which would warn
+        self.close()  # here instead of in FileIO, which would warn

@@ -9,7 +9,7 @@ from typing import Dict, Iterator, List, NoReturn, Set, Tuple, TypeVar, Union
 from ..values import dataclass
 from .problems import Flaw, Problems, printable, quantity
 
-#: What operating systems leave in archives.
+#: Files that operating systems add to archives.
 _LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "$RECYCLE.BIN"})
 
 ARCHIVE_ENDINGS = (".zip", ".tar", ".gz", ".tgz", ".rar", ".7z", ".bz2", ".xz")
@@ -18,7 +18,7 @@ _SEND_SMALLER = "Send a zip of PNG masks"
 SEND_LESS = "Remove files that are not part of the results"
 PACK_AGAIN = "Create the archive again and upload it"
 
-#: The first bytes of files that people send in place of archives and masks.
+#: The first bytes of files that are submitted instead of archives and masks.
 _KINDS = (
     (b"Rar!", "a RAR archive"), (b"7z\xbc\xaf\x27\x1c", "a 7z archive"), (b"PK\x03\x04", "a zip archive"),
     (b"BZh", "a bzip2 file"), (b"\xfd7zXZ", "an xz file"), (b"\x28\xb5\x2f\xfd", "a zstd file"),
@@ -28,13 +28,13 @@ _KINDS = (
     (b"\x80\x04", "a pickle"), (b"\xff\xfe", "UTF-16 text"), (b"\xfe\xff", "UTF-16 text"),
 )  # fmt: skip
 
-#: No file system has longer paths.
+#: The maximum length of a path on any file system.
 _LONGEST_NAME = 4096
 _UNFIT = "[\x00-\x1f\x7f\ud800-\udfff]"
 
 
-#: What a backslash in a name is: what some programs on Windows write between folders, in place of a slash or beside
-#: one; the same, but where a name has no slash alone; or a letter as any other.
+#: How to read a backslash in a name: as a separator, which some programs on Windows write instead of a slash or beside
+#: one; as a separator only in names without a slash; or as a letter.
 SEPARATOR, LONE_SEPARATOR, LETTER = "separator", "lone separator", "letter"
 
 
@@ -42,37 +42,37 @@ SEPARATOR, LONE_SEPARATOR, LETTER = "separator", "lone separator", "letter"
 class ArchiveLimits:
     """The limits of a submission."""
 
-    #: Files and folders in an archive.
+    #: The maximum number of files and folders in an archive.
     members: int = 200_000
-    #: One file, inflated.
+    #: The maximum size of a file, inflated.
     member_bytes: int = 64 << 20
-    #: All files, inflated.
+    #: The maximum size of all files, inflated.
     total_bytes: int = 8 << 30
-    #: What has to be held in memory at once: a compressed tar, or what JSON becomes.
+    #: The maximum memory of data that must be in memory at once: a compressed tar, or parsed JSON.
     memory_bytes: int = 192 << 20
-    #: A JSON file.
+    #: The maximum size of a JSON file.
     json_bytes: int = 48 << 20
-    #: Inflated to deflated size, for files above `ratio_from` bytes.
+    #: The maximum ratio of inflated to deflated size, for files above `ratio_from` bytes.
     ratio: int = 200
     ratio_from: int = 4 << 20
-    #: Folders inside folders.
+    #: The maximum depth of folders.
     depth: int = 12
-    #: Objects that a prediction may hold in one sequence.
+    #: The maximum number of predicted objects in a sequence.
     objects: int = 255
-    #: Instance masks in a submission.
+    #: The maximum number of instance masks in a submission.
     records: int = 1_000_000
-    #: Links in a folder are followed: on one's own machine, never on a server.
+    #: Follow links in a folder: on the user's machine, never on a server.
     links: bool = False
-    #: What a backslash in a name is.
+    #: How to read a backslash in a name.
     backslash: str = SEPARATOR
-    #: Endings of files whose own format is compressed, though they look like archives.
+    #: The endings of files with a compressed format that look like archives.
     compressed: Tuple[str, ...] = ()
-    #: Remedies in the words of the family: what it reads, and what takes less room than JSON does.
+    #: Remedies in the family's terms: the accepted files, and a smaller form than JSON.
     send: str = _SEND_ZIP
     smaller: str = _SEND_SMALLER
 
 
-#: A JSON file of instance masks is read in chunks, so it may be larger than what fits into memory.
+#: A JSON file of instance masks is read in chunks, so it may exceed the memory.
 INSTANCE_LIMITS = ArchiveLimits(json_bytes=512 << 20)
 
 #: The JSON of panoptic segments and of tracks is held in memory.
@@ -80,7 +80,8 @@ UNIT_LIMITS = ArchiveLimits(
     json_bytes=192 << 20, memory_bytes=448 << 20, send="Send one zip, or one JSON file", smaller="Make it smaller"
 )
 
-#: A participant's own machine has more room than EvalAI's worker, and links in a folder are the participant's own.
+#: A participant's machine has more memory and disk than EvalAI's worker, and links in a folder are the participant's
+#: own.
 LOCAL_LIMITS = ArchiveLimits(
     members=50_000_000,
     total_bytes=1 << 40,
@@ -105,14 +106,15 @@ HOST_LIMITS = ArchiveLimits(
     smaller="Remove it",
 )
 
-#: Files and folders below one folder, whatever the limits of archives: who names `/` learns it early.
+#: The maximum number of files and folders below one folder, whatever the limits of archives, so that naming `/` fails
+#: early.
 FOLDER_MEMBERS = 5_000_000
-#: Problems of the members of a folder, after which the others are not looked at.
+#: The number of problems in a folder's members after which the check ends.
 FOLDER_PROBLEMS = 1_000
-#: Ways in which links may lead to one folder.
+#: The maximum number of ways in which links lead to one folder.
 FOLDER_WAYS = 1_000
 
-#: Bytes read at a time.
+#: The number of bytes read at a time.
 CHUNK_BYTES = 1 << 20
 
 
@@ -121,7 +123,7 @@ class Files:
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
-        #: Folders whose names begin with a dot, which are not read.
+        #: Hidden folders, whose names begin with a dot; they are not read.
         self.hidden_folders: set[str] = set()
 
     def read(self, name: str) -> bytes:
@@ -229,10 +231,10 @@ def size_text(count: int) -> str:
 
 _Value = TypeVar("_Value")
 
-#: No whole number has more digits.
+#: The maximum number of digits of a whole number.
 _LONGEST_NUMBER = 12
 
-#: Roughly what JSON takes in memory, in bytes for each of these characters.
+#: The approximate bytes of memory that JSON takes for each of these characters.
 _MEMORY_COSTS = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
 
 

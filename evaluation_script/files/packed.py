@@ -18,13 +18,13 @@ from .problems import HostError
 FORMAT = "segjudge truth 1"
 MANIFEST = "manifest.json"
 
-#: Zip has no time zone and no earlier day; equal input gives equal bytes.
+#: The earliest time of a zip, which has no time zone; equal input gives equal bytes.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
-#: The errors of a disk that takes no more.
+#: The errors of a full disk.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-#: The errors of a zip that is damaged, or of a manifest that is none.
+#: The errors of a damaged zip, or of an invalid manifest.
 DAMAGED = (
     *(OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError),
     *(KeyError, ValueError, TypeError, AttributeError),
@@ -101,7 +101,7 @@ def table_of(path: str) -> bytes:
 def _read_manifest(source: Source) -> Dict[str, Any]:
     """Return the manifest of a file made by `segjudge pack`; an empty one for other files."""
     if not zipfile.is_zipfile(source) or (isinstance(source, str) and MANIFEST.encode() not in table_of(source)):
-        return {}  # of a large zip the table is searched much sooner than parsed
+        return {}  # searching the table of a large zip is much faster than parsing it
     try:
         with zipfile.ZipFile(source) as archive:
             return dict(json.loads(archive.read(MANIFEST))) if MANIFEST in archive.namelist() else {}

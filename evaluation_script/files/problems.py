@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from typing import Iterable, Iterator, NamedTuple
 
-#: More problems than this are counted, not shown.
+#: The maximum number of shown problems; more are counted.
 _MOST_SHOWN = 20
 
-#: So many names stand in a sentence, unless it says otherwise; the others are counted.
+#: The default maximum number of names in a sentence; more are counted.
 _MOST_NAMES = 3
 
-#: What a participant named is cut to this length before it is shown.
+#: The maximum length of a shown name from a submission.
 _NAME_LENGTH = 120
 
 
@@ -105,9 +105,9 @@ class Flaw(Exception):
         return Problem(subject, self.fault, self.remedy)
 
 
-#: How the place of a problem ends that may occur in many places, after what these are of; and what they are called.
+#: How the places of a problem with many places end, after their kind, and the names of these places.
 _PLACES = (("/", "files"), (", frame ", "frames"), (", mask ", "masks"))
-#: A row of a file, and what it belongs to, as in `results.json, record 7 (image 3)`.
+#: A row of a file with its context, as in `results.json, record 7 (image 3)`.
 _ROW = re.compile(r"(|.*, )(record|line) ([\d,]+(?: \(.*\))?)", re.DOTALL)
 
 
@@ -153,7 +153,7 @@ class Problems:
     def __init__(self) -> None:
         self.first: list[Problem] = []
         self.count = 0
-        #: How many were added, with each place of one mistake.
+        #: The number of added problems, counting each place of one mistake.
         self.places = 0
         self._stopped = False
         self._repeated: dict[tuple[str, ...], _Repeated] = {}

@@ -13,15 +13,18 @@ from typing import Callable, Collection, Iterable, List, NamedTuple, Optional, T
 import numpy as np
 
 from ..files import Files, Flaw, Problem
-from . import detections, png
+from . import detections, overlaps, png
 from . import run_lengths as rle
-from .detections import Candidates, CappedRange, RankedBits, RecordTable, Rings
+from .detections import Candidates, CurveTables, CurveTask, RecordTable, Rings, TrueSets
 from .distances import Surroundings, measure_surroundings
-from .kernel import LABELS, SETTING, SYSTEM, Kernel, KernelError, PackedFrames, load
+from .kernel import LABELS, Kernel, PackedFrames
+from .library import SETTING, SYSTEM, KernelError, load
 from .overlaps import (
     LabelMap,
     LabelPairs,
+    PairGroups,
     Pairs,
+    box_overlaps,
     count_shared_pixels,
     count_table,
     sum_by_key,
@@ -32,11 +35,13 @@ from .run_lengths import CheckedMasks, Masks, MaskTexts, encode_masks, pack_text
 from .similarity import Counts, Disk, Region, count_shared
 from .stack import Array, Size, Stack, Stacks, crop, empty_labels, empty_stack, labels_in, pack, stacks_of
 
-#: Files of masks, by names; of a frame that has none, None.
+#: The names of mask files; None for a frame without a file.
 Names = List[Optional[str]]
-#: The kernel's memory for more objects than this is not kept for the next block.
+#: The kernel keeps its memory for the next block up to this number of objects.
 _MOST_KEPT = 32
-#: The first of two masks and the second.
+#: The maximum number of characters of masks decoded together.
+_MOST_TOGETHER = 1 << 18
+#: The pair of the first and the second of two masks.
 _TWO_MASKS = Pairs(np.array([0]), np.array([1]), np.array([0, 1]))
 
 
@@ -45,7 +50,7 @@ class MergingRule(NamedTuple):
 
     #: Returns the object's pixels.
     flags: Callable[[Array], Array]
-    #: Returns whether these are all pixels but those of label 0, given which of 256 labels there are.
+    #: Returns whether the pixels are all except those of label 0, given the existing labels of 256.
     is_all: Callable[[Collection[int]], bool]
 
 
@@ -53,13 +58,13 @@ class NumpyBackend:
     """The numpy backend, with Pillow and pycocotools where numpy has no function."""
 
     name = "numpy"
-    #: Whether other threads run while its functions do.
+    #: Whether its functions let other threads run.
     lets_threads_run = False
-    #: The kernel, for families that have numpy code of their own beside its functions.
+    #: The kernel, for families with numpy code of their own beside its functions.
     kernel: Optional[Kernel] = None
 
     def __init__(self, reason: str = "") -> None:
-        #: In a few words what does the work, and why.
+        #: The implementation and its reason, in a few words.
         self.about = f"numpy (no kernel: {reason})"
 
     # ── frames ──
@@ -201,6 +206,17 @@ class NumpyBackend:
         """Return the fault and the area of each mask, in images of these sizes."""
         return rle.check_in_batches(texts, pixels, rle.check_batch)
 
+    def paint_masks(self, texts: List[str], labels: Array, pixels: int) -> Optional[Array]:
+        """Return the label of each pixel of an image, 0 for none, as `run_lengths.paint` does, from labels above 0.
+
+        None if a mask is faulty, two share a pixel, or texts are too long to be decoded together.
+        """
+        if sum(map(len, texts)) > _MOST_TOGETHER:
+            return None
+        if rle.check_in_batches(texts, np.full(len(texts), pixels), rle.check_batch).fault.any():
+            return None
+        return rle.paint(texts, labels, pixels)
+
     def draw_polygons(self, rings: Rings, sizes: Array) -> Tuple[MaskTexts, Array]:
         """Return the masks of polygons that were checked, in images of these sizes, and the pixels of each."""
         from .rings import masks_of  # masks of videos have no outlines
@@ -241,6 +257,14 @@ class NumpyBackend:
                 ious[start:stop] = table.reshape(len(rows), len(columns))[row, column]
         return ious
 
+    def similar_pairs(self, groups: PairGroups, predictions: Array, truths: Array, crowd: Array, least: float) -> Pairs:
+        """Return the pairs of each group whose extents let their IoU reach a bound, and those with a crowd."""
+        return overlaps.similar_pairs(groups, predictions, truths, crowd, least)
+
+    def box_overlaps(self, pairs: Pairs, predictions: Array, truths: Array, crowd: Array) -> Array:
+        """Return the IoU of each pair of boxes; for a crowd, the share of the prediction inside it."""
+        return box_overlaps(pairs, predictions, truths, crowd)
+
     def count_shared_pixels(self, first_mask: str, second_mask: str) -> int:
         """Return the number of pixels that two checked, non-empty masks of one size share."""
         return count_shared_pixels(first_mask, second_mask)
@@ -266,36 +290,15 @@ class NumpyBackend:
         """
         return detections.match(candidates)
 
-    def read_precision(
-        self, ranked: RankedBits, ranges: List[CappedRange], thresholds: int, needed: Array
-    ) -> Tuple[Array, Array, Array]:
-        """Return precision (ranges, thresholds, recalls) in ranges of areas up to caps, true counts, and scores.
+    def draw_curves(self, task: CurveTask, categories: range, tables: CurveTables) -> None:
+        """Enter the curves of some categories into the tables."""
+        for category in categories:
+            detections.draw_curves(task, category, tables)
 
-        `needed` (ranges, recalls) gives the number of true detections that each recall requires. The last array holds
-        the score that reaches each recall, or 0; ignore it if the detections have no scores.
-        """
-        curves = [
-            detections.read_precision(ranked.within(cap), area, thresholds, least)
-            for (area, cap), least in zip(ranges, needed)
-        ]
-        precision, true_counts, scores = map(np.stack, zip(*curves))
-        return precision, true_counts, scores
-
-    def read_precision_without_each(
-        self, ranked: RankedBits, group: Array, ranges: List[CappedRange], thresholds: int, needed: Array
-    ) -> Tuple[Array, Array]:
-        """Return precision (ranges, groups, thresholds, recalls) leaving out each group, and the numbers found.
-
-        `needed` (ranges, groups, recalls) gives the number of true detections that each recall requires without a
-        group.
-        """
-        curves = [
-            detections.read_precision_without_each(
-                ranked.within(cap), group[ranked.rank < cap], area, thresholds, least
-            )
-            for (area, cap), least in zip(ranges, needed)
-        ]
-        return np.stack([precision for precision, _ in curves]), np.stack([true_counts for _, true_counts in curves])
+    def compare_points(self, pairs: Pairs, predicted: Array, truth: TrueSets) -> Optional[Array]:
+        """Return the OKS of each pair of keypoints; None if numpy is needed."""
+        del pairs, predicted, truth
+        return None
 
 
 class _Spare(threading.local):
@@ -372,7 +375,7 @@ class CompiledBackend(NumpyBackend):
         return stacks if complete else super().pack_labels(labels)
 
     def _take_memory(self, size: Size, count: int) -> PackedFrames:
-        frames, self._spare.frames = self._spare.frames, None  # not kept where something is raised meanwhile
+        frames, self._spare.frames = self._spare.frames, None  # dropped if an error is raised meanwhile
         if frames is None or frames.size != size or frames.frames < count:
             frames = PackedFrames(size, count, self.kernel)
         return frames
@@ -415,6 +418,11 @@ class CompiledBackend(NumpyBackend):
     def check_masks(self, texts: List[str], pixels: Array) -> CheckedMasks:
         return rle.check_in_batches(texts, pixels, self.kernel.check_runs)
 
+    def paint_masks(self, texts: List[str], labels: Array, pixels: int) -> Optional[Array]:
+        limit = rle.length_limit(pixels)
+        fits = all(len(text) <= limit and text.isascii() for text in texts)
+        return self.kernel.paint(texts, labels, pixels) if fits else None
+
     def draw_polygons(self, rings: Rings, sizes: Array) -> Tuple[MaskTexts, Array]:
         return self.kernel.draw(rings, sizes) or super().draw_polygons(rings, sizes)
 
@@ -429,6 +437,12 @@ class CompiledBackend(NumpyBackend):
         area = predictions.area[pairs.prediction]
         joint = np.where(crowd[pairs.truth], area, area + truths.area[pairs.truth] - shared)
         return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
+
+    def similar_pairs(self, groups: PairGroups, predictions: Array, truths: Array, crowd: Array, least: float) -> Pairs:
+        return self.kernel.similar_pairs(groups, predictions, truths, crowd, least)
+
+    def box_overlaps(self, pairs: Pairs, predictions: Array, truths: Array, crowd: Array) -> Array:
+        return self.kernel.box_overlaps(pairs, predictions, truths, crowd)
 
     def count_shared_pixels(self, first_mask: str, second_mask: str) -> int:
         masks = pack_texts([first_mask, second_mask])
@@ -449,24 +463,11 @@ class CompiledBackend(NumpyBackend):
         ignored = np.bitwise_or.reduce(np.where(candidates.outside, all_bits[:, None], np.uint64(0)))
         return self.kernel.match(candidates.pairs, kinds, candidates.thresholds, areas, ignored)
 
-    def read_precision(
-        self, ranked: RankedBits, ranges: List[CappedRange], thresholds: int, needed: Array
-    ) -> Tuple[Array, Array, Array]:
-        nobody = np.ones(len(ranked.rank), np.uint8)
-        precision, true_counts, scores = self._draw_curves(ranked, nobody, ranges, thresholds, needed[:, None])
-        return precision[:, 0], true_counts[..., 0], scores
+    def draw_curves(self, task: CurveTask, categories: range, tables: CurveTables) -> None:
+        self.kernel.curves(task, categories, tables)
 
-    def read_precision_without_each(
-        self, ranked: RankedBits, group: Array, ranges: List[CappedRange], thresholds: int, needed: Array
-    ) -> Tuple[Array, Array]:
-        precision, true_counts, _ = self._draw_curves(ranked, group, ranges, thresholds, needed)
-        return precision, true_counts.transpose(0, 2, 1)
-
-    def _draw_curves(
-        self, ranked: RankedBits, group: Array, ranges: List[CappedRange], thresholds: int, needed: Array
-    ) -> Tuple[Array, Array, Array]:
-        shifts, caps = [area * thresholds for area, _ in ranges], [cap for _, cap in ranges]
-        return self.kernel.curves(ranked, group, shifts, caps, thresholds, needed)
+    def compare_points(self, pairs: Pairs, predicted: Array, truth: TrueSets) -> Optional[Array]:
+        return self.kernel.similarities(pairs, predicted, truth)
 
 
 def backend() -> NumpyBackend:

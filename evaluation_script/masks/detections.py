@@ -19,7 +19,7 @@ def order_by_score(score: Array, group: Array) -> Array:
     """Return the order by rising group, then by falling score; ties keep their order."""
     order: Array = np.argsort(-score, kind="stable")
     digits = group - group.min(initial=0)
-    while digits.any():  # sixteen bits are sorted by counting
+    while digits.any():  # 16-bit numbers are sorted by counting
         order = order[np.argsort((digits[order] & 0xFFFF).astype(np.uint16), kind="stable")]
         digits >>= 16
     return order
@@ -42,13 +42,13 @@ class Candidates(NamedTuple):
 
     pairs: OverlappingPairs
     thresholds: Array
-    #: The same number for detections of the same image and category, which are neighbours.
+    #: Equal numbers for detections of the same image and category, which are adjacent.
     group: Array
-    #: Flags (ranges, detections): those whose own area lies outside.
+    #: Flags (ranges, detections): detections whose own area lies outside the range.
     outside: Array
-    #: Flags (ranges, instances): those that do not count.
+    #: Flags (ranges, instances): ignored instances.
     ignored: Array
-    #: Instances that any number of detections may take, and those that none can.
+    #: Instances that any number of detections may match, and instances that none may match.
     crowd: Array
     unmatchable: Array
 
@@ -78,7 +78,7 @@ def _match_without_choice(pairs: OverlappingPairs, candidates: Candidates, match
         winners = pairs.prediction[reached][positions]
         matched[:, row, winners] = ~candidates.unmatchable[instances]
         for index, does_not_count in enumerate(candidates.ignored):
-            # Matched with an instance that does not count: ignored; else it counts whatever its own area.
+            # Ignored if its instance is ignored; otherwise it counts regardless of its own area.
             stays = candidates.unmatchable[instances] & ignored[index, row, winners]
             ignored[index, row, winners] = does_not_count[instances] | stays
 
@@ -123,6 +123,19 @@ def _pack_bits(flags: Array) -> Array:
     return words
 
 
+@dataclass(frozen=True)
+class TrueSets:
+    """Annotated sets of keypoints, with the data that their similarity needs."""
+
+    #: x and y (annotations, points, 2), whether each is marked, and the sigmas (annotations, points).
+    points: Array
+    marked: Array
+    sigmas: Array
+    area: Array
+    #: Left, top, width and height.
+    boxes: Array
+
+
 class RankedBits(NamedTuple):
     """The detections of one category by falling score: bit words, ranks within images, and images."""
 
@@ -130,7 +143,7 @@ class RankedBits(NamedTuple):
     counted: Array
     rank: Array
     image: Array
-    #: Where the score at each recall is wanted.
+    #: The score at each recall, if requested.
     score: Optional[Array] = None
 
     def within(self, cap: int) -> RankedBits:
@@ -146,8 +159,68 @@ class RankedBits(NamedTuple):
         return true, counted
 
 
-#: Index of a range of areas, and the cap.
-CappedRange = Tuple[int, int]
+@dataclass(frozen=True)
+class CurveTask:
+    """The curves to draw: of each category in ranges of areas up to caps, leaving out each group of detections."""
+
+    #: The detections of all categories, one category after the other, and where each begins and the last ends.
+    ranked: RankedBits
+    bounds: Array
+    #: The group of each detection; one that is not among the groups of `counts` is never left out.
+    group: Array
+    #: For each curve, the index of a range of areas, the cap, and the row of the results.
+    limits: List[Tuple[int, int, int]]
+    thresholds: int
+    #: The number of instances (categories, ranges of areas, groups) without each group.
+    counts: Array
+    #: The number of true detections that each recall requires (numbers of instances, recalls), and the index there of
+    #: each of the counts.
+    needed: Array
+    which: Array
+    #: Whether precision is averaged over recalls.
+    averaged: bool = False
+
+    def category(self, category: int) -> Tuple[RankedBits, Array]:
+        """Return the detections of a category and their groups."""
+        members = slice(self.bounds[category], self.bounds[category + 1])
+        ranked = self.ranked
+        score = None if ranked.score is None else ranked.score[members]
+        columns = (ranked.true[members], ranked.counted[members], ranked.rank[members], ranked.image[members])
+        return RankedBits(*columns, score), self.group[members]
+
+
+@dataclass(frozen=True)
+class CurveTables:
+    """The results of curves by row, category, group and threshold; values without instances stay as they were."""
+
+    #: For each recall or averaged, and the recall reached.
+    precision: Array
+    recall: Array
+    #: The score that reaches each recall, if the detections have scores.
+    scores: Optional[Array] = None
+
+
+def draw_curves(task: CurveTask, category: int, tables: CurveTables) -> None:
+    """Enter the curves of a category into the tables."""
+    ranked, group = task.category(category)
+    for area, cap, row in task.limits:
+        counts = task.counts[category, area]
+        present = np.flatnonzero(counts > 0)
+        if not len(present):
+            continue
+        needed = task.needed[task.which[category, area]]
+        if task.averaged:
+            within = ranked.within(cap), group[ranked.rank < cap]
+            precision, true_counts = read_precision_without_each(*within, area, task.thresholds, needed)
+            if precision.size:
+                tables.precision[row, category, present] = precision[present].mean(axis=2)
+        else:
+            precision, right, scores = read_precision(ranked.within(cap), area, task.thresholds, needed[0])
+            true_counts = right[None]
+            tables.precision[row, category, 0] = precision
+            if tables.scores is not None:
+                tables.scores[row, category, 0] = scores
+        tables.recall[row, category, present] = true_counts[present] / counts[present, None]
 
 
 def read_precision(ranked: RankedBits, area: int, thresholds: int, needed: Array) -> Tuple[Array, Array, Array]:
@@ -162,7 +235,7 @@ def read_precision(ranked: RankedBits, area: int, thresholds: int, needed: Array
     )
     precision, scores = np.zeros((2, thresholds, len(needed)))
     score = np.zeros(len(ranked.rank)) if ranked.score is None else ranked.score
-    for row, counts in enumerate(counted_before):  # from the true detections alone: precision peaks there
+    for row, counts in enumerate(counted_before):  # only at true detections, where precision peaks
         exact = np.arange(1, len(counts) + 1) / (counts + np.spacing(1))
         envelope = np.maximum.accumulate(exact[::-1])[::-1]
         reached = needed[needed <= len(counts)]
@@ -180,7 +253,7 @@ def read_precision_without_each(
     """
     true, counted = ranked.flags(area, thresholds)
     groups, width = len(needed), int(true.sum(axis=1).max()) + 2
-    #: The place, among those that are true at the threshold, of the next one from each detection on.
+    #: For each detection, the position of the next true one at the threshold, among the true ones.
     position = np.cumsum(true, axis=1) - true
 
     def count_without(flags: Array) -> Array:
@@ -200,7 +273,7 @@ def read_precision_without_each(
     positions = position[rows, columns]
     pairs, groups_without = np.nonzero(group[columns][:, None] != np.arange(groups))
     ranks = true_without[rows[pairs], positions[pairs], groups_without]
-    #: By how many are true: precision there, then the best from there on.
+    #: By the number of true detections: the precision, then the maximum precision from there on.
     best = np.zeros((groups, thresholds, width))
     best[groups_without, rows[pairs], ranks] = ranks / (
         counted_without[rows[pairs], positions[pairs], groups_without] + np.spacing(1)
@@ -209,11 +282,11 @@ def read_precision_without_each(
     return np.take_along_axis(best, np.minimum(needed, width - 1)[:, None], axis=2), true_without[:, -1].T
 
 
-#: What the `bbox` of a record is: absent, null or an empty list, four numbers, or anything else.
+#: The kinds of a record's `bbox`: absent, null or an empty list, four numbers, anything else.
 BOXES = NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX = range(4)
-#: What is read of each record: a mask, the masks of a video's frames, a box, or keypoints.
+#: The shape of each record to read: a mask, the masks of a video's frames, a box, or keypoints.
 SHAPES = MASK, FRAMES, BOX, POINTS, ANNOTATION = range(5)
-#: Bits of the keys that an annotation has, beside those that all have.
+#: Bits of an annotation's keys, besides the mandatory ones.
 HAS_AREA, HAS_CROWD = 1 << 2, 1 << 6
 
 
@@ -221,9 +294,9 @@ HAS_AREA, HAS_CROWD = 1 << 2, 1 << 6
 class Rings:
     """The rings of polygon masks, one after the other."""
 
-    #: x and y in turn.
+    #: x and y, alternating.
     numbers: Array
-    #: Where the numbers of each ring begin, and at last end; of each mask the same of its rings.
+    #: The start of each ring's numbers, and the final end; for each mask, the start of its rings.
     ends: Array
     masks: Array
 
@@ -238,7 +311,7 @@ class RecordTable:
     They stand at the start of a text, up to the beginning of the next record.
     """
 
-    #: Empty where it was given as bytes, which are not kept.
+    #: The text; empty if it was given as bytes, which are not kept.
     text: str
     end: int
     #: Ids of images or videos, and of categories.
@@ -247,19 +320,19 @@ class RecordTable:
     score: Array
     #: Height and width of each mask.
     sizes: Array
-    #: Where the text of each mask begins and ends in `masks`; in videos, its rows of `frames`.
+    #: The start and end of each mask's text in `masks`; in videos, of its rows of `frames`.
     bounds: Array
-    #: A key of `run_lengths.FAULTS` or 0, and the pixels of each mask.
+    #: A key of `run_lengths.FAULTS` or 0, and the number of pixels, for each mask.
     fault: Array
     area: Array
     masks: bytes
-    #: Whether there is a `bbox`: a key of BOXES; and its sides, which are numbers where it is whole.
+    #: The kind of the `bbox`, a key of BOXES, and its sides, which are numbers if it is complete.
     boxed: Array
     boxes: Array
-    #: In videos the rows of all frames: height, width (-1: no mask) and where the frame's text ends; of annotations,
-    #: whose areas stand in place of scores, the id, whether it is a crowd, and bits of the keys that it has.
+    #: In videos, a row per frame: height, width (-1: no mask) and the end of the frame's text. In annotations, which
+    #: have areas instead of scores: the id, whether it is a crowd, and the bits of its keys.
     frames: Optional[Array] = None
-    #: The rows with polygons, which have no text, and these.
+    #: The rows with polygons, which have no text, and their polygons.
     outlined: Optional[Array] = None
     rings: Optional[Rings] = None
     #: The numbers of keypoints: x, y and flag of each.

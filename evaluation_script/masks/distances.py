@@ -15,20 +15,20 @@ import numpy as np
 from .stack import Array
 
 REACH = 255
-#: Squares of distances, 0 included.
+#: The number of possible squared distances, including 0.
 SQUARES = REACH * REACH + 1
-#: So many pixels are worked on at once.
+#: The number of pixels processed at once.
 _BLOCK = 1 << 15
-#: How often it is looked whether distances are known.
+#: The number of steps between checks whether all distances are known.
 _EVERY = 8
 
 
 class Surroundings(NamedTuple):
     """The surroundings of an object in a grey map."""
 
-    #: For each square of a distance, by how much pixels outside are brighter than a value, summed.
+    #: For each squared distance, the sum by which outside pixels exceed a value.
     excess: Array
-    #: The map, with the greatest value for all pixels outside but those that are near: these have that of the nearest.
+    #: The map in which outside pixels have the maximum value, but near ones have the value of the nearest inside pixel.
     spread: Array
 
 
@@ -41,7 +41,7 @@ def measure_surroundings(truth: Array, values: Array, least: int, near_square: i
     pixels = truth | wrong
     if pixels.any():
         box = _crop(pixels, isqrt(near_square))
-        squares = square_distances(truth[box], wrong[box])
+        squares = _square_distances(truth[box], wrong[box])
         outside = wrong[box]
         surroundings.excess[:] = np.bincount(squares[outside], values[box][outside] - float(least), SQUARES)
         _copy_near(truth[box], squares, near_square, surroundings.spread[box])
@@ -63,7 +63,7 @@ def _blocks(shape: Tuple[int, ...]) -> Iterator[slice]:
     return (slice(top, top + step) for top in range(0, shape[0], step))
 
 
-def square_distances(truth: Array, wrong: Array) -> Array:
+def _square_distances(truth: Array, wrong: Array) -> Array:
     """Return squared distances to the truth for wrong pixels and those within `_EVERY`.
 
     First along rows, then down columns: stepping k pixels away adds 2 k - 1 to the square.

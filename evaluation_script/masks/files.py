@@ -17,16 +17,16 @@ from . import run_lengths as rle
 from .backend import MergingRule, backend, too_many_objects
 from .stack import Array, Size, Stack, Stacks, crop, empty_labels, labels_in, overlaps, pack, words_across
 
-#: The frames that are required of each object.
+#: The required frames of each object.
 RequiredFrames = Dict[str, List[str]]
 
 _ADD_FRAMES = "Add a PNG for each frame, black if no object is visible"
 
-#: Labels that 16 bits can hold.
+#: The maximum number of 16-bit labels.
 _MOST_LABELS = 65_535
 
 
-#: So many files are looked at for a note, and pictures of more pixels are not decoded for it.
+#: The number of files examined for a note, and the number of pixels above which an image is not decoded for it.
 _MOST_NOTED, _MOST_PIXELS = 8, 1 << 24
 
 
@@ -35,7 +35,7 @@ def note_channels(files: Files, names: Iterable[str], is_merged: Callable[[Files
     members = sorted(names)
     chosen = [members[index * len(members) // _MOST_NOTED] for index in range(_MOST_NOTED)] if members else []
     for name in dict.fromkeys(chosen):
-        with suppress(Flaw):  # which is told where the picture is read
+        with suppress(Flaw):  # reported where the picture is read
             if is_merged(files, name):
                 picture = f"{name} is a colour picture with equal channels, which were read as one channel"
                 return [f"{picture}. Save labels in grey: OpenCV's imwrite of (height, width), or PIL's mode L"]
@@ -96,10 +96,10 @@ class LabelImages(MaskFiles):
 class ObjectMasks(MaskFiles):
     """Masks that are submitted object by object."""
 
-    #: The sequence, where each of its pixels may belong to one object alone; "" where objects may overlap.
+    #: The sequence, if each of its pixels may belong to only one object; "" if objects may overlap.
     _disjoint_in: str
     _unread: FrozenSet[str] = frozenset()
-    #: Those that are scored as 0, since some of their masks cannot be compared.
+    #: The objects that score 0 because some of their masks cannot be compared.
     faulty: FrozenSet[str] = frozenset()
 
     def leave_out(self, labels: Iterable[str]) -> None:
@@ -180,7 +180,7 @@ class GreyFolders(ObjectFolders):
     def _has_size(self, name: str, size: Size) -> bool:
         try:
             return png.size_of(next(iter(self._files.read_chunks(name)), b"")) == size
-        except Flaw:  # which is told where the mask is read
+        except Flaw:  # reported where the mask is read
             return True
 
     def stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
@@ -247,7 +247,7 @@ class SalientImages(LabelImages):
     """One unnumbered mask, written as 0 and 1, 0 and 255, or grey levels cut at one half."""
 
     NAME = "salient"
-    #: Grey levels from here on are foreground.
+    #: The lowest foreground grey level.
     GREY = 127
 
     def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:

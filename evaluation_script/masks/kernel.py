@@ -1,4 +1,4 @@
-"""The compiled kernel, loaded once and self-tested, and not used if a test fails; its functions on arrays.
+"""The functions of the compiled kernel on arrays, whose library `library` loads.
 
 `backend` has equivalent numpy code for each function.
 """
@@ -6,36 +6,39 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
-import struct
-import sys
-import zlib
 from dataclasses import replace
 from functools import lru_cache
-from typing import Callable, Iterator, List, Optional, Tuple, Union
+from typing import Callable, List, Optional, Tuple, Union
 
 import numpy as np
 
-from ..files.inflate import crc32
-from . import png
-from .detections import ANNOTATION, BOX, FRAMES, MASK, POINTS, OverlappingPairs, RankedBits, RecordTable, Rings
+from .detections import (
+    ANNOTATION,
+    FRAMES,
+    MASK,
+    CurveTables,
+    CurveTask,
+    OverlappingPairs,
+    RecordTable,
+    Rings,
+    TrueSets,
+)
 from .distances import SQUARES, Surroundings
-from .overlaps import Pairs, shape_of_table
+from .overlaps import SLACK, PairGroups, Pairs, shape_of_table
 from .run_lengths import MaskTexts, pack_texts
-from .stack import Array, Size, Stack, Stacks, words_across
+from .stack import WORD, Array, Size, Stack, Stacks, words_across
 
-#: Statuses.
+#: The statuses of functions.
 _FINE, _FULL = 0, 2
-#: Labels of one byte.
+#: The number of one-byte labels.
 LABELS = 256
-#: What the numbers of a map of labels may be.
+#: The types of numbers in a label map.
 _MAPS = ("|u1", "<u2", "<u4")
-#: There is room for so many pairs of labels at first, then for four times as many, and at most for so many.
+#: The initial space for pairs of labels, which grows fourfold, and its maximum.
 _FIRST_PAIRS, _MOST_PAIRS = 4096, 1 << 26
-#: How many columns a table of records has.
+#: The number of columns in a table of records.
 _RECORD_COLUMNS = 16
-#: No record of the usual form is shorter, in characters, and none of its frames.
+#: The minimum length in characters of a usual record, and of one of its frames.
 _SHORTEST_RECORD, _SHORTEST_FRAME = 60, 5
 
 
@@ -62,6 +65,38 @@ class Kernel:
             addresses, windows, len(masks), indices, len(pairs), frames, *size, _columns(disk), len(disk), counts
         )
         return counts if status == _FINE else None
+
+    def find_small_runs(
+        self, stack: Stack, small: Size, above: int, picked: Array, before: Array
+    ) -> Optional[Tuple[Array, Array]]:
+        """Return where the runs of an object start and end, as places of pixels in all its small images.
+
+        Given are how many rows of a small image lie above the object's window, the window's rows that the next rows
+        show, and for each column of a frame how many small columns lie before it.
+        """
+        words = np.ascontiguousarray(stack.words, np.uint64)
+        columns = np.full(words.shape[2] * WORD + 1, small[1], np.int64)
+        behind = before[stack.column * WORD :][: len(columns)]
+        columns[: len(behind)] = behind
+        window = (words, *words.shape, picked, len(picked), columns, len(columns))
+        places, count = (above * small[1], small[1], small[0] * small[1]), ctypes.c_int64(0)
+        room, status = 2 * len(words) * (len(picked) + 1), _FULL
+        while status == _FULL:
+            starts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+            status = self.library.sj_small_runs(*window, *places, starts, ends, room, ctypes.byref(count))
+            room *= 4
+        return (starts[: count.value], ends[: count.value]) if status == _FINE else None
+
+    def write_groups(self, numbers: Array, groups: int) -> Optional[bytes]:
+        """Return numbers in at most so many bytes of seven bits, lowest first."""
+        out, length = np.empty(groups * len(numbers), np.uint8), ctypes.c_int64(0)
+        status = self.library.sj_groups(numbers, len(numbers), groups, out, len(out), ctypes.byref(length))
+        return out[: length.value].tobytes() if status == _FINE else None
+
+    def grow(self, words: Array, halves: Array) -> Optional[Array]:
+        """Return masks grown by a disk with these half widths by rows from its centre."""
+        out = np.empty(words.shape, np.uint64)
+        return out if self.library.sj_grow(words, *words.shape, halves, len(halves), out) == _FINE else None
 
     def read_png(self, data: bytes, size: Size, *, colours: bool) -> Optional[Array]:
         """Return each pixel's byte, or red + 256 × green + 65,536 × blue, of a PNG; None for unusual ones."""
@@ -155,14 +190,6 @@ class Kernel:
         status = self.library.sj_squares(queries, places, *queries.shape, np.array(spacing), distances, count)
         return np.sqrt(distances, out=distances) if status == _FINE else None
 
-    def find_components(self, mask: Array, neighbours: int) -> Optional[Tuple[Array, int]]:
-        """Return the component of each voxel of a volume, from 1, and how many there are."""
-        if mask.dtype != bool:
-            return None
-        numbers, total = np.zeros(mask.shape, np.int32), ctypes.c_int64(0)
-        status = self.library.sj_components(mask.view(np.uint8), *mask.shape, neighbours, numbers, ctypes.byref(total))
-        return (numbers, total.value) if status == _FINE else None
-
     def check_runs(self, texts: List[str], pixels: Array) -> Tuple[Array, Array]:
         """Return the fault (a key of `run_lengths.FAULTS`, or 0) and the area of each mask."""
         masks = pack_texts(texts)
@@ -170,6 +197,13 @@ class Kernel:
         bounds = np.append(0, masks.stops)
         _require_fine(self.library.sj_check_runs(masks.text, len(masks.text), bounds, len(texts), pixels, fault, area))
         return fault, area
+
+    def paint(self, texts: List[str], labels: Array, pixels: int) -> Optional[Array]:
+        """Return the label of each pixel of masks of one image, 0 for none; None if one is faulty or two overlap."""
+        masks, painted = pack_texts(texts), np.zeros(pixels, np.uint8)
+        sides = (masks.text, len(masks.text), np.append(0, masks.stops), len(texts))
+        status = self.library.sj_paint_runs(*sides, labels, pixels, painted)
+        return painted if status == _FINE else None
 
     def overlaps(self, predictions: MaskTexts, truths: MaskTexts, pairs: Pairs) -> Array:
         """Return the number of shared pixels of each pair of masks."""
@@ -222,7 +256,7 @@ class Kernel:
             if status != _FINE:
                 continue
             count, end, frame_count, number_count, ring_count, odd_count, points = used.tolist()
-            # Copies, since the room for all that there might have been would stay with the rows.
+            # Copies, since otherwise the rows would keep the memory of all possible ones.
             rows, numbers = rows[:count].copy(), numbers[:number_count].copy()
             _read_odd(data, odd[:odd_count], rows.view(float).reshape(-1), numbers)
             table = _record_table(rows, masks, each, numbers, rings[: ring_count + 1].copy(), points)
@@ -259,6 +293,29 @@ class Kernel:
         _require_fine(self.library.sj_order(score, group, len(order), order))
         return order
 
+    def similar_pairs(self, groups: PairGroups, predictions: Array, truths: Array, crowd: Array, least: float) -> Pairs:
+        """Return the pairs of each group whose extents let their IoU reach a bound, and those with a crowd."""
+        room, count = groups.count_pairs(), len(groups.low)
+        both, ends = np.empty((2, room), np.int64), np.zeros(count + 1, np.int64)
+        sides = (predictions, len(predictions), truths, crowd, len(truths))
+        _require_fine(
+            self.library.sj_similar_pairs(
+                *groups, count, *sides, np.array([least, SLACK]), room, both[0], both[1], ends[1:]
+            )
+        )
+        prediction, truth = both[:, : ends[-1]]
+        return Pairs(prediction, truth, ends)
+
+    def box_overlaps(self, pairs: Pairs, predictions: Array, truths: Array, crowd: Array) -> Array:
+        """Return the IoU of each pair of boxes; with a crowd, the share of the detection inside it."""
+        ious = np.empty(len(pairs.prediction))
+        columns, sides = (
+            (pairs.prediction, pairs.truth, len(ious)),
+            (predictions, len(predictions), truths, len(truths)),
+        )
+        _require_fine(self.library.sj_box_overlaps(*columns, *sides, crowd, ious))
+        return ious
+
     def match(
         self, pairs: OverlappingPairs, kinds: Array, thresholds: Array, areas: int, outside: Array
     ) -> Tuple[Array, Array]:
@@ -276,38 +333,24 @@ class Kernel:
         )
         return matched, ignored
 
-    def curves(
-        self,
-        ranked: RankedBits,
-        group: Array,
-        shifts: List[int],
-        caps: List[int],
-        thresholds: int,
-        needed: Array,
-    ) -> Tuple[Array, Array, Array]:
-        """Return precision (ranges, groups, thresholds, recalls) leaving out each group of detections, the number
-        correct (ranges, thresholds, groups), and the score that reaches each recall (ranges, thresholds, recalls).
+    def curves(self, task: CurveTask, categories: range, tables: CurveTables) -> None:
+        """Enter the curves of some consecutive categories into the tables."""
+        ranked, (total, areas, groups) = task.ranked, task.counts.shape
+        detections = (ranked.true, ranked.counted, ranked.rank, task.group, len(task.group))
+        parts = (task.bounds, min(total, len(task.bounds) - 1), categories.start, categories.stop)
+        limits = (np.array(task.limits, np.int64), len(task.limits), len(tables.recall), areas, task.thresholds, groups)
+        numbers = (task.counts, task.which, task.needed, *task.needed.shape, task.averaged)
+        results = (tables.precision, tables.recall, ranked.score, tables.scores)
+        _require_fine(self.library.sj_curves(*detections, *parts, *limits, *numbers, *results))
 
-        A range is a range of areas, whose bits begin at its shift, up to a cap; `needed` (ranges, groups, recalls)
-        gives the number of true detections that each recall requires. Detections with scores have one group; without
-        scores, the last array is empty.
-        """
-        ranges, groups, recalls = needed.shape
-        precision, true_counts = (
-            np.empty((ranges, groups, thresholds, recalls)),
-            np.empty((ranges, thresholds, groups), np.int64),
-        )
-        detections = (ranked.true, ranked.counted, ranked.rank, group, len(group))
-        limits = (np.array(shifts, np.int64), np.array(caps, np.int64), ranges, thresholds)
-        is_scored = ranked.score is not None
-        reached = np.empty((ranges if is_scored else 0, thresholds, recalls))
-        _require_fine(
-            self.library.sj_curves(
-                *detections, *limits, groups, needed, recalls, precision, true_counts, ranked.score,
-                reached if is_scored else None,
-            )
-        )  # fmt: skip
-        return precision, true_counts, reached
+    def similarities(self, pairs: Pairs, predicted: Array, truth: TrueSets) -> Optional[Array]:
+        """Return the OKS of each pair of keypoints; None where one is unusual."""
+        oks, (sets, points) = np.empty(len(pairs.prediction)), truth.marked.shape
+        if not points or predicted.shape[1:] != (2 * points,):
+            return None
+        detections = (pairs.prediction, pairs.truth, len(oks), predicted, len(predicted))
+        columns = (truth.points, truth.marked.view(np.uint8), truth.sigmas, truth.area, truth.boxes)
+        return oks if self.library.sj_similarities(*detections, *columns, sets, points, oks) == _FINE else None
 
 
 def _text(characters: Array, length: int) -> bytes:
@@ -368,12 +411,12 @@ class PackedFrames:
     """A packer of frames, block by block, that reuses its memory for a whole sequence."""
 
     def __init__(self, size: Size, frames: int, kernel: Kernel) -> None:
-        #: The size of a frame, and how many a block may have.
+        #: The size of a frame, and the maximum number of frames in a block.
         self.size, self.frames = size, frames
         self._library = kernel.library
         self._slot_of = np.full(LABELS, -1, np.int32)
         self._boxes = np.zeros((LABELS, 4), np.int32)
-        #: Which labels the frame has that was added last, 0 included.
+        #: The labels of the last frame, including 0.
         self.seen = np.zeros(LABELS, np.uint8)
         tables = (self._slot_of.ctypes.data, self._boxes.ctypes.data, self.seen.ctypes.data)
         self._block = _Block(None, 0, 0, frames, *size, 0, *tables, 0)
@@ -423,235 +466,3 @@ class PackedFrames:
         self._slot_of[:] = -1
         self._block.used = 0
         return stacks
-
-
-#: What a library must answer to `sj_abi`.
-_ABI = 14
-#: `off`, or the path of the library to use.
-SETTING = "SEGJUDGE_KERNEL"
-#: The compiled library, in this folder; beside it a file with its checksum.
-SYSTEM = f"{os.uname().sysname.lower()}-{os.uname().machine}" if hasattr(os, "uname") else sys.platform
-NAME = f"segjudge_kernel.{SYSTEM}.so"
-CHECKSUM = ".sha256"
-
-#: What a library says to known questions, and what it must say.
-_Answers = Iterator[Tuple[object, object]]
-
-
-class _Array:
-    """A ctypes argument type: an array, made contiguous and of one kind, or an address."""
-
-    def __init__(self, kind: Optional[str]) -> None:
-        self._kind = kind and np.dtype(kind)
-
-    def from_param(self, value: object) -> object:
-        """Return the value to pass, which keeps temporary arrays alive during the call."""
-        if not isinstance(value, np.ndarray):
-            return ctypes.c_void_p.from_param(value)
-        array = np.ascontiguousarray(value, self._kind)
-        try:
-            return ctypes.byref(ctypes.c_char.from_buffer(array.data))  # a fifth of the time that `array.ctypes` takes
-        except (TypeError, ValueError):  # it is empty, or only to be read
-            return array.ctypes
-
-
-_KINDS = {
-    "*": ctypes.c_void_p,
-    "[]": _Array(None),
-    "i4": ctypes.c_int32,
-    "u4": ctypes.c_uint32,
-    "i8": ctypes.c_int64,
-} | {f"{kind}[]": _Array(kind) for kind in ("i1", "i4", "u1", "u2", "u4", "i8", "u8", "f8")}
-#: The arguments of each function: addresses, numbers and arrays, by numpy's names of their kinds; all return a status.
-_SIGNATURES = {
-    "sj_abi": "",
-    "sj_pack_png": "* i8 * i8",
-    "sj_pack_labels": "* i8 * i8",
-    "sj_compare": "u8[] i8[] i8 i8[] i8 i8 i8 i8 * i8 i8[]",
-    "sj_read_png": "* i8 i8 i8 i4 []",
-    "sj_label_pairs": "[] i4 [] i4 i8 u4[] i8[] i8 * *",
-    "sj_label_table": "[] i4 [] i4 i8 u4 u2[] i8 i8 i8 i8[]",
-    "sj_boundaries": "u4[] i8 i8 i8 u4 u4[]",
-    "sj_survey": "u1[] u1[] i8 i8 u4 i4 i8[] i8 u1[]",
-    "sj_boxes": "[] i4 i8 i8 i8 i8 i8[] i8[]",
-    "sj_corners": "u1[] i8 i8 i8 u1[]",
-    "sj_squares": "u1[] u1[] i8 i8 i8 f8[] f8[] i8",
-    "sj_components": "u1[] i8 i8 i8 i4 i4[] *",
-    "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
-    "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8 i8[] i8 i8[]",
-    "sj_records": "* i8 i4 i8 i8[] u1[] i8[] f8[] i8[] i8[] i8[] i8[]",
-    "sj_draw": "f8[] i8 i8[] i8 i8[] i8 i8[] u1[] i8 i8[] i8[]",
-    "sj_join_frames": "* i8 i8[] i8 u1[] i8[] i8 i8[] i8 u1[] i8 i8[] i8[]",
-    "sj_order": "f8[] i8[] i8 i8[]",
-    "sj_match": "i8[] i8[] f8[] i8 u1[] i8 f8[] i4 i4 i8 u8[] u8[]",
-    "sj_curves": "u8[] u8[] u4[] u1[] i8 i8[] i8[] i8 i8 i8 i8[] i8 f8[] i8[] f8[] f8[]",
-}
-
-
-class KernelError(Exception):
-    """Raised if no library can be used; the text says why."""
-
-
-def load(path: str = "") -> Kernel:
-    """Return the library at a path, by default the one of this package or of the setting; raises KernelError."""
-    kernel = Kernel(_load(path or _path()))
-    if not _answers_are_right(kernel):
-        raise KernelError("it fails its self-test")
-    return kernel
-
-
-def _path() -> str:
-    """Return the path of the library, if the file is unchanged since it was built."""
-    setting = os.environ.get(SETTING, "")
-    if setting == "off":
-        raise KernelError(f"{SETTING} is off")
-    path = setting or os.path.join(os.path.dirname(os.path.abspath(__file__)), NAME)
-    try:
-        with open(path, "rb") as file, open(path + CHECKSUM, encoding="ascii") as checksum:
-            if hashlib.sha256(file.read()).hexdigest() != checksum.read().split()[0]:
-                raise KernelError(f"{os.path.basename(path)} is not the file that the build wrote")
-    except (OSError, ValueError, IndexError):
-        absent = f"{path} or the checksum beside it cannot be read"
-        raise KernelError(
-            absent if setting else "none was compiled; ./run.sh compiles one if it finds a C compiler"
-        ) from None
-    return path
-
-
-def _load(path: str) -> ctypes.CDLL:
-    if sys.byteorder != "little":
-        raise KernelError("this machine is not little-endian")
-    try:
-        loaded = ctypes.CDLL(path)
-        for name, arguments in _SIGNATURES.items():
-            function = getattr(loaded, name)
-            function.argtypes = [_KINDS[argument] for argument in arguments.split()]
-            function.restype = ctypes.c_int
-    except (OSError, AttributeError) as error:
-        raise KernelError(f"it cannot be loaded: {error}") from None
-    if loaded.sj_abi() != _ABI:
-        raise KernelError(f"it has version {loaded.sj_abi()}, not {_ABI}")
-    return loaded
-
-
-def _answers_are_right(kernel: Kernel) -> bool:
-    """Return whether the kernel passes its self-test."""
-    try:
-        tests = (_frames, _labels, _maps, _volumes, _runs, _matches)
-        return all(_as_lists(reply) == answer for answers in tests for reply, answer in answers(kernel))
-    except Exception:  # noqa: BLE001 - whatever a library does that is not ours
-        return False
-
-
-def _as_lists(reply: object) -> object:
-    """Return a reply with arrays and tuples turned into lists."""
-    return [_as_lists(item) for item in reply] if isinstance(reply, (list, tuple, np.ndarray)) else reply
-
-
-def _png(size: Size, colour: int, rows: bytes) -> bytes:
-    """Return an 8-bit PNG with these rows, each preceded by its filter number."""
-    header = struct.pack(">IIBBBBB", size[1], size[0], 8, colour, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
-    return png.SIGNATURE + b"".join(
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", crc32(kind + body)) for kind, body in chunks
-    )
-
-
-def _frames(kernel: Kernel) -> _Answers:
-    # Two rows of 70 pixels, filtered by Sub and Up: label 3 from pixel 60 on, then label 3 alone at pixel 69.
-    picture = _png((2, 70), 0, bytes([1, *[0] * 60, 3, *[0] * 9]) + bytes([2, *[0] * 60, *[253] * 9, 0]))
-    frame = PackedFrames((2, 70), 1, kernel)
-    yield [frame.add_png(0, picture), frame.add_png(0, picture[:-20]), frame.add_png(0, picture)], [True, False, True]
-    (stack,) = frame.take(1).values()
-    yield (stack.words, stack.top, stack.column), [[[[0xF << 60, 0x3F], [0, 0x20]]], 0, 0]
-    yield [frame.add_labels(0, np.full((2, 70), 9)), frame.add_labels(0, stack.words)], [True, False]
-    (full,) = frame.take(1).values()
-    yield full.words, [[[(1 << 64) - 1, 0x3F]] * 2]
-    # Two colours, the second filtered by Sub, and their row again by Up; then a filter that there is not.
-    colours = bytes([1, 1, 2, 3, 1, 1, 255, 2, *[0] * 6])
-    yield kernel.read_png(_png((2, 2), 2, colours), (2, 2), colours=True), [[0x030201, 0x020302]] * 2
-    yield kernel.read_png(_png((2, 2), 2, b"\7" * 14), (2, 2), colours=True), None
-    neighbour = Stack(np.array([[[0x38]]], np.uint64), 1, 1, (2, 70))
-    counts = kernel.compare([(stack, neighbour), (stack, stack)], ((-1, 0, 0), (0, -1, 1), (1, 0, 0)))
-    yield counts, [[[11], [3], [1], [11], [5], [5], [5]], [[11]] * 7]
-
-
-def _labels(kernel: Kernel) -> _Answers:
-    # A square of 3 pixels inside a row and a column of others; as bytes, the pairs with itself.
-    square = np.full((4, 4), 7, np.uint32)
-    square[0] = square[:, 0] = 0
-    yield kernel.label_pairs(square.astype(np.uint8), square), [[[0, 0], [7, 7]], [7, 9]]
-    yield kernel.label_pairs(square + np.uint32(9000), square), [[[9000, 0], [9007, 7]], [7, 9]]
-    yield kernel.label_table(square, square[::-1], (2, 8), np.arange(8) // 7, 7), [[4, *[0] * 6, 3], [3, *[0] * 6, 6]]
-    yield kernel.boundaries(square, 1, 9), [[0, 0, 0, 0], [0, 7, 7, 7], [0, 7, 9, 7], [0, 7, 7, 7]]
-
-
-def _maps(kernel: Kernel) -> _Answers:
-    # An object of two pixels, to which the third of the row is as near, and the one below it no longer near.
-    truth, values = np.zeros((2, 7), bool), np.arange(1, 15, dtype=np.uint8).reshape(2, 7)
-    truth[0, [0, 4]] = True
-    excess, spread = kernel.measure_surroundings(truth, values, 3, 4) or (np.zeros(0), [])
-    yield (np.flatnonzero(excess), excess[excess > 0]), [[1, 2, 4, 5], [18, 24, 4, 18]]
-    yield spread, [[1, 1, 1, 5, 5, 5, 5], [1, 1, 255, 5, 5, 5, 255]]
-
-
-def _volumes(kernel: Kernel) -> _Answers:
-    # Of eight voxels two, which touch at a corner; their surface, and how far it is from its mirror image.
-    mask = np.zeros((2, 2, 2), bool)
-    mask[0, 0, 0] = mask[1, 1, 1] = True
-    yield kernel.find_boxes(mask * np.uint8(2), 3), [[0, 0, 2], [[0] * 6, [0] * 6, [0, 2] * 3]]
-    yield kernel.find_components(mask, 18), [[[[1, 0], [0, 0]], [[0, 0], [0, 2]]], 2]
-    yield kernel.find_components(mask, 26), [[[[1, 0], [0, 0]], [[0, 0], [0, 1]]], 1]
-    codes = kernel.find_corners(mask)
-    outer, middle = [[128, 8, 0], [32, 2, 0], [0, 0, 0]], [[64, 4, 0], [16, 129, 8], [0, 32, 2]]
-    yield codes, [outer, middle, [[0, 0, 0], [0, 64, 4], [0, 16, 1]]]
-    if codes is not None:
-        far = [3.0016662039607267, 3.0, 0.1]
-        yield kernel.find_distances(codes, codes[::-1], (0.1, 3.0, 5.0)), [*far, *[0.0] * 9, *far[::-1]]
-
-
-def _runs(kernel: Kernel) -> _Answers:
-    # 3 pixels of 8 from the third on; the same with a run below zero, one too short, one that breaks off, a wrong sign.
-    texts = ["233", "2N", "22", "2P", "\x7f"]
-    fault, area = kernel.check_runs(texts, np.full(len(texts), 8))
-    yield (fault, area[:1]), [[0, 3, 4, 2, 1], [3]]
-    pairs = Pairs(np.array([0, 1]), np.array([0, 0]), np.array([0, 2]))
-    yield kernel.overlaps(pack_texts(["233", "08"]), pack_texts(["143"]), pairs), [3, 4]
-    # Two frames of 8 pixels and a hidden one as an instance, and one that breaks off.
-    wide = kernel.join_frames(pack_texts(["233", "08"]), np.array([1, 0, 1], np.uint8), np.full(3, 8), np.array([0, 3]))
-    yield wide and (wide[0][0], wide[1]), ["233M50H8", [3, 0, 8]]
-    yield kernel.join_frames(pack_texts(["2P"]), np.ones(1, np.uint8), np.full(1, 8), np.array([0, 1])), None
-    text = '{"image_id": 7, "category_id":-2,"score":0.125,"segmentation":{"counts":"08","size":[2,4]}}'
-    table = kernel.records(f"{text}, {text.replace('0.125', '125e-3')}, {text}")
-    expected = [[7, 7], [-2, -2], [0.125, 0.125], [[2, 4], [2, 4]], [[0, 2], [2, 4]], [0, 0], [8, 8], b"0808"]
-    yield table and list(vars(table).values())[2:10], expected
-    boxed = text.replace('"08"', "[0,8]").replace("}}", '},"bbox":[1,0.30000000000000004,12e-1,-0],"x":[{"y":null}]}')
-    table = kernel.records(f"{boxed},")
-    yield table and (table.masks, table.boxed, table.boxes), [b"08", [2], [[1, 0.1 + 0.2, 1.2, 0]]]
-    table = kernel.records(f"{boxed},", BOX)
-    yield table and table.boxes, [[1, 0.1 + 0.2, 1.2, 0]]
-    table = kernel.records(f"{boxed.replace('bbox', 'keypoints')},", POINTS)
-    yield table and table.points, [[1, 0.1 + 0.2, 1.2, 0]]
-    outlined = text[: text.index('"seg')] + '"segmentation":[[0,0,2,0,2,2,0,2]]}'
-    table = kernel.records(f"{outlined},")
-    drawn = kernel.draw(table.rings, np.array([[3, 4]])) if table is not None and table.rings is not None else None
-    yield drawn and (drawn[0].text, drawn[1]), [b"02106", [4]]
-    text = text.replace("image", "video").replace('tion":', 'tions":[null,')
-    table = kernel.records(f"{text[:-1]}]}},")
-    yield table and table.frames, [[-1, -1, 0], [2, 4, 2]]
-
-
-def _matches(kernel: Kernel) -> _Answers:
-    yield kernel.order(np.array([0.5, -0.0, 2, 0.0, -1]), np.array([7, -2, 7, -2, 7])), [1, 3, 2, 0, 4]
-    # The first takes the better of two, the second the other, which does not count among the large ones (bits 2, 3).
-    near = OverlappingPairs(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([0.5, 0.8, 0.9, 0.6]))
-    reached, outside = np.array([0.5, 0.7]), np.array([0, 0b1100], np.uint64)
-    yield kernel.match(near, np.array([0b10, 0], np.uint8), reached, 2, outside), [[0b1111, 0b1111], [0, 0b1100]]
-    ranked = RankedBits(np.array([1, 0, 1, 0, 1]), np.array([1, 0, 1, 1, 1]), np.zeros(5), np.array([0, 0, 1, 1, 1]))
-    recalls, nobody = np.array([[[1, 2, 3, 4]]]), np.ones(5)
-    yield kernel.curves(ranked, nobody, [0], [1], 1, recalls), [[[[[1, 1, 3 / 4, 0]]]], [[[3]]], []]
-    scored = ranked._replace(score=np.array([0.9, 0.8, 0.7, 0.6, 0.5]))
-    yield kernel.curves(scored, nobody, [0], [1], 1, recalls)[2], [[[0.9, 0.7, 0.5, 0]]]
-    least, below_one = np.array([[[1, 2, 3]] * 2]), 1 / (1 + np.spacing(1))
-    precision = [[[[below_one, 2 / 3, 0]], [[below_one, 0, 0]]]]
-    yield kernel.curves(ranked, ranked.image, [0], [1], 1, least), [precision, [[[2, 1]]], []]

@@ -27,6 +27,36 @@ class Pairs(NamedTuple):
     bounds: Array
 
 
+class PairGroups(NamedTuple):
+    """Groups of consecutive predictions, and the consecutive truths with which each group is compared."""
+
+    #: Where the predictions of each group begin, and the last end.
+    starts: Array
+    #: Where its truths begin and end.
+    low: Array
+    high: Array
+
+    def count_pairs(self) -> int:
+        """Return the number of all pairs."""
+        return int(((self.high - self.low) * np.diff(self.starts)).sum())
+
+
+#: Tolerance for rounding of bounds by size; it need not be exact.
+SLACK = 1e-3
+
+
+def similar_pairs(groups: PairGroups, predictions: Array, truths: Array, crowd: Array, least: float) -> Pairs:
+    """Return the pairs whose extents let their IoU reach a bound; with a crowd it is another fraction."""
+    sizes = np.diff(groups.starts)
+    count = np.repeat(groups.high - groups.low, sizes)
+    prediction = np.repeat(np.arange(len(count)), count)
+    truth = np.arange(len(prediction)) + np.repeat(np.repeat(groups.low, sizes) - (np.cumsum(count) - count), count)
+    extents = predictions[prediction], truths[truth]
+    similar = (np.minimum(*extents) + SLACK >= least * np.maximum(*extents)) | crowd[truth]
+    prediction, truth = prediction[similar], truth[similar]
+    return Pairs(prediction, truth, np.searchsorted(prediction, groups.starts))
+
+
 def box_overlaps(pairs: Pairs, predictions: Array, truths: Array, crowd: Array) -> Array:
     """Return the IoU of each pair of boxes (left, top, width, height)."""
     prediction, truth = predictions[pairs.prediction], truths[pairs.truth]
@@ -48,7 +78,7 @@ def count_shared_pixels(first_mask: str, second_mask: str) -> int:
     run_ends = _borders(background[:second], covered[:second])
     borders = _borders(background[second:], covered[second:])
     before = np.append(0, np.cumsum(covered[second:])).repeat(2)
-    # Pixels of the second mask before each border of the first: those of whole runs, and a part of that it lies in.
+    # Pixels of the second mask before each border of the first: of whole runs, and of part of the run around it.
     runs = np.searchsorted(borders, run_ends, side="left")
     totals = before[runs] + np.where(runs % 2 == 1, run_ends - borders[runs - 1], 0)
     return int(totals[1::2].sum() - totals[0::2].sum())
@@ -104,7 +134,7 @@ def _keep_boundary(flags: Array, reach: int) -> Array:
 
 def whole_windows(flags: Array, *sides: int) -> Array:
     """Return the windows of these sides that are flagged entirely."""
-    for side in sides:  # along the first axis, then, turned, along the other
+    for side in sides:  # along the first axis, then along the other
         span = 1
         while span < side:
             step = min(span, side - span)
@@ -143,7 +173,7 @@ def _iou(prediction: _Boundary, truth: _Boundary) -> float:
     return shared / (prediction.pixels + truth.pixels - shared)
 
 
-#: A pair of labels is one number: that of the truth so many bits further up.
+#: The bits by which a pair's true label is shifted, so that a pair is one number.
 SHIFT = 25
 
 
@@ -181,9 +211,10 @@ class LabelPairs(NamedTuple):
         return keys
 
 
-#: Labels with so few pairs, or a quarter as many as pixels, are counted in a table of at most so many cells.
+#: Labels are counted in a table if there are at most this many pairs, or a quarter as many as pixels; the second number
+#: limits its cells.
 _SMALL_TABLE, _MOST_CELLS = 1024, 1 << 20
-#: So many pixels are counted at once.
+#: The number of pixels counted at once.
 _BLOCK = 1 << 20
 
 
@@ -204,7 +235,7 @@ def count_table(truth: Array, prediction: Array) -> Optional[Array]:
         return None
     counts = np.zeros(shape[0] * shape[1], np.int64)
     for start in range(0, truth.size, _BLOCK):
-        keys = truth[start : start + _BLOCK].astype(np.int64)  # numpy 1 multiplies bytes by a number as bytes
+        keys = truth[start : start + _BLOCK].astype(np.int64)  # numpy 1 keeps bytes as bytes when multiplied
         keys *= shape[1]
         keys += prediction[start : start + _BLOCK]
         counts += np.bincount(keys, minlength=len(counts))
@@ -213,7 +244,7 @@ def count_table(truth: Array, prediction: Array) -> Optional[Array]:
 
 def sum_by_key(keys: Array, weights: Array) -> Tuple[Array, Array]:
     """Return the distinct keys and the sums of their weights."""
-    if (keys[1:] > keys[:-1]).all():  # what a table gave
+    if (keys[1:] > keys[:-1]).all():  # the table's counts
         return keys, np.asarray(weights).astype(np.int64)
     unique, index = np.unique(keys, return_inverse=True)
     return unique, np.bincount(index, weights, len(unique)).astype(np.int64)
@@ -232,7 +263,7 @@ def sum_label_pairs(truth: Array, prediction: Array, pixels: Array) -> LabelPair
 
 
 @lru_cache(maxsize=1)
-def _solver() -> Callable[[Array], Tuple[Array, Array]]:
+def _import_solver() -> Callable[[Array], Tuple[Array, Array]]:
     """Import only SciPy's function, because importing `scipy.optimize` takes up to 0.3 s."""
     package = find_spec("scipy")
     folder = os.path.join(os.path.dirname(package.origin or ""), "optimize") if package else ""
@@ -252,7 +283,7 @@ def best_assignment(quality: Array) -> Tuple[Array, Array]:
 
     Ties break as in the official evaluators, which call the same function.
     """
-    return _solver()(-quality)
+    return _import_solver()(-quality)
 
 
 def best_proposals(quality: Array) -> List[int]:

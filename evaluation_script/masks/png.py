@@ -17,20 +17,20 @@ from ..files.inflate import crc32, repack_stored
 from .stack import Array, Size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-#: Where the header's chunk ends.
+#: The position after the header's chunk.
 _HEADER_END = 33
 GREY, RGB, PALETTE, _GREY_ALPHA, _RGBA = 0, 2, 3, 4, 6
 _CHANNELS = {RGB: 3, _RGBA: 4}
 _DEPTHS = {GREY: (1, 2, 4, 8, 16), RGB: (8, 16), PALETTE: (1, 2, 4, 8), _GREY_ALPHA: (8, 16), _RGBA: (8, 16)}
-#: Encoders write a few dozen; an untrusted file could hold millions of empty ones.
+#: The maximum number of chunks. Encoders write a few dozen; an untrusted file could contain millions of empty ones.
 _MOST_CHUNKS = 4096
-#: A mask takes no more bytes than this for a pixel, and this beside its pixels.
+#: The maximum bytes of a mask per pixel, and besides its pixels.
 _BYTES_PER_PIXEL, _BYTES_BESIDE = 8, 1 << 20
-#: The rectangles that an interlaced PNG holds one after the other: first column and row, steps between them.
+#: The rectangles of an interlaced PNG in order: first column and row, steps between them.
 _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
-#: The value of pixels that are not decoded yet: no label of 4 bits, and no colour of a palette.
+#: The value of undecoded pixels, which is no 4-bit label and no palette colour.
 _UNDECODED = 173
-#: What red, green and blue add to a pixel's brightness, of 32,768: those of OpenCV 4.8.1, which rounds down.
+#: The weights of red, green and blue in a pixel's brightness, in 32,768ths: those of OpenCV 4.8.1, which rounds down.
 _BRIGHTNESS = np.array([9797, 19234, 3737], np.uint32)
 _SAVE_AGAIN = "Save the mask again as a palette or grey PNG"
 _UPLOAD_AGAIN = "Write the file again and repeat the upload"
@@ -210,7 +210,7 @@ def _read_by_pillow(header: Header, pixels: bytes) -> Array:
     2 and 4 bits to 255, and a palette index is the raw value.  Pillow accepts
     pixels that end between two rows and leaves the rows below as they were.
     """
-    from PIL import Image  # only for what the kernel does not read: it takes as long as a tenth of a small submission
+    from PIL import Image  # the kernel needs none: its import takes a tenth of a small submission
 
     mode, raw_mode = _modes(header)
     value = _UNDECODED if header.channels == 1 else (_UNDECODED,) * header.channels
@@ -218,7 +218,7 @@ def _read_by_pillow(header: Header, pixels: bytes) -> Array:
     try:
         image.frombytes(repack_stored(pixels, header.pixel_bytes()), "zip", raw_mode, header.interlaced)
         labels = np.asarray(image)
-        suspicious = header.interlaced or (labels[-1, -1] == _UNDECODED).all()  # rarely: to inflate again is slow
+        suspicious = header.interlaced or (labels[-1, -1] == _UNDECODED).all()  # rare, since inflating again is slow
         if suspicious and len(_inflate(header, pixels)) < header.pixel_bytes():
             raise ValueError("rows are missing")
     except (ValueError, OSError, SyntaxError, zlib.error):
@@ -273,7 +273,7 @@ def _colour_table() -> tuple[Array, Array]:
     return codes, labels[indices].astype(np.uint8)
 
 
-#: The greys of the DAVIS palette: pictures of these alone are painted in it.
+#: The greys of the DAVIS palette; images with only these greys are read by the palette.
 _PALETTE_GREYS = np.array([0, 64, 128, 191, 192, 255])
 
 
@@ -309,7 +309,7 @@ def _labels_of_colours(image: Array) -> Array:
         return channel
     colours, labels = _colour_table()
     code = _code(image)
-    index = np.searchsorted(colours, code)  # always within: white is the highest code
+    index = np.searchsorted(colours, code)  # always in range: white is the highest code
     if (unknown := colours[index] != code).any():
         y, x = np.argwhere(unknown)[0]
         raise Flaw(

@@ -17,16 +17,16 @@ from .stack import Array
 
 _EXAMPLE = "[[x1, y1, x2, y2, x3, y3, ...]]"
 
-#: A corner may lie this many image sizes outside.
+#: The maximum distance of a corner from the image, in image sizes.
 _FAR = 4
-#: Pixels of one outline, 30 MB while it is walked; contours of 4K masks have a tenth of it.
+#: The maximum pixels of an outline, which take 30 MB during drawing; contours of 4K masks have a tenth of it.
 LONGEST_OUTLINE = 250_000
-#: What a ring costs beside its outline, in pixels.
+#: The cost of a ring in addition to its outline, in pixels.
 _RING_COST = 100
-#: Masks whose corners are checked at once, as arrays.
+#: The number of masks whose corners are checked at once, as arrays.
 _CHECKED_AT_ONCE = 1024
 
-#: Pixels of all outlines that a file of so many bytes may hold; COCO's own polygons have 0.8 for each byte.
+#: The pixels of outlines that any file may have; COCO's own polygons have 0.8 per byte.
 _OUTLINES_ANYWAY = 16 << 20
 _OUTLINES_PER_BYTE = 4
 
@@ -35,7 +35,7 @@ class _Outlines(NamedTuple):
     """The checked rings of some polygon masks."""
 
     rings: Rings
-    #: What drawing all of them costs, in pixels walked.
+    #: The cost of drawing all of them, in pixels walked.
     cost: int
 
 

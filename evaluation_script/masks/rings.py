@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-#: Masks are joined in groups of this size: joined singly, each would be compared with all before it.
+#: The number of masks joined at once; joined singly, each would be compared with all before it.
 _JOINED_AT_ONCE = 16
 
 

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 _Pixels = TypeVar("_Pixels", int, Array)
 
-#: Characters of one run length; six hold thirty bits.
+#: The maximum number of characters of a run length; six encode thirty bits.
 _LONGEST_VALUE = 6
-#: Even a mask of one pixel may take a few characters.
+#: The minimum allowed length of a mask's text; even a mask of one pixel takes a few characters.
 _LEAST_LENGTH = 64
-#: Characters stand for six bits; this one says that the number goes on.
+#: The highest code of a character, which encodes six bits, and the bit that continues a number.
 _HIGHEST_CODE, _CONTINUED = 63, 0x20
-#: Characters decoded at a time: what fits into a core's own cache.
+#: The number of characters decoded at a time, which fit into a core's cache.
 _CHARACTERS = 1 << 16
 WRITE_AGAIN = "Encode it with pycocotools or as it does"
 
@@ -71,7 +71,13 @@ class MaskTexts:
 
     def compact(self) -> MaskTexts:
         """Return the same masks with a text of only their characters."""
-        return pack_texts([self[index] for index in range(len(self))])
+        starts, stops, lengths = self.starts, self.stops, self.stops - self.starts
+        # Adjacent texts are copied together.
+        begins = np.flatnonzero(np.append(True, starts[1:] != stops[:-1])[: len(self)])
+        closes = np.append(begins[1:], len(self))[: len(begins)] - 1
+        spans = [self.text[start:stop] for start, stop in zip(starts[begins].tolist(), stops[closes].tolist())]
+        ends = np.cumsum(lengths)
+        return MaskTexts(b"".join(spans), ends - lengths, ends)
 
 
 def pack_texts(texts: Sequence[str]) -> MaskTexts:
@@ -105,7 +111,7 @@ def encode_masks(masks: Masks, indices: Array) -> List[_EncodedRLE]:
     """Return some of the masks in pycocotools' form."""
     texts = [masks.texts[index] for index in indices.tolist()]
     sizes = masks.sizes[indices].tolist()
-    if masks.empty_runs:  # which pycocotools does not take
+    if masks.empty_runs:  # pycocotools rejects them
         texts = [compress(_drop_empty_runs(runs_of(text, h * w)).tolist()) for text, (h, w) in zip(texts, sizes)]
     return [{"size": size, "counts": text} for size, text in zip(sizes, texts)]
 
@@ -218,19 +224,20 @@ def _windows(text: str) -> Iterator[Array]:
         runs = np.stack((background, covered), axis=1).reshape(-1)[: len(before) + len(values)]
         yield runs[len(before) :]
         start += int(ends[-1]) + 1
-        # A window is decoded as a mask that begins with the last run of either colour, at the places of its colour.
+        # A window is decoded as a mask that begins with the last run of either colour, at that colour's positions.
         before = runs if len(runs) < 3 else np.concatenate((np.zeros(2 - len(runs) % 2, np.int64), runs[-2:]))
 
 
 class CheckedMasks(NamedTuple):
     """The faults and areas of many compressed masks."""
 
-    #: 0 where a mask is good, else a key of FAULTS.
+    #: 0 if a mask is valid, else a key of FAULTS.
     fault: Array
     area: Array
 
 
-#: Checks masks of one text each in images of so many pixels: a key of FAULTS or 0, and the area of each.
+#: Checks masks, one text each, in images with these numbers of pixels: returns for each a key of FAULTS or 0, and the
+#: area.
 _BatchCheck = Callable[[List[str], Array], Tuple[Array, Array]]
 
 
@@ -290,7 +297,7 @@ def check_batch(texts: List[str], pixels: Array) -> Tuple[Array, Array]:
     last = codes < _CONTINUED
     final = first_codes + lengths[nonempty] - 1
     broken = ~last[final]
-    last[final] = True  # so that a mask that breaks off does not run into the next
+    last[final] = True  # so that a truncated mask does not run into the next
     ends = np.flatnonzero(last)
     starts = np.concatenate(([0], ends[:-1] + 1))
     heads = np.searchsorted(starts, first_codes)
@@ -340,13 +347,37 @@ def _runs(values: Array, heads: Array) -> Tuple[Array, Array, Array]:
     grid[np.arange(len(values)) + np.repeat(2 * first_pairs - heads, counts)] = values
     even, odd = grid[0::2], grid[1::2]
     opening = even[first_pairs]
-    even[first_pairs] = 0  # the first value is no part of a chain
+    even[first_pairs] = 0  # the first value is not part of a chain
     background, covered = np.cumsum(even), np.cumsum(odd)
     background -= np.repeat(background[first_pairs], pairs)
     covered -= np.repeat(covered[first_pairs] - odd[first_pairs], pairs)
     background[first_pairs] = opening
     covered[(first_pairs + pairs - 1)[counts % 2 == 1]] = 0  # the empty half of a last pair
     return background, covered, first_pairs
+
+
+def paint(texts: List[str], labels: Array, pixels: int) -> Optional[Array]:
+    """Return the label of each pixel of checked, non-empty masks, 0 for none; None if two share a pixel.
+
+    Masks have labels of one byte, and fill the image down its columns.
+    """
+    background, covered, firsts = decode(texts)
+    counts = np.diff(np.append(firsts, len(covered)))
+    ends = np.cumsum(background + covered) - np.repeat(np.arange(len(texts)) * pixels, counts)
+    spans = np.column_stack((ends - covered, ends))[covered > 0]
+    order = np.argsort(spans[:, 0], kind="stable")
+    spans = spans[order]
+    if (spans[1:, 0] < spans[:-1, 1]).any():
+        return None
+    return paint_spans(spans, np.repeat(labels, counts)[covered > 0][order], pixels)
+
+
+def paint_spans(spans: Array, labels: Array, pixels: int) -> Array:
+    """Return the label of each pixel, 0 for none, from spans (from, to) that rise and share no pixel."""
+    edges = np.append(spans.reshape(-1), pixels)
+    numbers = np.zeros(len(edges), np.uint8)
+    numbers[1::2] = labels
+    return np.repeat(numbers, np.diff(edges, prepend=0))
 
 
 def invert(text: str, pixels: int) -> str:

@@ -17,10 +17,10 @@ import numpy as np
 
 from .stack import WORD, Array, Size, Stack, ones, overlap, pad
 
-#: A boundary pixel is matched within this fraction of the image's diagonal.
+#: The maximum distance of matching boundary pixels, as a fraction of the image's diagonal.
 BOUNDARY_TOLERANCE = 0.008
 
-#: Which pixels around a boundary pixel match it: column offset → rows from, to (inclusive).
+#: The pixels around a boundary pixel that match it: column offset -> rows from, to (inclusive).
 Disk = Tuple[Tuple[int, int, int], ...]
 
 
@@ -51,7 +51,7 @@ def fractional_disk(radius: float) -> Disk:
         rows = np.flatnonzero(x * x + grid * grid <= radius * radius)
         if len(rows):
             columns.append((column - centre, int(rows[0]) - centre, int(rows[-1]) - centre))
-    # A disk without a point, as frames below 60 pixels have it, is one point to OpenCV: the kernel's first.
+    # An empty disk, as in frames below 60 pixels, is one point in OpenCV: the kernel's first.
     return tuple(columns) or ((-centre, -centre, -centre),)
 
 
@@ -145,15 +145,15 @@ def _boundary(stack: Stack) -> Stack:
     right = bits >> 1
     right[:, :, :-1] |= bits[:, :, 1:] << (WORD - 1)
     last_word, last_bit = divmod(width - 1, WORD)
-    if column + bits.shape[2] > last_word:  # nothing lies right of the last column
+    if column + bits.shape[2] > last_word:  # no pixel lies right of the last column
         right[:, :, last_word - column] |= bits[:, :, last_word - column] & np.uint64(1 << last_bit)
     some, every = bits | right, np.bitwise_and(bits, right, out=right)
     edge = some.copy()
     edge[:, :-1] |= some[:, 1:]
     every[:, :-1] &= every[:, 1:]
-    if top + bits.shape[1] < height:  # below a window that ends inside the frame all is empty
+    if top + bits.shape[1] < height:  # below a window that ends inside the frame, all pixels are empty
         every[:, -1] = 0
-    edge ^= every  # of the four pixels some are set, and not all
+    edge ^= every  # some of the four pixels are set, but not all
     return Stack(edge, top, column, stack.size)
 
 
@@ -186,14 +186,14 @@ class _Grown:
         self._first_column = boundary.column - side
         spans = sorted({(low, high) for _, low, high in match}, key=lambda span: span[1] - span[0])
         frames, rows, across = edge.shape
-        #: Of each span, the rows from low to high joined.
+        #: For each span, the union of the rows from low to high.
         self._grown = np.empty((len(spans), frames, rows - margin, across), np.uint64)
         for number, (span, inner) in enumerate(zip(spans, [None, *spans])):
-            self._grow(edge, number, span, inner)
-        #: Of each column of the disk, its span, and by how many pixels it is moved.
+            self._extend_union(edge, number, span, inner)
+        #: For each column of the disk, its span and its offset in pixels.
         self._columns = [(spans.index((low, high)), dx) for dx, low, high in match]
 
-    def _grow(self, edge: Array, number: int, span: Tuple[int, int], inner: Optional[Tuple[int, int]]) -> None:
+    def _extend_union(self, edge: Array, number: int, span: Tuple[int, int], inner: Optional[Tuple[int, int]]) -> None:
         """Compute the union of a span of rows, extending the previous span if it lies inside."""
         low, high = span
         rows, grown = self._grown.shape[2], self._grown[number]

@@ -22,7 +22,7 @@ Size = Tuple[int, int]
 Window = Tuple[slice, slice, slice]
 
 WORD = 64
-#: Label images with more labels than this are searched for those that occur.
+#: Label images with more labels are searched for existing ones.
 _FEW_LABELS = 24
 
 
@@ -228,7 +228,7 @@ def places_of(numbers: Array, wanted: Array) -> Array:
     if not len(numbers):
         return np.full(len(wanted), -1)
     if wanted.dtype == np.int64 and len(numbers) < len(wanted) and (np.diff(numbers) == 1).all():
-        lowest, last = int(numbers[0]), int(numbers[-1])  # without a gap, as ids mostly are
+        lowest, last = int(numbers[0]), int(numbers[-1])  # without gaps, as ids usually are
         return np.where((wanted >= lowest) & (wanted <= last), wanted - lowest, -1)
     places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
     return np.where(numbers[places] == wanted, places, -1)

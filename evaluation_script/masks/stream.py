@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from itertools import combinations
 from typing import Dict, Iterable, List, Tuple, Type
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .stack import WORD, Array, Size, Stack, Stacks, Window, overlaps
+from .backend import backend
+from .stack import WORD, Array, Size, Stack, Stacks, Window, overlaps, unpack
 
-#: What a stream is compressed by: more takes longer, and gains little.
+#: The level of compression; a higher one takes longer and gains little.
 _EFFORT = 6
-#: A run length has at most so many groups of seven bits.
-_GROUPS = 4
-#: A stream has no more labels.
+#: The maximum number of seven-bit groups in a run length.
+_MOST_GROUPS = 4
+#: The maximum number of labels of a stream.
 MOST_LABELS = 1 << 14
 
-#: Widths of masks in pixels, and how many bytes a frame of one side takes for each pixel of it, by measurement.
+#: Widths of masks in pixels, and the measured bytes of one side's frame per pixel of width.
 WIDTHS, _BYTES = (854, 640, 480, 320, 240, 160), 1.2
-#: What masks may take of a page, alone and where pictures are wanted too.
+#: The share of a page for masks, alone and with pictures.
 _ALONE, _BESIDE_PICTURES = 0.9, 0.7
 
 
@@ -48,7 +50,7 @@ class MaskStream:
         #: Height and width in the page.
         self.size: Size = (max(1, round(size[0] * across / size[1])), across)
         self._indices = {name: index for index, name in enumerate(objects)}
-        #: What each label is: indices of objects; label 0 is nothing.
+        #: The indices of each label's objects; label 0 is background.
         self._groups: List[Tuple[int, ...]] = [()]
         self._known: Dict[Tuple[int, ...], int] = {(): 0}
         self._labels: List[Array] = []
@@ -78,36 +80,33 @@ class MaskStream:
         """Add the masks of some frames, at the page's size."""
         if self.is_full:
             return
-        rows, columns = (
-            ((np.arange(count) + 0.5) * whole / count).astype(int) for count, whole in zip(self.size, size)
-        )
-        image = np.zeros((frames, *self.size), self._label_kind())
-        painted: List[Stack] = []
-        for name, stack in stacks.items():
-            if name not in self._indices or not stack.words.size:
-                continue
-            top, bottom = np.searchsorted(rows, [stack.top, stack.top + stack.words.shape[1]])
-            start = stack.column * WORD
-            first_column, end_column = np.searchsorted(columns, [start, start + stack.words.shape[2] * WORD])
-            lines = np.ascontiguousarray(stack.words[:, rows[top:bottom] - stack.top])
-            bits = np.unpackbits(lines.view(np.uint8), axis=-1, bitorder="little")
-            flags = bits.take(columns[first_column:end_column] - start, axis=-1).view(bool)
-            if any(overlaps(stack, painted_stack) for painted_stack in painted):
-                image = self._paint_over(
-                    image, (slice(None), slice(top, bottom), slice(first_column, end_column)), flags, name
-                )
-            else:
-                window = image[:, top:bottom, first_column:end_column]
-                np.maximum(
-                    window, np.multiply(flags, self._label((self._indices[name],)), dtype=image.dtype), out=window
-                )
-            painted.append(stack)
-        self._take(image.reshape(frames, -1))
+        visible = {name: stack for name, stack in stacks.items() if name in self._indices and stack.words.size}
+        if any(overlaps(*pair) for pair in combinations(visible.values(), 2)):
+            self._take(self._paint(visible, frames, size))
+            return
+        runs = [_runs_of(stack, self.size) for stack in visible.values()]
+        labels = np.array([self._label((self._indices[name],)) for name in visible], self._label_kind())
+        numbers = np.repeat(labels, [len(starts) for starts, _ in runs])
+        starts, ends = (np.concatenate([np.zeros(0, np.int64), *sides]) for sides in zip(*runs)) if runs else _NO_RUNS
+        self._join_runs(numbers, starts, ends, frames)
 
     def add_labels(self, images: Array, groups: List[Tuple[int, ...]]) -> None:
         """Add label images at the page's size; each label is the index of its group of objects."""
         self._groups = groups
         self._take(images.reshape(len(images), -1))
+
+    def _paint(self, stacks: Stacks, frames: int, size: Size) -> Array:
+        """Return label images in which overlaps have labels of their own."""
+        rows, columns = _pick_pixels(self.size, size)
+        image = np.zeros((frames, *self.size), self._label_kind())
+        for name, stack in stacks.items():
+            start = stack.column * WORD
+            top, bottom = np.searchsorted(rows, [stack.top, stack.top + stack.words.shape[1]])
+            lines = np.ascontiguousarray(stack.words[:, rows[top:bottom] - stack.top])
+            begin, end = np.searchsorted(columns, [start, start + stack.words.shape[2] * WORD])
+            flags = unpack(lines, stack.words.shape[2] * WORD).take(columns[begin:end] - start, axis=-1)
+            image = self._paint_over(image, (slice(None), slice(top, bottom), slice(begin, end)), flags, name)
+        return image.reshape(frames, -1)
 
     def _paint_over(self, image: Array, window: Window, flags: Array, name: str) -> Array:
         """Return images with an object added; overlaps get the label of both."""
@@ -134,19 +133,77 @@ class MaskStream:
         changes = np.ones(images.shape, bool)
         np.not_equal(images[:, 1:], images[:, :-1], out=changes[:, 1:])
         starts: Array = np.flatnonzero(changes)
+        self._add_runs(images.reshape(-1)[starts], starts, images.size)
+
+    def _join_runs(self, labels: Array, starts: Array, ends: Array, frames: int) -> None:
+        """Add the runs of objects that do not overlap, and those of the pixels between them."""
+        pixels = self.size[0] * self.size[1]
+        order = np.argsort(starts, kind="stable")
+        edges = np.column_stack([starts[order], ends[order]]).reshape(-1)
+        firsts = np.arange(frames, dtype=np.int64) * pixels
+        places = np.append(firsts, edges)
+        after = np.zeros(len(places), labels.dtype)
+        after[frames::2] = labels[order]
+        # Of equal positions the last one counts: a run begins where another one ends, or where a frame begins.
+        order = np.argsort(places, kind="stable")
+        places, after = places[order], after[order]
+        counts = np.append(places[1:] != places[:-1], True) & (places < frames * pixels)
+        places, after = places[counts], after[counts]
+        differs = np.append(True, after[1:] != after[:-1]) | (places % pixels == 0)
+        self._add_runs(after[differs], places[differs], frames * pixels)
+
+    def _add_runs(self, labels: Array, starts: Array, pixels: int) -> None:
         self._runs += len(starts)
-        self._labels.append(images.reshape(-1)[starts])
-        self._lengths.append(np.diff(np.append(starts, images.size)))
+        self._labels.append(labels)
+        self._lengths.append(np.diff(np.append(starts, pixels)))
+
+
+#: The starts and ends of an empty list of runs.
+_NO_RUNS = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def _pick_pixels(small: Size, size: Size) -> Tuple[Array, Array]:
+    """Return the rows and the columns of a frame that a smaller image shows."""
+    rows, columns = (((np.arange(count) + 0.5) * whole / count).astype(int) for count, whole in zip(small, size))
+    return rows, columns
+
+
+def _runs_of(stack: Stack, small: Size) -> Tuple[Array, Array]:
+    """Return where the runs of an object start and end, as places of pixels in all its small images."""
+    rows, columns = _pick_pixels(small, stack.size)
+    top, bottom = np.searchsorted(rows, [stack.top, stack.top + stack.words.shape[1]]).tolist()
+    before, kernel = np.searchsorted(columns, np.arange(stack.size[1] + 1)), backend().kernel
+    picked = rows[top:bottom] - stack.top
+    runs = kernel.find_small_runs(stack, small, top, picked, before) if kernel is not None else None
+    if runs is not None:
+        return runs
+    lines = stack.words[:, picked]
+    # A bit of `edges` means that a pixel differs from the previous one; the word after a row ends its last run.
+    edges = np.zeros((*lines.shape[:2], lines.shape[2] + 1), np.uint64)
+    edges[..., :-1] = lines ^ (lines << np.uint64(1))
+    edges[..., 1:] ^= lines >> np.uint64(WORD - 1)
+    words = np.flatnonzero(edges)
+    bits = np.flatnonzero(np.unpackbits(edges.reshape(-1)[words].view(np.uint8), bitorder="little"))
+    line, word = np.divmod(words[bits // WORD], edges.shape[2])
+    frame, row = np.divmod(line, max(bottom - top, 1))
+    column = before[(stack.column + word) * WORD + bits % WORD]
+    places = (frame * small[0] + row + top) * small[1] + column
+    starts, ends = places[0::2], places[1::2]
+    return starts[starts < ends], ends[starts < ends]
 
 
 def _in_groups(numbers: NDArray[np.int64]) -> bytes:
     """Return numbers in bytes of seven bits, lowest first; the eighth bit marks continuation."""
+    kernel = backend().kernel
+    data = kernel.write_groups(numbers, _MOST_GROUPS) if kernel is not None else None
+    if data is not None:
+        return data
     counts = np.ones(len(numbers), int)
-    for group in range(1, _GROUPS):
+    for group in range(1, _MOST_GROUPS):
         counts += numbers >= 1 << 7 * group
     ends = np.cumsum(counts)
     out = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)
-    for group in range(_GROUPS):
+    for group in range(_MOST_GROUPS):
         has = np.flatnonzero(counts > group)
         out[(ends - counts)[has] + group] = numbers[has] >> 7 * group & 127 | (counts[has] > group + 1) * 128
     return out.tobytes()

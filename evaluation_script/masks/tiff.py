@@ -25,10 +25,10 @@ from .stack import Array, Size
 _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _SAMPLES, _PLANES = 256, 257, 258, 259, 277, 284
 _OFFSETS, _ROWS, _LENGTHS, _PREDICTOR, _FORMAT = 273, 278, 279, 317, 339
 _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_LENGTHS = 322, 323, 324, 325
-#: The types of numbers that the tags above have.
+#: The types of numbers in these tags.
 _TYPES = {3: "H", 4: "I", 16: "Q"}
 _PLAIN, _LZW, _DEFLATES, _PACK_BITS, _ZSTANDARD = 1, 5, (8, 32946), 32773, 50000
-#: Of wide maps: kinds of numbers and the bits that they may have.
+#: For wide maps: the kinds of numbers, and their bits.
 _WIDE_KINDS = {1: ("u", (8, 16, 32, 64)), 2: ("i", (8, 16, 32, 64)), 3: ("f", (32, 64))}
 _OTHER_WAYS = {
     2: "CCITT",
@@ -40,15 +40,15 @@ _OTHER_WAYS = {
     34925: "LZMA",
     _ZSTANDARD: "Zstandard",
 }
-#: A picture has no more entries than these, and takes no more bytes beside its pixels.
+#: The maximum number of tags, and of bytes in addition to the pixels.
 _MOST_TAGS, _BYTES_BESIDE = 256, 1 << 20
-#: A truth has no more pages.
+#: The maximum number of pages of a truth.
 _MOST_PAGES = 1 << 16
-#: The channels of a wide map, where it has several.
+#: The number of channels of a wide map with several.
 _CHANNELS = 3
-#: No side of a tile is longer.
+#: The maximum side of a tile.
 _LONGEST_TILE = 1 << 12
-#: Labels of wide maps end here: pairs of them must fit 64 bits.
+#: The exclusive maximum of wide maps' labels: pairs of them must fit into 64 bits.
 _LABELS_END = 1 << 24
 _BIG_ENDINGS = (b"II+\0", b"MM\0+")
 _SAVE_AGAIN = (
@@ -59,9 +59,10 @@ _UPLOAD_AGAIN = "Write the file again and repeat the upload"
 # ── LZW ──
 
 _CLEAR, _END, _FIRST, _LONGEST = 256, 257, 258, 12
-#: A writer fills the table before it begins anew, so a file that does so more often than once in these bytes is none.
+#: The minimum bytes between restarts of the table, since a writer fills it before it restarts, and the restarts allowed
+#: beyond that.
 _BYTES_OF_TABLE, _SPARE_TABLES = 1024, 16
-#: The table's size is known before each code of a block is read, and so how wide the code is, and where it begins.
+#: The width and position of each code of a block, which follow from the table's size.
 _CODE_WIDTHS = 9 + (np.arange(_FIRST - 1, 1 << _LONGEST)[:, None] >= np.array([511, 1023, 2047])).sum(axis=1)
 _CODE_STARTS = np.cumsum(_CODE_WIDTHS) - _CODE_WIDTHS
 _LITERALS = [bytes([value]) for value in range(256)]
@@ -71,15 +72,15 @@ class _Page(NamedTuple):
     """One picture of a file, described by its tags."""
 
     size: Size
-    #: The numbers of pixels: `u`, `i` or `f`, and bytes.
+    #: The type of pixels: `u`, `i` or `f`, and the number of bytes.
     kind: str
     compression: int
     predictor: int
-    #: The numbers of a pixel, one beside the other.
+    #: The number of values of a pixel, stored side by side.
     channels: int
     #: The (height, width) of a tile; a strip is as wide as the picture.
     tile: Size
-    #: Where the bytes of each tile or strip are, and how many.
+    #: The start and length in bytes of each tile or strip.
     strips: List[Tuple[int, int]]
 
 
@@ -251,7 +252,7 @@ def _inflate(strip: bytes, compression: int, count: int) -> bytes:
     elif compression == _LZW:
         inflated = inflate_lzw(strip, count)
     elif compression == _PACK_BITS:
-        inflated = unpack_bits(strip, count)
+        inflated = _unpack_bits(strip, count)
     elif compression == _ZSTANDARD:
         inflated = _inflate_zstandard(strip, count)
     else:
@@ -265,16 +266,16 @@ def _inflate(strip: bytes, compression: int, count: int) -> bytes:
     return inflated
 
 
-def unpack_bits(strip: bytes, count: int) -> bytes:
+def _unpack_bits(strip: bytes, count: int) -> bytes:
     """Return the first bytes of a PackBits strip, up to a length; fewer if it ends early."""
     inflated = bytearray()
     begin = 0
     while begin < len(strip) and len(inflated) < count:
         head, begin = strip[begin], begin + 1
-        if head < 128:  # so many bytes, and one more, as they are
+        if head < 128:  # this many bytes plus one, verbatim
             inflated += strip[begin : begin + head + 1]
             begin += head + 1
-        elif head > 128:  # one byte again and again
+        elif head > 128:  # one byte, repeated
             inflated += strip[begin : begin + 1] * (257 - head)
             begin += 1
     return bytes(inflated[:count])

@@ -73,7 +73,7 @@ def _list_values(value: Any) -> Tuple[object, ...]:
 
 
 def _complete(cls: Any, arguments: Tuple[object, ...], options: Dict[str, object]) -> Dict[str, object]:
-    """Return a value for each field; raises a dataclass's error if that is impossible."""
+    """Return a value for each field; raises the error that dataclasses raise if that is impossible."""
     fields, missing = cls.__value_fields__, dataclasses.MISSING
     arguments_by_name = {**dict(zip(fields, arguments)), **options}
     values = {name: field.default for name, field in fields.items() if field.default is not missing}

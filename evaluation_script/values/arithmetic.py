@@ -12,9 +12,9 @@ from typing import Any, List, Sequence, Union
 import numpy as np
 
 _Array = np.ndarray[Any, Any]
-#: numpy adds so many numbers in pairs; sums of more are those of such blocks, added one after another, as by numpy 1.
+#: The count of numbers that numpy adds in pairs; longer sums add such blocks one after another, as in numpy 1.
 _BLOCK = 8192
-#: numpy adds fewer numbers than these from left to right.
+#: The count below which numpy adds numbers from left to right.
 _IN_PAIRS = 8
 
 
@@ -40,25 +40,27 @@ def _add_in_order(numbers: List[float]) -> float:
     return total
 
 
-# Exponentials: x = n ln 2 + r, and the series of e^r, whose last additions keep what rounding takes.
+# Exponentials: x = n ln 2 + r, and the series of e^r, whose last additions keep the rounding errors.
 
-#: ln 2 in two parts, of which the first times a whole number is exact.
+#: ln 2 in two parts; products of the first with whole numbers are exact.
 _LN2, _LN2_TAIL = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
 _PER_LN2 = float.fromhex("0x1.71547652b82fep+0")
 #: The coefficients of r^13 to r^2.
 _SERIES = [1 / math.factorial(power) for power in range(13, 1, -1)]
-#: No exponential is smaller than that of this number: it is 0.
+#: The exponential of any smaller number is 0.
 _LEAST = -800.0
-#: So many exponentials are computed at once: their steps stay in the processor's cache.
-_AT_ONCE = 8192
+#: The number of exponentials computed at once, so that intermediate values stay in the processor's cache.
+_EXPONENTIALS_AT_ONCE = 8192
 
 
 def exp(numbers: _Array) -> _Array:
     """Return the exponentials of numbers up to 700, to 0.6 units in the last place."""
     row = np.asarray(numbers, float).reshape(-1)
     results = np.empty(len(row))
-    for start in range(0, len(row), _AT_ONCE):
-        results[start : start + _AT_ONCE] = _exp_block(np.maximum(row[start : start + _AT_ONCE], _LEAST))
+    for start in range(0, len(row), _EXPONENTIALS_AT_ONCE):
+        results[start : start + _EXPONENTIALS_AT_ONCE] = _exp_block(
+            np.maximum(row[start : start + _EXPONENTIALS_AT_ONCE], _LEAST)
+        )
     return results.reshape(np.shape(numbers))
 
 

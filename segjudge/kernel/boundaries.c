@@ -1,4 +1,4 @@
-/* Pairs of masks over some frames: what they have, share, and match along their boundaries. */
+/* Pairs of masks -> counts per frame: pixels, shared pixels, and matched pixels of the boundaries. */
 #include "kernel.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* A PNG → one number for each pixel. */
+/* A PNG -> one number per pixel. */
 #include "png.h"
 
 /* Write red + 256 × green + 65,536 × blue of each pixel as four bytes; behind a row more may be read. */

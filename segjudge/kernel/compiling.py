@@ -14,16 +14,16 @@ from contextlib import suppress
 from pathlib import Path
 
 SOURCES = Path(__file__).parent
-#: The room of the scorers that looks for the library, beside its `kernel.py`.
+#: The room of the scorers that loads the library, beside its `library.py`.
 PLACE = "masks"
-#: The same on every machine of a kind: nothing is tuned to the one that compiles.
+#: Flags that give the same library on every machine of a kind; nothing is tuned to the compiling machine.
 _FLAGS = ("-std=c99", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
-COMPILERS = ("cc", "gcc", "clang")
-#: EvalAI's worker, and any Linux of the last ten years.
+COMPILERS = ["cc", "gcc", "clang"]
+#: The system of EvalAI's worker, and a target for any Linux of the last ten years.
 WORKER_SYSTEM, _WORKER_TARGET = "linux-x86_64", "x86_64-linux-gnu.2.17"
 ZIG = "ziglang==0.13.0"
 _CHECKSUM = ".sha256"
-#: Seconds; a compiler that takes longer hangs.
+#: The seconds after which a compiler counts as hung.
 _PATIENCE = 120
 
 
@@ -101,7 +101,7 @@ def run_pip(folder: Path, arguments: list[str]) -> None:
         _run([sys.executable, "-m", "pip", *arguments, str(partial)])
         partial.replace(folder)
     except OSError as error:
-        if not folder.is_dir():  # somebody else was faster otherwise
+        if not folder.is_dir():  # otherwise, another process was faster
             raise CompileError(f"{folder}: {error.strerror}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -123,18 +123,27 @@ def this_system() -> str:
 def compile_local(scorers: Path) -> bool:
     """Compile for this machine into the folder of the scorers, unless that is done; return whether it was done now.
 
-    Raises `CompileError` where it cannot be: numpy does the work then.
+    Raises `CompileError` where it cannot be, and removes a library of earlier sources: numpy does the work then.
     """
     if not hasattr(os, "uname"):
         raise CompileError("it is compiled on Linux and macOS")
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
-    if compiler is None:
-        raise CompileError("no C compiler was found")
     library = Library(scorers / PLACE, this_system())
+    if compiler is None:
+        if not library.is_current(COMPILERS[:1]):
+            _remove_outdated(library)
+        raise CompileError("no C compiler was found")
     if library.is_current([compiler]):
         return False
     library.compile([compiler])
     return True
+
+
+def _remove_outdated(library: Library) -> None:
+    """Remove a library of other sources, which the scorers would refuse."""
+    with suppress(OSError):
+        library.path.unlink()
+        library.checksum.unlink()
 
 
 def _worker_library() -> Library:
@@ -161,7 +170,7 @@ def compile_for_worker() -> Library:
 
 
 def _zig_command() -> list[str]:
-    # -s leaves out symbols, which hold paths of this machine.
+    # -s omits symbols, which contain paths of this machine.
     return [sys.executable, "-m", "ziglang", "cc", "-target", _WORKER_TARGET, "-s", "-fno-sanitize=undefined"]
 
 

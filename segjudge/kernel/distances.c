@@ -1,4 +1,4 @@
-/* A grey map beside the mask of an object: how far from the object what is bright lies, and what its nearest pixel has.
+/* A grey map and the mask of an object -> sums of grey by distance to the object, and the nearest object pixels.
  *
  * Distances are found in linear time: down columns first, then along rows by the lower envelope of parabolas.
  */

@@ -1,4 +1,4 @@
-/* The labels of a frame → the packed masks of all objects in it. */
+/* The labels of a frame -> the packed masks of its objects. */
 #include "png.h"
 
 #include <stdlib.h>

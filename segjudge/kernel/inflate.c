@@ -1,7 +1,7 @@
-/* DEFLATE (RFC 1951) in zlib's frame (RFC 1950) → bytes, as many at a time as there is room for.
+/* DEFLATE (RFC 1951) in zlib's frame (RFC 1950) -> bytes, as many at a time as the buffer holds.
  *
- * What zlib refuses is refused, and a little more; so a stream that is inflated here is one that every inflater inflates
- * to the same bytes.
+ * It rejects everything that zlib rejects, and a little more, so every inflater gives the same bytes for a stream that
+ * it accepts.
  */
 #include "inflate.h"
 
@@ -11,7 +11,7 @@
 #define MOST_LITERALS (END_OF_BLOCK + 1 + LENGTHS)
 
 /* An entry of a table: bits of the code and its extra bits, bits of the code << 5, a kind, a value << 16.
- * 0 where the code is longer than the table knows. */
+ * 0 if the code is longer than the table's. */
 enum { LITERAL = 1 << 9, OTHER = 1 << 10 /* the end of a block or, with the next bit, no symbol */, NONE = 3 << 10 };
 
 static uint32_t entry_of(uint32_t value, uint32_t extras) { return value << 16 | extras; }

@@ -1,4 +1,4 @@
-/* What every part of the kernel shares. */
+/* Functions that all files of the kernel share. */
 #include "kernel.h"
 
 /* Return the version of the functions' signatures. */

@@ -2,8 +2,8 @@
  *
  * Every function checks its arguments, returns a status, keeps nothing between
  * two calls and allocates only what it frees before it returns.  Python calls
- * it through ctypes and computes fractions itself, but precisions, of which each
- * is one division; numpy code that gives the same results stands beside each call.
+ * it through ctypes and computes fractions itself, but precisions and similarities,
+ * whose every step rounds as numpy's does; numpy code that gives the same results stands beside each call.
  */
 #ifndef SEGJUDGE_KERNEL_H
 #define SEGJUDGE_KERNEL_H
@@ -18,8 +18,8 @@
 
 #define SJ_EXPORT __attribute__((visibility("default")))
 
-/* Raised whenever a signature or the meaning of a result changes; kernel.py has the same number. */
-#define SJ_ABI 14
+/* Raised whenever a signature or the meaning of a result changes; library.py has the same number. */
+#define SJ_ABI 21
 
 enum {
     SJ_FINE = 0,

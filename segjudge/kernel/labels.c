@@ -1,4 +1,4 @@
-/* Maps with a label for each pixel: the boundaries of what they show, and which pairs of labels two of them have. */
+/* Label maps -> the boundaries of segments in one map, and the pairs of labels in two maps. */
 #include "kernel.h"
 
 #include <stdlib.h>

@@ -1,9 +1,14 @@
-/* Detections: their order, which gets which instance, and the points of a category's curve. */
+/* Detections -> their order, overlaps of boxes and similarities of keypoints, assignments to instances, and points of a
+ * category's curve. */
 #include "kernel.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
 
 /* Keys are sorted by so many bits at a time. */
 #define DIGIT 11
@@ -62,6 +67,17 @@ SJ_EXPORT int sj_order(const double *score, const int64_t *group, int64_t count,
     return SJ_FINE;
 }
 
+/* Of two numbers the lesser, and the greater; what is no number stays none. */
+static inline double lesser(double one, double two)
+{
+    return one < two || one != one ? one : two;
+}
+
+static inline double greater(double one, double two)
+{
+    return one > two || one != one ? one : two;
+}
+
 /* Kinds of instances: a bit for each range of areas in which it does not count, and these two. */
 #define CROWD 0x10
 #define UNMATCHABLE 0x20
@@ -72,34 +88,104 @@ SJ_EXPORT int sj_order(const double *score, const int64_t *group, int64_t count,
 #define MOST_PAIRS 64
 #define MOST_RECALLS (1 << 16)
 
-/* Pairs of a detection and an instance, by detection, with their IoU. */
-typedef struct {
-    const int64_t *sent, *real;
-    const double *iou;
-    int64_t count;
-} overlapping;
-
-/* Return the pair of the instance that a detection gets: the last of the best, of those that count first; or -1.
- *
- * `bit` stands for the range of areas and the threshold, `area` for the range.
- */
-static int64_t best_of(
-    const overlapping *all, int64_t first, int64_t stop, const uint8_t *kinds, const uint64_t *taken, uint64_t bit,
-    int area, double reached)
+/* Pair the detections of each group with the instances that it names, where the ratio of their extents lets the IoU reach
+ * a bound, or the instance is a crowd.  Detections of a group begin at `starts`; its pairs end at the next of `ends`. */
+SJ_EXPORT int sj_similar_pairs(
+    const int64_t *starts, const int64_t *low, const int64_t *high, int64_t groups, const double *sent, int64_t sent_count,
+    const double *real, const uint8_t *crowd, int64_t real_count, const double *bounds, int64_t room, int64_t *pair_sent,
+    int64_t *pair_real, int64_t *ends)
 {
-    int64_t best = -1;
-    for (int ignored = 0; ignored < 2 && best < 0; ignored++)
-        for (int64_t i = first; i < stop; i++) {
-            uint8_t kind = kinds[all->real[i]];
-            if ((kind >> area & 1) != ignored || (taken[all->real[i]] & bit && !(kind & CROWD)))
-                continue;
-            if (all->iou[i] >= reached)
-                best = i, reached = all->iou[i];
+    if (!starts || !low || !high || groups < 0 || !sent || sent_count < 0 || !real || !crowd || real_count < 0 || !bounds
+        || room < 0 || !pair_sent || !pair_real || !ends)
+        return SJ_BAD_CALL;
+    const double least = bounds[0], slack = bounds[1];
+    int64_t used = 0;
+    for (int64_t g = 0; g < groups; g++) {
+        if (starts[g] < 0 || starts[g + 1] < starts[g] || starts[g + 1] > sent_count || low[g] < 0 || high[g] < low[g]
+            || high[g] > real_count)
+            return SJ_BAD_CALL;
+        for (int64_t i = starts[g]; i < starts[g + 1]; i++) {
+            if (room - used < high[g] - low[g])
+                return SJ_FULL;
+            for (int64_t j = low[g]; j < high[g]; j++) {
+                pair_sent[used] = i, pair_real[used] = j;
+                used += (lesser(sent[i], real[j]) + slack >= least * greater(sent[i], real[j])) | (crowd[j] != 0);
+            }
         }
-    return best;
+        ends[g] = used;
+    }
+    return SJ_FINE;
 }
 
-/* Match detections, in order, each with the best instance left.
+/* Find the IoU of pairs of boxes (left, top, width, height), 0 where they do not meet; with a crowd, the share of the
+ * detection inside it.  Each step rounds as numpy's does. */
+SJ_EXPORT int sj_box_overlaps(
+    const int64_t *pair_sent, const int64_t *pair_real, int64_t pairs, const double *sent, int64_t sent_count,
+    const double *real, int64_t real_count, const uint8_t *crowd, double *iou)
+{
+    if (!pair_sent || !pair_real || pairs < 0 || !sent || sent_count < 0 || !real || real_count < 0 || !crowd || !iou)
+        return SJ_BAD_CALL;
+    for (int64_t i = 0; i < pairs; i++) {
+        if (pair_sent[i] < 0 || pair_sent[i] >= sent_count || pair_real[i] < 0 || pair_real[i] >= real_count)
+            return SJ_BAD_CALL;
+        const double *one = sent + 4 * pair_sent[i], *two = real + 4 * pair_real[i];
+        double sides[2];
+        for (int axis = 0; axis < 2; axis++) {
+            double end = lesser(one[2 + axis] + one[axis], two[2 + axis] + two[axis]);
+            sides[axis] = end - greater(one[axis], two[axis]);
+        }
+        iou[i] = 0;
+        if (!(sides[0] > 0 && sides[1] > 0))
+            continue;
+        double shared = sides[0] * sides[1], area = one[2] * one[3];
+        iou[i] = shared / (crowd[pair_real[i]] ? area : area + two[2] * two[3] - shared);
+    }
+    return SJ_FINE;
+}
+
+/* What all thresholds and ranges of areas are in words. */
+typedef struct {
+    const double *reached;
+    int32_t thresholds, areas;
+} levels;
+
+/* Return the bits, in the first range, of the thresholds that an IoU reaches. */
+static uint64_t bits_reached(const levels *all, double iou)
+{
+    uint64_t bits = 0;
+    for (int32_t t = 0; t < all->thresholds; t++)
+        bits |= (uint64_t)(iou >= all->reached[t]) << t;
+    return bits;
+}
+
+/* Return these bits in each range of areas that a kind has. */
+static uint64_t bits_of_areas(const levels *all, uint64_t bits, unsigned kind)
+{
+    uint64_t repeated = 0;
+    for (int32_t area = 0; area < all->areas; area++)
+        if (kind >> area & 1)
+            repeated |= bits << area * all->thresholds;
+    return repeated;
+}
+
+/* Order the pairs of a detection that reach a threshold: the best first, of equal ones the last; return their number.
+ *
+ * Few pairs reach one, however many instances a detection meets, so that insertion is fast enough. */
+static int64_t order_pairs(const levels *all, const double *iou, int64_t first, int64_t count, int64_t *order)
+{
+    int64_t reaching = 0;
+    for (int64_t i = first; i < first + count; i++) {
+        if (!bits_reached(all, iou[i]))
+            continue;
+        int64_t place = reaching++;
+        for (; place > 0 && !(iou[order[place - 1]] > iou[i]); place--)
+            order[place] = order[place - 1];
+        order[place] = i;
+    }
+    return reaching;
+}
+
+/* Match detections, in order, each with the best instance left, of those that count first.
  *
  * A word for each detection has a bit for each range of areas and threshold: in `matched` those where it got an
  * instance; in `ignored`, where those are set in which its own area does not count, the bits of its matches change to
@@ -110,169 +196,384 @@ SJ_EXPORT int sj_match(
     int64_t real, const double *reached, int32_t thresholds, int32_t areas, int64_t sent, uint64_t *matched,
     uint64_t *ignored)
 {
-    overlapping all = {pair_sent, pair_real, iou, pairs};
+    const levels all = {reached, thresholds, areas};
     if (!pair_sent || !pair_real || !iou || pairs < 0 || !kinds || real < 0 || !reached || thresholds < 1 || areas < 1
         || areas > MOST_AREAS || thresholds > 64 / areas || sent < 0 || !matched || !ignored)
         return SJ_BAD_CALL;
-    for (int64_t i = 0; i < pairs; i++)
+    int64_t most = 0, start = 0;
+    for (int64_t i = 0; i < pairs; i++) {
         if (pair_sent[i] < (i ? pair_sent[i - 1] : 0) || pair_sent[i] >= sent || pair_real[i] < 0 || pair_real[i] >= real)
             return SJ_BAD_CALL;
+        start = pair_sent[i] == pair_sent[start] ? start : i;
+        most = i - start + 1 > most ? i - start + 1 : most;
+    }
     uint64_t *taken = calloc((size_t)real + 1, sizeof *taken);
-    if (!taken)
+    int64_t *order = malloc((size_t)(most + 1) * sizeof *order);
+    if (!taken || !order) {
+        free(taken), free(order);
         return SJ_NO_MEMORY;
-    for (int64_t first = 0, stop; first < pairs; first = stop) {
+    }
+    for (int64_t first = 0, count; first < pairs; first += count) {
         int64_t detection = pair_sent[first];
-        for (stop = first; stop < pairs && pair_sent[stop] == detection;)
-            stop++;
-        for (int area = 0; area < areas; area++)
-            for (int t = 0; t < thresholds; t++) {
-                uint64_t bit = (uint64_t)1 << (area * thresholds + t);
-                int64_t best = best_of(&all, first, stop, kinds, taken, bit, area, reached[t]);
-                if (best < 0)
-                    continue;
-                uint8_t kind = kinds[pair_real[best]];
-                taken[pair_real[best]] |= bit;
+        uint64_t left = ~(uint64_t)0;
+        for (count = 1; first + count < pairs && pair_sent[first + count] == detection;)
+            count++;
+        int64_t reaching = order_pairs(&all, iou, first, count, order);
+        for (int skipped = 0; skipped < 2; skipped++)
+            for (int64_t i = 0; i < reaching; i++) {
+                int64_t instance = pair_real[order[i]];
+                unsigned kind = kinds[instance];
+                uint64_t own = bits_of_areas(&all, bits_reached(&all, iou[order[i]]), skipped ? kind : ~kind) & left;
+                if (!(kind & CROWD))
+                    own &= ~taken[instance];
+                left &= ~own, taken[instance] |= own;
                 if (!(kind & UNMATCHABLE))
-                    matched[detection] |= bit;
-                if (kind >> area & 1)
-                    ignored[detection] |= bit;
+                    matched[detection] |= own;
+                if (skipped)
+                    ignored[detection] |= own;
                 else if (!(kind & UNMATCHABLE))
-                    ignored[detection] &= ~bit;
+                    ignored[detection] &= ~own;
             }
     }
-    free(taken);
+    free(taken), free(order);
     return SJ_FINE;
 }
 
-/* The detections of a category by falling score, bits as of `sj_match`, and the group of each. */
+/* Detections of all categories, of each by falling score: bits as of `sj_match`, ranks, and the group of each. */
 typedef struct {
     const uint64_t *right, *counted;
     const uint32_t *rank;
     const uint8_t *group;
-    int64_t count;
 } ranked;
 
-/* Tables of the curves of a range of areas and a cap, one for each threshold: a row for each number of right detections,
- * a column for each group that is left out. */
+/* Curves of a category, a range of areas and a cap, one for each threshold and each group that is left out.  Detections
+ * are counted up to the last, and counted down again from there. */
 typedef struct {
-    double *first;
-    int64_t size, groups, thresholds;
-    int64_t rows[64]; /* of each that are used */
-    int64_t *places; /* which detection each row is of, where scores are read */
-} tables;
+    int64_t thresholds, groups, room;
+    /* Whole numbers, as doubles: they fill two at a time. */
+    double seen, seen_in[MOST_GROUPS], less[64], less_in[64][MOST_GROUPS];
+    double best[64][MOST_GROUPS];
+    int32_t right[64][MOST_GROUPS], left[64][MOST_GROUPS]; /* of each without a group: all, and those not yet walked */
+    double *table; /* by threshold, group and number of right ones: the highest precision from there on */
+    int64_t *places; /* by threshold and number of right ones: which detection is the last of them, where scores are read */
+} curves;
 
-/* Fill in how many detections count up to the one that is right there; infinities where a column ends before others.
- *
- * `right` says how many are right for each threshold and group.
- */
-static void count_up(tables *to, const ranked *all, int64_t shift, int64_t cap, int64_t *right)
+/* Count the detections of a category that count, and those that are right. */
+static void count_up(curves *to, const ranked *all, int64_t begin, int64_t end, int64_t shift, int64_t cap)
 {
     const uint64_t every = ~(uint64_t)0 >> (64 - to->thresholds);
-    int64_t seen = 0, seen_in[MOST_GROUPS] = {0}, less[64] = {0}, less_in[64][MOST_GROUPS] = {{0}};
-    int64_t right_in[64][MOST_GROUPS] = {{0}};
-    memset(to->rows, 0, sizeof to->rows);
-    for (int64_t i = 0; i < all->count; i++) {
+    int32_t right[64] = {0}, right_in[64][MOST_GROUPS] = {{0}};
+    to->seen = 0;
+    memset(to->seen_in, 0, sizeof to->seen_in), memset(to->less, 0, sizeof to->less);
+    memset(to->less_in, 0, sizeof to->less_in);
+    for (int64_t i = begin; i < end; i++) {
         uint64_t out = ~all->counted[i] >> shift & every, in = all->right[i] >> shift & every & ~out;
         const uint8_t own = all->group[i];
         if (out == every || all->rank[i] >= cap)
             continue;
-        seen++, seen_in[own]++;
+        to->seen++, to->seen_in[own]++;
         for (; out; out &= out - 1) {
             int t = __builtin_ctzll(out);
-            less[t]++, less_in[t][own]++;
+            to->less[t]++, to->less_in[t][own]++;
         }
         for (; in; in &= in - 1) {
             int t = __builtin_ctzll(in);
-            double *table = to->first + t * to->size;
-            if (to->places)
-                to->places[t * to->size + to->rows[t]] = i;
-            for (int64_t g = 0; to->size && g < to->groups; g++)
-                if (g != own)
-                    table[(to->rows[t] - right_in[t][g]) * to->groups + g] =
-                        (double)(seen - less[t] - (seen_in[g] - less_in[t][g]));
-            to->rows[t]++, right_in[t][own]++;
+            right[t]++, right_in[t][own]++;
         }
     }
     for (int t = 0; t < to->thresholds; t++)
-        for (int64_t g = 0; g < to->groups; g++) {
-            int64_t row = *right++ = to->rows[t] - right_in[t][g];
-            for (; to->size && row < to->rows[t]; row++)
-                to->first[t * to->size + row * to->groups + g] = INFINITY;
-        }
+        for (int64_t g = 0; g < to->groups; g++)
+            to->right[t][g] = to->left[t][g] = right[t] - right_in[t][g];
 }
 
-/* Turn what counts into the highest precision from each row on. */
-static void rise(double *table, int64_t rows, int64_t groups)
+/* Enter the precision at a right detection of a group, or the best after it; its own group does without it. */
+static void enter(curves *to, int t, uint8_t own)
 {
-    double best[MOST_GROUPS] = {0};
-    for (int64_t row = rows - 1; row >= 0; row--)
-        for (int64_t g = 0; g < groups; g++) {
-            double precision = (double)(row + 1) / (table[row * groups + g] + DBL_EPSILON);
-            best[g] = precision > best[g] ? precision : best[g];
-            table[row * groups + g] = best[g];
+    const int64_t groups = to->groups;
+    double remaining = to->seen - to->less[t], *best = to->best[t], *table = to->table + t * groups * to->room;
+    const double kept = best[own], *less_in = to->less_in[t];
+    int32_t *left = to->left[t];
+    for (int64_t g = 0; g < groups; g++) {
+        double precision = left[g] / (remaining - (to->seen_in[g] - less_in[g]) + DBL_EPSILON);
+        best[g] = precision > best[g] ? precision : best[g];
+    }
+    best[own] = kept;
+    for (int64_t g = 0; g < groups; g++)
+        table[g * to->room + left[g]] = best[g];
+    for (int64_t g = 0; g < groups; g++)
+        left[g]--;
+    left[own] += own < groups;
+}
+
+/* Walk from the last detection to the first and fill the tables; `count_up` was there. */
+static void walk_back(curves *to, const ranked *all, int64_t begin, int64_t end, int64_t shift, int64_t cap)
+{
+    const uint64_t every = ~(uint64_t)0 >> (64 - to->thresholds);
+    memset(to->best, 0, sizeof to->best);
+    for (int64_t i = end - 1; i >= begin; i--) {
+        uint64_t out = ~all->counted[i] >> shift & every, in = all->right[i] >> shift & every & ~out;
+        const uint8_t own = all->group[i];
+        if (out == every || all->rank[i] >= cap)
+            continue;
+        for (; in; in &= in - 1) {
+            int t = __builtin_ctzll(in);
+            if (to->places)
+                to->places[t * to->room + to->left[t][0]] = i;
+            enter(to, t, own);
+        }
+        for (; out; out &= out - 1) {
+            int t = __builtin_ctzll(out);
+            to->less[t]--, to->less_in[t][own]--;
+        }
+        to->seen--, to->seen_in[own]--;
+    }
+}
+
+/* Add numbers as numpy does: eight sums side by side, and of many numbers those of both halves. */
+static double add(const double *numbers, int64_t count)
+{
+    double sums[8], total = 0;
+    if (count > 128) {
+        int64_t half = count / 2 - count / 2 % 8;
+        return add(numbers, half) + add(numbers + half, count - half);
+    }
+    int64_t i = 0;
+    if (count >= 8) {
+        memcpy(sums, numbers, sizeof sums);
+        for (i = 8; i + 8 <= count; i += 8)
+            for (int j = 0; j < 8; j++)
+                sums[j] += numbers[i + j];
+        total = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    }
+    for (; i < count; i++)
+        total += numbers[i];
+    return total;
+}
+
+/* Where the curves of a category are read, and where they are written. */
+typedef struct {
+    const int64_t *counts, *which, *needed; /* by group: instances, and the line of the numbers that recalls need */
+    int64_t recalls;
+    int averaged;
+    const double *score;
+    double *precision, *recall, *reached, *points;
+} places;
+
+/* Read the curves of all thresholds and groups; those of groups without instances stay as they are. */
+static void read_curves(const curves *of, const places *to)
+{
+    for (int64_t t = 0; t < of->thresholds; t++)
+        for (int64_t g = 0; g < of->groups; g++) {
+            if (to->counts[g] <= 0)
+                continue;
+            const int64_t cell = g * of->thresholds + t, *least = to->needed + to->which[g] * to->recalls;
+            const int64_t right = of->right[t][g], *at = of->places ? of->places + t * of->room : NULL;
+            const double *table = of->table + (t * of->groups + g) * of->room;
+            double *points = to->averaged ? to->points : to->precision + cell * to->recalls;
+            int64_t k = 0;
+            to->recall[cell] = (double)right / (double)to->counts[g];
+            for (; k < to->recalls && least[k] <= right; k++)
+                points[k] = table[least[k]];
+            memset(points + k, 0, (size_t)(to->recalls - k) * sizeof *points);
+            if (to->averaged && to->recalls)
+                to->precision[cell] = add(points, to->recalls) / (double)to->recalls;
+            for (k = 0; at && k < to->recalls; k++)
+                to->reached[cell * to->recalls + k] = least[k] <= right ? to->score[at[least[k]]] : 0;
         }
 }
 
-/* Find a category's curves without each group of its detections in turn; a group that none has leaves all of them.
+/* Whether lines of numbers rise from 1 on. */
+static int all_rise(const int64_t *numbers, int64_t lines, int64_t length)
+{
+    for (int64_t line = 0; line < lines; line++)
+        for (int64_t k = 0, before = 1; k < length; before = numbers[line * length + k++])
+            if (numbers[line * length + k] < before)
+                return 0;
+    return 1;
+}
+
+/* Draw the curves of some categories without each group of their detections in turn; a group that none has leaves all.
  *
- * A curve is of a range of areas, whose bits begin at a shift, and of a cap.  `needed` says for each such pair and each
- * group, rising, how many right detections reach each recall.  For each pair, group, threshold and recall `precision` is
- * the highest from there on, 0 where the recall is never reached; `right` says for each pair, threshold and group how many
- * were right in all.  A precision is one division, which rounds alike everywhere.
+ * A curve is of a range of areas, a cap and the row of the results: `limits` has these three for each pair of both.
+ * `counts` says for each category, range of areas and group how many instances there are without the group, `which` the
+ * line of `needed` that says, rising, how many right detections reach each recall.  Results are by row, category, group
+ * and threshold: `recall`, and `precision`, for each recall the highest from there on, 0 where it is never reached; or,
+ * averaged, the mean over recalls.  Where there are no instances they stay as they are.  A precision is one division,
+ * which rounds alike everywhere.
  *
- * Where nobody is left out, `reached` may get the score of the detection that reaches each recall, 0 where none does, for
- * each pair, threshold and recall.
+ * Where nobody is left out, `reached` may get the score of the detection that reaches each recall, 0 where none does.
  */
 SJ_EXPORT int sj_curves(
     const uint64_t *right_bits, const uint64_t *counted_bits, const uint32_t *rank, const uint8_t *group, int64_t count,
-    const int64_t *shifts, const int64_t *caps, int64_t pairs, int64_t thresholds, int64_t groups,
-    const int64_t *needed, int64_t recalls, double *precision, int64_t *right, const double *score, double *reached)
+    const int64_t *bounds, int64_t categories, int64_t begin, int64_t stop, const int64_t *limits, int64_t pairs,
+    int64_t rows, int64_t areas, int64_t thresholds, int64_t groups, const int64_t *counts, const int64_t *which,
+    const int64_t *needed, int64_t lines, int64_t recalls, int32_t averaged, double *precision, double *recall,
+    const double *score, double *reached)
 {
-    ranked all = {right_bits, counted_bits, rank, group, count};
-    if (!right_bits || !counted_bits || !rank || !group || count < 0 || count > INT32_MAX || !shifts || !caps || pairs < 0
-        || pairs > MOST_PAIRS || thresholds < 1 || thresholds > 64 || groups < 1 || groups > MOST_GROUPS || !needed
-        || recalls < 0 || recalls > MOST_RECALLS || !precision || !right || (reached && (!score || groups != 1)))
+    ranked all = {right_bits, counted_bits, rank, group};
+    if (!right_bits || !counted_bits || !rank || !group || count < 0 || count > INT32_MAX || !bounds || begin < 0
+        || stop < begin || categories < stop || categories > INT32_MAX || !limits || pairs < 0 || pairs > MOST_PAIRS
+        || areas < 1 || areas > 64 || thresholds < 1 || thresholds > 64 / areas || groups < 1 || groups > MOST_GROUPS
+        || !counts || !which || !needed || lines < 0 || recalls < 0 || recalls > MOST_RECALLS || !precision || !recall
+        || (reached && (!score || groups != 1 || averaged)) || !all_rise(needed, lines, recalls))
         return SJ_BAD_CALL;
-    int64_t rows = 1;
-    for (int64_t i = 0; i < count; i++) {
-        rows += right_bits[i] != 0;
-        if (group[i] >= MOST_GROUPS)
-            return SJ_BAD_CALL;
-    }
     for (int64_t p = 0; p < pairs; p++)
-        if (shifts[p] < 0 || shifts[p] > 64 - thresholds)
+        if (limits[3 * p] < 0 || limits[3 * p] >= areas || limits[3 * p + 2] < 0 || limits[3 * p + 2] >= rows)
             return SJ_BAD_CALL;
-    for (int64_t i = 0; i < pairs * groups * recalls; i++)
-        if (needed[i] < 1)
+    for (int64_t i = begin * areas * groups; i < stop * areas * groups; i++)
+        if (counts[i] > 0 && (which[i] < 0 || which[i] >= lines))
             return SJ_BAD_CALL;
-    tables all_tables = {NULL, recalls ? rows * groups : 0, groups, thresholds, {0}, NULL};
-    if (recalls && !(all_tables.first = malloc((size_t)(all_tables.size * thresholds) * sizeof *all_tables.first)))
-        return SJ_NO_MEMORY;
-    if (recalls && reached
-        && !(all_tables.places = malloc((size_t)(all_tables.size * thresholds) * sizeof *all_tables.places))) {
-        free(all_tables.first);
-        return SJ_NO_MEMORY;
-    }
-    for (int64_t p = 0; p < pairs; p++) {
-        count_up(&all_tables, &all, shifts[p], caps[p], right + p * thresholds * groups);
-        for (int64_t t = 0; recalls && t < thresholds; t++) {
-            double *table = all_tables.first + t * all_tables.size;
-            rows = all_tables.rows[t];
-            rise(table, rows, groups);
-            for (int64_t g = 0; g < groups; g++) {
-                double *points = precision + ((p * groups + g) * thresholds + t) * recalls;
-                const int64_t *least = needed + (p * groups + g) * recalls;
-                for (int64_t k = 0; k < recalls; k++)
-                    points[k] = least[k] > rows ? 0 : table[(least[k] - 1) * groups + g];
-                if (!reached)
-                    continue;
-                const int64_t *places = all_tables.places + t * all_tables.size;
-                for (int64_t k = 0; k < recalls; k++)
-                    reached[(p * thresholds + t) * recalls + k] = least[k] > rows ? 0 : score[places[least[k] - 1]];
-            }
+    int64_t most = 0;
+    for (int64_t c = begin; c < stop; c++) {
+        int64_t right = 0;
+        if (bounds[c] < 0 || bounds[c + 1] < bounds[c] || bounds[c + 1] > count)
+            return SJ_BAD_CALL;
+        for (int64_t i = bounds[c]; i < bounds[c + 1]; i++) {
+            right += right_bits[i] != 0;
+            if (group[i] >= MOST_GROUPS)
+                return SJ_BAD_CALL;
         }
+        most = right > most ? right : most;
     }
-    free(all_tables.first);
-    free(all_tables.places);
-    return SJ_FINE;
+    curves *drawn = calloc(1, sizeof *drawn);
+    if (!drawn)
+        return SJ_NO_MEMORY;
+    *drawn = (curves){.thresholds = thresholds, .groups = groups, .room = recalls ? most + 1 : 0};
+    size_t room = (size_t)(drawn->room * thresholds);
+    drawn->table = malloc((room * (size_t)groups + 1) * sizeof *drawn->table);
+    drawn->places = reached ? malloc((room + 1) * sizeof *drawn->places) : NULL;
+    double *points = malloc((size_t)(recalls + 1) * sizeof *points);
+    int status = drawn->table && points && (drawn->places || !reached) ? SJ_FINE : SJ_NO_MEMORY;
+    for (int64_t at = begin * pairs; status == SJ_FINE && at < stop * pairs; at++) {
+        const int64_t c = at / pairs, *limit = limits + 3 * (at % pairs), shift = limit[0] * thresholds;
+        const int64_t line = (c * areas + limit[0]) * groups, cell = (limit[2] * categories + c) * groups * thresholds;
+        int64_t any = 0;
+        for (int64_t g = 0; g < groups; g++)
+            any |= counts[line + g] > 0;
+        if (!any)
+            continue;
+        count_up(drawn, &all, bounds[c], bounds[c + 1], shift, limit[1]);
+        if (recalls)
+            walk_back(drawn, &all, bounds[c], bounds[c + 1], shift, limit[1]);
+        places to = {counts + line, which + line, needed, recalls, averaged, score, NULL, recall + cell, NULL, points};
+        to.precision = precision + (averaged ? cell : cell * recalls);
+        to.reached = reached ? reached + cell * recalls : NULL;
+        read_curves(drawn, &to);
+    }
+    free(drawn->table), free(drawn->places), free(drawn), free(points);
+    return status;
+}
+
+/* e^x = 2^n e^r: ln 2 in two parts, of which the first times a whole number is exact. */
+#define PER_LN2 0x1.71547652b82fep+0
+#define LN2 0x1.62e42fee00000p-1
+#define LN2_TAIL 0x1.a39ef35793c76p-33
+/* What makes a double of few bits whole, by rounding. */
+#define WHOLE 0x1.8p+52
+/* The series of e^r, from r^13 to r^2. */
+static const double series_of[] = {1 / 6227020800.0, 1 / 479001600.0, 1 / 39916800.0, 1 / 3628800.0, 1 / 362880.0,
+                                   1 / 40320.0,      1 / 5040.0,      1 / 720.0,      1 / 120.0,     1 / 24.0,
+                                   1 / 6.0,          1 / 2.0};
+#define TERMS ((int)(sizeof series_of / sizeof *series_of))
+/* No number has a smaller exponential than this one, whose is 0; none is greater than that one. */
+#define LEAST_EXPONENT -800.0
+#define GREATEST_EXPONENT 700.0
+/* Far more points than any annotation has. */
+#define MOST_POINTS (1 << 16)
+
+/* Return two to this power, which is that of a normal number. */
+static inline double power_of_two(int64_t power)
+{
+    uint64_t bits = (uint64_t)(1023 + power) << 52;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Replace numbers by their exponentials, by the steps of `values.arithmetic.exp`. */
+static void exponentiate(double *numbers, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double number = numbers[i] > LEAST_EXPONENT ? numbers[i] : LEAST_EXPONENT;
+        double whole = number * PER_LN2 + WHOLE - WHOLE;
+        double high = number - whole * LN2, low = whole * LN2_TAIL, rest = high - low, series = rest * series_of[0];
+        for (int term = 1; term < TERMS; term++)
+            series = (series + series_of[term]) * rest;
+        series = series * rest + ((high - rest) - low);
+        double growth = rest + series, rounding = (rest - growth) + series, result = 1.0 + growth;
+        result += rounding + ((1.0 - result) + growth);
+        int32_t power = (int32_t)whole, half = power / 2;
+        numbers[i] = result * power_of_two(half) * power_of_two(power - half);
+    }
+}
+
+/* The keypoints of a detection and those of an annotation, and what says how near they must be. */
+typedef struct {
+    const double *sent, *real, *sigmas, *box;
+    const uint8_t *marked;
+    double area;
+    int64_t points;
+} two_sets;
+
+/* Say how far a coordinate lies outside of the box's side, doubled on both ends. */
+static double outside(double at, double corner, double side)
+{
+    double below = corner - side - at, above = at - (corner + side * 2);
+    return (below > 0 ? below : 0) + (above > 0 ? above : 0);
+}
+
+/* Write the exponents of the marked points, or of all where none is; return how many, or -1 where one is unusual. */
+static int64_t find_exponents(const two_sets *both, double *exponents)
+{
+    int64_t count = 0, any = 0;
+    for (int64_t k = 0; k < both->points; k++)
+        any |= both->marked[k];
+    for (int64_t k = 0; k < both->points; k++) {
+        if (any && !both->marked[k])
+            continue;
+        const double *at = both->sent + 2 * k;
+        double across = any ? at[0] - both->real[2 * k] : outside(at[0], both->box[0], both->box[2]);
+        double down = any ? at[1] - both->real[2 * k + 1] : outside(at[1], both->box[1], both->box[3]);
+        double width = both->sigmas[k] * 2, squares = across * across + down * down;
+        exponents[count] = -(squares / (width * width) / (both->area + DBL_EPSILON) / 2);
+        if (!(exponents[count] <= GREATEST_EXPONENT))
+            return -1;
+        count++;
+    }
+    return count;
+}
+
+/* Find the similarity (OKS) of pairs of keypoints: the mean over the marked points, by the same steps as numpy.
+ *
+ * A detection has x and y of each point, an annotation these, whether they are marked, and a sigma of each point, its area
+ * and its box.  It is bad data where an exponential would be too large.
+ */
+SJ_EXPORT int sj_similarities(
+    const int64_t *pair_sent, const int64_t *pair_real, int64_t pairs, const double *sent, int64_t sent_count,
+    const double *real, const uint8_t *marked, const double *sigmas, const double *area, const double *boxes,
+    int64_t real_count, int64_t points, double *oks)
+{
+    if (!pair_sent || !pair_real || pairs < 0 || !sent || sent_count < 0 || !real || !marked || !sigmas || !area || !boxes
+        || real_count < 0 || points < 1 || points > MOST_POINTS || !oks)
+        return SJ_BAD_CALL;
+    double *exponents = malloc((size_t)points * sizeof *exponents);
+    int status = exponents ? SJ_FINE : SJ_NO_MEMORY;
+    for (int64_t i = 0; status == SJ_FINE && i < pairs; i++) {
+        int64_t one = pair_sent[i], two = pair_real[i];
+        if (one < 0 || one >= sent_count || two < 0 || two >= real_count) {
+            status = SJ_BAD_CALL;
+            break;
+        }
+        two_sets both = {sent + 2 * points * one, real + 2 * points * two, sigmas + points * two, boxes + 4 * two,
+                         marked + points * two,   area[two],               points};
+        int64_t count = find_exponents(&both, exponents);
+        if (count < 0) {
+            status = SJ_BAD_DATA;
+            break;
+        }
+        exponentiate(exponents, count);
+        oks[i] = add(exponents, count) / (double)count;
+    }
+    free(exponents);
+    return status;
 }

@@ -1,4 +1,4 @@
-/* The chunks of a PNG, and its rows without their filters.  What is unusual is left to Python, which has the words. */
+/* A PNG -> its checked chunks, and rows without filters.  Python reads unusual files, and words the errors. */
 #include "png.h"
 
 #include <stdlib.h>

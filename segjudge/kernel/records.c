@@ -1,4 +1,4 @@
-/* The usual records of instance masks, in images or videos, read from JSON into columns of whole numbers. */
+/* JSON records and annotations of instances, in images or videos -> columns of whole numbers. */
 #include "kernel.h"
 
 #include <string.h>
@@ -6,6 +6,8 @@
 /* Digits that an int64 holds whatever they are, and those that a uint64 holds. */
 #define MOST_DIGITS 18
 #define MOST_FIGURES 19
+/* Digits, and a point, of numbers that are read the short way. */
+#define MOST_SHORT 18
 
 /* Larger images and longer texts are unusual, and what is nested deeper, has longer numbers or more unknown keys. */
 #define MOST_SIDE (1 << 24)
@@ -27,6 +29,12 @@ enum { NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX };
 /* The keys that an annotation has beside those of records; area stands in place of their score. */
 enum { HAS_ID = 1 << 5, HAS_CROWD = 1 << 6 };
 
+/* A key of the last record that had one in its place, and what it stands for. */
+typedef struct {
+    int64_t start, end;
+    int key;
+} guess;
+
 typedef struct {
     const uint8_t *text;
     int64_t at, length;
@@ -43,6 +51,7 @@ typedef struct {
     int64_t *odd; /* of numbers that are not computed here: where in the rows or numbers they stand, and in the text */
     int64_t odd_room, odd_used;
     int64_t points; /* the numbers of a record's keypoints; -1 before the first */
+    guess guesses[MOST_KEYS];
 } source;
 
 static void skip(source *from)
@@ -71,42 +80,30 @@ static int take(source *from, char wanted)
     return 1;
 }
 
-/* Read digits, and add them to the value while it can hold them; return how many there are. */
-static int64_t take_digits(source *from, int64_t *value, int64_t *digits)
-{
-    int64_t first = from->at;
-    for (; peek(from) >= '0' && peek(from) <= '9'; from->at++)
-        if (++*digits <= MOST_DIGITS)
-            *value = 10 * *value + (from->text[from->at] - '0');
-    return from->at - first;
-}
-
-/* Read the digits in front of a number's point: not more zeros than one. */
-static int64_t take_front(source *from, int64_t *value, int64_t *digits)
-{
-    int zero = peek(from) == '0';
-    int64_t count = take_digits(from, value, digits);
-    return zero && count > 1 ? 0 : count;
-}
-
+/* Read a whole number of few digits, with no more zeros in front than one. */
 static int take_whole(source *from, int64_t *value)
 {
-    int negative = peek(from) == '-';
-    int64_t digits = 0;
-    from->at += negative;
-    *value = 0;
-    if (!take_front(from, value, &digits) || digits > MOST_DIGITS)
+    const uint8_t *at = from->text + from->at, *end = from->text + from->length;
+    int negative = at < end && *at == '-';
+    const uint8_t *front = at += negative;
+    int64_t found = 0;
+    for (; at < end && (uint8_t)(*at - '0') < 10; at++)
+        if (at - front < MOST_DIGITS)
+            found = 10 * found + (*at - '0');
+    from->at = at - from->text;
+    *value = negative ? -found : found;
+    if (at == front || at - front > MOST_DIGITS || (*front == '0' && at - front > 1))
         return 0;
-    if (negative)
-        *value = -*value;
-    return peek(from) != '.' && peek(from) != 'e' && peek(from) != 'E';
+    return at == end || (*at != '.' && *at != 'e' && *at != 'E');
 }
+
+/* Powers of ten that doubles hold. */
+static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
 /* Return a whole number divided by a power of ten up to 27, rounded once, to the nearest. */
 static double divide(uint64_t value, int64_t decimals)
 {
-    static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     __extension__ typedef unsigned __int128 wide;
     if (value <= (uint64_t)1 << 53 && decimals <= 22)
         return (double)value / tens[decimals];
@@ -193,11 +190,38 @@ static int take_real(source *from, int64_t place, double *real)
     return 1;
 }
 
+/* Read a number of few digits without an exponent, as nearly all are; return 0 and stay where it is none. */
+static int take_short(source *from, double *real)
+{
+    const uint8_t *at = from->text + from->at, *end = from->text + from->length;
+    int negative = at < end && *at == '-';
+    const uint8_t *front = at += negative, *stop = end - at > MOST_SHORT ? at + MOST_SHORT : end, *point = NULL;
+    uint64_t value = 0;
+    for (; at < stop; at++) {
+        uint8_t digit = (uint8_t)(*at - '0');
+        if (digit < 10)
+            value = 10 * value + digit;
+        else if (*at == '.' && !point && at > front)
+            point = at;
+        else
+            break;
+    }
+    int64_t whole = (point ? point : at) - front, decimals = point ? at - point - 1 : 0;
+    if (at == stop || *at == '.' || *at == 'e' || *at == 'E' || !whole || (point && !decimals)
+        || (*front == '0' && whole > 1) || value > (uint64_t)1 << 53)
+        return 0;
+    *real = (double)value / tens[decimals];
+    if (negative && (point || value))
+        *real = -*real;
+    from->at = at - from->text;
+    return 1;
+}
+
 /* Read a number into a column of a row. */
 static int take_column(source *from, int64_t *rows, int64_t *column)
 {
     double real;
-    if (!take_real(from, column - rows, &real))
+    if (!take_short(from, &real) && !take_real(from, column - rows, &real))
         return 0;
     memcpy(column, &real, sizeof real);
     return 1;
@@ -210,7 +234,8 @@ static int take_numbers(source *from)
         return 0;
     do {
         if (from->numbers_used == from->numbers_room
-            || !take_real(from, -1 - from->numbers_used, from->numbers + from->numbers_used))
+            || (!take_short(from, from->numbers + from->numbers_used)
+                && !take_real(from, -1 - from->numbers_used, from->numbers + from->numbers_used)))
             return 0;
         from->numbers_used++;
     } while (take(from, ','));
@@ -262,6 +287,15 @@ static int64_t character_length(const uint8_t *at, int64_t room)
     return size;
 }
 
+/* Whether any of eight bytes is a quote, a backslash, a control character or beyond ASCII; some others may be taken for
+ * one of these. */
+static int is_special(uint64_t word)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t quote = word ^ ones * '"', backslash = word ^ ones * '\\';
+    return (((quote - ones) | (backslash - ones) | (word - ones * 0x20) | word) & ones * 0x80) != 0;
+}
+
 /* Go on after any JSON text. */
 static int skip_text(source *from)
 {
@@ -269,6 +303,10 @@ static int skip_text(source *from)
         return 0;
     from->at++;
     while (from->at < from->length) {
+        while (from->length - from->at >= 8 && !is_special(sj_load(from->text + from->at)))
+            from->at += 8;
+        if (from->at == from->length)
+            return 0;
         uint8_t one = from->text[from->at];
         if (one == '"') {
             from->at++;
@@ -550,61 +588,81 @@ static int take_frames(source *from, int64_t *row)
     return take(from, ']');
 }
 
-/* Read a value of an annotation that records do not have; return -1 where its key is not one of these. */
-static int take_own(source *from, int64_t start, int64_t end, int *seen)
+/* What a key of a record stands for; its number is its bit among those that were seen. */
+enum { IMAGE_KEY, CATEGORY_KEY, SCORE_KEY, SHAPE_KEY, BOX_KEY, ID_KEY, CROWD_KEY, OTHER_KEY, UNUSUAL_KEY };
+
+static int find_key(const source *from, int64_t start, int64_t end)
 {
     static const char *const unusual[] = {"keypoints", "sigmas", "hidden", "distance", "density"};
-    for (size_t i = 0; i < sizeof unusual / sizeof *unusual; i++)
+    static const char *const shapes[] = {"segmentation", "segmentations", "bbox", "keypoints", "segmentation"};
+    int is_annotation = from->shape == ANNOTATION;
+    const char *const wanted[] = {from->shape == FRAMES ? "video_id" : "image_id", "category_id",
+                                  is_annotation ? "area" : "score", shapes[from->shape], "bbox", "id", "iscrowd"};
+    for (int key = 0; key < (is_annotation ? OTHER_KEY : ID_KEY); key++)
+        if (is_key(from, start, end, wanted[key]))
+            return key;
+    for (size_t i = 0; is_annotation && i < sizeof unusual / sizeof *unusual; i++)
         if (is_key(from, start, end, unusual[i]))
-            return 0;
-    int is_id = is_key(from, start, end, "id"), bit = is_id ? HAS_ID : HAS_CROWD;
-    if (!is_id && !is_key(from, start, end, "iscrowd"))
-        return -1;
-    if (*seen & bit)
-        return 0;
-    *seen |= bit;
-    return take_whole(from, from->frames + 3 * from->used + !is_id);
+            return UNUSUAL_KEY;
+    return OTHER_KEY;
 }
 
-static int take_value(source *from, int64_t start, int64_t end, int64_t *rows, int64_t *row, int *seen, keys *known)
+/* Read a key and the colon behind it; what it stands for, or -1.  The keys of a record mostly stand in the order of those
+ * before it. */
+static int take_key(source *from, int place, int64_t *start, int64_t *end)
 {
-    static const char *const shapes[] = {"segmentation", "segmentations", "bbox", "keypoints", "segmentation"};
-    const char *const wanted[] = {from->shape == FRAMES ? "video_id" : "image_id", "category_id",
-                                  from->shape == ANNOTATION ? "area" : "score", shapes[from->shape], "bbox"};
-    for (int key = 0; key < 5; key++)
-        if (is_key(from, start, end, wanted[key])) {
-            if (*seen & 1 << key)
-                return 0;
-            *seen |= 1 << key;
-            switch (key) {
-            case 0:
-                return take_whole(from, row + IMAGE);
-            case 1:
-                return take_whole(from, row + CATEGORY);
-            case 2:
-                return take_column(from, rows, row + SCORE);
-            case 4:
-                return take_box(from, rows, row);
-            }
-            switch (from->shape) {
-            case MASK:
-            case ANNOTATION:
-                return peek(from) == '[' ? take_polygon(from, row) : take_checked_mask(from, row);
-            case FRAMES:
-                return take_frames(from, row);
-            case BOX:
-                return take_box(from, rows, row) && row[BOXED] == WHOLE_BOX;
-            default:
-                return take_points(from);
-            }
-        }
-    int own = from->shape == ANNOTATION ? take_own(from, start, end, seen) : -1;
-    return own >= 0 ? own : is_new(from, known, start, end) && skip_value(from, 0);
+    guess *last = place < MOST_KEYS ? from->guesses + place : NULL;
+    int64_t length = last ? last->end - last->start : 0;
+    if (length && from->length - from->at > length + 2 && from->text[from->at] == '"'
+        && !memcmp(from->text + from->at + 1, from->text + last->start, (size_t)length + 1)) {
+        *start = from->at + 1, *end = *start + length;
+        from->at = *end + 1;
+        return take(from, ':') ? last->key : -1;
+    }
+    if (!take_text(from, start, end) || !take(from, ':'))
+        return -1;
+    int key = find_key(from, *start, *end);
+    if (last)
+        *last = (guess){*start, *end, key};
+    return key;
+}
+
+static int take_value(source *from, int key, int64_t start, int64_t end, int64_t *rows, int64_t *row, int *seen, keys *known)
+{
+    if (key == OTHER_KEY)
+        return is_new(from, known, start, end) && skip_value(from, 0);
+    if (key < 0 || key == UNUSUAL_KEY || *seen & 1 << key)
+        return 0;
+    *seen |= 1 << key;
+    switch (key) {
+    case IMAGE_KEY:
+        return take_whole(from, row + IMAGE);
+    case CATEGORY_KEY:
+        return take_whole(from, row + CATEGORY);
+    case SCORE_KEY:
+        return take_column(from, rows, row + SCORE);
+    case BOX_KEY:
+        return take_box(from, rows, row);
+    case ID_KEY:
+    case CROWD_KEY:
+        return take_whole(from, from->frames + 3 * from->used + (key == CROWD_KEY));
+    }
+    switch (from->shape) {
+    case MASK:
+    case ANNOTATION:
+        return peek(from) == '[' ? take_polygon(from, row) : take_checked_mask(from, row);
+    case FRAMES:
+        return take_frames(from, row);
+    case BOX:
+        return take_box(from, rows, row) && row[BOXED] == WHOLE_BOX;
+    default:
+        return take_points(from);
+    }
 }
 
 static int take_record(source *from, int64_t *rows, int64_t *row)
 {
-    int seen = 0;
+    int seen = 0, place = 0;
     keys known;
     known.count = 0;
     memset(row, 0, COLUMNS * sizeof *row);
@@ -617,7 +675,8 @@ static int take_record(source *from, int64_t *rows, int64_t *row)
         return 0;
     do {
         int64_t start, end;
-        if (!take_text(from, &start, &end) || !take(from, ':') || !take_value(from, start, end, rows, row, &seen, &known))
+        int key = take_key(from, place++, &start, &end);
+        if (!take_value(from, key, start, end, rows, row, &seen, &known))
             return 0;
     } while (take(from, ','));
     int needed = from->shape == ANNOTATION ? HAS_ID | 11 : 15;
@@ -656,7 +715,7 @@ SJ_EXPORT int sj_records(
         if (rooms[i] < 0)
             return SJ_BAD_CALL;
     source from = {text, 0, length, shape, masks, 0, rooms[0], frames, rooms[1], 0, numbers, rooms[2], 0, rings, rooms[3], 0,
-                   odd, rooms[4], 0, -1};
+                   odd, rooms[4], 0, -1, {{0, 0, 0}}};
     memset(used, 0, 7 * sizeof *used);
     while (used[0] < most && take_record(&from, rows, rows + COLUMNS * used[0])
            && (take(&from, ',') || (shape == ANNOTATION && peek(&from) == ']'))) {

@@ -1,4 +1,4 @@
-/* COCO's run lengths as text: are they sound, how large is a mask, and what do two share. */
+/* COCO's run lengths as text -> whether they are valid, areas of masks, and overlaps of two. */
 #include "kernel.h"
 
 #include <stdlib.h>
@@ -94,6 +94,49 @@ SJ_EXPORT int sj_check_runs(
         return SJ_BAD_CALL;
     for (int64_t i = 0; i < count; i++)
         fault[i] = sj_check_mask(text + bounds[i], bounds[i + 1] - bounds[i], pixels[i], &area[i], &ending);
+    return SJ_FINE;
+}
+
+/* Write a label to the pixels of a sound mask; return whether all of them had none. */
+static int paint_mask(const uint8_t *text, int64_t length, uint8_t label, uint8_t *out)
+{
+    reader from = {text, text + length};
+    int64_t at = 0, background = 0, object = 0, value;
+    if (!take_value(&from, &at))
+        return 0;
+    while (from.at != from.end && take_value(&from, &value)) {
+        uint8_t other = 0;
+        object += value;
+        for (int64_t i = at; i < at + object; i++)
+            other |= out[i], out[i] = label;
+        if (other)
+            return 0;
+        at += object;
+        if (from.at == from.end || !take_value(&from, &value))
+            break;
+        at += background += value;
+    }
+    return 1;
+}
+
+/* Write the label of each mask of an image, above 0, to its pixels of a map that is 0; masks share none. */
+SJ_EXPORT int sj_paint_runs(
+    const uint8_t *text, int64_t length, const int64_t *bounds, int64_t count, const uint8_t *labels, int64_t pixels,
+    uint8_t *out)
+{
+    sj_ending ending;
+    int64_t area;
+    if (!text || !bounds || !labels || !out || pixels < 1 || pixels > SJ_MOST_PIXELS
+        || !sj_are_bounds(bounds, count, length))
+        return SJ_BAD_CALL;
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *mask = text + bounds[i];
+        int64_t size = bounds[i + 1] - bounds[i];
+        if (!labels[i])
+            return SJ_BAD_CALL;
+        if (sj_check_mask(mask, size, pixels, &area, &ending) != SOUND || !paint_mask(mask, size, labels[i], out))
+            return SJ_BAD_DATA;
+    }
     return SJ_FINE;
 }
 

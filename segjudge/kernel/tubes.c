@@ -1,4 +1,4 @@
-/* The masks of a video's frames, side by side, as one wide mask: run lengths go down the columns. */
+/* The masks of a video's frames -> one wide mask with the frames side by side, since run lengths go down columns. */
 #include "kernel.h"
 
 /* Read one number of a text that was checked. */

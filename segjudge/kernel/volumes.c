@@ -1,4 +1,4 @@
-/* Volumes (z, y, x): the boxes of labels, the corners of surfaces, the distances between surfaces, components and growing.
+/* Volumes (z, y, x) -> boxes of labels, corners of surfaces, distances between surfaces.
  *
  * The square of a distance is the least sum of squares of steps times the spacing, x and y first, then z, in 64 bits.
  * Rounding keeps the order of sums, so this least sum has the same bits in whichever order places are looked at.
@@ -13,12 +13,19 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-#define MOST_SIDE (1 << 15) /* so that steps fit into 16 bits */
+#define MOST_SIDE (1 << 15)
 #define MOST_VOXELS ((int64_t)1 << 31)
-#define NO_PLACE UINT16_MAX
+#define FAR UINT8_MAX
+#define NOT_WRITTEN 2
+/* Columns that are transformed at once, if so many squares of their voxels suffice. */
+#define BLOCK 8
+#define MOST_SQUARES ((int64_t)1 << 22)
 #define CODES 256
-/* Places are looked up one by one for so many per voxel; the transform of a whole box takes as long. */
+/* Places are looked up one by one for so many per query, and per voxel of columns with queries in planes with places; the
+ * transform takes as long.
+ * The search ends early where it is on the way to more: beyond this part of all lookups and the share of its queries. */
 #define LOOKUPS 8
+#define EARLY 0.125
 /* The rounding errors of a crossing of two parabolas are less than so many units in the last place. */
 #define MARGIN 64
 
@@ -103,7 +110,18 @@ static void add_row(uint8_t *codes, const uint8_t *row, int64_t width, int left,
         codes[x + 1] |= (uint8_t)(row[x] << left);
 }
 
-/* Write for each corner between voxels (0 or 1) which of its eight are set, by bits 4 x + 2 y + z; outside none is. */
+static int is_empty(const uint8_t *row, int64_t width)
+{
+    int64_t x = 0;
+    while (width - x >= 8 && !sj_load(row + x))
+        x += 8;
+    while (x < width && !row[x])
+        x++;
+    return x == width;
+}
+
+/* Write for each corner between voxels (0 or 1) which of its eight are set, by bits 4 x + 2 y + z; outside none is.
+ * Codes are 0 before; those of empty rows are not touched, so that they take no memory. */
 SJ_EXPORT int sj_corners(const uint8_t *mask, int64_t depth, int64_t height, int64_t width, uint8_t *codes)
 {
     shape of = {depth, height, width};
@@ -112,11 +130,13 @@ SJ_EXPORT int sj_corners(const uint8_t *mask, int64_t depth, int64_t height, int
     for (int64_t z = 0; z <= depth; z++)
         for (int64_t y = 0; y <= height; y++) {
             uint8_t *out = codes + (z * (height + 1) + y) * (width + 1);
-            memset(out, 0, (size_t)width + 1);
             for (int part = 0; part < 4; part++) {
                 int64_t plane = z - 1 + (part & 1), row = y - 1 + (part >> 1);
-                if (plane >= 0 && plane < depth && row >= 0 && row < height)
-                    add_row(out, mask + (plane * height + row) * width, width, part, part + 4);
+                if (plane < 0 || plane >= depth || row < 0 || row >= height)
+                    continue;
+                const uint8_t *in = mask + (plane * height + row) * width;
+                if (!is_empty(in, width))
+                    add_row(out, in, width, part, part + 4);
             }
         }
     return SJ_FINE;
@@ -124,13 +144,15 @@ SJ_EXPORT int sj_corners(const uint8_t *mask, int64_t depth, int64_t height, int
 
 /* ── distances ───────────────────────────────────────────────────────────── */
 
-/* A box: of each voxel by how many steps along x the nearest place is away, of each row whether it has one and where its
- * queries' answers go; squares of steps along x, y and z. */
+/* A box: of each voxel by how many steps along x the nearest place is away, or FAR, which is written for a row when it is
+ * first looked at, so that other rows take no memory; of each row whether it has a place (0, 1, or NOT_WRITTEN) and where its
+ * queries' answers go, of each x whether it has queries; squares of steps along x, y and z. */
 typedef struct {
     shape of;
-    const uint8_t *queries;
-    uint16_t *steps;
-    uint8_t *has_place;
+    const uint8_t *queries, *places;
+    uint8_t *steps;
+    uint8_t *has_place, *has_query;
+    int64_t first, last; /* planes with places lie from here to before there */
     int64_t *next;
     double spacing[3], *squares[3];
     int64_t lookups;
@@ -139,35 +161,57 @@ typedef struct {
 
 static inline int is_place(uint8_t code) { return (uint8_t)(code + 1) > 1; }
 
-/* Write by how many steps along a row the nearest place is away; return whether there is one. */
-static uint8_t measure_row(const uint8_t *places, int64_t width, uint16_t *steps)
+static int64_t find_place(const uint8_t *places, int64_t width)
 {
-    int64_t first = 0, before;
+    int64_t first = 0;
     while (width - first >= 8 && (!sj_load(places + first) || !~sj_load(places + first)))
         first += 8;
     while (first < width && !is_place(places[first]))
         first++;
-    if (first == width)
-        return 0;
-    before = first;
+    return first;
+}
+
+/* Write by how many steps along a row with places the nearest is away. */
+static void write_row(field *all, int64_t row)
+{
+    int64_t width = all->of.width, first, before;
+    const uint8_t *places = all->places + row * width;
+    uint8_t *steps = all->steps + row * width;
+    before = first = find_place(places, width);
+    all->has_place[row] = 1;
     for (int64_t x = 0; x < first; x++)
-        steps[x] = (uint16_t)(first - x);
+        steps[x] = (uint8_t)(first - x < FAR ? first - x : FAR);
     for (int64_t x = first; x < width; x++) {
         before = is_place(places[x]) ? x : before;
-        steps[x] = (uint16_t)(x - before);
+        steps[x] = (uint8_t)(x - before < FAR ? x - before : FAR);
     }
-    for (int64_t x = width - 1, behind = width + NO_PLACE; x >= 0; x--) {
+    for (int64_t x = width - 1, behind = width + FAR; x >= 0; x--) {
         behind = steps[x] ? behind : x;
-        steps[x] = behind - x < steps[x] ? (uint16_t)(behind - x) : steps[x];
+        steps[x] = behind - x < steps[x] ? (uint8_t)(behind - x) : steps[x];
     }
-    return 1;
+}
+
+/* Return the steps to the nearest place of a row, which are FAR or more: voxels on the way there see it. */
+static int64_t count_far_steps(const uint8_t *steps, int64_t width, int64_t x)
+{
+    for (int64_t way = FAR - 1; way < width; way += FAR - 1) {
+        int64_t before = x >= way ? steps[x - way] : FAR, behind = x + way < width ? steps[x + way] : FAR;
+        if (before < FAR || behind < FAR)
+            return way + (before < behind ? before : behind);
+    }
+    return width;
+}
+
+static inline double square_along_row(const field *all, int64_t row, int64_t x)
+{
+    const uint8_t *steps = all->steps + row * all->of.width;
+    return all->squares[0][steps[x] < FAR ? steps[x] : count_far_steps(steps, all->of.width, x)];
 }
 
 /* Look for a nearer place in a plane; its rows nearest to the query first. */
 static double search_plane(field *all, int64_t plane, int64_t y, int64_t x, double rest, double best)
 {
-    const uint8_t *has_place = all->has_place + plane * all->of.height;
-    const uint16_t *steps = all->steps + plane * all->of.height * all->of.width + x;
+    uint8_t *has_place = all->has_place + plane * all->of.height;
     for (int64_t step = 0; step <= y || step < all->of.height - y; step++) {
         double square = all->squares[1][step];
         if (square + rest >= best)
@@ -175,7 +219,9 @@ static double search_plane(field *all, int64_t plane, int64_t y, int64_t x, doub
         all->lookups++;
         for (int64_t row = y - step, turn = 0; turn < 1 + (step > 0); turn++, row = y + step)
             if (row >= 0 && row < all->of.height && has_place[row]) {
-                double sum = all->squares[0][steps[row * all->of.width]] + square + rest;
+                if (has_place[row] == NOT_WRITTEN)
+                    write_row(all, plane * all->of.height + row);
+                double sum = square_along_row(all, plane * all->of.height + row, x) + square + rest;
                 best = sum < best ? sum : best;
             }
     }
@@ -199,15 +245,19 @@ static double search(field *all, int64_t z, int64_t y, int64_t x)
 }
 
 /* Answer the queries one by one; return whether they were answered before there were too many lookups. */
-static int search_all(field *all)
+static int search_all(field *all, int64_t count)
 {
-    int64_t rows = all->of.depth * all->of.height, most = LOOKUPS * rows * all->of.width;
+    int64_t rows = all->of.depth * all->of.height, columns = 0;
+    for (int64_t x = 0; x < all->of.width; x++)
+        columns += all->has_query[x];
+    double lines = (double)all->of.height * (double)columns, planes = (double)(all->last - all->first);
+    double most = LOOKUPS * (lines * (planes > 1 ? planes : 1) + (double)count);
     for (int64_t row = 0; row < rows; row++) {
         const uint8_t *queries = all->queries + row * all->of.width;
-        double *out = all->out + all->next[row];
+        double *out = all->out + all->next[row], share = count ? (double)all->next[row] / (double)count : 1;
         for (int64_t x = 0; x < all->of.width; x++)
             if (is_place(queries[x])) {
-                if (all->lookups > most)
+                if ((double)all->lookups > most * (EARLY + (1 - EARLY) * share))
                     return 0;
                 *out++ = search(all, row / all->of.height, row % all->of.height, x);
             }
@@ -235,22 +285,29 @@ static void search_line(const double *values, int64_t count, const double *squar
     }
 }
 
-/* Find the least sum of a value and the square of the steps to it, at each place of a line.
+/* Places of a line: which may have values, and which want sums, by a bit of their marks; all without marks. */
+typedef struct {
+    int64_t count, first, last;
+    const uint8_t *marks;
+    int bit;
+} line;
+
+/* Find the least sum of a value and the square of the steps to it, at places of a line.
  *
  * Parabolas that only touch the envelope stay on it, since their rounded sums may be the least. */
 static void transform_line(
-    const double *values, int64_t count, double spacing, const double *squares, envelope *lower, double *out)
+    const double *values, line of, double spacing, const double *squares, envelope *lower, double *out)
 {
-    double unit = spacing * spacing, greatest = 0, length = (double)count;
+    double unit = spacing * spacing, greatest = 0, length = (double)of.count;
     int64_t sites = 0;
-    for (int64_t at = 0; at < count; at++)
+    for (int64_t at = of.first; at < of.last; at++)
         greatest = values[at] < INFINITY && values[at] > greatest ? values[at] : greatest;
     double margin = MARGIN * DBL_EPSILON * (greatest / unit + length * length);
     if (!(margin < 0.125)) {
-        search_line(values, count, squares, out);
+        search_line(values, of.count, squares, out);
         return;
     }
-    for (int64_t at = 0; at < count; at++) {
+    for (int64_t at = of.first; at < of.last; at++) {
         double start = -1;
         if (!(values[at] < INFINITY))
             continue;
@@ -266,8 +323,10 @@ static void transform_line(
             sites++;
         }
     }
-    for (int64_t at = 0, site = 0; at < count; at++) {
+    for (int64_t at = 0, site = 0; at < of.count; at++) {
         double best = INFINITY;
+        if (of.marks && !(of.marks[at] >> of.bit & 1))
+            continue;
         while (site + 1 < sites && lower->starts[site + 1] <= (double)at + 2 * margin)
             site++;
         for (int64_t each = site; sites; each--) {
@@ -281,61 +340,109 @@ static void transform_line(
     }
 }
 
-/* Measure all voxels of a plane (y, z) of one x, and answer its queries. */
-static void transform_plane(field *all, int64_t x, double *plane, double *line, envelope *lower)
+/* What the transform of some columns needs. */
+typedef struct {
+    int64_t first, count;  /* along x */
+    double *squares;       /* (x, y, z): the least in the plane of each voxel */
+    double *values, *sums; /* of a line; values (x, y) of a plane */
+    uint8_t *marks;        /* (y, z): which columns have queries there, by bits */
+    envelope lower;
+} block;
+
+/* Measure the voxels of columns in each plane with places. */
+static void transform_planes(field *all, block *of)
 {
-    int64_t depth = all->of.depth, height = all->of.height, width = all->of.width;
-    double *values = line, *sums = line + (depth > height ? depth : height);
-    for (int64_t z = 0; z < depth; z++) {
+    int64_t depth = all->of.depth, height = all->of.height;
+    line along_y = {height, 0, height, NULL, 0};
+    for (int64_t z = all->first; z < all->last; z++) {
+        int64_t rows = 0;
         for (int64_t y = 0; y < height; y++) {
-            int64_t row = z * height + y;
-            values[y] = all->has_place[row] ? all->squares[0][all->steps[row * width + x]] : INFINITY;
+            int has_place = all->has_place[z * height + y];
+            for (int64_t x = 0; x < of->count; x++)
+                of->values[x * height + y] = has_place ? square_along_row(all, z * height + y, of->first + x) : INFINITY;
+            rows += has_place;
         }
-        transform_line(values, height, all->spacing[1], all->squares[1], lower, sums);
-        for (int64_t y = 0; y < height; y++)
-            plane[y * depth + z] = sums[y];
-    }
-    for (int64_t y = 0; y < height; y++) {
-        int64_t queries = 0;
-        for (int64_t z = 0; z < depth; z++)
-            queries += is_place(all->queries[(z * height + y) * width + x]);
-        if (!queries)
-            continue;
-        transform_line(plane + y * depth, depth, all->spacing[2], all->squares[2], lower, sums);
-        for (int64_t z = 0; z < depth; z++)
-            if (is_place(all->queries[(z * height + y) * width + x]))
-                all->out[all->next[z * height + y]++] = sums[z];
+        for (int64_t x = 0; x < of->count; x++) {
+            double *squares = of->squares + x * height * depth + z;
+            if (!all->has_query[of->first + x])
+                continue;
+            if (rows)
+                transform_line(of->values + x * height, along_y, all->spacing[1], all->squares[1], &of->lower, of->sums);
+            for (int64_t y = 0; y < height; y++)
+                squares[y * depth] = rows ? of->sums[y] : INFINITY;
+        }
     }
 }
 
-static int has_queries(const field *all, int64_t x)
+static void mark_queries(field *all, block *of)
 {
-    for (int64_t row = 0; row < all->of.depth * all->of.height; row++)
-        if (is_place(all->queries[row * all->of.width + x]))
-            return 1;
-    return 0;
+    int64_t depth = all->of.depth, height = all->of.height, width = all->of.width;
+    for (int64_t z = 0; z < depth; z++)
+        for (int64_t y = 0; y < height; y++) {
+            const uint8_t *queries = all->queries + (z * height + y) * width + of->first;
+            int mark = 0;
+            for (int64_t x = 0; x < of->count; x++)
+                mark |= is_place(queries[x]) << x;
+            of->marks[y * depth + z] = (uint8_t)mark;
+        }
+}
+
+/* Answer the queries of columns, of each row in the order of x. */
+static void transform_columns(field *all, block *of)
+{
+    int64_t depth = all->of.depth, height = all->of.height;
+    transform_planes(all, of);
+    mark_queries(all, of);
+    for (int64_t y = 0; y < height; y++) {
+        line along_z = {depth, all->first, all->last, of->marks + y * depth, 0};
+        int marks = 0;
+        for (int64_t z = 0; z < depth; z++)
+            marks |= along_z.marks[z];
+        for (along_z.bit = 0; along_z.bit < of->count; along_z.bit++) {
+            const double *squares = of->squares + (along_z.bit * height + y) * depth;
+            if (!(marks >> along_z.bit & 1))
+                continue;
+            transform_line(squares, along_z, all->spacing[2], all->squares[2], &of->lower, of->sums);
+            for (int64_t z = 0; z < depth; z++)
+                if (along_z.marks[z] >> along_z.bit & 1)
+                    all->out[all->next[z * height + y]++] = of->sums[z];
+        }
+    }
 }
 
 static int transform_all(field *all)
 {
-    int64_t depth = all->of.depth, height = all->of.height, longest = depth > height ? depth : height;
-    double *numbers = malloc((size_t)(depth * height + 3 * longest) * sizeof *numbers);
+    int64_t depth = all->of.depth, height = all->of.height, width = all->of.width, rows = depth * height;
+    int64_t longest = depth > height ? depth : height, most = MOST_SQUARES / rows;
+    most = most < 1 ? 1 : most < BLOCK ? most : BLOCK;
+    most = most < width ? most : width;
+    double *numbers = malloc((size_t)(most * (rows + height) + 2 * longest) * sizeof *numbers);
     int64_t *sites = malloc((size_t)longest * sizeof *sites);
-    if (numbers && sites) {
-        double *rest = numbers + depth * height;
-        envelope lower = {sites, rest + 2 * longest};
-        for (int64_t x = 0; x < all->of.width; x++)
-            if (has_queries(all, x))
-                transform_plane(all, x, numbers, rest, &lower);
+    block of = {0, 0, numbers, NULL, NULL, malloc((size_t)rows), {sites, NULL}};
+    if (numbers && sites && of.marks) {
+        of.values = numbers + most * rows;
+        of.sums = of.values + most * height;
+        of.lower.starts = of.sums + longest;
+        for (int64_t i = 0; i < most * rows; i++)
+            numbers[i] = INFINITY;
+        for (int64_t row = 0; row < rows; row++)
+            if (all->has_place[row] == NOT_WRITTEN)
+                write_row(all, row);
+        for (; of.first < width; of.first += most) {
+            of.count = width - of.first < most ? width - of.first : most;
+            if (memchr(all->has_query + of.first, 1, (size_t)of.count))
+                transform_columns(all, &of);
+        }
     }
-    int status = numbers && sites ? SJ_FINE : SJ_NO_MEMORY;
+    int status = numbers && sites && of.marks ? SJ_FINE : SJ_NO_MEMORY;
     free(numbers);
     free(sites);
+    free(of.marks);
     return status;
 }
 
 /* Prepare a box, and answer its queries; of the tables the caller is the owner. */
-static int measure_field(field *all, const uint8_t *places, int64_t answers)
+static int measure_field(field *all, int64_t answers)
 {
     int64_t rows = all->of.depth * all->of.height, width = all->of.width, count = 0;
     const int64_t sides[3] = {width, all->of.height, all->of.depth};
@@ -346,13 +453,20 @@ static int measure_field(field *all, const uint8_t *places, int64_t answers)
         }
     for (int64_t row = 0; row < rows; row++) {
         all->next[row] = count;
-        for (int64_t x = 0; x < width; x++)
-            count += is_place(all->queries[row * width + x]);
-        all->has_place[row] = measure_row(places + row * width, width, all->steps + row * width);
+        const uint8_t *queries = all->queries + row * width;
+        for (int64_t x = 0; x < width; x++) {
+            while (width - x > 8 && !sj_load(queries + x))
+                x += 8;
+            int is_query = is_place(queries[x]);
+            count += is_query, all->has_query[x] |= (uint8_t)is_query;
+        }
+        all->has_place[row] = find_place(all->places + row * width, width) < width ? NOT_WRITTEN : 0;
+        all->first = all->has_place[row] && all->first > row / all->of.height ? row / all->of.height : all->first;
+        all->last = all->has_place[row] ? row / all->of.height + 1 : all->last;
     }
     if (count != answers)
         return SJ_BAD_CALL;
-    return search_all(all) ? SJ_FINE : transform_all(all);
+    return search_all(all, count) ? SJ_FINE : transform_all(all);
 }
 
 /* Write the square of each query's distance to the nearest place, infinite if there is none; they are bytes but 0 and
@@ -361,7 +475,7 @@ SJ_EXPORT int sj_squares(
     const uint8_t *queries, const uint8_t *places, int64_t depth, int64_t height, int64_t width, const double *spacing,
     double *out, int64_t answers)
 {
-    field all = {{depth, height, width}, queries, NULL, NULL, NULL, {0, 0, 0}, {NULL, NULL, NULL}, 0, out};
+    field all = {{depth, height, width}, queries, places, NULL, NULL, NULL, depth, 0, NULL, {0, 0, 0}, {NULL, NULL, NULL}, 0, out};
     if (!queries || !places || !spacing || !out || !is_shape(&all.of))
         return SJ_BAD_CALL;
     for (int axis = 0; axis < 3; axis++) {
@@ -373,116 +487,17 @@ SJ_EXPORT int sj_squares(
     double *squares = malloc((size_t)(width + height + depth) * sizeof *squares);
     all.steps = malloc((size_t)(rows * width) * sizeof *all.steps);
     all.has_place = malloc((size_t)rows);
+    all.has_query = calloc((size_t)width, 1);
     all.next = malloc((size_t)rows * sizeof *all.next);
     int status = SJ_NO_MEMORY;
-    if (squares && all.steps && all.has_place && all.next) {
+    if (squares && all.steps && all.has_place && all.has_query && all.next) {
         all.squares[0] = squares, all.squares[1] = squares + width, all.squares[2] = squares + width + height;
-        status = measure_field(&all, places, answers);
+        status = measure_field(&all, answers);
     }
     free(squares);
     free(all.steps);
     free(all.has_place);
+    free(all.has_query);
     free(all.next);
     return status;
-}
-
-/* ── components ──────────────────────────────────────────────────────────── */
-
-/* Names of parts that may be one component: each leads to an earlier name of the same, or to itself. */
-typedef struct {
-    int32_t *above, count, room;
-} names;
-
-static int32_t root_of(names *all, int32_t name)
-{
-    while (all->above[name] != name)
-        name = all->above[name] = all->above[all->above[name]];
-    return name;
-}
-
-static int32_t join(names *all, int32_t one, int32_t other)
-{
-    if (one == other)
-        return one;
-    one = root_of(all, one), other = root_of(all, other);
-    int32_t first = one < other ? one : other;
-    return all->above[one] = all->above[other] = first;
-}
-
-static int32_t add_name(names *all)
-{
-    if (all->count == all->room) {
-        if (all->room > INT32_MAX / 2)
-            return 0;
-        int32_t *wider = realloc(all->above, (size_t)all->room * 2 * sizeof *wider);
-        if (!wider)
-            return 0;
-        all->above = wider, all->room *= 2;
-    }
-    all->above[all->count] = all->count;
-    return all->count++;
-}
-
-/* Return the name that a voxel takes from those before it, 0 for none; the rows before it are `reach` wide beside it. */
-static int32_t name_before(names *all, const int32_t *numbers, const shape *of, const int64_t *at, int most)
-{
-    static const int8_t rows[5][2] = {{0, 0}, {0, -1}, {-1, -1}, {-1, 0}, {-1, 1}};
-    int32_t name = 0;
-    for (int row = 0; row < 5; row++) {
-        int64_t z = at[0] + rows[row][0], y = at[1] + rows[row][1];
-        int apart = (rows[row][0] != 0) + (rows[row][1] != 0), reach = apart < most;
-        if (apart > most || z < 0 || y < 0 || y >= of->height)
-            continue;
-        int64_t first = at[2] - reach, last = row ? at[2] + reach : at[2] - 1;
-        first = first < 0 ? 0 : first, last = last < of->width ? last : of->width - 1;
-        const int32_t *line = numbers + (z * of->height + y) * of->width;
-        for (int64_t x = first; x <= last; x++)
-            if (line[x])
-                name = name ? join(all, name, line[x]) : line[x];
-    }
-    return name;
-}
-
-/* Name the voxels of a mask; return whether there was memory for all names. */
-static int name_voxels(names *all, const uint8_t *mask, const shape *of, int most, int32_t *numbers)
-{
-    int64_t at[3];
-    for (at[0] = 0; at[0] < of->depth; at[0]++)
-        for (at[1] = 0; at[1] < of->height; at[1]++) {
-            int64_t start = (at[0] * of->height + at[1]) * of->width;
-            memset(numbers + start, 0, (size_t)of->width * sizeof *numbers);
-            for (at[2] = 0; at[2] < of->width; at[2]++) {
-                if (!mask[start + at[2]])
-                    continue;
-                int32_t name = name_before(all, numbers, of, at, most);
-                if (!name && !(name = add_name(all)))
-                    return 0;
-                numbers[start + at[2]] = name;
-            }
-        }
-    return 1;
-}
-
-/* Number the components of a mask by 6, 18 or 26 neighbours from 1, in the order of their first voxels. */
-SJ_EXPORT int sj_components(
-    const uint8_t *mask, int64_t depth, int64_t height, int64_t width, int32_t neighbours, int32_t *numbers,
-    int64_t *total)
-{
-    shape of = {depth, height, width};
-    int most = neighbours == 6 ? 1 : neighbours == 18 ? 2 : neighbours == 26 ? 3 : 0;
-    if (!mask || !numbers || !total || !most || !is_shape(&of))
-        return SJ_BAD_CALL;
-    names all = {malloc(CODES * sizeof(int32_t)), 1, CODES};
-    if (!all.above)
-        return SJ_NO_MEMORY;
-    all.above[0] = 0;
-    int fine = name_voxels(&all, mask, &of, most, numbers);
-    int32_t count = 0;
-    for (int32_t name = 1; fine && name < all.count; name++)
-        all.above[name] = all.above[name] == name ? ++count : all.above[all.above[name]];
-    for (int64_t i = 0; fine && i < depth * height * width; i++)
-        numbers[i] = all.above[numbers[i]];
-    *total = count;
-    free(all.above);
-    return fine ? SJ_FINE : SJ_NO_MEMORY;
 }

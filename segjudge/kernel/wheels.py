@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # setuptools reads this file alone, wherever it stands
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # setuptools reads only this file, regardless of its folder
 from segjudge.kernel.compiling import CompileError, compile_local
 
 

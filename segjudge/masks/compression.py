@@ -11,10 +11,10 @@ from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.stack import Array
 
 _LIBDEFLATE_EFFORT = 12
-#: zlib's numbers for its own form and for gzip's.
+#: zlib's constants for the zlib and gzip formats.
 _ZLIB, _GZIP = zlib.MAX_WBITS, 31
-#: Up to so many bits a sample takes no more than a byte.
-_BYTE = 8
+#: The maximum bits of a sample that fits a byte.
+_BITS_OF_BYTE = 8
 
 
 def write_gzipped(data: bytes, out: str) -> None:
@@ -52,7 +52,7 @@ def encode_smallest(data: bytes, pixels: Array) -> bytes:
         depth, colours = _least_depth(pixels), png.palette_of(data).tobytes()
         palette = ((b"PLTE", colours[: 3 << depth]),)
         return _png(pixels.shape, (depth, kind), _pack_bits(pixels, depth), palette)
-    rows = pixels.astype(">u2").view(np.uint8) if depth > _BYTE else _pack_bits(pixels, depth)
+    rows = pixels.astype(">u2").view(np.uint8) if depth > _BITS_OF_BYTE else _pack_bits(pixels, depth)
     return _png(pixels.shape, (depth, kind), rows)
 
 
@@ -76,16 +76,16 @@ def label_png(labels: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
 
 def _least_depth(labels: Array) -> int:
     """Return how many bits the labels of a palette need."""
-    return next(bits for bits in (1, 2, 4, _BYTE) if labels.max(initial=0) < 1 << bits)
+    return next(bits for bits in (1, 2, 4, _BITS_OF_BYTE) if labels.max(initial=0) < 1 << bits)
 
 
 def _pack_bits(labels: Array, depth: int) -> Array:
     """Return byte rows packed to the given bits per pixel."""
-    in_byte = _BYTE // depth
+    in_byte = _BITS_OF_BYTE // depth
     columns = np.pad(labels, ((0, 0), (0, -labels.shape[1] % in_byte))).reshape(len(labels), -1, in_byte)
     rows = np.zeros(columns.shape[:2], np.uint8)
     for column in range(in_byte):
-        rows |= columns[:, :, column] << (_BYTE - depth * (column + 1))
+        rows |= columns[:, :, column] << (_BITS_OF_BYTE - depth * (column + 1))
     return rows
 
 

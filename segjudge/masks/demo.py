@@ -38,16 +38,21 @@ class _Shape:
 
     def mask(self, frame: int, size: tuple[int, int], grow: float = 0.0) -> NDArray[np.bool_]:
         """Return its pixels in a frame; `grow` makes it larger or smaller."""
-        y, x = np.mgrid[: size[0], : size[1]]
-        y = y - self.centre[0] - self.speed[0] * frame
-        x = x - self.centre[1] - self.speed[1] * frame
-        angle = self.turn * frame
-        along = x * np.cos(angle) + y * np.sin(angle)
-        across = y * np.cos(angle) - x * np.sin(angle)
-        inside: NDArray[np.bool_] = (along / max(self.radii[1] + grow, 1)) ** 2 + (
-            across / max(self.radii[0] + grow, 1)
-        ) ** 2 <= 1
+        rows, columns = np.mgrid[: size[0], : size[1]]
+        across, along = self.place(rows, columns, frame, grow)
+        inside: NDArray[np.bool_] = along**2 + across**2 <= 1
         return inside & (frame >= self.enters)
+
+    def place(
+        self, rows: NDArray[Any], columns: NDArray[Any], frame: int, grow: float = 0.0
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return how far across and along the shape pixels are in a frame, in its radii."""
+        y = rows - self.centre[0] - self.speed[0] * frame
+        x = columns - self.centre[1] - self.speed[1] * frame
+        angle = self.turn * frame
+        along: NDArray[np.float64] = x * np.cos(angle) + y * np.sin(angle)
+        across: NDArray[np.float64] = y * np.cos(angle) - x * np.sin(angle)
+        return across / max(self.radii[0] + grow, 1), along / max(self.radii[1] + grow, 1)
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ def scene(name: str, seed: int, *, objects: int, frames: int, hard: bool = False
     return Scene(name, (height, width), frames, tuple(shapes), rim=3 if objects == 2 else 0)
 
 
-#: What the images of instances show, and their size.
+#: The categories of the images of instances, and their size.
 CATEGORIES = ("disk", "bar", "ring", "wedge")
 IMAGE_SIZE = (240, 320)
 
@@ -179,10 +184,10 @@ def places_png(instances: list[SyntheticInstance]) -> NDArray[np.uint8]:
     return image
 
 
-#: What the objects of a scene are called, by their numbers.
+#: The names of a scene's objects, by number.
 NAMES = {1: "disk", 2: "oval", 3: "guest"}
-#: So many frames lie between two images.
-_APART = 4
+#: The number of frames between two images.
+STEP = 4
 
 
 def label_frames(video: Scene) -> list[tuple[str, Labels]]:
@@ -204,7 +209,7 @@ def mask_records(video: Scene) -> dict[int, list[dict[str, Any] | None]]:
 
 def still_images(videos: list[Scene]) -> list[tuple[int, Labels]]:
     """Return some frames as images, numbered from 1."""
-    return list(enumerate((labels for video in videos for _, labels in label_frames(video)[::_APART]), 1))
+    return list(enumerate((labels for video in videos for _, labels in label_frames(video)[::STEP]), 1))
 
 
 # ── files ───────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ import zlib
 
 from segjudge.evaluation_script.masks.stack import Array
 
-#: A level of deflate that is soon done.
+#: A fast level of deflate.
 _QUICK = 3
 #: Types of the tags' numbers.
 _SHORT, _LONG = 3, 4

@@ -1,4 +1,4 @@
-"""What a zip, tar, gzip or folder may hold: each rule at its border, and every byte as it was packed."""
+"""The content of a zip, tar, gzip or folder: each rule at its limit, and every byte as it was packed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DEEP = "/".join("abcdefghijk")  # eleven folders
 
 
 def opened(data: bytes, folder: Path, limits: ArchiveLimits = LIMITS) -> dict[str, bytes]:
-    """Every file by its name; both ways of reading agree."""
+    """Every file by its name; both readers agree."""
     path = folder / "upload"
     path.write_bytes(data)
     files = open_files(str(path), limits)
@@ -377,7 +377,7 @@ def test_an_archive_holds_as_many_files_as_are_allowed(form: str, tmp_path: Path
 
 
 def two_members(overlap: int) -> bytes:
-    """Two stored files in the order of the second; the bytes of the first end so many inside of it."""
+    """Two stored files in the order of the second; the first one's bytes end this far inside it."""
     first, second = b"a.png", b"b.png"
     item, another = b"1" * 200, b"2" * 90
     common = [
@@ -421,7 +421,7 @@ def test_a_zip_may_have_a_comment(length: int, tmp_path: Path) -> None:
 
 
 def test_a_zip_of_the_large_kind_is_read(tmp_path: Path) -> None:
-    """Its end record refers to another one, which holds the numbers."""
+    """Its end record refers to another one, which contains the numbers."""
     data = zipped({"a.png": b"x", "b.png": b"y"})
     position = data.rfind(b"PK\x05\x06")
     size, offset = struct.unpack_from("<II", data, position + 12)
@@ -453,7 +453,7 @@ def test_a_table_of_contents_has_room_for_names_of_a_usual_length(tmp_path: Path
 
 
 def test_a_zero_in_a_name_is_refused(tmp_path: Path) -> None:
-    """What follows it would be lost."""
+    """Bytes after it would be lost."""
     data = raw_zip([{"name": b"a.png\0.txt", "data": b"x"}])
     assert "has forbidden characters in its name" in refused(data, tmp_path)
 
@@ -519,7 +519,7 @@ def test_a_member_that_would_end_beyond_the_zip_is_cut_off(tmp_path: Path) -> No
 
 
 def flagged(place: int, value: int) -> bytes:
-    """A zip of one file in whose entries, at their beginning and in the table of contents, a byte is another."""
+    """A zip of one file with a changed byte in its entries, at their beginning and in the table of contents."""
     data = bytearray(zipped({"a.png": b"abc"}, zipfile.ZIP_STORED))
     data[place] |= value
     data[data.rfind(b"PK\x01\x02") + place + 2] |= value
@@ -561,7 +561,7 @@ def test_a_zip_without_files_is_one(tmp_path: Path) -> None:
 
 
 def test_what_changed_since_it_was_opened_is_said_where_it_is_read(tmp_path: Path) -> None:
-    """Nobody should read half a file, nor more than is allowed."""
+    """No reader gets half a file, or more than is allowed."""
 
     def said(name: str, data: bytes, changed: Any, limits: ArchiveLimits = LIMITS) -> List[str]:
         path = tmp_path / name
@@ -631,7 +631,7 @@ def test_a_folder_that_is_gone_meanwhile_cannot_be_read(tmp_path: Path, monkeypa
 
 
 def test_a_stream_is_inflated_if_it_is_whole_and_of_the_length_that_is_said() -> None:
-    """Whichever inflater is installed."""
+    """With either inflater."""
     data = bytes(range(200))
     whole, bare = zlib.compress(data), zlib.compress(data)[2:-4]
     assert inflate_stream(whole, 200) == inflate_stream(bare, 200, bare=True) == data
@@ -723,7 +723,7 @@ def test_sizes_of_a_tar_are_octal_or_binary(tmp_path: Path) -> None:
 
 
 def with_checksum(data: bytes, place: int, value: bytes) -> bytes:
-    """A tar with another byte in its first header, and the checksum that this gives."""
+    """A tar with a changed byte in its first header, and the checksum that follows."""
     header = bytearray(data[:512])
     header[place : place + 1] = value
     header[148:156] = b" " * 8
@@ -780,7 +780,7 @@ def test_an_extended_header_that_lies_about_its_length_is_damaged(record: bytes,
 
 @pytest.mark.parametrize("kind", [b"1", b"2", b"3", b"6", b"Z"])
 def test_the_bytes_after_a_link_are_the_next_header(kind: bytes, tmp_path: Path) -> None:
-    """Its size is said to be that of what it links to."""
+    """Its stated size is that of its link's target."""
     data = raw_tar(kind, "a.png", b"00000001000")[:512] + raw_tar(b"2", "b.png")
     text = refused(data, tmp_path)
     assert "a.png: is a link or a device" in text
@@ -788,7 +788,7 @@ def test_the_bytes_after_a_link_are_the_next_header(kind: bytes, tmp_path: Path)
 
 
 def test_a_refused_archive_is_closed(tmp_path: Path) -> None:
-    """Although its error, which is kept here, holds everything that was being read."""
+    """Although its error, which is kept here, refers to everything that was being read."""
     for data in (tarred({"../a.png": b"x"}), tarred({"a.png": b"x"})[:600], zipped({"../a.png": b"x"})):
         (tmp_path / "upload").write_bytes(data)
         with pytest.raises(SubmissionError) as caught:

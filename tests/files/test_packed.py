@@ -1,4 +1,4 @@
-"""A file is written whole or not at all; packed truths say what they are, and problems of several readers are one list."""
+"""A file is written completely or not at all; packed truths name their kind, and several readers' problems merge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the kernel is compiled, here and for EvalAI's worker, with a compiler that only says what it is asked, as one text.
+"""The compilation of the kernel, here and for EvalAI's worker, with a compiler that records its arguments, as one text.
 
     python -m tests.masks.kernel_builds
 
@@ -72,7 +72,7 @@ make_wheel(library="other.so")
 
 
 def write_builds() -> str:
-    """Return what the session says, in a folder of its own."""
+    """Return the output of the session, which runs in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder):
         for name in ("bin/cc", "bin/python"):
             _write(name, _PROGRAM)
@@ -120,7 +120,7 @@ def _refuse(call: Callable[[], object]) -> str:
 
 
 def _read_log() -> str:
-    """Return what was run since it was read last."""
+    """Return the commands that ran since the last read."""
     path = Path("log")
     text = path.read_text() if path.exists() else ""
     path.unlink(missing_ok=True)
@@ -141,7 +141,7 @@ def _with_home(call: Callable[[], object]) -> str:
 
 
 def _make_wheel(*, editable: bool = False, error: str = "", library: str = "") -> str:
-    """Build with setuptools that only says what it does; return that, what is printed, and what the wheel is tagged with."""
+    """Build with a setuptools that only records its actions; return these, the output, and the wheel's tag."""
     output, printed = list[str](), io.StringIO()
 
     class Builds:

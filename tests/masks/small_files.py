@@ -1,4 +1,4 @@
-"""What `compress` and the writers of masks make, what they refuse, and what the demo's seeds draw, as one text.
+"""The results of `compress` and the writers of masks, their rejections, and the demo's drawings by seed, as one text.
 
     python -m tests.masks.small_files
 
@@ -103,7 +103,7 @@ demo.write_frames("frames", 7); [(folder, len(os.listdir(f"frames/{folder}")), d
 
 
 def write_small_files() -> str:
-    """Return what the session says, in a folder of its own."""
+    """Return the output of the session, which runs in a folder of its own."""
     return run_session(SESSION, {
         "np": np, "os": os, "io": io, "Image": Image, "L": labels, "png": _save, "make": _make, "pack": _pack, "small": _compress,
         "look": _look, "d": _digest_array, "digest": digest, "drawn": _draw, "demo": demo, "comparison": comparison,
@@ -132,7 +132,7 @@ def _color(values: Any) -> Any:
 
 
 def _save(values: Any) -> bytes:
-    """Write a picture that compression makes smaller wherever it runs."""
+    """Write a picture that compression makes smaller on every machine."""
     out = io.BytesIO()
     (values if isinstance(values, Image.Image) else Image.fromarray(values)).save(out, "PNG", compress_level=0)
     return out.getvalue()
@@ -148,7 +148,7 @@ def _pack(name: str, files: Any) -> None:
 
 
 def _compress(results: str, out: str, protocol: str = "") -> str:
-    """Compress; say what was compared and what was written.  How small it becomes is zlib's matter."""
+    """Compress; describe the comparison and the file.  Its size depends on zlib."""
     steps: list[str] = []
     try:
         saving = compress(results, out, lambda *step: steps.append(str(step)), PROTOCOLS.get(protocol))
@@ -168,7 +168,7 @@ def _read(data: bytes) -> str:
 
 
 def _look(data: bytes, page: int = 0) -> str:
-    """Say what a picture is: its kind, size, bits, colours and pixels."""
+    """Describe a picture: its kind, size, bits, colours and pixels."""
     if not data.startswith((b"\x89PNG", b"II")):
         return repr(data[:30])
     with Image.open(io.BytesIO(data)) as image:

@@ -1,4 +1,4 @@
-"""`segjudge compress`: smaller uploads with the same masks, and what it refuses."""
+"""`segjudge compress`: smaller uploads with the same masks, and its rejections."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ KINDS = {"grey": "L", "few": "1", "colours": "RGB", "alpha": "RGBA", "palette": 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_png_stays_of_its_kind(kind: str, tmp_path: Path) -> None:
-    """What a grey or a colour means is for a protocol to say: some read how bright a pixel is."""
+    """The protocol determines the meaning of a grey or a colour: some read brightness."""
     labels = np.zeros((50, 70), np.uint8)
     labels[5:30, 5:40] = 1
     image = Image.fromarray(labels * np.uint8(255)).convert(KINDS[kind])
@@ -248,7 +248,7 @@ def test_grey_levels_are_no_objects(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_the_ids_of_segments_and_the_json_beside_them_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where every id is a colour of DAVIS's palette: as palette PNGs they would be no ids any more."""
+    """Also if every id is a colour of DAVIS's palette: as palette PNGs they would no longer be ids."""
     pictures = {}
     for name, ids in {"davis": (0, 128, 128 << 8), "other": (7, 300, 70_000)}.items():
         colours = np.repeat(np.array([[k & 255, k >> 8 & 255, k >> 16] for k in ids], np.uint8), 40, axis=0)
@@ -277,7 +277,7 @@ def test_a_damaged_png_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("ending", [".json.gz", ".zip"])
 def test_a_changed_pixel_is_found(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison reads what was written, so that a fault of the writer cannot reach a participant."""
+    """The comparison reads the written file, so that a defect of the writer cannot reach a participant."""
     mask = np.zeros((120, 160), np.uint8)
     mask[20:60, 10:90] = 1
     results = folder_of(tmp_path / "results", {"dog/1.png": png(mask)})
@@ -290,7 +290,7 @@ def test_a_changed_pixel_is_found(ending: str, tmp_path: Path, monkeypatch: pyte
 
 
 def test_run_lengths_are_those_of_the_whole_frame() -> None:
-    """Also where an object reaches from the lower to the upper edge, so that a run goes on in the next column."""
+    """Also if an object reaches from the lower to the upper edge, so that a run continues in the next column."""
     rng = np.random.default_rng(5)
     for _ in range(50):
         height, width = rng.integers(1, 90, 2).tolist()

@@ -1,4 +1,4 @@
-"""The small demo data of the repository is what `segjudge demo` makes, its photographs what `python -m demo` does."""
+"""The repository's small demo data equal the output of `segjudge demo`, its photographs that of `python -m demo`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.demo_challenge import CODENAMES, SAMPLES
 
 
 def content(path: Path) -> Any:
-    """What a file holds, whatever library deflated it."""
+    """The content of a file, regardless of the library that deflated it."""
     if path.suffix == ".json":
         return json.loads(path.read_text())
     with zipfile.ZipFile(path) as archive:

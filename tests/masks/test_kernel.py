@@ -1,4 +1,4 @@
-"""The kernel and numpy say the same: of frames, of boundaries, of run lengths, of records, and of what is wrong."""
+"""The kernel and numpy agree: on frames, on boundaries, on run lengths, on records, and on faults."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.instances import json_parts
+from segjudge.evaluation_script.families.instances.keypoints import similarities
 from segjudge.evaluation_script.families.instances.matching import (
     DETECTION,
     IMAGE,
@@ -37,13 +38,14 @@ from segjudge.evaluation_script.families.instances.records import (
     rank_in_group,
     read_columns,
 )
+from segjudge.evaluation_script.families.sequences import losses
 from segjudge.evaluation_script.files.problems import Flaw, Problems
-from segjudge.evaluation_script.masks import kernel
+from segjudge.evaluation_script.masks import kernel, library, stream
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
-from segjudge.evaluation_script.masks.detections import BOX, POINTS
+from segjudge.evaluation_script.masks.detections import BOX, POINTS, TrueSets
 from segjudge.evaluation_script.masks.files import LabelImages, ObjectFolders, SalientImages
-from segjudge.evaluation_script.masks.overlaps import LabelMap, Pairs, reach_of
+from segjudge.evaluation_script.masks.overlaps import LabelMap, PairGroups, Pairs, reach_of
 from segjudge.evaluation_script.masks.polygons import outlines
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.similarity import Region, disk, fractional_disk
@@ -55,12 +57,12 @@ from tests.shared import IN_CI
 if not COMPILED.exists() and not IN_CI:
     pytest.skip("KERNEL ABSENT: ./run.sh compiles it where there is a C compiler", allow_module_level=True)
 BACKENDS = (compiled(), NumpyBackend())
-KERNEL = kernel.load(str(COMPILED))
+KERNEL = library.load(str(COMPILED))
 LOADED: Any = KERNEL.library
 
 
 def by_both(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> Tuple[Any, Any]:
-    """What the kernel gives, and what numpy does."""
+    """The kernel's result, and numpy's."""
     results = []
     for chosen in BACKENDS:
         use(monkeypatch, chosen)
@@ -77,7 +79,7 @@ def switch(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Tup
 
 
 class Memory:
-    """Files in memory, as an archive gives them."""
+    """Files in memory, as an archive returns them."""
 
     def __init__(self, files: Dict[str, bytes]) -> None:
         self.files = files
@@ -88,7 +90,7 @@ class Memory:
 
 
 def residual(kind: int, pixel: int, left: int, up: int, corner: int) -> int:
-    """What PNG writes for a pixel under a filter."""
+    """The byte that PNG writes for a pixel under a filter."""
     if kind == 4:
         guess = left + up - corner
         distances = [abs(guess - left), abs(guess - up), abs(guess - corner)]
@@ -117,7 +119,7 @@ def encoded(labels: Any, depth: int, generator: random.Random) -> bytes:
 
 
 def blobs(generator: random.Random, size: Tuple[int, int], most: int) -> Any:
-    """Labels as masks have them: rectangles over each other, and here and there a pixel."""
+    """Labels like those of masks: overlapping rectangles, and single pixels."""
     labels = np.zeros(size, np.uint8)
     for _ in range(generator.randrange(6)):
         top, left = generator.randrange(size[0]), generator.randrange(size[1])
@@ -188,7 +190,7 @@ def test_objects_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
     "strategy", [zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE, zlib.Z_FIXED]
 )
 def test_whatever_zlib_writes_is_read(level: int, strategy: int) -> None:
-    """Pictures of more bytes than are inflated at a time, whose rows repeat near and far, and one of noise."""
+    """Pictures of more bytes than are inflated at a time, whose rows repeat near and far, and a noisy one."""
     lot, size = np.random.default_rng(level), (600, 900)
     blocks = np.kron(lot.integers(0, 9, (20, 30)), np.ones((30, 30), int))
     for labels in (blocks, blocks[lot.permutation(600)], lot.integers(0, 200, size) * (lot.random(size) < 0.3)):
@@ -328,7 +330,7 @@ CHARACTERS = "".join(map(chr, range(48, 112)))
 
 
 def some_texts(generator: random.Random) -> Iterator[Tuple[str, int]]:
-    """Masks of which most are sound, and how many pixels each should have."""
+    """Masks of which most are valid, and the number of pixels that each should have."""
     for _ in range(60):
         runs = [generator.choice([0, 1, 5, 40, 3000]) for _ in range(generator.randrange(1, 12))]
         pixels = sum(runs)
@@ -392,9 +394,23 @@ def test_overlaps_are_those_of_pycocotools(seed: int, switch: Any) -> None:
     assert by_kernel == by_numpy
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_boxes_overlap_as_by_numpy(seed: int, switch: Any) -> None:
+    """Boxes that meet, touch, lie apart or have no extent, and sides that rounding changes."""
+    lot = np.random.default_rng(seed)
+    sent, real = (np.round(lot.random((9, 4)) * 5, 1 + 15 * (seed % 2)) for _ in range(2))
+    sent[:2, 2:], real[3] = 0, sent[3]
+    columns = np.indices((9, 9)).reshape(2, -1)
+    pairs, crowd = Pairs(*columns, np.array([0, 81])), lot.random(9) < 0.3
+
+    by_kernel, by_numpy = switch(lambda: backend().box_overlaps(pairs, sent, real, crowd).tobytes())
+
+    assert by_kernel == by_numpy
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_detections_are_matched_as_numpy_matches_them(seed: int, switch: Any) -> None:
-    """With few and many instances to choose from, ties, crowds, sizes at the borders and instances that never match."""
+    """With few and many instances to choose from, ties, crowds, sizes at the limits and instances that never match."""
     lot = np.random.default_rng(seed)
     real, sent = int(lot.integers(0, 40)), int(lot.integers(0, 120))
     areas = np.array([0, 1, 900, 1024, 1025, 5000, 9216, 9217, 20000])
@@ -418,6 +434,23 @@ def test_detections_are_matched_as_numpy_matches_them(seed: int, switch: Any) ->
     for first, second in zip(by_kernel, by_numpy):
         assert first.tolist() == second.tolist()
     assert sent == 0 or by_kernel[0].dtype == by_numpy[0].dtype == np.uint64
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_similar_pairs_are_those_of_numpy(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    sent, real = int(lot.choice([0, 1, 300])), int(lot.choice([0, 1, 200]))
+    starts = np.append(np.unique(np.append(0, lot.integers(0, max(sent, 1), 40)))[: 40 if sent else 0], sent)
+    low = lot.integers(0, real + 1, len(starts) - 1)
+    groups = PairGroups(starts, low, np.minimum(low + lot.integers(0, 9, len(low)), real))
+    extents = [np.round(lot.exponential(50, count), int(lot.integers(0, 3))) for count in (sent, real)]
+    crowd = lot.random(real) < 0.1
+
+    by_kernel, by_numpy = switch(lambda: backend().similar_pairs(groups, *extents, crowd, 0.5))
+
+    for first, second in zip(by_kernel, by_numpy):
+        assert first.tolist() == second.tolist()
+    assert sent < 2 or real < 2 or 0 < len(by_kernel.prediction) < groups.count_pairs()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -459,6 +492,47 @@ def test_curves_are_drawn_as_numpy_draws_them(seed: int, switch: Any) -> None:
         assert np.array_equal(first.recall, second.recall)
         assert np.array_equal(first.scores, second.scores)
     assert by_kernel[0].scores.shape == by_kernel[0].precision.shape or not seed % 2
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_keypoints_are_compared_as_numpy_compares_them(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    points, sets, sent = [1, 7, 8, 17, 128, 129, 300][seed % 7], int(lot.integers(1, 9)), int(lot.integers(1, 9))
+    truth = TrueSets(
+        lot.uniform(-50, 400, (sets, points, 2)),
+        lot.random((sets, points)) < lot.choice([0, 0.3, 1], (sets, 1)),
+        lot.uniform(0.001, 0.3, (sets, points)),
+        lot.choice([0, 1e-9, 1, 5000, 1e5], sets),
+        lot.uniform(0, 300, (sets, 4)),
+    )
+    near = truth.points[lot.integers(0, sets, sent)] + lot.normal(0, lot.choice([0, 0.01, 1, 20]), (sent, points, 2))
+    prediction, index = np.divmod(np.arange(sent * sets), sets)
+    pairs = Pairs(prediction, index, np.array([0, sent * sets]))
+
+    by_kernel, by_numpy = switch(lambda: similarities(pairs, near.reshape(sent, -1), truth))
+
+    assert by_kernel.tolist() == by_numpy.tolist()
+
+
+def test_exponentials_have_the_bits_of_numpys_twin(switch: Any) -> None:
+    exponents = -np.concatenate([np.linspace(0, 2, 2001), np.linspace(700, 760, 6001), [0.0, 5e-324, 1e-300, 1e9]])
+    truth = TrueSets(np.zeros((1, 1, 2)), np.ones((1, 1), bool), np.full((1, 1), 0.5), np.ones(1), np.zeros((1, 4)))
+    places = np.stack([np.sqrt(-2 * exponents), np.zeros(len(exponents))], axis=1)
+    pairs = Pairs(np.arange(len(places)), np.zeros(len(places), np.int64), np.array([0, len(places)]))
+
+    by_kernel, by_numpy = switch(lambda: similarities(pairs, places, truth))
+
+    assert by_kernel.tolist() == by_numpy.tolist()
+    assert ((by_kernel > 0) & (by_kernel < 1e-310)).any()
+    assert (by_kernel.min(), by_kernel.max()) == (0, 1)
+
+
+def test_similarities_beyond_doubles_are_left_to_numpy() -> None:
+    points, marked, boxes = np.zeros((1, 1, 2)), np.ones((1, 1), bool), np.zeros((1, 4))
+    truth = TrueSets(points, marked, np.full((1, 1), 0.5), np.array([-1e-9]), boxes)
+    pairs = Pairs(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([0, 1]))
+
+    assert compiled().compare_points(pairs, np.array([[3.0, 4.0]]), truth) is None
 
 
 # ── records ─────────────────────────────────────────────────────────────────
@@ -604,7 +678,7 @@ def test_records_of_the_usual_form_are_read_by_the_kernel(video: bool) -> None:
 
 
 def compare_readings(change: int, seed: int, *, video: bool) -> None:
-    """Read records as a table and parsed; those that were not changed are read as a table."""
+    """Read records as a table and parsed; unchanged ones are read as a table."""
     generator, images = random.Random(seed), VIDEOS if video else IMAGES
     some = [(video_record if video else record)(generator) for _ in range(generator.randrange(1, 9))]
     text = CHANGES[change](json.dumps(some)[1:-1])
@@ -721,9 +795,9 @@ def test_a_score_is_the_number_that_python_reads(score: float) -> None:
 
 
 def state_in(folder: Path, **environment: str) -> str:
-    """What a process says that finds its kernel elsewhere."""
+    """The output of a process whose kernel is elsewhere."""
     code = "from segjudge.evaluation_script.masks.backend import backend; print(backend().about)"
-    variables = {**os.environ, kernel.SETTING: str(folder / kernel.NAME), **environment}
+    variables = {**os.environ, library.SETTING: str(folder / library.NAME), **environment}
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=root, env=variables, capture_output=True, text=True, check=True
@@ -733,49 +807,49 @@ def state_in(folder: Path, **environment: str) -> str:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    for path in (COMPILED, Path(f"{COMPILED}{kernel.CHECKSUM}")):
+    for path in (COMPILED, Path(f"{COMPILED}{library.CHECKSUM}")):
         shutil.copy(path, tmp_path)
     return tmp_path
 
 
 def test_the_library_is_used_where_all_is_well(copied: Path) -> None:
-    assert state_in(copied) == f"kernel for {kernel.SYSTEM} (numpy: SEGJUDGE_KERNEL=off)"
+    assert state_in(copied) == f"kernel for {library.SYSTEM} (numpy: SEGJUDGE_KERNEL=off)"
 
 
 def test_one_changed_byte_is_enough_to_leave_it_alone(copied: Path) -> None:
-    library = copied / kernel.NAME
-    data = bytearray(library.read_bytes())
+    built = copied / library.NAME
+    data = bytearray(built.read_bytes())
     data[len(data) // 2] ^= 1
-    library.write_bytes(data)
+    built.write_bytes(data)
     assert "is not the file that the build wrote" in state_in(copied)
 
 
 def test_no_file_of_any_kind_raises(copied: Path) -> None:
-    library, checksum = copied / kernel.NAME, copied / f"{kernel.NAME}{kernel.CHECKSUM}"
+    built, checksum = copied / library.NAME, copied / f"{library.NAME}{library.CHECKSUM}"
     checksum.write_bytes(b"\xff\xfe")
     assert state_in(copied).startswith("numpy (no kernel")
     checksum.write_text("")
     assert state_in(copied).startswith("numpy (no kernel")
     checksum.unlink()
     assert "cannot be read" in state_in(copied)
-    library.unlink()
-    library.mkdir()
+    built.unlink()
+    built.mkdir()
     assert "cannot be read" in state_in(copied)
-    assert state_in(copied, **{kernel.SETTING: "off"}) == "numpy (no kernel: SEGJUDGE_KERNEL is off)"
+    assert state_in(copied, **{library.SETTING: "off"}) == "numpy (no kernel: SEGJUDGE_KERNEL is off)"
 
 
 def test_what_is_no_library_is_left_alone(copied: Path) -> None:
     import hashlib
 
-    library, checksum = copied / kernel.NAME, copied / f"{kernel.NAME}{kernel.CHECKSUM}"
-    library.write_bytes(b"\x7fELF" + bytes(100))
-    checksum.write_text(hashlib.sha256(library.read_bytes()).hexdigest())
+    built, checksum = copied / library.NAME, copied / f"{library.NAME}{library.CHECKSUM}"
+    built.write_bytes(b"\x7fELF" + bytes(100))
+    checksum.write_text(hashlib.sha256(built.read_bytes()).hexdigest())
     assert "it cannot be loaded" in state_in(copied)
 
 
 def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     class Wrong:
-        """The kernel, but for one function."""
+        """The kernel, except one function."""
 
         def __init__(self, name: str, result: int) -> None:
             self._name, self._result = name, result
@@ -784,14 +858,14 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
             return (lambda *_: self._result) if name == self._name else getattr(LOADED, name)
 
     for name in (
-        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_overlaps", "sj_records", "sj_draw",
-        "sj_join_frames", "sj_order", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_boundaries", "sj_survey",
-        "sj_boxes", "sj_corners", "sj_squares", "sj_components",
+        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_paint_runs", "sj_overlaps", "sj_records", "sj_draw",
+        "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_boundaries", "sj_survey",
+        "sj_boxes", "sj_corners", "sj_squares", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
-            with pytest.raises(kernel.KernelError, match="self-test"):
+            with pytest.raises(library.KernelError, match="self-test"):
                 monkeypatch.setattr(ctypes, "CDLL", lambda _, name=name, result=result: Wrong(name, result))
-                kernel.load("anywhere")
+                library.load("anywhere")
 
 
 def test_a_call_that_makes_no_sense_is_refused() -> None:
@@ -803,13 +877,19 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_label_table(None, 1, None, 1, 1, 1, None, 1, 1, 1, None) == -1
     assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_boxes(None, 1, 1, 1, 1, 1, None, None) == LOADED.sj_corners(None, 1, 1, 1, None) == -1
+    assert LOADED.sj_small_runs(None, 1, 1, 1, None, 1, None, 65, 0, 1, 1, None, None, 1, None) == -1
+    assert LOADED.sj_groups(None, 1, 4, None, 4, None) == LOADED.sj_grow(None, 1, 1, 1, None, 1, None) == -1
     assert LOADED.sj_squares(None, None, 1, 1, 1, None, None, 0) == -1
-    assert LOADED.sj_components(None, 1, 1, 1, 26, None, None) == -1
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
+    assert LOADED.sj_paint_runs(None, 1, None, 1, None, 1, None) == -1
     assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, 1, None, 1, None) == -1
     assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
     assert LOADED.sj_order(None, None, 1, None) == -1
-    assert LOADED.sj_curves(None, None, None, None, 1, None, None, 1, 1, 1, None, 1, None, None, None, None) == -1
+    assert LOADED.sj_box_overlaps(None, None, 1, None, 1, None, 1, None, None) == -1
+    assert LOADED.sj_similar_pairs(*[None] * 3, 1, None, 1, None, None, 1, None, 1, None, None, None) == -1
+    sizes = 1, None, 1, 0, 1, None, 1, 1, 1, 1, 1
+    assert LOADED.sj_curves(None, None, None, None, *sizes, None, None, None, 1, 1, 0, None, None, None, None) == -1
+    assert LOADED.sj_similarities(None, None, 1, None, 1, None, None, None, None, None, 1, 1, None) == -1
     assert LOADED.sj_records(None, 1, 0, 1, None, None, None, None, None, None, None, None) == -1
     assert LOADED.sj_draw(None, 1, None, 1, None, 1, None, None, 1, None, None) == -1
     assert LOADED.sj_join_frames(None, 1, None, 1, None, None, 1, None, 1, None, 1, None, None) == -1
@@ -830,10 +910,8 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
         assert KERNEL.measure_surroundings(truth, values, 0, 4) is None
     volume = flags[None]
     assert KERNEL.find_corners(volume) is not None
-    assert KERNEL.find_corners(bytes_[None]) is KERNEL.find_components(bytes_[None], 6) is None
-    assert (
-        KERNEL.find_components(volume, 7) is KERNEL.find_boxes(volume, 2) is KERNEL.find_boxes(labels[None], 3) is None
-    )
+    assert KERNEL.find_corners(bytes_[None]) is None
+    assert KERNEL.find_boxes(volume, 2) is KERNEL.find_boxes(labels[None], 3) is None
     assert KERNEL.find_distances(bytes_[None], bytes_[None], (1, 1, 1)) is not None
     for places, spacing in ((bytes_[None, :1], 1), (volume, 1), (bytes_[None], 0), (bytes_[None], float("nan"))):
         assert KERNEL.find_distances(bytes_[None], places, (1, 1, spacing)) is None
@@ -904,7 +982,7 @@ def test_bounds_of_texts_lie_within_the_text() -> None:
 
 
 def joined_with(**changes: Any) -> int:
-    """What the kernel says of two frames of 8 pixels, of which the second is not shown, with these changes."""
+    """The kernel's answer for two frames of 8 pixels, the second not shown, with these changes."""
     text = np.frombuffer(b"233", np.uint8)
     given = {
         "length": 3, "bounds": [0, 3], "texts": 1, "shown": [1, 0], "pixels": [8, 8], "count": 2, "frames": [0, 2],
@@ -940,6 +1018,76 @@ def test_sums_of_runs_that_no_number_holds_are_no_image() -> None:
     assert (fault[0], area[0]) == (4, 0)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_masks_with_speckle_are_painted_as_numpy_paints_them(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    pixels = int(lot.integers(1, 4000))
+    labels = np.append(0, lot.choice(255, int(lot.integers(1, 9)), replace=False) + 1)
+    image = np.repeat(labels[lot.integers(0, len(labels), pixels)], lot.integers(1, 40, pixels))[:pixels]
+    noisy = lot.random(pixels) < 0.3
+    image[noisy] = lot.choice(labels, np.count_nonzero(noisy))
+    texts = []
+    for label in labels[1:].tolist():
+        borders = np.flatnonzero(np.diff(image == label, prepend=False))
+        texts.append(rle.compress(np.diff(borders, prepend=0, append=pixels).tolist()))
+    kinds = labels[1:].astype(np.uint8)
+    assert KERNEL.paint(texts, kinds, pixels) is not None
+    for painted in switch(lambda: backend().paint_masks(texts, kinds, pixels)):
+        assert painted.dtype == np.uint8
+        assert painted.tolist() == image.tolist()
+    everything = rle.compress([0, pixels])
+    for faulty in (everything, texts[0] + "1", "2P", "\x7f", "é" * 3, "0" * 10_000, ""):
+        others = [*texts, faulty] if image.any() else [*texts, faulty, everything]
+        assert (
+            switch(lambda texts=others: backend().paint_masks(texts, np.arange(1, len(texts) + 1), pixels))
+            == (None,) * 2
+        )
+
+
+def test_labels_and_bounds_of_painted_masks_make_sense() -> None:
+    text, image = np.frombuffer(b"233", np.uint8), np.zeros(8, np.uint8)
+    for bounds, label, pixels, status in (
+        ([0, 3], 7, 8, 0), ([0, 3], 7, 8, 1), ([0, 3], 7, 7, 1), ([0, 2], 7, 8, 1), ([0, 3], 0, 8, -1),
+        ([0, 4], 7, 8, -1), ([0, HUGE], 7, 8, -1), ([0, -1], 7, 8, -1), ([0, 3], 7, 0, -1), ([0, 3], 7, HUGE, -1),
+    ):  # fmt: skip
+        given = (text.ctypes.data, 3, np.array(bounds), 1, np.array([label], np.uint8), pixels, image)
+        assert LOADED.sj_paint_runs(*given) == status
+    assert image.tolist() == [0, 0, 7, 7, 7, 0, 0, 0]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_runs_of_small_images_are_those_of_numpy(seed: int, switch: Any) -> None:
+    generator, draw = random.Random(seed), np.random.default_rng(seed)
+    size = (generator.randrange(1, 60), generator.choice([1, 63, 64, 65, 130, 300]))
+    density = generator.choice([0, 0.001, 0.05, 0.5, 1])
+    frames = [np.zeros(size, bool) for _ in range(generator.randrange(1, 4))]
+    for frame in frames:
+        top, left = generator.randrange(size[0]), generator.randrange(size[1])
+        frame[top : top + 30, left : left + 100] = draw.random(size)[top : top + 30, left : left + 100] < density
+    small = (generator.randrange(1, size[0] + 1), generator.randrange(1, size[1] + 1))
+    by_kernel, by_numpy = switch(lambda: stream._runs_of(stack_of(*frames), small))
+    assert [side.tolist() for side in by_kernel] == [side.tolist() for side in by_numpy]
+
+
+def test_numbers_are_written_in_groups_as_by_numpy(switch: Any) -> None:
+    edges = [value + step for power in (0, 7, 14, 21, 27) for value in [1 << power] for step in (-1, 0, 1)]
+    for numbers in (edges, [], [0], [1 << 28, 1 << 40]):
+        by_kernel, by_numpy = switch(lambda numbers=numbers: stream._in_groups(np.array(numbers, np.int64)))
+        assert by_kernel == by_numpy, numbers
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_masks_grow_as_by_numpy(seed: int, switch: Any) -> None:
+    generator, draw = random.Random(seed), np.random.default_rng(seed)
+    shape = generator.randrange(3), generator.choice([0, 1, 5, 40]), generator.randrange(1, 4)
+    words = draw.integers(0, 1 << 63, shape, np.uint64, endpoint=True)
+    for _ in range(generator.randrange(1, 6)):
+        words &= draw.integers(0, 1 << 63, shape, np.uint64, endpoint=True)
+    radius = generator.choice([0, 1, 3, 17, 70, 200])
+    by_kernel, by_numpy = switch(lambda: losses._grow(words, radius))
+    assert by_kernel.tolist() == by_numpy.tolist()
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_frames_are_joined_as_numpy_joins_them(seed: int, switch: Any) -> None:
     lot = np.random.default_rng(seed)
@@ -973,7 +1121,7 @@ def test_frames_whose_text_grows_a_lot_are_joined_too() -> None:
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("seed", range(20))
 def test_colours_are_read_as_pillow_reads_them(seed: int, channels: int, switch: Any) -> None:
-    """Rows by each of the filters, and now and then one that there is not, or too few."""
+    """Rows by each of the filters, and sometimes by a filter that does not exist, or too few."""
     lot = random.Random(seed)
     height, width = lot.randrange(1, 12), lot.randrange(1, 40)
     filters = 6 if seed % 5 == 4 else 5

@@ -1,4 +1,4 @@
-"""The kernel on its way to EvalAI's worker: compiled alike everywhere, uploaded when it is there, used when it is sound."""
+"""The kernel on its way to EvalAI's worker: compiled alike everywhere, uploaded if present, used if valid."""
 
 from __future__ import annotations
 
@@ -61,7 +61,11 @@ def test_sources_that_do_not_compile_leave_nothing(tmp_path: Path, monkeypatch: 
 
 
 def test_no_compiler_is_no_failure(tmp_path: Path) -> None:
-    """`./run.sh` says nothing and goes on: numpy does the work, and `--version` says why."""
+    """`./run.sh` prints nothing and continues: numpy does the work, and `--version` says why."""
+    outdated = compiling.Library(tmp_path / compiling.PLACE, compiling.this_system())
+    outdated.folder.mkdir()
+    outdated.path.write_bytes(b"of other sources")
+    outdated.checksum.write_text("0 1\n")
     code = (
         "import sys; sys.path.append(sys.argv[1]); from segjudge.kernel.compiling import *; from pathlib import Path\n"
         "try: compile_local(Path(sys.argv[2]))\nexcept CompileError as error: print(error)"
@@ -69,6 +73,7 @@ def test_no_compiler_is_no_failure(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-S", "-c", code, str(ROOT), str(tmp_path)]
     done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True)
     assert done.stdout == "no C compiler was found\n"
+    assert not [*outdated.folder.iterdir()]
 
 
 # ── in the bundle ───────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""How the kernel is compiled stays what it is, unless a change is meant to be seen."""
+"""The kernel is compiled as noted, which only an intended change renews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The masks of one sequence in each form that is sent: which objects are read, where they are, and what is wrong with them."""
+"""The masks of a sequence in each submitted form: which objects are read, where they are, and their faults."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _InMemory(Files):
 
 
 def masks_of(files: MaskFiles, size: Any = SIZE, frames: Optional[List[str]] = None) -> Any:
-    """The pixels of every object (frame, row, column), or what is wrong."""
+    """The pixels of every object (frame, row, column), or the fault."""
     problems = Problems()
     stacks = files.stacks(FRAMES if frames is None else frames, size, problems)
     if stacks is None:

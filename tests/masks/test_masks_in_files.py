@@ -1,4 +1,4 @@
-"""PNG and run lengths are read exactly as they are."""
+"""PNG and run lengths are read exactly."""
 
 from __future__ import annotations
 

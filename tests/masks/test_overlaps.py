@@ -1,4 +1,4 @@
-"""Overlaps of masks and boxes, against short formulas of their own and values worked out by hand."""
+"""Overlaps of masks and boxes, compared with short formulas and values computed by hand."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_boxes_without_any_area_share_nothing() -> None:
 
 
 def edges(mask: Any, reach: int) -> Any:
-    """Return the pixels of a mask that have one outside it, or outside the image, within reach."""
+    """Return the pixels of a mask with a pixel outside it, or outside the image, within reach."""
     wide, side = np.pad(mask, reach), 2 * reach + 1
     near = [wide[y : y + mask.shape[0], x : x + mask.shape[1]] for y, x in itertools.product(range(side), repeat=2)]
     return mask & ~np.stack(near).all(0)
@@ -140,7 +140,7 @@ def test_boundaries_of_masks_that_lie_apart_share_nothing() -> None:
 def test_the_best_assignment_is_scipys_which_alone_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     quality = np.array([[0.5, 0.9, 0.0], [0.4, 0.9, 0.1]])
     for absent in ("scipy.optimize", ""):
-        instance_overlaps._solver.cache_clear()
+        instance_overlaps._import_solver.cache_clear()
         with monkeypatch.context() as patch:
             if absent:
                 patch.setitem(sys.modules, absent, None)
@@ -149,7 +149,7 @@ def test_the_best_assignment_is_scipys_which_alone_is_loaded(monkeypatch: pytest
             rows, columns = instance_overlaps.best_assignment(quality)
             assert (rows.tolist(), columns.tolist()) == ([0, 1], [0, 1])
             assert instance_overlaps.best_proposals(quality) == [0, 1, 0]
-    instance_overlaps._solver.cache_clear()
+    instance_overlaps._import_solver.cache_clear()
 
 
 # ── boundaries ──────────────────────────────────────────────────────────────

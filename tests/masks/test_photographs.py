@@ -1,4 +1,4 @@
-"""The demo's photographs, films and images: the same every time, small, free to use, and stored as they are made."""
+"""The demo's photographs, films and images: always equal, small, free to use, and stored as they are made."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ from demo.methods import METHODS
 from demo.sequences import PHASE, run_lengths
 from segjudge import score
 from segjudge.evaluation_script.families.instances import truth as instance_truth
+from segjudge.evaluation_script.phases import PHASES
 from segjudge.masks.demo import IMAGE_SIZE, INSTANCE_PHASE, image_name, instance_images
 from tests.builders import ROOT
 from tests.demo_challenge import SAMPLES
 
 PICTURES = ROOT / "pictures" / PHASE
 NAMED = {film.name: film for film in FILMS}
+
+
+#: Where cut-outs lie: those of the checkout's demo alone, and those that are installed.
+MATERIAL_FOLDERS = ("demo/material", "segjudge/masks/material")
 
 
 def test_a_frame_is_the_same_bytes_every_time_and_those_of_the_repository() -> None:
@@ -86,9 +91,8 @@ def test_the_samples_of_segments_are_as_they_are_made_and_each_scores_by_its_fau
         _, made = panoptic.make_results(panoptic.METHODS[name], [segments for _, segments in drawn])
         with zipfile.ZipFile(sample) as archive, Image.open(archive.open("segments/000000000002.png")) as image:
             assert np.array_equal(np.asarray(image, int) @ (1, 256, 256**2), made), name
-    values = {
-        name: score(str(path), str(truth), protocol="coco-panoptic").metrics[SPLIT] for name, path in samples.items()
-    }
+    protocol = next(phase.splits[0].protocol for phase in PHASES if phase.codename == panoptic.PHASE)
+    values = {name: score(str(path), str(truth), protocol=protocol).metrics[SPLIT] for name, path in samples.items()}
     careful = values["careful"]
     assert max(values, key=lambda name: values[name]["PQ"]) == "careful"
     assert values["merging"]["RQ-Things"] < 0.7 < careful["RQ-Things"]
@@ -119,14 +123,14 @@ def test_the_sources_name_every_file_and_a_free_licence() -> None:
     rows = re.findall(r"^\| (`.*`) \| .* \| (.*) \|$", text, re.MULTILINE)
     named = [name for files, _ in rows for name in re.findall(r"`([\w-]+)`", files)]
 
-    assert sorted(named) == sorted(path.stem for path in (ROOT / "demo/material").iterdir())
+    assert sorted(named) == sorted(path.stem for folder in MATERIAL_FOLDERS for path in (ROOT / folder).iterdir())
     assert {licence for _, licence in rows} <= {"CC0", "public domain", "public domain (CC0)"}
 
 
 @pytest.mark.parametrize(
     ("folder", "most"),
     [
-        ("demo/material", 300_000),
+        *((folder, 150_000) for folder in MATERIAL_FOLDERS),
         ("pictures", 4_000_000),
         (f"examples/{PHASE}", 300_000),
         (f"examples/{panoptic.PHASE}", 250_000),

@@ -1,4 +1,4 @@
-"""Which PNGs are masks: every combination of the header, every border of the file, every colour."""
+"""Which PNGs are masks: every combination of the header, every limit of the file, every colour."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = b"\0\1\2\3\4\5" * 3
 
 
 def header(*values: int, length: int = 13) -> bytes:
-    """A PNG whose header holds these values."""
+    """A PNG whose header has these values."""
     body = struct.pack(">IIBBBBB", *values)[:length].ljust(length, b"\0")
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", body) + chunk(b"IDAT", zlib.compress(ROWS)) + chunk(b"IEND", b"")
 
@@ -158,7 +158,7 @@ def test_where_pixels_end_is_told_by_rows(depth: int, colour: int, stride: int) 
 @pytest.mark.parametrize("size", [(3, 5), (8, 8), (9, 17), (1, 1), (2, 1)])
 @pytest.mark.parametrize(("depth", "colour"), [(1, 0), (8, 3), (16, 0), (8, 2), (8, 6)])
 def test_interlaced_pixels_are_complete(depth: int, colour: int, size: tuple[int, int]) -> None:
-    """Row by row of each of the seven passes, none of which may lack."""
+    """Row by row of each of the seven passes, none of which may be missing."""
     height, width = size
     bits = depth * {2: 3, 6: 4}.get(colour, 1)
     rows = []

@@ -1,4 +1,4 @@
-"""Run lengths and polygons: as they are defined, and each rule at its border."""
+"""Run lengths and polygons: by definition, and each rule at its limit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ coco = pytest.importorskip("pycocotools.mask")
 
 
 def decoded(text: str) -> list[int] | None:
-    """The run lengths of a text, from their definition; None where it is none."""
+    """The run lengths of a text, by definition; None for an invalid one."""
     runs: list[int] = []
     value = count = 0
     for character in text:
@@ -50,7 +50,7 @@ def decoded(text: str) -> list[int] | None:
 
 
 def verdict(text: str, pixels: int) -> str | int:
-    """The refusal, or the pixels of the object."""
+    """The rejection, or the pixels of the object."""
     try:
         return int(rle.runs_of(text, pixels)[1::2].sum())
     except Flaw as flaw:
@@ -180,6 +180,11 @@ def test_runs_are_compressed_as_they_are_defined() -> None:
     assert rle.compress_many(lists) == [encoded(item) for item in lists]
     assert rle.compress_many([]) == []
     assert [decoded(encoded(item)) for item in lists] == lists
+
+
+@pytest.mark.parametrize(("runs", "inverted"), [([4], [0, 4]), ([0, 4], [4]), ([1, 3], [0, 1, 3]), ([0, 1, 3], [1, 3])])
+def test_a_mask_is_inverted_by_the_run_before_its_first(runs: list[int], inverted: list[int]) -> None:
+    assert rle.invert(encoded(runs), 4) == encoded(inverted)
 
 
 @pytest.mark.parametrize("runs", [[12], [0, 12], [5, 0, 7], [12, 0]])
@@ -344,7 +349,7 @@ def read(data: Any, folder: Path, name: str = "places2017", **limits: Any) -> In
 
 
 def test_records_are_columns_in_the_order_of_the_file(tmp_path: Path) -> None:
-    """Images and categories by their place among the sorted ids; an unknown category is -1."""
+    """Images and categories by their position among the sorted ids; an unknown category is -1."""
     sent = [
         one(30, 7, 1),
         one(10, 6, -2.5),
@@ -457,3 +462,13 @@ def test_a_record_lacks_what_its_protocol_needs() -> None:
         check_record(one(), None, boxes=False)
     with pytest.raises(Flaw, match="is not an object"):
         check_record([], (6, 2), boxes=False)
+
+
+@pytest.mark.parametrize("indices", [[], [0], [0, 1, 2, 3], [3, 1, 1], [2, 3, 0, 0]])
+def test_compact_masks_have_only_their_characters(indices: list[int]) -> None:
+    masks = pack_texts(["08", "", "233", "2P"])
+
+    compact = masks.take(np.array(indices, np.int64)).compact()
+
+    assert [compact[index] for index in range(len(compact))] == [masks[index] for index in indices]
+    assert compact.text.decode() == "".join(masks[index] for index in indices)

@@ -1,4 +1,4 @@
-"""J and F: cases done in the head, laws, and a plain implementation as witness."""
+"""J and F: simple cases, laws, and a plain implementation for comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `compress` and writers of masks make, and what seeds draw, stays what it is, unless a change is meant to be seen."""
+"""`compress`, writers of masks and seeds give the noted results, which only an intended change renews."""
 
 from __future__ import annotations
 

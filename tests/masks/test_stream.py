@@ -1,4 +1,4 @@
-"""The masks that a page is given are those that were added, as they are read from the bytes: at their size, with overlaps."""
+"""A page's masks, read from its bytes, equal the added ones: at their size, with overlaps."""
 
 from __future__ import annotations
 

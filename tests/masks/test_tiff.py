@@ -1,4 +1,4 @@
-"""TIFF: labels as other programs write them, and what is said of those that are none."""
+"""TIFF: labels of other programs, and messages about other files."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_volume_with_too_few_slices_is_said() -> None:
 
 
 def test_lzw_that_grows_without_end_is_bounded() -> None:
-    """Each code stands for all before it: the most that a block can give; and a table that is cleared at each step."""
+    """Each code stands for all before it, the maximum of a block; and a table that is cleared at each step."""
     strip = np.packbits(np.array(list("".join(
         f"{code:0{width}b}" for code, width in zip([256, 0, *range(258, 4000)], [9, *tiff._CODE_WIDTHS.tolist()], strict=False)
     ))) == "1").tobytes()  # fmt: skip

@@ -1,4 +1,4 @@
-"""What other programs write is read: every line of the table in docs/participants.md, and pictures with channels."""
+"""Files of other programs are read: every line of the table in docs/participants.md, and pictures with channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums, means and exponentials, whose bits are the same for every Python, numpy and processor."""
+"""Sums, means and exponentials, with the same bits for every Python, numpy and processor."""
 
 from __future__ import annotations
 

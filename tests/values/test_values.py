@@ -1,4 +1,4 @@
-"""A value behaves as a frozen dataclass does, down to the words of its errors."""
+"""A value behaves like a frozen dataclass, including its error messages."""
 
 from __future__ import annotations
 
