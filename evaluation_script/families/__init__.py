@@ -42,7 +42,7 @@ __all__ = [
 
 _Item = TypeVar("_Item")
 
-#: The folders of the families, in the order in which people read of them.
+#: The folders of the families, in the order of the documentation.
 FOLDERS = (
     "sequences",
     "instances",
@@ -85,20 +85,20 @@ class _Registry(Mapping[str, _Item]):
         return list(_FAULTS)
 
 
-#: The families by name, the protocols of all, and the family that reads each layout of published truths.
+#: The families by name, all protocols, and the family that reads each layout of published truths.
 FAMILIES: _Registry[Family] = _Registry()
 PROTOCOLS: _Registry[FamilyProtocol] = _Registry()
 LAYOUTS: _Registry[str] = _Registry()
 
 #: The folder of each family.
 _FOLDER_OF: Dict[str, str] = {}
-#: The plug-in's folder that brings a protocol, and in words where a plug-in comes from.
+#: The plug-in's folder that defines a protocol, and the description of a plug-in's origin.
 _BRINGS: Dict[str, str] = {}
 _ORIGINS: Dict[str, str] = {}
 _FAULTS: List[str] = []
-#: Characters of what a plug-in raises that a sentence quotes.
+#: The maximum number of characters that a sentence quotes from a plug-in's exception.
 _LONGEST_FAULT = 400
-#: The module that lists plug-ins, until they were loaded.
+#: The module that lists plug-ins; empty once they are loaded.
 _PENDING = [f"{__name__}.plugins"]
 _LOCK = RLock()
 
@@ -175,7 +175,7 @@ def _load_plugins() -> None:
                     raise ValueError(f"{folder} cannot name a family: the name is taken, or is not a valid module name")
                 rooms.append((folder, import_module(f".{folder}", __name__)))
                 _ORIGINS[folder] = origin
-        # Those that only add protocols come last: to families of plug-ins too.
+        # Plug-ins that only add protocols come last, since they may extend families of plug-ins.
         for folder, room in sorted(rooms, key=lambda entry: not hasattr(entry[1], "FAMILY")):
             with _note_faults(_ORIGINS[folder]):
                 _add_plugin(folder, room)

@@ -44,7 +44,7 @@ class _OptionalLayouts(Mapping[str, str]):
         return len(list(iter(self)))
 
 
-#: What is assumed of a metric without a direction, and who can change that.
+#: The assumption about a metric without a stated direction, and its remedy.
 _LARGER = "larger is assumed to be better. State it in `directions` of the plug-in's TOOLS"
 OPTIONAL_LAYOUTS = _OptionalLayouts()
 
@@ -52,7 +52,7 @@ OPTIONAL_LAYOUTS = _OptionalLayouts()
 @cache
 def tools_of(family: str) -> FamilyTools:
     mirror = find_spec(f"{__name__}.{folder_of(family)}") if family in FAMILIES else None
-    if mirror is None or mirror.origin is None:  # a folder without `__init__` is none
+    if mirror is None or mirror.origin is None:  # a folder without `__init__` is no package
         return FamilyTools()
     tools: FamilyTools = import_from(family, __name__, "", "TOOLS")
     return tools

@@ -15,15 +15,15 @@ from segjudge.evaluation_script.families import plugins_of
 from segjudge.evaluation_script.files.problems import HostError, printable
 from segjudge.system.plugins import TOOLKITS, UPLOADS, Plugin, list_plugins, locate
 
-#: What of an upload half goes into a bundle, as of Segjudge's own scorers, and what lies beside it for type checkers.
+#: The files of an upload half that a bundle includes, as of Segjudge's scorers, and additional files for type checkers.
 _SUFFIXES = (".py", ".pyi", ".typed")
-#: Bytes of one file of a plug-in.
+#: The maximum bytes of a plug-in's file.
 _MOST_BYTES = 1 << 20
 #: The Python of EvalAI's worker.
 _WORKER = (3, 9)
-#: The scorers, as they are installed.
+#: The folder of the installed scorers.
 _SCRIPT = Path(families.__file__).parents[1]
-#: What the standard library and its functions had not yet got then: modules; names of modules; arguments of functions.
+#: Additions to the standard library after Python 3.9: modules, names in modules, arguments of functions.
 _LATER_MODULES = {"tomllib", "annotationlib", "compression"}
 _LATER_NAMES = {
     "dataclasses": {"KW_ONLY"},
@@ -36,7 +36,7 @@ _LATER_NAMES = {
     },
 }
 _LATER_ARGUMENTS = {"zip": {"strict"}, "dataclass": {"slots", "kw_only", "match_args"}, "bisect": {"key"}}
-#: The names by which the packages of `requirements.txt` are imported, where these are others.
+#: The import names of packages in `requirements.txt`, if they differ.
 _IMPORTED_AS = {"pillow": "PIL"}
 
 

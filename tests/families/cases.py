@@ -1,4 +1,4 @@
-"""What the texts in `golden/` of a family's tests may call: masks that are scored, files that are scored, truths that are read.
+"""The calls in the texts of `golden/`: masks and files that are scored, truths that are read.
 
     python -m tests.families.cases tests/families/NAME/golden/files.txt
 
@@ -47,7 +47,7 @@ FAMILY_MODULES = "segjudge.evaluation_script.families."
 
 
 def hold_cases(module: str) -> Callable[..., None]:
-    """Return the test of all cases of the family in whose folder a module lies; by numpy too, if there is time."""
+    """Return the test of all cases of the family whose folder contains a module; by numpy too, if there is time."""
     files = sorted((Path(module).parent / "golden").glob("*.txt"))
     backends = [True, pytest.param(False, marks=pytest.mark.long)]
 
@@ -63,7 +63,7 @@ def hold_cases(module: str) -> Callable[..., None]:
 
 @contextmanager
 def give_names() -> Iterator[Mapping[str, Any]]:
-    """Give what a case may name; its limits hold until it ends. Numpy's warnings of strange numbers matter to nobody."""
+    """Define the names for a case; its limits hold until it ends. Numpy's warnings of odd numbers do not matter."""
     with ExitStack() as limits, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         numbers = count(1)
@@ -100,7 +100,7 @@ def encode_colours(ids: Any) -> bytes:
 
 
 def set_limits(limits: ExitStack, module: str = "", **values: int) -> None:
-    """Have a module of the families, or local scoring, take less than usual."""
+    """Lower a limit of a family's module, or of local scoring."""
     if module:
         limits.enter_context(mock.patch.multiple(f"segjudge.evaluation_script.families.{module}", **values))
     else:
@@ -108,12 +108,12 @@ def set_limits(limits: ExitStack, module: str = "", **values: int) -> None:
 
 
 def score_masks(prediction: Any, truth: Any, *protocols: str, **options: Any) -> str:
-    """Score masks in memory by protocols; return a line for each, and one for those that answer alike."""
+    """Score masks in memory by protocols; return a line for each, and one line for equal answers."""
     return _answer_each(protocols, lambda name: describe(segjudge.score_arrays(prediction, truth, name, **options)))
 
 
 def list_forms(prediction: Any, truth: Any, *protocols: str, **options: Any) -> str:
-    """Return the shapes of tables that a part may bring of a unit: "n" may be longer, and "±" may be below zero."""
+    """Return the allowed shapes of a unit's tables in a part: "n" may be longer, and "±" may be below zero."""
     return _answer_each(
         protocols,
         lambda name: "; ".join(
@@ -138,7 +138,7 @@ def _catch(call: Callable[[], str]) -> str:
 
 
 def _name_forms(counts: Any) -> Iterator[str]:
-    """Say what each table of the first unit may be, by what is refused of others in its place."""
+    """Describe the allowed tables of the first unit, by the rejections of others."""
     unit = counts.all_counts()[0]
 
     def refuse(**tables: Any) -> str:
@@ -159,7 +159,7 @@ def _name_forms(counts: Any) -> Iterator[str]:
 
 
 def reload_counts(protocol: str, prediction: Any, truth: Any, **options: Any) -> str:
-    """Score counts that were stored; then try to load bytes that are no counts, and counts of another family."""
+    """Score stored counts; then try to load bytes that are not counts, and counts of another family."""
     stored = FrameAccumulator(protocol, **options)
     stored.update("v", None, prediction, truth)
     alien = FrameAccumulator(next(name for name in PROTOCOLS if PROTOCOLS[name].family != stored.protocol.family))
@@ -180,7 +180,7 @@ def score_accumulator(accumulator: FrameAccumulator) -> str:
 
 
 def describe(scores: Any) -> str:
-    """Write the metrics, the warnings, and a digest of all rows that tables have."""
+    """Write the metrics, the warnings, and a digest of all rows of tables."""
     (report,) = scores.reports
     values = ", ".join(f"{name} {value if value is None else f'{value:.5g}'}" for name, value in report.values.items())
     rows = json.dumps(json.loads(json.dumps(report.rows()), parse_float=lambda text: f"{float(text):.5g}"))
@@ -188,7 +188,7 @@ def describe(scores: Any) -> str:
 
 
 def _list_losses(report: Any) -> list[str]:
-    """Write what costs the metrics of a family that counts by unit: by unit and kind, and by category and kind."""
+    """Write the losses of a family that counts by unit: by unit and kind, and by category and kind."""
     tools = tools_of(report.protocol.family)
     if not isinstance(tools, UnitTools):
         return []
@@ -207,7 +207,7 @@ class PublishedTruth:
         self._results, self._protocols = Path.cwd() / f"results{suffix}", protocols
 
     def score(self, files: Any, **options: Any) -> str:
-        """Say what files by name score, or one: text, bytes or a document."""
+        """Score files by name, or one file: text, bytes or a document."""
         self._write(files)
 
         def score(protocol: str) -> str:
@@ -217,7 +217,7 @@ class PublishedTruth:
         return answer.replace(str(self._results), "RESULTS").replace(str(self._path), "TRUTH")
 
     def read(self, subset: str = "", fields: str = "") -> str:
-        """Say what is read of the truth: all that it holds, or fields by name."""
+        """Describe the truth that was read: completely, or fields by name."""
         protocol, source = PROTOCOLS[self._protocols[0]], TruthSource(str(self._path), subset=subset)
         answer = _catch(lambda: "\n".join(_list_truth(open_truth(source, protocol), fields.split())))
         return answer.replace(str(self._path), "TRUTH")
@@ -229,14 +229,14 @@ class PublishedTruth:
 
 
 def _describe_file(scores: Any) -> str:
-    """Add a digest of what the metrics are without each unit or group of them."""
+    """Add a digest of the metrics without each unit or group."""
     (report,) = scores.reports
     without = {name: np.round(values, 5).tolist() for name, values in report.without_each().items()}
     return f"{describe(scores)}; without {digest(repr(without).encode())}"
 
 
 def _fill(files: dict[str, Any]) -> dict[str, Any]:
-    """Leave out of documents what is `...`, and write bytes as they are."""
+    """Remove `...` from documents, and write bytes unchanged."""
     filled = {name: data for name, data in files.items() if data is not ...}
     return {name: data if isinstance(data, (bytes, str)) else json.dumps(_drop(data)) for name, data in filled.items()}
 
@@ -262,7 +262,7 @@ def _list_truth(file: Any, fields: list[str]) -> Iterator[str]:
 
 
 def _list_fields(value: Any) -> str:
-    """Write arrays as lists, and of the families' classes their fields."""
+    """Write arrays as lists, and the fields of the families' classes."""
     if isinstance(value, np.ndarray):
         return str(value.tolist())
     if type(value).__module__.startswith(FAMILY_MODULES):

@@ -1,4 +1,4 @@
-"""What the tests of all families ask of each: the names of its module `tests/families/NAME/family.py`.
+"""The data that tests of all families need from each: the names of its module `tests/families/NAME/family.py`.
 
 A central test reads them by `merge_rows`, `examples` and `value_of`, and names no family. `tests/families/test_contract.py`
 says which family lacks what. The first five names are required.
@@ -14,6 +14,9 @@ says which family lacks what. The first five names are required.
 | `SLIPS` | a slip's title → a protocol, the function that changes its upload, and words of the warning |
 | `BROKEN` | protocol → function that damages its published truth, and words of what a host reads |
 | `UNFIT` | protocol → other benchmarks whose truths it refuses, and what the sentence says that they hold |
+| `BOARD_LABELS` | protocol → the metrics that a new challenge puts on its leaderboard |
+| `SAVED_MASKS` | protocol → masks in memory whose saved scores tests damage, and their categories |
+| `DAMAGED_FACTS` | protocol of `SAVED_MASKS` → facts of its saved scores that it cannot have written |
 | `OTHER_UNITS` | protocol → what its demo's truth has beside the first sequence or data set |
 | `LOSSES` | protocol → the metric whose loss its units and categories sum to, in made data |
 | `SHARED_LOSSES` | protocol → a truth and a submission of the shared data, and that metric |
@@ -56,6 +59,8 @@ SUBJECTS = {
     "painted": "its pages have pictures",
     "painted questions": "of these the units ask for something in words",
     "painted beside": "two methods are walked beside each other",
+    "first screens": "the comparison of good and poor samples of its demo begins as reports do",
+    "no label maps": "in memory its masks have a form of their own, and maps of labels are a wrong call",
     "machines": "every machine and Python gives the same bits, in the quick tests",
     "subsets": "a subset that its truth does not have is refused",
     "chosen units": "its units are chosen by the names of the tables",
@@ -66,34 +71,34 @@ SUBJECTS = {
 
 
 def module_of(folder: str) -> ModuleType:
-    """Return the module in which a family says what tests ask, by its folder's name."""
+    """Return the module with a family's data for tests, by its folder's name."""
     path = HERE / folder / "family.py"
     assert path.exists(), f"write tests/families/{folder}/family.py: tests/families/contract.py says what is in it"
     return import_module(f"tests.families.{folder}.family")
 
 
 def golden_path(folder: str, name: str) -> Path:
-    """Return where a family's tests keep a noted text or numbers that never move."""
+    """Return the path of a family's noted text or fixed numbers."""
     return HERE / folder / "golden" / name
 
 
 def value_of(protocol: str, name: str, default: Any = None) -> Any:
-    """Return what the family of a protocol says under a name."""
+    """Return the value that a protocol's family defines under a name."""
     return getattr(module_of(folder_of(PROTOCOLS[protocol].family)), name, default)
 
 
 def merge_rows(name: str) -> dict[str, Any]:
-    """Return the rows of all families under a name, in the order of the families."""
+    """Return the values of all families under a name, in the order of the families."""
     return {key: row for folder in FOLDERS for key, row in getattr(module_of(folder), name, {}).items()}
 
 
 def examples_of(folder: str, subject: str) -> tuple[str, ...]:
-    """Return the protocols that stand for a family in tests of a subject."""
+    """Return the protocols that represent a family in tests of a subject."""
     assert subject in SUBJECTS, f"add {subject!r} to SUBJECTS of tests/families/contract.py, and say what is tried"
     protocols: tuple[str, ...] = module_of(folder).EXAMPLES.get(subject, ())
     return protocols
 
 
 def examples(subject: str) -> list[str]:
-    """Return the protocols of all families that stand for theirs in tests of a subject."""
+    """Return the protocols that represent all families in tests of a subject."""
     return [protocol for folder in FOLDERS for protocol in examples_of(folder, subject)]

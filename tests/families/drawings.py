@@ -1,4 +1,4 @@
-"""What pages draw, as texts of families call it: where pictures are given, where there is little room, where videos are long."""
+"""The drawings of pages, as the families' texts call them: with pictures, with little space, of long videos."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.scoring.mistakes import write_mistakes
 
 
 def name_drawings() -> Mapping[str, Any]:
-    """Return what texts may call."""
+    """Return the names for texts."""
     return {
         "score_mistakes": score_mistakes, "score_files": segjudge.score, "list_frames": list_frames, "write_pictures": write_pictures,
         "draw": draw, "draw_limited": draw_limited, "list_sections": list_compared_sections, "film": describe_film,
@@ -43,7 +43,7 @@ def list_frames(scores: segjudge.Scores) -> dict[str, list[str]]:
 
 
 def write_pictures(folder: str, names: list[str]) -> None:
-    """Write pictures of different sizes, so that the page tells which it took."""
+    """Write pictures of different sizes, so that the page shows which ones it used."""
     for number, name in enumerate(names):
         data = io.BytesIO()
         Image.new("RGB", (10 + number, 8), (number, 90, 200)).save(
@@ -58,7 +58,7 @@ def _write_bytes(path: str, data: bytes) -> None:
 
 
 def draw(scores: segjudge.Scores, images: str = "", budget: int = 6_000_000) -> str:
-    """Say what the sections of a report draw: their streams, and what is said of what is left out."""
+    """Describe the drawings of a report's sections: their streams, and the texts about omissions."""
     try:
         sections = make_report(scores, "T", PageOptions(images, budget)).sections
     except segjudge.HostError as error:
@@ -87,7 +87,7 @@ def _look(data: bytes) -> str:
 
 
 def list_compared_sections(scores: segjudge.Scores, metric: str) -> str:
-    """Say which sections compare a method with itself, or why none can."""
+    """Describe the sections that compare a method with itself, or why none can."""
     try:
         page = segjudge.compare({"a": scores, "b": scores}, metric=metric).make_page(PageOptions("", 60_000))
     except segjudge.UsageError as error:
@@ -104,7 +104,7 @@ def draw_limited(limits: dict[str, int], scores: segjudge.Scores) -> str:
 
 @contextmanager
 def _seen() -> Iterator[list[Any]]:
-    """Note what figures are made of."""
+    """Note the parts of figures."""
     figures: list[Any] = []
     from segjudge.scoring import figures as module
 
@@ -121,7 +121,7 @@ def _seen() -> Iterator[list[Any]]:
 
 
 def describe_film(scores: segjudge.Scores, path: str, **choice: Any) -> str:
-    """Say what a filmstrip shows: its size, and of each cell the title, the pixels and the outlines."""
+    """Describe a filmstrip: its size, and the title, pixels and outlines of each cell."""
     with _seen() as figures:
         try:
             scores.film(path, **choice)

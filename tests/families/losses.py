@@ -1,4 +1,4 @@
-"""What units and categories cost, of tables, of reports and of the shared data."""
+"""The losses of units and categories, from tables, from reports and from the shared data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def losses_of(family: str, accumulator: Any) -> UnitLosses:
 
 
 def score_shared(protocol: str) -> tuple[Report, UnitLosses]:
-    """Score the shared sample of a protocol; return the report, and what units and categories cost."""
+    """Score the shared sample of a protocol; return the report, and the losses of units and categories."""
     truth, submission, _ = merge_rows("SHARED_LOSSES")[protocol]
     report = segjudge.score(TRACKS_DATA / submission, TRACKS_DATA / truth, protocol).reports[0]
     assert isinstance(report.counts, UnitAccumulator)

@@ -1,4 +1,4 @@
-"""What a family offers beside scoring, as its texts call it: words on metrics, truths that are opened and packed, samples."""
+"""The offers of a family beside scoring, as its texts call them: descriptions, opened and packed truths, samples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.pages import digest
 
 
 def name_offers() -> Mapping[str, Any]:
-    """Return what texts may call."""
+    """Return the names for texts."""
     return {
         "segjudge": segjudge, "json": json, "Path": Path, "PROTOCOLS": PROTOCOLS, "tools_of": tools_of, "FamilyTools": FamilyTools,
         "ScoredMethod": ScoredMethod, "compress": compress, "move_runs": move_runs, "move_image": move_image, "shift_of": shift_of,
@@ -44,7 +44,7 @@ def name_offers() -> Mapping[str, Any]:
 
 
 def list_metrics(family: str) -> str:
-    """Say what each metric means, and whether small values are good; what restricts several metrics stands once."""
+    """Describe each metric and its direction; restrictions of several metrics are listed once."""
     rows = FAMILIES[family].protocols.values()
     metrics = dict.fromkeys([*(metric for row in rows for metric in row.metrics), *FAMILIES[family].own_metrics])
     meanings = {metric: tools_of(family).describe_metric(metric) for metric in metrics}
@@ -62,13 +62,13 @@ def list_metrics(family: str) -> str:
 
 
 def _split_meaning(meaning: str) -> tuple[str, str]:
-    """Split off what restricts a metric: "Recall, over static expressions" or "Recall (car)"."""
+    """Split off the restriction of a metric: "Recall, over static expressions" or "Recall (car)"."""
     general, _, message = meaning[:-1].rpartition(" (") if meaning.endswith(")") else meaning.rpartition(", ")
     return general, message
 
 
 def list_rules(family: str) -> str:
-    """Say of all protocols what their losses are called, how they are limited, and whether mistakes have kinds."""
+    """List for all protocols the names of losses, the limits, and whether mistakes have kinds."""
     lines: dict[str, list[str]] = {}
     tools = tools_of(family)
     for protocol, row in FAMILIES[family].protocols.items():
@@ -84,7 +84,7 @@ def list_rules(family: str) -> str:
 
 
 def describe_offer(protocol: str) -> str:
-    """Say of a published truth what new challenges tell, what it is packed as, and the sample that is made of it."""
+    """Describe a published truth: the facts for new challenges, its packed form, and the sample made from it."""
     rules, path = PROTOCOLS[protocol], write_published(protocol)
     (truth,) = open_truth(TruthSource(path), rules).splits.values()
     facts = tools_of(rules.family).describe_truth([truth], rules)
@@ -133,14 +133,14 @@ def write_json(name: str, document: Any) -> str:
 
 
 def list_files(files: Iterable[tuple[str, bytes]]) -> str:
-    """Name the first files, and digest what all hold: of pictures the pixels."""
+    """List the first files, and a digest of all content; of pictures, of the pixels."""
     listed = [(name, _decode(data)) for name, data in files]
     first = ", ".join(f"{name} {digest(data)}" for name, data in listed[:2])
     return f"{len(listed)} files: {first}, … {digest(repr(listed).encode())}"
 
 
 def _decode(data: bytes) -> bytes:
-    """Return what does not change with a version of zlib."""
+    """Return the parts that do not change with the version of zlib."""
     if data.startswith((b"\x89PNG", b"II*\0")):
         with Image.open(io.BytesIO(data)) as image:
             return f"{image.mode} {image.size} {digest(image.tobytes())}".encode()

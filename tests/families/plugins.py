@@ -1,4 +1,4 @@
-"""Plug-ins as pip leaves them where it installs: a package, and beside it what it says of itself."""
+"""Plug-ins as pip installs them: a package, and its metadata next to it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def counting(site: Path) -> Path:
 
 
 def run(site: Path, folder: Path, *arguments: str, code: int = 0) -> str:
-    """Run a command where the plug-ins of a folder are installed; return what it said: on stderr where it refuses."""
+    """Run a command with a folder of installed plug-ins; return its output, or its stderr if it fails."""
     done = run_process(site, folder, *arguments, code=code)
     return done.stdout if code == 0 else done.stderr
 
 
 def run_process(site: Path, folder: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run a command where the plug-ins of a folder are installed."""
+    """Run a command with a folder of installed plug-ins."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "segjudge", *arguments],
         cwd=folder,

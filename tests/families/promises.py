@@ -1,4 +1,4 @@
-"""What the conformance kit asks of every family, of files that a family's own tests make."""
+"""Runs the conformance kit for every family, on files that the family's own tests make."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def keep(
     promise: str, protocol: str, folder: Path, truths: tuple[Files, Files], sent: tuple[Files, Files], faults: list[str],
     arrays: tuple[Any, Any],
 ) -> None:  # fmt: skip
-    """Hold a family to a promise: by its truth and another one, by files that score and faulty ones, and by arrays."""
+    """Test a family's promise: with its truth and another one, files that score and faulty ones, and arrays."""
     for name, files in zip(("truth", "other"), truths):
         written(folder / name, dict(files))
     for name, files in zip(("results.zip", "faulty.zip"), sent):

@@ -56,7 +56,7 @@ def turn_runs(data: bytes) -> bytes:
 
 
 def records(change: Callable[[dict[str, Any]], object]) -> Slip:
-    """Change each record of a JSON list, each of which stands there four times."""
+    """Change each record of a JSON list, with each of them repeated four times."""
 
     def slip(data: bytes) -> bytes:
         listed = [{**record} for record in json.loads(data) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""A family as `docs/adding-a-family.md` writes one, installed beside Segjudge; and what happens to one that is broken or gone."""
+"""A family written as in `docs/adding-a-family.md`, installed next to Segjudge; and broken or removed families."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ON_TRUTH = ("answers.json", "--truth", "truth.json", "--protocol")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the page's family is installed, beside plug-ins that cannot be used and one that adds to another's family."""
+    """An installation of the page's family, with plug-ins that cannot be used and one that adds to another's family."""
     folder = counting(tmp_path_factory.mktemp("site"))
     rows = (
         "from ..counting.protocols import CountingProtocol\nPROTOCOLS = [CountingProtocol({!r}, 'As counting.', 2)]\n"
@@ -148,7 +148,7 @@ def test_its_mirror_makes_challenges_and_a_section_of_the_report(site: Path, fol
     assert page.index("<td>c</td>") < page.index("<td>b</td>")
     run(site, folder, "new", "mine", "--demo", "--protocol", "counting-wide", "--segjudge", COMMIT)
     config = (folder / "mine/challenge_config.yaml").read_text(encoding="utf-8")
-    assert 'description: "mean error of numbers"' in config
+    assert 'description: "mean error of numbers; lower is better"' in config
     assert "sort_ascending: True" in config
     guide = (folder / "mine/templates/submission_guidelines.html").read_text(encoding="utf-8")
     assert '{"street": 3, …}' in guide

@@ -1,4 +1,4 @@
-"""Each page on a benchmark: its example scores as it says, its commands run on it, its numbers are those that are shown."""
+"""Each page on a benchmark: its example scores as shown, its commands run on it, and its numbers are the shown ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def write_example(page: Path, folder: Path) -> None:
 
 
 def commands(page: Path, folder: Path) -> list[list[str]]:
-    """Return the commands of a page that name no files beside its example."""
+    """Return the commands of a page that name no files other than its example."""
     matches = COMMAND.findall(page.read_text(encoding="utf-8"))
     lines = [[word.replace("/data/", f"{folder}/data/") for word in shlex.split(line)] for line in matches]
     return [line for line in lines if all(Path(word).exists() for word in line if word.startswith(f"{folder}/data/"))]

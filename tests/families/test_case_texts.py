@@ -1,4 +1,4 @@
-"""Each family has texts of cases, and notes find them."""
+"""Each family has texts of cases, which `tests.notes` lists."""
 
 from __future__ import annotations
 

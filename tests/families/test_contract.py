@@ -1,4 +1,4 @@
-"""Every family says what the tests of all families ask of it, and for every protocol."""
+"""Every family defines the data for the tests of all families, for every protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The families that count by unit through every door: Python, commands, a phase of a challenge."""
+"""The families that count by unit, from Python, by commands, and in a phase of a challenge."""
 
 from __future__ import annotations
 

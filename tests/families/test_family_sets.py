@@ -1,4 +1,4 @@
-"""The data that `benchmarks/tracks.py` generates is what each benchmark's readers take, and is neither perfect nor wrong."""
+"""Each benchmark's readers accept the data of `benchmarks/tracks.py`, which are neither perfect nor wrong."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_numbers_that_differ_are_reported() -> None:
 def test_an_evaluators_numbers_stand_beside_ours_and_an_absent_one_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A peer that prints one of our numbers, one other, and lines before them; and one that is not there."""
+    """A peer that prints one equal and one different number, with lines before them; and a missing one."""
     script = "import json; print('loading {'); print(json.dumps({'mIoU': 0.0, 'VC8': None}))"
     item = tracks.SETS["vspw"]
     evaluators = {"vspw": ("present", script), "vspw-official": ("absent", "import no_such_evaluator")}

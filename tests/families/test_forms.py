@@ -1,4 +1,4 @@
-"""Results are the same submission in every form, and names are the same in every spelling, in every family."""
+"""In every family, results score the same in every form, and names in every spelling."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NAMED = examples("any names")
 
 
 def members(upload: bytes) -> Members:
-    """The files of an upload; JSON that was sent alone is one."""
+    """The files of an upload; JSON that is submitted alone is one."""
     if not upload.startswith(b"PK"):
         return {"results.json": upload}
     with zipfile.ZipFile(io.BytesIO(upload)) as archive:
@@ -99,7 +99,7 @@ ALONE: dict[str, Callable[[Members, Path], Path]] = {
 
 
 class Scored:
-    """The truth of a protocol as it is published, and scores of results by the server's scorer."""
+    """A protocol's published truth, and scores of results by the server's scorer."""
 
     def __init__(self, protocol: str, path: Path) -> None:
         self.truth = published.published(protocol, path)
@@ -154,7 +154,7 @@ def test_a_backslash_in_a_name_of_the_truth_is_a_letter_in_every_form(
 
 
 def respelled(name: str, data: bytes, form: str) -> bytes:
-    """What a text or JSON says, with its letters in another form."""
+    """The content of a text or JSON, with its letters in another form."""
     if name.endswith(".png"):
         return data
     text = json.dumps(json.loads(data), ensure_ascii=False) if name.endswith(".json") else data.decode()
@@ -291,7 +291,7 @@ OTHER_UNITS = merge_rows("OTHER_UNITS")
 
 @pytest.mark.parametrize("protocol", OTHER_UNITS)
 def test_the_files_of_the_only_sequence_may_lie_at_the_top(protocol: str, tmp_path: Path) -> None:
-    """Platforms that unpack a zip leave out the folders that all of its files share."""
+    """Platforms that unpack a zip remove the folders that all of its files share."""
     truth = Path(write_demo_truth(PROTOCOLS[protocol], str(tmp_path / "demo")))
     for place in OTHER_UNITS[protocol]:
         shutil.rmtree(truth / place)

@@ -1,4 +1,4 @@
-"""Plug-ins that were uninstalled, exist twice, hold what no bundle takes, print, or raise: each is a sentence."""
+"""Plug-ins that are uninstalled, duplicated, forbidden in bundles, print, or raise: each gets a sentence."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def own_site(site: Path, tmp_path: Path) -> Path:
-    """The plug-in, to be changed."""
+    """The plug-in, for changes."""
     return Path(shutil.copytree(site, tmp_path / "site"))
 
 

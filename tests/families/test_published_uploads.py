@@ -1,4 +1,4 @@
-"""What participants upload to the benchmarks' own servers is scored by a phase as it is, on truth as it is published."""
+"""A phase scores the uploads for the benchmarks' own servers unchanged, on the truth as published."""
 
 from __future__ import annotations
 

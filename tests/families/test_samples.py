@@ -1,4 +1,4 @@
-"""The sample submission that a new challenge makes from its truth scores by how far its masks were moved, in every family."""
+"""The sample submission of a new challenge scores by the shift of its masks, in every family."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.published import published
 
 
 def score_samples(name: str, truth: str, folder: Path) -> list[Report]:
-    """Score two samples of a truth's first split, the second of which is moved further."""
+    """Score two samples of a truth's first split; the second one is shifted further."""
     protocol, sample, reports = PROTOCOLS[name], folder / "sample.zip", []
     source = TruthSource(truth, "", "", "", "")
     scorer = next(iter(prepare(ScoreRequest(str(sample), source, protocol)).scorers.values()))

@@ -1,4 +1,4 @@
-"""Files of a submission that nothing reads are named, and one that holds other files says which."""
+"""Unread files of a submission are named, and archives in it too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.scoring.shares import write_files
 
 
 def with_a_note(results: Path, folder: Path) -> Path:
-    """The results as a zip, with a text beside them that nothing reads."""
+    """The results as a zip, with an unread text file."""
     path = folder / "with-a-note.zip"
     if zipfile.is_zipfile(results):
         shutil.copyfile(results, path)

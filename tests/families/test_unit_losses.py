@@ -1,4 +1,4 @@
-"""What units and categories cost: sums that are the loss, and sections of the report of every family."""
+"""The losses of units and categories: sums that equal the loss, and report sections of every family."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SAMPLES: dict[str, tuple[str | Path, str | Path, str]] = merge_rows("SHARED_LOSS
 
 
 def _sum_lost(report: Report, metrics: str) -> float:
-    """Sum what metrics, joined by `and`, lack to 1."""
+    """Sum the differences to 1 of metrics joined by `and`."""
     values = [report.values[metric] for metric in metrics.split(" and ")]
     return sum(1 - value for value in values if value is not None)
 

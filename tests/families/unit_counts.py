@@ -1,4 +1,4 @@
-"""Families that count by unit: counting a submission against a truth, packing it, and the numbers of the official tools."""
+"""Families that count by unit: counting a submission against a truth, packing it, and the official tools' numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def score_units(path: Path, truth: UnitTruth, protocol: str) -> dict[str, Any]:
 
 
 def refusal(content: Any, path: Path, truth: str, protocol: str) -> str:
-    """Send bytes, a text or a document; return why it is refused."""
+    """Submit bytes, a text or a document; return the reason for the rejection."""
     import segjudge
 
     data = content if isinstance(content, (str, bytes)) else json.dumps(content)
@@ -47,7 +47,7 @@ def refusal(content: Any, path: Path, truth: str, protocol: str) -> str:
 
 
 def refusal_of(protocol: str, results: Path, truth: str) -> str:
-    """Return why results of a file are refused."""
+    """Return the reason for rejecting a file of results."""
     import segjudge
 
     with pytest.raises(SubmissionError) as caught:
@@ -68,7 +68,7 @@ def close(value: Any) -> Any:
 
 
 def pack_units(truth: UnitTruth, folder: Path) -> UnitTruth:
-    """Return a truth as it is read from the annotation file that holds it."""
+    """Return a truth as read from its annotation file."""
     write_units(str(folder / "truth.zip"), {"val": truth})
     return read_units(str(folder / "truth.zip"))["val"]
 

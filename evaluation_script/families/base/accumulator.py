@@ -21,9 +21,9 @@ _Counts = TypeVar("_Counts")
 class Accumulator(abc.ABC, Generic[Rules, _Counts]):
     """The counts of one split; those of several processes or parts merge into one."""
 
-    #: What is counted at once.
+    #: The name of the unit that is counted at once.
     noun: ClassVar[str] = "unit"
-    #: Decodes counts that were encoded; raises ValueError where they cannot be such.
+    #: Decodes encoded counts; raises ValueError if they are invalid.
     decode: Callable[[bytes], _Counts]
 
     def __init__(self, protocol: Rules, *, strict: bool = False) -> None:
@@ -93,7 +93,7 @@ class NamedCounts(abc.ABC):
     """The counts of one image, video or sequence."""
 
     name: str
-    #: What is wrong with its prediction: the first ones, and how many there are.
+    #: The first problems of its prediction, and their number.
     problems: List[Problem]
     problem_count: int
 
@@ -143,7 +143,7 @@ class NamedAccumulator(Accumulator[Rules, _Named]):
 
     def __init__(self, protocol: Rules, names: List[str], *, strict: bool = False) -> None:
         super().__init__(protocol, strict=strict)
-        #: What is scored, in the truth's order.
+        #: The names of the scored units, in the truth's order.
         self.names = names
         self._known = frozenset(names)
         if len(self._known) != len(names):

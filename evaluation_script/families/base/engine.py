@@ -16,13 +16,13 @@ from .truth import AnnotationFile, SplitTruth
 class CountingJob:
     """The items to count in one part of a submission; any process may count them, in any order."""
 
-    #: Takes what was counted; empty at first.
+    #: The accumulator of this job's counts; empty at first.
     accumulator: Accumulator[Any, Any]
     #: Counts an item and encodes its counts.
     count: Callable[[int], bytes]
-    #: How long each item takes beside others.
+    #: The relative time of each item.
     costs: Sequence[int]
-    #: What progress calls the items; none where it does not tell them apart.
+    #: The names of the items in progress messages; empty if it does not name them.
     names: Sequence[str] = ()
 
 
@@ -39,8 +39,8 @@ class OpenedSubmission(Protocol):
 _Truth = TypeVar("_Truth", bound=SplitTruth)
 _Rules = TypeVar("_Rules")
 _Counts = TypeVar("_Counts", bound=Accumulator[Any, Any])
-#: Returns what a page shows of what a submission lost in a split: of its scores, with masks in so many bytes at the
-#: most, by so many processes.
+#: Returns the data of a page about the losses of a submission in a split, from its scores, the maximum bytes of masks,
+#: and the number of processes.
 LossReader = Callable[[Any, Any, int, int], Dict[str, Any]]
 
 
@@ -51,18 +51,19 @@ class Engine(Generic[_Truth, _Rules, _Counts]):
     accumulator: Type[_Counts]
     #: Reads the splits of a packed annotation file.
     read_packed: Callable[[str], Mapping[str, _Truth]]
-    #: Reads a dataset as it was published, as one split: a subset, or what is called val by default; and where its
-    #: files allow several readings, as that of a protocol.
+    #: Reads a published dataset as one split: a subset, by default val. If its files allow several readings, the
+    #: protocol decides.
     read_published: Callable[[str, str, str], AnnotationFile[_Truth]]
-    #: Opens a submission; raises SubmissionError where it cannot be read.
+    #: Opens a submission; raises SubmissionError if it cannot be read.
     open_submission: Callable[[str, _Truth, _Rules, ScoringRules], OpenedSubmission]
-    #: Says what a split scored of which all was counted; raises SubmissionError with every problem.
+    #: Returns the scores of a completely counted split; raises SubmissionError with every problem.
     report: Callable[[str, _Counts], Report]
-    #: Raises ValueError where counts that a file brought are such as no counting gives.
+    #: Raises ValueError if counts from a file could not result from counting.
     check: Callable[[_Counts], None] = lambda _counts: None
-    #: Imports what reads the losses of a submission, if the family shows any; most phases keep none.
+    #: Imports the reader of a submission's losses, if the family shows any; most phases store none.
     load_losses: Optional[Callable[[], LossReader]] = None
-    #: Reads of a submission what needs no truth, while it is asked to go on; large truths are read meanwhile.
+    #: Reads the parts of a submission that need no truth, while a large truth is read; stops on request.
     read_ahead: Optional[Callable[[str, _Rules, ScoringRules, Callable[[], bool]], List[Any]]] = None
-    #: Parts for each worker of a cluster: the last ones keep none waiting for long, and each costs little to begin.
+    #: The number of parts per worker of a cluster: enough that no worker waits long for the last parts, and few enough
+    #: that their starts cost little.
     parts_each: int = 2

@@ -8,7 +8,7 @@ from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Proto
 from ...files import ArchiveLimits
 from ...values import dataclass
 
-#: Metrics by name; None where there is nothing to average.
+#: Metric -> value; None if there is nothing to average.
 Values = Dict[str, Optional[float]]
 
 
@@ -54,7 +54,7 @@ class ScriptedProtocol:
 
     name: str
     about: str
-    #: The rules are those of the benchmark's script, with its quirks.
+    #: Follow the benchmark's script, including its quirks.
     as_script: bool = False
     revision: int = 1
 
@@ -63,21 +63,21 @@ class ScriptedProtocol:
 class Family:
     """A way to read and score submissions."""
 
-    #: What protocols and packed truths call it.
+    #: Its name in protocols and packed truths.
     name: str
     #: Its benchmarks.
     protocols: Mapping[str, FamilyProtocol]
-    #: Options of `score`, beside the sequences, that say what a published truth leaves open.
+    #: Options of `score`, besides `sequences`, that resolve an ambiguous published truth.
     options: Tuple[str, ...] = ()
-    #: The layouts in which its truths are published, the usual one first; no other family has one of these names.
+    #: The layouts of its published truths, the usual one first. No two families share a layout's name.
     layouts: Tuple[str, ...] = ()
-    #: Metrics that are reported beside those of every protocol.
+    #: Metrics that are reported in addition to the protocol's.
     own_metrics: Tuple[str, ...] = ()
     #: Rules that options of `score` change.
     adjustable_rules: Tuple[str, ...] = ()
-    #: A packed truth scores faster than one as it was published.
+    #: Packed truths score faster than published ones.
     gains_by_packing: bool = True
-    #: It is scored with pycocotools or SciPy.
+    #: Scoring needs pycocotools or SciPy.
     needs_packages: bool = False
 
 
@@ -87,11 +87,11 @@ class ScoringRules:
 
     protocol: FamilyProtocol
     limits: ArchiveLimits
-    #: Warnings refuse a submission.
+    #: Warnings reject a submission.
     strict: bool = False
-    #: So many processes share the scoring.
+    #: The number of processes that score.
     jobs: int = 1
-    #: What was read of a submission before its truth; whoever reads the rest takes it out.
+    #: The part of a submission that was read before the truth; the function that reads the rest removes it.
     ahead: Optional[List[Any]] = None
 
 

@@ -42,11 +42,11 @@ class Report:
         """
         self.split, self.protocol, self._tables = split, protocol, tables
         self._units, self._leave_out = units, leave_out
-        #: What the scores were made of; None where they were read from a file.
+        #: The counts behind the scores; None for scores from a file.
         self.counts = counts
-        #: The protocol's own metrics and those beside it.
+        #: The protocol's metrics and additional ones.
         self.values = values
-        #: Which of the warnings say what looks like a slip: guesses, which refuse nobody.
+        #: Warnings about suspected slips. They never reject a submission.
         self.suspicions = [f"{split}: {line}" for line in suspicions]
         self.warnings = [*(f"{split}: {line}" for line in warnings), *self.suspicions]
         self._without: Dict[Tuple[str, ...], Dict[str, Array]] = {}
@@ -87,7 +87,7 @@ class Report:
 
     def count_cases(self, metric: str) -> int:
         """Return the number of sequences, or groups of images, behind a metric's standard error."""
-        return min(_GROUPS, self._units)
+        return min(_GROUP_COUNT, self._units)
 
     def intervals(self, level: float = 0.95, metrics: Collection[str] = ()) -> Dict[str, Tuple[float, float]]:
         """Return Student's t intervals of these metrics, if they have an error and enough cases."""
@@ -105,14 +105,14 @@ class Report:
         return {name: [{"split": self.split, **row} for row in rows] for name, rows in self._tables.items()}
 
 
-#: Images, videos and sequences whose metrics are no means are dealt into so many groups, each of which is a case: the
-#: cost hardly grows with them, and an interval has one degree of freedom less.
-_GROUPS = 20
-#: Fewer cases make no interval, and fewer than these none that participants see where the truth is hidden.
+#: The number of groups of images, videos or sequences for metrics that are not means; each group is a case. More groups
+#: hardly cost more; an interval has one degree of freedom less than there are groups.
+_GROUP_COUNT = 20
+#: The minimum number of cases for an interval, and for an interval that participants see although the truth is hidden.
 FEWEST_CASES, FEWEST_SHOWN = 5, 10
-#: A quantile is found when a step changes it by less than this share.
+#: The search for a quantile ends when a step changes it by less than this share.
 _PRECISION = 1e-12
-#: What metrics lie between that are no shares, by the first or last part of their names.
+#: The ranges of metrics that are not shares, by the first or last part of their names.
 _BOUNDS = {"Decay": (-1.0, 1.0), "MOTSA": (-math.inf, 1.0), "sMOTSA": (-math.inf, 1.0), "IDSW": (0.0, math.inf)}
 
 
@@ -126,7 +126,7 @@ def deal_groups(count: int) -> Array:
         mask = (1 << last.bit_length()) - 1
         chosen = next(word & mask for word in random_words if word & mask <= last)
         order[last], order[chosen] = order[chosen], order[last]
-    return np.array(order, np.int64) % max(1, min(_GROUPS, count))
+    return np.array(order, np.int64) % max(1, min(_GROUP_COUNT, count))
 
 
 def _draw_words() -> Iterator[int]:
@@ -174,11 +174,11 @@ def _student_quantile(level: float, freedom: int) -> float:
     for lower in range(2 - freedom % 2, freedom, 2):
         scale *= (lower + 1) / lower * math.sqrt(lower / (lower + 2))
     quantile, step = 0.0, 1.0
-    while step > _PRECISION * quantile:  # by Newton's steps, from below; SciPy would take longer to import
+    while step > _PRECISION * quantile:  # Newton's method, from below; importing SciPy would take longer
         tangent = quantile / math.sqrt(freedom)
         density = scale * power(1 / math.sqrt(1 + tangent * tangent), freedom + 1)
         step = (level - _student_within(tangent, freedom)) / (2 * density)
-        quantile = max(quantile + step, (1 - _PRECISION) * quantile)  # rounding may lead far back next to level 1
+        quantile = max(quantile + step, (1 - _PRECISION) * quantile)  # near level 1, rounding may lead far back
     return quantile
 
 

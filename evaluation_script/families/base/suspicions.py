@@ -25,20 +25,22 @@ from ...values import dataclass
 class Reading:
     """An alternative reading of a submission that undoes a common mistake."""
 
-    #: What counts call it.
+    #: Its name in the counts.
     name: str
-    #: What seems to have happened, as a clause.
+    #: The suspected slip, as a clause.
     slip: str
-    #: What to do about it.
+    #: The remedy.
     remedy: str
-    #: What is counted at once.
+    #: The name of the unit that is counted at once.
     noun: str
-    #: Returns the submission as it is to be read.
+    #: Returns a copy of the submission that is read this way.
     open: Callable[[Any], Any]
-    #: It is named where units score so much by it.
+    #: The minimum score of this reading.
     least: float = 0.2
-    #: It is named where units score so many times more by it; those that could not are not read again.
+    #: The minimum ratio of the scores. Units that cannot reach it are not read again.
     times: float = 3.0
+    #: The metric of its scores, if it differs from that of the unit's other readings.
+    metric: str = ""
 
 
 def switch(attribute: str) -> Callable[[Any], Any]:
@@ -58,9 +60,9 @@ def read_turned(noun: str, times: float = Reading.times) -> Reading:
     return Reading("rows", slip, remedy, noun, switch("turns_runs"), times=times)
 
 
-#: By the name of a reading, what a unit scores as it was sent and as it is read then.
+#: Reading -> a unit's score as submitted, and its score by that reading.
 ReadingScores = Dict[str, Tuple[float, float]]
-#: Every so many units one is looked at again, and no more than so many in all.
+#: Every third unit is examined again, up to a maximum.
 _EVERY, _MOST_UNITS = 3, 16
 
 
@@ -93,9 +95,8 @@ def judge_readings(
         before, after = (math.fsum(column) / len(scores) for column in zip(*scores))
         if after > max(best[0], reading.times * before) and after >= reading.least:
             scope = f"in {quantity(len(scores), reading.noun, count)}"
-            line = (
-                f"{reading.slip}: then {metric} would be {after:.2f} instead of {before:.2f} {scope}. {reading.remedy}"
-            )
+            gain = f"then {reading.metric or metric} would be {after:.2f} instead of {before:.2f}"
+            line = f"{reading.slip}: {gain} {scope}. {reading.remedy}"
             best = after, line
     return [best[1]] if best[1] else []
 
@@ -106,7 +107,7 @@ def encode_reading_scores(reading_scores: ReadingScores) -> Dict[str, Dict[str, 
 
 
 def decode_reading_scores(header: Mapping[str, Any]) -> ReadingScores:
-    """Return the scores by readings of a header; raises ValueError where they cannot be such."""
+    """Return the scores by readings of a header; raises ValueError for malformed ones."""
     reading_scores = {str(name): tuple(scores) for name, scores in header.get("looks", {}).items()}
     for scores in reading_scores.values():
         if len(scores) != 2 or not all(type(score) is float and math.isfinite(score) for score in scores):
@@ -116,9 +117,10 @@ def decode_reading_scores(header: Mapping[str, Any]) -> ReadingScores:
 
 # ── labels ──────────────────────────────────────────────────────────────────
 
-#: Labels are those of another coding where fewer pixels than this share are right, and more than this share would be.
+#: Labels seem to use another coding if less than the first share of pixels is correct, and more than the second share
+#: would be.
 _RIGHT, _WOULD_BE_RIGHT = 0.25, 0.5
-#: A label tells nothing about the coding below this share of the pixels; one alone tells nothing at all.
+#: The minimum share of the pixels for a label to count as evidence of a coding, and the minimum number of such labels.
 _LEAST, _FEWEST = 0.01, 2
 _CHECK = "check the numbers of the classes"
 
@@ -179,12 +181,12 @@ def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
 
 # ── matches ─────────────────────────────────────────────────────────────────
 
-#: Of so many, matches of less than this share are nearly none.
+#: The minimum number of objects, and the share of matches below which almost none match.
 _MANY, _NEARLY_NONE = 100, 0.01
 
 
 def is_nearly_none(hits: float, total: float) -> bool:
-    """Return whether there are no hits, or hardly any among many."""
+    """Return whether hits are absent or very rare."""
     return not hits or (total >= _MANY and hits < _NEARLY_NONE * total)
 
 
@@ -199,7 +201,8 @@ def judge_matches(noun: str, in_truth: int, in_prediction: int, hits: int) -> Li
     return [f"{matched}: {_CHECK}, and of the images"]
 
 
-#: Masks cover everything where they have nearly all pixels of objects, and so many times as many in all.
+#: Masks cover everything if they contain this share of the objects' pixels, and have at least this many times as many
+#: pixels in total.
 _NEARLY_ALL, _TIMES_AS_LARGE = 0.99, 4
 
 
@@ -219,7 +222,7 @@ def judge_unlabelled(noun: str, labelled: float, unlabelled: float) -> List[str]
 # ── scores of detections ────────────────────────────────────────────────────
 
 
-#: By so much confidences may leave 0 to 1.
+#: The tolerance for confidences outside 0 to 1.
 _ROUNDING = 1e-6
 
 
@@ -239,7 +242,7 @@ class ScoreRange:
             self._least, self._most = min(self._least, float(values.min())), max(self._most, float(values.max()))
 
     def join(self, scores: ScoreRange) -> None:
-        """Add the notes of another one."""
+        """Add the counts of another range."""
         self.count, self.outside = self.count + scores.count, self.outside + scores.outside
         self._least, self._most = min(self._least, scores._least), max(self._most, scores._most)
 

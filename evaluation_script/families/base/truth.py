@@ -10,7 +10,7 @@ from unicodedata import normalize
 from ...files import LETTER, ArchiveLimits, inflect, name_list, quantity
 from ...values import dataclass
 
-#: The split of a published dataset that names none.
+#: The default split of a published dataset.
 DEFAULT_SPLIT = "val"
 
 
@@ -19,7 +19,7 @@ class SplitTruth(abc.ABC):
 
     #: The family that scores it.
     family: str
-    #: What is odd about it, for the host.
+    #: Notes for the host about oddities.
     notes: List[str]
 
     @property
@@ -67,7 +67,7 @@ class TruthNames:
         ordered = dict.fromkeys(names)
         self._names = ordered.keys()
         self._by_form = {compose(name): name for name in ordered if not name.isascii()}
-        #: The names that were sent in another form, by the truth's.
+        #: Submitted names that differ in form, by the truth's names.
         self.respelled: Dict[str, str] = {}
 
     def respell(self, name: str) -> str:
@@ -107,5 +107,5 @@ class AnnotationFile(Generic[_Truth_co]):
     """The splits of an annotation file or of a published dataset, all of one family."""
 
     splits: Mapping[str, _Truth_co]
-    #: What the host should know, e.g. that a packed file would score faster.
+    #: Notes for the host, e.g. that a packed file would score faster.
     notes: List[str] = field(default_factory=list)

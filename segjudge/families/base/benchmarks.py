@@ -15,11 +15,11 @@ __all__ = ["BenchmarkEntry", "FamilyEntry", "MemoryForm"]
 class BenchmarkEntry(NamedTuple):
     """A benchmark, or several with the same file format."""
 
-    #: Its name, or their names.
+    #: The name or names of the benchmark.
     title: str
     #: Its protocols.
     protocols: tuple[str, ...]
-    #: The evaluator with equal numbers, and the protocols that equal it if not all do.
+    #: The evaluator with equal numbers, and the protocols that equal it, unless all do.
     evaluator: str
     #: Its page in `docs/benchmarks/`, with an anchor if needed; "" for none.
     page: str

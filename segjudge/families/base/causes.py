@@ -18,6 +18,7 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.pictures import SeenFrame
 from segjudge.families.base.segments import (
     FAULTS,
+    FRAGMENTS,
     HALF,
     INEXACT,
     LEAST_IOU,
@@ -32,88 +33,134 @@ from segjudge.families.base.segments import (
     JudgedSegments,
 )
 
-#: A detection of what another detection shows already.
+#: A detection of an already detected object.
 _REPEATED = "repeated"
+#: Segments of a unit whose prediction belongs to another unit.
+_ELSEWHERE = "elsewhere"
+#: Segments of a unit whose prediction is mirrored.
+_MIRRORED = "mirrored"
 #: Causes of what the IoU of a match lacks.
 INEXACT_CAUSES = _TOO_SMALL, _TOO_LARGE, _BOTH = "too small", "too large", FAULTS[INEXACT].name
-#: A mask is too small where it lacks so many times the pixels that it has wrongly, and too large the other way.
+#: A mask is too small if its missing pixels are this many times its extra ones, and too large in the opposite case.
 _LOPSIDED = 3
-#: A second cause is named from this share of the first one's cost on.
-_ALSO = 0.25
-#: A pair of classes, or of objects, stands for all where it makes this share of them.
+#: A second cause is named if its cost is at least this share of the first one's.
+_ALSO = 0.2
+#: The share from which a pair of classes or objects represents all.
 _MOSTLY = 0.5
-#: A class that most segments of a cause have is named if its segments have the cause so many times as often as others.
+#: A class with most segments of a cause is named if its segments have the cause this many times as often as others.
 _OFTENER = 2
-#: Costs below this are none: every segment is right.
+#: Faults of segments that a prediction may show completely.
+_SHOWN = {RIGHT, PARTIAL, WRONG_CLASS, SWAPPED}
+#: The lack of IoU above which the shape of a segment with another fault says nothing.
+_SHAPELESS = 0.75
+#: The cost below which every segment is correct.
 _NONE = 1e-9
 
 
 class _Place(NamedTuple):
-    """Where a segment is: its unit, and its frame."""
+    """The position of a segment: its unit and its frame."""
 
     unit: str
     frame: str
 
 
+class _Match(NamedTuple):
+    """A true segment and its match, by row and column; -1 is none."""
+
+    row: int
+    column: int
+    #: Rows of other segments that the prediction shows completely.
+    other_rows: tuple[int, ...]
+
+    def measure(self, seen: SeenFrame) -> tuple[float, float, float]:
+        """Return the pixels of the segment, of its match without the others, and of both."""
+        predicted = float(seen.prediction.areas[self.column]) - float(
+            seen.shared[list(self.other_rows), self.column].sum()
+        )
+        return float(seen.truth.areas[self.row]), predicted, float(seen.shared[self.row, self.column])
+
+
+def _lack_iou(area: float, predicted: float, shared: float) -> float:
+    return 1 - shared / max(area + predicted - shared, 1)
+
+
 @dataclass
 class CauseCounts:
-    """Segments by cause, of all frames that were looked at."""
+    """Segments by cause, in all examined frames."""
 
-    #: What one segment is called, and one unit.
+    #: The names of a segment and of a unit.
     segment: str
     unit: str
-    #: What segments consist of.
+    #: The name of a segment's elements.
     element: str = "pixels"
+    #: The weight of a match's missing IoU relative to a missing match.
+    edge_weight: float = 1.0
     segments: int = 0
     predicted: int = 0
     costs: dict[str, float] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
-    #: Segments by cause and class, and all segments of the truth and of the prediction by class.
+    #: Segments by cause and class, and all true and predicted segments by class.
     classes: dict[str, Counter[str]] = field(default_factory=dict)
     true_classes: Counter[str] = field(default_factory=Counter)
     predicted_classes: Counter[str] = field(default_factory=Counter)
-    #: Of segments with a wrong class: what they are and what they are called, with the units in which that happens.
+    #: Segments with a wrong class: true class, predicted class, and the number of units with this confusion.
     confused: Counter[tuple[str, str]] = field(default_factory=Counter)
     confused_in: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-    #: Units with any segment, and those that have a class.
+    #: All units with segments, or with segments of a class.
     units: set[str] = field(default_factory=set)
     units_with: dict[str, set[str]] = field(default_factory=dict)
-    #: Objects and the object whose track each has, and where that begins.
+    #: Pairs of objects, the second with the track of the first, and where the exchange begins.
     swapped: dict[tuple[str, str], _Place] = field(default_factory=dict)
+    #: The names of a unit and of the unit whose prediction it has, with their phrases or expressions.
+    elsewhere: list[tuple[tuple[str, str], tuple[str, str]]] = field(default_factory=list)
+    #: The units whose predictions are mirrored, by the exchanged sides.
+    mirrored: dict[str, set[str]] = field(default_factory=dict)
     #: Segments that overlap a prediction too little to match.
     partial: int = 0
-    #: Pixels that matches lack, that they have wrongly, and that the truth has there, by cause.
+    #: Pixels by cause: missing from matches, extra in them, and of the truth there.
     pixels: dict[str, list[float]] = field(default_factory=dict)
-    #: Pixels that matches lack, or have wrongly, by cause and the other class that has them.
+    #: The same for objects only, if other segments are stuff.
+    object_pixels: dict[str, list[float]] = field(default_factory=dict)
+    #: Missing or extra pixels of matches, by cause and by the other class that has them: of all segments, of objects.
     pixels_of: dict[str, Counter[str]] = field(default_factory=dict)
+    object_pixels_of: dict[str, Counter[str]] = field(default_factory=dict)
 
     def add(self, unit: str, seen: SeenFrame, judged: JudgedSegments, names: tuple[str, ...]) -> None:
         """Add a frame's counts; `names` are the classes' names, empty for a single class."""
         partners, joined = judged.list_taken(), _rejudge_parts(seen, judged)
         near = _pair_near(seen, judged, joined)
         partners |= near
-        # Pixels of segments that are called so as a whole are no fault of the one that is matched.
-        called: dict[int, list[int]] = {}
-        for row in (row for row, kind in enumerate(joined) if kind == WRONG_CLASS):
-            called.setdefault(partners.get(row, -1), []).append(row)
+        # Pixels of other segments that a prediction shows completely are no fault of its matched segment.
+        shown: dict[int, list[int]] = {}
+        for row, column in partners.items():
+            if joined[row] in _SHOWN and seen.shared[row, column] >= HALF * seen.truth.areas[row]:
+                shown.setdefault(column, []).append(row)
+        parts = {column: row for column, row in enumerate(judged.partner.tolist()) if row >= 0}
+        parts |= _find_parts(seen, judged, joined)
         for row, kind in enumerate(joined):
             if not kind:
                 continue
             name = names[int(seen.truth.classes[row])] if names else ""
             self.add_true(name, unit)
             column = partners.get(row, -1)
-            cause, cost = self._judge_match(
-                PARTIAL if row in near else kind, seen, (row, column), called.get(column, [])
-            )
+            match = _Match(row, column, tuple(shown_row for shown_row in shown.get(column, []) if shown_row != row))
+            cause, cost = self._judge_match(PARTIAL if row in near else kind, seen, match)
             self._note(cause, cost, name)
+            has_shape = column >= 0 and (judged.taken_for is None or row in shown.get(column, []))
+            if cause in {FAULTS[WRONG_CLASS].name, FAULTS[SWAPPED].name} and has_shape:
+                cause = self._note_shape(seen, row, match.measure(seen), name)  # next to its name
+            elif cause == FAULTS[SPLIT].name:
+                columns = [part_column for part_column, whole in parts.items() if whole == row]
+                sums = seen.truth.areas[row], seen.prediction.areas[columns].sum(), seen.shared[row, columns].sum()
+                self._note_shape(seen, row, (float(sums[0]), float(sums[1]), float(sums[2])), name)
             if cause in INEXACT_CAUSES and names:
-                self._add_pixels(cause, seen, (row, column), names)
-            if cause == FAULTS[WRONG_CLASS].name and names and column >= 0:
+                self._add_pixels(cause, seen, match, names)
+            if kind == WRONG_CLASS and names and column >= 0:
                 pair = name, names[int(seen.prediction.classes[column])]
                 self.confused[pair] += 1
                 self.confused_in.setdefault(pair, set()).add(unit)
         explained = {partners.get(row, -1) for row, kind in enumerate(joined) if kind == WRONG_CLASS}
-        explained |= {*near.values(), *_find_parts(seen, judged, joined)}
+        explained |= {*near.values(), *parts}
         for column, kind in enumerate(judged.prediction.tolist()):
             name = names[int(seen.prediction.classes[column])] if names else ""
             if kind:
@@ -130,9 +177,33 @@ class CauseCounts:
         self.units_with.setdefault(name, set()).add(unit)
 
     def add_swaps(self, unit: str, swaps: Iterable[tuple[str, str, str]]) -> None:
-        """Add the frames in which objects have the track of others: object, the other object, frame, in their order."""
+        """Add the frames in which objects have others' tracks: object, other object, frame, in their order."""
         for name, owner, frame in swaps:
             self.swapped.setdefault((name, owner), _Place(unit, frame))
+
+    def add_elsewhere(
+        self,
+        unit: tuple[str, str],
+        owner: tuple[str, str],
+        segments: tuple[int, int],
+        names: Sequence[str],
+        cost: float | None = None,
+    ) -> None:
+        """Add a unit whose prediction shows another one, both with their queries, and its numbers of segments.
+
+        It costs as much as all of them unless a cost is given.
+        """
+        true, predicted = segments
+        self.add_true(names[0] if len(names) == 1 else "", unit[0], true)
+        self.predicted += predicted
+        self.elsewhere.append((unit, owner))
+        self.counts[_ELSEWHERE] += 1
+        self.costs[_ELSEWHERE] = self.costs.get(_ELSEWHERE, 0.0) + (true + predicted if cost is None else cost)
+
+    def add_mirrored(self, unit: str, sides: str, cost: float) -> None:
+        """Add a unit whose prediction has two sides exchanged, which costs so much; its segments are added apart."""
+        self.mirrored.setdefault(sides, set()).add(unit)
+        self.costs[_MIRRORED] = self.costs.get(_MIRRORED, 0.0) + cost
 
     def add_repeated(self, name: str) -> None:
         """Add a prediction of this class that repeats a better one."""
@@ -145,45 +216,54 @@ class CauseCounts:
         self.counts[cause] += 1
         self.classes.setdefault(cause, Counter())[name] += 1
 
-    def _judge_match(
-        self, kind: int, seen: SeenFrame, pair: tuple[int, int], called: Sequence[int]
-    ) -> tuple[str, float]:
-        """Return the cause of a true segment's loss, and its amount, given its row and the column of its match.
-
-        `called` are rows of other segments that have this match as a whole.
-        """
-        row, column = pair
-        if kind not in {RIGHT, PARTIAL} or column < 0:
+    def _judge_match(self, kind: int, seen: SeenFrame, match: _Match) -> tuple[str, float]:
+        """Return the cause of a true segment's loss, and its amount."""
+        if kind not in {RIGHT, PARTIAL} or match.column < 0:
             return FAULTS[MISSED if kind in {RIGHT, PARTIAL} else kind].name, 1.0
-        area, predicted = float(seen.truth.areas[row]), float(seen.prediction.areas[column])
-        predicted -= float(seen.shared[called, column].sum())
-        shared = float(seen.shared[row, column])
-        cost = 1 - shared / max(area + predicted - shared, 1)
+        pixels = match.measure(seen)
+        cost = _lack_iou(*pixels)
         if cost <= _NONE:
             return FAULTS[RIGHT].name, 0.0
         self.partial += kind == PARTIAL
-        return self.judge_pixels(area, predicted, shared), cost
+        cost *= 1.0 if kind == PARTIAL else self.edge_weight
+        return self.judge_pixels(*pixels, is_object=bool(seen.truth.things[match.row])), cost
 
-    def judge_pixels(self, area: float, predicted: float, shared: float) -> str:
+    def _note_shape(self, seen: SeenFrame, row: int, pixels: tuple[float, float, float], name: str) -> str:
+        """Note why a segment with another fault is inexact too, given its pixels, those of its matches and of both.
+
+        Return this cause; "" for a segment that is exact, or whose shape says nothing.
+        """
+        cost = _lack_iou(*pixels)
+        if not _NONE < cost <= _SHAPELESS:
+            return ""
+        cause = self.judge_pixels(*pixels, is_object=bool(seen.truth.things[row]))
+        self._note(cause, cost * self.edge_weight, name)
+        return cause
+
+    def judge_pixels(self, area: float, predicted: float, shared: float, *, is_object: bool = False) -> str:
         """Return the cause of an inexact match, and count its pixels, given those of truth, prediction and both."""
         missed, surplus = max(area - shared, 0.0), max(predicted - shared, 0.0)
         cause = _TOO_SMALL if missed > _LOPSIDED * surplus else _TOO_LARGE if surplus > _LOPSIDED * missed else _BOTH
-        pixels = self.pixels.setdefault(cause, [0.0, 0.0, 0.0, 0.0])
-        for index, value in enumerate((missed, surplus, area, predicted)):
-            pixels[index] += value
+        for sums in (self.pixels, self.object_pixels) if is_object else (self.pixels,):
+            pixels = sums.setdefault(cause, [0.0, 0.0, 0.0, 0.0])
+            for index, value in enumerate((missed, surplus, area, predicted)):
+                pixels[index] += value
         return cause
 
-    def _add_pixels(self, cause: str, seen: SeenFrame, pair: tuple[int, int], names: Sequence[str]) -> None:
+    def _add_pixels(self, cause: str, seen: SeenFrame, match: _Match, names: Sequence[str]) -> None:
         """Add which classes have the pixels that a match lacks, or has wrongly."""
-        row, column = pair
+        row, column, other_rows = match
         if cause == _TOO_SMALL:
             shared, classes, own_index = seen.shared[row], seen.prediction.classes, column
         else:
-            shared, classes, own_index = seen.shared[:, column], seen.truth.classes, row
-        counts = self.pixels_of.setdefault(cause, Counter())
-        for index in np.flatnonzero(shared).tolist():
-            if index != own_index:
-                counts[names[int(classes[index])]] += float(shared[index])  # type: ignore[assignment]
+            shared, classes, own_index = seen.shared[:, column].copy(), seen.truth.classes, row
+            shared[list(other_rows)] = 0
+        is_object = bool(seen.truth.things[row])
+        for sums in (self.pixels_of, self.object_pixels_of) if is_object else (self.pixels_of,):
+            counts = sums.setdefault(cause, Counter())
+            for index in np.flatnonzero(shared).tolist():
+                if index != own_index:
+                    counts[names[int(classes[index])]] += float(shared[index])  # type: ignore[assignment]
 
     # ── words ──
 
@@ -204,12 +284,12 @@ class CauseCounts:
         return f"{scope}{text}." if scope else f"{text[0].upper()}{text[1:]}."
 
     def _is_same(self, cause: str, other_cause: str) -> bool:
-        """Return whether segments of one class are too small where those of another one are too large."""
+        """Return whether segments of one class are too small where segments of another are too large."""
         if {cause, other_cause} != {_TOO_SMALL, _TOO_LARGE}:
             return False
         main_classes = {side: self.classes.get(side, Counter()).most_common(1) for side in (cause, other_cause)}
         names = [
-            self._name_other(side, self.pixels[side][0 if side == _TOO_SMALL else 1]) == main_classes[against][0][0]
+            self._name_other(side) == main_classes[against][0][0]
             for side, against in ((cause, other_cause), (other_cause, cause))
             if main_classes[against]
         ]
@@ -227,13 +307,17 @@ class CauseCounts:
         if cause == FAULTS[SWAPPED].name:
             return self._describe_swaps(some, verb)
         if cause == FAULTS[SURPLUS].name:
-            predicted = _count_among(number, self.predicted, f"predicted {self.segment}")
+            predicted = count_among(number, self.predicted, f"predicted {self.segment}")
             return f"{predicted} {inflect(number, 'matches', 'match')} nothing{self._describe_class(cause)}"
         if cause == _REPEATED:
-            predicted = _count_among(number, self.predicted, f"predicted {self.segment}")
+            predicted = count_among(number, self.predicted, f"predicted {self.segment}")
             return f"{predicted} {inflect(number, 'repeats', 'repeat')} another one{self._describe_class(cause)}"
         if cause in INEXACT_CAUSES:
             return self._describe_inexact(cause, some, verb)
+        if cause == _ELSEWHERE:
+            return self._describe_elsewhere()
+        if cause == _MIRRORED:
+            return self._describe_mirrored()
         about = {
             FAULTS[MISSED].name: "missed",
             FAULTS[MERGED].name: "merged with another one",
@@ -242,7 +326,7 @@ class CauseCounts:
         return f"{some} {verb} {about}{self._describe_class(cause)}"
 
     def _count_some(self, cause: str) -> str:
-        return _count_among(self.counts[cause], self.segments, self.segment)
+        return count_among(self.counts[cause], self.segments, self.segment)
 
     def _describe_class(self, cause: str) -> str:
         """Return the class of a cause's segments in parentheses; "" if other classes have the cause nearly as often."""
@@ -273,7 +357,7 @@ class CauseCounts:
         return f"{some} {verb} of the wrong class, most often {name} called {called}{units}"
 
     def _count_units(self, count: int, among: set[str]) -> str:
-        """Return in how many of the units that have a class; "" if there is but one unit."""
+        """Return the number of units that have a class; "" for a single unit."""
         if len(self.units) < 2:
             return ""
         total = max(count, len(among))
@@ -290,36 +374,74 @@ class CauseCounts:
             return f"{name} and {owner} exchange their tracks {start} ({some} {verb} swapped)"
         return f"{name} has the track of {owner} {start} ({some} {verb} swapped)"
 
+    def _describe_elsewhere(self) -> str:
+        """Describe whose predictions units have: two queries that are exchanged, or any other unit's."""
+        queries = Counter(tuple(sorted((unit[1], owner[1]))) for unit, owner in self.elsewhere)
+        (query, other_query), count = queries.most_common(1)[0]
+        if query != other_query and count >= _MOSTLY * len(self.elsewhere):
+            return f"{query} and {other_query} are exchanged in {count_among(count, len(self.units), self.unit)}"
+        (unit, _), (owner, _) = self.elsewhere[0]
+        if len(self.elsewhere) == 2 and self.elsewhere[1][0][0] == owner and self.elsewhere[1][1][0] == unit:
+            return f"the predictions of {unit} and {owner} are exchanged"
+        some = count_among(len(self.elsewhere), len(self.units), self.unit)
+        verb = inflect(len(self.elsewhere), "has", "have")
+        return f"{some} {verb} the prediction of another {self.unit} ({unit} that of {owner})"
+
+    def _describe_mirrored(self) -> str:
+        sides, units = self._choose_mirrored()
+        return f"{sides} are exchanged in {count_among(len(units), len(self.units), self.unit)}"
+
+    def _choose_mirrored(self) -> tuple[str, set[str]]:
+        """Return the sides that are exchanged in most units, and these."""
+        return max(self.mirrored.items(), key=lambda item: len(item[1]))
+
     def _describe_inexact(self, cause: str, some: str, verb: str) -> str:
-        missed, surplus, area, predicted = self.pixels[cause]
+        """Describe inexact segments and the shares of their pixels; of objects and stuff apart, if there are both."""
+        missed, surplus, area, predicted = pixels = self.pixels[cause]
+        objects = self.object_pixels.get(cause, pixels)
         lacks, wrong = 100 * missed / max(area, 1), 100 * surplus / max(predicted, 1)
-        named, whose = self._describe_class(cause), inflect(self.counts[cause], "its", "their")
+        element, beside, whose = self.element, "", inflect(self.counts[cause], "its", "their")
+        of_prediction = f"the predicted {element}"
+        if objects != pixels:
+            stuff_pixels = [of_all - of_objects for of_all, of_objects in zip(pixels, objects, strict=True)]
+            shares = [100 * stuff_pixels[0] / max(stuff_pixels[2], 1), 100 * stuff_pixels[1] / max(stuff_pixels[3], 1)]
+            of_stuff = {_TOO_SMALL: shares[:1], _TOO_LARGE: shares[1:]}.get(cause, shares)
+            whose, of_prediction = "the objects'", f"the objects' predicted {element}"
+            beside = f" (stuff: {' and '.join(map(_percent, of_stuff))})"
+            missed, surplus, area, predicted = objects
+            lacks, wrong = 100 * missed / max(area, 1), 100 * surplus / max(predicted, 1)
+        named = self._describe_class(cause)
         if cause == _TOO_SMALL:
-            other_class = self._name_other(cause, missed)
+            other_class = self._name_other(cause)
             location = f"called {other_class}" if other_class else "missing"
-            return f"{some} {verb} too small{named}: {_percent(lacks)} of {whose} {self.element} are {location}"
+            return f"{some} {verb} too small{named}: {_percent(lacks)} of {whose} {element} are {location}{beside}"
         if cause == _TOO_LARGE:
-            other_class = self._name_other(cause, surplus)
+            other_class = self._name_other(cause)
             location = f"are {other_class}" if other_class else "lie outside"
-            return f"{some} {verb} too large{named}: {_percent(wrong)} of the predicted {self.element} {location}"
-        sides = f"{_percent(lacks)} of {whose} {self.element} are missing, {_percent(wrong)} are surplus"
+            return f"{some} {verb} too large{named}: {_percent(wrong)} of {of_prediction} {location}{beside}"
+        sides = f"{_percent(lacks)} of {whose} {element} are missing, {_percent(wrong)} are surplus{beside}"
         return f"{some} {verb} inexact{named}: {sides}"
 
-    def _name_other(self, cause: str, pixels: float) -> str:
-        """Return the class that has most of the pixels that matches lack, or have wrongly; "" without one."""
-        name, count = max(self.pixels_of.get(cause, Counter()).items(), key=lambda item: item[1], default=("", 0))
+    def _name_other(self, cause: str) -> str:
+        """Return the class that has most of the pixels that matches lack, or have wrongly; "" without one.
+
+        Of objects and stuff, it is the class that has most of the objects' pixels.
+        """
+        pixels = self.object_pixels.get(cause, self.pixels[cause])[0 if cause == _TOO_SMALL else 1]
+        counts = self.object_pixels_of.get(cause, self.pixels_of.get(cause, Counter()))
+        name, count = max(counts.items(), key=lambda item: item[1], default=("", 0))
         return name if count > _MOSTLY * pixels else ""
 
 
-def _count_among(count: int, total: int, noun: str) -> str:
-    """Return a count among all, such as `3 of 4 segments`, `all 4 segments` or `the only segment`."""
+def count_among(count: int, total: int, noun: str) -> str:
+    """Return a count among all, such as `3 of 4 segments`, `all 4 segments`, `both segments` or `the only segment`."""
     if count < total:
         return f"{count:,} of {quantity(total, noun)}"
-    return f"the only {noun}" if total == 1 else f"all {quantity(total, noun)}"
+    return {1: f"the only {noun}", 2: f"both {noun}s"}.get(total, f"all {quantity(total, noun)}")
 
 
 def _is_exchange(count: float, back: float, total: float) -> bool:
-    """Return whether two classes that are called each other make most of a confusion."""
+    """Return whether two classes that are confused with each other cause most of a confusion."""
     return back >= _MOSTLY * count and count + back >= _MOSTLY * total
 
 
@@ -328,7 +450,7 @@ def _percent(value: float) -> str:
 
 
 def _pair_near(seen: SeenFrame, judged: JudgedSegments, kinds: list[int]) -> dict[int, int]:
-    """Return which surplus prediction each missed segment has nearly, where the score's own rule matches neither."""
+    """Return for each missed segment the surplus prediction that almost matches it, if the score matches neither."""
     if judged.taken_for is None or seen.judged is None or not seen.shared.size:
         return {}
     ious = measure_ious(seen)
@@ -341,22 +463,22 @@ def _pair_near(seen: SeenFrame, judged: JudgedSegments, kinds: list[int]) -> dic
     return near
 
 
-def _find_parts(seen: SeenFrame, judged: JudgedSegments, kinds: list[int]) -> list[int]:
-    """Return the surplus predictions inside a matched or split segment, if the score has its own rule.
+def _find_parts(seen: SeenFrame, judged: JudgedSegments, kinds: list[int]) -> dict[int, int]:
+    """Return the matched or split segments that surplus predictions lie in, if the score has its own rule.
 
-    A segment that nothing matches is split if several predictions lie inside it, and cover half of it together.
+    A segment that nothing matches is split if several predictions lie inside it, and cover enough of it together.
     """
     if judged.taken_for is None or seen.judged is None or not seen.shared.size:
-        return []
+        return {}
     inside = seen.shared / np.maximum(seen.prediction.areas, 1) * _same_classes(seen)
     columns = np.flatnonzero((judged.prediction == SURPLUS) & (inside.max(axis=0) >= HALF))
     rows = inside[:, columns].argmax(axis=0)
-    parts = []
+    parts: dict[int, int] = {}
     for row in np.unique(rows).tolist():
         row_columns = columns[rows == row]
-        covers = seen.shared[row, row_columns].sum() >= HALF * seen.truth.areas[row]
+        covers = seen.shared[row, row_columns].sum() >= FRAGMENTS * seen.truth.areas[row]
         if kinds[row] in {RIGHT, SPLIT} or (kinds[row] == MISSED and len(row_columns) > 1 and covers):
-            parts += row_columns.tolist()
+            parts |= dict.fromkeys(row_columns.tolist(), row)
     return parts
 
 
@@ -378,9 +500,8 @@ def _rejudge_parts(seen: SeenFrame, judged: JudgedSegments) -> list[int]:
     if not seen.shared.size:
         return kinds
     if judged.taken_for is not None:
-        inside = seen.shared / np.maximum(seen.prediction.areas, 1) * _same_classes(seen)
-        for column in _find_parts(seen, judged, kinds):
-            kinds[int(np.argmax(inside[:, column]))] = SPLIT
+        for row in _find_parts(seen, judged, kinds).values():
+            kinds[row] = SPLIT
         return kinds
     covered = seen.shared / np.maximum(seen.truth.areas, 1)[:, None]
     same = seen.truth.classes[:, None] == seen.prediction.classes

@@ -11,7 +11,7 @@ from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.run_lengths import runs_of
 from segjudge.evaluation_script.masks.stack import Array
 
-#: The effort of compressing PNGs.
+#: The level of compression of PNGs.
 QUICK = 3
 
 

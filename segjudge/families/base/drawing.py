@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth, no_pixels
 from segjudge.evaluation_script.files.problems import HostError, inflect
+from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.evaluation_script.masks.stream import bytes_in_page
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, RIGHT, SURPLUS, SWAPPED
@@ -26,16 +27,27 @@ from .causes import CauseCounts
 from .painted import PaintedUnit
 from .pictures import UnitPainter, fit_width
 
-#: So many units are painted at most, and so many pixels of frames are looked at for it.
+#: The maximum number of painted units, and of frame pixels examined for them.
 _MOST_UNITS, _MOST_PIXELS = 40, 60_000_000
-#: Of a longer video so many frames are drawn.
-_DRAWN = 60
-#: What masks may take of a page, and how wide they are, the widest that fits.
+#: The number of frames drawn of a longer video.
+_MOST_DRAWN_FRAMES = 60
+#: The share of a page for masks, and their possible widths, widest first.
 _MASKS, _WIDTHS = 0.75, (1280, 854, 640, 480, 320, 240)
 _ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".JPG", ".JPEG", ".PNG")
-#: Folders of pictures below that of a unit.
+#: Folders of pictures below a unit's folder.
 _SUBFOLDERS = ((), ("img1",), ("origin",))
-#: A page has so many moments, and so many of one unit.
+#: Names of pictures in benchmarks, by the names of label files.
+_RENAMED = (("_gtFine_instanceIds", "_leftImg8bit"),)
+#: The maximum panoptic quality of an image whose prediction may belong to another image; the minimum with that image's
+#: truth, for one segment and for several; the number of segments that proves nothing.
+_ILL, _FITTING, _FITTING_SEVERAL, _FEWEST_FITTING = 0.2, 0.75, 0.5, 3
+#: The maximum number of such images, and of neighbours compared before and after each.
+_MOST_ILL, _NEAR = 24, 8
+#: The maximum quality of an image whose prediction may be mirrored; mirrored, it lacks at most this share of the rest.
+_SUSPECT, _CLOSER = 0.6, 0.5
+#: How predictions may be mirrored, and how to mirror a map of the truth in the same way.
+_MIRRORS = {"left and right": np.fliplr, "top and bottom": np.flipud}
+#: The maximum number of moments on a page, and of one unit.
 _MOST_MOMENTS, _MOMENTS_OF_UNIT = 120, 4
 
 
@@ -44,16 +56,16 @@ class UnitPictures:
     """The pictures of the worst units: a player, and confused classes."""
 
     player: Section
-    #: Counts by the classes of truth and prediction; -1 is nothing.
+    #: Counts by the classes of truth and prediction; -1 is no class.
     confusions: Mapping[tuple[int, int], int]
-    #: How many units these are of, and of how many.
+    #: The numbers of examined and of all units.
     looked_at: int
     units: int
     #: The player's streams by the names of their units.
     streams: Mapping[str, str]
-    #: How units are named for people.
+    #: The readable names of units.
     names: Mapping[str, str]
-    #: The cause of most of the loss of these units, as a sentence.
+    #: The cause of most of these units' loss, as a sentence.
     cause: str = ""
 
 
@@ -65,11 +77,11 @@ class RankedUnits:
     truth: UnitTruth
     #: The index of each unit, and its cost for each method.
     order: Sequence[tuple[int, Sequence[float]]]
-    #: The plural of what a unit is.
+    #: The plural of the name of a unit.
     noun: str
-    #: No method is drawn.
+    #: Whether only the truth is drawn.
     truth_alone: bool = False
-    #: Costs are parts of the loss of a metric, which the player states.
+    #: Whether costs are parts of a metric's loss, which the player states.
     are_losses: bool = True
 
     def list_drawable(self) -> list[tuple[Unit, Sequence[float]]]:
@@ -103,20 +115,122 @@ def draw_units(painters: Mapping[str, UnitPainter], units: RankedUnits, options:
 
 def describe_units(painter: UnitPainter, units: RankedUnits) -> str:
     """Describe the most expensive causes of the first units, of as many as `draw_units` has time for."""
-    counts, looked_at, pixels = CauseCounts(painter.segment, units.noun.removesuffix("s")), 0, 0
+    painted: list[_Painted] = []
+    pixels = 0
     for unit, _ in units.list_drawable():
         frames = unit.load()
         if not frames or not all(frames[0].size):
             continue
-        if looked_at and pixels > _MOST_PIXELS:
+        if painted and pixels > _MOST_PIXELS:
             break
-        _look_at_unit(painter, unit, frames, {}).count_causes(counts, _name_classes(painter, unit))
-        looked_at, pixels = looked_at + 1, pixels + len(frames) * frames[0].size[0] * frames[0].size[1]
-    return counts.describe(units.describe_scope(looked_at))
+        painted.append(_Painted(unit, _look_at_unit(painter, unit, frames, {})))
+        pixels += _count_pixels(frames)
+    return _describe_causes(painter, units, painted)
+
+
+class _Painted(NamedTuple):
+    """A unit and its painting."""
+
+    unit: Unit
+    painting: PaintedUnit
+
+
+def _describe_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence[_Painted]) -> str:
+    """Describe the most expensive causes of painted units."""
+    counts = CauseCounts(painter.segment, units.noun.removesuffix("s"), edge_weight=painter.edge_weight)
+    mirrored = _find_mirrored(painter, painted)
+    owners = {} if mirrored else _find_owners(painter, units.truth.units, painted)
+    for unit, painting in painted:
+        names = _name_classes(painter, unit)
+        if unit.name in mirrored:
+            way, righted = mirrored[unit.name]
+            gain = righted.measure_fit() - painting.measure_fit()
+            counts.add_mirrored(painter.describe(unit), way, gain * sum(painting.count_segments()))
+            righted.count_causes(counts, names)
+        elif unit.name in owners:
+            sides = [(painter.describe(side), painter.describe_query(side)) for side in (unit, owners[unit.name])]
+            counts.add_elsewhere(sides[0], sides[1], painting.count_segments(), names)
+        else:
+            painting.count_causes(counts, names)
+    return counts.describe(units.describe_scope(len(painted)))
+
+
+def _find_mirrored(painter: UnitPainter, painted: Sequence[_Painted]) -> dict[str, tuple[str, PaintedUnit]]:
+    """Return by unit which sides of its prediction are certainly exchanged, if most units that fit badly agree.
+
+    Units whose segments hardly match are looked at again beside the mirrored truth; this painting is returned too.
+    """
+    suspects = [entry for entry in painted if _is_ill(entry.painting, _SUSPECT)][:_MOST_ILL]
+    mirrored: dict[str, tuple[str, PaintedUnit]] = {}
+    pixels, segments = 0, 0
+    for tried, (unit, painting) in enumerate(suspects):
+        frames = unit.load()
+        is_hopeless = tried > _FEWEST_FITTING * (len(mirrored) + 1)
+        if pixels > _MOST_PIXELS or is_hopeless or not _has_map(frames[0]):
+            break
+        pixels += len(_MIRRORS) * _count_pixels(frames)
+        count, fit = painting.count_segments()[0], painting.measure_fit()
+        for way in _MIRRORS:
+            righted = _look_at_unit(painter, unit, [_mirror_frame(frame, way) for frame in frames], {})
+            is_fitting = righted.measure_fit() >= (_FITTING if count == 1 else _FITTING_SEVERAL)
+            if is_fitting and 1 - righted.measure_fit() <= _CLOSER * (1 - fit):
+                mirrored[unit.name] = way, righted
+                segments += count
+    ways = {way for way, _ in mirrored.values()}
+    is_certain = segments >= _FEWEST_FITTING and 2 * len(mirrored) > len(suspects) and len(ways) == 1
+    return mirrored if is_certain else {}
+
+
+def _has_map(frame: TruthFrame) -> bool:
+    """Return whether a frame has pixels in rows and columns, unlike the points of a scan or a list of masks."""
+    return frame.read is not no_pixels and min(frame.size) > 1
+
+
+def _mirror_frame(frame: TruthFrame, way: str) -> TruthFrame:
+    def read() -> LabelMap:
+        numbers, labels = frame.read()
+        return LabelMap(np.ascontiguousarray(_MIRRORS[way](numbers)), labels)
+
+    return replace(frame, read=read)
+
+
+def _find_owners(painter: UnitPainter, all_units: Sequence[Unit], painted: Sequence[_Painted]) -> dict[str, Unit]:
+    """Return the unit that the prediction of another one certainly shows, by the name of the latter.
+
+    Units whose segments hardly match are looked at again, with the predictions of the next ones of these units.
+    """
+    ill_names = {unit.name for unit, painting in painted if _is_ill(painting)}
+    ill = [unit for unit in all_units if unit.name in ill_names][:_MOST_ILL]
+    frames = [unit.load() for unit in ill]
+    owners: dict[str, Unit] = {}
+    pixels, segments = 0, 0
+    for index, unit in enumerate(ill):
+        for neighbour in range(max(0, index - _NEAR), min(len(ill), index + _NEAR + 1)):
+            pixels += _count_pixels(frames[neighbour])
+            sizes = [[frame.size for frame in frames[number]] for number in (index, neighbour)]
+            if neighbour == index or sizes[0] != sizes[1] or pixels > _MOST_PIXELS:
+                continue
+            pairs = zip(frames[neighbour], frames[index], strict=True)
+            looked_at = [replace(frame, name=present.name) for frame, present in pairs]
+            painting = _look_at_unit(painter, replace(ill[neighbour], name=unit.name), looked_at, {})
+            count = painting.count_segments()[0]
+            if painting.measure_fit() >= (_FITTING if count == 1 else _FITTING_SEVERAL):
+                owners[unit.name] = ill[neighbour]
+                segments += count
+    return owners if segments >= _FEWEST_FITTING else {}
+
+
+def _count_pixels(frames: Sequence[TruthFrame]) -> int:
+    return sum(frame.size[0] * frame.size[1] for frame in frames)
+
+
+def _is_ill(painting: PaintedUnit, limit: float = _ILL) -> bool:
+    """Return whether a unit has segments on both sides, which hardly match."""
+    return all(painting.count_segments()) and painting.measure_fit() <= limit
 
 
 def _name_classes(painter: UnitPainter, unit: Unit) -> Sequence[str]:
-    """Return the names of all classes; where there is but one, what the unit asks for, if anything."""
+    """Return the names of all classes; of a single class, the unit's query, if any."""
     names, query = painter.class_names(), painter.describe_query(unit)
     return [query] if query and len(names) < 2 else names
 
@@ -127,10 +241,10 @@ class _UnitDrawing:
     def __init__(self, painters: Mapping[str, UnitPainter], units: RankedUnits, options: PageOptions) -> None:
         self._painters, self._units, self._options = painters, units, options
         self._painter = next(iter(painters.values()))
-        #: Of each unit the painting of the second method, or of the only one.
+        #: For each unit, its drawing with the second method, or with the only one.
         self.painted: list[PaintedUnit] = []
+        self._painted_units: list[_Painted] = []
         self._confusions: dict[tuple[int, int], int] = {}
-        self._causes = CauseCounts(self._painter.segment, units.noun.removesuffix("s"))
         self._occurring = {RIGHT, INEXACT} if self._painter.dense else {RIGHT, MISSED, SURPLUS}
         self._streams: dict[str, bytes] = {}
         self._stream_of: dict[str, str] = {}
@@ -143,7 +257,7 @@ class _UnitDrawing:
         drawable = self._units.list_drawable()
         for unit, costs in drawable:
             frames = unit.load()
-            if not frames or not all(frames[0].size):
+            if not frames or not all(self._painter.measure_picture(unit, frames[0])):
                 continue
             if self.painted and (self._pixels > _MOST_PIXELS or self._room < 0.02 * self._options.budget):
                 break
@@ -153,6 +267,8 @@ class _UnitDrawing:
             if self.painted and bytes_in_page(packed.values()) > self._room:
                 break
             self._add(unit, paintings, packed, costs)
+            pictures = {f"#{number}": self._painter.make_picture(unit, frame) for number, frame in enumerate(frames)}
+            self._add_streams(unit, {name: data for name, data in pictures.items() if data})
 
     def _paint(self, unit: Unit, frames: Sequence[TruthFrame]) -> list[PaintedUnit]:
         paintings = _paint_unit(self._painters.values(), unit, frames, truth_alone=self._units.truth_alone)
@@ -165,15 +281,18 @@ class _UnitDrawing:
     def _add(
         self, unit: Unit, paintings: Sequence[PaintedUnit], packed: Mapping[str, bytes], costs: Sequence[float]
     ) -> None:
-        stream = self._stream_of[unit.name] = f"{self._units.split}/{unit.name}"
+        self._stream_of[unit.name] = f"{self._units.split}/{unit.name}"
         for painting in paintings:
             painting.forget_maps()
             self._occurring |= painting.shown.union(*(row.kinds for row in painting.rows()))
-        self._streams |= {f"{stream}{ending}": data for ending, data in packed.items()}
-        self._room -= bytes_in_page(packed.values())
+        self._add_streams(unit, packed)
         self.painted.append(paintings[:2][-1])
-        self.painted[-1].count_causes(self._causes, _name_classes(self._painter, unit))
+        self._painted_units.append(_Painted(unit, self.painted[-1]))
         self._costs.append([] if self._units.truth_alone else costs)
+
+    def _add_streams(self, unit: Unit, streams: Mapping[str, bytes]) -> None:
+        self._streams |= {f"{self._stream_of[unit.name]}{ending}": data for ending, data in streams.items()}
+        self._room -= bytes_in_page(streams.values())
 
     def show(self) -> UnitPictures:
         """Return the player of the drawn units."""
@@ -186,14 +305,16 @@ class _UnitDrawing:
             }
             for painting, stream, costs in zip(self.painted, self._stream_of.values(), self._costs, strict=True)
         ]
-        if self._options.images:
+        is_wanted = bool(self._options.images) and not any("#" in name for name in streams)
+        if is_wanted:
             streams |= _make_pictures(self._options, self._stream_of, self.painted)
         about = {
             "of": methods[:2][-1],
             "bare": 0,
             "pictures": sum("#" in name for name in streams),
-            "wanted": bool(self._options.images),
+            "wanted": is_wanted,
             "smaller": False,
+            "note": painter.note_picture(),
             "shown": units.describe_first(len(self.painted), methods),
             "looked_at": len(self.painted),
             "units": len(units.truth.units),
@@ -208,13 +329,16 @@ class _UnitDrawing:
             "form": "segments",
             "follows": painter.follows,
             "outlined": painter.outlined,
+            "threshold": painter.threshold,
             "faults": {kind: (fault.name, fault.style) for kind, fault in FAULTS.items()},
         }
         shown_methods = [] if units.truth_alone else methods
         player = make_player(sequences, self._list_moments(), drawn_as, about, streams, shown_methods)
         names = {unit.name: painter.describe(unit) for unit in units.truth.units}
         looked_at, count = len(self.painted), len(units.truth.units)
-        cause = "" if units.truth_alone else self._causes.describe(units.describe_scope(looked_at))
+        cause = ""
+        if not units.truth_alone:
+            cause = _describe_causes([*self._painters.values()][:2][-1], units, self._painted_units)
         return UnitPictures(player, self._confusions, looked_at, count, self._stream_of, names, cause)
 
     def _list_moments(self) -> list[dict[str, Any]]:
@@ -241,18 +365,18 @@ def _paint_unit(
     painters: Collection[UnitPainter], unit: Unit, frames: Sequence[TruthFrame], *, truth_alone: bool
 ) -> list[PaintedUnit]:
     """Paint a unit by each method's painter, drawing the same frames for all as far as room allows."""
-    size, pixels = frames[0].size, _MOST_PIXELS // (2 + 2 * len(painters))
+    size, pixels = next(iter(painters)).measure_picture(unit, frames[0]), _MOST_PIXELS // (2 + 2 * len(painters))
     fitting = (fit_width(size, width) for width in _WIDTHS)
-    frame_pixels = pixels // min(len(frames), _DRAWN)
+    frame_pixels = pixels // min(len(frames), _MOST_DRAWN_FRAMES)
     widest = next((fit for fit in fitting if fit[0] * fit[1] <= frame_pixels), fit_width(size, _WIDTHS[-1]))
 
     def look(painter: UnitPainter, drawn: Mapping[int, Size]) -> PaintedUnit:
         return _look_at_unit(painter, unit, frames, drawn, truth_alone=truth_alone)
 
     whole = dict.fromkeys(range(len(frames)), widest)
-    if len(frames) > max(_DRAWN, pixels // (widest[0] * widest[1])):
+    if len(frames) > max(_MOST_DRAWN_FRAMES, pixels // (widest[0] * widest[1])):
         costs = np.max([look(painter, {}).frame_costs() for painter in painters], axis=0).tolist()
-        whole = dict.fromkeys(next(iter(painters)).pick_drawn(frames, costs, _DRAWN), widest)
+        whole = dict.fromkeys(next(iter(painters)).pick_drawn(frames, costs, _MOST_DRAWN_FRAMES), widest)
     return [look(painter, whole) for painter in painters]
 
 
@@ -265,8 +389,9 @@ def _look_at_unit(
     truth_alone: bool = False,
 ) -> PaintedUnit:
     """Judge the segments of a unit, and paint its drawn frames."""
-    names = [frame.name for frame in frames]
-    painted = PaintedUnit(painter.describe(unit), names, frames[0].size, by_pixel=painter.by_pixel)
+    names, (height, width) = [frame.name for frame in frames], frames[0].size
+    size = painter.measure_picture(unit, frames[0])
+    painted = PaintedUnit(painter.describe(unit), names, size, height * width, by_pixel=painter.by_pixel)
     for seen in painter.look(unit, frames, drawn):
         painted.add(seen, truth_alone=truth_alone)
     if painter.follows:
@@ -336,9 +461,14 @@ def make_class_confusion(painter: UnitPainter, pictures: UnitPictures, noun: str
 def _find_picture(folder: str, unit: str, frame: str) -> str:
     stem = os.path.splitext(frame)[0] if os.path.splitext(frame)[1] in _ENDINGS else frame
     stems = dict.fromkeys([stem, stem.zfill(6), stem.zfill(12)] if stem.isdigit() else [stem])
+    stems |= dict.fromkeys(stem.replace(labels, pictures) for labels, pictures in _RENAMED if labels in stem)
     unit_folder = unit.replace("..", "")
     places = [os.path.join(folder, unit_folder, *below) for below in _SUBFOLDERS]
-    places += [folder, os.path.join(folder, unit_folder.rpartition("/")[2])]
+    places += [
+        folder,
+        *(os.path.join(folder, name) for name in (os.path.dirname(unit_folder), unit_folder.split("_")[0])),
+    ]
+    places.append(os.path.join(folder, os.path.basename(unit_folder)))
     for place_folder in [*places, os.path.join(folder, os.path.dirname(stem).replace("..", ""))]:
         for name in stems:
             for ending in _ENDINGS:

@@ -34,18 +34,18 @@ from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.system.errors import UsageError
 
 _Item = TypeVar("_Item")
-#: Of each sequence the frames, and what was counted of each.
+#: For each sequence, its frames and their counts.
 CountedFrames = Mapping[str, Mapping[str, bytes]]
-#: The same of what is counted at once, such as a video, in order.
+#: The same for units that are counted at once, such as videos, in order.
 UnitFrames = Mapping[str, bytes]
-#: The name of a frame that is a number, and how many digits a whole one has at least.
+#: The name of a frame that is a number, and the minimum number of digits for a whole number.
 NUMBER, _DIGITS = re.compile(r"-?\d+(\.\d+)?", re.ASCII), 5
 
 
 class MemoryDoor(abc.ABC):
     """A counter of masks in memory by a protocol."""
 
-    #: Whether a dataset's list may order the sequences; without one, files are in the order of their names.
+    #: Whether a dataset's list may order the sequences, which are otherwise ordered by name.
     may_be_listed = True
 
     @abc.abstractmethod
@@ -81,9 +81,9 @@ class UnitsInMemory(MemoryDoor):
     """A counter of videos and images that waits until all frames of a video are there."""
 
     protocol: Any
-    #: Whether units are videos, which have frames.
+    #: Whether units are videos with frames.
     in_videos = True
-    #: What the scores need to know of all units, where it does not depend on them.
+    #: The facts about all units that scores need, if they do not depend on the units.
     own_facts: ClassVar[Mapping[str, Any]] = {}
 
     def sequences_of(self, masks: object, side: str) -> dict[str, object]:

@@ -29,19 +29,21 @@ from segjudge.report.player import describe_frames
 
 from .pictures import SeenFrame, UnitPainter, fit_width, sample_rows_and_columns
 
-#: Frames between two runs of one fault that still make one moment.
+#: The number of frames between two runs of one fault that still form one moment.
 _GAP = 2
-#: Faults of a frame that are named, those of the largest segments first.
+#: The maximum number of named faults of a frame; the largest segments come first.
 _MOST_NOTES = 8
-#: An image is found by so many of its faults.
+#: The maximum number of an image's faults that a search finds.
 _MOST_FOUND = 100
-#: Codes of two faults in one place: that of the truth times this, and that of the prediction.
+#: The code of two faults in one place is the truth's times this, plus the prediction's.
 _BASE = 16
-#: What is right at its place in a segment that as a whole is not.
+#: Faults of segments whose correct pixels are drawn as correct.
 _BY_PIXEL = (0, RIGHT, PARTIAL)
-#: An edge is as wide as this share of the diagonal.
+#: The width of an edge as a share of the diagonal.
 _EDGE = 0.008
-#: A timeline has so many rows.
+#: The minimum IoU for which a page can decide whether it matches.
+_LEAST_SHOWN = 0.05
+#: The maximum number of rows of a timeline.
 _MOST_ROWS = 12
 
 
@@ -73,32 +75,34 @@ class _Moment:
     """A moment: consecutive frames in which a segment has one fault."""
 
     sequence: str
-    #: The name of the segment; none of a whole image.
+    #: The name of the segment; "" for a whole image.
     label: str
     kind: str
     style: str
     cost: float
     worst: str
-    #: Which object and which frames, and what is wrong, in words.
+    #: The object, the frames and the fault, in words.
     subject: str
     text: str
-    #: What it can be chosen by: a group, and a word of that.
+    #: The filters that select it: a group and an entry of it.
     words: list[tuple[str, str]]
-    #: All its faults, in words, by which a filter finds it too.
+    #: All its faults as text, for the filter.
     faults: str = ""
 
 
 class PaintedUnit:
     """A collector of a unit's frames."""
 
-    def __init__(self, name: str, frames: list[str], size: Size, *, by_pixel: bool = False) -> None:
+    def __init__(self, name: str, frames: list[str], size: Size, pixels: int = 0, *, by_pixel: bool = False) -> None:
         self.name, self.frames, self.size, self._by_pixel = name, frames, size, by_pixel
+        #: The number of elements of a frame, by default pixels.
+        self._whole = max(1, pixels or size[0] * size[1])
         self._judged: list[_JudgedFrame] = []
-        #: Segments of the truth and of the prediction, by what tells them apart, with their names.
+        #: True and predicted segments by key, with their names.
         self._objects: tuple[dict[Any, tuple[int, str]], dict[Any, tuple[int, str]]] = ({}, {})
-        #: The object that each track mostly follows, by the name of the track, if several objects are distinguished.
+        #: The object that each track mostly follows, by the track's name, if objects are distinguished.
         self._followed: dict[str, str] = {}
-        #: Faults that its pictures have a colour for, once they are packed.
+        #: Faults that have a colour in the packed pictures.
         self.shown: set[int] = set()
 
     def add(self, seen: SeenFrame, *, truth_alone: bool) -> None:
@@ -161,6 +165,21 @@ class PaintedUnit:
                         swaps.append((frame.seen.truth.names[row], followed, name))
         counts.add_swaps(self.name, swaps)
 
+    def count_segments(self) -> tuple[int, int]:
+        """Return the numbers of true and of predicted segments in all frames."""
+        sides = [(frame.judged.truth, frame.judged.prediction) for frame in self._judged]
+        return sum(int((truth != 0).sum()) for truth, _ in sides), sum(int((side != 0).sum()) for _, side in sides)
+
+    def measure_fit(self) -> float:
+        """Return the panoptic quality of the segments of all classes together."""
+        ious = 0.0
+        for frame in self._judged:
+            pairs = [(row, column) for column, row in enumerate(frame.judged.partner.tolist()) if row >= 0]
+            for row, column in ((row, column) for row, column in pairs if frame.judged.truth[row] in {RIGHT, SWAPPED}):
+                shared = float(frame.seen.shared[row, column])
+                ious += shared / (frame.seen.truth.areas[row] + frame.seen.prediction.areas[column] - shared)
+        return 2 * ious / max(sum(self.count_segments()), 1)
+
     def frame_costs(self) -> list[float]:
         """Return the fraction of wrong segments per frame."""
         costs = []
@@ -168,9 +187,8 @@ class PaintedUnit:
             kinds = np.concatenate([frame.judged.truth, frame.judged.prediction])
             areas = np.concatenate([frame.seen.truth.areas, frame.seen.prediction.areas])
             wrong = (kinds != RIGHT) & (kinds != 0)
-            pixels = max(1, self.size[0] * self.size[1])
             costs.append(
-                float(wrong.sum() / max(1, np.count_nonzero(kinds)) + 0.001 * areas[wrong].sum() / pixels)
+                float(wrong.sum() / max(1, np.count_nonzero(kinds)) + 0.001 * areas[wrong].sum() / self._whole)
                 if len(kinds)
                 else 0.0
             )
@@ -202,7 +220,7 @@ class PaintedUnit:
         """Return the moments with faults, most costly first; an image is one moment."""
         if len(self.frames) == 1:
             return self._sum_up_image(unit_cost, dense=dense)
-        pixels, moments = self.size[0] * self.size[1], []
+        moments = []
         rows = self.rows()
         total = max(1, sum(row.count_faults() for row in rows))
         for row in rows:
@@ -212,7 +230,7 @@ class PaintedUnit:
                 frames = row.at[start:stop]
                 fault, worst = FAULTS[kind], int(np.argmax(areas))
                 about = self._describe_fault(kind, row, start)
-                facets = [("kind", fault.name), ("size", _name_size(max(areas) / max(1, pixels)))]
+                facets = [("kind", fault.name), ("size", _name_size(max(areas) / self._whole))]
                 if start and row.at[start] - row.at[start - 1] > 1:
                     facets.append(("time", "after an absence"))
                 share = sum(frame_kind != RIGHT for frame_kind in kinds) / total
@@ -258,7 +276,6 @@ class PaintedUnit:
             inexact, (style, text) = FAULTS[INEXACT].name, self._describe_matches(dense=dense)
             return [_Moment(self.name, "", inexact, style, cost, self.frames[0], "", text, [("kind", inexact)])]
         counts, areas = Counter(kind for kind, _, _ in notes), Counter[int]()
-        pixels = max(1, self.size[0] * self.size[1])
         for kind, _, area in notes:
             areas[kind] += int(area)
         kind = areas.most_common(1)[0][0]
@@ -268,7 +285,7 @@ class PaintedUnit:
             totals = ", ".join(f"{count} {FAULTS[note_kind].name}" for note_kind, count in counts.most_common())
             text = f"{totals} ({largest})"
         facets = [("kind", FAULTS[note_kind].name) for note_kind in counts]
-        facets.append(("size", _name_size(max(area for *_, area in notes) / pixels)))
+        facets.append(("size", _name_size(max(area for *_, area in notes) / self._whole)))
         fault = FAULTS[kind]
         faults = "; ".join(f"{FAULTS[note_kind].name}: {note}" for note_kind, note, _ in notes[:_MOST_FOUND])
         return [_Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, facets, faults)]
@@ -355,6 +372,8 @@ class PaintedUnit:
             ],
             "all_rows": len(rows),
         }  # fmt: skip
+        if painter.threshold:
+            predicted |= self._list_overlaps()
         return sides[0].pack({**header, "colours": colours[0]}), sides[1].pack(predicted), faults.pack({})
 
     @property
@@ -383,6 +402,32 @@ class PaintedUnit:
         return list(colours.values()), [
             colours[main[key]] if key in main else count + number for key, (number, _) in predictions.items()
         ]
+
+    def _list_overlaps(self) -> dict[str, object]:
+        """Return what a page needs to match by another threshold: scores, and per frame IoUs and numbers of masks."""
+        scores: dict[int, float] = {}
+        overlaps, present = [], []
+        for frame in self._judged:
+            seen = frame.seen
+            numbers = [self._objects[1][key][0] for key in seen.prediction.keys]
+            scores |= dict(zip(numbers, seen.scores, strict=False))
+            union = seen.truth.areas[:, None] + seen.prediction.areas - seen.shared
+            ious = np.where(
+                seen.truth.classes[:, None] == seen.prediction.classes, seen.shared / np.maximum(union, 1), 0
+            )
+            overlaps.append(
+                [
+                    [numbers[column], self._objects[0][seen.truth.keys[row]][0], round(float(ious[row, column]), 3)]
+                    for row, column in np.argwhere(ious >= _LEAST_SHOWN).tolist()
+                ]
+            )
+            judged = [number for number, kind in zip(numbers, frame.judged.prediction.tolist(), strict=True) if kind]
+            present.append([len(seen.truth.keys), judged])
+        return {
+            "overlaps": overlaps,
+            "present": present,
+            "scores": [round(scores[number], 4) for number in range(len(self._objects[1]))] if scores else [],
+        }
 
     def _list_partners(self, frame: _JudgedFrame) -> list[list[int]]:
         return [

@@ -22,12 +22,12 @@ from segjudge.families.base.segments import JudgedSegments
 class Side(NamedTuple):
     """The segments of one side of a frame, an entry in each list for each segment."""
 
-    #: What tells them apart through all frames of a unit.
+    #: The keys that identify segments through all frames of a unit.
     keys: Sequence[Any]
     names: Sequence[str]
     areas: Array
     classes: Array
-    #: Those without an identity of their own, such as the sky, are never swapped.
+    #: Whether segments have an identity; others, such as the sky, are never swapped.
     things: Array
 
 
@@ -51,32 +51,38 @@ class SeenFrame(NamedTuple):
 
     truth: Side
     prediction: Side
-    #: Of truth (rows) and prediction (columns).
+    #: Truth (rows) and prediction (columns).
     shared: Array
-    #: Which predictions are not judged, since they lie where nothing is: as many flags as there are predictions.
+    #: Whether each prediction is ignored because it lies on unlabelled or ignored regions.
     excused: Array
-    #: For so many rows and columns of a picture, which segment is where: its index from 1, on both sides.
+    #: Returns for rows and columns of a picture the index of the segment there, from 1, on both sides.
     maps: Array | None
-    #: In place of what the shared pixels say.
+    #: The judgement that replaces one by shared pixels.
     judged: JudgedSegments | None = None
+    #: The score of each prediction, if predictions have scores.
+    scores: Sequence[float] = ()
 
 
 class UnitPainter(abc.ABC):
     """A painter that shows the content of a split's units, frame by frame."""
 
-    #: Every pixel of the truth has a label, or none that counts.
+    #: Every pixel of the truth has a label or is ignored.
     dense = False
-    #: Tracks and tubes: what follows an object through frames has an identity.
+    #: Segments have an identity through frames, as tracks and tubes do.
     follows = False
-    #: Segments are classes, of which each pixel is judged by itself.
+    #: Segments are classes; each pixel is judged by itself.
     by_pixel = False
-    #: Segments have dark outlines; lines would be nothing else.
+    #: Draw dark outlines around segments; lines and points would consist of nothing else.
     outlined = True
-    #: What one segment of a frame is called.
+    #: The metric's name of the minimum overlap of matches, if it has several.
+    threshold = ""
+    #: The name of a segment of a frame.
     segment = "mask"
-    #: Opens the submission that is painted.
+    #: The weight of a match's missing IoU relative to a missing match.
+    edge_weight = 1.0
+    #: Opens the submission to paint.
     open_submission: Callable[[str, UnitTruth, Any, ArchiveLimits], UnitSubmission]
-    #: Each painter narrows what it opens; the truth alone is painted where there is none.
+    #: The opened submission, which each painter restricts; None paints only the truth.
     _submission: UnitSubmission | None = None
 
     def __init__(self, results: str, truth: UnitTruth, rules: ScoringRules) -> None:
@@ -87,6 +93,18 @@ class UnitPainter(abc.ABC):
     @abc.abstractmethod
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         """Yield each frame's segments, and for drawn frames also their maps at these sizes."""
+
+    def measure_picture(self, unit: Unit, frame: TruthFrame) -> Size:
+        """Return the size of a frame's picture; 0 on both sides if it cannot be drawn."""
+        return frame.size
+
+    def make_picture(self, unit: Unit, frame: TruthFrame) -> bytes:
+        """Return the picture below the masks of a frame that the painter makes itself; b"" if it lies in a file."""
+        return b""
+
+    def note_picture(self) -> str:
+        """Return the sentences on how pictures show units, and on units without one; "" if nothing is odd."""
+        return ""
 
     def close(self) -> None:
         """Close the submission's file."""

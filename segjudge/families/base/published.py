@@ -16,7 +16,7 @@ class TruthSource(NamedTuple):
     """The location of a truth and the options that describe a published dataset."""
 
     path: str
-    #: How a dataset is laid out (default: as its family expects).
+    #: The layout of the dataset (default: the family's).
     layout: str = ""
     #: The list of sequences, e.g. val.
     subset: str = ""
@@ -30,9 +30,9 @@ class PackedTruth(NamedTuple):
     """The result of packing: a split of an annotation file."""
 
     split: str
-    #: How much it is, in words.
+    #: The size in words.
     about: str
-    #: What is odd about it, for the host.
+    #: Notes for the host about oddities.
     notes: list[str]
 
 

@@ -9,11 +9,16 @@ import numpy as np
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.report.colours import style_of_kind
 
-#: What a segment is; 0 is one that is not judged.
+#: The verdicts on a segment; 0 is unjudged.
 RIGHT, MISSED, SURPLUS, WRONG_CLASS, MERGED, SPLIT, INEXACT, SWAPPED, PARTIAL = range(1, 10)
-#: A segment matches above this IoU, and this share of a segment is most of it.
+#: The IoU above which segments match, and the share above which a part is most of a segment.
 HALF = 0.5
-#: Below this IoU segments of one class have nothing to do with each other.
+#: The minimum share of a segment that several predictions inside it cover to be its fragments.
+FRAGMENTS = 0.25
+#: The minimum IoU at which a prediction of another class represents a segment, and the minimum share of one of the two
+#: in the other.
+_ASTRAY, _WITHIN = 0.25, 0.75
+#: The IoU below which segments of a class are unrelated.
 LEAST_IOU = 0.1
 
 
@@ -28,7 +33,7 @@ class _Fault(NamedTuple):
         return style_of_kind(self.name, 0)
 
 
-#: By what a segment is.
+#: The faults by the verdict on a segment.
 FAULTS = {
     RIGHT: _Fault("right", "matches"),
     MISSED: _Fault("missed", "a segment of the truth that nothing matches"),
@@ -47,9 +52,9 @@ class JudgedSegments(NamedTuple):
 
     truth: Array
     prediction: Array
-    #: Of each predicted segment the one of the truth that it stands for, or -1.
+    #: For each predicted segment, the true segment that it represents, or -1.
     partner: Array
-    #: Of each segment of the truth what it was taken for, or -1, where that does not follow from the partners.
+    #: For each true segment, the prediction that represents it, or -1, if partners do not determine it.
     taken_for: Array | None = None
 
     def list_taken(self) -> dict[int, int]:
@@ -78,15 +83,21 @@ def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Arr
         truth[row] = prediction[column] = kind
         partner[column], free[0][row], free[1][column] = row, False, False
 
-    for kind, flags in ((RIGHT, same), (WRONG_CLASS, ~same)):
-        for index in np.argsort(-np.where(flags, ious, 0), axis=None, kind="stable").tolist():
+    def join_closest(likeness: Array, least: float, kind: int) -> None:
+        """Join free segments, the most alike first, down to the least likeness."""
+        for index in np.argsort(-likeness, axis=None, kind="stable").tolist():
             row, column = divmod(index, columns)
-            if not flags[row, column] or ious[row, column] <= HALF:
+            if likeness[row, column] < least:
                 break
-            if free[0][row] and free[1][column]:
+            if truth[row] == MISSED and free[1][column]:
                 join(row, column, kind)
+
+    for kind, flags in ((RIGHT, same), (WRONG_CLASS, ~same)):
+        join_closest(np.where(flags, ious, 0), np.nextafter(HALF, 1), kind)
     covered, inside = shared / np.maximum(areas[0], 1)[:, None], shared / np.maximum(areas[1], 1)
     over, within = (covered >= HALF) & same, (inside >= HALF) & same
+    # A prediction of the wrong class may join segments of the class that it stands for.
+    over |= (covered >= HALF) & (prediction == WRONG_CLASS) & (classes[0][:, None] == classes[0][partner])
     for row in np.flatnonzero(free[0]).tolist():
         merging = np.flatnonzero(over[row] & (over.sum(axis=0) > 1))
         parts = np.flatnonzero(within[row])
@@ -94,7 +105,7 @@ def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Arr
             truth[row], column = MERGED, int(merging[0])
             if free[1][column]:
                 join(row, column, MERGED)
-        elif len(parts) > 1 and covered[row, parts].sum() >= HALF:
+        elif len(parts) > 1 and covered[row, parts].sum() >= FRAGMENTS:
             for column in parts[free[1][parts]].tolist():
                 join(row, column, SPLIT)
     for column in np.flatnonzero(free[1]).tolist():
@@ -103,13 +114,8 @@ def judge_segments(shared: Array, areas: tuple[Array, Array], classes: tuple[Arr
             if truth[row] in {RIGHT, SPLIT}:
                 prediction[column], partner[column] = SPLIT, row
                 free[1][column] = False
-    near = np.where(same & (truth == MISSED)[:, None] & free[1], ious, 0)
-    for index in np.argsort(-near, axis=None, kind="stable").tolist():
-        row, column = divmod(index, columns)
-        if near[row, column] < LEAST_IOU:
-            break
-        if truth[row] == MISSED and free[1][column]:
-            join(row, column, PARTIAL)
+    join_closest(np.where(same, ious, 0), LEAST_IOU, PARTIAL)
+    join_closest(np.where(~same & (np.maximum(inside, covered) >= _WITHIN), ious, 0), _ASTRAY, WRONG_CLASS)
     return JudgedSegments(truth, prediction, partner)
 
 

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 Content = Iterator[tuple[str, Any]]
 #: The files of a sample submission.
 Members = Iterator[tuple[str, bytes]]
-#: What the texts of a new challenge say of its truth.
+#: The facts about the truth in the texts of a new challenge.
 Facts = dict[str, Any]
 #: A table by columns of one length.
 Columns = Mapping[str, Any]
-#: The file of a family's folder with the texts of new challenges.
+#: The file with the texts of new challenges in a family's folder.
 _TEXTS = "texts.html.jinja"
 
 
@@ -54,6 +54,10 @@ class ScoringInputs(Protocol):
     @property
     def results(self) -> str:
         """Return the path of the results."""
+
+    @property
+    def truth(self) -> str:
+        """Return the path of the truth."""
 
     @property
     def scorers(self) -> Mapping[str, Scorer]:
@@ -73,34 +77,36 @@ class ScoredMethod(NamedTuple):
 class MethodCosts:
     """The costs of failures by method and kind, and the sections that show them."""
 
-    #: By the name of the method, then by kind.
+    #: The costs by method, then by kind.
     costs: Mapping[str, Mapping[str, float]]
-    #: The last columns of the table of methods, and their cells by the name of the method.
+    #: Further columns of the table of methods, and their cells by method.
     columns: Sequence[str] = ()
     cells: Mapping[str, Sequence[object]] = field(default_factory=dict)
-    #: By the name of the method: what is right and what each kind takes (name, share, style), as a bar shows it.
+    #: For each method, the parts of its bar: what is correct and the cost of each kind (name, share, style).
     bars: Mapping[str, Sequence[tuple[str, float, str]]] = field(default_factory=dict)
-    #: Of each sequence its name, its stream, and what the first two methods reach there.
+    #: For each sequence its name, its stream, and the values of the first two methods.
     points: Sequence[tuple[str, str, float, float]] = ()
-    #: By the name of the method the sentence on its most expensive causes.
+    #: For each method, the sentence on its most expensive causes.
     causes: Mapping[str, str] = field(default_factory=dict)
-    #: What follows the section on methods.
+    #: The sections after the section on methods.
     sections: Sequence[Section] = ()
-    #: The package whose style the bars have.
+    #: The package with the styles of the bars.
     style: str = "segjudge.report"
+    #: The quantity of the bars, if it differs from the ranking metric.
+    measure: str = ""
 
 
 @dataclass(frozen=True)
 class FilmChoice:
     """The choice of a sequence, its frames and the style of drawing."""
 
-    #: Where nothing is named, those in which most is lost, in so many columns.
+    #: The sequence and the number of columns; by default frames with the largest loss.
     sequence: str = ""
     frames: Sequence[str] = ()
     columns: int = 5
     #: The folder of a dataset's pictures, over which masks are drawn.
     images: str = ""
-    #: What is wrong is drawn, in the place of the masks that were predicted and of the truth.
+    #: Draw errors instead of the masks of prediction and truth.
     errors: bool = False
 
 
@@ -122,30 +128,31 @@ class Film(NamedTuple):
 class FamilyTools:
     """The toolkit's functions for a family.  `protocol` is always one of the family's own."""
 
-    #: What `phases.py` of a new challenge calls the limits of a submission, where they are not the default ones.
+    #: The name of the limits of a submission in `phases.py` of a new challenge; "" for the default.
     limits: ClassVar[str] = ""
-    #: Metrics that a leaderboard may show beside those of the protocol.
+    #: Metrics that a leaderboard may show in addition to the protocol's.
     other_metrics: ClassVar[Sequence[str]] = ()
-    #: Metrics that a new leaderboard shows together or not at all; of others, those before the first that is left out.
+    #: Metrics that a new leaderboard shows together or not at all. Of other metrics, it shows those before the first
+    #: omitted one.
     label_groups: ClassVar[Sequence[tuple[str, ...]]] = ()
-    #: A phase keeps what `make_stored_sections` reads.
+    #: A phase stores the input of `make_stored_sections`.
     keeps_losses: ClassVar[bool] = False
-    #: What kinds of failure cost sums to what the metric that ranks lacks to 1.
+    #: Whether the costs of the kinds of failure sum to 1 minus the ranking metric.
     shares_loss: ClassVar[bool] = False
-    #: Which of the tables that its engine makes of a report has the scores by category, or by what it has instead.
+    #: The engine's table with the scores by category, or by its equivalent.
     groups: ClassVar[str] = "categories"
-    #: The files that a new challenge's phases take, as EvalAI's forms and `evalai submit` read them.
+    #: The file types that a new challenge's phases accept, as EvalAI's forms and `evalai submit` read them.
     upload_types: ClassVar[str] = ".zip, .json, .gz, .tar"
-    #: The class of its `memory.py` that counts masks in memory; without one, files alone are scored.
+    #: The class in `memory.py` that counts masks in memory; without one, only files are scored.
     memory: ClassVar[str] = ""
-    #: Of each metric whether `larger` or `smaller` values are better; a plug-in states it for all of its metrics.
+    #: Whether `larger` or `smaller` values of each metric are better; a plug-in states it for all of its metrics.
     directions: ClassVar[Mapping[str, Literal["larger", "smaller"]]] = {}
-    #: The endings of a truth's files that no other family reads, so that a truth is recognised by one.
+    #: The endings of truths that only this family reads, by which commands recognise a truth.
     endings: ClassVar[Sequence[str]] = ()
-    #: A truth names its subsets itself: no file or folder has to be called after one.
+    #: A truth names its subsets itself; no file or folder needs their names.
     names_subsets: ClassVar[bool] = False
 
-    def _own(self, module: str, name: str) -> Any:
+    def _import_own(self, module: str, name: str) -> Any:
         """Return a name of a module in the family's folder; None if it is missing."""
         package = sys.modules[type(self).__module__].__package__
         path = f"{package}.{module}"
@@ -172,7 +179,7 @@ class FamilyTools:
     # ── rules ──
 
     def choose_region(self, protocol: Any, region: str) -> Any:
-        """Return a protocol that scores one region alone; raises OptionError if there is no such region."""
+        """Return a protocol that scores only one region; raises OptionError for an unknown one."""
         raise OptionError(f"region has no meaning for {protocol.name}")
 
     # ── masks in memory ──
@@ -180,8 +187,8 @@ class FamilyTools:
     def open_memory(self, protocol: Any, categories: Sequence[Mapping[str, Any]], unseen: Iterable[str]) -> MemoryDoor:
         """Return the counter of masks in memory."""
         if not self.memory:
-            raise UsageError(f"{protocol.name} scores files alone")
-        door: MemoryDoor = self._own("memory", self.memory)(protocol, categories)
+            raise UsageError(f"{protocol.name} scores only files")
+        door: MemoryDoor = self._import_own("memory", self.memory)(protocol, categories)
         return door
 
     # ── reports ──
@@ -280,8 +287,12 @@ class FamilyTools:
     # ── words ──
 
     def describe_metric(self, metric: str) -> str:
-        """Return the description of a metric for a leaderboard."""
+        """Return the description of a metric, without its direction."""
         return metric
+
+    def describe_column(self, metric: str) -> str:
+        """Return the description of a metric where nothing else says that smaller values are better."""
+        return self.describe_metric(metric) + ("; lower is better" if self.prefers_smaller(metric) else "")
 
     def prefers_smaller(self, metric: str) -> bool:
         """Return whether smaller values of a metric are better."""
@@ -297,7 +308,7 @@ class FamilyTools:
 
     def read_entry(self) -> FamilyEntry | None:
         """Return the `ENTRY` of the family's `benchmarks.py`, if it has one."""
-        entry: FamilyEntry | None = self._own("benchmarks", "ENTRY")
+        entry: FamilyEntry | None = self._import_own("benchmarks", "ENTRY")
         return entry
 
     # ── new challenges ──
@@ -315,7 +326,7 @@ class FamilyTools:
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         """Return the values for texts about all truths: `content`, `about`, and the family's own."""
-        describe = self._own("challenges", "describe_truth")
+        describe = self._import_own("challenges", "describe_truth")
         if describe is None:
             raise UsageError(f"challenges with {protocol.name} are not supported yet")
         facts: Facts = describe(truths, protocol)
@@ -327,7 +338,7 @@ class FamilyTools:
         The masks move by `share` of the width. `new` requests a good sample (a thousandth) and a poor one (some
         hundredths), which may not score better; in small pictures both move by one pixel.
         """
-        make = self._own("challenges", "make_sample")
+        make = self._import_own("challenges", "make_sample")
         if make is None:
             raise UsageError(f"challenges with {protocol.name} are not supported yet")
         members: Members = make(truths, protocol, share)
@@ -335,11 +346,17 @@ class FamilyTools:
 
     def make_demo(self, protocol: Any) -> Content:
         """Yield the files of a small synthetic truth in the benchmark's layout."""
-        make = self._own("challenges", "make_demo")
+        make = self._import_own("challenges", "make_demo")
         if make is None:
             raise UsageError(f"{protocol.name} has no synthetic truth: name one with --truth")
         content: Content = make(protocol)
         return content
+
+    def make_demo_pictures(self, protocol: Any) -> Members:
+        """Yield the pictures of the synthetic truth, as `report --images` finds them; nothing if it has none."""
+        make = self._import_own("challenges", "make_demo_pictures")
+        members: Members = make(protocol) if make else iter(())
+        return members
 
 
 # ── families that count by unit ─────────────────────────────────────────────
@@ -353,9 +370,9 @@ _ORDER = "Largest loss first."
 class UnitLosses:
     """The loss of metrics (1 minus value), as shares of units or categories by kind."""
 
-    #: The kinds by name, and what they mean.
+    #: The kinds by name, with their meanings.
     kinds: dict[str, str]
-    #: Rows are units in the truth's order, and categories in that of the scores; columns are kinds.
+    #: The losses by unit (in the truth's order) or category (in the scores' order), and by kind.
     by_unit: Array
     by_category: Array
 
@@ -375,9 +392,9 @@ class UnitTools(FamilyTools, ABC):
     """The toolkit's functions for a family that counts by unit, given its losses."""
 
     limits = "UNIT_LIMITS"
-    #: Its metrics' meanings, by the name before a number of frames and a category.
+    #: The meanings of metrics by their stem, without a number of frames and a category.
     meanings: ClassVar[Mapping[str, str]] = {}
-    #: The class of its `pictures.py` that says what is where in a unit; without one, nothing is drawn.
+    #: The class in `pictures.py` that locates the segments of a unit; without it, nothing is drawn.
     painter: ClassVar[str] = ""
     #: `name_losses` names several metrics, such as "DetA and AssA".
     several_losses: ClassVar[bool] = False
@@ -390,17 +407,29 @@ class UnitTools(FamilyTools, ABC):
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         """Return the metric of the loss and the noun of units."""
 
+    def has_several_losses(self, kinds: Iterable[str]) -> bool:
+        """Return whether the kinds sum to the loss of several metrics."""
+        return self.several_losses
+
+    def name_measure(self, protocol: Any, kinds: Iterable[str]) -> str:
+        """Return what a bar of these kinds shows: the metric of the loss, or the mean of several."""
+        metric, _ = self.name_losses(protocol)
+        return f"mean of {metric}" if self.has_several_losses(kinds) else metric
+
     def measure_rest(self, accumulator: UnitAccumulator[Any]) -> Array | None:
         """Return the units' loss of a further metric, which orders them beside their main loss."""
         return None
 
     def name_cause(self, inputs: ScoringInputs, report: Report) -> str:
-        """Describe the most expensive cause, for families whose units are not drawn."""
+        """Describe the most expensive cause, for families whose units are not always drawn; else ""."""
         return ""
 
-    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter | None:
-        """Return the painter of units (without results, of the truth); None if units are not drawn."""
-        return self._own("pictures", self.painter)(results, truth, rules) if self.painter else None
+    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules, images: str = "") -> UnitPainter | None:
+        """Return the painter of units (without results, of the truth); None if units are not drawn.
+
+        `images` is the folder of a dataset's pictures, for families that cannot draw masks without them.
+        """
+        return self._import_own("pictures", self.painter)(results, truth, rules) if self.painter else None
 
     def check_kinds(self, protocol: Any) -> None:
         """Do nothing: `measure_losses` has kinds for every protocol."""
@@ -443,7 +472,8 @@ class UnitTools(FamilyTools, ABC):
         names = [str(row["name"]) for row in rows]
         is_grouped = names != accumulator.names
         beside = f"; so do the losses of all {self.groups}" if is_grouped else ""
-        sums = f"sum to 1 minus {metric}{beside}"
+        several = self.has_several_losses(losses.kinds)
+        sums = f"sum to {2 if several else 1} minus {metric}{beside}"
         about = f"By kind of error. The losses of all {noun} {sums}."
         ranking = first_metric(rows)
         values = {name: row[ranking] for name, row in zip(names, rows, strict=True)}
@@ -453,13 +483,14 @@ class UnitTools(FamilyTools, ABC):
         units = losses.rows(accumulator.names, losses.by_unit)
         costs = [row["costs"] for row in units]
         pictures, confusions = self._draw_worst(inputs, report, losses, options)
-        causes = [pictures.cause if pictures else self.name_cause(inputs, report), rank_kinds(totals, explained)]
+        cause = self.name_cause(inputs, report) or (pictures.cause if pictures else "")
+        causes = [cause, rank_kinds(totals, explained)]
         worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
         verdict = make_verdict(report, metric, causes, costs, noun, worst)
-        subject = f"mean of {metric}" if self.several_losses else metric
+        subject = self.name_measure(report.protocol, losses.kinds)
         return [
             add_bar(verdict, subject, self.make_bar(totals), losses.kinds),
-            make_kinds(f"Where {metric} {'are' if self.several_losses else 'is'} lost", kinds, about),
+            make_kinds(f"Where {metric} {'are' if several else 'is'} lost", kinds, about),
             *([pictures.player] if pictures else []),
             *confusions,
             make_list(
@@ -476,7 +507,7 @@ class UnitTools(FamilyTools, ABC):
         from .drawing import draw_units
 
         with ExitStack() as stack:
-            painter, truth = self._open_painter(inputs, report, stack)
+            painter, truth = self._open_painter(inputs, report, stack, options.images)
             if painter is None:
                 return None, []
             units = self._rank_units(truth, report, losses)
@@ -498,14 +529,15 @@ class UnitTools(FamilyTools, ABC):
         return RankedUnits(report.split, truth, order, self.name_losses(report.protocol)[1])
 
     def _open_painter(
-        self, inputs: ScoringInputs, report: Report, stack: ExitStack
+        self, inputs: ScoringInputs, report: Report, stack: ExitStack, images: str = ""
     ) -> tuple[UnitPainter | None, UnitTruth]:
+        """Return the painter of a report's units, given the folder of a dataset's pictures, and their truth."""
         from segjudge.evaluation_script.families.base.units import UnitTruth
 
         scorer = inputs.scorers[report.split]
         if not isinstance(scorer.truth, UnitTruth):
             raise TypeError(f"{report.split} has no units")
-        painter = self.open_painter(inputs.results, scorer.truth, scorer.rules)
+        painter = self.open_painter(inputs.results, scorer.truth, scorer.rules, images)
         return painter and stack.enter_context(closing(painter)), scorer.truth
 
     def compare_failures(self, methods: Sequence[ScoredMethod], options: PageOptions | None) -> MethodCosts:
@@ -523,12 +555,19 @@ class UnitTools(FamilyTools, ABC):
             name: dict(zip(map(str, accumulator.names), (-costs[:, column]).tolist(), strict=True))
             for column, (name, (accumulator, _)) in enumerate(measured.items())
         }
-        # Not their name alone, which the table of their scores may have.
+        # Not just their name, which the table of their scores may also have.
         title = f"Loss of {self.name_losses(methods[0].report.protocol)[1]}"
         table = make_changes(title, changes, BY_CHANGE, (pictures.streams, pictures.names) if pictures else ({}, {}))
         player = [pictures.player] if pictures else []
         causes = {method.name: self.explain_failures(method.inputs, method.report)[1] for method in methods}
-        return replace(compared, causes=causes, sections=[*player, table, *compared.sections])
+        _, losses_of_first = measured[methods[0].name]
+        return replace(
+            compared,
+            bars={name: self.make_bar(losses.totals()) for name, (_, losses) in measured.items()},
+            measure=self.name_measure(methods[0].report.protocol, losses_of_first.kinds),
+            causes=causes,
+            sections=[*player, table, *compared.sections],
+        )
 
     def _draw_differences(
         self, methods: Sequence[ScoredMethod], costs: Array, options: PageOptions
@@ -539,7 +578,10 @@ class UnitTools(FamilyTools, ABC):
         report = methods[0].report
         order = [(int(index), costs[index].tolist()) for index in (costs[:, 0] - costs[:, 1]).argsort(kind="stable")]
         with ExitStack() as stack:
-            opened = {method.name: self._open_painter(method.inputs, method.report, stack) for method in methods}
+            opened = {
+                method.name: self._open_painter(method.inputs, method.report, stack, options.images)
+                for method in methods
+            }
             painters = {name: painter for name, (painter, _) in opened.items() if painter is not None}
             if len(painters) < len(methods):
                 return None
@@ -565,7 +607,7 @@ class UnitTools(FamilyTools, ABC):
             for protocol in PROTOCOLS.values()
             if (protocol.family, protocol.form) == (truth.family, truth.form)
         )
-        painter = self.open_painter("", truth, ScoringRules(protocol, UNIT_LIMITS))
+        painter = self.open_painter("", truth, ScoringRules(protocol, UNIT_LIMITS), options.images)
         if painter is None:
             return super().make_truth_sections(split, truth, options)
         from .drawing import RankedUnits, draw_units
@@ -591,14 +633,15 @@ class UnitTools(FamilyTools, ABC):
 
         _, losses = self._measure_report(report)
         with ExitStack() as stack:
-            painter, truth = self._open_painter(inputs, report, stack)
-            if painter is None:
-                return losses.totals(), self.name_cause(inputs, report)
+            cause = self.name_cause(inputs, report)
+            painter, truth = (None, None) if cause else self._open_painter(inputs, report, stack)
+            if painter is None or truth is None:
+                return losses.totals(), cause
             return losses.totals(), describe_units(painter, self._rank_units(truth, report, losses))
 
     def make_bar(self, kinds: Mapping[str, float]) -> list[tuple[str, float, str]]:
         """Make a bar of a metric or of the mean of several: the score, then the loss by kind."""
-        metrics = 2 if self.several_losses else 1
+        metrics = 2 if self.has_several_losses(kinds) else 1
         lost = [(name, cost / metrics, style) for name, cost, style in super().make_bar(kinds)]
         return [("kept", max(0.0, 1 - sum(cost for _, cost, _ in lost)), "kept"), *lost]
 

@@ -1,4 +1,4 @@
-"""What pages say and draw of small scenes in which boxes go wrong in every way, as one text.
+"""The texts and drawings of small scenes in which boxes have every kind of error, as one text.
 
     python -m tests.families.base.painted_scenes
 
@@ -52,7 +52,7 @@ def write_scenes() -> str:
 
 
 def _judge_tables() -> Iterator[str]:
-    """Judge segments of ten pixels, and some of others, on each side of every bound."""
+    """Judge segments of ten pixels, and some others, on each side of every limit."""
     tables: list[tuple[list[list[int]], list[int], list[int], list[int], list[int]]] = [
         ([[7]], [10], [11], [1], [1]), ([[7]], [10], [11], [1], [2]), ([[10]], [15], [15], [1], [1]), ([[10]], [15], [15], [1], [2]),
         ([[11]], [15], [15], [1], [2]), ([[2]], [11], [11], [1], [1]), ([[1]], [10], [1], [1], [1]), ([[1]], [10], [2], [1], [1]),
@@ -81,7 +81,7 @@ def _pick_frames() -> Iterator[str]:
 
 
 def _describe(painter: UnitPainter, seed: int, count: int) -> Iterator[str]:
-    """Say what is wrong, what of it costs most, and what is drawn, as wide as it is and narrower."""
+    """Describe the faults, the costliest ones, and the drawing, at full width and narrower."""
     units = [_paint(painter, seed, count, worse) for worse in (0.8,)]
     ranks = _rank_objects(units)
     yield f"ranks {ranks}"

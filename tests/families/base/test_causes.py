@@ -235,7 +235,7 @@ def test_a_class_is_named_only_if_it_has_a_cause_more_often_than_others() -> Non
 
 
 def test_an_object_in_parts_is_split_by_a_rule_that_matches_none_of_them() -> None:
-    """As of cells, whose predictions match if they cover more than half of them."""
+    """As for cells, whose predictions match if they cover more than half of them."""
     areas = np.array([90, 90]), np.array([30, 30, 30, 90])
     sides = [
         Side(list(range(len(area))), [f"{number}" for number in range(len(area))], area, area * 0, area > 0)

@@ -1,4 +1,4 @@
-"""What pages say and draw of small scenes stays what it is, unless a change is meant to be seen."""
+"""Pages describe and draw small scenes as noted, which only an intended change renews."""
 
 from __future__ import annotations
 

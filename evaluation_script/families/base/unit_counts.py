@@ -1,0 +1,192 @@
+"""The counts of a unit, which is an image, video or sequence, and the accumulator of a split's units."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import field
+from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ...files import Problem
+from ...masks.stack import Array
+from ...values import dataclass
+from .accumulator import NamedAccumulator, NamedCounts, Rules, decode_with, problems_of
+from .family import Values
+from .reports import deal_groups
+from .suspicions import ReadingScores, decode_reading_scores, encode_reading_scores
+
+#: The longest header: names of tables and problems.
+_LONGEST_HEADER = 16 << 20
+#: The types of numbers in a table, little-endian.
+_KINDS = frozenset({"<i8", "<f8"})
+#: The shapes of a unit's tables by name; a letter stands for any number, equal letters for equal numbers.
+Shapes = Dict[str, Tuple[Union[int, str], ...]]
+#: Key -> the types in a row of the truth's facts.
+FactForms = Mapping[str, Tuple[type, ...]]
+
+
+@dataclass(frozen=True)
+class UnitCounts(NamedCounts):
+    """The counts of one unit."""
+
+    name: str
+    #: Tables of 64-bit numbers, by names that the family gives them.
+    tables: Dict[str, Array]
+    #: The first problems of its prediction, and their number.
+    problems: List[Problem] = field(default_factory=list)
+    problem_count: int = 0
+    #: Its scores by other readings, if it was examined again.
+    reading_scores: ReadingScores = field(default_factory=dict)
+
+    def describe(self) -> Dict[str, object]:
+        tables = {key: [f"<{table.dtype.kind}8", *table.shape] for key, table in self.tables.items()}
+        return {"tables": tables, **encode_reading_scores(self.reading_scores)}
+
+    def numbers(self) -> List[Array]:
+        return [table.astype(f"<{table.dtype.kind}8", copy=False) for table in self.tables.values()]
+
+
+def decode_unit(data: bytes) -> UnitCounts:
+    """Return the counts that `encode` wrote; raises ValueError for malformed bytes."""
+    return decode_with(_unit, data, _LONGEST_HEADER)
+
+
+def _unit(header: Dict[str, Any], numbers: bytes) -> UnitCounts:
+    source = io.BytesIO(numbers)
+    tables = {str(key): _table(source, *form) for key, form in header["tables"].items()}
+    problems, count = problems_of(header)
+    if source.read(1):
+        raise ValueError("has more numbers than tables")
+    return UnitCounts(str(header["name"]), tables, problems, count, decode_reading_scores(header))
+
+
+def _table(source: io.BytesIO, kind: str, *shape: int) -> Array:
+    if kind not in _KINDS or not all(type(side) is int and 0 <= side < 1 << 31 for side in shape):
+        raise ValueError("has a table with an unknown form")
+    data = source.read(8 * math.prod(shape))
+    if len(data) != 8 * math.prod(shape):
+        raise ValueError("has fewer numbers than its tables")
+    return np.frombuffer(data, kind).reshape(shape)
+
+
+class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
+    """The counts of the units of one split, and the other inputs of their scores."""
+
+    decode = staticmethod(decode_unit)
+
+    def __init__(
+        self,
+        protocol: Rules,
+        facts: Dict[str, Any],
+        names: List[str],
+        notes: Sequence[str] = (),
+        suspicions: Sequence[str] = (),
+        *,
+        strict: bool = False,
+    ) -> None:
+        super().__init__(protocol, names, strict=strict)
+        #: The truth's facts about all units, such as its categories, as JSON values.
+        self.facts = facts
+        #: The notes from before decoding.
+        self.notes = list(notes)
+        #: Suspicions about the whole submission.
+        self.suspicions = list(suspicions)
+        #: The tables that were stacked, for scores without some of the units.
+        self._stacks: Dict[str, Array] = {}
+        #: The sums by name. For groups: the accumulator of all units, and the units to subtract.
+        self._sums: Dict[str, Array] = {}
+        self._left_out: Optional[Tuple[UnitAccumulator[Rules], List[UnitCounts]]] = None
+
+    @classmethod
+    def make_empty(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
+        names, notes = (list(map(str, description[key])) for key in ("units", "notes"))
+        suspicions = list(map(str, description.get("suspicions", ())))
+        return cls(protocol, dict(description["facts"]), names, notes, suspicions, strict=strict)
+
+    def describe(self) -> Dict[str, Any]:
+        suspicions = {"suspicions": self.suspicions} if self.suspicions else {}
+        return {"units": self.names, "facts": self.facts, "notes": self.notes, **suspicions}
+
+    def check(
+        self, shapes: Shapes, facts: Optional[FactForms], signed: Collection[str], added: Collection[str]
+    ) -> None:
+        """Raise ValueError if tables have unexpected shapes or facts unexpected forms, if these are given.
+
+        Counts of earlier versions may lack `added` tables.
+        """
+        for key, rows in self.facts.items():
+            if facts is not None and (key not in facts or any(tuple(map(type, row)) != facts[key] for row in rows)):
+                raise ValueError("the description of the truth has an unknown format")
+        for unit in self.all_counts():
+            if shapes and not unit.problem_count:
+                due_shapes = {key: shape for key, shape in shapes.items() if key not in added or key in unit.tables}
+                _check_tables(unit.tables, due_shapes, signed)
+
+    def complete_counts(self) -> List[UnitCounts]:
+        """Return the counts of all units in the truth's order; raises SubmissionError with every problem."""
+        self.refuse_missing()
+        self.refuse_problems()
+        return self.all_counts()
+
+    def stack(self, key: str) -> Array:
+        """Return a table that has the same shape in all units, with the units first."""
+        if key not in self._stacks:
+            self._stacks[key] = np.stack([counts.tables[key] for counts in self.complete_counts()])
+        return self._stacks[key]
+
+    def add_up(self, key: str, tabulate: Callable[[List[UnitCounts]], Array]) -> Array:
+        """Return a table of whole numbers that are sums over units; `key` identifies `tabulate`.
+
+        The sum without a group is the total minus the group's sum, so many scores read each unit only twice.
+        """
+        if key not in self._sums:
+            if self._left_out is None:
+                self._sums[key] = tabulate(self.complete_counts())
+            else:
+                everything, units = self._left_out
+                self._sums[key] = everything.add_up(key, tabulate) - tabulate(units)
+        return self._sums[key]
+
+    def update(self, counts: UnitCounts) -> None:
+        super().update(counts)
+        self._stacks, self._sums, self._left_out = {}, {}, None
+
+    def load_state_dict(self, state: Dict[str, bytes]) -> None:
+        self._stacks, self._sums, self._left_out = {}, {}, None
+        super().load_state_dict(state)
+
+    def _keep(self, units: List[UnitCounts], flags: Array) -> UnitAccumulator[Rules]:
+        """Return the accumulator of the units that are flagged."""
+        units_by_name = {unit.name: unit for unit, flag in zip(units, flags.tolist()) if flag}
+        accumulator = UnitAccumulator(self.protocol, self.facts, list(units_by_name))
+        accumulator._counts = units_by_name
+        accumulator._stacks = {key: table[flags] for key, table in self._stacks.items()}
+        accumulator._left_out = self, [unit for unit, flag in zip(units, flags.tolist()) if not flag]
+        return accumulator
+
+    def without_groups(
+        self, values: Callable[[UnitAccumulator[Rules]], Values], _metrics: Collection[str] = ()
+    ) -> Dict[str, Array]:
+        """Return all metrics, computed by `values`, leaving out one group of units at a time; empty for one unit."""
+        units = self.complete_counts()
+        if len(units) < 2:
+            return {}
+        groups = deal_groups(len(units))
+        rows = [values(self._keep(units, groups != number)) for number in range(int(groups.max()) + 1)]
+        return {metric: np.array([row[metric] for row in rows], float) for metric in rows[0]}
+
+
+def _check_tables(tables: Dict[str, Array], shapes: Shapes, signed: Collection[str]) -> None:
+    if tables.keys() != shapes.keys():
+        raise ValueError(f"a unit has tables other than {', '.join(shapes)}")
+    lengths: Dict[str, int] = {}
+    for key, shape in shapes.items():
+        sides = tables[key].shape
+        fits = len(sides) == len(shape) and all(
+            side == (wanted if isinstance(wanted, int) else lengths.setdefault(wanted, side))
+            for side, wanted in zip(sides, shape)
+        )
+        if not fits or not np.isfinite(tables[key]).all() or (key not in signed and (tables[key] < 0).any()):
+            raise ValueError(f"a unit has numbers as {key} that are not counts")
