@@ -34,7 +34,7 @@ from .truth import FOREGROUND, VOID, Ranges, Sequence, Split, flags_of, is_numbe
 
 #: The fields of `similarity.Counts`.
 FIELDS = 7
-#: The longest header: names of frames, objects and problems.
+#: The maximum size of a header: names of frames, objects and problems.
 _MOST_HEADER = 64 << 20
 
 
@@ -44,7 +44,7 @@ class CountedObject(NamedTuple):
     name: str
     ranges: Ranges
     unseen: bool
-    #: One of the protocol's kinds, or of no kind that it knows.
+    #: One of the protocol's kinds, or another kind of the truth.
     kind: str = ""
 
 
@@ -53,26 +53,26 @@ class SequenceCounts(NamedCounts):
     """The counts of some or all frames of a sequence; parts differ only in their rows."""
 
     name: str
-    #: The compared frames in the truth's order, whether their rows are here or not.
+    #: The compared frames in the truth's order, with or without rows here.
     frames: List[str]
     objects: List[CountedObject]
-    #: The frames that were counted, as rising indices.
+    #: The counted frames, as rising indices.
     rows: Array
-    #: (objects, labels that each is compared with, fields, rows).
+    #: (objects, labels compared with each, fields, rows).
     counts: Array
-    #: MOSEv2's two boundary similarities, or ReVOS's A and R, NaN of an object that is scored as 0 (objects, 2, rows);
-    #: empty in other protocols.
+    #: MOSEv2's two boundary similarities, or ReVOS's A and R (objects, 2, rows); NaN if the object scores 0, empty in
+    #: other protocols.
     strict: Array
-    #: Predicted objects that the truth does not have, and the first frame of each.
+    #: Predicted objects that the truth lacks, and the first frame of each.
     unknown: Dict[str, str] = field(default_factory=dict)
     proposals: List[str] = field(default_factory=list)
     is_sent: bool = True
-    #: What is wrong with its masks: the first ones, and how many there are.
+    #: The first problems of its masks, and their number.
     problems: List[Problem] = field(default_factory=list)
     problem_count: int = 0
-    #: Objects of which masks hold values other than 0 and 1, where those are compared.
+    #: The objects whose masks have values other than 0 and 1, if values are compared.
     shaded: List[str] = field(default_factory=list)
-    #: What it scores by other readings, where it was looked at again.
+    #: Its scores by other readings, if it was examined again.
     reading_scores: ReadingScores = field(default_factory=dict)
 
     @property
@@ -195,7 +195,7 @@ def _first_frames(mine: Dict[str, str], theirs: Dict[str, str], frames: List[str
     return dict(sorted(frames_by_label.items(), key=lambda item: (order[item[1]], item[0])))
 
 
-#: LVOS leaves out objects that are seen in fewer frames.
+#: LVOS skips objects that are visible in fewer frames.
 _SHORTEST_LIFESPAN = 4
 
 
@@ -266,9 +266,10 @@ def count_sequence(
     frames = _list_frames(truth, protocol)
     labels = len(list_labels("", len(objects), protocol))
     rows = [np.zeros(0, np.int64)]
-    #: Of each block: (objects, labels, fields, frames), and (objects, 2, frames).
+    #: For each block: (objects, labels, fields, frames), and (objects, 2, frames).
     counts, strict = [np.zeros((len(objects), labels, FIELDS, 0), np.int64)], [np.zeros((len(objects), 2, 0))]
-    #: The first frame of each predicted label: of all that are matched, else of those that the truth does not have.
+    #: The first frame of each predicted label: of all labels if the protocol matches them, else of labels that the
+    #: truth lacks.
     first_frames: Dict[str, str] = {}
     shaded: Set[str] = set()
     for indices, truth_masks, predictions, empty, aside in read_scored_blocks(truth, masks, protocol, problems):
@@ -381,7 +382,7 @@ def compare_masks(
     regions = {label: Region(stack) for label, stack in predicted.items()}
     labels = [list_labels(name, len(objects), protocol) for name in objects]
     true_regions = (Region(truth[name]) if name in truth else no_region for name in objects)
-    pairs = (  # made as they are compared: without the kernel each keeps its boundary
+    pairs = (  # made on comparison, since without the kernel each keeps its boundary
         (region, regions.get(label, no_region))
         for region, labels_of_object in zip(true_regions, labels)
         for label in labels_of_object
@@ -397,7 +398,7 @@ def compare_masks(
     return counts, strict
 
 
-#: What ReVOS's script adds to the foreground of a frame, by which it divides.
+#: The number that ReVOS's script adds to the foreground of a frame before dividing by it.
 _ADDED = 1e-6
 
 
@@ -438,7 +439,7 @@ class _PixelBlock(NamedTuple):
                 else:
                     greys = np.zeros_like(times) if predicted is None else predicted.draw(column).astype(np.uint8)
                 wrong[row, column] = np.count_nonzero(times != greys)
-                outside[row, column] = ((1 - times) * greys).sum(dtype=np.int64)  # what is below 0 or above 255 wraps
+                outside[row, column] = ((1 - times) * greys).sum(dtype=np.int64)  # values below 0 or above 255 wrap
                 if greys.max(initial=0) > 1:
                     shaded.add(name)
         foreground = sum((layer.area for layer in self._layers(FOREGROUND)), np.zeros(len(frames)))
@@ -461,7 +462,7 @@ def _list_layers(name: str) -> Iterator[str]:
     return (name_layer(name, number) for number in itertools.count(1))
 
 
-#: MOSEv2's second F matches within this share of the root of the object's area.
+#: The maximum distance in MOSEv2's second F, as a share of the square root of the object's area.
 _NEAR = 0.1
 
 
@@ -482,7 +483,7 @@ def _strict_boundary(truth: Region, prediction: Region) -> Tuple[Array, Array]:
     return np.array(new_values), np.array(f_values)
 
 
-#: Warnings of one kind that are shown.
+#: The maximum number of shown warnings of one kind.
 _WARNINGS_SHOWN = 4
 
 
@@ -490,7 +491,7 @@ class Warnings:
     """Warnings about a scored submission; problems if strict."""
 
     def __init__(self, entries: Iterable[Tuple[str, Problem]] = (), *, strict: bool, problems: Problems) -> None:
-        #: Kinds of warnings and what they are about, in order.
+        #: Kinds of warnings with their subjects, in order.
         self.entries = list(entries)
         self._strict, self._problems = strict, problems
 
@@ -534,7 +535,7 @@ class SequenceAccumulator(NamedAccumulator[SequenceProtocol, SequenceCounts]):
         strict: bool = False,
     ) -> None:
         super().__init__(protocol, names, strict=strict)
-        #: What was noted before anything was decoded: kinds of notes, and what they are about.
+        #: The notes from before decoding: their kinds and subjects.
         self.notes = list(notes)
 
     @classmethod

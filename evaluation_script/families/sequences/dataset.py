@@ -23,7 +23,7 @@ from .layouts import (
     GENERIC,
     DatasetFolder,
     Layout,
-    fitting_names,
+    files_of_subset,
     names_and_facts,
     read_list,
     sort_dataset,
@@ -153,7 +153,7 @@ class _Reader:
             if isinstance(entry, dict) and "frame_range" in entry:
                 lifespan = _interval(entry["frame_range"], frames)
             category = entry.get("category") if isinstance(entry, dict) else None
-            if category is not None:  # from where it is first visible to the end of its video
+            if category is not None:  # from its first visible frame to the end of its video
                 lifespan = [(ranges[0][0], len(frames))] if ranges else []
             self.has_categories |= category is not None
             facts[label] = ObjectFacts(ranges, lifespan, category)
@@ -190,7 +190,7 @@ def _interval(frame_range: Dict[str, Any], frames: List[str]) -> Ranges:
     return ranges_of(np.array([frame.isdecimal() and int(frame) in numbers for frame in frames], bool))
 
 
-#: The file of expressions begins so; beside MeViS's lie the masks.
+#: The beginning of the name of the file with expressions, and MeViS's masks next to it.
 _META, _MASKS = "meta_expressions", "mask_dict.json"
 
 
@@ -234,9 +234,9 @@ def _read_expressions(
 class _Video(NamedTuple):
     name: str
     frames: List[str]
-    #: Each expression, and the masks that it names.
+    #: The masks that each expression names.
     expressions: Dict[str, Tuple[str, ...]]
-    #: The kind of each, where the dataset says it.
+    #: The kind of each expression, if the dataset has it.
     kinds: Dict[str, str]
 
 
@@ -262,7 +262,7 @@ def _file_of_expressions(files: Files, root: str, subset: str) -> str:
     if not names:
         raise HostError(f"{root}: has no {_META}.json")
     if subset:
-        near = [name for name in names if subset in name.split("/")] or fitting_names(names, subset)
+        near = [name for name in names if subset in name.split("/")] or files_of_subset(names, subset)
         if not near and subset not in ("val", *root.split("/")):
             raise HostError(f"{root}: has no expressions of {subset!r}, only {name_list(names)}")
         names = near or names
@@ -339,7 +339,7 @@ class _RunLengthSource:
     def __init__(self, files: Files, root: str, beside: str, foreground: str) -> None:
         self._root = root
         self._masks = _read_beside(files, root, beside, _MASKS)
-        #: Of each video the masks of all that could be meant, where the dataset has them.
+        #: For each video, the masks of all candidate objects, if the dataset has them.
         self._foreground = _read_beside(files, root, beside, foreground) if foreground else None
 
     def has(self, video: _Video) -> bool:
@@ -418,7 +418,7 @@ class _DatasetMasks(NamedTuple):
     """The masks of one sequence."""
 
     blocks: List[Block]
-    #: In which frames each object is visible, and its most pixels in any.
+    #: The frames in which each object is visible, and its maximum number of pixels.
     visible: Dict[str, Array]
     areas: Dict[str, int]
     read_block: Callable[[int], Stacks]

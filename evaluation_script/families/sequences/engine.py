@@ -50,7 +50,7 @@ from .protocols import MissingRule, SequenceProtocol
 from .suspicions import look_at_sequence, suspect
 from .truth import Sequence, SequencePair, Split
 
-#: What label images hold where no object is; run lengths may have it too.
+#: The background of label images; run lengths may use it too.
 _BACKGROUND = "0"
 _EXAMPLE = '{"sequence": {"object": [rle or null for each frame]}}'
 
@@ -70,14 +70,14 @@ class SequenceSubmission:
         self.warnings: List[str] = []
         self._limits = limits
         self._protocol, self._overlapping = protocol, protocol.overlapping or protocol.salient
-        #: Sequences of the phase's other splits: known, although they are not read here.
+        #: Sequences of the phase's other splits, which are known but not read here.
         self._elsewhere = elsewhere
         self._truth = {sequence.name: sequence for sequence in truth}
         self._names = TruthNames(_names_in(truth, elsewhere))
         self._files = open_files(path, self._names.spare_backslashes(limits))
         pngs = [name for name in self._files.sizes if name.lower().endswith(".png")]
         documents = [name for name in self._files.sizes if name.lower().endswith(".json")]
-        #: The run lengths of each sequence, where the submission is JSON.
+        #: The run lengths of each sequence, if the submission is JSON.
         self._run_lengths: Dict[str, object] = {}
         #: Sequence → object ("" for label images) → frame → file.
         self._folders: Dict[str, Dict[str, Dict[str, str]]] = {}
@@ -87,7 +87,7 @@ class SequenceSubmission:
         else:
             self._sort(pngs)
             self._ignore(name for name in self._files.sizes if not name.lower().endswith(".png"))
-        #: What a participant should know, and nobody is refused for.
+        #: Notes for participants, which reject nothing.
         self.notes = [*note_channels(self._files, pngs, holds_equal_channels), *self._names.notes]
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class SequenceSubmission:
 
     def _sort(self, pngs: List[str]) -> None:
         """Sort PNGs by sequence, object and frame."""
-        #: Sequence → the folders that are named as it.
+        #: Sequence → the folders with its name.
         homes: Dict[str, Dict[str, None]] = {}
         unknown: List[str] = []
         for name in pngs:
@@ -135,7 +135,7 @@ class SequenceSubmission:
         if homes:
             self._check_homes(homes)
             self._ignore(sorted({name.rpartition("/")[0] or name for name in unknown}))
-        elif unknown or not pngs:  # otherwise masks of other splits alone: what is missing is reported later
+        elif unknown or not pngs:  # otherwise only masks of other splits; missing ones are reported later
             self._sort_unnamed(unknown)
 
     def _parts(self, name: str) -> List[str]:
@@ -232,7 +232,7 @@ def _stem(path: str) -> str:
     return path.rpartition("/")[2].rpartition(".")[0]
 
 
-#: Whose size MeViS's script takes for that of all frames.
+#: The frame whose size MeViS's script assumes for all frames.
 _FIRST_FRAME = "00000"
 _SEND_FOLDERS = "Send a folder of masks for each sequence"
 
@@ -256,11 +256,11 @@ class OpenedSequences:
         self._warnings = Warnings(strict=rules.strict, problems=self._submission.problems)
         for line in self._submission.warnings:
             self._warnings.add("extra", Problem("extra files", line, "Remove them"))
-        # Nobody chose how a computer writes names, so these refuse nothing, even where warnings do.
+        # Nobody chooses how a computer writes names, so these warnings never reject, not even in strict phases.
         for line in self._submission.notes:
             self._warnings.note("names", Problem("names", line, ""))
         try:
-            #: Every sequence with its masks; None where it was not sent.
+            #: Every sequence with its masks; None if it was not submitted.
             self.pairs = self._pair(truth)
         except BaseException:
             self.close()

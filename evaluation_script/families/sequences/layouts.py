@@ -24,20 +24,20 @@ class Layout(NamedTuple):
     """The layout of a dataset, where its files allow several readings."""
 
     name: str
-    #: The folder of masks, where there are several.
+    #: The folder of masks, if there are several.
     masks: str = "Annotations"
-    #: The year in `ImageSets/YEAR/…`, where there are several.
+    #: The year in `ImageSets/YEAR/…`, if there are several.
     years: Tuple[str, ...] = ("2017", "2019", "2016", "480p")
     unseen_categories: Tuple[str, ...] = ()
     object_folders: bool = False
     #: Frames are sorted as numbers, not as text.
     numeric: bool = False
-    #: Objects are expressions; so their entries name the masks that they are the union of.
+    #: The key of an expression's masks, if objects are expressions: each is the union of these masks.
     names_masks: str = ""
-    #: The key that says an expression's kind, and what is said otherwise there than here.
+    #: The key of an expression's kind, and the kinds that have another name there.
     kind: str = ""
     kinds: Tuple[Tuple[str, str], ...] = ()
-    #: The file with the masks of all that expressions could mean, where R is divided by them.
+    #: The file with the masks of all candidate objects, if R is divided by them.
     foreground: str = ""
 
 
@@ -72,7 +72,7 @@ LAYOUTS = {
     )
 }
 
-#: Protocols whose truth is laid out as that of another.
+#: Protocols whose truth has another protocol's layout.
 ALIASES = {
     "lvos-unsupervised": "lvos", "lvos-unsupervised-single": "lvos", "mevis-official": "mevis", "mevis-v2": "mevis",
     "revos-official": "revos", "long-rvos-official": "long-rvos",
@@ -202,13 +202,11 @@ def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple
     lists = _find_lists(folder, layout)
     metas = _metas(folder)
     chosen = subset or ("val" if "val" in lists else next(iter(lists)) if len(lists) == 1 else "")
-    spell_as_folder = TruthNames(
-        folder.masks
-    ).respell  # a list may be written in another Unicode form than the names of folders
+    spell_as_folder = TruthNames(folder.masks).respell  # the list's Unicode form may differ from that of folder names
     meta = {spell_as_folder(name): facts for name, facts in _meta(metas, chosen).items()}
     if chosen in lists:
         names = list(map(spell_as_folder, lists[chosen]))
-    elif subset and not (meta and fitting_names(metas, subset)):
+    elif subset and not (meta and files_of_subset(metas, subset)):
         raise HostError(
             f"{folder.root}: has no list of sequences for {subset!r}; found {name_list(sorted(lists)) or 'none'}"
         )
@@ -259,13 +257,13 @@ def _metas(folder: DatasetFolder) -> Dict[str, _Facts]:
     return metas
 
 
-def fitting_names(metas: Iterable[str], subset: str) -> List[str]:
+def files_of_subset(metas: Iterable[str], subset: str) -> List[str]:
     """Return the files whose names match a subset."""
     return [name for name in metas if subset in name or (subset == "val" and "valid" in name)]
 
 
 def _meta(metas: Dict[str, _Facts], subset: str) -> _Facts:
-    names = fitting_names(metas, subset) if subset else list(metas)
+    names = files_of_subset(metas, subset) if subset else list(metas)
     if len(metas) > 1 and len(names) != 1:
         raise HostError(f"there are several meta files ({name_list(list(metas))}); choose one with --subset")
     return metas[names[0]] if names else (next(iter(metas.values())) if len(metas) == 1 else {})

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...files import Problems
+from ...masks.backend import backend
 from ...masks.files import MaskFiles, SalientImages
 from ...masks.similarity import Region, count_shared, reach
 from ...masks.stack import WORD, Array, Size, Stack, Stacks, add_stacks, empty_stack, join_stacks, ones
@@ -28,12 +29,13 @@ from .protocols import SequenceProtocol
 from .truth import VOID, Sequence, SequencePair
 
 _Words = NDArray[np.uint64]
-#: The kinds, those of a whole frame first; the last four share the loss of a frame in which the object is tracked.
+#: The kinds of failure; those of a whole frame come first. The last four share the loss of a frame in which the object
+#: is tracked.
 KINDS = ("ghost", "late", "miss", "swap", "drift", "confused", "part", "leak", "edge")
 SHARED = KINDS[-4:]
-#: What frames without any loss of a kind of their own are.
+#: The states of frames without a kind of failure.
 RIGHT, TRACKED = "right", "tracked"
-#: Below this J an object is lost.
+#: An object with a lower J is lost.
 _LOST = 0.1
 
 
@@ -55,7 +57,7 @@ class _ObjectWindow:
     prediction: _Words
     truth_boundary: _Words
     prediction_boundary: _Words
-    #: Where other objects of the truth are, and where others are predicted.
+    #: The pixels of other true and of other predicted objects.
     other_truths: _Words
     other_predictions: _Words
     #: The tolerance of boundaries, in pixels.
@@ -136,13 +138,17 @@ def _boundary_losses(window: _ObjectWindow, near: _Words) -> Tuple[Array, Array]
 
 def _grow(words: _Words, radius: int) -> _Words:
     """Return the pixels within a radius of any set pixel; each row spreads by the disk's width."""
-    # _Words across come first meanwhile: whole rows are then moved at once.
+    halves = [math.isqrt(radius * radius - distance * distance) for distance in range(radius + 1)]
+    kernel = backend().kernel
+    by_kernel = kernel.grow(words, np.array(halves)) if kernel is not None else None
+    if by_kernel is not None:
+        return by_kernel
+    # Words across come first temporarily, so that whole rows move at once.
     spread, width, rows = np.ascontiguousarray(words.transpose(2, 0, 1)), 0, words.shape[1]
     grown, moved = np.zeros_like(spread), np.empty_like(spread)
     for distance in range(min(radius, rows - 1), -1, -1):
-        half = math.isqrt(radius * radius - distance * distance)
-        while width < half:
-            step = min(half - width, 2 * width + 1, WORD - 1)
+        while width < halves[distance]:
+            step = min(halves[distance] - width, 2 * width + 1, WORD - 1)
             spread, width = _spread(spread, step, moved), width + step
         grown[..., distance:] |= spread[..., : rows - distance]
         if distance:
@@ -192,9 +198,9 @@ def _window_of(name: str, block: ComparedBlock, rows: Array) -> _ObjectWindow:
     )
 
 
-#: Values in a stream are whole numbers of thousandths.
+#: The factor from values to the whole numbers of a stream.
 SCALE = 1000
-#: How a stream names what is no kind of a whole frame.
+#: The codes of a stream for frames without a kind.
 STATES = {RIGHT: -1, TRACKED: -2, **{kind: index for index, kind in enumerate(KINDS)}}
 
 
@@ -244,17 +250,17 @@ class ObjectLosses:
     """The loss of an object in each frame that counts, by kind."""
 
     score: ObjectScore
-    #: Of each frame a kind, that it is right, or that the object is tracked.
+    #: For each frame a kind of failure, or RIGHT or TRACKED.
     kinds: List[str]
     #: (frames, kinds)
     parts: NDArray[np.float64]
-    #: How much each kind takes of what the object loses.
+    #: The share of the object's loss that each kind causes.
     shares: List[float]
-    #: The mean share of the frame that it takes in the truth where it is there.
+    #: The mean share of the frame that the present object covers in the truth.
     area: float
-    #: Whether it is absent in some of the frames.
+    #: Whether it is absent in some frames.
     absent: bool
-    #: Pixels where it is tracked inexactly: of the truth, of the prediction, and of both; none if they are not counted.
+    #: The pixels of inexact tracking: of the truth, of the prediction, of both; zeros if not counted.
     pixels: Tuple[int, int, int] = (0, 0, 0)
 
 
@@ -304,7 +310,7 @@ class _LossCounter:
         ):
             lost = 1 - ((score.j + score.f) / 2 if self._boundaries else score.j)
             kinds = _mark_late(states, (areas > 0).tolist())
-            if self._scored.masks is None:  # scored as 0 in each frame, whatever it shows
+            if self._scored.masks is None:  # scores 0 in every frame
                 kinds, lost = ["miss"] * len(kinds), np.ones(len(kinds))
             for frame, kind in enumerate(kinds):
                 if kind in KINDS:
@@ -324,11 +330,11 @@ class SequenceLosses:
     name: str
     frames: List[str]
     objects: List[ObjectLosses]
-    #: What objects are, where the dataset says so.
+    #: The categories of objects, if the dataset has them.
     categories: Dict[str, str]
-    #: How wide its frames are.
+    #: The width of frames.
     width: int
-    #: The stream of its truth; those of predictions have the number of the method behind it.
+    #: The truth's stream; the streams of predictions append the number of the method.
     stream: str
 
     @property
@@ -437,9 +443,8 @@ def _thousandths(values: np.ndarray) -> List[int]:
     return numbers
 
 
-#: Masks on a page have at most so many runs for each pixel of width, as a mean over frames; noise has more, and is
-#: left out.
-_RUNS = 40
+#: The maximum mean number of runs per frame and pixel of width for masks on a page; noisier masks are omitted.
+_MOST_RUNS = 40
 
 
 def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jobs: int) -> Dict[str, Any]:
@@ -478,7 +483,7 @@ def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jo
 def _entry(scored: ScoredSequence, protocol: SequenceProtocol, width: int) -> Dict[str, Any]:
     """Return the losses of a sequence with its streams, and with mask-free streams."""
     across = sum(min(width, block.size[1]) * (block.stop - block.start) for block in scored.truth.blocks)
-    view = view_sequence(scored, protocol, "", width, most_runs=_RUNS * across)
+    view = view_sequence(scored, protocol, "", width, most_runs=_MOST_RUNS * across)
     objects = [
         {
             "name": losses.score.name,
@@ -512,7 +517,7 @@ class _Entries:
 
     def __init__(self, room: int) -> None:
         self._room, self._used = room, 0
-        #: With masks and without, in the order of a page; the last ones lose theirs first.
+        #: Streams with and without masks, in the page's order; the last ones lose their masks first.
         self._whole: Dict[Tuple[float, str], Dict[str, Any]] = {}
         self._bare: Dict[Tuple[float, str], Dict[str, Any]] = {}
 

@@ -30,18 +30,18 @@ class ObjectScore(NamedTuple):
     sequence: str
     name: str
     values: Values
-    #: Frame by frame: names, J and F of the frames that counted.
+    #: Frame by frame: names, J and F of the counted frames.
     frames: List[str]
     j: Array
     f: Array
     unseen: bool = False
-    #: Which proposal was matched, in protocols that match.
+    #: The matched proposal, in protocols that match.
     proposal: int = 0
-    #: What the truth says of it, in protocols that take means by kind.
+    #: The truth's kind of the object, in protocols with means by kind.
     kind: str = ""
 
 
-#: A frame is recalled when its value is larger than this.
+#: A frame is recalled if its value is larger than this.
 _RECALLED = 0.5
 #: Decay compares the first and the last of this many parts.
 _PARTS = 4
@@ -83,7 +83,7 @@ def consistency(values: Array) -> Optional[float]:
     """Return V of LVOS: the standard deviation of J&F, from a variance rounded to four decimals."""
     if not len(values):
         return None
-    # NumPy's rounding, which now and then differs from Python's in the last of the four.
+    # NumPy's rounding, which sometimes differs from Python's in the last of four digits.
     return math.sqrt(np.round(add(np.square(add(values) / len(values) - values)) / len(values), 4))
 
 
@@ -211,7 +211,7 @@ def _warn(counts: SequenceCounts, protocol: SequenceProtocol, problems: Problems
         warnings.note("shaded", Problem(sequence, f"{fault}. Save masks as 0 and 1", ""))
     if _miss_all(counts, protocol):
         fault = "no mask overlaps the object with its number: check the object numbers"
-        warnings.note("numbers", Problem(sequence, fault, ""))  # a guess
+        warnings.note("numbers", Problem(sequence, fault, ""))  # an assumption
 
 
 def _miss_all(counts: SequenceCounts, protocol: SequenceProtocol) -> bool:
@@ -236,7 +236,7 @@ def _match_proposals(counts: SequenceCounts, protocol: SequenceProtocol) -> List
     if not protocol.proposals or not objects or not counts.frames:
         return [0] * objects
     rows = protocol.proposals
-    if protocol.surplus_is_error:  # as many as were sent, and as there are objects at least
+    if protocol.surplus_is_error:  # as many as submitted, at least as many as objects
         rows = max([objects, *(int(label) for label in counts.proposals if is_number(label))])
     quality = np.zeros((rows, objects))
     for column in range(objects):
@@ -253,7 +253,7 @@ def _score_object(counts: SequenceCounts, protocol: SequenceProtocol, index: int
     if protocol.reappearance:
         f_new, f_plain = counts.strict[index][:, flags]
         values = reappearance(_smooth_similarity(of_object), f_new, f_plain, of_object.truth > 0)
-        if not counts.is_sent or not counts.frames:  # zeros, and no absences
+        if not counts.is_sent or not counts.frames:  # zeros, no absences
             values = {metric: None if "appear_" in metric else 0.0 for metric in values}
         values = _only_named(values, protocol)
     else:
@@ -273,7 +273,7 @@ class _ScoreTable:
 
     def __init__(self, scores: List[ObjectScore], protocol: SequenceProtocol) -> None:
         order = {name: index for index, name in enumerate(dict.fromkeys(score.sequence for score in scores))}
-        # Matched proposals are summed in their own order officially: it decides the last bit.
+        # The official code sums matched proposals in their own order, which decides the last bit.
         scores = sorted(scores, key=lambda score: (order[score.sequence], score.proposal))
         # The rounds of a video are not independent, and differ before the slash.
         videos = [score.sequence.rpartition("/")[2] for score in scores]
@@ -282,7 +282,7 @@ class _ScoreTable:
         self._groups = {"": np.ones(len(scores), bool), "seen": ~unseen, "unseen": unseen}
         self._groups.update({kind: np.array([score.kind == kind for score in scores], bool) for kind in protocol.kinds})
         self._protocol, self._metrics = protocol, (*protocol.metrics, *BESIDE)
-        #: Where nothing says the kinds of objects, all count alike.
+        #: If kinds of objects are unknown, all weigh the same.
         self._equal_groups = protocol.equal_groups if protocol.by_class or any(score.kind for score in scores) else ()
         self._columns = {name: np.array([score.values.get(name) for score in scores], float) for name in self._metrics}
 
@@ -365,7 +365,7 @@ def _by_sequence(scores: List[ObjectScore], metrics: List[str]) -> Dict[str, Val
     }
 
 
-#: A sum over sequences that differs by less from a metric is the metric.
+#: The tolerance within which a sum over sequences equals a metric.
 _SAME = 1e-9
 
 

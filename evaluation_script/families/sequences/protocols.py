@@ -48,38 +48,39 @@ class SequenceProtocol:
 
     name: str
     about: str
-    #: Names of the benchmark's own metrics, in its order.
+    #: Names of the protocol's metrics, in the benchmark's order.
     metrics: Tuple[str, ...]
     objects: ObjectRule
     lifespan: LifespanRule = LifespanRule.VIDEO
     skip_first: bool = True
     skip_last: bool = True
-    #: Pixels with 255 in the truth are left out of the comparison (otherwise they are background).
+    #: Pixels with 255 in the truth are ignored (otherwise they are background).
     void: bool = False
-    #: Proposals are matched to objects; 0: prediction and truth share their numbers.
+    #: The maximum number of proposals, which are matched to objects; 0 if prediction and truth share their numbers.
     proposals: int = 0
     surplus_is_error: bool = False
-    #: The prediction is one mask, compared with each object.
+    #: The prediction is a single mask, which is compared with each object.
     salient: bool = False
-    #: Means are taken over seen and unseen classes apart.
+    #: Seen and unseen classes have separate means.
     by_class: bool = False
     missing: MissingRule = MissingRule.ERROR
     missing_object: MissingRule = MissingRule.EMPTY
-    #: What a frame of an object that was sent means, where it is missing; if it is empty, then not the first one.
+    #: How a missing frame of a submitted object scores; under the empty rule, all but the first frame.
     missing_frame: MissingRule = MissingRule.ERROR
-    #: The mask of one object may have several values that are not 0.
+    #: The mask of an object may have several values other than 0.
     many_values: bool = False
-    #: Folders of which each holds complete results; scores are the means over them.
+    #: Folders with complete results each; scores are means over them.
     rounds: Tuple[str, ...] = ()
     #: A pixel may belong to several objects.
     overlapping: bool = False
-    #: Kinds of objects, of which each has means of its own: what the truth says as their category.
+    #: The kinds of objects with their own means; the truth gives them as categories.
     kinds: Tuple[str, ...] = ()
-    #: Kinds whose means are averaged to the mean over all; others are not in it.
+    #: The kinds whose means are averaged into the overall mean; others are excluded.
     balanced: Tuple[str, ...] = ()
-    #: ReVOS's A and R: the pixels that are right, and what is predicted outside, by all that could be meant.
+    #: ReVOS's A and R: the share of correct pixels, and predicted pixels outside the object relative to those of all
+    #: candidates.
     accuracy: bool = False
-    #: As its script: pixels are compared by brightness in 8 bits, and the values of objects rounded to 0.01 %.
+    #: Follow the script: compare pixels by 8-bit brightness, and round the values of objects to 0.01 %.
     grey: bool = False
     #: MOSEv2's J, its second F, and the values of disappearance and reappearance.
     reappearance: bool = False
@@ -112,7 +113,7 @@ _MOSEV2 = (
     *("reappear_J&F_new-Mean", "reappear_J-Mean", "reappear_F_new-Mean"),
 )
 
-#: Our own statistics, reported beside those of every protocol: an absent object does not raise them.
+#: Additional statistics of every protocol, which absent objects do not raise.
 BESIDE = ("J-Volume", "F-Volume", "J-Visible", "F-Visible", "False-Alarm")
 
 #: Metrics that are averages of others.
@@ -125,7 +126,7 @@ COMBINED = {
     "Final": ("J&F-Mean", "N-acc", "T-acc"),
 }
 
-#: Of YouTube-VOS validation 2018 and 2019: the 26 categories that training lacks (youtube-vos.org).
+#: The 26 categories of YouTube-VOS validation 2018 and 2019 that training lacks (youtube-vos.org).
 YOUTUBE_UNSEEN = (
     *("backpack", "ball", "bottle", "box", "butterfly", "camera", "chameleon", "cloth", "cup", "eyeglasses"),
     *("flag", "guitar", "handbag", "jellyfish", "kangaroo", "microphone", "mirror", "ring", "rope", "shovel"),

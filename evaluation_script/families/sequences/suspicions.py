@@ -16,13 +16,13 @@ from .counting import SequenceAccumulator, SequenceCounts, choose_objects, is_on
 from .protocols import SequenceProtocol
 from .truth import Sequence, is_number
 
-#: The places of the truth's, the predicted and the shared pixels among the fields of counts.
+#: The positions of true, predicted and shared pixels among the fields of counts.
 _TRUTH, _PREDICTION, _SHARED = range(3)
-#: Labels of 8 bits end here.
+#: The number of 8-bit labels.
 _LABELS = 256
-#: What the leading score of a look is called.
+#: The name of the score by which readings are compared.
 _METRIC = "the IoU over all pixels"
-#: Returns masks by the labels that they would have; those of the labels "" are left out.
+#: Returns masks under their changed labels, without those of the label "".
 _Change = Callable[[Stacks], Stacks]
 
 
@@ -45,7 +45,7 @@ def _make_reading(name: str, slip: str, remedy: str, change: _Change) -> Reading
     return Reading(name, slip, remedy, "sequence", lambda _: change)
 
 
-# Whole frames are no good masks, unless objects are large.
+# Whole frames are poor masks, unless objects are large.
 _INVERTED = Reading(
     "inverted",
     "masks look inverted, with objects black",
@@ -81,7 +81,7 @@ _SCALED = [
 ]
 
 
-def list_readings(protocol: SequenceProtocol) -> List[Reading]:
+def _list_readings(protocol: SequenceProtocol) -> List[Reading]:
     """Return the other readings by which a sequence may score more."""
     if protocol.proposals and not protocol.salient:
         return []
@@ -100,8 +100,8 @@ def look_at_sequence(
     score = float(totals[_SHARED] / union) if totals[_TRUTH] and has_masks else None
     readings = [
         reading
-        for reading in list_readings(protocol)
-        # A label image has a background, which is no object inverted.
+        for reading in _list_readings(protocol)
+        # A label image has a background; it is not an inverted object.
         if reading is not _INVERTED or is_one_mask(protocol) or not isinstance(masks, LabelImages)
     ]
 
@@ -134,7 +134,7 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     """Return warnings if the masks of all sequences look like a mistake."""
     protocol, all_counts = accumulator.protocol, accumulator.all_counts()
     reading_scores = [counts.reading_scores for counts in all_counts]
-    explained = judge_readings(reading_scores, len(accumulator.names), list_readings(protocol), _METRIC)
+    explained = judge_readings(reading_scores, len(accumulator.names), _list_readings(protocol), _METRIC)
     if explained:
         return explained
     answered = [counts for counts in all_counts if counts.is_sent and counts.counts.size]

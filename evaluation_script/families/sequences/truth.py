@@ -48,10 +48,10 @@ from .protocols import SequenceProtocol
 
 _FAMILY_NAME = "sequences"
 
-#: The label of pixels that most datasets leave out of the comparison.
+#: The label of pixels that most datasets ignore.
 VOID = "255"
 
-#: A block holds this many pixels, in 1 to 16 frames: a few megabytes while it is scored.
+#: The pixels of a block of 1 to 16 frames, which takes a few megabytes while it is scored.
 _BLOCK_PIXELS = 8 << 20
 _BLOCK_FRAMES = 16
 
@@ -72,7 +72,7 @@ class ObjectFacts(NamedTuple):
 
     #: The frames in which it is visible.
     visible: Ranges
-    #: Its own interval or files, where the dataset gives any.
+    #: Its interval or files, if the dataset has any.
     lifespan: Optional[Ranges] = None
     category: Optional[str] = None
 
@@ -85,12 +85,12 @@ class Sequence(NamedTuple):
     blocks: List[Block]
     objects: Dict[str, ObjectFacts]
     read_block: Callable[[int], Stacks]
-    #: Of a class that training data lacks, and suited to one salient mask (LVOS).
+    #: The object's class is not in the training data, and the object suits a single salient mask (LVOS).
     unseen: bool = False
     salient: bool = True
-    #: The dataset lists its objects: those with a lifespan, in its order.
+    #: The dataset lists its objects: the objects with a lifespan, in its order.
     lists_objects: bool = False
-    #: Masks beside those of objects, which are read apart: layers of overlapping ones (`name_layer`).
+    #: Masks in addition to the objects', which are read separately: layers of overlapping ones (`name_layer`).
     aside: Tuple[str, ...] = ()
     read_aside: Callable[[int], Stacks] = lambda _: {}
 
@@ -106,7 +106,7 @@ class Sequence(NamedTuple):
         return pixels * (1 + len(self.objects))
 
 
-#: A sequence of the truth beside its masks in a submission, None where they were not sent.
+#: A sequence of the truth, and its submitted masks; None if missing.
 SequencePair = Tuple[Sequence, Optional[MaskFiles]]
 
 
@@ -116,12 +116,12 @@ class Split(SplitTruth):
 
     sequences: List[Sequence]
     layout: str = ""
-    #: The dataset says which sequences or categories are unseen.
+    #: The dataset states which sequences or categories are unseen.
     tells_unseen: bool = False
     unseen_categories: List[str] = field(default_factory=list)
-    #: Sequences of other splits, and those that are not scored, which a submission may hold too.
+    #: Sequences of other splits, and unscored sequences, which a submission may also contain.
     elsewhere: FrozenSet[str] = frozenset()
-    #: Of a protocol with rounds, the sequences of rounds that are scored; all where none is named.
+    #: For a protocol with rounds, the sequences of scored rounds; all if it is empty.
     of_rounds: FrozenSet[str] = frozenset()
     notes: List[str] = field(default_factory=list)
     family: str = _FAMILY_NAME
@@ -137,7 +137,7 @@ class Split(SplitTruth):
         """
         sequences = {sequence.name: sequence for sequence in self.sequences}
         respell, unknown = TruthNames(sequences).respell, []
-        #: The rounds of each sequence that is named.
+        #: The rounds of each named sequence.
         rounds: Dict[str, Set[str]] = {}
         for name in names:
             folder, _, inner = name.partition("/")
@@ -171,7 +171,7 @@ class Split(SplitTruth):
         return f"{quantity(len(self.sequences), 'sequence')} of {quantity(frames, 'frame')}"
 
 
-#: The object that stands for all that expressions could mean.
+#: The object with the masks of all candidates of expressions.
 FOREGROUND = ""
 
 

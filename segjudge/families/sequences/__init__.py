@@ -38,7 +38,7 @@ _MEASURES = {
     "R": "1 minus the ratio of false-positive pixels to the pixels of all candidate objects",
     "tIoU": "temporal IoU: frames with the object in truth and prediction, divided by frames with it in either",
     "vIoU": "J summed over frames with the object in both, divided by the number of frames with it in either",
-    "V": "variation of J&F over time (lower is better)",
+    "V": "variation of J&F over time",
 }
 _KINDS = ("static", "dynamic", "hybrid", "referring", "reasoning", "no-target")
 _STATISTICS = {
@@ -47,14 +47,14 @@ _STATISTICS = {
     "unseen-Mean": "{}, over unseen classes",
     **{f"{kind}-Mean": f"{{}}, over {kind} expressions" for kind in _KINDS},
     "Recall": "share of frames with {} above 0.5",
-    "Decay": "loss of {} from the first to the last quarter of the frames; lower is better",
+    "Decay": "loss of {} from the first to the last quarter of the frames",
 }
 _PERIODS = {
     "": "",
     "disappear_": ", while the object is absent",
     "reappear_": ", after the object reappears",
 }
-#: By their whole names: those of expressions, and those beside the metrics of all protocols.
+#: Meanings by full name: of the metrics of expressions, and of additional metrics.
 _WHOLE = {
     "N-acc": "share of expressions without a target with an empty prediction",
     "T-acc": "share of expressions with a target with a non-empty prediction",
@@ -63,7 +63,7 @@ _WHOLE = {
     "F-Volume": "boundary similarity of all frames together",
     "J-Visible": "region similarity over the frames with the object in the truth",
     "F-Visible": "boundary similarity over the frames with the object in the truth",
-    "False-Alarm": "share of frames without the object that have a prediction; lower is better",
+    "False-Alarm": "share of frames without the object that have a prediction",
 }
 
 

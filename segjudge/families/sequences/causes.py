@@ -1,8 +1,9 @@
-"""The causes of sequences' losses: masks of objects in frames by cause, and their sentence."""
+"""The causes of sequences' losses: masks by cause, and the sentence about them."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from segjudge.evaluation_script.families.sequences.losses import (
@@ -15,10 +16,12 @@ from segjudge.evaluation_script.families.sequences.losses import (
 )
 from segjudge.evaluation_script.families.sequences.truth import label_order
 from segjudge.evaluation_script.files.problems import inflect, quantity
-from segjudge.families.base.causes import INEXACT_CAUSES, CauseCounts
+from segjudge.families.base.causes import INEXACT_CAUSES, CauseCounts, count_among
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, SWAPPED
 
-#: Kinds of failure in whole frames, and how a sentence on their masks goes on.
+from .misplaced import Placement
+
+#: Kinds of failure in whole frames, and the end of a sentence about their masks.
 _WHOLE = {
     "late": "missed after the return of the object",
     "miss": "missed",
@@ -26,15 +29,22 @@ _WHOLE = {
     "drift": "lost on the background",
 }
 _GHOST, _SWAP, _CONFUSED = "ghost", "swap", "confused"
+_MIRRORED = "mirrored"
 _CAUSES = {"miss": FAULTS[MISSED].name, "swap": FAULTS[SWAPPED].name}
-#: Of so many objects the names are said.
-_FEW = 2
+#: The maximum number of objects to name.
+_MOST_NAMED = 2
 
 
-def describe_causes(sequences: list[SequenceLosses]) -> str:
-    """Describe the two most expensive causes; "" if no mask loses anything, or pixels are not counted."""
+def describe_causes(sequences: list[SequenceLosses], misplaced: Mapping[str, Placement]) -> str:
+    """Describe the two most expensive causes; "" if no mask loses anything, or pixels are not counted.
+
+    Of misplaced sequences the cause is where their masks belong.
+    """
     causes = _SequenceCauses("mask", "sequence")
     for sequence in sequences:
+        if sequence.name in misplaced:
+            causes.add_misplaced(sequence, misplaced[sequence.name])
+            continue
         causes.add_swaps(sequence.name, _list_swaps(sequence))
         for losses in sequence.objects:
             causes.add_object(sequence.name, losses)
@@ -45,8 +55,10 @@ def describe_causes(sequences: list[SequenceLosses]) -> str:
 class _SequenceCauses(CauseCounts):
     """Masks of objects in frames, by cause."""
 
-    #: The objects that have a cause, by sequence and number.
+    #: The objects with each cause, by sequence and number.
     objects: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
+    #: Causes that are shifts in time.
+    offsets: set[str] = field(default_factory=set)
 
     def add_object(self, sequence: str, losses: ObjectLosses) -> None:
         """Add the masks of an object in all frames."""
@@ -65,6 +77,20 @@ class _SequenceCauses(CauseCounts):
             cause = self.judge_pixels(*losses.pixels) if any(losses.pixels) else FAULTS[INEXACT].name
             self._add(cause, inexact, tracked, (sequence, name))
 
+    def add_misplaced(self, sequence: SequenceLosses, placement: Placement) -> None:
+        """Add a sequence whose masks belong elsewhere."""
+        cost = sum(float(losses.parts.sum()) for losses in sequence.objects)
+        frames = sum(len(losses.kinds) for losses in sequence.objects)
+        if placement.owner:
+            self.add_elsewhere((sequence.name, ""), (placement.owner, ""), (frames, 0), (), cost)
+        else:
+            self.add_true("", sequence.name, frames)
+            cause = _MIRRORED
+            if placement.offset:
+                cause = f"{quantity(abs(placement.offset), 'frame')} {'early' if placement.offset > 0 else 'late'}"
+                self.offsets.add(cause)
+            self._add(cause, 1, cost, (sequence.name, ""))
+
     def _add(self, cause: str, count: int, cost: float, owner: tuple[str, str]) -> None:
         if count and cost:
             self.costs[cause] = self.costs.get(cause, 0.0) + cost
@@ -78,6 +104,11 @@ class _SequenceCauses(CauseCounts):
         number = self.counts[cause]
         if cause == FAULTS[SWAPPED].name and self.swapped:
             return super()._describe_cause(cause)
+        if cause in {_MIRRORED, *self.offsets}:
+            some = count_among(number, len(self.units), self.unit)
+            if cause == _MIRRORED:
+                return f"left and right are exchanged in {some}"
+            return f"the masks of {some} are {cause}"
         if cause == _GHOST:
             masks = quantity(number, "predicted mask")
             return f"{masks} {inflect(number, 'shows', 'show')} an absent object{self._name_objects(cause)}"
@@ -95,7 +126,7 @@ class _SequenceCauses(CauseCounts):
         """Name the objects that have a cause, if they are few and of one sequence."""
         objects = sorted(self.objects[cause], key=lambda owner: label_order(owner[1]))
         sequences = {sequence for sequence, _ in objects}
-        if len(objects) > _FEW or len(sequences) > 1 or len(self.units) < 2:
+        if len(objects) > _MOST_NAMED or len(sequences) > 1 or len(self.units) < 2:
             return ""
         names = " and ".join(name for _, name in objects)
         return f" ({inflect(len(objects), 'object', 'objects')} {names} of {sequences.pop()})"

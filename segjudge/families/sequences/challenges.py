@@ -27,10 +27,11 @@ from segjudge.masks.demo import (
     object_numbers,
     png_of,
 )
+from segjudge.masks.photographs import photograph_frames
 
 from .compression import CompressedMask, run_lengths_of
 
-#: Of protocols that match them.
+#: The maximum number of proposals in protocols that match them.
 _MOST_PROPOSALS = 20
 
 
@@ -39,7 +40,7 @@ def describe_truth(truths: list[Split], protocol: SequenceProtocol) -> Facts:
     frames = quantity(sum(len(sequence.frames) for sequence in sequences), "frame")
     videos = quantity(len(sequences), "video")
     within = f"{protocol.rounds[0]}/" if protocol.rounds else ""
-    # Only where objects are expressions each of them has to be answered.
+    # Only if objects are expressions, each needs an answer.
     referring = bool(protocol.rounds) or protocol.missing_object is not MissingRule.EMPTY
     return {
         "content": f"{videos} with {frames}",
@@ -166,3 +167,7 @@ def _publish_long_rvos(videos: list[Scene]) -> Content:
                 data = png_of((labels == number).astype(np.uint8))
                 yield f"Annotations/{video.name}/{number}/{frame}.png", data
     yield "meta_expressions.json", {"videos": listing}
+
+
+def make_demo_pictures(_protocol: SequenceProtocol) -> Members:
+    return photograph_frames()

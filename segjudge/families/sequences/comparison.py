@@ -22,7 +22,7 @@ from segjudge.evaluation_script.masks.similarity import (
 )
 from segjudge.evaluation_script.masks.stack import WORD, Stacks, crop, empty_labels, pack, unpack
 
-#: The label of pixels that do not count; no object has this id.
+#: The label of ignored pixels; no object has this id.
 VOID = 255
 
 

@@ -30,9 +30,9 @@ from segjudge.masks.compression import encode_smallest, read_pixels, write_gzipp
 from segjudge.masks.run_lengths import runs_of_mask
 
 RUN_LENGTHS, PNGS = ".json.gz", ".zip"
-#: What folders of objects are called; any other folder is a sequence.
+#: The name of an object's folder; any other folder is a sequence.
 _OBJECT = re.compile(r"\d{1,3}")
-#: One salient mask may be written in grey levels, which are no objects.
+#: The grey levels of a single salient mask, which are not objects.
 _GREY = range(127, 256)
 _TRY_PNGS = f"Write PNGs, with a name that ends in {PNGS}"
 
@@ -43,9 +43,9 @@ class _Saving:
 
     before: int
     after: int
-    #: What was compared: frames or bytes.
+    #: The compared elements: frames or bytes.
     compared: str
-    #: Whether they are run lengths of objects, which one family alone reads.
+    #: Whether they are run lengths of objects, which only one family reads.
     of_objects: bool
 
 
@@ -55,7 +55,7 @@ def compress(results: str, out: str, progress: Progress, protocol: FamilyProtoco
     try:
         pngs = [name for name in files.sizes if name.lower().endswith(".png")]
         documents = [name for name in files.sizes if name.lower().endswith(".json")]
-        # Segments: the colours of their PNGs are ids, which the JSON beside them describes.
+        # Segments: the colours of their PNGs are ids, which the JSON next to them describes.
         described = documents if pngs and documents and png.is_coloured(files.read(pngs[0])) else []
         if not pngs and not documents:
             fault = f"holds neither PNGs nor JSON, only {name_list(list(files.sizes))}" if files.sizes else "is empty"

@@ -7,7 +7,6 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.sequences.engine import OpenedSequences
@@ -18,11 +17,12 @@ from segjudge.evaluation_script.files.problems import HostError, name_hint
 from segjudge.evaluation_script.masks.stack import WORD, Array, Stack, Stacks, unpack
 from segjudge.families.base.tools import Film, FilmCell, FilmChoice, ScoredMethod
 from segjudge.report.colours import GROUND, MISSING, OBJECTS, OTHER, RIGHT, SURPLUS
+from segjudge.report.player import read_picture
 from segjudge.system.errors import UsageError
 
 from .published import frame_images_of
 
-#: How much of a mask's colour is over its picture, or over a plain ground; what is right is lighter.
+#: The opacity of a mask over its picture, and over a plain ground; correct pixels are lighter.
 _COVER, _PLAIN_COVER, _LIGHT = 0.6, 0.9, 0.6
 
 
@@ -114,11 +114,7 @@ def _draw_cells(
     sides = [_masks_of(side, row, labels, block.size) for side in (block.truth, block.predicted)]
     ground = np.full((height, width, 3), GROUND, np.uint8)
     if path:
-        try:
-            with Image.open(path) as image:
-                ground = np.asarray(image.convert("RGB").resize((width, height)))
-        except (OSError, SyntaxError, ValueError) as error:
-            raise HostError(f"{path}: is not a picture ({error})") from None
+        ground = np.asarray(read_picture(path).resize((width, height)))
     share = _COVER if path else _PLAIN_COVER
     truth = _paint_objects(ground, sides[0], share)
     return truth, _paint_errors(ground, sides[0], sides[1], share) if choice.errors else _paint_objects(

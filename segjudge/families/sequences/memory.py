@@ -33,11 +33,11 @@ from segjudge.families.base.memory import (
 )
 from segjudge.system.errors import UsageError
 
-#: What a side of a comparison may hold: one video as an array, the objects of one, videos, or one of these two.
+#: The forms of one side: one video as an array, the objects of one video, videos, or either of the last two.
 _ONE, _OBJECTS, _VIDEOS, _EITHER = "one", "objects", "videos", "either"
-#: An object that no truth has: its counts are those of the predictions alone.
+#: An object that no truth contains; its counts are those of the predictions.
 _NOTHING = "\0"
-#: Where the numbers of pixels and of boundary pixels of a truth stand among its counts, and those of a prediction.
+#: The counts of pixels and boundary pixels in the truth, and in the prediction.
 _OF_TRUTH, _OF_PREDICTION = (0, 3), 1
 
 
@@ -184,7 +184,7 @@ class _FrameTable:
 
     def __init__(self, protocol: SequenceProtocol, frames: list[SequenceCounts]) -> None:
         self._protocol, self.frames = protocol, frames
-        #: Of each frame, the place of each of its objects.
+        #: For each frame, the index of each of its objects.
         self._places = [{entry.name: row for row, entry in enumerate(frame.objects)} for frame in frames]
 
     def objects(self) -> dict[str, ObjectFacts]:
@@ -218,7 +218,7 @@ class _FrameTable:
                 if entry is None:
                     continue
                 label_counts = frame.counts[entry, :, :, 0]
-                if len(label_counts) < width:  # there was no such proposal
+                if len(label_counts) < width:  # no such proposal exists
                     counts[row, :, _OF_TRUTH, column] = label_counts[:1, _OF_TRUTH].T
                 counts[row, : len(label_counts), :, column] = label_counts[:width]
                 if strict.size:

@@ -6,7 +6,7 @@ import base64
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -51,18 +51,19 @@ from segjudge.report.tables import format_difference, format_number
 from segjudge.system.errors import UsageError
 
 from .causes import describe_causes
+from .misplaced import Placement, find_misplaced
 from .published import frame_images_of
 
 _PACKAGE = "segjudge.families.sequences"
-#: Bytes of a page without masks and pictures, about.
+#: The approximate bytes of a page without masks and pictures.
 _FIXED = 250_000
-#: Tables take this share of a page at most, and a row so many bytes; so many sequences have a bar.
+#: The maximum share of a page for tables, the bytes of a row, and the maximum number of sequences with a bar.
 _TABLES, _ROW_BYTES, _MOST_BARS = 0.4, 1700, 100
-#: A picture takes so many bytes, in the page a third more.
+#: The bytes of a picture; in the page it takes a third more.
 _PICTURE_BYTES = 7000
-#: Posters are so wide, and take this share of a page at most.
+#: The width of posters, and their maximum share of a page.
 _POSTER_SIDE, _POSTERS = 160, 0.05
-#: What is right and what each kind takes: name, share, style.
+#: A part of a bar, correct or of one kind: name, share, style.
 _Bar = list[tuple[str, float, str]]
 
 
@@ -153,7 +154,7 @@ def explain_failures(inputs: ScoringInputs, report: Report) -> tuple[dict[str, f
     if not isinstance(report, SequenceReport) or not kinds_sum_to_loss(report.protocol):
         return {}, ""
     method = _LossReader(1, None).read(inputs, report, "")
-    return dict(zip(KINDS, method.shares, strict=True)), describe_causes(method.sequences)
+    return dict(zip(KINDS, method.shares, strict=True)), describe_causes(method.sequences, method.misplaced)
 
 
 def _read_scored_sequences(inputs: ScoringInputs, report: SequenceReport) -> Iterator[ScoredSequence]:
@@ -187,7 +188,7 @@ def compare_failures(methods: Sequence[ScoredMethod], options: PageOptions | Non
         {name: _format_loss(values) for name, values in shares.items()},
         {name: make_bar(values) for name, values in shares.items()},
         [(losses.name, losses.stream, 1 - base[losses.name].loss, 1 - losses.loss) for losses in second.values()],
-        {method.name: describe_causes(method.sequences) for method in reader.methods},
+        {method.name: describe_causes(method.sequences, method.misplaced) for method in reader.methods},
         [_list_differences(by_name, regressions), frames],
         _PACKAGE,
     )
@@ -220,8 +221,10 @@ class MethodLosses:
 
     name: str
     sequences: list[SequenceLosses]
-    #: The loss by kind, as the protocol's mean takes it.
+    #: The loss by kind, weighted as in the protocol's mean.
     shares: list[float]
+    #: Where the masks of sequences belong, if certainly to others.
+    misplaced: Mapping[str, Placement] = field(default_factory=dict)
 
 
 class _LossReader:
@@ -232,7 +235,7 @@ class _LossReader:
 
     def __init__(self, methods: int, options: PageOptions | None) -> None:
         self._count, self._options = methods, options
-        #: How wide masks are in the page.
+        #: The width of the masks in the page.
         self.width = 0
         self.methods: list[MethodLosses] = []
         #: zlib streams by name, and without their masks.
@@ -262,7 +265,9 @@ class _LossReader:
             for losses in sequence.objects
             if losses.score.frames
         ]
-        self.methods.append(MethodLosses(name, sequences, shares_of(objects, report.protocol)))
+        again = _read_scored_sequences(inputs, report)
+        misplaced = find_misplaced(again, sequences, report.protocol)
+        self.methods.append(MethodLosses(name, sequences, shares_of(objects, report.protocol), misplaced))
         return self.methods[-1]
 
     def leave_out_masks(self, order: list[SequenceLosses], budget: int) -> int:
@@ -283,13 +288,13 @@ class _LossReader:
 # ── worst moments ───────────────────────────────────────────────────────────
 
 
-#: Frames between two runs of failures alike that still make one moment.
+#: The number of frames between two runs of similar failures that still form one moment.
 _MOMENT_GAP = 2
-#: So many moments of all sequences can be chosen, and of those with a filmstrip so many are of one sequence.
+#: The maximum number of selectable moments, and of those with a filmstrip per sequence.
 _MOST_MOMENTS, _MOMENTS_OF_SEQUENCE = 200, 2
-#: An object has just come back where it was absent so many frames ago.
+#: The number of frames for which a returned object counts as just reappeared.
 _AFTER = 5
-#: The aspect in which each kind fails, which gives its colour, and what it is called.
+#: The aspect in which each kind fails, which determines its colour, and its name.
 _MEANINGS = {
     "ghost": ("time", "shown though absent"),
     "late": ("time", "found late after its return"),
@@ -309,14 +314,14 @@ class _Moment:
 
     sequence: str
     label: str
-    #: The kind that costs most, and what share of the object's loss it has here.
+    #: The costliest kind, and its share of the object's loss here.
     kind: str
     cost: float
     start: str
     end: str
     #: The frame with the greatest loss.
     worst: str
-    #: How large the object is, and whether it has just come back, in words.
+    #: The object's size as text, and whether it has just reappeared.
     size: str
     time: str
 
@@ -341,7 +346,7 @@ def _find_moments(sequences: list[SequenceLosses]) -> list[_Moment]:
 def _list_moments(sequence: str, losses: ObjectLosses) -> Iterator[_Moment]:
     costs = losses.parts.sum(axis=1)
     usual = float(costs.mean()) if len(costs) else 0.0
-    # A tracked object always loses a little at its edge: only more than usual makes a moment.
+    # A tracked object always loses a little at its edge: only an unusual loss makes a moment.
     aspects = [
         "" if kind == RIGHT or (kind == TRACKED and cost <= usual) else _MEANINGS.get(kind, ("shape",))[0]
         for kind, cost in zip(losses.kinds, costs.tolist(), strict=True)
@@ -394,7 +399,7 @@ def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], losses:
         sentence = Markup('Worst: <a href="#frames" data-open="{}" data-frame="{}">{} from frame {}</a>, {}.').format(
             stream, worst.worst, worst.sequence, worst.start, _MEANINGS[worst.kind][1]
         )
-    causes = [describe_causes(sequences), rank_kinds(kinds)]
+    causes = [describe_causes(sequences, method.misplaced), rank_kinds(kinds)]
     verdict = make_verdict(report, report.protocol.metrics[0], causes, costs, "sequences", sentence)
     subject = (
         str(losses.values["metric"]) if losses.values["exact"] else f"{losses.values['metric']} as a mean over frames"
@@ -449,9 +454,9 @@ def _name_class(value: float, bounds: Sequence[float], names: Sequence[str]) -> 
     return f"{index} {names[index]}"
 
 
-#: Shares of the frame that an object takes.
+#: The limits of small and medium shares of the frame, and the names of sizes.
 _SIZES = (0.01, 0.05), ("smaller than 1 %", "1 to 5 %", "from 5 % on")
-#: Groups of objects; their names begin with what they are sorted by.
+#: Groups of objects; their names begin with the property that orders them.
 _GROUPINGS: dict[str, Callable[[SequenceLosses, ObjectLosses], str]] = {
     "size": lambda _, losses: _name_class(losses.area, *_SIZES),
     "frames": lambda _, losses: _name_class(

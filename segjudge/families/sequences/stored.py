@@ -29,7 +29,7 @@ from segjudge.report.stored import as_list, as_mapping, as_number, as_text, as_w
 
 from .report import MethodLosses, make_losses, make_player, make_tables, write_verdict
 
-#: The line of JSON at the beginning of a stream has so many bytes at most, and frames are so large.
+#: The maximum bytes of a stream's first line of JSON, and the maximum side of a frame.
 _MOST_HEADER, _MOST_SIDE = 32 << 20, 1 << 12
 _KINDS = {number: kind for kind, number in STATES.items()}
 

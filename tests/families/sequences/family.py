@@ -1,4 +1,4 @@
-"""What the tests of all families ask of sequences: `tests/families/contract.py` says what each name is."""
+"""The data of sequences for the tests of all families; `tests/families/contract.py` defines each name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def mevis(folder: Path) -> Path:
 
 
 def revos(folder: Path) -> Path:
-    """MeViS's with the type of each expression, and the masks of all that they could mean."""
+    """MeViS's, with the type of each expression, and the masks of all candidates."""
     truth = mevis(folder / "mevis")
     listing = json.loads((truth / "meta_expressions.json").read_text())
     masks = json.loads((truth / "mask_dict.json").read_text())
@@ -75,7 +75,7 @@ def revos(folder: Path) -> Path:
 
 
 def ref_youtube_vos(folder: Path) -> Path:
-    """Every fifth frame has a label image; the list of the test set lies beside."""
+    """Every fifth frame has a label image; the list of the test set is next to it."""
     expressions = {"0": {"exp": "a disk", "obj_id": "1"}, "1": {"exp": "a smaller one", "obj_id": "2"}}
     listing = {
         name: {"expressions": expressions, "frames": [f"{5 * k:05d}" for k in range(FRAMES)]}
@@ -88,7 +88,7 @@ def ref_youtube_vos(folder: Path) -> Path:
 
 
 def long_rvos(folder: Path) -> Path:
-    """A folder for each object, with the frames in which it is seen; expressions of all three types."""
+    """A folder for each object, with the frames in which it is visible; expressions of all three types."""
     kinds = {"swan": ("static", "dynamic"), "goat": ("static+dynamic", "static")}
     listing = {
         name: {
@@ -112,7 +112,7 @@ def send_davis(_truth: Path) -> bytes:
 
 
 def send_mevis(truth: Path, meta: str = "meta_expressions.json", value: int = 255) -> bytes:
-    """A black and white PNG for each video, expression and frame; nothing in those that mean nothing."""
+    """A black and white PNG for each video, expression and frame; empty for expressions without a target."""
     masks = json.loads((truth / "mask_dict.json").read_text())
     videos = json.loads((truth / meta).read_text())["videos"]
     numbers = {"swan": {3: 1, 7: 2}, "goat": {12: 1, 5: 2}}
@@ -138,7 +138,7 @@ def send_ref_youtube_vos(_truth: Path) -> bytes:
 
 
 def send_long_rvos(_truth: Path) -> bytes:
-    """Nothing in the frames in which an object is not seen."""
+    """Empty in the frames in which an object is invisible."""
     return zipped({
         f"{name}/{number - 1}/{10 * k:05d}.png": png((published.labels(name, k) == number) * np.uint8(255 * (k >= number)))
         for name, k in frames() for number in (1, 2)
@@ -213,7 +213,14 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
         "of expressions with obj_id",
     ),
 }
+SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
+    "davis2017": ({"a": published.LABEL_FRAMES, "b": published.LABEL_FRAMES}, []),
+}
+BOARD_LABELS: dict[str, tuple[str, ...]] = {
+    "davis2017": ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay"),
+}
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "first screens": ("davis2017",),
     "sharing": ("davis2017", "mosev2"),
     "promises": ("revos-official",),
     "pages": ("davis2017", "davis2017-unsupervised", "mosev2", "youtube-vos", "long-rvos"),

@@ -1,12 +1,11 @@
-"""The files in which benchmarks with sequences publish and receive scenes, for `tests/report/test_known_faults.py`."""
+"""Writes scenes as truths and uploads of sequences, for `tests/report/test_known_faults.py`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from segjudge.masks.compression import label_png
 from tests.builders import written, zipped
-from tests.report.known_files import BORDERS, Benchmark
+from tests.report.known_files import BORDERS, Benchmark, label_png
 from tests.report.known_scenes import World
 
 

@@ -1,4 +1,4 @@
-"""Kinds of failure: the worked examples, sums that are the loss, and made-up videos with one known failure."""
+"""Kinds of failure: the worked examples, sums that equal the loss, and synthetic videos with one known failure."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
 )
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.families.sequences.report import (
+    _find_moments,
     _find_runs,
     _make_pictures,
     _make_posters,
@@ -48,7 +49,7 @@ EXAMPLES = SEQUENCES.parent / "reports/failures/examples.json"
 
 
 def failures(request: ScoreRequest, reports: list[Report]) -> list[dict[str, float]]:
-    """What each kind takes of each object."""
+    """The cost of each kind for each object."""
     inputs = prepare(request)
     rows = [row for report in reports for row in list_failures(inputs, report)]
     return [{kind: row[kind] for kind in KINDS} for row in rows]
@@ -92,7 +93,7 @@ def test_what_is_found_late_is_late() -> None:
 
 
 def losses_of(folder: Path, predictions: Any, truths: Any, protocol: str = "davis2017") -> Any:
-    """The kinds of each object, and what J&F leaves."""
+    """The kinds of each object, and the J&F that remains."""
     paths = [folder / "predictions.zip", folder / "truth.zip"]
     for path, videos in zip(paths, (predictions, truths), strict=True):
         path.write_bytes(label_zip({name: list(frames) for name, frames in videos.items()}))
@@ -241,14 +242,21 @@ def test_a_value_on_a_bound_is_of_the_class_that_begins_there() -> None:
 
 
 def video_of(name: str, costs: str, frames: str = "abcdefgh") -> SequenceLosses:
-    """A sequence with an object that loses so many tenths in each frame; in the others it does not count."""
+    """A sequence with an object that loses this many tenths in each frame; in other frames it does not count."""
     counted = [frame for frame, cost in zip(frames, costs, strict=True) if cost != "."]
     parts = np.zeros((len(counted), len(KINDS)))
     parts[:, 2] = [int(cost) / 10 for cost in costs if cost != "."]
     numbers = np.zeros(len(counted))
     object_score = ObjectScore(name, "1", {}, counted, numbers, numbers)
-    losses = ObjectLosses(object_score, ["miss"] * len(counted), parts, [0.0] * len(KINDS), 0.5, absent=False)
+    kinds = ["miss" if cost.any() else "right" for cost in parts]
+    losses = ObjectLosses(object_score, kinds, parts, [0.0] * len(KINDS), 0.5, absent=False)
     return SequenceLosses(name, list(frames), [losses], {}, 9, f"val/{name}")
+
+
+def test_two_moments_of_a_sequence_come_before_those_of_all_and_the_others_behind() -> None:
+    videos = [video_of("v", "900080007", "abcdefghi"), video_of("w", "100020003", "abcdefghi")]
+    worst = [(moment.sequence, moment.worst) for moment in _find_moments(videos)]
+    assert worst == [("v", "a"), ("v", "e"), ("w", "i"), ("w", "e"), ("v", "i"), ("w", "a")]
 
 
 def test_pictures_are_of_the_worst_and_the_median_frame_then_of_moments_then_of_ever_more_frames(

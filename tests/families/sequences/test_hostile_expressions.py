@@ -1,4 +1,4 @@
-"""What is wrong with results for expressions, and with rounds of results, is said soon and in little memory."""
+"""Faults in results for expressions, and in rounds of results, are reported quickly and in little memory."""
 
 from __future__ import annotations
 

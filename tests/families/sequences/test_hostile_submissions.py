@@ -1,4 +1,4 @@
-"""Whatever a stranger sends is refused with one sentence, quickly and in little memory, and the worker lives on."""
+"""Every hostile submission is rejected with one sentence, quickly and in little memory, and the worker survives."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rows(bytes_per_row: int, fill: bytes = b"\0") -> bytes:
 
 
 def raw_zip(entries: list[dict[str, Any]]) -> bytes:
-    """A zip whose headers say whatever an attacker likes."""
+    """A zip with forged headers."""
     body, directory = b"", b""
     for entry in entries:
         name, data = entry["name"], entry.get("data", b"")
@@ -87,7 +87,7 @@ def entry_link() -> bytes:
 
 
 def million_members() -> bytes:
-    """A directory of a million entries, all of them the same empty file."""
+    """A directory of a million entries for the same empty file."""
     name = b"a/b"
     local = b"PK\x03\x04" + struct.pack("<HHHHHIIIHH", 20, 0, 0, 0, 33, 0, 0, 0, len(name), 0) + name
     entry = (
@@ -103,7 +103,7 @@ def million_members() -> bytes:
 
 
 def understated_members() -> bytes:
-    """The same million, but the end record admits to five."""
+    """The same million, but the end record states five."""
     data = bytearray(million_members())
     position = data.rfind(b"PK\x06\x06")
     data[position + 24 : position + 40] = struct.pack("<QQ", 5, 5)
@@ -111,7 +111,7 @@ def understated_members() -> bytes:
 
 
 def lying_locator() -> bytes:
-    """The end record says one entry, the record that zipfile goes by says a million."""
+    """The end record states one entry, the record that zipfile reads states a million."""
     data = bytearray(million_members())
     position = data.rfind(b"PK\x05\x06")
     data[position + 8 : position + 20] = struct.pack("<HHII", 1, 1, 49, 33)
@@ -137,7 +137,7 @@ def half_tar() -> bytes:
 
 
 def altered_tar() -> bytes:
-    """A compressed tar whose bytes are not those that were packed."""
+    """A compressed tar whose bytes differ from the packed ones."""
     data = tarred(files_of())
     stored = zlib.compressobj(0, zlib.DEFLATED, 31)
     packed = bytearray(stored.compress(data) + stored.flush())
@@ -146,7 +146,7 @@ def altered_tar() -> bytes:
 
 
 def document(change: Callable[[Any], Any]) -> bytes:
-    """The JSON sample with something done to it."""
+    """The JSON sample with a change."""
     sample = json.loads((STRONG.parent / "first-mask.json").read_text())
     changed = change(sample)
     return json.dumps(sample if changed is None else changed).encode()
@@ -463,7 +463,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 def refused_in_child(path: Path) -> tuple[str, float, int]:
-    """Evaluate in a process of its own: the refusal, its seconds, the memory of the largest process."""
+    """Evaluate in a separate process: the rejection, its seconds, the memory of the largest process."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -490,7 +490,7 @@ def refused_in_child(path: Path) -> tuple[str, float, int]:
 
 @pytest.fixture(scope="module")
 def memory_before() -> int:
-    """What the test's own process held already: a forked child begins with it."""
+    """The test's own memory, with which a forked child begins."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

@@ -1,4 +1,4 @@
-"""How a dataset's files become a truth: homes, lists, meta files, orders, and what the host is told."""
+"""The reading of datasets as truths: folders, lists, meta files, orders, and notes for the host."""
 
 from __future__ import annotations
 
@@ -494,7 +494,7 @@ def test_what_is_not_packed_says_nothing_of_itself(tmp_path: Path) -> None:
 
 
 def test_files_are_replaced_whole(tmp_path: Path) -> None:
-    """Through links, with the mode of what was there; a device is written as it is."""
+    """Through links, with the mode of the replaced file; a device is written directly."""
     path, link = tmp_path / "file", tmp_path / "link"
     path.write_text("old")
     path.chmod(0o640)

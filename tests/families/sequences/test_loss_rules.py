@@ -1,4 +1,4 @@
-"""What frames and objects lose, by kinds of failure: values worked out by hand, or by short formulas on plain arrays."""
+"""The losses of frames and objects by kind of failure, computed by hand, or by short formulas on plain arrays."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def packed(mask: Any) -> Any:
 
 
 def near(mask: Any, radius: int) -> Any:
-    """Pixels within a radius of those of one frame, each distance measured."""
+    """Pixels within a radius of those of one frame, with each distance measured."""
     grid, results = np.indices(mask.shape), np.zeros(mask.shape, bool)
     for row, column in zip(*np.nonzero(mask), strict=True):
         results |= (grid[0] - row) ** 2 + (grid[1] - column) ** 2 <= radius**2
@@ -130,7 +130,7 @@ def share_of(part: Any, whole: Any) -> float:
 
 
 def defined_parts(masks: Any, radius: int, *, boundaries: bool) -> list[float]:
-    """The shares of one frame as they are defined: truth, prediction, their boundaries, and the others of both."""
+    """The shares of one frame by definition: truth, prediction, their boundaries, and the other objects of both."""
     g, p, bg, bp, go, po = masks
     around = near(bg, radius)
     lacking, surplus = g & ~p & ~around, p & ~g & ~around
@@ -448,7 +448,7 @@ def test_one_far_pixel_takes_what_its_boundary_costs() -> None:
 
 
 def left_of(folder: Path, name: str, room: int, across: int = 1300) -> dict[str, Any]:
-    """Return what a phase leaves of two videos, the streams as their headers and lengths."""
+    """Return the data that a phase stores of two videos, with streams as headers and lengths."""
     small, wide = np.zeros((4, 6, 8), np.uint8), np.zeros((4, 4, across), np.uint8)
     small[:, 1:4, 1:5], wide[:, 1:3, 10:900], wide[2:, 3, 1000:] = 1, 1, 2
     sent = {"a": list(np.roll(small, 1, 2)), "b": list(wide * (wide == 1))}
@@ -498,7 +498,7 @@ def test_a_phase_leaves_of_all_sequences_their_losses_and_of_the_worst_their_mas
 
 
 def test_the_worst_sequences_keep_their_masks_as_far_as_there_is_room() -> None:
-    """Upper case has masks; once one has lost them, so have those that lost less, though they would fit."""
+    """Upper case has masks; once one has lost them, so have those with a smaller loss, although they would fit."""
     lost = {"a": (0.5, 10, 2), "b": (0.3, 8, 2), "c": (0.3, 3, 1)}
     rows = {21: "ABC", 20: "ABc", 19: "ABc", 18: "Abc", 13: "Abc", 12: "abc", 5: "abc"}
     for room, order in itertools.product((*rows, 4), itertools.permutations("abc")):
@@ -518,7 +518,7 @@ def test_the_worst_sequences_keep_their_masks_as_far_as_there_is_room() -> None:
 
 
 def test_masks_of_too_many_runs_are_left_out(tmp_path: Path) -> None:
-    """Frames may have 40 runs for each pixel of their width: here 1,280, and each has eight in a row."""
+    """Frames may have 40 runs per pixel of width: here 1,280, with eight in each row."""
     for rows, is_noise in ((53, False), (54, True)):
         stripes, path = (np.indices((rows, 8))[1] % 2).astype(np.uint8), tmp_path / f"{rows}.zip"
         path.write_bytes(label_zip({"a": [stripes, stripes, stripes.repeat(2, axis=1)]}))

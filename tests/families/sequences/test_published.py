@@ -1,4 +1,4 @@
-"""Datasets are found in the layouts they are published in, packed, and read back."""
+"""Datasets are read in their published layouts, packed, and read back."""
 
 from __future__ import annotations
 

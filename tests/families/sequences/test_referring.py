@@ -1,4 +1,4 @@
-"""Referring video: every number of MeViS's script and of Ref-DAVIS17, by PNGs and JSON, through every door."""
+"""Referring video: every number of MeViS's script and of Ref-DAVIS17, by PNGs and JSON, in every way to score."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CLOSE = {"abs": 1e-9, "rel": 0}
 
 
 def mevis_truth(case: str, folder: Path) -> Path:
-    """The published truth that a golden submission is scored against."""
+    """The published truth of a golden submission."""
     (folder / "valid_u").mkdir()
     shutil.copy(MEVIS / "truth" / META[case], folder / "valid_u" / "meta_expressions.json")
     shutil.copy(MEVIS / "truth" / "mask_dict.json", folder / "valid_u")
@@ -73,7 +73,7 @@ def test_by_default_an_expression_that_lacks_masks_is_an_error(tmp_path: Path) -
 
 
 def send_mevis_without(lacks: str, folder: Path) -> tuple[Path, Path]:
-    """Results that lack the files whose names begin so, and their truth."""
+    """Results without the files whose names begin like this, and their truth."""
     truth, results = published.published("mevis", folder), folder / "sent.zip"
     with zipfile.ZipFile(io.BytesIO(published.upload("mevis", truth))) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}

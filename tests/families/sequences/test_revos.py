@@ -1,4 +1,4 @@
-"""Reasoning expressions: every number of ReVOS's evaluator, what its grey values do, and what the safe rule gives."""
+"""Reasoning expressions: every number of ReVOS's evaluator, the effect of its grey values, and the safe rule."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_where_objects_overlap_the_official_truth_is_two_and_wraps(tmp_path: Pat
 
 
 def test_officially_grey_values_are_numbers(tmp_path: Path) -> None:
-    """As ReVOS's script: they differ from 1, add up outside, and are said; beside a foreground that is named twice."""
+    """As ReVOS's script: they differ from 1, add up outside, and are reported; the foreground is named twice."""
     truth = small_truth(tmp_path)
     wide = runs(LEFT | np.roll(LEFT, 2, axis=1))
     (truth / "mask_dict_foreground.json").write_text(json.dumps({"a": {"masks_rle": [[wide, wide]] * 2}}))

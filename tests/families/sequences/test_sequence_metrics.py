@@ -1,4 +1,4 @@
-"""Metrics of objects in video and means over them, against values worked out by hand."""
+"""Metrics of objects in video and means over them, compared with values computed by hand."""
 
 from __future__ import annotations
 

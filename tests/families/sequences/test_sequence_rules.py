@@ -127,7 +127,7 @@ def test_labels_are_in_the_order_of_their_numbers_and_names_follow() -> None:
 
 
 def test_folders_with_leading_zeros_are_objects_of_their_own(tmp_path: Path) -> None:
-    """In a protocol that counts objects up to the largest number, `002` is none of them."""
+    """In a protocol that counts objects up to the largest number, `002` is not one of them."""
     files = {f"a/{name}/{k:05d}.png": png(mask * 1) for name, mask in (("1", ONE), ("002", TWO)) for k in range(4)}
     split = split_of(files, tmp_path, "sav")
     assert list(split.sequences[0].objects) == ["1", "002"]
@@ -204,7 +204,7 @@ def test_json_may_name_the_sequences_of_other_splits(tmp_path: Path) -> None:
 
 
 def test_rounds_are_sequences_of_their_own(tmp_path: Path) -> None:
-    """In folders that lie anywhere above; those that are not asked for are known all the same."""
+    """In folders at any level; unrequested ones are known nevertheless."""
     protocol, frames = SEQUENCE_PROTOCOLS["ref-davis17"], range(3)
     split = split_of({f"{name}/{k:05d}.png": png(BOTH) for name in "ab" for k in frames}, tmp_path)
     places = [f"{folder}/{below}" for folder in protocol.rounds for below in ("a", "deep/b")]
@@ -304,7 +304,7 @@ def test_a_frame_that_no_object_needs_is_read_all_the_same_where_there_is_none(t
 def test_run_lengths_of_a_sequence_are_believed_when_they_are_sound(
     counts: str, words: str | None, tmp_path: Path
 ) -> None:
-    """`X` is 8 with more to come, `P` a zero with more to come: six characters are a number, seven are not."""
+    """`X` is 8 and continues, `P` is zero and continues: six characters are a number, seven are not."""
     document = json.dumps({"b": {"1": [{"size": [6, 8], "counts": counts}] * 3}}).encode()
     if words is None:
         assert score({"b": [ONE] * 3}, document, "davis2017", tmp_path)[0]
@@ -410,7 +410,7 @@ def test_consistency_is_the_root_of_a_variance_of_four_decimals() -> None:
 
 
 def test_consistency_is_summed_as_lvos_stores_the_frames() -> None:
-    """The first one last where a method segments without a first mask: which decides on the last of the four decimals."""
+    """The first one last if a method segments without a first mask, which decides the last of the four decimals."""
     values = np.array([0.2, 0.88, 0.56, 0.35, 0.0, 0.95, 0.15, 0.83])
     for protocol, order in (("lvos", values), ("lvos-unsupervised-single", np.roll(values, -1))):
         counts = Counts(*np.ones((7, 8), np.int64))
@@ -419,7 +419,7 @@ def test_consistency_is_summed_as_lvos_stores_the_frames() -> None:
 
 
 def test_the_last_quarter_begins_after_three(tmp_path: Path) -> None:
-    """Of the four or five scored frames only the last, or the last two, are right."""
+    """Of the four or five scored frames, only the last, or the last two, are correct."""
     for count, right, late in ((6, [4], 1.0), (6, [3], 0.0), (7, [5], 0.5), (7, [4, 5], 1.0), (7, [3], 0.0)):
         prediction = {"b": [ONE if k in right else NONE for k in range(count)]}
         values = values_of({"b": [ONE] * count}, prediction, "vost", tmp_path)["b/1"]
@@ -441,7 +441,7 @@ def test_reappearance_is_scored_by_absences_and_returns() -> None:
 
 
 def test_an_object_that_begins_hidden_has_no_absence_but_a_return() -> None:
-    """Its first return is paired with the absence that follows the one it ends."""
+    """Its first return is paired with the absence after the one that it ends."""
     visible = np.array([False, True, True, False])
     series = np.array([0.1, 0.2, 0.4, 0.8])
     values = sequence_metrics.reappearance(series, series, series, visible)
@@ -452,7 +452,7 @@ def test_an_object_that_begins_hidden_has_no_absence_but_a_return() -> None:
 
 
 def test_the_second_f_matches_within_a_tenth_of_the_root_of_the_area() -> None:
-    """400 pixels reach 2 pixels; the frame's own tolerance is 5, and a square moved by 3 is out of the first."""
+    """400 pixels reach 2 pixels; the frame's own tolerance is 5, and a square moved by 3 is outside the first."""
     from segjudge.evaluation_script.masks.similarity import Region, diagonal_tolerance
     from tests.builders import stack_of
 
@@ -545,7 +545,7 @@ def test_proposals_beyond_twenty_are_not_matched_where_they_are_ignored(tmp_path
 
 
 def test_a_proposal_is_matched_by_region_and_boundary_together(tmp_path: Path) -> None:
-    """Two objects, two proposals: the second object gets what is left."""
+    """Two objects, two proposals: the second object gets the remaining one."""
     labels = (BIG * 5 + SMALL * 2).astype(np.uint8)
     scored, _ = score({"a": [BOTH] * 4}, {"a": [labels] * 4}, "davis2017-unsupervised", tmp_path)
     assert [values["J-Mean"] for values in scored.values()] == [1.0, 1.0]
@@ -594,7 +594,7 @@ def test_objects_may_not_share_pixels_where_each_pixel_is_one_objects(tmp_path: 
 
 
 def test_of_objects_that_share_pixels_the_right_two_are_named(tmp_path: Path) -> None:
-    """The first lies around the others, and has none of their pixels."""
+    """The first surrounds the others, and has none of their pixels."""
     split = split_of({f"v/{k:05d}.png": png(BOTH) for k in range(4)}, tmp_path)
     around, inside = drawn("########", *["#......#"] * 4, "########"), drawn("........", "..##....", *["........"] * 4)
     images = {"1": around, "2": inside, "3": np.roll(inside, 1, 1)}
@@ -705,7 +705,7 @@ def counts_of(truth: list[int], prediction: list[int], shared: list[int]) -> Cou
 
 
 def test_one_pixel_is_a_mask(tmp_path: Path) -> None:
-    """A false alarm, an object that is visible, and the first frame that counts in sav: each needs a pixel and no more."""
+    """A false alarm, a visible object, and the first counted frame in sav each need a single pixel."""
     counts = counts_of([1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1])
     j = region_similarity(counts)
     assert j.tolist() == [0, 0, 1, 1]

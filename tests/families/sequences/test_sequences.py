@@ -1,4 +1,4 @@
-"""What is an error, what scores as empty, and what is ignored: the table in docs/participants.md."""
+"""Errors, empty masks and ignored input: the table in docs/participants.md."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TRUTH = {"a": [BOTH] * 6, "b": [ONE] * 6}
 
 
 def sent(videos: Any, protocol: SequenceProtocol) -> bytes:
-    """Label images, in a folder for each round or split into a folder for each object where the protocol wants those."""
+    """Label images in a folder per round, or split into a folder per object if the protocol needs them."""
     if protocol.missing_object is not MissingRule.EMPTY:
         return zipped(
             {

@@ -1,0 +1,124 @@
+"""The verdict names exchanged sequences, sides and frames, and only if that is certain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge.masks.compression import label_png
+from segjudge.masks.demo import scene
+from tests.builders import written, zipped
+from tests.report.test_known_faults import read_verdict
+
+Videos = dict[str, list[np.ndarray[Any, Any]]]
+FRAMES = 16
+
+
+@pytest.fixture(scope="module")
+def videos() -> Videos:
+    """Videos whose objects move, at different places in each."""
+    made = (scene(name, seed, objects=2, frames=FRAMES) for seed, name in enumerate(("bird", "dog", "goat"), 112))
+    return {video.name: [np.roll(video.labels(k), (k, 2 * k), (0, 1)) for k in range(FRAMES)] for video in made}
+
+
+def describe(truth: Videos, prediction: Videos, folder: Path, protocol: str = "davis2017") -> str:
+    """Return the first sentence of the verdict that names a cause."""
+    sides = [
+        {f"{name}/{k:05d}.png": label_png(frame) for name, frames in side.items() for k, frame in enumerate(frames)}
+        for side in (truth, prediction)
+    ]
+    root = written(folder / "root", {f"Annotations/480p/{name}": data for name, data in sides[0].items()})
+    (folder / "results.zip").write_bytes(zipped(sides[1]))
+    return read_verdict(segjudge.score(folder / "results.zip", root, protocol))[1]
+
+
+def roughen(videos: Videos, draw: np.random.Generator, share: float = 0.1) -> Videos:
+    """Return masks like a method's: without some of their pixels."""
+    return {
+        name: [np.where(draw.random(frame.shape) < share, 0, frame).astype(np.uint8) for frame in frames]
+        for name, frames in videos.items()
+    }
+
+
+def exchange(videos: Videos) -> Videos:
+    return {**videos, "bird": videos["dog"], "dog": videos["bird"]}
+
+
+def rotate(videos: Videos) -> Videos:
+    return {"bird": videos["dog"], "dog": videos["goat"], "goat": videos["bird"]}
+
+
+def mirror(videos: Videos) -> Videos:
+    return {name: [frame[:, ::-1] for frame in frames] for name, frames in videos.items()}
+
+
+def advance(videos: Videos) -> Videos:
+    return {name: [*frames[1:], frames[-1]] for name, frames in videos.items()}
+
+
+def delay(videos: Videos) -> Videos:
+    return {name: [*frames[:1] * 3, *frames[:-3]] for name, frames in videos.items()}
+
+
+SLIPS = {
+    exchange: r"The predictions of (bird and dog|dog and bird) are exchanged\.",
+    rotate: r"All 3 sequences have .* of another sequence \((bird that of dog|dog that of goat|goat that of bird)\)\.",
+    mirror: r"Left and right are exchanged in all 3 sequences\.",
+    advance: r"The masks of all 3 sequences are 1 frame early\.",
+    delay: r"The masks of all 3 sequences are 3 frames late\.",
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        "davis2017",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("davis2017-unsupervised", "davis2016", "vost")),
+    ],
+)
+def test_a_slip_of_whole_sequences_is_named(
+    slip: Callable[[Videos], Videos], protocol: str, videos: Videos, tmp_path: Path
+) -> None:
+    assert re.fullmatch(SLIPS[slip], describe(videos, slip(videos), tmp_path, protocol))
+
+
+@pytest.mark.parametrize("slip", [exchange, rotate, mirror])
+def test_it_is_named_of_inexact_masks_too(slip: Callable[[Videos], Videos], videos: Videos, tmp_path: Path) -> None:
+    assert re.fullmatch(SLIPS[slip], describe(videos, slip(roughen(videos, np.random.default_rng(1))), tmp_path))
+
+
+def shift(videos: Videos) -> Videos:
+    return {name: [np.roll(frame, (3, 5), (0, 1)) for frame in frames] for name, frames in videos.items()}
+
+
+def freeze(videos: Videos) -> Videos:
+    return {name: [frames[0]] * len(frames) for name, frames in videos.items()}
+
+
+def repeat_bird(videos: Videos) -> Videos:
+    return dict.fromkeys(videos, videos["bird"])
+
+
+def mirror_bird(videos: Videos) -> Videos:
+    return {**videos, "dog": rotate(videos)["bird"], "bird": [frame[::-1] for frame in videos["bird"]]}
+
+
+def empty(videos: Videos) -> Videos:
+    return {name: [np.zeros_like(frame) for frame in frames] for name, frames in videos.items()}
+
+
+@pytest.mark.parametrize("fault", [shift, freeze, repeat_bird, mirror_bird, empty, lambda videos: videos])
+def test_nothing_is_named_that_is_not_certain(
+    fault: Callable[[Videos], Videos], videos: Videos, tmp_path: Path
+) -> None:
+    for number, prediction in enumerate((fault(videos), fault(roughen(videos, np.random.default_rng(2), 0.3)))):
+        (tmp_path / str(number)).mkdir()
+        cause = describe(videos, prediction, tmp_path / str(number))
+        assert not any(word in cause for word in ("another sequence", "predictions of", r"Left and", "early", "late"))
