@@ -21,6 +21,6 @@ FAMILY = Family(
     ("categories",),
     ("coco", "places2017", "cityscapes-instance"),
     adjustable_rules=("about", "cap", "id_zero_quirk"),
-    gains_by_packing=False,  # packed, it is the same document, in which polygons are drawn
+    gains_by_packing=False,  # the packed form is the same document with drawn polygons
     needs_packages=True,
 )

@@ -19,11 +19,11 @@ from ...masks.run_lengths import MaskTexts, join_texts
 from ...masks.stack import Array
 
 _LIST = re.compile(rb'"annotations"[ \t\n\r]*:[ \t\n\r]*\[')
-#: What stands in place of the list while the rest is parsed: a number that no document has there.
+#: A number that replaces the list while the rest is parsed; no document contains it there.
 _PLACE = 7046029254386353131
-#: Bytes that are read at once.
+#: The number of bytes read at once.
 _WINDOW = 1 << 24
-#: More blanks behind the last annotation are unusual.
+#: More blanks than this after the last annotation are unusual.
 _BLANKS = 64
 
 
@@ -34,7 +34,7 @@ class AnnotationColumns(NamedTuple):
     #: Ids of images and categories.
     image_id: Array
     category_id: Array
-    #: Zeros where there is none.
+    #: Zeros if absent.
     area: Array
     has_area: Array
     crowd: Array

@@ -17,13 +17,14 @@ from ...values import dataclass
 from ...values.arithmetic import add, mean
 from .protocols import STREET_METRICS
 
-#: What an IoU must be above; the script counts up by .05, and so do its roundings.
+#: The thresholds that an IoU must exceed. The script adds .05 repeatedly, so they have its rounding.
 _OVERLAPS = np.arange(0.5, 1.0, 0.05)
-#: Ends of metrics for instances of all distances and of near ones: the fewest pixels, and how far away in metres.
+#: The suffixes of metrics for instances at all distances and for near ones, with the minimum number of pixels and the
+#: maximum distance in metres.
 RANGES = (("", 100, np.inf), ("100m", 1000, 100.0), ("50m", 1000, 50.0))
-#: Of an instance's pixels, the share whose distance was measured.
+#: The minimum share of an instance's pixels with a measured distance.
 _LEAST_DENSITY = 0.5
-#: Tables of counts have room for one range more.
+#: The number of ranges in tables of counts, one more than the protocols use.
 _TABLE_RANGES = 4
 
 
@@ -33,7 +34,7 @@ class StreetInstances:
 
     pixels: Array
     group: Array
-    #: Distance in metres, and the share of pixels that it was measured in; None where the truth has no distances.
+    #: The distance in metres, and the share of pixels with a measured distance; None if the truth has no distances.
     distances: Optional[Array]
 
     def flag_outside(self) -> Array:
@@ -75,7 +76,7 @@ def judge(
     union = pixels[shared.detection] + instances.pixels[shared.instance] - shared.pixels
     iou = shared.pixels / np.maximum(union, 1)
     outside, uncounted = instances.flag_outside(), instances.flag_ignored()
-    # By instance the most confident comes first.
+    # For each instance, the most confident comes first.
     order = np.lexsort((shared.detection, -score[shared.detection], shared.instance))
     for number in range(len(RANGES)):
         times = (instances.group + outside[number].astype(np.int64)) if doubled else outside[number] | instances.group

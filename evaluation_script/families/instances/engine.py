@@ -45,7 +45,7 @@ class _OpenedRecords:
         blocks = cut_into_blocks(records, truth, protocol, images, rules.jobs)
         if rules.jobs > 1 and backend().lets_threads_run:
             accumulator.jobs = rules.jobs
-            if not (protocol.boxes or protocol.keypoints or protocol.boundary):  # those are Python's work
+            if not (protocol.boxes or protocol.keypoints or protocol.boundary):  # Python parses these
                 accumulator.update(
                     merge_counts(
                         results_of_threads(lambda number: match_block(blocks[number]), len(blocks), rules.jobs)
@@ -73,7 +73,7 @@ class _OpenedRecords:
 
     def _plan_mask_files(self, images: Array, progress: Progress) -> CountingJob:
         """Plan to read and match the mask files of one image at a time."""
-        from .mask_files import StreetSubmission, gather  # what other benchmarks do not need
+        from .mask_files import StreetSubmission, gather  # other benchmarks do not need it
 
         truth, protocol, rules = self._truth, self._protocol, self._rules
         files = StreetSubmission(self._path, truth, protocol, rules.limits)

@@ -11,7 +11,8 @@ import codecs
 import json
 import re
 from contextlib import contextmanager
-from typing import Any, AnyStr, Iterator, List, NoReturn, Optional, Pattern, Tuple
+from itertools import chain
+from typing import Any, AnyStr, Generator, Iterator, List, NoReturn, Optional, Pattern, Tuple
 
 from ...files.limits import CHUNK_BYTES, check_memory, unique_keys
 from ...files.problems import Flaw, printable
@@ -20,23 +21,25 @@ from ...values import dataclass
 from .records import EXAMPLE, Records
 
 SEND_FEWER = "Send fewer records (those with the highest scores), with compressed run lengths"
-#: What may stand before the list, and after it.
+#: The characters before and after the list.
 BLANKS, _PADDING = "\ufeff \r\n\t", " \r\n\t\0"
-#: Between two records of the list, and not between the masks of a video's frames.
+#: The border between two records of the list, which never occurs between the masks of a video's frames.
 _BORDER = re.compile(r"\}\s{0,99},\s{0,99}(?=\{)(?!\{\s{0,99}\"(?:size|counts)\")")
+#: The text before the first record of a non-empty list.
+_BEGINNING = re.compile(rb"[ \r\n\t]*\[[ \r\n\t]*")
 _RAW_BORDER = re.compile(_BORDER.pattern.encode())
-#: Where a record may begin, and what follows one.
+#: The possible starts of a record, and its followers.
 _BLANK, _COMMA, _END = (re.compile(pattern) for pattern in (r"[ \t\r\n]*", r"[ \t\r\n]*,[ \t\r\n]*", r"[ \t\r\n]*\]"))
-#: How many closing braces are looked at for a border.
+#: The maximum number of closing braces that are tried as a border.
 _MOST_BRACES = 2000
 _LONGEST_RECORD = 32 << 20
-#: Where no border is found, so many records at the most are parsed one by one before the next part.
-_FEW = 1000
-#: So many characters are looked at behind an unusual record, and twice as many each time that they are usual.
+#: If no border exists, the maximum number of records to parse one by one before the next part.
+_MOST_PARSED = 1000
+#: The number of characters examined after an unusual record; doubled each time they are usual.
 _BEHIND_UNUSUAL = 1 << 16
-#: What a record that is longer than a part may take in memory, roughly.
+#: The approximate memory of a record that is longer than a part.
 _COSTLIEST_RECORD = 160 << 20
-#: An error further than this from the end of what was read is an error whatever follows.
+#: An error further than this from the end of the text is an error whatever follows.
 _NEAR_THE_END = 64
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
@@ -47,11 +50,24 @@ class JsonPart:
 
     records: Records
     length: int
+    #: The bytes of a table, which are parsed again if the table is unusual.
+    data: bytes = b""
+
+    def parse(self) -> List[Any]:
+        """Return the records parsed."""
+        if isinstance(self.records, list):
+            return self.records
+        end = self.records.end
+        return parse_records((self.data[:end].decode() if self.data else self.records.text[:end]).rstrip(f",{BLANKS}"))
 
 
 def cut_json(parts: Iterator[bytes], shape: Optional[int] = None, *, is_begun: bool = False) -> Iterator[JsonPart]:
     """Yield the records of a JSON list in batches, parsed, or as tables of a shape; a begun list starts at a record."""
-    source = _Characters(parts)
+    skipped = 0
+    if shape is not None:
+        uncut, skipped = yield from _cut_tables(parts, shape, is_begun=is_begun)
+        parts, is_begun = chain((uncut,), parts), is_begun or skipped > 0
+    source = _Characters(parts, skipped)
     more, size = is_begun or source.begin(), CHUNK_BYTES
     window, few = 2 * CHUNK_BYTES, 1
     while more:
@@ -66,9 +82,9 @@ def cut_json(parts: Iterator[bytes], shape: Optional[int] = None, *, is_begun: b
         text = source.text[:size]
         if size > CHUNK_BYTES:
             check_memory(text, _COSTLIEST_RECORD, SEND_FEWER)
-        if shape is None or few > _FEW or size > CHUNK_BYTES:
+        if shape is None or few > _MOST_PARSED or size > CHUNK_BYTES:
             records, position, more = _read_complete_records(text, source)
-        else:  # behind what is unusual a table may go on
+        else:  # a table may continue after an unusual record
             records, position, more = _scan_records(text, source, limit=few)
             window = min(_BEHIND_UNUSUAL, window) if few == 1 else min(2 * window, 2 * CHUNK_BYTES)
             few *= 2
@@ -83,6 +99,34 @@ def cut_json(parts: Iterator[bytes], shape: Optional[int] = None, *, is_begun: b
     source.finish()
 
 
+def _cut_tables(parts: Iterator[bytes], shape: int, *, is_begun: bool) -> Generator[JsonPart, None, Tuple[bytes, int]]:
+    """Yield the usual records at the start of a list as tables, read from bytes, which is faster than from text.
+
+    Return the bytes that were read beyond them, and the number of characters before these.
+    """
+    data = next(parts, b"")
+    begun = None if is_begun else _BEGINNING.match(data)
+    if not is_begun and begun is None:
+        return data, 0
+    beginning, data = (b"", data) if begun is None else (begun[0], data[begun.end() :])
+    skipped = 0
+    while True:
+        table = backend().read_records(data[: 2 * CHUNK_BYTES], shape)
+        if table is not None:
+            length = table.end if data.isascii() else len(data[: table.end].decode())
+            yield JsonPart(table, length, data)
+            data, skipped = data[table.end :], skipped + length
+        if len(data) >= CHUNK_BYTES:
+            if table is None:
+                break
+            continue
+        following = next(parts, b"")
+        if not following:
+            break
+        data += following
+    return (data, len(beginning) + skipped) if skipped else (beginning + data, 0)
+
+
 def parse_parts(parts: Iterator[bytes]) -> Iterator[List[Any]]:
     """Yield the parsed records of a JSON list in batches."""
     for json_part in cut_json(parts):
@@ -93,12 +137,12 @@ def parse_parts(parts: Iterator[bytes]) -> Iterator[List[Any]]:
 class _Characters:
     """A UTF-8 stream read as text on demand."""
 
-    def __init__(self, parts: Iterator[bytes]) -> None:
+    def __init__(self, parts: Iterator[bytes], dropped: int) -> None:
         self._parts, self._decoder = parts, codecs.getincrementaldecoder("utf-8")()
-        self._dropped = 0
-        #: What was read and not yet dropped.
+        self._dropped = dropped
+        #: The text that was read and is still needed.
         self.text = ""
-        #: Whether everything was read.
+        #: Whether everything has been read.
         self.ended = False
 
     def fill(self, count: int) -> None:
@@ -153,14 +197,14 @@ class _Characters:
 def _read_complete_records(text: str, source: _Characters) -> Tuple[List[Any], int, bool]:
     """Return the complete records at the start of a text, where the next one begins, and whether the list goes on."""
     if len(text) > CHUNK_BYTES:
-        return _scan_records(text, source, limit=1)  # one long record: what follows it is read by parts again
+        return _scan_records(text, source, limit=1)  # one long record; after it, parts are read again
     stop, following = _find_last_border(text, _BORDER, "}")
     if stop:
         try:
             return parse_records(text[:stop]), following, True
         except json.JSONDecodeError:
-            return _scan_records(text, source, limit=len(text))  # a border inside a text, or broken JSON
-    return _scan_records(text, source, limit=_FEW)
+            return _scan_records(text, source, limit=len(text))  # a border inside a string, or broken JSON
+    return _scan_records(text, source, limit=_MOST_PARSED)
 
 
 def _find_last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> Tuple[int, int]:

@@ -13,34 +13,36 @@ from typing import Any, Dict, List
 import numpy as np
 
 from ...files import Flaw, name_list, quantity
+from ...masks.backend import backend
+from ...masks.detections import TrueSets
 from ...masks.overlaps import Pairs
 from ...masks.stack import Array
 from ...values import dataclass
 from ...values.arithmetic import exp
 
-#: Of the people of COCO: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.
+#: COCO's constants for people: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.
 _COCO_SIGMAS = (
     0.026, 0.025, 0.025, 0.035, 0.035, 0.079, 0.079, 0.072, 0.072, 0.062, 0.062, 0.107, 0.107, 0.087, 0.087, 0.089,
     0.089,
 )  # fmt: skip
-#: Pairs that are compared at once; some MB.
+#: The number of pairs compared at once; they take a few MB.
 _PAIRS_AT_ONCE = 1 << 14
-#: No point lies further away; beyond this distances would not be exact.
-_FURTHEST = 1 << 24
+#: The maximum coordinate of a point, up to which distances are exact.
+_LARGEST_COORDINATE = 1 << 24
 
 
 @dataclass(frozen=True)
 class TrueKeypoints:
     """The keypoints of all annotations."""
 
-    #: x and y (annotations, points, 2), and which are marked (annotations, points).
+    #: x and y (annotations, points, 2), and whether each point is marked (annotations, points).
     points: Array
     marked: Array
-    #: How many are marked, as the truth says: those with none count neither for nor against.
+    #: The number of marked points according to the truth; instances with none are ignored.
     count: Array
-    #: Of each category (categories, points).
+    #: The constants by category (categories, points).
     sigmas: Array
-    #: What points are called, and their links as pairs of indices.
+    #: The names of the points, and their links as pairs of indices.
     names: List[str]
     skeleton: List[List[int]]
     notes: List[str]
@@ -71,7 +73,7 @@ def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict
     known_sigmas = next((category["sigmas"] for category in categories if category.get("sigmas")), _COCO_SIGMAS)
     count = lengths[0] // 3 if lengths else len(named) or len(known_sigmas)
     rows = np.array([annotation["keypoints"] for annotation in annotations], float).reshape(-1, count, 3)
-    if not (np.abs(rows) <= _FURTHEST).all():
+    if not (np.abs(rows) <= _LARGEST_COORDINATE).all():
         raise Flaw("has keypoints that are not finite, or far outside their image", "Mend them")
     marked = rows[..., 2] > 0
     uncounted = [index for index, annotation in enumerate(annotations) if "num_keypoints" not in annotation]
@@ -129,7 +131,7 @@ def check_coordinates(numbers: Array, count: int) -> Array:
     if numbers.shape[1] != 3 * count:
         raise ValueError
     table = numbers.reshape(-1, count, 3)
-    if not (np.abs(table[..., :2]) <= _FURTHEST).all() or not np.isfinite(table[..., 2]).all():
+    if not (np.abs(table[..., :2]) <= _LARGEST_COORDINATE).all() or not np.isfinite(table[..., 2]).all():
         raise ValueError
     return np.ascontiguousarray(table[..., :2]).reshape(-1, 2 * count)
 
@@ -145,7 +147,7 @@ def check_points(keypoints: object, count: int) -> None:
         which = f"(point {index // 3 + 1} of {count})"
         if type(number) not in (int, float):
             raise Flaw(f"has a keypoint that is not numbers {which}", remedy)
-        bound = _FURTHEST if index % 3 < 2 else sys.float_info.max
+        bound = _LARGEST_COORDINATE if index % 3 < 2 else sys.float_info.max
         if not -bound <= number <= bound:
             problem = f"has a keypoint that is not finite, or far outside its image {which}"
             raise Flaw(problem, "Write x and y in pixels")
@@ -153,23 +155,10 @@ def check_points(keypoints: object, count: int) -> None:
 
 def extents_of(points: Array) -> Array:
     """Return the area of the box around each set of points."""
-    pairs = points.reshape(len(points), -1, 2)
-    sides = pairs.max(axis=1) - pairs.min(axis=1)
-    area: Array = sides[:, 0] * sides[:, 1]
+    columns = np.ascontiguousarray(points.T)  # by points: numpy is slow at many short rows
+    width, height = (columns[axis::2].max(axis=0) - columns[axis::2].min(axis=0) for axis in range(2))
+    area: Array = width * height
     return area
-
-
-@dataclass(frozen=True)
-class TrueSets:
-    """Annotated sets of keypoints, with the data that their similarity needs."""
-
-    #: x and y (annotations, points, 2), which are marked, and the sigmas (annotations, points).
-    points: Array
-    marked: Array
-    sigmas: Array
-    area: Array
-    #: Left, top, width and height.
-    boxes: Array
 
 
 def similarities(pairs: Pairs, predicted: Array, truth: TrueSets) -> Array:
@@ -178,9 +167,12 @@ def similarities(pairs: Pairs, predicted: Array, truth: TrueSets) -> Array:
     For an annotation without marked points it is the mean over all points. Each is compared with the closest place in
     the annotation's box, doubled on each side.
     """
+    compared = backend().compare_points(pairs, predicted, truth)
+    if compared is not None:
+        return compared
     oks = np.zeros(len(pairs.prediction))
     counts = truth.marked.sum(axis=1)[pairs.truth]
-    for count in np.unique(counts).tolist():  # those with as many points at once: their sums have the original's bits
+    for count in np.unique(counts).tolist():  # equal numbers together: sums have the original's bits
         members = np.flatnonzero(counts == count)
         for start in range(0, len(members), _PAIRS_AT_ONCE):
             some = members[start : start + _PAIRS_AT_ONCE]

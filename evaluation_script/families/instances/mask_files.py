@@ -32,12 +32,12 @@ _SEND = f"Send one zip with a text file for each image; each line names a mask, 
 _SEND_FEWER = "Send fewer masks, those with the highest scores"
 _WRITE = f"Write the path of a mask, its label and its score: {_EXAMPLE}"
 _SAVE_MASK = "Save each mask in grey; every value except 0 is the object"
-#: Labels of Cityscapes, and what objects have where the classes that are scored are numbered from 0.
+#: Cityscapes' labels, and the labels of objects if the scored classes are numbered from 0.
 _LABELS, _TRAIN_IDS = range(-1, 34), range(11, 19)
-#: The parts of a file's name that name its image: city, sequence and frame.
+#: The parts of a file's name that identify its image: city, sequence and frame.
 _NAME_PARTS = 3
 _LONGEST_TEXT = 8 << 20
-#: The masks of one image, as run lengths, take so much at the most.
+#: The maximum memory of one image's masks as run lengths.
 _MOST_OF_IMAGE = 256 << 20
 _LABEL = re.compile(r"-?[0-9]{1,9}")
 _SCORE = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -53,17 +53,17 @@ class ReadImage(NamedTuple):
     """The records of one image of a submission."""
 
     image: int
-    #: None where there are problems.
+    #: None if there are problems.
     records: Optional[InstanceRecords]
     problems: List[Problem]
     problem_count: int
-    #: How many lines there are; with a category that the truth lacks; naming a mask once more.
+    #: The numbers of lines, of lines whose category the truth lacks, and of lines that repeat a mask.
     lines: int = 0
     unknown: int = 0
     repeated: int = 0
-    #: How many have a label that a train id of an object may be.
+    #: The number of lines whose label may be an object's train id.
     trained: int = 0
-    #: How many name a mask without a pixel.
+    #: The number of lines that name an empty mask.
     empty: int = 0
 
 
@@ -78,7 +78,7 @@ class StreetSubmission:
         names = [name_of(truth.names[number]) if number in truth.names else str(number) for number in ids]
         own_names = TruthNames(names)
         known_names, lengths = set(names), sorted({len(name) for name in names}, reverse=True)
-        #: Texts by the name of their image.
+        #: Text files by the name of their image.
         self._texts: Dict[str, List[str]] = {}
         for text in self._files.sizes:
             if text.lower().endswith(".txt"):
@@ -220,13 +220,13 @@ def encode(labels: Array) -> Tuple[str, int]:
     top, end = int(rows[0]), int(rows[-1]) + 1
     columns = np.flatnonzero(labels[top:end].max(axis=0))
     first_column, end_column = int(columns[0]), int(columns[-1]) + 1
-    # Down the columns, with a pixel of background at both ends of each.
+    # Columns, with a pixel of background at both ends of each.
     framed = np.zeros((end_column - first_column, end - top + 2), bool)
     framed[:, 1:-1] = labels[top:end, first_column:end_column].T != 0
     column, row = np.divmod(np.flatnonzero(framed[:, 1:] != framed[:, :-1]), end - top + 1)
     bounds = (first_column + column) * height + top + row
     starts, ends = bounds[::2], bounds[1::2]
-    gap = np.append(True, starts[1:] != ends[:-1])  # a run goes on from the foot of a column to the head of the next
+    gap = np.append(True, starts[1:] != ends[:-1])  # a run continues from the foot of a column at the head of the next
     starts, ends = starts[gap], ends[np.append(gap[1:], True)]
     borders = np.concatenate(([0], np.stack((starts, ends), axis=1).reshape(-1), [height * width]))
     runs = np.diff(borders)

@@ -13,32 +13,30 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from ...masks.backend import backend
-from ...masks.detections import Candidates, OverlappingPairs
-from ...masks.overlaps import Pairs, box_overlaps, smaller_of_both
+from ...masks.detections import Candidates, OverlappingPairs, TrueSets
+from ...masks.overlaps import PairGroups, Pairs, smaller_of_both
 from ...masks.run_lengths import Masks
 from ...masks.stack import Array, places_of
 from ...values import dataclass
-from .keypoints import TrueSets, similarities
+from .keypoints import similarities
 from .protocols import AREAS, OCCLUSIONS, PER_IMAGE, THRESHOLDS, InstanceProtocol
 from .records import rank_in_group
 from .submission import InstanceRecords
 from .truth import InstanceTruth
 
-#: What a detection must reach: never quite 1, as in the original.
+#: The IoU required for a match: slightly below 1, as in the original.
 _REACHED = np.minimum(np.array(THRESHOLDS), 1 - 1e-10)
 _RANGES = np.array(list(AREAS.values()), float)
-#: Against rounding, where sizes bound the IoU; this need not be exact.
-_SLACK = 1e-3
 #: Records that are matched at once; half the memory of matching is theirs.
 _RECORDS_AT_ONCE = 1 << 16
-#: Blocks of images for each process, so that all end at about the same time.
+#: The number of blocks of images per process, so that all processes end at about the same time.
 _BLOCKS_OF_PROCESS = 4
-#: Index of an image, and how many of its records the cap dropped.
+#: Index of an image, and the number of its records beyond the cap.
 IMAGE = np.dtype([("image", "<u4"), ("dropped", "<u4")])
-#: Indices of image and category, and how many instances count there in each range of areas.
+#: Indices of image and category, and the number of counted instances in each range of areas.
 TRUTH = np.dtype([("image", "<u4"), ("category", "<u4"), ("counted", "<u4", (4,))])
-#: Indices of image and category, the place among the detections there, the score, and a bit for each range of areas
-#: and threshold (ten for each range): whether it was matched, and whether it counts neither for nor against.
+#: Indices of image and category, the rank among their detections, the score, and two words with a bit for each range of
+#: areas and threshold (ten per range): matched, and not counted.
 DETECTION = np.dtype(
     [
         ("image", "<u4"), ("category", "<u4"), ("rank", "<u4"), ("score", "<f8"), ("matched", "<u8"),
@@ -46,7 +44,7 @@ DETECTION = np.dtype(
     ]
 )  # fmt: skip
 _TABLES = (IMAGE, TRUTH, DETECTION)
-#: What tells the rows of each table apart; they rise by it.
+#: The columns that identify and order the rows of each table.
 _KEYS: Tuple[Tuple[str, ...], ...] = (("image",), ("image", "category"), ("image", "category", "rank"))
 
 
@@ -90,7 +88,10 @@ def merge_counts(parts: Sequence[InstanceCounts]) -> InstanceCounts:
     """Return the counts of different images merged into one."""
     tables = []
     for number, kind in enumerate(_TABLES):
-        table = np.concatenate([np.zeros(0, kind), *(counts.tables[number] for counts in parts)])
+        if len(parts) == 1:
+            table = parts[0].tables[number]
+        else:
+            table = np.concatenate([np.zeros(0, kind), *(counts.tables[number] for counts in parts)])
         image = table["image"]
         rising = bool((image[1:] >= image[:-1]).all())
         tables.append(table if rising else table[np.argsort(image, kind="stable")])
@@ -189,7 +190,7 @@ def match_block(block: ImageBlock) -> InstanceCounts:
         return InstanceCounts(images, _judge_streets(block, records, annotations, rows), rows)
     overlap = _overlap(block, records, annotations)
     tables = [(rows, _fill_in_matches(rows, instances, detections, overlap))]
-    if protocol.occlusion:  # categories once more, with other ranges
+    if protocol.occlusion:  # the categories again, with other ranges
         occlusion_rows = rows.copy()
         occlusion_rows["category"] += count
         hidden = replace(
@@ -209,7 +210,7 @@ def match_block(block: ImageBlock) -> InstanceCounts:
 
 def _judge_streets(block: ImageBlock, records: Array, annotations: Array, rows: Array) -> Array:
     """Match records as Cityscapes does; return the number of instances that count."""
-    from .cityscapes import SharedPixels, StreetInstances, judge  # what other benchmarks do not need
+    from .cityscapes import SharedPixels, StreetInstances, judge  # other benchmarks do not need it
 
     truth, images, protocol = block.truth, block.records.image[records], block.protocol
     voids = block.annotation_indices[truth.category[block.annotation_indices] < 0]
@@ -277,9 +278,9 @@ class ClosePairs:
 
     records: Array
     annotations: Array
-    #: By the places in `records` and `annotations`, whatever their categories.
+    #: By index in `records` and `annotations`, regardless of category.
     pairs: OverlappingPairs
-    #: Which records count neither for nor against unless they are matched.
+    #: The records that are ignored unless they are matched.
     excused: Array
 
 
@@ -312,7 +313,7 @@ def _instances(block: ImageBlock, annotations: Array) -> Instances:
         return Instances(
             truth.image[annotations],
             truth.category[annotations],
-            np.where(counted, truth.area[annotations], np.inf),  # of no range: it counts neither for nor against
+            np.where(counted, truth.area[annotations], np.inf),  # outside all ranges: ignored
             np.ones(len(annotations)),
             truth.crowd[annotations],
             (truth.ids[annotations] == 0) & protocol.id_zero_quirk,
@@ -385,7 +386,7 @@ def _overlap(block: ImageBlock, indices: Array, annotations: Array) -> _Overlap:
         return lambda pairs: similarities(pairs, predicted_points, true_sets)
     crowd = truth.crowd[annotations] & protocol.crowds & (not protocol.tubes)
     if protocol.boxes:
-        return lambda pairs: box_overlaps(pairs, records.boxes[indices], truth.boxes[annotations], crowd)
+        return lambda pairs: backend().box_overlaps(pairs, records.boxes[indices], truth.boxes[annotations], crowd)
     predicted = Masks(
         records.masks.take(indices), records.pixels[indices], sizes[records.image[indices]], protocol.tubes
     )
@@ -409,12 +410,12 @@ class Instances:
 
     image: Array
     category: Array
-    #: As the annotation says: it decides between small, medium and large.
+    #: The annotated area, which decides between small, medium and large.
     area: Array
-    #: As it is compared: pixels of the mask, or of the box; the same of all keypoints, whose OKS it does not bound.
+    #: The compared size: pixels of the mask or of the box. Equal for all keypoints, since it does not limit their OKS.
     extent: Array
     crowd: Array
-    #: It cannot be matched (the original's trouble with id 0).
+    #: Never matched, as annotations with the id 0 in the original.
     unmatchable: Array
     #: Both ends included.
     ranges: Array = field(default_factory=lambda: _RANGES)
@@ -430,13 +431,13 @@ class Detections:
 
     image: Array
     category: Array
-    #: The place among the detections of the same image and category.
+    #: The rank among the detections of the same image and category.
     rank: Array
-    #: It decides between small, medium and large; nothing (not a number) is in every range.
+    #: The area, which decides between small, medium and large; NaN is in every range.
     area: Array
-    #: As it is compared: pixels of the mask, or of the box.
+    #: The compared size: pixels of the mask or of the box.
     extent: Array
-    #: Which count neither for nor against unless they are matched.
+    #: The instances that are ignored unless they are matched.
     excused: Optional[Array] = None
 
 
@@ -469,19 +470,8 @@ def _similar_pairs(truth: Instances, detections: Detections, least: float) -> Pa
     starts = np.flatnonzero(detections.rank == 0)
     wanted = detections.image[starts] * categories + detections.category[starts]
     low, high = (np.searchsorted(keys, wanted, side=side) for side in ("left", "right"))
-    sizes = np.diff(np.append(starts, len(detections.rank)))
-    instances = np.repeat(high - low, sizes)
-    detection = np.repeat(np.arange(len(instances)), instances)
-    instance = np.arange(len(detection)) + np.repeat(
-        np.repeat(low, sizes) - (np.cumsum(instances) - instances), instances
-    )
-    detection_extent, instance_extent = detections.extent[detection], truth.extent[instance]
-    # The ratio of their sizes bounds the IoU; with a crowd it is another fraction.
-    similar = (
-        np.minimum(detection_extent, instance_extent) + _SLACK >= least * np.maximum(detection_extent, instance_extent)
-    ) | truth.crowd[instance]
-    detection, instance = detection[similar], instance[similar]
-    return Pairs(detection, instance, np.searchsorted(detection, np.append(starts, len(instances))))
+    groups = PairGroups(np.append(starts, len(detections.rank)), low, high)
+    return backend().similar_pairs(groups, detections.extent, truth.extent, truth.crowd, least)
 
 
 def _truth_rows(image: Array, category: Array, ignored: Array) -> Array:

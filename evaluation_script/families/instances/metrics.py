@@ -10,7 +10,7 @@ import numpy as np
 
 from ...files.problems import SubmissionError, inflect, quantity
 from ...masks.backend import backend
-from ...masks.detections import CappedRange, RankedBits
+from ...masks.detections import CurveTables, CurveTask, RankedBits
 from ...masks.stack import Array
 from ...runner.parallel import results_of_threads
 from ...values import dataclass
@@ -25,13 +25,15 @@ from .suspicions import judge_detections
 if TYPE_CHECKING:
     from .cityscapes import StreetCurves
 
-#: Images in a block of the saved state.
+#: The number of images in a block of the saved state.
 BLOCK = 4096
-#: Precision is read off at these recalls.
+#: The recalls at which precision is sampled.
 RECALLS = np.linspace(0.0, 1.0, 101)
+#: Parts of the categories for each thread, so that all end at about the same time.
+_PARTS_OF_THREAD = 4
 #: Index of a range of areas, index of a number of detections.
 _Pair = Tuple[int, int]
-#: Metrics by name; None where there is nothing to average.
+#: Metric -> value; None if there is nothing to average.
 _Averages = Dict[str, Optional[float]]
 
 
@@ -40,10 +42,10 @@ class InstanceScore:
     """The scores of a submission on one dataset."""
 
     values: _Averages
-    #: A row for each category of the truth.
+    #: One row per category of the truth.
     categories: List[Dict[str, Union[str, float, None]]]
     warnings: List[str]
-    #: What looks like a slip.
+    #: Suspected slips.
     suspicions: List[str] = field(default_factory=list)
 
 
@@ -66,16 +68,16 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         super().__init__(protocol, strict=strict)
         #: The ids of all images, in the truth's order, and all categories.
         self.images, self.categories = images, categories
-        #: So many threads draw its curves.
+        #: The number of threads that compute its curves.
         self.jobs = 1
-        #: What was noted before anything was matched.
+        #: The notes from before matching.
         self.notes = list(notes)
-        #: What the records look like, if a slip was made.
+        #: Suspicions about the records.
         self.suspicions = list(suspicions)
         self._parts: List[InstanceCounts] = []
-        #: The part that holds an image, -1 where there is none.
+        #: The part that contains each image; -1 for none.
         self._part_of = np.full(len(images), -1)
-        #: What was ranked last, and of which counts.
+        #: The last ranking, with the counts that it ranks.
         self._ranked: Optional[Tuple[InstanceCounts, MatchedDetections]] = None
 
     @classmethod
@@ -153,15 +155,15 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         counts = self.join_parts()
         suspicions = [*self.suspicions, *judge_detections(counts.truth, counts.detections, self.categories)]
         if self.protocol.streets:
-            from .cityscapes import list_categories, sum_up  # what other benchmarks do not need
+            from .cityscapes import list_categories, sum_up  # other benchmarks do not need it
 
             precisions = self._trace_streets().precisions()
             rows = list_categories(precisions, [(category.id, category.name) for category in self.categories])
             return InstanceScore(sum_up(precisions), rows, warnings, suspicions)
         curves = self.rank_detections().curves(_pairs_to_report(self.protocol.detections))
         rows = [
-            {"id": category.id, "name": category.name, **_category_averages(curves, index)}
-            for index, category in enumerate(self.categories)
+            {"id": category.id, "name": category.name, **values}
+            for category, values in zip(self.categories, _list_averages(curves, len(self.categories)))
         ]
         return InstanceScore(averages(curves, self.protocol, self._frequencies()), rows, warnings, suspicions)
 
@@ -251,41 +253,30 @@ class MatchedDetections:
     ) -> None:
         self.truth, self.caps, self.categories, self._jobs = counts.truth, caps, categories, jobs
         detections = counts.detections
-        # Of equal scores the first image's, the first there.
+        # Among equal scores, the first image comes first, then the first record in it.
         order = backend().order_by_score(detections["score"], detections["category"])
         self._bounds = np.searchsorted(detections["category"][order], np.arange(categories + 1))
-        self._image, self._rank = detections["image"][order], detections["rank"][order]
-        self._counted = ~detections["ignored"][order]
-        self._true = detections["matched"][order] & self._counted
-        #: Where the score at each recall is wanted.
-        self._score = detections["score"][order] if scored else None
+        counted = ~detections["ignored"][order]
+        self._ranked = RankedBits(
+            detections["matched"][order] & counted,
+            counted,
+            detections["rank"][order],
+            detections["image"][order],
+            detections["score"][order] if scored else None,
+        )
 
     def curves(self, pairs: Sequence[_Pair]) -> _Curves:
         (counts,) = self.instance_counts(np.zeros(int(self.truth["image"].max(initial=0)) + 1, np.int64), 1)
-        shape = (len(AREAS), len(self.caps), self.categories, len(THRESHOLDS))
+        shape = (len(AREAS) * len(self.caps), self.categories, 1, len(THRESHOLDS))
         precision, recall = np.full((*shape, len(RECALLS)), -1.0), np.full(shape, -1.0)
-        scores = np.full((*shape[:3], 0, 0) if self._score is None else precision.shape, -1.0)
-        needed = NeededCounts(counts)
-
-        def draw(category: int) -> None:
-            area, cap, ranges = self._pairs_with_truth(counts[category], pairs)
-            if ranges:
-                ranked = self.rank_category(category)
-                if self._score is not None:
-                    ranked = ranked._replace(score=self._score[self._members(category)])
-                points, true_counts, reached = backend().read_precision(
-                    ranked, ranges, len(THRESHOLDS), needed.look_up(counts[category, area])
-                )
-                precision[area, cap, category] = points
-                recall[area, cap, category] = true_counts / counts[category, area, None]
-                if ranked.score is not None:
-                    # Recall 0 is reached by the first detection, be it true or not.
-                    first_scores = [next(iter(ranked.score[ranked.rank < limit][:1]), 0.0) for _, limit in ranges]
-                    reached[..., RECALLS == 0] = np.array(first_scores)[:, None, None]
-                    scores[area, cap, category] = reached
-
-        categories = np.flatnonzero(counts.any(axis=1)).tolist()
-        results_of_threads(lambda index: draw(categories[index]), len(categories), self._jobs)
+        scores = None if self._ranked.score is None else np.full(precision.shape, -1.0)
+        nobody = np.ones(len(self._ranked.rank), np.uint8)
+        self._draw(pairs, nobody, counts[..., None], CurveTables(precision, recall, scores))
+        if scores is not None:
+            self._enter_first_scores(scores, recall, pairs)
+        all_pairs = (len(AREAS), len(self.caps), self.categories, len(THRESHOLDS))
+        precision, recall = precision.reshape(*all_pairs, len(RECALLS)), recall.reshape(all_pairs)
+        scores = np.zeros((*all_pairs[:3], 0, 0)) if scores is None else scores.reshape(precision.shape)
         precision, scores = (table.transpose(3, 4, 2, 0, 1) for table in (precision, scores))
         return _Curves(precision, recall.transpose(3, 2, 0, 1), scores)
 
@@ -293,45 +284,49 @@ class MatchedDetections:
         """Return the curves leaving out one group at a time; precision up to the last cap, averaged over recalls."""
         counts = self.instance_counts(group, groups)
         counts = np.moveaxis(counts.sum(axis=0) - counts, 0, 2)
-        shape = (len(AREAS), len(self.caps), self.categories, groups, len(THRESHOLDS))
-        precision, recall = -np.ones(shape), -np.ones(shape)
-        needed, last = NeededCounts(counts), len(self.caps) - 1
-        whole, recalls_alone = [pair for pair in pairs if pair[1] == last], [pair for pair in pairs if pair[1] < last]
-
-        def draw(category: int) -> None:
-            ranked, has_truth = self.rank_category(category), counts[category].any(axis=1)
-            group_of = group[ranked.image]
-            for area, cap, ranges in (self._pairs_with_truth(has_truth, some) for some in (whole, recalls_alone)):
-                if not ranges:
-                    continue
-                remaining = counts[category, area, :, None]
-                recalls = slice(None) if cap[0] == last else slice(0)
-                points, true_counts = backend().read_precision_without_each(
-                    ranked, group_of, ranges, len(THRESHOLDS), needed.look_up(remaining[..., 0])[..., recalls]
-                )
-                if points.size:
-                    precision[area, cap, category] = np.where(remaining > 0, points.mean(axis=3), -1)
-                recall[area, cap, category] = np.where(remaining > 0, true_counts / np.maximum(remaining, 1), -1)
-
-        categories = np.flatnonzero(counts.any(axis=(1, 2))).tolist()
-        results_of_threads(lambda index: draw(categories[index]), len(categories), self._jobs)
-        precision, recall = precision.transpose(3, 4, 2, 0, 1), recall.transpose(3, 4, 2, 0, 1)
+        all_pairs, last = (len(AREAS), len(self.caps)), len(self.caps) - 1
+        shape = (len(AREAS) * len(self.caps), self.categories, groups, len(THRESHOLDS))
+        tables = CurveTables(np.full(shape, -1.0), np.full(shape, -1.0))
+        group_of = group[self._ranked.image].astype(np.uint8)
+        self._draw([pair for pair in pairs if pair[1] == last], group_of, counts, tables, averaged=True)
+        self._draw([pair for pair in pairs if pair[1] < last], group_of, counts, tables, averaged=True, recalls=0)
+        both = (table.reshape(*all_pairs, *shape[1:]) for table in (tables.precision, tables.recall))
+        precision, recall = (table.transpose(3, 4, 2, 0, 1) for table in both)
         nothing = np.zeros((len(THRESHOLDS), 0, self.categories, 0, 0))
         return [_Curves(precision[number][:, None], recall[number], nothing) for number in range(groups)]
 
-    def _pairs_with_truth(self, has_truth: Array, pairs: Sequence[_Pair]) -> Tuple[Array, Array, List[CappedRange]]:
-        """Return the pairs of area and cap with any counted instance, and the same with the caps' values."""
-        remaining = [pair for pair in pairs if has_truth[pair[0]]]
-        areas, caps = np.array(remaining, np.int64).reshape(-1, 2).T
-        return areas, caps, [(area, self.caps[cap]) for area, cap in remaining]
+    def _draw(
+        self,
+        pairs: Sequence[_Pair],
+        group: Array,
+        counts: Array,
+        tables: CurveTables,
+        *,
+        averaged: bool = False,
+        recalls: int = len(RECALLS),
+    ) -> None:
+        """Enter the curves of all categories, with so many recalls, into tables with a row for each pair."""
+        caps = self.caps
+        limits = [(area, caps[cap], area * len(caps) + cap) for area, cap in pairs]
+        needed, which = _list_needed(counts)
+        task = CurveTask(
+            self._ranked, self._bounds, group, limits, len(THRESHOLDS), counts, needed[:, :recalls], which, averaged
+        )
+        size = max(1, -(-self.categories // (_PARTS_OF_THREAD * self._jobs if self._jobs > 1 else 1)))
+        parts = [range(start, min(start + size, self.categories)) for start in range(0, self.categories, size)]
+        results_of_threads(lambda number: backend().draw_curves(task, parts[number], tables), len(parts), self._jobs)
 
-    def rank_category(self, category: int) -> RankedBits:
-        """Return the detections of a category by falling score."""
-        members = self._members(category)
-        return RankedBits(self._true[members], self._counted[members], self._rank[members], self._image[members])
-
-    def _members(self, category: int) -> slice:
-        return slice(self._bounds[category], self._bounds[category + 1])
+    def _enter_first_scores(self, scores: Array, recall: Array, pairs: Sequence[_Pair]) -> None:
+        """Enter the score that reaches recall 0: that of the first detection up to the cap, be it true or not."""
+        starts, stops, caps = self._bounds[:-1], self._bounds[1:], self.caps
+        score: Any = self._ranked.score
+        for area, cap in pairs:
+            within = np.append(np.flatnonzero(self._ranked.rank < caps[cap]), len(self._ranked.rank))
+            leaders = within[np.searchsorted(within, starts)]
+            first_scores = np.append(score, 0.0)[np.where(leaders < stops, leaders, -1)]
+            row = area * len(caps) + cap
+            present = recall[row, :, 0, 0] >= 0
+            scores[row, present, ..., 0] = first_scores[present, None, None]
 
     def instance_counts(self, group: Array, groups: int) -> Array:
         """Return how many instances count (groups of images, categories, ranges of areas)."""
@@ -347,21 +342,15 @@ def _pairs_to_report(caps: Sequence[int]) -> List[_Pair]:
     return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(AREAS))]
 
 
-class NeededCounts:
-    """The numbers of instances to find for each recall, given the number of instances."""
-
-    def __init__(self, counts: Array) -> None:
-        ordered = np.sort(np.maximum(counts, 1).astype(np.int64).reshape(-1))
-        self._counts = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
-        count = self._counts[:, None]
-        self._needed = np.clip(np.ceil(RECALLS * count) - 1, 1, count).astype(np.int64)
-        for _ in range(2):  # what rounding may be off
-            self._needed += self._needed / count < RECALLS
-
-    def look_up(self, counts: Array) -> Array:
-        """Return (counts, recalls) of some of the counts."""
-        needed: Array = self._needed[np.searchsorted(self._counts, np.maximum(counts, 1))]
-        return needed
+def _list_needed(counts: Array) -> Tuple[Array, Array]:
+    """Return how many true detections each recall requires (numbers of instances, recalls), and each count's row."""
+    ordered = np.sort(np.maximum(counts, 1).astype(np.int64).reshape(-1))
+    numbers = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    column = numbers[:, None]
+    needed = np.clip(np.ceil(RECALLS * column) - 1, 1, column).astype(np.int64)
+    for _ in range(2):  # what rounding may be off
+        needed += needed / column < RECALLS
+    return needed, np.searchsorted(numbers, np.maximum(counts, 1))
 
 
 def averages(curves: _Curves, protocol: InstanceProtocol, frequencies: Sequence[str]) -> _Averages:
@@ -391,10 +380,20 @@ def averages(curves: _Curves, protocol: InstanceProtocol, frequencies: Sequence[
     return {name: values[name] for name in protocol.metrics}
 
 
-def _category_averages(curves: _Curves, category: int) -> _Averages:
-    """Return AP, AP50, AP75 and AR of one category, up to the last cap."""
-    precision, recall = curves.precision[:, :, category, 0, -1], curves.recall[:, category, 0, -1]
-    return {"AP": _mean(precision), "AP50": _mean(precision[0]), "AP75": _mean(precision[5]), "AR": _mean(recall)}
+def _list_averages(curves: _Curves, categories: int) -> List[_Averages]:
+    """Return AP, AP50, AP75 and AR of each category, up to the last cap."""
+    precision = curves.precision[:, :, :categories, 0, -1].transpose(2, 0, 1)
+    tables = {
+        "AP": precision.reshape(categories, math.prod(precision.shape[1:])),
+        "AP50": precision[:, 0],
+        "AP75": precision[:, 5],
+        "AR": curves.recall[:, :categories, 0, -1].T,
+    }
+    columns = {}
+    for name, table in tables.items():
+        means = np.add.reduce(np.ascontiguousarray(table), axis=1) / table.shape[1]  # as `mean` adds each row
+        columns[name] = [value if least > -1 else None for value, least in zip(means.tolist(), table[:, 0])]
+    return [dict(zip(columns, values)) for values in zip(*columns.values())]
 
 
 def _mean(values: Array) -> Optional[float]:

@@ -8,24 +8,24 @@ from typing import ClassVar, Dict, Tuple
 
 from ...values import dataclass
 
-#: A detection matches from this intersection over union on: .50, .55, … .95, as numpy divides the range.
+#: The minimum IoU of a match: .50, .55, … .95, as numpy divides the range.
 THRESHOLDS = tuple(0.5 + step * ((0.95 - 0.5) / 9) for step in range(10))
 
-#: Areas in pixels, both ends included: an instance of 1,024 pixels is small and medium.
+#: Ranges of areas in pixels, both ends included: an instance of 1,024 pixels is small and medium.
 AREAS = {"": (0, 10**10), "s": (0, 32**2), "m": (32**2, 96**2), "l": (96**2, 10**10)}
-#: Mean areas in pixels of instances in videos.
+#: Ranges of mean areas in pixels of instances in videos.
 _VIDEO_AREAS = ((0, 10**10), (0, 128**2), (128**2, 256**2), (256**2, 10**10))
-#: How much of an instance is hidden, by `truth.LABELS`; both ends included.
+#: Suffix -> range of occlusion by `truth.LABELS`, both ends included.
 OCCLUSIONS = {"": (0, 1), "-light": (0, 0.25), "-medium": (0.25, 0.5), "-heavy": (0.5, 1)}
-#: The metrics of Cityscapes' instances: of all, and of those that are at most so far away.
+#: The metrics of Cityscapes' instances: of all, and of those within a distance.
 STREET_METRICS = ("AP", "AP50%", "AP100m", "AP50m", "AP50%50m")
-#: Groups of categories by how often the training data has them, as LVIS marks them.
+#: Groups of categories by their frequency in the training data, as LVIS marks them.
 FREQUENCIES = ("r", "c", "f")
 
 _Range = Tuple[float, float]
 
 PER_IMAGE, PER_CATEGORY = "image", "category"
-#: More detections than a submission may hold.
+#: A cap above the maximum number of detections in a submission.
 _NO_CAP = 1 << 30
 
 
@@ -39,32 +39,33 @@ class InstanceProtocol:
     about: str
     #: Recall is reported at these numbers of detections; the last one is the cap.
     detections: Tuple[int, ...]
-    #: What the cap counts: detections of an image, or of an image and category.
+    #: The unit of the cap: an image, or an image and category.
     cap: str = PER_CATEGORY
-    #: An annotation with the id 0 can never be matched, as in the COCO API.
+    #: An annotation with the id 0 is never matched, as in the COCO API.
     id_zero_quirk: bool = False
     #: Boxes are compared instead of masks.
     boxes: bool = False
-    #: Keypoints are compared instead of masks: the OKS takes the place of the IoU.
+    #: Keypoints are compared instead of masks: OKS replaces IoU.
     keypoints: bool = False
-    #: Where the first detection has a box, areas of detections are those of boxes, as in the COCO API.
+    #: If the first detection has a box, areas of detections come from boxes, as in the COCO API.
     boxes_give_areas: bool = False
     #: Ranges of areas, named as in AREAS.
     areas: Tuple[_Range, ...] = tuple(AREAS.values())
-    #: Instances are of videos: a mask for each frame.
+    #: Instances are in videos, with one mask per frame.
     tubes: bool = False
-    #: There are scores for the ranges of OCCLUSIONS too.
+    #: The ranges of OCCLUSIONS have scores too.
     occlusion: bool = False
-    #: Masks overlap as little as their boundaries of this share of the image's diagonal do; 0: masks alone.
+    #: The width of boundaries as a share of the image's diagonal. The smaller of the overlaps of masks and of
+    #: boundaries counts; 0 compares only masks.
     boundary: float = 0.0
-    #: As in LVIS: only categories that were looked for in an image count there, and what is empty does not exist.
+    #: As in LVIS, an image counts only for the categories that were searched for, and empty masks are dropped.
     federated: bool = False
-    #: Crowds count neither for nor against; else they are as any other instance.
+    #: Crowds are ignored; otherwise they count like any other instance.
     crowds: bool = True
-    #: As in Cityscapes: texts that name PNGs of masks, judged and summed up in a way of their own.
+    #: As in Cityscapes, text files list PNGs of masks; matching and averaging differ.
     streets: bool = False
-    #: Groups that are too small excuse twice, numbered objects without a class excuse nothing, and of the lines of a
-    #: text that name one mask the last counts.
+    #: Groups that are too small are ignored twice, numbered objects without a class are not
+    #: ignored, and if several lines of a text file list one mask, the last one counts.
     street_quirks: bool = False
     revision: int = 1
 
@@ -90,7 +91,7 @@ class InstanceProtocol:
         if self.federated:
             precisions += [f"AP{name}" for name in FREQUENCIES]
         sizes += [f"AR{name}" for name in hidden]
-        if self.tubes:  # as the leaderboards had them, then what only the programs print
+        if self.tubes:  # the leaderboards' metrics, then those that only the programs print
             return ("AP", "AP50", "AP75", *recalls[:2], *precisions, *recalls[2:], *sizes)
         return ("AP", "AP50", "AP75", *precisions, *recalls, *sizes)
 
@@ -185,7 +186,7 @@ _ROWS = (
         name="lvis-boundary",
         about="As lvis, but with the smaller of mask IoU and boundary IoU; boundaries are 2 % of the diagonal wide. "
         "Crowds are ignored; the annotation with id 0 cannot be matched.",
-        areas=tuple((low, math.nextafter(high, 0)) for low, high in AREAS.values()),  # without the upper end, as there
+        areas=tuple((low, math.nextafter(high, 0)) for low, high in AREAS.values()),  # without the upper end
         boundary=0.02,
         crowds=True,
     ),

@@ -34,11 +34,11 @@ VIDEO_EXAMPLE = (
     '[{"video_id": 1, "category_id": 1, '
     '"segmentations": [{"size": [h, w], "counts": "..."}, null, ...], "score": 0.9}, ...]'
 )
-#: Ids are whole numbers of 64 bits, as in the truth.
+#: The largest id: ids are whole numbers of 64 bits, as in the truth.
 LARGEST_ID = (1 << 63) - 1
-#: No box has larger sides or lies further away; beyond this their products would not be exact.
+#: The maximum side and coordinate of a box, up to which products are exact.
 LARGEST_SIDE = 1 << 24
-#: What is raised for records of which one at least is unusual; `instance_flaws` says what is wrong with it.
+#: The exceptions for unusual records; `instance_flaws` describes the fault.
 UNUSUAL = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, Flaw)
 
 
@@ -48,7 +48,7 @@ class Category:
 
     id: int
     name: str
-    #: One of FREQUENCIES, where the truth says it.
+    #: One of FREQUENCIES, if the truth states it.
     frequency: str = ""
 
 
@@ -59,9 +59,9 @@ class KnownImages:
     ids: Array
     sizes: Array
     categories: Array
-    #: Of videos, how many frames each has; the sizes are then those of all frames side by side.
+    #: The number of frames of each video; sizes are then of all frames side by side.
     frames: Optional[Array] = None
-    #: How many keypoints each instance has, if any.
+    #: The number of keypoints of each instance, if any.
     keypoints: int = 0
 
     @property
@@ -104,25 +104,26 @@ class RecordColumns:
 
     #: Index of the image.
     image: Array
-    #: Index of the category, -1 for one that the truth does not have.
+    #: Index of the category; -1 if the truth lacks it.
     category: Array
     score: Array
-    #: Their faults and areas; of polygons there is neither text nor area yet, of boxes no text at all.
+    #: Their faults and areas. The masks of polygons have no text or area yet, boxes have no text.
     masks: MaskTexts
     checked: rle.CheckedMasks
     boxes: Array
-    #: The records with polygons, and these.
+    #: The records with polygons, and their polygons.
     outlined: Array
     rings: Optional[Rings]
-    #: Of videos, over the frames that show anything; of keypoints with boxes, those of the boxes.
+    #: The areas that records state: of videos, means over frames with a mask; of keypoints with boxes, those of the
+    #: boxes.
     own_area: Optional[Array] = None
-    #: x and y of keypoints.
+    #: The x and y of keypoints.
     points: Optional[Array] = None
-    #: What drawing the polygons costs.
+    #: The cost of drawing the polygons.
     cost: int = 0
 
 
-#: Records that were parsed, or those of the usual form.
+#: Parsed records, or a table of records in the usual form.
 Records = Union[List[Any], RecordTable]
 
 
@@ -307,7 +308,7 @@ class _Tubes:
 
     masks: MaskTexts
     pixels: Array
-    #: Over the frames that show anything.
+    #: The means over non-empty frames.
     mean_area: Array
 
 

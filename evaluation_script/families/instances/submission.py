@@ -29,7 +29,7 @@ from ...runner.parallel import results_of_processes, results_of_threads
 from ...runner.tuning import without_collector
 from ...values import dataclass
 from ..base.family import ScoringRules
-from .json_parts import BLANKS, SEND_FEWER, JsonPart, NotCutError, cut_json, cut_raw_json, parse_records
+from .json_parts import SEND_FEWER, JsonPart, NotCutError, cut_json, cut_raw_json
 from .protocols import PER_IMAGE, InstanceProtocol
 from .records import (
     BOXES_EXAMPLE,
@@ -47,20 +47,20 @@ from .records import (
 )
 from .suspicions import RecordForm
 
-#: So many bad records are enough: what follows is not looked at.
+#: The number of bad records after which reading ends.
 _MOST_PROBLEMS = 1000
 _SEND_RECORDS = f"Send one JSON file, plain, gzipped or zipped, with a list of records: {EXAMPLE}"
-#: What is held of a larger submission at a time: all of it would not fit into a worker's memory.
+#: The part of a larger submission in memory at a time, since the whole would exceed a worker's memory.
 _BYTES_OF_PASS = 160 << 20
-#: So many records more are held than are within the cap, until those beyond it are left out.
+#: The number of records beyond the cap that are kept before they are dropped.
 _MOST_BEYOND = 1 << 16
-#: Up to so many groups of records are counted one by one.
+#: The maximum number of groups of records that are counted one by one.
 _MOST_GROUPS = 1 << 22
-#: What one without a mask takes, beside its keypoints of 16 each.
+#: The memory of a record without a mask; a keypoint adds 16.
 _BYTES_OF_RECORD = 88
-#: More characters than records have, whatever it costs to draw their polygons.
+#: A length above that of all records, for records whose polygons may cost anything to draw.
 _LONG_ENOUGH = 1 << 40
-#: Some of the records, as they were sent or already as a table.
+#: Some of the records, as submitted or already as a table.
 RawPart = Union[bytes, RecordTable]
 
 
@@ -69,20 +69,20 @@ class InstanceRecords:
     """The records of a submission, in the order of the file."""
 
     image: Array
-    #: Index of the category, -1 for one that the truth does not have.
+    #: Index of the category; -1 if the truth lacks it.
     category: Array
     score: Array
-    #: In videos the mean of the frames that show it.
+    #: The area; in videos the mean over non-empty frames.
     area: Array
     pixels: Array
     masks: MaskTexts
     boxes: Array
-    #: x and y of keypoints, where these are compared.
+    #: The x and y of keypoints, if the protocol compares them.
     points: Array
-    #: Of each image, how many records beyond the cap are not among these.
+    #: The number of each image's records beyond the cap.
     dropped: Array
     warnings: List[str]
-    #: What all records look like, if a slip was made.
+    #: Suspicions about all records.
     suspicions: List[str] = field(default_factory=list)
 
 
@@ -189,22 +189,22 @@ class _CheckedPart:
     """Some of the records, checked."""
 
     count: int
-    #: In characters.
+    #: The length in characters.
     length: int
-    #: How many have a bbox beside their mask, and how many a category that the truth lacks.
+    #: The numbers of records with a bbox beside their mask, and with a category that the truth lacks.
     boxed: int = 0
     unknown: int = 0
-    #: What drawing their polygons cost.
+    #: The cost of drawing their polygons.
     drawn: int = 0
     form: RecordForm = field(default_factory=RecordForm)
-    #: Index among these records, image, what was found, what to do.
+    #: Index among these records, image, fault, remedy.
     problems: List[Tuple[int, object, str, str]] = field(default_factory=list)
-    #: Whether the first of them has a box that is not empty.
+    #: Whether the first record has a non-empty box.
     begins_with_box: bool = False
     #: Image, category, score, area, pixels, box and keypoints of each.
     columns: List[Tuple[Array, ...]] = field(default_factory=list)
     masks: List[MaskTexts] = field(default_factory=list)
-    #: The image of each record that the cap dropped, which has no columns.
+    #: The image of each record beyond the cap, which has no columns.
     beyond: List[Array] = field(default_factory=list)
 
 
@@ -295,7 +295,7 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
     with without_collector():  # half the time of parsing
         for checked in parts:
             for index, image, problem, remedy in checked.problems:
-                if problems.places < _MOST_PROBLEMS:  # wherever a part ends
+                if problems.places < _MOST_PROBLEMS:  # regardless of the borders of parts
                     problems.add(Problem(f"record {count + index} ({kind} {printable(image)})", problem, remedy))
             if problems.places >= _MOST_PROBLEMS:
                 problems.stop()
@@ -316,12 +316,12 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
     checker.leave_out_beyond(sound_parts)
     masks = join_texts([texts for checked in sound_parts for texts in checked.masks])
     for checked in sound_parts:
-        checked.masks.clear()  # so that the columns find room
+        checked.masks.clear()  # to leave room for the columns
     none = np.zeros(0, np.int64)
     nothing = (none, none, np.zeros(0), none, none, np.zeros((0, 4)), np.zeros((0, 0)))
     rows = [columns for checked in sound_parts for columns in checked.columns] or [nothing]
     image, category, score, area, pixels, boxes, points = map(np.concatenate, zip(*rows))
-    if protocol.boxes_give_areas:  # all of them or none, as the first record has it
+    if protocol.boxes_give_areas:  # all or none, as in the first record
         area = np.where(np.isnan(area) | (not sound_parts or not sound_parts[0].begins_with_box), pixels, area)
     shape = "" if protocol.boxes or protocol.boxes_give_areas else "keypoints" if protocol.keypoints else "mask"
     warnings = describe_records(unknown, count, boxed if shape else 0, shape)
@@ -363,19 +363,17 @@ class _Checker:
         self, images: KnownImages, protocol: InstanceProtocol, only: Optional[Array] = None, *, capped: bool = False
     ) -> None:
         self.images, self.protocol, self._only, self._example = images, protocol, only, _example_of(protocol)
-        # What else decides whether a record of LVIS counts is not known here.
+        # Other conditions for counting a record of LVIS are unknown here.
         self._capped = capped and (protocol.cap == PER_IMAGE or not protocol.federated)
         self._points = images.keypoints if protocol.keypoints else 0
         self._part = _CheckedPart(0, 0)
 
     def check(self, json_part: JsonPart) -> _CheckedPart:
         """Return these records as columns, and the faults of any."""
-        records = json_part.records
-        if isinstance(records, RecordTable):
-            try:
-                return self.check_table(records, json_part.length)
-            except UNUSUAL:
-                records = parse_records(records.text[: records.end].rstrip(f",{BLANKS}"))
+        if isinstance(json_part.records, RecordTable):
+            with suppress(*UNUSUAL):
+                return self.check_table(json_part.records, json_part.length)
+        records = json_part.parse()
         self._part = _CheckedPart(len(records), json_part.length)
         if records:
             self._part.begins_with_box = isinstance(records[0], dict) and bool(records[0].get("bbox"))
@@ -386,7 +384,7 @@ class _Checker:
         """Return a part of this length as columns; raises one of `UNUSUAL`."""
         self._part = _CheckedPart(len(table), length)
         self._keep(self._read_columns(table), 0)
-        self._part.boxed = int((table.boxed != NO_BOX).sum())
+        self._part.boxed = int(np.count_nonzero(table.boxed != NO_BOX))
         self._part.begins_with_box = bool(table.boxed[0] == WHOLE_BOX)
         return self._part
 
@@ -405,15 +403,17 @@ class _Checker:
             [table for checked in checked_parts for table in checked.columns],
             self.protocol.cap != PER_IMAGE,
         )
-        group, category, score = (np.concatenate([table[column] for table in tables]) for column in range(3))
+        group = np.concatenate([table[0] for table in tables])
         if by_category:  # a category that the truth lacks is one as well
-            group = group * (len(self.images.categories) + 1) + category + 1
-        if (
-            group.max(initial=0) < _MOST_GROUPS
-            and np.bincount(group, minlength=1).max() <= self.protocol.detections[-1]
-        ):
-            return len(group)  # the usual case, told sooner than by an order
-        order = backend().order_by_score(score, group)
+            group = group * (len(self.images.categories) + 1) + np.concatenate([table[1] for table in tables]) + 1
+        members = np.arange(len(group))
+        if group.max(initial=0) < _MOST_GROUPS:  # only groups beyond the cap need an order, and usually none is
+            is_beyond = np.bincount(group) > self.protocol.detections[-1]
+            if not is_beyond.any():
+                return len(group)
+            members = np.flatnonzero(is_beyond[group])
+        score = np.concatenate([table[2] for table in tables])
+        order = members[backend().order_by_score(score[members], group[members])]
         is_within = np.ones(len(group), bool)
         is_within[order[rank_in_group(group[order]) >= self.protocol.detections[-1]]] = False
         flags = iter(np.split(is_within, np.cumsum(counts)[:-1]))
@@ -474,8 +474,8 @@ class _Checker:
             image = int(self.images.ids[columns.image[index]])
             fault = rle.FAULTS[int(columns.checked.fault[index])]
             self._part.problems.append((offset + index, image, fault, rle.WRITE_AGAIN))
-        self._part.unknown += int((columns.category < 0).sum())
-        if self.protocol.boxes or self._points:  # beside masks, boxes may say areas alone
+        self._part.unknown += int(np.count_nonzero(columns.category < 0))
+        if self.protocol.boxes or self._points:  # boxes of records with masks only state areas
             self._part.form.add(columns, self.images)
         if self._part.problems:
             return

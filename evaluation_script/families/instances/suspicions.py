@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any, List, Optional
 
 import numpy as np
 
@@ -11,14 +11,14 @@ from ...masks.stack import Array
 from ..base.suspicions import ScoreRange, is_better, judge_matches
 from .records import Category, KnownImages, RecordColumns
 
-#: So many boxes, points or detections tell how they were written.
+#: The minimum number of boxes, points or detections for recognising their notation.
 _FEWEST = 10
-#: What lies outside of its picture by more pixels; coordinates up to here may be shares of it.
+#: The distance in pixels from which a coordinate lies outside its image, and the maximum of normalized coordinates.
 _SLACK, _NORMALIZED = 2.0, 1.5
-#: What boxes and points may have been written as.
+#: Orders in which boxes and points may be written.
 _BOX_ORDERS = ("[x1, y1, x2, y2]", "[center x, center y, width, height]", "[y, x, height, width]")
 _POINT_ORDERS = ("y and x",)
-#: Nearly all; and those that reach beyond their images are too many from this share on.
+#: The share that counts as nearly all, and the share from which boxes beyond their images are too many.
 _NEARLY_ALL, _TOO_MANY = 0.99, 0.05
 
 
@@ -26,8 +26,8 @@ class RecordForm:
     """The form of a submission's records, counted or not."""
 
     def __init__(self) -> None:
-        #: Boxes or points: all, those that lie outside of their pictures, those with coordinates that may be shares,
-        #: and those that would lie inside by each other order.
+        #: The numbers of boxes or points: all, those outside their images, those whose coordinates may be shares, and
+        #: those that each other order would put inside.
         self._counts = np.zeros(3 + len(_BOX_ORDERS), np.int64)
 
     def add(self, columns: RecordColumns, images: KnownImages) -> None:
@@ -38,31 +38,33 @@ class RecordForm:
             self._add_boxes(columns.boxes, images.sizes[columns.image])
 
     def _add_boxes(self, boxes: Array, sizes: Array) -> None:
-        starts, sides, bounds = boxes[:, :2], boxes[:, 2:], sizes[:, ::-1] + _SLACK
-        outside: Array = (starts + sides > bounds) | (starts < -_SLACK)
-        normalized: Array = boxes <= _NORMALIZED
-        as_corners: Array = (sides >= starts) & (sides <= bounds)
-        as_centers: Array = (starts - sides / 2 >= -_SLACK) & (starts + sides / 2 <= bounds)
-        as_exchanged: Array = starts + sides <= bounds[:, ::-1]
-        orders = [flags.all(axis=1) for flags in (as_corners, as_centers, as_exchanged)]
-        self._note(outside.any(axis=1), normalized.all(axis=1), *orders)
+        # Columns, since numpy is slow for rows of two.
+        (x, y, width, height), (tall, wide) = boxes.T, (sizes + _SLACK).T
+        x_end, y_end = x + width, y + height
+        outside = (x_end > wide) | (y_end > tall) | (x < -_SLACK) | (y < -_SLACK)
+        normalized = (x <= _NORMALIZED) & (y <= _NORMALIZED) & (width <= _NORMALIZED) & (height <= _NORMALIZED)
+        as_corners = (width >= x) & (height >= y) & (width <= wide) & (height <= tall)
+        half_width, half_height = width / 2, height / 2
+        as_centers = (x - half_width >= -_SLACK) & (y - half_height >= -_SLACK)
+        as_centers &= (x + half_width <= wide) & (y + half_height <= tall)
+        as_exchanged = (x_end <= tall) & (y_end <= wide)
+        self._note(outside, normalized, as_corners, as_centers, as_exchanged)
 
     def _add_points(self, points: Array, sizes: Array) -> None:
-        pairs = points.reshape(len(points), -1, 2)
-        chosen = pairs.any(axis=2)
-        bounds = (sizes[:, ::-1] + _SLACK)[:, None].repeat(pairs.shape[1], axis=1)[chosen]
-        places = pairs[chosen]
-        outside: Array = (places > bounds) | (places < -_SLACK)
-        exchanged: Array = places <= bounds[:, ::-1]
-        normalized: Array = places <= _NORMALIZED
-        self._note(outside.any(axis=1), normalized.all(axis=1), exchanged.all(axis=1))
+        x, y = (np.ascontiguousarray(points[:, axis::2]) for axis in range(2))
+        tall, wide = (sizes[:, axis, None] + _SLACK for axis in range(2))
+        chosen = (x != 0) | (y != 0)
+        outside = (x > wide) | (y > tall) | (x < -_SLACK) | (y < -_SLACK)
+        normalized = (x <= _NORMALIZED) & (y <= _NORMALIZED) & chosen
+        as_exchanged = (x <= tall) & (y <= wide) & chosen
+        self._note(outside & chosen, normalized, as_exchanged, count=int(np.count_nonzero(chosen)))
 
-    def _note(self, outside: Any, *flags: Any) -> None:
-        counts = [len(outside), *map(np.count_nonzero, (outside, *flags))]
+    def _note(self, outside: Any, *flags: Any, count: Optional[int] = None) -> None:
+        counts = [outside.size if count is None else count, *map(np.count_nonzero, (outside, *flags))]
         self._counts[: len(counts)] += np.array(counts, np.int64)
 
     def join(self, form: RecordForm) -> None:
-        """Add the notes of another one."""
+        """Add the counts of another form."""
         self._counts += form._counts
 
     def judge(self, *, points: bool) -> List[str]:
@@ -87,7 +89,7 @@ class RecordForm:
         return []
 
 
-#: Numberings of categories that are common, by what they are called.
+#: Common numberings of categories, by their names.
 _CODINGS = (
     "1 was added to each",
     "1 was subtracted from each",
@@ -96,27 +98,27 @@ _CODINGS = (
 )
 
 
-def judge_categories(truth: Array, detections: Array, categories: List[Category]) -> List[str]:
+def _judge_categories(truth: Array, detections: Array, categories: List[Category]) -> List[str]:
     """Return a warning if the categories of detections seem to be numbered differently from the truth's."""
     ids = np.array([category.id for category in categories], np.int64)
     total = len(detections)
     if total < _FEWEST or (detections["category"] == detections["category"][0]).all():
         return []
     count = len(ids)
-    places = truth["image"].astype(np.int64) * count + truth["category"]
-    true = places[truth["counted"][:, 0] > 0]
+    true = (truth["image"].astype(np.int64) * count + truth["category"])[truth["counted"][:, 0] > 0]
+    image, category = detections["image"].astype(np.int64) * count, detections["category"].astype(np.int64)
 
-    def count_present(category: Array) -> int:
-        has_place = category >= 0
-        return int(np.isin(detections["image"][has_place].astype(np.int64) * count + category[has_place], true).sum())
+    def count_present(coding: Array) -> int:
+        """Count the detections whose image has a true instance of the category that a coding gives for theirs."""
+        coded = coding[category]
+        return int(np.count_nonzero(np.isin((image + coded)[coded >= 0], true)))
 
-    right = count_present(detections["category"].astype(np.int64))
-    numbers = ids[detections["category"]]
-    for name, category in zip(
-        _CODINGS,
-        (_places(ids, numbers - 1), _places(ids, numbers + 1), _within(numbers, count), _within(numbers - 1, count)),
-    ):
-        present = count_present(category)
+    right = count_present(np.arange(count))
+    if not is_better(right, total, total):  # whatever another coding would give
+        return []
+    codings = _places(ids, ids - 1), _places(ids, ids + 1), _within(ids, count), _within(ids - 1, count)
+    for name, coding in zip(_CODINGS, codings):
+        present = count_present(coding)
         if is_better(right, present, total):
             share = f"{quantity(present, 'detection', total)} would have a category of their image instead of {right:,}"
             return [f"categories look as if {name}: with the truth's ids {share}. Write the ids of the truth"]
@@ -142,4 +144,4 @@ def judge_detections(truth: Array, detections: Array, categories: List[Category]
     matched = detections["matched"] & ~detections["ignored"] & np.uint64(1)  # of any size, at the lowest threshold
     hits = int(np.count_nonzero(matched))
     missed = judge_matches("detection", int(truth["counted"][:, 0].sum()), 1, hits)
-    return [*scores.judge(), *(judge_categories(truth, detections, categories) or missed)]
+    return [*scores.judge(), *(_judge_categories(truth, detections, categories) or missed)]

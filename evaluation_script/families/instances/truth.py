@@ -41,7 +41,7 @@ from .protocols import InstanceProtocol
 from .records import UNUSUAL, Category, KnownImages, check_tube, read_tubes
 
 _FAMILY_NAME = "instances"
-#: How much of an instance is hidden in a frame, as OVIS labels it.
+#: The hidden share of an instance in a frame, by OVIS's label.
 LABELS = {"no_occlusion": 0.0, "slight_occlusion": 0.25, "severe_occlusion": 0.75}
 
 
@@ -49,9 +49,9 @@ LABELS = {"no_occlusion": 0.0, "slight_occlusion": 0.25, "severe_occlusion": 0.7
 class Coverage:
     """Pairs of image and category, each as one number, that are known to be absent or incomplete."""
 
-    #: The truth says that there is nothing; None where it says so of no image.
+    #: Categories that the truth lists as absent; None if it lists none for any image.
     negative: Optional[Array] = None
-    #: Not all objects are annotated.
+    #: Categories whose objects are not all annotated.
     inexhaustive: Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
@@ -61,28 +61,28 @@ class InstanceTruth(SplitTruth):
 
     images: KnownImages
     categories: List[Category]
-    #: One entry for each annotation.
+    #: One entry per annotation.
     ids: Array
     image: Array
     category: Array
-    #: As annotated, and pixels of the mask.
+    #: The annotated areas, and the pixels of the masks.
     area: Array
     pixels: Array
     crowd: Array
     masks: MaskTexts
     boxes: Array
-    #: File names of images by id, where the document has them.
+    #: The file names of images by id, if the document has them.
     names: Dict[int, str] = field(default_factory=dict)
     notes: List[str] = field(default_factory=list)
     coverage: Coverage = field(default_factory=Coverage)
-    #: How much of each instance is hidden, -1 where nothing is known.
+    #: The hidden share of each instance, -1 if unknown.
     occlusion: Array = field(default_factory=lambda: np.zeros(0))
-    #: Those of all annotations, or why they cannot be scored.
+    #: The keypoints of all annotations, or the reason why they cannot be scored.
     keypoints: Optional[TrueKeypoints] = None
     keypoint_fault: str = ""
     #: Whether every annotation has a mask.
     masked: bool = True
-    #: Of each annotation how far away it is in metres, and in which share of its pixels that was measured.
+    #: For each annotation, its distance in metres and the share of its pixels with a measured distance.
     distances: Optional[Array] = None
     family: str = _FAMILY_NAME
 
@@ -161,7 +161,7 @@ def read_document(data: bytes, name: str) -> InstanceTruth:
         raise HostError(f"{name}: is not an annotation file in COCO's format ({_reason(error)})") from None
 
 
-#: Where values are taken from that annotations lack.
+#: The sources of values that annotations lack.
 _FROM_MASK, _NO_CROWD = "from the mask", "to be 0"
 
 
@@ -220,7 +220,7 @@ class _Document:
         self._images = sorted(document["images"], key=lambda image: image["id"])
         self._categories = sorted(document["categories"], key=lambda category: category["id"])
         self._annotations = document["annotations"]
-        #: What some annotations say something under.
+        #: The keys that at least one annotation has.
         self._keys: Set[str] = set().union(*self._annotations)
         self._notes = notes
 

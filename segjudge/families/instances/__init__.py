@@ -97,19 +97,22 @@ class _InstanceTools(FamilyTools):
             return super().compare_failures(methods, None)
         from .causes import describe_causes
         from .diagnosis import InstanceDiagnosis, diagnose
-        from .report import make_compared_sections
+        from .report import make_ap_bar, make_compared_sections
 
         causes: dict[str, str] = {}
         costs: dict[str, dict[str, float]] = {}
+        bars: dict[str, list[tuple[str, float, str]]] = {}
         drawn: dict[str, InstanceDiagnosis] = {}
         for method in methods:
             diagnosis = diagnose(method.inputs, method.report)
             costs[method.name], causes[method.name] = diagnosis.sum_kinds(), describe_causes(diagnosis)
+            if bar := make_ap_bar(diagnosis, method.report):
+                bars[method.name] = bar
             if len(drawn) < 2:
                 drawn[method.name] = diagnosis
         compared = self.tabulate_costs(methods, costs)
         pictures = make_compared_sections(drawn, methods[0].report.split, options) if drawn else []
-        return replace(compared, causes=causes, sections=[*pictures, *compared.sections])
+        return replace(compared, bars=bars, causes=causes, sections=[*pictures, *compared.sections])
 
     def make_columns(self, report: Report) -> Mapping[str, Callable[[], Columns]]:
         from .tables import list_curves, list_images

@@ -16,19 +16,19 @@ from segjudge.families.base.pictures import SeenFrame, Side
 from segjudge.families.base.segments import FAULTS, RIGHT, SPLIT, SURPLUS, SWAPPED, JudgedSegments, judge_segments
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 
-from .keypoints import KeypointFault, list_faults
+from .keypoints import KeypointFault, find_shift, list_faults
 
-#: So many images are looked at, those with most mistakes.
+#: The maximum number of examined images; the ones with most mistakes come first.
 _MOST_IMAGES = 1000
-#: Videos in which identities are looked for, and the pixels of masks that this decodes in one.
+#: The maximum number of videos whose identities are examined, and of decoded mask pixels per video.
 _MOST_VIDEOS, _MOST_PIXELS = 40, 60_000_000
-#: A detection shows an instance in a frame from this IoU on, and repeats one from it on.
+#: The minimum IoU at which a detection shows an instance in a frame, or repeats it.
 _HALF = 0.5
 #: The area of each set of keypoints.
 _AREA = 100.0
-#: A track is on an object for a while if it has this share of all its pixels.
+#: The minimum share of all its pixels that a track has on an object to count as briefly on it.
 _BRIEFLY = 0.05
-#: False detections above the score that this share of the correct ones does not reach are counted.
+#: False detections count above the score that this share of the correct ones does not reach.
 _MIDDLE = 0.5
 
 
@@ -92,7 +92,7 @@ def _measure(side: object, numbers: Array, diagnosis: InstanceDiagnosis) -> Arra
     """Return the areas of masks, or of boxes where these are compared; sets of keypoints all have the same."""
     areas: Array
     if diagnosis.protocol.keypoints:
-        return np.full(len(numbers), _AREA)  # so that the IoU of what they share is their OKS
+        return np.full(len(numbers), _AREA)  # so that their IoU is their OKS
     if diagnosis.protocol.boxes:
         areas = side.boxes[numbers][:, 2:].prod(axis=1).astype(float)  # type: ignore[attr-defined]
     else:
@@ -165,7 +165,7 @@ def _find_exchanges(
     matched = judged.truth == RIGHT
     several = (seen.shared >= _BRIEFLY * seen.truth.areas[:, None]).sum(axis=1) > 1
     columns = np.flatnonzero((seen.shared[~matched | several] > 0).any(axis=0))
-    partners = judged.partner[columns]  # whose own overlap with the track is perhaps too small to be known
+    partners = judged.partner[columns]  # its own overlap with the track may be too small to be listed
     rows = np.union1d(np.flatnonzero(~matched | several), partners[partners >= 0])
     if truth.images.frames is None or len(rows) < 1 or len(columns) < 2:
         return []
@@ -227,20 +227,37 @@ def _describe_keypoints(diagnosis: InstanceDiagnosis) -> str:
     faults = list_faults(diagnosis)
     costs: dict[str, float] = {}
     people = int((~diagnosis.judged.crowd).sum())
-    missed = people - faults.people
+    missed, surplus, shift = people - faults.people, faults.surplus, find_shift(diagnosis)
+    if shift:
+        count = shift.found_people + shift.missed_people
+        some = f"all {people:,}" if count == people else f"{count:,} of {people:,}"
+        costs[f"{some} people are shifted by about {_describe_move(*shift.vector)}"] = (
+            faults.lost + 2 * shift.missed_people
+        )
+        missed, surplus = missed - shift.missed_people, surplus - shift.missed_people
     if missed > 0:
         costs[f"{missed:,} of {people:,} people {inflect(missed, 'is', 'are')} missed"] = missed
-    if faults.surplus:
+    if surplus > 0:
         total = quantity(faults.people + faults.surplus, "detection")
-        costs[f"{faults.surplus:,} of {total} {inflect(faults.surplus, 'shows', 'show')} nobody"] = faults.surplus
-    if text := _describe_points(faults):
+        costs[f"{surplus:,} of {total} {inflect(surplus, 'shows', 'show')} nobody"] = surplus
+    if not (shift and shift.found_people) and (text := _describe_points(faults)):
         costs[text] = faults.lost
     sentences = sorted(costs, key=lambda text: -costs[text])[:2]
     if not sentences:
         return ""
     text = "; ".join(sentences)
-    above = _describe_scores(diagnosis) if faults.surplus else ""
+    above = _describe_scores(diagnosis) if surplus > 0 else ""
     return f"{text[0].upper()}{text[1:]}. {above}".rstrip()
+
+
+def _describe_move(x: float, y: float) -> str:
+    """Describe a vector in pixels, without a side that is short beside the other."""
+    sides = (x, "to the right", "to the left"), (y, "down", "up")
+    return " and ".join(
+        f"{abs(pixels):.2g} px {ahead if pixels > 0 else back}"
+        for pixels, ahead, back in sides
+        if abs(pixels) > max(abs(x), abs(y)) / 5
+    )
 
 
 def _describe_points(faults: KeypointFault) -> str:

@@ -16,6 +16,7 @@ from segjudge.evaluation_script.masks.run_lengths import compress_many
 from segjudge.families.base.challenges import count_categories, encode_json, move_runs, shift_of
 from segjudge.families.base.tools import Content, Facts, Members
 from segjudge.masks.demo import NAMES, Scene, first_scenes, label_frames, mask_records, still_images
+from segjudge.masks.photographs import photograph_images, photograph_videos
 from segjudge.masks.run_lengths import encode_labels
 
 from .streets import make_street_sample, publish_streets
@@ -23,7 +24,7 @@ from .streets import make_street_sample, publish_streets
 #: The points of the demo, as shares of width and height, and the sigma of each.
 _POINTS = {"middle": (0.5, 0.5), "top": (0.5, 0), "right": (1, 0.5), "bottom": (0.5, 1), "left": (0, 0.5)}
 _SIGMA = 0.1
-#: So many detections of an image participants send, and a detection takes so many bytes of JSON.
+#: The assumed detections per image, and bytes of JSON per detection.
 _DETECTIONS, _BYTES = 100, 500
 _FREQUENCIES = {1: "f", 2: "c", 3: "r"}
 
@@ -163,3 +164,12 @@ def _publish_vis(videos: list[Scene]) -> Content:
             })  # fmt: skip
     categories = [{"id": number, "name": name} for number, name in NAMES.items()]
     yield "instances.json", {"videos": listing, "categories": categories, "annotations": records}
+
+
+def make_demo_pictures(protocol: InstanceProtocol) -> Members:
+    if protocol.tubes:
+        for number, (_, frames) in enumerate(photograph_videos(), 1):
+            yield from ((f"{number}/{name}.jpg", data) for name, data in frames)
+        return
+    for image, data in photograph_images().items():
+        yield f"demo_{image:06d}_000019_leftImg8bit.jpg" if protocol.streets else f"{image:012d}.jpg", data

@@ -25,7 +25,7 @@ from segjudge.system.errors import UsageError
 
 from .published import read_predictions
 
-#: A detection is right from this IoU on, and below the other it lies on the background.
+#: The minimum IoU of a correct detection, and the IoU below which a detection lies on the background.
 _FOREGROUND, _BACKGROUND = 0.5, 0.1
 
 
@@ -35,28 +35,28 @@ class _JudgedDetections:
 
     truth: InstanceTruth
     records: InstanceRecords
-    #: Of each detection: the record, its score, and the indices of its category and image.
+    #: For each detection: the record, its score, and the indices of its category and image.
     record: Array
     score: Array
     category: Array
     image: Array
-    #: Of each instance: the annotation, its category and image, and whether it is a crowd, which does not count.
+    #: For each instance: the annotation, its category and image, and whether it is a crowd, which is ignored.
     annotation: Array
     instance_category: Array
     instance_image: Array
     crowd: Array
-    #: Which of these excuse one detection alone: people without keypoints.
+    #: The instances that let only one detection be ignored: people without keypoints.
     excuses_one: Array
-    #: Pairs of one image from _BACKGROUND on: by detection, then the closest first, then as annotated.
+    #: Pairs in an image from _BACKGROUND on: by detection, then the closest first, then in annotated order.
     pairs: OverlappingPairs
-    #: Which detections count neither for nor against unless they are right.
+    #: The detections that are ignored unless they are correct.
     excused: Array
-    #: Whether the annotation with the id 0 takes a detection, which then is wrong.
+    #: Whether the annotation with the id 0 matches a detection, which is then wrong.
     id_zero_quirk: bool
     foreground: float
-    #: The instance that each detection takes, or -1.
+    #: The instance that each detection matches, or -1.
     partner: Array
-    #: Which detections count neither for nor against.
+    #: The detections that are ignored.
     ignored: Array
 
     @cached_property
@@ -175,7 +175,7 @@ def count_confusions(judged: _JudgedDetections, least: float = -np.inf) -> Array
 # ── precision by recall ─────────────────────────────────────────────────────
 
 
-#: At which recalls TIDE looks at precision: some of COCO's differ in the last bit, and so may AP.
+#: The recalls at which TIDE samples precision; some of COCO's differ in the last bit, and so may AP.
 _TIDE_RECALLS = np.arange(101) / 100
 
 
@@ -230,7 +230,7 @@ def _list_curve_points(judged: _JudgedDetections) -> _CurvePoints:
 
 
 _BINS = 10
-#: Of the error that counts how well a detection lies too (LaECE).
+#: The bins of the calibration error that also weighs IoU (LaECE).
 _LOCATED_BINS = 25
 
 
@@ -300,7 +300,7 @@ def _find_best_threshold(judged: _JudgedDetections, category: int | None = None)
     score, right = judged.score[selection][order], judged.right[selection][order]
     if not right.any():
         return None
-    is_last_of_score = np.append(score[1:] != score[:-1], True)  # of equal scores all are kept, or none
+    is_last_of_score = np.append(score[1:] != score[:-1], True)  # all detections of equal scores are kept, or none
     true, counts = np.cumsum(right)[is_last_of_score], np.flatnonzero(is_last_of_score) + 1
     f1 = 2 * true / (counts + instances)
     best = int(f1.argmax())
@@ -346,7 +346,7 @@ def _count_by_image(judged: _JudgedDetections, least: float) -> _ImageCounts:
 # ── kinds of error ──────────────────────────────────────────────────────────
 
 
-#: The kinds of a detection that is not right, then that of an instance that none of them shows, and what they mean.
+#: The kinds of wrong detections, then of instances without any detection, with their meanings.
 KINDS = {
     "Cls": "right place, wrong category",
     "Loc": "right category, inexact place",
@@ -357,7 +357,7 @@ KINDS = {
 }
 _CLS, _LOC, _BOTH, _DUPE, _BKG, _MISS = range(len(KINDS))
 RIGHT = -1
-#: What all false detections cost together, and all instances that were not matched.
+#: The total cost of all false detections, and of all unmatched instances.
 _TOTALS = ("FalsePos", "FalseNeg")
 
 
@@ -367,15 +367,15 @@ class _DetectionErrors:
 
     #: An index in KINDS, or RIGHT.
     kind: Array
-    #: The instance that a detection of the kinds Cls and Loc is about, else -1.
+    #: The instance that a detection of the kinds Cls and Loc concerns, else -1.
     target: Array
-    #: Which instances no detection shows, not even badly.
+    #: The instances without any detection, even an inexact one.
     missed: Array
-    #: Which categories count: those with instances, or as TIDE has it all.
+    #: The counted categories: those with instances, or by TIDE's rule all.
     counted: Array
-    #: AP of each category; not a number where there is neither a detection nor an instance.
+    #: The AP of each category; NaN without detections and instances.
     precision: Array
-    #: The same once a kind of KINDS or of _TOTALS is repaired.
+    #: The AP of each category once a kind of KINDS or of _TOTALS is repaired.
     repaired: dict[str, Array]
 
     def average(self, precision: Array) -> float:
@@ -397,7 +397,7 @@ def _find_errors(judged: _JudgedDetections, *, as_tide: bool = False) -> _Detect
     missed[target[target >= 0]] = False
     points = replace(_list_curve_points(judged), recalls=_TIDE_RECALLS) if as_tide else _list_curve_points(judged)
     before = points.select(~judged.ignored).precision()
-    wrong_first = np.argsort(judged.right, kind="stable")  # as TIDE has them once it repaired any
+    wrong_first = np.argsort(judged.right, kind="stable")  # as TIDE does after any repair
     points, counted = points.select(wrong_first), ~judged.ignored[wrong_first]
     is_best = _flag_best(judged, target, free)[wrong_first]
     moved = points.category.copy()
@@ -410,7 +410,7 @@ def _find_errors(judged: _JudgedDetections, *, as_tide: bool = False) -> _Detect
         )
         repaired[name] = fixed.select(
             np.where(of_kind, is_best, counted)
-        ).precision()  # the best counts though it was ignored
+        ).precision()  # the best one counts although it was ignored
     points = points.select(counted)
     repaired["Miss"] = points.without(judged.instance_category[missed]).precision()
     repaired["FalsePos"] = replace(points, score=points.right.astype(float)).precision()
@@ -458,7 +458,7 @@ def _flag_best(judged: _JudgedDetections, target: Array, free: Array) -> Array:
 # ── all tables of a split ───────────────────────────────────────────────────
 
 
-#: So many suspected errors of the truth are listed.
+#: The maximum number of listed suspected errors of the truth.
 _MOST_SUSPECTS = 50
 
 

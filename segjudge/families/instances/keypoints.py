@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Row
-from segjudge.evaluation_script.families.instances.keypoints import TrueKeypoints, TrueSets, point_similarities
+from segjudge.evaluation_script.families.instances.keypoints import TrueKeypoints, point_similarities
+from segjudge.evaluation_script.masks.detections import TrueSets
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.values import dataclass
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 
-#: From this OKS on a detection shows a person, if inexactly.
+#: The minimum OKS of a detection that shows a person, even inexactly.
 LEAST_OKS = 0.1
-#: How similar points are that are as good as those of another annotator, and that are still near.
+#: The similarity of points as good as another annotator's, and of near points.
 _EXACT, _NEAR = 0.85, 0.5
-#: Below this a point costs nothing.
+#: A detection has a person's pose if all points have the same offset, up to this share of the square root of the area;
+#: the maximum offset in such roots; the minimum number of points.
+_SAME_POSE, _FARTHEST, _FEWEST_POINTS = 0.1, 2.0, 3
+#: The minimum shift in pixels.
+_LEAST_MOVE = 0.5
+#: The maximum relative difference of agreeing shifts, and the minimum share of people with them; the maximum numbers of
+#: matched people, of images, and of missed people per image to examine.
+_ALIKE, _MOSTLY, _MOST_SHIFTED, _MOST_PEOPLE = 0.25, 0.7, 500, 100
+#: The cost below which a point costs nothing.
 _LEAST_COST = 1e-6
 
 
@@ -48,14 +58,14 @@ def list_keypoints(diagnosis: InstanceDiagnosis) -> list[Row]:
 class KeypointFault:
     """The faults of the points of detected people."""
 
-    #: People who are found, and detections that show nobody.
+    #: The numbers of detected people, and of detections that show nobody.
     people: int
     surplus: int
     #: The sum of 1 - OKS of these people.
     lost: float
-    #: Pairs of points that lie on each other's places, in how many people, most often first.
+    #: Pairs of exchanged points with the number of people, most frequent first.
     exchanged: list[tuple[tuple[str, str], int]]
-    #: Points and what they cost, most costly first.
+    #: Points with their costs, most costly first.
     points: list[tuple[str, float]]
 
 
@@ -99,18 +109,77 @@ def _find_people(diagnosis: InstanceDiagnosis) -> _People:
     inexact = (judged.partner[pairs.prediction] < 0) & ~judged.hits[pairs.truth]
     shown = pairs.select(right | inexact)
     _, rows = np.unique(shown.prediction, return_index=True)  # the closest one comes first
+    rows = rows[np.argsort(-shown.iou[rows], kind="stable")]
+    rows = np.sort(rows[np.unique(shown.truth[rows], return_index=True)[1]])  # a person is shown once
     return _People(judged.record[shown.prediction[rows]], judged.annotation[shown.truth[rows]])
+
+
+class Shift(NamedTuple):
+    """People whose detections lie off by about the same vector, in pixels: found ones, and missed ones."""
+
+    found_people: int
+    missed_people: int
+    vector: tuple[float, float]
+
+
+def find_shift(diagnosis: InstanceDiagnosis) -> Shift | None:
+    """Find the vector by which the detections of most people lie off, all points alike.
+
+    The detection of a missed person is the nearest free one that has the same pose.
+    """
+    keypoints, judged = diagnosis.judged.truth.keypoints, diagnosis.judged
+    if keypoints is None:
+        return None
+    people = _find_people(diagnosis)
+    shown_pairs = zip(people.annotation[:_MOST_SHIFTED, None], people.record[:_MOST_SHIFTED, None], strict=True)
+    moves = [_measure_moves(diagnosis, keypoints, person, record) for person, record in shown_pairs]
+    is_missed = ~judged.crowd & ~np.isin(judged.annotation, people.annotation)
+    is_free = diagnosis.selection & ~np.isin(judged.record, people.record)
+    shown_count = possible_count = len(moves)
+    for image in np.intersect1d(judged.instance_image[is_missed], judged.image[is_free])[:_MOST_SHIFTED].tolist():
+        missed = judged.annotation[is_missed & (judged.instance_image == image)][:_MOST_PEOPLE]
+        records = judged.record[is_free & (judged.image == image)][:_MOST_PEOPLE]
+        moves.append(_measure_moves(diagnosis, keypoints, missed, records))
+        possible_count += min(len(missed), len(records))
+    vectors = np.concatenate([*moves, np.zeros((0, 2))])
+    if len(vectors) < 2:
+        return None
+    middle = np.median(vectors, axis=0)
+    alike = np.hypot(*(vectors - middle).T) <= _ALIKE * np.hypot(*middle)
+    if np.hypot(*middle) < _LEAST_MOVE or alike.sum() < _MOSTLY * possible_count:
+        return None
+    split_at = sum(map(len, moves[:shown_count]))
+    return Shift(int(alike[:split_at].sum()), int(alike[split_at:].sum()), (float(middle[0]), float(middle[1])))
+
+
+def _measure_moves(diagnosis: InstanceDiagnosis, keypoints: TrueKeypoints, people: Array, records: Array) -> Array:
+    """Return by how much the nearest detection of the same pose lies off each person that has one (people, 2)."""
+    truth, moves = diagnosis.judged.truth, []
+    predicted = diagnosis.judged.records.points[records].reshape(len(records), -1, 2)
+    for person in people.tolist():
+        marked, size = keypoints.marked[person], float(np.sqrt(truth.area[person]))
+        if marked.sum() < _FEWEST_POINTS:
+            continue
+        offsets = predicted[:, marked] - keypoints.points[person, marked]
+        means = offsets.mean(axis=1)
+        lengths = np.hypot(*means.T)
+        spread = np.hypot(*(offsets - means[:, None]).transpose(2, 0, 1)).max(axis=1)
+        is_alike = (spread <= _SAME_POSE * size) & (spread <= lengths / 2) & (lengths <= _FARTHEST * size)
+        nearest = int(np.where(is_alike, lengths, np.inf).argmin())
+        if is_alike[nearest]:
+            moves.append(means[nearest])
+    return np.array(moves).reshape(-1, 2)
 
 
 @dataclass(frozen=True)
 class _KeypointErrors:
     """The errors of detections' points (people, points)."""
 
-    #: To the point of the person that is meant.
+    #: The similarity to the corresponding point of the matched person.
     similarity: Array
-    #: Which other point of that person is the closest.
+    #: The closest other point of that person.
     other_point: Array
-    #: The largest to another point of that person, and to the same point of another person of the image.
+    #: The highest similarity to another point of that person, and to the same point of another person in the image.
     to_other_point: Array
     to_other_person: Array
 
@@ -134,7 +203,7 @@ def _place_points(diagnosis: InstanceDiagnosis, keypoints: TrueKeypoints, people
     similarity = point_similarities(predicted, sets, people.annotation)
     to_other_point, other_point = np.zeros_like(similarity), np.zeros(similarity.shape, np.int64)
     count = similarity.shape[1]
-    for step in range(1, count):  # each point of the detection with the next points of the person, round and round
+    for step in range(1, count):  # each point of the detection with the person's next points, cyclically
         turned = np.roll(np.arange(count), -step)
         turned_sets = replace(sets, points=sets.points[:, turned], sigmas=sets.sigmas[:, turned])
         alike = point_similarities(predicted, turned_sets, people.annotation)

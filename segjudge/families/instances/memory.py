@@ -34,11 +34,11 @@ from segjudge.system.errors import UsageError
 from .streets import CATEGORIES
 
 _Record = dict[str, Any]
-#: Columns of detection models, as the keys that COCO gives them.
+#: Columns of detection models, by COCO's keys.
 _COLUMNS = {"labels": "category_id", "scores": "score", "iscrowd": "iscrowd", "area": "area", "ids": "id"}
-#: How many categories there are, records of unknown ones, and records.
+#: The numbers of categories, of records with unknown categories, and of records.
 _HEAD = "<III"
-#: What a truth may say of a whole image.
+#: The facts of a truth about a whole image.
 _IMAGE_FACTS = ("height", "width", "neg_category_ids", "not_exhaustive_category_ids")
 
 
@@ -127,7 +127,7 @@ class InstancesInMemory(MemoryDoor):
                 defaults |= {"segmentation": nothing, "area": float(np.prod(record["bbox"][2:]))}
             completed.append({**defaults, **record, f"{kind}_id": 1})
             if self.protocol.keypoints and "area" in record:
-                completed[-1].pop("segmentation", None)  # it would be drawn for nothing
+                completed[-1].pop("segmentation", None)  # it would be drawn in vain
         skeleton = {}
         if self.protocol.keypoints:
             lengths = [len(record[self._shape]) for record in records if self._shape in record]

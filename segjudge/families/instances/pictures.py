@@ -16,11 +16,11 @@ from segjudge.evaluation_script.families.base.family import Progress
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.packed import replace_file
-from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.values import dataclass
 from segjudge.report.colours import GROUND, MISSING, OBJECTS, RIGHT, SURPLUS
 from segjudge.report.page import ReportPage, Section, render_page
+from segjudge.report.player import read_picture
 from segjudge.system.files import make_folder, open_output
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # ── every image ─────────────────────────────────────────────────────────────
 
 
-#: Between the two halves of a picture, and above each for its title.
+#: The gap between the two halves of a picture, and the height of each title.
 _GAP, _TITLE = 8, 26
 
 
@@ -46,13 +46,13 @@ class _DrawnImage:
 
 @dataclass(frozen=True)
 class View:
-    """What to show."""
+    """The detections that a picture shows, and the images below them."""
 
-    #: Folder of the images; without it masks are drawn on a plain ground.
+    #: The folder of the images; without it, masks are drawn on a plain ground.
     pictures: str = ""
-    #: From which overlap a detection is right.
+    #: The minimum IoU of a correct detection.
     iou: float = 0.5
-    #: Detections with a lower score are left out.
+    #: Detections with a lower score are skipped.
     score: float = 0.0
 
 
@@ -165,9 +165,9 @@ _Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 _ENDINGS = (".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG")
 _ALPHA = 0.45
 _FONT_SIZE = 14
-#: What a mask is filled with: its colour evenly, stripes of it that rise or fall, or nothing but its outline.
+#: The fill of a mask: its plain colour, rising or falling stripes, or only its outline.
 _EVENLY, _RISING, _FALLING, _OUTLINED = "evenly", "rising", "falling", "outlined"
-#: Width of stripes and of what is between them, in pixels.
+#: The width of stripes and of the gaps between them, in pixels.
 _STRIPE = 4
 
 
@@ -179,7 +179,7 @@ class _PaintedMask:
     label: str
     colour: _Colour
     fill: str = _EVENLY
-    #: How wide its outline is, in pixels.
+    #: The width of its outline in pixels.
     width: int = 1
 
 
@@ -194,11 +194,7 @@ def _open_ground(pictures: str, name: str, size: list[int]) -> Image.Image:
     paths = [path for ending in _ENDINGS if os.path.isfile(path := stem + ending)] if pictures else []
     if not paths:
         return Image.new("RGB", (size[1], size[0]), GROUND)
-    try:
-        with Image.open(paths[0]) as image:
-            return image.convert("RGB").resize((size[1], size[0]))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise HostError(f"{paths[0]}: is not a picture ({error})") from None
+    return read_picture(paths[0]).resize((size[1], size[0]))
 
 
 def _paint_masks(ground: Image.Image, masks: list[_PaintedMask], font: _Font) -> Image.Image:
@@ -216,7 +212,7 @@ def _paint_masks(ground: Image.Image, masks: list[_PaintedMask], font: _Font) ->
     draw = ImageDraw.Draw(image)
     for mask, (x, y) in _place_labels(masks):
         box = draw.textbbox((x, y), mask.label, font=font)
-        shift = max(2 - x, min(0, image.width - 2 - box[2]))  # the beginning is seen rather than the end
+        shift = max(2 - x, min(0, image.width - 2 - box[2]))  # the beginning stays visible rather than the end
         draw.rectangle((box[0] + shift - 2, box[1] - 1, box[2] + shift + 2, box[3] + 1), fill=mask.colour)
         draw.text((x + shift, y), mask.label, fill=_choose_ink(mask.colour), font=font)
     return image

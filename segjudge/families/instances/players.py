@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -21,13 +22,13 @@ from segjudge.families.instances.causes import JudgedScene, find_repeated, list_
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 from segjudge.report.page import PageOptions
 
-#: So many of the images drawn are those with most mistakes; the others are the worst of a category.
+#: The maximum number of drawn images with most mistakes; further images are the worst of a category.
 _MOST_MISTAKES = 27
-#: How thick the lines between keypoints are, as a part of the picture's diagonal.
+#: The thickness of lines between keypoints, as a share of the picture's diagonal.
 _LINE = 0.006
-#: Frames of videos are so wide where their masks are compared.
+#: The width of video frames whose masks are compared.
 _JUDGED = 320
-#: How far a point reaches from its middle, in widths of a line.
+#: The radius of a point, in widths of a line.
 _DOT = 1.5
 
 
@@ -39,6 +40,7 @@ class InstancePainter(UnitPainter):
     def __init__(self, diagnosis: InstanceDiagnosis) -> None:
         self._diagnosis = diagnosis
         self.outlined = not diagnosis.protocol.keypoints
+        self.threshold = "" if diagnosis.protocol.keypoints else "IoU"
 
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         diagnosis = self._diagnosis
@@ -52,11 +54,11 @@ class InstancePainter(UnitPainter):
         judged = self._judge(scene)
         classes, scores = seen.prediction.classes.tolist(), diagnosis.judged.records.score[scene.records].tolist()
         names = [f"{diagnosis.names[kind]} {score:.2f}" for kind, score in zip(classes, scores, strict=True)]
-        seen = seen._replace(prediction=seen.prediction._replace(names=names), judged=judged)
+        seen = seen._replace(prediction=seen.prediction._replace(names=names), judged=judged, scores=scores)
         yield seen._replace(maps=self._paint(scene, judged.partner, frames[0].size, drawn[0])) if drawn else seen
 
     def _judge(self, scene: JudgedScene) -> JudgedSegments:
-        """Return the faults of an image: what is right is what the metric matches."""
+        """Return the faults of an image, in which the metric's matches are correct."""
         seen, detections = scene.seen, self._diagnosis.judged
         judged = judge_segments(
             seen.shared, (seen.truth.areas, seen.prediction.areas), (seen.truth.classes, seen.prediction.classes)
@@ -224,8 +226,10 @@ def draw_worst(diagnoses: Mapping[str, InstanceDiagnosis], split: str, options: 
         are_losses=False,
     )
     painter: type[InstancePainter | VideoInstancePainter] = InstancePainter
-    if first_diagnosis.protocol.tubes:  # their pictures have names that nothing says
-        painter, options = VideoInstancePainter, replace(options, images="")
+    if first_diagnosis.protocol.tubes:
+        painter = VideoInstancePainter
+        if not any(os.path.isdir(os.path.join(options.images, unit.name)) for unit in units):
+            options = replace(options, images="")  # truths do not name pictures of videos
     return draw_units({name: painter(diagnosis) for name, diagnosis in diagnoses.items()}, ranked_units, options)
 
 

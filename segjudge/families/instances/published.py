@@ -82,7 +82,7 @@ def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ig
     else:
         if is_packed(source.path):
             raise UsageError(f"{source.path}: is already packed")
-        (annotated,) = truth.read(source.path).values()  # says what is wrong
+        (annotated,) = truth.read(source.path).values()  # reports the fault
         files = open_files(source.path, HOST_LIMITS)
         (data,) = (_draw_polygons(files.read(name), annotated) for name in files.sizes if name.endswith(".json"))
         images, instances, notes = len(annotated.images.ids), len(annotated.ids), annotated.notes
@@ -114,7 +114,7 @@ class _CocoDocument(TypedDict):
     annotations: list[dict[str, Any]]
 
 
-#: The size of a PNG (height, width), its instances, and what is odd about them.
+#: The size of a PNG (height, width), its instances, and its oddities.
 _ReadImage = tuple[tuple[int, int], list[dict[str, Any]], list[str]]
 
 
@@ -193,7 +193,7 @@ def _read_png(path: str, categories: set[int]) -> _ReadImage:
     try:
         with Image.open(path) as image:
             pixels = np.asarray(image)
-    except (OSError, SyntaxError, ValueError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise HostError(f"{path}: cannot be read ({error})") from None
     if pixels.ndim != 3 or pixels.shape[2] < 2:
         raise HostError(f"{path}: is not a colour PNG with categories in red and instances in green")

@@ -35,11 +35,11 @@ from .keypoints import LEAST_OKS, list_keypoints
 from .players import draw_worst
 
 _PACKAGE = "segjudge.families.instances"
-#: So many categories have a curve of their own.
-_OWN_CURVES = 12
-#: Charts are so large, in the units of their drawing.
+#: The number of categories with their own curve.
+_MOST_CURVES = 12
+#: The side of charts, in the units of their drawing.
 _CHART = 100
-#: The curves that stand out, by IoU.
+#: The highlighted curves, by IoU.
 _MARKED = (0.5, 0.75)
 
 
@@ -86,6 +86,19 @@ def make_compared_sections(
     return [pictures.player] if pictures else []
 
 
+def make_ap_bar(diagnosis: InstanceDiagnosis, report: Report) -> list[tuple[str, float, str]]:
+    """Return AP, and its loss above and at an IoU of one half, as a bar; empty without an AP."""
+    value = report.values[report.protocol.metrics[0]]
+    at_half = diagnosis.errors.average(diagnosis.errors.precision)
+    if value is None or at_half < value:
+        return []
+    return [
+        ("kept", value, "kept"),
+        ("inexact", at_half - value, "inexact"),
+        ("unmatched", max(0.0, 1 - at_half), "missing over"),
+    ]
+
+
 def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Report) -> Section:
     """Return the verdict: the most costly errors, the number of categories, the worst one."""
     measure = diagnosis.protocol.measure
@@ -110,13 +123,9 @@ def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Repo
     if inexact < 1 - at_half:
         causes.reverse()
     verdict = make_verdict(report, main, [describe_causes(diagnosis), *causes], costs, "categories", worst)
-    if value is None or inexact < 0:
+    bar = make_ap_bar(diagnosis, report)
+    if not bar:
         return verdict
-    bar = [
-        ("kept", value, "kept"),
-        ("inexact", inexact, "inexact"),
-        ("unmatched", max(0.0, 1 - at_half), "missing over"),
-    ]
     meanings = {
         "inexact": f"matched at an {measure} of .50, but not at all greater ones",
         "unmatched": f"lost at an {measure} of .50",
@@ -183,7 +192,7 @@ def _make_curves(diagnosis: InstanceDiagnosis, costly: list[Row]) -> Section:
         for iou, curve in diagnosis.average_curves().items()
     ]  # fmt: skip
     curves = []
-    for row in costly[:_OWN_CURVES]:
+    for row in costly[:_MOST_CURVES]:
         recall, precision, score = diagnosis.trace_curve(diagnosis.names.index(row["name"]))
         marks = np.unique(np.searchsorted(recall, np.arange(1, 11) / 10))
         curves.append(

@@ -31,13 +31,13 @@ from segjudge.masks.run_lengths import encode_labels
 CATEGORIES = {
     24: "person", 25: "rider", 26: "car", 27: "truck", 28: "bus", 31: "train", 32: "motorcycle", 33: "bicycle",
 }  # fmt: skip
-#: Labels that are scored in none of Cityscapes' tasks; the last two are numbered as classes are.
+#: Labels that no task of Cityscapes scores; the last two have numbered instances, as classes do.
 _VOID = (0, 1, 2, 3, 4, 5, 6, 9, 10, 14, 15, 16, 18, 29, 30)
 _NUMBERED_VOID = (29, 30)
-#: An instance's number is this times its label, and what it counts from there.
+#: The factor of the label in an instance's number, which also counts from there.
 _LABEL = 1000
 _ENDING = "_instanceIds.png"
-#: Distances, as Cityscapes' script writes them beside what it knows of the truth.
+#: The files of distances, in the format of Cityscapes' script.
 _DISTANCES = ("distances.json", "gtInstances.json")
 _FOLDERS = {DEFAULT_SPLIT: ("val", "validation")}
 _DEMO_ROAD = 7
@@ -58,7 +58,7 @@ def holds_streets(path: str) -> bool:
 
 
 def convert_streets(path: str, subset: str, progress: Progress) -> dict[str, Any]:
-    """Return the document of a folder of Cityscapes, `gtFine`, of several splits the one of this name."""
+    """Return the document of Cityscapes' folder `gtFine`, of the split of this name if there are several."""
     categories = [{"id": label, "name": name} for label, name in CATEGORIES.items()]
     document: dict[str, Any] = {"images": [], "annotations": [], "categories": categories}
     try:
@@ -127,8 +127,8 @@ def _add_image(document: dict[str, Any], files: Files, name: str, distances: dic
 
 
 def make_street_sample(truth: InstanceTruth, share: float) -> Members:
-    """Yield a text for each image, and a mask for each instance that was moved by a share of the width."""
-    from segjudge.masks.compression import label_png  # Pillow, which scoring does without
+    """Yield a text per image, and a mask per instance, moved by a share of the width."""
+    from segjudge.masks.compression import label_png  # Pillow, which scoring does not need
 
     for image, number in enumerate(truth.images.ids.tolist()):
         name, lines = name_of(truth.names.get(number, str(number))), []

@@ -87,7 +87,7 @@ def format_places(report: Report) -> str:
     printed_rows += [(f"AR@{cap}", all_ious, "all", cap) for cap in caps]
     printed_rows += [(f"AR{protocol.recall_of(area[0])}", all_ious, area, last_cap) for area in sizes]
     for name, iou, area, cap in printed_rows:
-        if name not in values:  # of keypoints there are other numbers than of masks
+        if name not in values:  # keypoints have other numbers than masks
             continue
         kind, short = ("Average Precision", "(AP)") if name.startswith("AP") else ("Average Recall", "(AR)")
         value = -1.0 if values[name] is None else values[name]

@@ -1,4 +1,4 @@
-"""What is wrong with detections of small scenes, and how their images are drawn, as one text.
+"""The faults of detections in small scenes, and the drawings of their images, as one text.
 
     python -m tests.families.instances.drawn_images
 
@@ -67,7 +67,7 @@ def _fix(place: Any) -> tuple[float, ...]:
 
 
 def _diagnose(folder: Path, protocol: str, arguments: list[str]) -> Iterator[str]:
-    """Say what a report takes from two methods, and how it draws them over pictures, of which two are there."""
+    """Describe the report of two methods, and its drawings over pictures, of which two exist."""
     truth, first, second = _write_scene(folder, protocol)
     (folder / "pictures").mkdir()
     for name, size in (("1.png", (60, 40)), ("3.jpg", (70, 50))):
@@ -119,7 +119,7 @@ def _say(found: Any) -> Iterator[str]:
 
 
 def _write_scene(folder: Path, protocol: str) -> tuple[Path, Path, Path]:
-    """Write a truth and two results: boxes that are found, moved, taken for others, found twice, or where nothing is."""
+    """Write a truth and two results: boxes that are correct, moved, confused, repeated, or on the background."""
     draw, frames = np.random.RandomState(7), 3 if protocol == "ovis" else 0
     unit = "video" if frames else "image"
     images = [{"id": number, "width": width, "height": height, "file_name": f"{number}.jpg", "length": frames}

@@ -1,4 +1,4 @@
-"""What the tests of all families ask of instances: `tests/families/contract.py` says what each name is."""
+"""The data of instances for the tests of all families; `tests/families/contract.py` defines each name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.scoring.shares import Files, write_instances
 
 
 def coco_instances(folder: Path) -> Path:
-    """Polygons, and what LVIS says of images and categories beside."""
+    """Polygons, with LVIS's facts about images and categories."""
     squares = [(10, 10), (40, 50), (20, 80)]
     annotations = [
         {
@@ -40,7 +40,7 @@ def coco_instances(folder: Path) -> Path:
 
 
 def coco_keypoints(folder: Path) -> Path:
-    """People with all, some and none of COCO's 17 points, and a crowd."""
+    """People with all, some or none of COCO's 17 points, and a crowd."""
     corners = [(10, 10), (40, 50), (20, 80), (60, 100)]
     annotations = []
     for k, (y, x) in enumerate(corners):
@@ -110,7 +110,7 @@ def send_coco(truth: Path) -> bytes:
 
 
 def send_keypoints(truth: Path) -> bytes:
-    """A plain list, with flags of 1 and the boxes that some tools write beside."""
+    """A plain list, with flags of 1 and the boxes that some tools add."""
     return json.dumps([
         {
             "image_id": item["image_id"], "category_id": 1, "score": 0.9, "bbox": [0, 0, 9, 9],
@@ -121,7 +121,7 @@ def send_keypoints(truth: Path) -> bytes:
 
 
 def send_video_instances(truth: Path) -> bytes:
-    """`results.json` in a zip, with null where an object is not to be seen."""
+    """`results.json` in a zip, with null if an object is not visible."""
     names = list(published.VIDEOS)
     records = [
         {
@@ -187,7 +187,7 @@ FURTHER_UPLOADS = {"coco-box": send_boxes}
 
 
 def write_results(protocol: str, folder: Path) -> Files | None:
-    """The detections of shared scoring, where the benchmark has masks alone."""
+    """The detections of shared scoring, if the benchmark only has masks."""
     if protocol.startswith(("coco-keypoints", "cityscapes-instance")):
         return None
     return write_instances(folder, videos=INSTANCE_PROTOCOLS[protocol].tubes)
@@ -248,7 +248,17 @@ UNFIT: dict[str, list[tuple[str, str]]] = {
     "youtube-vis-2019": [("coco", "images")],
     "coco": [("ovis", "videos"), ("vspw", "semantic")],
 }
+SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
+    "coco": ([{"labels": [3], "masks": published.LABEL_FRAMES[:1] == 1, "scores": [0.5]}] * 2, []),
+}
+BOARD_LABELS: dict[str, tuple[str, ...]] = {
+    "coco": ("AP", "AP50", "AP75", "APs", "APm", "APl"),
+    "youtube-vis-2019": ("AP", "AP50", "AP75", "AR@1", "AR@10"),
+    "places2017": ("AP", "AP50", "AP75", "APs", "APm", "APl"),
+}
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "no label maps": ("coco", "youtube-vis-2019"),
+    "first screens": ("coco",),
     "sharing": ("coco", "ovis"),
     "pages": ("coco", "lvis", "ovis", "coco-keypoints", "cityscapes-instance", "places2017"),
     "pages shown whole": ("coco", "ovis", "coco-keypoints", "places2017"),

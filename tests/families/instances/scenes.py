@@ -1,4 +1,4 @@
-"""The files in which benchmarks with images and videos of instances publish and receive scenes, for `tests/report/test_known_faults.py`."""
+"""Writes scenes as truths and uploads of images and videos of instances, for `tests/report/test_known_faults.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.masks.compression import label_png
 from tests.builders import written, zipped
 from tests.report.known_files import (
     OF_INSTANCES,
@@ -15,6 +14,7 @@ from tests.report.known_files import (
     STREET_NAMES,
     Benchmark,
     box_of,
+    label_png,
     list_images,
     publish_streets,
     rle_of,

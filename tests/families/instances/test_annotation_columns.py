@@ -1,4 +1,4 @@
-"""Annotations read as a table: the same truth as from the JSON parser, and no table where anything is unusual."""
+"""Annotations read as a table: the same truth as from the JSON parser, and no table for unusual annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cityscapes' instances: every number of its script, what is wrong with texts and masks, and what families promise."""
+"""Cityscapes' instances: every number of its script, faults of texts and masks, and the families' promises."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def score(submission: Path, truth: Path, protocol: str = SAFE, **options: Any) -
 
 @pytest.fixture(scope="module")
 def truths(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, list[Path]]:
-    """By whether there are distances: the truth as it is published, and packed."""
+    """With and without distances: the truth as published, and packed."""
     folder, truths = tmp_path_factory.mktemp("cityscapes"), {}
     for measured in (False, True):
         root = DATA / "gtFine"
@@ -119,7 +119,7 @@ def boxed(*rows: tuple[int, int, int]) -> Any:
 
 
 def sent(folder: Path, **lines: list[tuple[str, Any]]) -> Path:
-    """Texts of some cities, each line of what follows the name of its mask, and a mask of columns, or an image."""
+    """Texts of some cities, each line completed from a mask's name, and a mask of columns, or an image."""
     folder.mkdir()
     for city, entries in lines.items():
         text = ""
@@ -275,7 +275,7 @@ def test_masks_are_encoded_as_labels_are(density: float) -> None:
 
 
 def evaluate(truth: str, submission: str) -> dict[str, float]:
-    """The rule in straight steps, for a truth without groups, void and small objects."""
+    """The rule in simple steps, for a truth without groups, void and small objects."""
     aps = []
     for overlap in np.arange(0.5, 1.0, 0.05):
         for label in range(24, 34):

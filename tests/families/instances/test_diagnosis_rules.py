@@ -1,4 +1,4 @@
-"""Rules of the diagnosis of detections, one by one: values worked out by hand."""
+"""Rules of the diagnosis of detections, one by one, with values computed by hand."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_instance_is_missed_unless_an_error_is_about_it(tmp_path: Path) -> No
 
 
 def half_up_to(recalls: int, precision: float = 1.0) -> float:
-    """AP of a precision up to a recall of so many hundredths, and nothing beyond."""
+    """AP of a precision up to a recall in hundredths, and nothing beyond."""
     return precision * (recalls + 1) / 101
 
 

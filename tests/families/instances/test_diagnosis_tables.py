@@ -1,4 +1,4 @@
-"""The tables and pictures of detections add up: what is lost, what is confused, what is wrong on each image."""
+"""The tables and pictures of detections add up: losses, confusions, and faults of each image."""
 
 from __future__ import annotations
 

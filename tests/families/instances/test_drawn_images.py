@@ -1,4 +1,4 @@
-"""What is said of small scenes of detections, and how they are drawn, stays what it is."""
+"""Small scenes of detections are described and drawn as noted."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def read_json(path: Path) -> Any:
 
 
 def as_tide_reads(truth: Any, records: Any) -> tuple[bytes, bytes]:
-    """The same documents as TIDE takes them: images in the order of the file, every category an equal."""
+    """The same documents as TIDE reads them: images in the file's order, all categories equal."""
     numbers = {image["id"]: number for number, image in enumerate(truth["images"])}
     for image in truth["images"]:
         image["id"] = numbers[image["id"]]

@@ -1,4 +1,4 @@
-"""What a submission of instance masks may cost, and numbers and characters that no honest one holds."""
+"""The maximum cost of a submission of instance masks, and numbers and characters that no honest one contains."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def read(data: bytes, folder: Path, protocol: str = "places2017") -> instances.I
 
 
 def outcome(data: bytes, folder: Path, protocol: str = "places2017") -> str:
-    """`scored`, or the refusal; anything else is a defect of ours and fails the test."""
+    """`scored`, or the rejection; anything else is our defect and fails the test."""
     try:
         read(data, folder, protocol)
     except SubmissionError as error:
@@ -135,7 +135,7 @@ COSTLY: dict[str, Callable[[int], bytes]] = {
 
 
 def in_child(work: Callable[[], Any]) -> tuple[float, int]:
-    """CPU seconds and bytes beside those that this process holds already, of some work in a child."""
+    """The CPU seconds and additional bytes of some work in a child."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -182,7 +182,7 @@ def test_whatever_is_sent_costs_memory_and_cpu_in_proportion(name: str, tmp_path
 
 
 class CountingDecoder:
-    """A decoder that counts the characters it looks at."""
+    """A decoder that counts the characters it reads."""
 
     def __init__(self, decoder: Any) -> None:
         self._decoder, self.read = decoder, 0

@@ -1,4 +1,4 @@
-"""What is wrong with a list of instances is said soon and in little memory by LVIS's and boundaries' rules too."""
+"""Faults in a list of instances are reported quickly and in little memory under LVIS's and boundaries' rules too."""
 
 from __future__ import annotations
 

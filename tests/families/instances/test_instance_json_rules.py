@@ -1,4 +1,4 @@
-"""A JSON list of records, whatever its parts are cut at, and where it stops being one."""
+"""A JSON list of records, regardless of the cuts between its parts, and the place where it becomes invalid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def parts(data: bytes, size: int) -> Any:
 
 
 def read(data: bytes, size: int = 1 << 20, chunk: int | None = None) -> list[Any]:
-    """Every record, by parts of this size and chunks of that."""
+    """Every record, in parts of this size and chunks of that size."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (json_parts, submission):
             patch.setattr(module, "CHUNK_BYTES", chunk or size)
@@ -58,7 +58,7 @@ def test_the_records_are_those_of_the_list(sent: Any, indent: Any, size: int, ch
 
 @pytest.mark.parametrize("size", [40, 100, 1 << 20])
 def test_raw_parts_are_cut_between_records(size: int) -> None:
-    """Joined they are the list; each ends where a record does."""
+    """Joined they are the list; each ends at the end of a record."""
     sent = [{"a": k, "b": "x" * (k % 7)} for k in range(60)]
     for text in (json.dumps(sent), json.dumps(sent, indent=1), "\ufeff \n" + json.dumps(sent) + " \n\0"):
         raw = list(json_parts.cut_raw_json(parts(text.encode(), size)))

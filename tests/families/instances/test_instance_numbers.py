@@ -101,7 +101,7 @@ def test_an_annotated_area_counts_in_each_range_that_includes_it(area: int, rang
 def test_a_wrong_detection_counts_in_each_range_that_includes_its_area(
     height: int, width: int, ranges: str, tmp_path: Path
 ) -> None:
-    """It comes first, so that the precision of what is right falls to one half there."""
+    """It comes first, so that the precision of correct detections falls to one half there."""
     right = mask(2, 2, 118, 120)
     for area, name in ((500, "s"), (5000, "m"), (50_000, "l")):
         results = [detection(0.9, mask(height, width)), detection(0.5, right)]
@@ -117,7 +117,7 @@ def test_a_wrong_detection_counts_in_each_range_that_includes_its_area(
 def test_a_mask_of_half_or_twice_the_size_still_overlaps_by_half(
     truth_is_larger: bool, others: int, tmp_path: Path
 ) -> None:
-    """Between images and categories that hold masks of other sizes."""
+    """Between images and categories whose masks have other sizes."""
     small, large = mask(10, 10), mask(10, 20)
     annotated, sent = (large, small) if truth_is_larger else (small, large)
     beside = [(image, category, 1, mask(1, 1)) for image in (0, 2) for category in (0, 1, 2)] * others
@@ -136,7 +136,7 @@ def test_an_overlap_of_exactly_a_threshold_is_a_match(height: int, matched: int,
 
 
 def test_a_perfect_mask_is_right_at_every_threshold_and_the_rest_is_recall(tmp_path: Path) -> None:
-    """One of two instances is found: precision 1 up to a recall of one half."""
+    """One of two instances is detected: precision 1 up to a recall of one half."""
     first, second = mask(10, 10), mask(10, 10, 50, 50)
     truth = document((0, 0, 100, first), (0, 0, 100, second))
     values = scored(truth, [detection(0.9, first)], tmp_path).values
@@ -176,7 +176,7 @@ def crowded_images(draw: Any) -> tuple[Any, Any]:
 def test_an_annotation_of_id_zero_is_lost_as_in_pycocotools(
     images: tuple[Any, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """And a detection that was matched with it counts where its own area says so."""
+    """And a detection that was matched with it counts if its own area is in the range."""
     truth, results = images
     curves, _ = ours(truth, results, PLACES, tmp_path_factory.getbasetemp())
     theirs = official(truth, results, PLACES.detections)
@@ -186,7 +186,7 @@ def test_an_annotation_of_id_zero_is_lost_as_in_pycocotools(
 
 @pytest.mark.parametrize("beside", [False, True], ids=["without a choice", "with one"])
 def test_what_matches_id_zero_is_wrong_where_its_own_area_lies(beside: bool, tmp_path: Path) -> None:
-    """900 pixels for an annotation of 5,000: wrong among all and small ones, judged by nobody among the medium ones."""
+    """900 pixels for an annotation of 5,000: wrong among all and small ones, ignored among medium ones."""
     first, second = mask(30, 30), mask(2, 2, 100, 100)
     annotations = [(0, 0, 5000, first), (0, 0, 5000, second)]
     if beside:  # overlaps the detection too, by half
@@ -208,7 +208,7 @@ def test_what_matches_id_zero_is_wrong_where_its_own_area_lies(beside: bool, tmp
 
 
 def some_images(count: int) -> tuple[Any, Any]:
-    """Each image has two instances of two categories; some are found, by scores without ties."""
+    """Each image has two instances of two categories; some are detected, with scores without ties."""
     annotations = [(k, c, 400, mask(20, 20, 40 * c)) for k in range(count) for c in (0, 1)]
     results = [
         detection(0.99 - 0.01 * (7 * k % 11) - 0.001 * c, mask(20, 20 - 3 * (k % 4), 40 * c + 30 * (k % 3 == 2)), k, c)
@@ -220,7 +220,7 @@ def some_images(count: int) -> tuple[Any, Any]:
 
 
 def copied(truth: Any, prediction: Any, chosen: Any) -> tuple[Any, Any]:
-    """A truth and detections whose images are these, as often as they are named."""
+    """A truth and detections with these images, repeated as listed."""
     drawn = {**truth, "images": [{**truth["images"][item], "id": k} for k, item in enumerate(chosen)]}
     of_image = [[a for a in truth["annotations"] if a["image_id"] == item] for item in chosen]
     annotations = [{**a, "image_id": k} for k, some in enumerate(of_image) for a in some]
@@ -252,7 +252,7 @@ def errors_of(truth: Any, prediction: Any, folder: Path, metrics: Any = ()) -> A
 def test_standard_errors_are_of_scoring_without_each_of_twenty_groups(
     count: int, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With fewer images each is a group; the lot is always the same."""
+    """With fewer images, each is a group; the random groups are always equal."""
     truth, results = some_images(count)
     groups = min(20, count)
     dealt = np.random.Generator(np.random.PCG64(0)).permutation(count) % groups

@@ -1,4 +1,4 @@
-"""Keypoints: every number of pycocotools on golden and random sets, what is refused, and what a report says of points."""
+"""Keypoints: every number of pycocotools on golden and random sets, rejections, and the report's texts about points."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_every_golden_number_is_that_of_pycocotools(
 
 
 def random_set(seed: int, images: int = 12, categories: int = 1) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """People near and far, some of them crowds or without points, and detections that are exact, off or nowhere."""
+    """People near and far, some of them crowds or without points, and detections that are exact, inexact or wrong."""
     generator = np.random.default_rng(seed)
     annotations: list[dict[str, Any]] = []
     records: list[dict[str, Any]] = []

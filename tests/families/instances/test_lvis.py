@@ -94,7 +94,7 @@ def mask(first: int, count: int) -> Any:
 
 
 def truth(**image: Any) -> dict[str, Any]:
-    """One instance of category 1, and two categories that it says nothing of."""
+    """One instance of category 1, and two categories without statements about it."""
     return {
         "images": [{"id": 1, "height": HEIGHT, "width": WIDTH, **image}],
         "categories": [{"id": k, "name": str(k), "frequency": "rcf"[k - 1]} for k in (1, 2, 3)],
@@ -123,7 +123,7 @@ def score_of(document: Any, records: Any, folder: Path, protocol: str = "lvis") 
     ],
 )
 def test_what_is_not_exhaustive_refuses_no_detection(image: Any, ap: float, tmp_path: Path) -> None:
-    """The first detection finds nothing; it counts only where all of its category is annotated."""
+    """The first detection is wrong; it counts only if its whole category is annotated."""
     score = score_of(truth(**image), [found(1, 0.9, 20), found(1, 0.8)], tmp_path)
     assert score.values["AP"] == score.values["APr"] == pytest.approx(ap)
     assert score.values["APc"] is None

@@ -1,4 +1,4 @@
-"""Places-style PNGs are converted as the official converter does, and drawn for people."""
+"""Places-style PNGs are converted as by the official converter, and drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boxes in another order are named by how they were written; right boxes of poor detectors are not."""
+"""Boxes in another order are named by their notation; correct boxes of poor detectors are not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEIGHT, WIDTH = 480, 640
 
 
 def draw_boxes(seed: int) -> Any:
-    """Return right boxes: starts anywhere, sides up to the end of the image."""
+    """Return correct boxes: starts anywhere, sides up to the end of the image."""
     random = np.random.default_rng(seed)
     starts = random.random((200, 2)) * (WIDTH - 9, HEIGHT - 9)
     return np.hstack([starts, 3 + random.random((200, 2)) * ((WIDTH, HEIGHT) - starts - 3)])

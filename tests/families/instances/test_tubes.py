@@ -1,4 +1,4 @@
-"""Masks of frames as one wide mask, and how much of an object is hidden."""
+"""Masks of frames as one wide mask, and the hidden share of an object."""
 
 from __future__ import annotations
 

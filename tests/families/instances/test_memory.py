@@ -1,0 +1,133 @@
+"""Masks of instances in memory score the same bits as files, in parts, in any order and with repetitions."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import segjudge
+from segjudge import FrameAccumulator, UsageError, score_arrays
+from tests.backends import use_numpy
+from tests.data import TRACKS_DATA
+from tests.families.instances.memory_images import SIZE, box, images, records, runs
+from tests.scoring.memory_parts import of_parts, same
+from tests.shared import needs_shared
+
+
+def files(found: list[Any], folder: Path) -> tuple[str, str]:
+    """Results and truth as files."""
+    truths: list[Any] = []
+    for image, (_, truth) in enumerate(found):
+        truths += records(truth, image, len(truths) + 1)
+    document = {
+        "images": [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(len(found))],
+        "categories": [{"id": number, "name": str(number)} for number in (1, 2, 3)],
+        "annotations": truths,
+    }
+    sent = [record for image, (prediction, _) in enumerate(found) for record in records(prediction, image)]
+    (folder / "results.json").write_text(json.dumps(sent))
+    (folder / "truth.json").write_text(json.dumps(document))
+    return str(folder / "results.json"), str(folder / "truth.json")
+
+
+def boxed(side: Any) -> Any:
+    """Columns as detection models have them: boxes by their corners."""
+    boxes = np.array([box(mask) for mask in side["masks"]]).reshape(-1, 4)
+    return {
+        **{key: side[key] for key in side if key != "masks"},
+        "boxes": np.hstack((boxes[:, :2], boxes[:, :2] + boxes[:, 2:])),
+    }
+
+
+@pytest.mark.parametrize("path", ["kernel", "numpy"])
+@pytest.mark.parametrize("protocol", ["coco", "places2017", "coco-boundary", "coco-box"])
+def test_instances_in_memory_score_as_files_do(
+    protocol: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path == "numpy":
+        use_numpy(monkeypatch)
+    results = images(5)
+    expected = segjudge.score(*files(results, tmp_path), protocol)
+    assert 0 < (expected.metrics["val"]["AP"] or 0) < 1
+    if protocol == "coco-box":
+        results = [({**boxed(item)}, {**boxed(two), "area": [m.sum() for m in two["masks"]]}) for item, two in results]
+    same(of_parts(protocol, [(image, None, *sides) for image, sides in enumerate(results)]), expected)
+    predictions, truths = ({image: sides[side] for image, sides in enumerate(results)} for side in (0, 1))
+    same(score_arrays(predictions, truths, protocol), expected)
+    same(score_arrays(list(predictions.values()), list(truths.values()), protocol), expected)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7, 64])
+@pytest.mark.parametrize("protocol", ["coco", "lvis", "coco-box"])
+def test_parts_of_images_have_the_same_bits(protocol: str, parts: int) -> None:
+    results = images(4, 30)
+    results = results if protocol != "coco-box" else [(boxed(item), boxed(two)) for item, two in results]
+    expected = score_arrays(*map(list, zip(*results)), protocol)
+    same(of_parts(protocol, [(image, None, *sides) for image, sides in enumerate(results)], parts), expected)
+
+
+def test_records_of_coco_and_columns_are_the_same() -> None:
+    results = images(6)
+    expected = score_arrays(*zip(*results), "coco")
+    listed = [(records(item, 3), {"annotations": records(two, 3, 1)}) for item, two in results]
+    same(score_arrays(*zip(*listed), "coco"), expected)
+    encoded = [tuple({**side, "masks": [runs(mask) for mask in side["masks"]]} for side in sides) for sides in results]
+    same(score_arrays(*zip(*encoded), "coco"), expected)
+
+
+def test_polygons_are_drawn_at_the_size_that_is_said() -> None:
+    square, label = [[10, 10, 30, 10, 30, 30, 10, 30]], {"category_id": 1}
+    truth = {"annotations": [{**label, "segmentation": square}], "height": 60, "width": 80}
+    scores = score_arrays([[{**label, "segmentation": square, "score": 0.5}]], [truth], "coco")
+    assert scores["APs"] == pytest.approx(1.0)
+
+
+@needs_shared
+@pytest.mark.parametrize("case", ["plain", "many"])
+def test_lvis_in_memory_scores_as_files_do(case: str) -> None:
+    folder = TRACKS_DATA / "instances"
+    golden = json.loads((folder / "golden.json").read_text())["cases"]
+    case = sorted(golden)[0 if case == "plain" else -1]
+    truth = json.loads((folder / golden[case].get("truth", "truth.json")).read_text())
+    sent = json.loads((folder / f"{case}.json").read_text())
+    for protocol in ("lvis", "lvis-boundary", "coco"):
+        accumulator = FrameAccumulator(protocol, categories=truth["categories"])
+        for image in truth["images"]:
+            of_image = [item for item in truth["annotations"] if item["image_id"] == image["id"]]
+            predicted = [item for item in sent if item["image_id"] == image["id"]]
+            accumulator.update(image["id"], None, predicted, {**image, "annotations": of_image})
+        same(accumulator.compute(), segjudge.score(str(folder / f"{case}.json"), str(folder / "truth.json"), protocol))
+
+
+@needs_shared
+@pytest.mark.parametrize("protocol", ["youtube-vis-2019", "ovis"])
+def test_instances_of_videos_score_as_files_do(protocol: str) -> None:
+    folder = TRACKS_DATA / "vis"
+    truth, sent = (json.loads((folder / name).read_text()) for name in ("truth.json", "ordinary.json"))
+    updates = []
+    for video in truth["videos"]:
+        annotations = [item for item in truth["annotations"] if item["video_id"] == video["id"]]
+        predicted = [item for item in sent if item["video_id"] == video["id"]]
+        updates.append((video["id"], None, predicted, annotations))
+    expected = segjudge.score(str(folder / "ordinary.json"), str(folder / "truth.json"), protocol)
+    same(of_parts(protocol, updates, categories=truth["categories"]), expected)
+    with pytest.raises(UsageError, match="compares whole videos"):
+        FrameAccumulator(protocol).update("a", 3, [], [])
+
+
+def test_an_accumulator_goes_to_another_process_as_it_is() -> None:
+    results = images(5)
+    whole, labels = FrameAccumulator("coco"), FrameAccumulator("davis2017")
+    for image, sides in enumerate(results):
+        whole.update(image, None, *sides)
+        labels.update("dog", image, results[3][0]["masks"][0], results[3][1]["masks"][0])
+    for item in (whole, labels):
+        sent = pickle.loads(pickle.dumps(item))
+        assert sent.compute().metrics == item.compute().metrics
+        assert copy.deepcopy(item).merge(sent).state_dict() == item.state_dict()
