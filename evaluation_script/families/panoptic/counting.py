@@ -6,7 +6,7 @@ these tables.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Union
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -20,27 +20,41 @@ from ..base.units import TruthFrame, Unit, UnitCounts
 from .files import AnySubmission, PredictedFrame, is_unnumbered
 from .protocols import PanopticProtocol
 
-#: Stands for what is not a boundary; no segment has this id.
+#: The value of pixels inside a segment; no segment has this id.
 _INNER = 1 << 24
-#: A boundary reaches as deep as this fraction of the diagonal.
+#: The width of a boundary as a fraction of the diagonal.
 _BOUNDARY_RATIO = 0.02
-#: Pairs of segments that a video without windows may have.
+#: The maximum number of pairs of segments in a video without windows.
 _MOST_PAIRS = 2_000_000
 #: Fields of the counts of a category.
 IOU, MATCHED, SURPLUS, MISSED = range(4)
-#: Columns of segments, and which one was listed first.
+#: The loss of AQ, by column: no track; pixels of a track outside all objects; frames with another track or object;
+#: within a frame, other tracks of the object and other objects of the track.
+UNASSOCIATED = ("missed", "surplus", "swapped", "split", "merged")
+#: A track covers an object in a frame if it has this share of the object's tracked pixels.
+_LEAST_SHARE = 0.1
+#: Columns of segments; the last one has their order in the list.
 ID, CATEGORY, CROWD, AREA, ORDER = range(5)
+
+
+class _Overlaps(NamedTuple):
+    """The pixels that tubes of truth and prediction share, by frame; a negative number stands for no tube."""
+
+    truth: Array
+    prediction: Array
+    pixels: Array
+    frames: Array
 
 
 @dataclass(frozen=True)
 class FrameTable:
     """The pixel counts of a frame, or of a window of frames."""
 
-    #: A row for each segment, by id.
+    #: One row per segment, by id.
     truth: Array
     prediction: Array
     pairs: LabelPairs
-    #: The same of boundaries alone, where the protocol compares them.
+    #: The pairs of boundaries, if the protocol compares them.
     boundaries: Optional[LabelPairs] = None
 
 
@@ -92,7 +106,7 @@ def count_frames(frames: Iterable[FrameTable], protocol: PanopticProtocol, thing
         for row, length in enumerate(protocol.windows):
             if len(tables) >= length:
                 counts[row] += _count_segments(_join_frames(tables[-length:]), len(things))
-    tubes = _tubes(tables, things, protocol) if protocol.video and tables else {}
+    tubes = _measure_tubes(tables, things, protocol) if protocol.video and tables else {}
     return {"quality": counts, **tubes}
 
 
@@ -147,7 +161,7 @@ def _count_segments(table: FrameTable, categories: int) -> Array:
     ]
     missed, surplus = ~crowd, np.ones(len(prediction), bool)
     missed[truth_rows[match]] = surplus[predicted_rows[match]] = False
-    # Of the crowds of a category, only the one that is listed last counts.
+    # Of a category's crowds, only the last listed one counts.
     crowd_of = np.full(categories, -1)
     crowds = np.flatnonzero(crowd)
     crowds = crowds[np.argsort(truth[crowds, ORDER])]
@@ -187,7 +201,7 @@ def _boundary_ious(pairs: LabelPairs, boundaries: LabelPairs) -> Array:
     return np.where(rows >= 0, ious[rows], 0.0)
 
 
-def _tubes(frames: List[FrameTable], things: List[bool], protocol: PanopticProtocol) -> Dict[str, Array]:
+def _measure_tubes(frames: List[FrameTable], things: List[bool], protocol: PanopticProtocol) -> Dict[str, Array]:
     """Return STQ's confusion matrix of a whole video, and the quality of its tubes."""
     void, is_thing = len(things), np.array([*things, False])
     listed = [frame.truth for frame in frames if len(frame.truth)]
@@ -205,7 +219,8 @@ def _tubes(frames: List[FrameTable], things: List[bool], protocol: PanopticProto
     cells = sum_by_key((truth_categories * (void + 1) + predicted_categories)[scored], pixels[scored])
     truth = np.where(is_thing[truth_categories] & ~crowd, truth_categories << SHIFT | truth_ids, -1)
     prediction = np.where(is_thing[predicted_categories] & ~crowd, predicted_categories << SHIFT | predicted_ids, -1)
-    return {"cells": np.stack(cells), "association": _associate_tubes(truth, prediction, pixels)}
+    numbers = np.repeat(np.arange(len(frames)), [len(frame.pairs.pixels) for frame in frames])
+    return {"cells": np.stack(cells), **_associate_tubes(_Overlaps(truth, prediction, pixels, numbers), void)}
 
 
 def _categories(segments: Array, ids: Array, void: int) -> Array:
@@ -229,13 +244,52 @@ def union_of(confusion: Array, protocol: PanopticProtocol) -> Array:
     return union
 
 
-def _associate_tubes(truth: Array, prediction: Array, pixels: Array) -> Array:
-    """Return the sum of the qualities of all tubes, and how many there are; -1 is none."""
+def _associate_tubes(overlaps: _Overlaps, categories: int) -> Dict[str, Array]:
+    """Return the sum of the qualities of all tubes and their number, and what they lack by category and kind."""
+    truth, prediction, pixels = overlaps.truth, overlaps.prediction, overlaps.pixels
     tubes, areas = sum_by_key(truth, np.where(truth >= 0, pixels, 0))
     predicted_tubes, predicted_areas = sum_by_key(prediction, np.where(prediction >= 0, pixels, 0))
     overlap = (truth >= 0) & (prediction >= 0)
-    tube, predicted_tube = np.searchsorted(tubes, truth[overlap]), np.searchsorted(predicted_tubes, prediction[overlap])
-    keys, shared = sum_by_key(tube * len(predicted_tubes) + predicted_tube, pixels[overlap])
+    parts = _Overlaps(
+        np.searchsorted(tubes, truth[overlap]),
+        np.searchsorted(predicted_tubes, prediction[overlap]),
+        pixels[overlap],
+        overlaps.frames[overlap],
+    )
+    pair_keys = parts.truth * len(predicted_tubes) + parts.prediction
+    keys, shared = sum_by_key(pair_keys, parts.pixels)
     tube, predicted_tube = keys // max(1, len(predicted_tubes)), keys % max(1, len(predicted_tubes))
-    quality = shared * (shared / (areas[tube] + predicted_areas[predicted_tube] - shared)) / areas[tube]
-    return np.array([add(quality), np.count_nonzero(tubes >= 0)])
+    union = areas[tube] + predicted_areas[predicted_tube] - shared
+    quality = shared * (shared / union) / areas[tube]
+    # Each unshared pixel of a pair's union costs the same.
+    cost = shared / areas[tube] / union
+    covered = np.bincount(tube, shared, len(tubes))
+    surplus = predicted_areas - np.bincount(predicted_tube, shared, len(predicted_tubes))
+    split, merged = _join_in_frames(parts, np.searchsorted(keys, pair_keys), len(keys))
+    outside = surplus[predicted_tube]
+    elsewhere = covered[tube] - shared + predicted_areas[predicted_tube] - shared - outside
+    lacks = areas[tube] - covered[tube], outside, elsewhere - split - merged, split, merged
+    of_tubes = np.stack([np.bincount(tube, row * cost, len(tubes)) for row in lacks], axis=1).astype(np.float64)
+    of_tubes[:, 0] += (areas - covered) / np.maximum(areas, 1)
+    is_object = tubes >= 0
+    category = tubes[is_object] >> SHIFT
+    unassociated = np.zeros((categories, len(UNASSOCIATED)))
+    np.add.at(unassociated, category, of_tubes[is_object])
+    return {"association": np.array([add(quality), np.count_nonzero(is_object)]), "unassociated": unassociated}
+
+
+def _join_in_frames(parts: _Overlaps, pairs: Array, count: int) -> Tuple[Array, Array]:
+    """Return the pixels of each pair's object in other tracks, and of its track on other objects, in frames of both.
+
+    A pair is in a frame if the track has a share of the object there; a pair that is in none is an inexact edge, of
+    all frames.
+    """
+    sides = []
+    for numbers in (parts.truth, parts.prediction):
+        keys = parts.frames * (int(numbers.max(initial=0)) + 1) + numbers
+        frames, sums = sum_by_key(keys, parts.pixels)
+        sides.append(sums[np.searchsorted(frames, keys)])
+    together = parts.pixels >= _LEAST_SHARE * sides[0]
+    together |= ~np.bincount(pairs, together, count).astype(bool)[pairs]
+    split, merged = (np.bincount(pairs, (side - parts.pixels) * together, count) for side in sides)
+    return split, merged

@@ -14,7 +14,7 @@ from ..base.family import Values, mean_of_all
 from ..base.suspicions import Reading, judge_matches, judge_pixels, judge_unlabelled, switch
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from ..base.units import Shapes, UnitAccumulator, UnitCounts, unit_engine
-from .counting import IOU, MATCHED, MISSED, SURPLUS, count, sum_confusion, union_of
+from .counting import IOU, MATCHED, MISSED, SURPLUS, UNASSOCIATED, count, sum_confusion, union_of
 from .files import SAVE_RGB, open_submission, read_coded_truth, read_truth
 from .protocols import CODED_LAYOUTS, GROUPS, QUALITIES, PanopticProtocol
 
@@ -111,7 +111,10 @@ def _tables_of_tubes(accumulator: UnitAccumulator[PanopticProtocol]) -> Dict[str
 def _shapes(protocol: PanopticProtocol, facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of the counts of an image or a video."""
     quality: Shapes = {"quality": (len(protocol.windows), len(facts["categories"]), 4)}
-    return {**quality, "cells": (2, "n"), "association": (2,)} if protocol.video else quality
+    if not protocol.video:
+        return quality
+    unassociated = (len(facts["categories"]), len(UNASSOCIATED))
+    return {**quality, "cells": (2, "n"), "association": (2,), "unassociated": unassociated}
 
 
 def _judge_tubes(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
@@ -152,7 +155,8 @@ def _list_readings(protocol: PanopticProtocol) -> List[Reading]:
 _FACTS = {"categories": (int, str, bool)}
 ENGINE = replace(
     unit_engine(
-        read_truth, open_submission, count, values, tables, _shapes, _suspect, facts=_FACTS, readings=_list_readings
+        read_truth, open_submission, count, values, tables, _shapes, _suspect, facts=_FACTS, readings=_list_readings,
+        added=("unassociated",),
     ),
     read_published=lambda path, subset, layout: AnnotationFile({
         subset or DEFAULT_SPLIT: read_coded_truth(path, layout, subset)

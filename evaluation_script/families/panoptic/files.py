@@ -35,9 +35,9 @@ from ..base.units import (
 )
 from .protocols import CODED_LAYOUT, IMAGE_LAYOUT, PANOPTIC_PROTOCOLS, VIDEO_LAYOUT, PanopticProtocol
 
-#: Ids are colours of 24 bits; 0 is void.
+#: The largest id: ids are colours of 24 bits, and 0 is void.
 MOST_ID = (1 << 24) - 1
-#: Segments that a prediction may list in a frame.
+#: The maximum number of segments that a prediction lists in a frame.
 _MOST_SEGMENTS = 2_000
 _EXAMPLE = (
     '{"annotations": [{"image_id": 1, "file_name": "1.png", "segments_info": [{"id": 7, "category_id": 1}, ...]}, ...]'
@@ -47,11 +47,11 @@ _SEND = "Send one zip with a JSON file that lists segments, and the PNGs whose c
 _SEND_CODED = (
     "Send one zip with a folder of PNGs for each sequence: red is the class, green and blue the object's number"
 )
-#: What to do where red and blue seem to be exchanged.
+#: The remedy if red and blue seem exchanged.
 SAVE_RGB = "save the PNGs as RGB; cv2.imwrite expects BGR"
-#: Red where nothing is labelled, in the PNGs of STEP.
+#: The red value of unlabelled pixels in STEP's PNGs.
 VOID = 255
-#: Where a dataset has its panoptic maps, beside its images.
+#: The folder of panoptic maps in a dataset, next to its images.
 _MAP_FOLDER = "panoptic_maps"
 
 
@@ -149,7 +149,7 @@ def _read_coded(data: bytes, size: Size, classes: int) -> Array:
     return join_ids(backend().read_codes(data, size), classes)
 
 
-def exchange_channels(codes: Array) -> Array:
+def _exchange_channels(codes: Array) -> Array:
     """Return colours with red and blue swapped."""
     exchanged: Array = (codes & 0xFF) << 16 | codes & 0xFF00 | codes >> 16 & 0xFF
     return exchanged
@@ -162,7 +162,7 @@ def join_ids(codes: Array, classes: int) -> Array:
     beyond = pixel_classes[labelled & (pixel_classes >= classes)]
     if beyond.size:
         remedy = f"Write classes from 0 to {classes - 1}, or 255 for void"
-        blues = exchange_channels(codes).astype(np.uint8)
+        blues = _exchange_channels(codes).astype(np.uint8)
         if blues.any() and ((blues < classes) | (blues == VOID)).all():
             remedy += ". Only blue holds valid classes: check the channel order; cv2.imwrite expects BGR"
         raise Flaw(f"holds the class {beyond.max()} in red", remedy)
@@ -308,7 +308,7 @@ class _CodedSubmission(UnitSubmission):
     """The sequences of a submission, `SEQUENCE/FRAME.png`, under any other folders."""
 
     noun, send = "sequence", _SEND_CODED
-    #: Red is read as blue, and blue as red.
+    #: Reads red as blue, and blue as red.
     exchanges_channels = False
     protocol: PanopticProtocol
 
@@ -337,7 +337,7 @@ class _CodedSubmission(UnitSubmission):
         """Return the id of every pixel; raises a Flaw if it cannot be read."""
         png.check_length(self.files.sizes[frame.member], size)
         codes = backend().read_codes(self.files.read(frame.member), size)
-        return join_ids(exchange_channels(codes) if self.exchanges_channels else codes, len(self.things))
+        return join_ids(_exchange_channels(codes) if self.exchanges_channels else codes, len(self.things))
 
 
 AnySubmission = Union[_PanopticSubmission, _CodedSubmission]
@@ -355,7 +355,7 @@ def _check_ids(frame: PredictedFrame, ids: AbstractSet[int]) -> None:
         ("lacks ids that the JSON lists", "List only the segments of the PNG", frame.segments.keys() - ids),
     ):
         if odd:
-            exchanged = set(exchange_channels(np.array(sorted(ids), np.int64)).tolist()) - {0}
+            exchanged = set(_exchange_channels(np.array(sorted(ids), np.int64)).tolist()) - {0}
             fits = exchanged == frame.segments.keys()
             hint = f". With red and blue swapped, both agree: {SAVE_RGB}" if fits else ""
             raise Flaw(f"{problem}: {name_list([str(number) for number in sorted(odd)])}", f"{remedy}{hint}")

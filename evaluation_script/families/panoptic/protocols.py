@@ -7,7 +7,7 @@ from typing import ClassVar, Dict, List, Tuple
 
 from ...values import dataclass
 
-#: How truths are published.
+#: The layouts of published truths.
 IMAGE_LAYOUT, VIDEO_LAYOUT, CODED_LAYOUT = "coco-panoptic", "vipseg", "step"
 QUALITIES = ("PQ", "SQ", "RQ")
 #: The groups of categories that are averaged: all, those with instances, those without.
@@ -22,17 +22,17 @@ class PanopticProtocol:
 
     name: str
     about: str
-    #: Segments are compared over this many frames; an image is one frame.
+    #: The numbers of frames over which segments are compared; an image is one frame.
     windows: Tuple[int, ...] = (1,)
-    #: The boundaries of segments have to match as well.
+    #: The boundaries of segments must match as well.
     boundary: bool = False
-    #: Videos are scored, with STQ too.
+    #: The protocol scores videos, with STQ too.
     video: bool = False
-    #: The first segment that a video lists is left out of association, if it is a thing, as in VIPSeg's script.
+    #: Association omits the first segment that a video lists, if it is a thing, as in VIPSeg's script.
     first_is_crowd: bool = False
-    #: What classes are called where pixels, not a JSON, say their class and object; those with a + have objects.
+    #: The names of the classes if pixels, not a JSON, encode class and object; + marks classes with objects.
     classes: str = ""
-    #: Pixels that were left unlabelled are a class of their own, which is never right.
+    #: Unlabelled pixels are a class of their own, which is never correct.
     void_is_class: bool = True
     revision: int = 1
 
@@ -110,5 +110,5 @@ _ROWS = (
 )
 
 PANOPTIC_PROTOCOLS: Dict[str, PanopticProtocol] = {protocol.name: protocol for protocol in _ROWS}
-#: The layouts of truths whose pixels say their class and object.
+#: The layouts of truths whose pixels encode class and object.
 CODED_LAYOUTS = tuple(protocol.name for protocol in _ROWS if protocol.classes)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
-    from segjudge.evaluation_script.masks.stack import Array
 
 __all__ = ["TOOLS"]
 
@@ -31,9 +32,12 @@ class _PanopticTools(UnitTools):
     }
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Return the loss of PQ or VPQ: missed, surplus and inexact segments; the sum is 1 - PQ."""
+        """Return the loss of PQ or VPQ: missed, surplus and inexact segments; the sum is 1 - PQ.
+
+        Without windows, return the loss of AQ and IoU.
+        """
         if not accumulator.protocol.windows:
-            return _measure_pixels(accumulator)
+            return _measure_sequences(accumulator)
         import numpy as np
 
         from segjudge.evaluation_script.families.panoptic.counting import IOU, MATCHED, MISSED, SURPLUS
@@ -52,24 +56,29 @@ class _PanopticTools(UnitTools):
         }
         return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0))
 
-    def measure_rest(self, accumulator: UnitAccumulator[Any]) -> Array | None:
-        """Return the loss of AQ of each video's objects, if AQ is scored."""
-        if accumulator.protocol.windows:
-            return None
-        import numpy as np
-
-        quality, tubes = np.array([unit.tables["association"] for unit in accumulator.complete_counts()]).T
-        unexplained: Array = np.maximum(tubes - quality, 0) / max(float(tubes.sum()), 1)
-        return unexplained
+    def has_several_losses(self, kinds: Iterable[str]) -> bool:
+        return "swapped" in kinds
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         if not protocol.windows:
-            return "IoU", "sequences"
+            return "AQ and IoU", "sequences"
         return ("VPQ", "videos") if protocol.video else ("PQ", "images")
 
 
-def _measure_pixels(accumulator: UnitAccumulator[Any]) -> UnitLosses:
-    """Return the loss of IoU: missed and surplus pixels of a class; the sum is 1 - IoU."""
+#: The kinds of the loss of STQ; the first two concern pixels and objects.
+_KINDS = {
+    "missed": "pixels of a class that have another label, and of objects that have no track",
+    "surplus": "pixels of other classes with its label, and of tracks outside all objects",
+    "swapped": "frames in which the object has another track, or the track another object",
+    "split": "objects that have several tracks in one frame",
+    "merged": "tracks that cover several objects in one frame",
+}
+#: The loss of AQ if its kinds are unknown.
+_UNKNOWN = "unexplained", "AQ without objects in the truth, or of counts that an earlier version stored"
+
+
+def _measure_sequences(accumulator: UnitAccumulator[Any]) -> UnitLosses:
+    """Return the loss of AQ and IoU by sequence, class and kind; the sum is 2 - AQ - IoU."""
     import numpy as np
 
     from segjudge.evaluation_script.families.panoptic.counting import sum_confusion, union_of
@@ -79,12 +88,27 @@ def _measure_pixels(accumulator: UnitAccumulator[Any]) -> UnitLosses:
     union = union_of(tables.sum(axis=0), accumulator.protocol)
     weight = (union > 0) / np.maximum(union, 1) / max(int(np.count_nonzero(union)), 1)
     hits = np.diagonal(tables, axis1=1, axis2=2)
-    # Where what is unlabelled is a class, its pixels are missed by those that they have: that class has no others.
-    missed = (tables.sum(axis=2) - hits) * weight + tables[:, :, -1] * weight[-1]
-    surplus = (tables.sum(axis=1) - hits) * weight
-    losses = np.stack((missed, surplus), axis=-1)[:, :-1]
-    kinds = {"missed": "pixels of a class that have another label", "surplus": "pixels of other classes with its label"}
-    return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0)[union[:-1] > 0])
+    losses = np.zeros((len(videos), void, len(_KINDS)))
+    # If unlabelled pixels are a class, their true classes miss them: no true pixel is unlabelled.
+    losses[:, :, 0] = ((tables.sum(axis=2) - hits) * weight + tables[:, :, -1] * weight[-1])[:, :-1]
+    losses[:, :, 1] = ((tables.sum(axis=1) - hits) * weight)[:, :-1]
+    quality, tubes = np.array([video.tables["association"] for video in videos]).T
+    unknown = np.zeros(len(videos))
+    for index, video in enumerate(videos):
+        if "unassociated" in video.tables:
+            losses[index] += video.tables["unassociated"] / max(tubes.sum(), 1)
+        else:
+            unknown[index] = (tubes[index] - quality[index]) / max(tubes.sum(), 1)
+    if not tubes.any():
+        unknown[:] = 1 / len(videos)
+    by_unit, by_category = losses.sum(axis=1), losses.sum(axis=0)[union[:-1] > 0]
+    if not unknown.any():
+        return UnitLosses(_KINDS, by_unit, by_category)
+    unknown_by_category = np.full((len(by_category), 1), unknown.sum() / max(len(by_category), 1))
+    kinds = {**_KINDS, _UNKNOWN[0]: _UNKNOWN[1]}
+    return UnitLosses(
+        kinds, np.column_stack((by_unit, unknown)), np.concatenate((by_category, unknown_by_category), axis=1)
+    )
 
 
 TOOLS = _PanopticTools()

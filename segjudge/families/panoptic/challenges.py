@@ -13,8 +13,9 @@ from segjudge.families.base.challenges import QUICK, encode_json, move_labels
 from segjudge.families.base.tools import Content, Members
 from segjudge.masks.compression import code_png
 from segjudge.masks.demo import NAMES, Labels, Scene, first_scenes, label_frames, still_images
+from segjudge.masks.photographs import photograph_frames, photograph_images
 
-#: A segment's id is so many times its category.
+#: The factor of the category in a segment's id.
 _IDS = 1000
 _GROUND = 4
 _PANOPTIC = [{"id": number, "name": name, "isthing": 1} for number, name in NAMES.items()]
@@ -66,7 +67,7 @@ def _draw_segments(labels: Labels) -> tuple[bytes, list[dict[str, int]]]:
     """Draw a PNG whose colours are ids, and list its segments."""
     ids = np.where(labels, labels, _GROUND) * np.int64(_IDS)
     areas = zip(*np.unique(ids, return_counts=True), strict=True)
-    return code_png(ids), [
+    return code_png(ids, QUICK), [
         {"id": int(segment), "category_id": int(segment) // _IDS, "iscrowd": 0, "area": int(area)}
         for segment, area in areas
     ]
@@ -101,4 +102,11 @@ def _publish_step(videos: list[Scene], protocol: PanopticProtocol) -> Content:
     for video in videos:
         for frame, labels in label_frames(video):
             codes = np.where(labels, things[-1] + (labels.astype(np.int64) << 16), 0)
-            yield f"panoptic_maps/val/{video.name}/{frame}.png", code_png(np.where(labels == VOID, VOID, codes))
+            yield f"panoptic_maps/val/{video.name}/{frame}.png", code_png(np.where(labels == VOID, VOID, codes), QUICK)
+
+
+def make_demo_pictures(protocol: PanopticProtocol) -> Members:
+    if protocol.video or protocol.classes:
+        yield from photograph_frames()
+        return
+    yield from ((f"{image:012d}.jpg", data) for image, data in photograph_images().items())

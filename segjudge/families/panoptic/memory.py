@@ -25,7 +25,7 @@ from segjudge.families.base.memory import (
 from segjudge.system.errors import UsageError
 
 _Segment = dict[str, Any]
-#: Numbers of objects have 16 bits.
+#: The maximum number of an object, of 16 bits.
 _MOST_NUMBER = (1 << 16) - 1
 
 

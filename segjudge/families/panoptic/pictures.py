@@ -21,7 +21,7 @@ from segjudge.evaluation_script.masks.overlaps import LabelMap, sum_by_key
 from segjudge.evaluation_script.masks.stack import Array, Size, places_of
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, index_labels, share_of_labels
 
-#: A prediction that lies with more than this share where nothing is labelled is not judged.
+#: A prediction is ignored if more than this share of it lies on unlabelled pixels.
 _HALF = 0.5
 
 

@@ -1,4 +1,4 @@
-"""What the tests of all families ask of panoptic: `tests/families/contract.py` says what each name is."""
+"""The data of panoptic for the tests of all families; `tests/families/contract.py` defines each name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def segments(image: Any) -> tuple[bytes, list[dict[str, int]]]:
 
 
 def coco_panoptic(folder: Path) -> Path:
-    """The JSON beside the folder of PNGs that is named as it."""
+    """The JSON next to the folder of PNGs with its name."""
     files: dict[str, Any] = {}
     listed = []
     for number, (name, k) in enumerate(frames(), 139):
@@ -77,7 +77,7 @@ def step_map(name: str, frame: int, thing: int) -> bytes:
 
 
 def step(thing: int, folder: Path) -> Path:
-    """Maps of val, with those of train beside."""
+    """Maps of val, with those of train next to them."""
     maps = {f"panoptic_maps/val/{name}/{k:06d}.png": step_map(name, k, thing) for name, k in frames()}
     second = {"panoptic_maps/train/0000/000000.png": png(np.zeros((*SIZE, 3), np.uint8))}
     return written(folder / "step", {**maps, **second})
@@ -88,7 +88,7 @@ def without_areas(listed: list[dict[str, int]]) -> list[dict[str, int]]:
 
 
 def send_coco_panoptic(_truth: Path) -> bytes:
-    """A JSON, and a folder of PNGs that is named as it."""
+    """A JSON, and a folder of PNGs with its name."""
     files: dict[str, Any] = {}
     listed = []
     for number, (name, k) in enumerate(frames(), 139):
@@ -159,14 +159,30 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
 LOSSES = {"coco-panoptic": "PQ", "vipseg": "VPQ"}
 SHARED_LOSSES = {
     "vipseg": ("vps/truth.json", "vps/submission", "VPQ"),
-    "kitti-step": (STEP / "truth", STEP / "ordinary", "IoU"),
-    "kitti-step-official": (STEP / "truth", STEP / "void-predicted", "IoU"),
+    "kitti-step": (STEP / "truth", STEP / "ordinary", "AQ and IoU"),
+    "kitti-step-official": (STEP / "truth", STEP / "void-predicted", "AQ and IoU"),
 }
 UNFIT: dict[str, list[tuple[str, str]]] = {
     "vipseg": [("coco-panoptic", "coco-panoptic")],
     "coco-panoptic": [("vipseg", "vipseg")],
 }
+SEGMENT_FRAMES = [(frame + 1, {1: 1, 2: 2, 3: 1}) for frame in published.LABEL_FRAMES]
+THING_AND_STUFF = [{"id": 1, "name": "thing", "isthing": 1}, {"id": 2, "name": "stuff", "isthing": 0}]
+SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
+    "coco-panoptic": (SEGMENT_FRAMES, THING_AND_STUFF),
+    "vipseg": ({"a": SEGMENT_FRAMES}, THING_AND_STUFF),
+}
+DAMAGED_FACTS: dict[str, list[dict[str, Any]]] = {
+    "vipseg": [{"categories": [[1, "thing", 5]]}],
+    "coco-panoptic": [{"categories": [[1, ["thing"], True]]}, {"categories": []}, {}],
+}
+BOARD_LABELS: dict[str, tuple[str, ...]] = {
+    "coco-panoptic": ("PQ", "SQ", "RQ", "PQ-Things", "SQ-Things", "PQ-Stuff", "SQ-Stuff"),
+    "vipseg": ("VPQ", "VPQ-Things", "VPQ-Stuff", "STQ", "AQ", "IoU"),
+}
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "no label maps": ("coco-panoptic", "vipseg"),
+    "first screens": ("coco-panoptic",),
     "sharing": ("coco-panoptic", "vipseg"),
     "promises": ("kitti-step",),
     "pages": ("coco-panoptic", "vipseg", "kitti-step"),

@@ -1,4 +1,4 @@
-"""The files in which benchmarks with panoptic segments publish and receive scenes, for `tests/report/test_known_faults.py`."""
+"""Writes scenes as truths and uploads of panoptic segments, for `tests/report/test_known_faults.py`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.masks.compression import code_png
 from tests.builders import written, zipped
-from tests.report.known_files import OF_SEGMENTS, OF_TRACKS, Benchmark, paint, to_json
+from tests.report.known_files import OF_SEGMENTS, OF_TRACKS, Benchmark, code_png, paint, to_json
 from tests.report.known_scenes import GROUND, NAMES, Video, World
 
 _GROUND_ID, _IDS = 4, 1000
@@ -95,8 +94,8 @@ def _as_step(faults: tuple[str, ...], values: dict[int, int], names: dict[int, s
 
 
 SCENES = {
-    "coco-panoptic": Benchmark(publish_panoptic, send_panoptic, faults=OF_SEGMENTS),
-    "vipseg": Benchmark(publish_vipseg, send_vipseg, frames=8, faults=(*OF_SEGMENTS, "identities")),
+    "coco-panoptic": Benchmark(publish_panoptic, send_panoptic, faults=(*OF_SEGMENTS, "mirrored")),
+    "vipseg": Benchmark(publish_vipseg, send_vipseg, frames=8, faults=(*OF_SEGMENTS, "identities", "mirrored")),
     "kitti-step": _as_step((*OF_SEGMENTS, "identities"), {1: 13, 2: 11}, {1: "car", 2: "person"}, "road"),
     "motchallenge-step": _as_step(OF_TRACKS, {1: 4}, {1: "person"}, "sidewalk"),
 }

@@ -1,4 +1,4 @@
-"""What is wrong with the segments of a video is said soon and in little memory."""
+"""Faults in the segments of a video are reported quickly and in little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Panoptic segmentation: every number of the official evaluators, merging, and what hostile submissions cost."""
+"""Panoptic segmentation: every number of the official evaluators, merging, and the cost of hostile submissions."""
 
 from __future__ import annotations
 

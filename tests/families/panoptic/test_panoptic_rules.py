@@ -1,4 +1,4 @@
-"""Rules of panoptic segmentation, against short formulas of their own and values worked out by hand."""
+"""Rules of panoptic segmentation, compared with short formulas and values computed by hand."""
 
 from __future__ import annotations
 

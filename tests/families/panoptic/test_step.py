@@ -1,4 +1,4 @@
-"""Panoptic sequences whose pixels say their class and object: the numbers of STEP's evaluator, and what hostile submissions cost."""
+"""Panoptic sequences whose pixels encode class and object: STEP's numbers, and the cost of hostile submissions."""
 
 from __future__ import annotations
 
