@@ -41,22 +41,23 @@ from .records import StuffSubmission, read_stuff
 
 _SEND = "Send one zip with a folder of PNGs for each video, whose pixels are class numbers"
 _SEND_IMAGES = "Send one zip with a PNG for each image, named as its truth, whose pixels are class numbers"
-#: Folders of the split that nothing else was said of; and those that hold labels beside pictures of them.
+#: The folders of each split, and the folders of labels next to folders of images.
 _SPLIT_FOLDERS = {DEFAULT_SPLIT: ("val", "validation")}
 _LABEL_FOLDERS = ("masks",)
-#: Cityscapes has a map of numbered objects, and one of labels alone.
+#: The endings of Cityscapes' maps of numbered objects, and of plain labels.
 _OBJECTS_ENDING, _LABELS_ENDING = "_instanceIds.png", "_labelIds.png"
-#: What stands for an image that was not sent: no protocol that takes such has it as a class.
+#: The label of missing images; it is no class of any protocol that accepts them.
 _NO_CLASS = 255
-#: Frames that did not change are counted up to here.
+#: The maximum of counted unchanged frames.
 _MOST_STEPS = 255
-#: An object of the truth is the label of its class times this, and its number among those of the image.
+#: An object's value in the truth is this times its class's label, plus its number in the image.
 _NUMBERS = 1000
-#: Labels that a map of 8 bits can hold.
+#: The number of labels of an 8-bit map.
 _LABELS = 256
-#: Labels of numbered objects take so many bits.
+#: The bits of the labels of numbered objects.
 _OBJECT_BITS = 16
-#: Large areas match in part even if run lengths are read along the wrong axis; no right map scores so much more then.
+#: Large areas partly match even if run lengths are read along the wrong axis; a correct map never scores this many
+#: times more then.
 _TIMES_TURNED = 1.5
 
 
@@ -159,7 +160,7 @@ class _SemanticSubmission(UnitSubmission):
         self.noun, self._pictures = "video" if is_video else "image", PictureFiles(self.files, lone_unit=self.lone_unit)
         self.used_files = self._pictures.members()
         names = self._pictures.folders() if is_video else self._pictures.stems()
-        #: By image, the names of files that begin with its name, where nothing more is asked of them.
+        #: For each image, the files whose names begin with its name, if the protocol requires no more.
         self._stems: Dict[str, List[str]] = {}
         if protocol.form == CITYSCAPES:
             images = truth.elsewhere.union(truth.item_names)
@@ -475,7 +476,7 @@ def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
         return [f"labels look like train ids, but the truth has ids: {_name_ids(protocol)}"]
     scored = places < protocol.classes
     whole = pixels[scored].sum()
-    # What stands for images that were not sent, or for pixels in none of the masks, tells nothing of the labels.
+    # Substitutes for missing images, or for pixels outside all masks, reveal nothing about the labels.
     if protocol.takes_missing:
         scored &= prediction != _NO_CLASS
     if protocol.form == STUFF:

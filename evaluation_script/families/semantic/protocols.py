@@ -7,12 +7,12 @@ from typing import ClassVar, Dict, Sequence, Tuple
 
 from ...values import dataclass
 
-#: How truths and results are laid out: a folder of frames for each video, or a PNG for each image; of Cityscapes the
-#: truth numbers objects, and the name of a result only begins with that of its image.
+#: The layouts of truths and results: a folder of frames per video, or a PNG per image. Cityscapes' truth numbers
+#: objects, and a result's name only begins with its image's.
 VIDEOS, IMAGES, CITYSCAPES = "vspw", "images", "cityscapes"
-#: COCO-Stuff has one JSON for each side, with run lengths.
+#: COCO-Stuff has one JSON per side, with run lengths.
 STUFF = "coco-stuff"
-#: Labels of 8 bits end here.
+#: The exclusive maximum of 8-bit labels.
 _END = 256
 
 
@@ -25,33 +25,34 @@ class SemanticProtocol:
     name: str
     about: str
     form: str = VIDEOS
-    #: So many labels are classes, from the first one on; in the truth all others are void.
+    #: The number of classes, from label 0; all other labels of the truth are void.
     classes: int = 255
     first_class: int = 0
-    #: The labels that are classes, where they do not follow one another.
+    #: The labels of the classes, if they are not consecutive.
     chosen: Tuple[int, ...] = ()
-    #: Predicted labels from here on are refused where the truth has a class; others that are no classes are missed.
+    #: The lowest predicted label that is rejected where the truth has a class; other labels without a class count as
+    #: missed.
     refused_from: int = 255
-    #: An image that was not sent is missed; elsewhere nothing is scored without it.
+    #: A missing image counts as missed; otherwise it is an error.
     takes_missing: bool = False
-    #: The class of pixels that a prediction leaves at 0; without one they are missed.
+    #: The class of pixels that a prediction leaves at 0; 0 counts them as missed.
     unlabelled: int = 0
-    #: Means are over so many classes, the first ones; 0 is all.
+    #: The number of leading classes in means; 0 means all.
     averaged: int = 0
-    #: Groups of classes that are scored too, what they are called, and all labels of each; where none are listed, the
-    #: truth says which there are, and names classes.
+    #: The name of classes' groups that are scored too, their names, and the labels of each; if none are listed, the
+    #: truth lists and names them.
     grouping: str = ""
     groups: Tuple[Tuple[str, Tuple[int, ...]], ...] = ()
-    #: How many pixels objects of a label have on average: each object weighs as if it had as many.
+    #: The average size in pixels of a label's objects: each object weighs as if it had that size.
     sizes: Tuple[Tuple[int, float], ...] = ()
-    #: Consistency is measured over so many frames.
+    #: The numbers of frames over which consistency is measured.
     windows: Tuple[int, ...] = ()
-    #: The last window of each video is never looked at, as in VSPW's script.
+    #: Skip the last window of each video, as VSPW's script does.
     without_last: bool = False
-    #: What it reports before consistency, and after it.
+    #: The metrics reported before consistency, and after it.
     leads: Tuple[str, ...] = ("mIoU",)
     measures: Tuple[str, ...] = ("Acc", "Acc_class", "fwIoU")
-    #: What the labels are called, one name after the other.
+    #: The names of the labels, in order.
     names: str = ""
     revision: int = 1
 

@@ -11,6 +11,7 @@ from ...files.archive import open_files, truth_error
 from ...files.limits import HOST_LIMITS, read_json
 from ...files.problems import Flaw, HostError, Problems, SubmissionError, printable, quantity
 from ...masks import run_lengths as rle
+from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
 from ..base.truth import DEFAULT_SPLIT
@@ -20,11 +21,11 @@ from .protocols import STUFF, SemanticProtocol
 _EXAMPLE = '[{"image_id": 1, "category_id": 92, "segmentation": {"size": [h, w], "counts": "..."}}, ...]'
 _SEND = "Send one JSON with the run lengths of each label of each image"
 
-#: So many bad records are enough: what follows is not looked at.
+#: The number of bad records after which reading ends.
 _MOST_PROBLEMS = 1_000
-#: Labels of 8 bits end here.
+#: The number of 8-bit labels.
 _LABELS = 256
-#: Labels of an image, and the run lengths of their pixels in one of COCO's forms.
+#: Labels of an image, each with the run lengths of its pixels in one of COCO's forms.
 _Masks = List[Tuple[int, object]]
 
 
@@ -70,6 +71,26 @@ def _paint_labels(masks: _Masks, size: Size, *, by_rows: bool = False) -> Array:
 
     Run lengths go down the columns, or, if wrongly encoded, along the rows.
     """
+    texts = [_text_of(mask, size) for _, mask in masks]
+    pixels = None
+    if texts and all(texts):
+        pixels = backend().paint_masks(texts, np.array([label for label, _ in masks], np.uint8), size[0] * size[1])
+    if pixels is None:
+        pixels = _paint_each(masks, size)
+    return pixels.reshape(size) if by_rows else np.ascontiguousarray(pixels.reshape(size[1], size[0]).T)
+
+
+def _text_of(mask: object, size: Size) -> str:
+    """Return the run lengths of a mask of this size as text; "" for other masks and forms."""
+    if not isinstance(mask, dict) or not isinstance(mask.get("counts"), str):
+        return ""
+    sides = mask.get("size")
+    fits = isinstance(sides, list) and sides == [*size] and list(map(type, sides)) == [int, int]
+    return str(mask["counts"]) if fits else ""
+
+
+def _paint_each(masks: _Masks, size: Size) -> Array:
+    """Return the label of each pixel of masks of any form, as `_paint_labels` does, in the order of their runs."""
     height, width = size
     borders, labels = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.uint8)]
     for label, mask in masks:
@@ -87,18 +108,14 @@ def _paint_labels(masks: _Masks, size: Size, *, by_rows: bool = False) -> Array:
     if len(both):
         x, y = divmod(int(spans[both[0] + 1, 0]), height)
         raise Flaw(f"has pixels with several labels, such as ({x}, {y})", "Give each pixel one label")
-    edges = np.append(spans.reshape(-1), height * width)
-    numbers = np.zeros(len(edges), np.uint8)
-    numbers[1::2] = label_of_span[order]
-    labels_by_run = np.repeat(numbers, np.diff(edges, prepend=0))
-    return labels_by_run.reshape(size) if by_rows else np.ascontiguousarray(labels_by_run.reshape(width, height).T)
+    return rle.paint_spans(spans, label_of_span[order], height * width)
 
 
 class StuffSubmission(UnitSubmission):
     """The records of a JSON by image."""
 
     noun, send = "image", _SEND
-    #: Runs are read as those along the rows.
+    #: Reads runs along the rows.
     turns_runs = False
     protocol: SemanticProtocol
 

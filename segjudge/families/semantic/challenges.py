@@ -14,6 +14,7 @@ from segjudge.families.base.challenges import QUICK, encode_json, move_labels
 from segjudge.families.base.tools import Content, Members
 from segjudge.masks.compression import grey_png, label_png
 from segjudge.masks.demo import Scene, first_scenes, images, still_images
+from segjudge.masks.photographs import photograph_frames, photograph_images
 from segjudge.masks.run_lengths import encode_labels
 
 
@@ -68,7 +69,7 @@ def _make_stuff_demo(protocol: SemanticProtocol) -> Content:
 
 def _make_image_demo(protocol: SemanticProtocol) -> Content:
     """Yield the demo's frames as images with the benchmark's labels."""
-    # Objects of the demo become such of the benchmark where it weighs them.
+    # The demo's objects become the benchmark's if the benchmark weighs them.
     labels_of_demo = np.array(
         [protocol.labels[0], *(label for label, _ in protocol.sizes)] if protocol.sizes else protocol.labels
     )
@@ -81,3 +82,12 @@ def _make_image_demo(protocol: SemanticProtocol) -> Content:
             yield f"{name}_labelIds.png", label_png(classes.astype(np.uint8), QUICK)
         else:
             yield f"{image:08d}.png", label_png(classes.astype(np.uint8), QUICK)
+
+
+def make_demo_pictures(protocol: SemanticProtocol) -> Members:
+    if protocol.form == VIDEOS:
+        yield from photograph_frames()
+        return
+    names = {CITYSCAPES: "demo_{:06d}_000019_leftImg8bit.jpg", STUFF: "{:012d}.jpg"}
+    name = names.get(protocol.form, "{:08d}.jpg")
+    yield from ((name.format(image), data) for image, data in photograph_images().items())

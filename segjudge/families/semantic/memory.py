@@ -19,7 +19,7 @@ from segjudge.families.base.memory import (
     refuse_flaws,
 )
 
-#: Labels that 16 bits can hold.
+#: The maximum 16-bit label.
 _MOST_LABEL = (1 << 16) - 1
 
 

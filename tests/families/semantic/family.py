@@ -1,4 +1,4 @@
-"""What the tests of all families ask of semantic: `tests/families/contract.py` says what each name is."""
+"""The data of semantic for the tests of all families; `tests/families/contract.py` defines each name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.published import SIZE, frames, rle
 
 
 def vspw(folder: Path) -> Path:
-    """Classes 5, 6 and 7, and void at the top; a video of another split lies beside."""
+    """Classes 5, 6 and 7, and void at the top; a video of another split is next to it."""
     files: dict[str, Any] = {
         "val.txt": "\n".join(published.VIDEOS),
         "data/other/mask/00000000.png": png(np.zeros(SIZE, np.uint8)),
@@ -29,7 +29,7 @@ def vspw(folder: Path) -> Path:
 
 
 def label_maps(folder: Path) -> Path:
-    """Frames of both videos as images; labels that every benchmark of images has."""
+    """Frames of both videos as images, with labels that every benchmark of images has."""
     maps = {f"masks/val/{name}-{k}.png": png(np.clip(published.labels(name, k), 1, 2)) for name, k in frames()}
     return written(folder / "labels", maps)
 
@@ -73,7 +73,7 @@ def send_label_maps(_truth: Path) -> bytes:
 
 
 def send_cityscapes(_truth: Path) -> bytes:
-    """Maps of ids, named as the pictures that they are of."""
+    """Maps of ids, with the names of their pictures."""
     return zipped({
         f"results/{name}_{k:06d}_000019_leftImg8bit.png": png(published.streets(name, k).astype(np.uint8))
         for name, k in frames()
@@ -126,6 +126,9 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 LOSSES = {"vspw": "mIoU"}
 SHARED_LOSSES = {"vspw": ("vspw/truth", "vspw/submission", "mIoU")}
+SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
+    "vspw": ({"a": published.LABEL_FRAMES}, []),
+}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "sharing": ("vspw",),
     "pages": ("vspw", "cityscapes", "coco-stuff"),

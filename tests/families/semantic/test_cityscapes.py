@@ -1,4 +1,4 @@
-"""Cityscapes: every number of its script, what its files are called, other codings, and what all families promise."""
+"""Cityscapes: every number of its script, the names of its files, other codings, and the families' promises."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_files_are_those_of_the_split_and_begin_with_the_name_of_their_image(tmp
 
 
 def evaluate(truth: str, submission: str) -> dict[str, float]:
-    """The rule in straight steps, of which the promises below need the first two numbers."""
+    """The rule in simple steps, whose first two numbers the promises below need."""
     confusion, weighted = np.zeros((34, 34)), np.zeros((34, 2))
     for path in sorted(Path(truth).rglob("*_instanceIds.png")):
         numbers = np.array(Image.open(path)).astype(int)

@@ -1,4 +1,4 @@
-"""COCO-Stuff: every number of its evaluator, pixels without label, and what all families promise."""
+"""COCO-Stuff: every number of its evaluator, unlabelled pixels, and the families' promises."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def draw_landscape(number: int) -> Any:
 
 
 def read_by_columns(labels: Any) -> Any:
-    """Return the map that is read if run lengths are written row by row."""
+    """Return the map that results if run lengths are written row by row."""
     return labels.reshape(labels.shape[::-1]).T
 
 

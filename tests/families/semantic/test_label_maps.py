@@ -1,4 +1,4 @@
-"""Label maps of images: every number of ADE20K's and BDD100K's evaluators, and what hostile submissions cost."""
+"""Label maps of images: every number of ADE20K's and BDD100K's evaluators, and the cost of hostile submissions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ import pytest
 from PIL import Image
 
 import segjudge
-from segjudge.evaluation_script.families.base.units import UnitTruth
+from segjudge.evaluation_script.families.base.family import ScoringRules
+from segjudge.evaluation_script.families.base.units import Unit, UnitTruth
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
+from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.families import tools_of
+from segjudge.families.semantic.pictures import SemanticPainter
 from tests.backends import use_numpy
 from tests.builders import png, zipped
 from tests.data import FAMILIES_DATA
@@ -29,7 +32,7 @@ ADE20K_CASES, BDD100K_CASES = (read_golden(folder)["cases"] for folder in (ADE20
 
 
 def truths(folder: Path, tmp_path: Path) -> list[UnitTruth]:
-    """A truth as it is published, and as it is packed."""
+    """A truth as published, and packed."""
     published = semantic.read_images(str(folder))
     return [published, pack_units(published, tmp_path)]
 
@@ -91,6 +94,22 @@ def test_means_over_the_truths_classes_over_all_and_background_can_be_counted_by
     everywhere = images(tmp_path / "e", a=[[0, 1, 0, 0]])
     assert score_units(everywhere, road, "bdd100k-drivable-official")["mIoU"] == 1
     assert score_units(everywhere, road, "bdd100k-drivable")["mIoU"] == (1 / 3 + 1) / 2
+
+
+def test_shared_pixels_have_a_row_for_each_true_and_a_column_for_each_predicted_class(tmp_path: Path) -> None:
+    truth = semantic.read_images(str(images(tmp_path / "t", a=[[1, 1, 2, 2]])))
+    sent = images(tmp_path / "s", a=[[2, 2, 2, 3]])
+    painter = SemanticPainter(str(sent), truth, ScoringRules(SEMANTIC_PROTOCOLS["ade20k"], UNIT_LIMITS))
+    (seen,) = painter.look(truth.units[0], truth.units[0].load(), {})
+    painter.close()
+    assert seen.shared.tolist() == [[2, 0], [1, 1]]
+
+
+def test_only_an_image_with_a_bare_number_is_called_an_image(tmp_path: Path) -> None:
+    truth = semantic.read_images(str(images(tmp_path / "t", a=[[1]])))
+    painter = SemanticPainter("", truth, ScoringRules(SEMANTIC_PROTOCOLS["ade20k"], UNIT_LIMITS))
+    units = [Unit("12", 1, list), Unit("dog", 1, list), Unit("12", 3, list)]
+    assert [painter.describe(unit) for unit in units] == ["image 12", "dog", "12"]
 
 
 def test_labels_less_one_are_said(tmp_path: Path) -> None:
@@ -178,7 +197,7 @@ def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(
     ],
 )
 def test_the_demo_has_labels_of_its_benchmark(name: str, labels: set[int]) -> None:
-    """Objects beyond the benchmark's classes have its last one."""
+    """Objects outside the benchmark's classes get its last one."""
     demo = tools_of("semantic").make_demo(SEMANTIC_PROTOCOLS[name])
     maps = [data for file, data in demo if file.endswith(".png") and "instanceIds" not in file]
     assert {int(label) for data in maps for label in np.unique(np.asarray(Image.open(io.BytesIO(data))))} == labels

@@ -1,4 +1,4 @@
-"""What units and classes cost: sums that are the loss of mean IoU."""
+"""The losses of units and classes: sums that equal the loss of mean IoU."""
 
 from __future__ import annotations
 

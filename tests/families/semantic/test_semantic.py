@@ -1,4 +1,4 @@
-"""Semantic segmentation: every number of VSPW's scripts, merging, and what hostile submissions cost."""
+"""Semantic segmentation: every number of VSPW's scripts, merging, and the cost of hostile submissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of semantic segmentation, against short formulas of their own and values worked out by hand."""
+"""Rules of semantic segmentation, compared with short formulas and values computed by hand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FEW = SemanticProtocol("few", "", classes=4, refused_from=4, windows=(2, 3))
 
 
 def clip(seed: int, frames: int = 6) -> list[tuple[Any, Any]]:
-    """Return frames whose labels often stay as they are; 9 and 4 are void."""
+    """Return frames whose labels often stay the same; 9 and 4 are void."""
     rng, results = np.random.default_rng(seed), []
     real, sent = rng.choice([0, 1, 2, 9], (4, 6)), rng.integers(0, 4, (4, 6))
     for _ in range(frames):
