@@ -12,7 +12,7 @@ import numpy as np
 
 from ...files.problems import Problem, Problems, printable
 from ...masks.backend import backend
-from ...masks.overlaps import Pairs, best_assignment, box_overlaps
+from ...masks.overlaps import Pairs, best_assignment
 from ...masks.run_lengths import Masks, encode_masks, pack_texts
 from ...masks.stack import Array
 from ...values import dataclass
@@ -22,19 +22,19 @@ from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
 from .protocols import TracksProtocol
 
 _EPSILON = float(np.finfo(float).eps)
-#: A pair matches at these similarities; the scores are means over them.
+#: The similarities at which pairs match; scores are means over them.
 ALPHAS = np.arange(0.05, 0.99, 0.05)
-#: CLEAR and identity match from here on.
+#: The minimum similarity of matches for CLEAR and identity metrics.
 _THRESHOLD = 0.5
-#: A prediction that lies in ignored regions with more than this share is left out.
+#: A prediction is ignored if more than this share of it lies in ignored regions.
 _MOST_IGNORED = 0.5
-#: AP is the mean over these thresholds.
+#: The thresholds over which AP is the mean.
 TRACK_THRESHOLDS = np.arange(0.5, 0.96, 0.05)
-#: AP looks at precision at these recalls.
+#: The recalls at which AP samples precision.
 _RECALLS = np.linspace(0, 1, 101)
-#: What is counted at each alpha, and once.  The last three say why AssA is lost, as sums over matches: frames in which
-#: the object or the track matches another one, frames in which the object matches nothing at the least alpha, and
-#: frames in which the track matches nothing there.
+#: The counts per alpha, and the counts taken once. The last three explain the loss of AssA as sums over matches: frames
+#: in which object or track matches another, frames in which the object matches nothing at the lowest alpha, and frames
+#: in which the track matches nothing there.
 HOTA_FIELDS = (
     "matched", "missed", "surplus", "AssA", "AssRe", "AssPr", "similarity", "swapped", "gaps", "excess",
 )  # fmt: skip
@@ -43,7 +43,7 @@ CLEAR_FIELDS = ("matched", "missed", "surplus", "switches", "similarity", "ident
 
 def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
     """Count a sequence."""
-    problems, frames = Problems(), unit.load()
+    problems, frames = Problems(), submission.size_frames(unit.name, unit.load())
     predictions, area = submission.masks(unit.name, frames, problems)
     masks = masks_of(frames, predictions, area)
     if not problems and not submission.protocol.burst:
@@ -82,12 +82,14 @@ class ComparedSequence:
         areas = masks.area[pairs.prediction] + truth_masks.area[pairs.truth]
         #: Pixels that each pair shares.
         self._shared = np.rint(shares * areas / (1 + shares))
-        similarities = box_overlaps(pairs, _boxes(masks), _boxes(truth_masks), nobody) if protocol.boxes else shares
+        similarities = (
+            backend().box_overlaps(pairs, _boxes(masks), _boxes(truth_masks), nobody) if protocol.boxes else shares
+        )
         parts = zip(_cut(similarities, pairs.bounds), self._predictions, self._objects)
         self._similarities = [
             table.reshape(len(predicted_rows), len(truth_rows)) for table, predicted_rows, truth_rows in parts
         ]
-        #: Of both sides, the truth first: of all masks, and by frame.
+        #: The areas of both sides, the truth first: of all masks, and by frame.
         self._areas, sides = (truth_masks.area, masks.area), (self._objects, self._predictions)
         self._numbers, self._kinds = (
             [np.array([row[column] for rows in side for row in rows], np.int64) for side in sides]
@@ -99,7 +101,7 @@ class ComparedSequence:
         )
         inside = np.bincount(pairs.prediction, self._shared * (self._kinds[0] == IGNORED)[pairs.truth], len(masks.area))
         outside = inside / np.maximum(masks.area, 1) <= _MOST_IGNORED + _EPSILON
-        #: Which predictions do not lie in ignored regions for the most part.
+        #: The predictions that lie mostly outside ignored regions.
         self._outside = _by_frame(outside, self._predictions)
 
     def tables(self, classes: List[Tuple[str, int]]) -> Dict[str, Array]:
@@ -119,7 +121,7 @@ class ComparedSequence:
         frames = []
         for index, truth_rows in enumerate(self._objects):
             if self._protocol.burst and not truth_rows:
-                continue  # a frame in which nothing is annotated
+                continue  # a frame without annotations
             objects, predictions = ((side[index] == category).nonzero()[0] for side in self._kinds_in)
             if not len(objects) and not len(predictions):
                 continue
@@ -302,7 +304,7 @@ def count_hota(frames: List[ComparedFrame]) -> Array:
     for column, alpha in enumerate(ALPHAS):
         hit = similarity >= alpha - _EPSILON
         before, matched = matched, int(np.count_nonzero(hit))
-        if matched == before:  # the same pairs: they only become fewer
+        if matched == before:  # the same pairs, only fewer
             counts[:, column] = counts[:, column - 1]
             continue
         times = np.bincount(key[hit], minlength=len(keys))

@@ -23,7 +23,7 @@ from .counting import (
 from .files import TracksSubmission, read_truth
 from .protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
 
-#: What a dataset says of all sequences, and what a row of it holds.
+#: The dataset's facts about all sequences, and the types in a row.
 _FACTS = {"classes": (str, int), "merged": (int, int)}
 
 
@@ -117,7 +117,7 @@ def _shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {**table_shapes, "objects": ("n",), "tracks": ("t", 4)} if protocol.burst else table_shapes
 
 
-#: Objects look numbered anew in each frame where so many matches, and such a share of them, change their track.
+#: Objects seem numbered anew in each frame if at least this number and this share of matches change their track.
 _FEWEST_SWITCHES, _MOST_SWITCHES = 10, 0.75
 
 

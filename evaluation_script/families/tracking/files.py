@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from typing import AbstractSet, Any, Callable, Dict, List, Match, Optional, Set, Tuple
 
 import numpy as np
@@ -26,17 +27,19 @@ from .protocols import BURST_LAYOUT, DISTRACTORS, MERGED, MOTS_LAYOUT, TracksPro
 TRACK_ID, CATEGORY, MASK, SCORE = range(4)
 #: The class of regions that are not scored.
 IGNORED = 10
-#: Tracks and masks that a prediction may have in a sequence, masks in a frame; and those that count in BURST's.
+#: The maximum numbers of tracks and masks in a sequence, of masks in a frame, and of counted masks in BURST's.
 _MOST_TRACKS, _MOST_MASKS, _MOST_IN_FRAME, _BURST_MASKS = 20_000, 200_000, 500, 300
-#: Lines of a text.
+#: The maximum number of lines of a text file.
 _MOST_LINES = 1_000_000
 _LINE = "frame id class height width run-lengths"
-#: A line with its fields, or any other that holds something, from its first character.
+#: A line with its fields, or any other non-blank line from its first character.
 _LINES = re.compile(r"(\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (\d{1,12}) (.*)|\S.*", re.ASCII | re.MULTILINE)
-#: A whole number in `seqinfo.ini`; configparser would take a tenth of a start.
+#: A whole number in `seqinfo.ini`; importing configparser would take a tenth of a start.
 _SETTING = re.compile(r"^[ \t]*(\w+)[ \t]*[=:][ \t]*(\d+)[ \t\r]*$", re.MULTILINE)
 _SEND_TEXTS = f"Send one zip with a text file SEQUENCE.txt for each sequence, with lines `{_LINE}`"
 _SEND_JSON = "Send one JSON file, plain, gzipped or zipped, with all sequences"
+#: The maximum number of pixels of a mask if the truth does not state the size of frames.
+_MOST_PIXELS = 1 << 26
 _EXAMPLE = (
     '{"sequences": [{"dataset": "...", "seq_name": "...", "annotated_image_paths": [...], '
     '"track_category_ids": {"1": 5}, "segmentations": [{"1": {"rle": "...", "score": 0.9}, ...}, ...]}, ...]}'
@@ -142,10 +145,13 @@ def _open_burst_truth(document: Dict[str, Any]) -> UnitTruth:
 
     def make_unit(entry: Dict[str, Any]) -> Unit:
         categories = {int(key): category for key, category in entry["track_category_ids"].items()}
-        # as officially distractors go before categories are merged, so a frame of theirs alone has no annotation
+        # as officially: distractors are removed before categories are merged, so a frame with only distractors has no
+        # annotation
         distracting = {key for key, category in categories.items() if category in DISTRACTORS}
         categories = {key: merged.get(category, category) for key, category in categories.items()}
-        categories_present.update(category for key, category in categories.items() if key not in distracting)
+        # as officially: a listed track without masks adds no class
+        shown = {int(key) for masks in entry["segmentations"] for key in masks} - distracting
+        categories_present.update(categories[key] for key in shown)
         size = (entry["height"], entry["width"])
 
         def load() -> List[TruthFrame]:
@@ -177,7 +183,7 @@ class TracksSubmission(UnitSubmission):
     """The sequences of a submission."""
 
     noun = "sequence"
-    #: Runs are read as those along the rows.
+    #: Reads runs along the rows.
     turns_runs = False
 
     protocol: TracksProtocol
@@ -188,7 +194,7 @@ class TracksSubmission(UnitSubmission):
 
     def read_upload(self) -> None:
         facts = self.truth.facts
-        #: Names and numbers of the categories that are scored.
+        #: Names and numbers of the scored categories.
         self.classes: List[Tuple[str, int]] = [
             (name, number) for name, number in self.protocol.classes or facts["classes"]
         ]
@@ -242,13 +248,29 @@ class TracksSubmission(UnitSubmission):
             ]
         return rows, area
 
-    def _read_mots_masks(self, member: str, frames: List[TruthFrame]) -> List[Rows]:
+    def size_frames(self, name: str, frames: List[TruthFrame]) -> List[TruthFrame]:
+        """Return the frames of a sequence at their size, which a truth of KITTI without masks leaves to predictions."""
+        if self.protocol.burst or all(frames[0].size) or name not in self._sequences:
+            return frames
         try:
-            text = self.files.read(member).decode("ascii")
+            _, size = _read_lines(self._read_text(self._sequences[name]), None)
+        except Flaw:  # reported with the masks
+            return frames
+        if size is None or size[0] * size[1] > _MOST_PIXELS:
+            return frames
+        return [replace(frame, size=size) for frame in frames]
+
+    def _read_text(self, member: str) -> str:
+        try:
+            return self.files.read(member).decode("ascii")
         except UnicodeDecodeError:
             raise Flaw("has characters that do not belong to run lengths", f"Write lines of `{_LINE}`") from None
-        size = frames[0].size
-        rows, _ = _read_lines(text, size if all(size) else None)
+
+    def _read_mots_masks(self, member: str, frames: List[TruthFrame]) -> List[Rows]:
+        rows, size = _read_lines(self._read_text(member), frames[0].size if all(frames[0].size) else None)
+        if size and size[0] * size[1] > _MOST_PIXELS:
+            problem = f"has masks of {size[0]} x {size[1]} pixels"
+            raise Flaw(problem, f"Write masks at the size of the frames, at most {_MOST_PIXELS:,} pixels")
         beyond = rows.keys() - {int(frame.name) for frame in frames}
         if beyond:
             problem = f"has the frame {min(beyond)}; the frames are {frames[0].name} to {frames[-1].name}"
@@ -286,7 +308,7 @@ class TracksSubmission(UnitSubmission):
             if type(score) not in (int, float) or not np.isfinite(score) or not isinstance(counts, str):
                 raise Flaw(f"track {key} has a mask without an rle and a finite score", f"Write {_EXAMPLE}")
             if category is None and self.protocol.exemplar:
-                continue  # a track that the truth does not have
+                continue  # a track that the truth lacks
             if type(category) is not int:
                 raise Flaw(f"track {key} has no category in track_category_ids", f"Write {_EXAMPLE}")
             rows.append([int(key), self._merged.get(category, category), counts, float(score)])

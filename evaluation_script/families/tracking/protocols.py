@@ -7,13 +7,13 @@ from typing import ClassVar, Dict, Tuple
 
 from ...values import dataclass
 
-#: How truths are published.
+#: The layouts of published truths.
 MOTS_LAYOUT, BURST_LAYOUT = "mots", "burst"
 HOTA = ("HOTA", "DetA", "AssA", "DetRe", "DetPr", "AssRe", "AssPr", "LocA", "OWTA")
 CLEAR = ("sMOTSA", "MOTSA", "MOTSP", "IDSW", "IDF1")
 BURST = ("HOTA", "DetA", "AssA", "AP")
 
-#: BURST's categories that are not scored, and those that its tables call common.
+#: BURST's unscored categories, and the categories that its tables call common.
 _DISTRACTORS = (
     "20 63 108 180 188 204 212 247 303 403 407 415 490 504 507 513 529 567 569 588 672 691 702 708 711 720 736 "
     "737 798 813 815 827 831 851 877 883 912 971 976 1130 1133 1134 1169 1184 1220"
@@ -25,7 +25,7 @@ _COMMON = (
 )
 DISTRACTORS = frozenset(map(int, _DISTRACTORS.split()))
 COMMON = frozenset(map(int, _COMMON.split()))
-#: Categories of LVIS that TAO counts as another one, such as mugs as cups; a truth may name more.
+#: LVIS categories that TAO counts as another one, such as mugs as cups; a truth may list more.
 MERGED = {153: 943, 201: 1175, 207: 554, 504: 347, 720: 347, 912: 529, 967: 529}
 
 
@@ -37,11 +37,11 @@ class TracksProtocol:
 
     name: str
     about: str
-    #: The categories by name; none: those that the truth has.
+    #: The categories by name; if empty, the truth's categories.
     classes: Tuple[Tuple[str, int], ...] = ()
-    #: Submissions are JSON of sequences instead of a text for each.
+    #: A submission is a JSON of sequences instead of one text file per sequence.
     burst: bool = False
-    #: A prediction has the number and category of the object that it follows.
+    #: A prediction has the number and category of its object.
     exemplar: bool = False
     #: HOTA compares boxes around masks instead of masks.
     boxes: bool = False

@@ -32,7 +32,7 @@ def _compute_losses(counts: Array, total: Array) -> Array:
     fields = dict(zip(HOTA_FIELDS, np.moveaxis(counts, 1, 0), strict=True))
     totals = dict(zip(HOTA_FIELDS, np.moveaxis(total, 1, 0), strict=True))
     detections = np.maximum(1, totals["matched"] + totals["missed"] + totals["surplus"])
-    # The least alpha matches all that any alpha matches.
+    # The lowest alpha matches every pair that any alpha matches.
     missed, surplus = fields["missed"][:, :1], fields["surplus"][:, :1]
     inexact = fields["missed"] - missed + fields["surplus"] - surplus
     of_detection = np.stack(np.broadcast_arrays(missed, surplus, inexact, 0.0)) / detections
@@ -65,7 +65,7 @@ class _TrackingTools(UnitTools):
         "sMOTSA": "soft tracking accuracy of CLEAR",
         "MOTSA": "tracking accuracy of CLEAR",
         "MOTSP": "mean overlap of matched masks",
-        "IDSW": "number of identity switches; lower is better",
+        "IDSW": "number of identity switches",
         "IDF1": "F1 of identities",
         "AP": "average precision of tracks",
     }

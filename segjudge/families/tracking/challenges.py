@@ -10,11 +10,12 @@ from segjudge.families.base.challenges import encode_json, move_runs
 from segjudge.families.base.tools import Content, Members
 from segjudge.masks.demo import NAMES, Scene, first_scenes, label_frames, object_numbers
 from segjudge.masks.demo import VOID as SCENE_VOID
+from segjudge.masks.photographs import photograph_videos
 from segjudge.masks.run_lengths import encode_labels
 
-#: The categories of BURST that they are taken for: one of them is not common.
+#: The categories of BURST for the demo's shapes: one of them is not common.
 _BURST = {1: 4, 2: 5, 3: 13}
-#: A track is so many times its class.
+#: The factor of the class in a track's id.
 _IDS = 1000
 
 
@@ -116,3 +117,14 @@ def _publish_burst(videos: list[Scene]) -> Content:
     ]  # fmt: skip
     categories = [{"id": _BURST[number], "name": name} for number, name in NAMES.items()]
     yield "all_classes.json", {"split": "val", "sequences": sequences, "categories": categories}
+
+
+def make_demo_pictures(protocol: TracksProtocol) -> Members:
+    for number, (video, frames) in enumerate(photograph_videos()):
+        for index, (name, data) in enumerate(frames):
+            if protocol.burst:
+                yield f"Demo/{video.name}/{name}.jpg", data
+            elif len(protocol.classes) > 1:
+                yield f"{number:04d}/{index:06d}.jpg", data
+            else:
+                yield f"{video.name}/img1/{index + 1:06d}.jpg", data

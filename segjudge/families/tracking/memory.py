@@ -23,9 +23,9 @@ from segjudge.families.base.memory import (
 )
 from segjudge.masks.run_lengths import encode_labels
 
-#: What a truth of BURST says of a whole sequence, and how the scorer calls it.
+#: The facts of BURST's truth about a sequence, and their names in the scorer.
 _SEQUENCE_FACTS = {"neg_category_ids": "neg", "not_exhaustive_category_ids": "loose"}
-#: In MOTS' label maps an object is its class times this, plus its number.
+#: In MOTS' label maps, an object is its class times this, plus its number.
 _CLASS_STEP = 1000
 _FORM = "Give a list of track_id, category_id and segmentation"
 
@@ -111,7 +111,7 @@ class TracksInMemory(UnitsInMemory):
         frames_read = list(map(_read_frame, frames.values()))
         truths = [frame for frame, _, _ in frames_read]
         predictions = [rows for _, rows, _ in frames_read]
-        if self.protocol.exemplar:  # a prediction is of the category of the object that it follows
+        if self.protocol.exemplar:  # a prediction has the category of its object
             category = {row[TRACK_ID]: row[CATEGORY] for frame in truths for row in frame.rows}
             predictions = [
                 keep_best_rows(

@@ -15,14 +15,14 @@ from segjudge.evaluation_script.masks.run_lengths import Masks
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_masks, share_of_masks
 
-#: A prediction that lies in ignored regions with more than this share is left out.
+#: A prediction is ignored if more than this share of it lies in ignored regions.
 _MOST_IGNORED = 0.5
 
 
 class TracksPainter(UnitPainter):
     """A painter of sequences of masks with track numbers."""
 
-    follows = True
+    follows, threshold = True, "α"
 
     open_submission = TracksSubmission
     _submission: TracksSubmission | None
@@ -38,7 +38,8 @@ class TracksPainter(UnitPainter):
     def look(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         predictions: Sequence[Rows] = [[] for _ in frames]
         if self._submission is not None:
-            predictions, _ = self._submission.masks(unit.name, list(frames), Problems())
+            frames = self._submission.size_frames(unit.name, list(frames))
+            predictions, _ = self._submission.masks(unit.name, frames, Problems())
         for index, (frame, rows) in enumerate(zip(frames, predictions, strict=True)):
             true_rows = [row for row in frame.rows if row[CATEGORY] in self._classes]
             ignored = [row for row in frame.rows if row[CATEGORY] == IGNORED]

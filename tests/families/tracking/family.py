@@ -1,10 +1,12 @@
-"""What the tests of all families ask of tracking: `tests/families/contract.py` says what each name is."""
+"""The data of tracking for the tests of all families; `tests/families/contract.py` defines each name."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
+
+import numpy as np
 
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from tests import published
@@ -98,7 +100,7 @@ def with_runs_turned(line: list[str]) -> list[str]:
 
 
 def renumbered(line: list[str]) -> list[str]:
-    """A line of a track that has another number in each frame."""
+    """A line of a track with another number in each frame."""
     return [line[0], str(1000 * int(line[2]) + 100 + 10 * int(line[0]) + int(line[1]) % 10), *line[2:]]
 
 
@@ -123,7 +125,23 @@ SHARED_LOSSES = {
     "burst": ("burst/truth.json", "burst/class-guided.json", "DetA and AssA"),
 }
 UNFIT: dict[str, list[tuple[str, str]]] = {"burst": [("mots", "mots")]}
+BURST_TRACKS = [
+    [{"track_id": 1, "category_id": 3, "segmentation": frame == 1, "score": -1.0}] for frame in published.LABEL_FRAMES
+]
+SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
+    "mots": ({"a": np.where(published.LABEL_FRAMES == 1, 2001, 0)}, []),
+    "burst": ({"a": BURST_TRACKS}, [{"id": 3, "name": "cat"}]),
+}
+DAMAGED_FACTS: dict[str, list[dict[str, Any]]] = {
+    "burst": [{"classes": [["cat"]]}, {"classes": [[{}, 3]]}, {"classes": []}],
+}
+BOARD_LABELS: dict[str, tuple[str, ...]] = {
+    "mots": ("HOTA", "DetA", "AssA", "DetRe", "DetPr", "AssRe", "AssPr"),
+    "burst": ("HOTA", "DetA", "AssA", "AP", "HOTA-common", "HOTA-uncommon"),
+}
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "no label maps": ("burst",),
+    "first screens": ("mots",),
     "sharing": ("mots", "burst"),
     "pages": ("mots", "burst"),
     "mounts": ("mots", "burst"),

@@ -1,4 +1,4 @@
-"""What sequences and classes cost: sums that are the loss of detection and association."""
+"""The losses of sequences and classes: sums that equal the loss of detection and association."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_sequence_costs_what_it_lacks() -> None:
 
 
 def _fields(classes: list[int], **fields: list[list[float]]) -> dict[str, Any]:
-    """Make the tables of a sequence: of each field and class the value at the least alpha, and at all others."""
+    """Make the tables of a sequence: for each field and class, the value at the lowest alpha, and at all others."""
     hota = np.zeros((len(classes), len(HOTA_FIELDS), len(ALPHAS)))
     for name, rows in fields.items():
         for place, (first, rest) in enumerate(rows):

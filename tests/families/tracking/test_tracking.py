@@ -1,4 +1,4 @@
-"""Tracks on masks: every number of TrackEval, merging, and what hostile submissions cost."""
+"""Tracks on masks: every number of TrackEval, merging, and the cost of hostile submissions."""
 
 from __future__ import annotations
 
@@ -184,6 +184,42 @@ def test_cars_and_pedestrians_of_kitti_are_averaged(tmp_path: Path) -> None:
     assert (units["HOTA-car"], units["HOTA-pedestrian"], units["HOTA"]) == (pytest.approx(1), 0, pytest.approx(1 / 2))
 
 
+def kitti_truth(folder: Path) -> UnitTruth:
+    """A sequence with pedestrians, and one whose text file is empty, so that nothing states the size of its frames."""
+    (folder / "t" / "instances_txt").mkdir(parents=True)
+    (folder / "t" / "instances_txt" / "0001.txt").write_text("")
+    (folder / "t" / "instances_txt" / "0002.txt").write_text(PERFECT)
+    (folder / "t" / "val.seqmap").write_text("0001 empty 000000 000005\n0002 empty 000000 000005\n")
+    return tracks_files.read_truth(str(folder / "t"), "")
+
+
+def test_masks_in_a_sequence_without_true_masks_are_surplus(tmp_path: Path) -> None:
+    """TrackEval reads the size of a frame from each line."""
+    truth = kitti_truth(tmp_path)
+    upload = {"0001.txt": line(0, 7, 2, mask(22, 7)) + line(3, 7, 2, mask(22, 7)), "0002.txt": PERFECT}
+    (tmp_path / "upload").write_bytes(zipped(upload))
+    units = score_units(tmp_path / "upload", truth, "kitti-mots")
+    assert units["DetPr-pedestrian"] == pytest.approx(6 / 8)
+    assert units["MOTSA-pedestrian"] == pytest.approx(1 - 2 / 6)
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (line(0, 7, 2, mask(22, 7)) + line(3, 7, 2, mask(22, 7), (9, 9)), "line 2 has the size 9 x 9"),
+        (line(0, 7, 2, mask(22, 7), (10**6, 10**6)), "has masks of 1000000 x 1000000 pixels"),
+        (line(0, 7, 2, mask(22, 7), (10**11, 10**11)), "has masks of 100000000000 x 100000000000 pixels"),
+        (line(0, 7, 2, mask(22, 7), (0, 0)), "counts that do not add up"),
+        (line(0, 7, 2, mask(22, 7)) + line(0, 8, 2, mask(22, 7)), "tracks 7 and 8 share pixels"),
+    ],
+)
+def test_masks_in_a_sequence_without_true_masks_have_one_usual_size(lines: str, problem: str, tmp_path: Path) -> None:
+    truth = kitti_truth(tmp_path)
+    (tmp_path / "upload").write_bytes(zipped({"0001.txt": lines, "0002.txt": PERFECT}))
+    with pytest.raises(SubmissionError, match=problem):
+        score_units(tmp_path / "upload", truth, "kitti-mots")
+
+
 def test_a_text_without_a_list_has_the_frames_of_its_lines(tmp_path: Path) -> None:
     for text, names in (("", ["0"]), (line(5, 1, 2, mask(1)) + line(3, 1, 2, mask(1)), ["3", "4", "5"])):
         (tmp_path / "a.txt").write_text(text)
@@ -325,12 +361,22 @@ def test_mugs_are_cups_on_either_side_as_in_tao(tmp_path: Path) -> None:
 
 
 def with_distractor(folder: Path, category: int, protocol: str, **sent: Any) -> UnitAccumulator[Any]:
-    """Score perfect results, with changes, where the second frame has a distractor alone."""
+    """Score perfect results, with changes; the second frame has only a distractor."""
     tracks_of, frames = {"1": 5, "2": 13, "3": category}, [SEQUENCE["segmentations"][0], {"3": {"rle": mask(20)}}]
     truth = {**SEQUENCE, "track_category_ids": tracks_of, "segmentations": frames, "neg_category_ids": [5]}
     (folder / "t.json").write_text(json.dumps({"categories": [], "sequences": [truth]}))
     (folder / "s.json").write_bytes(document(track_category_ids=tracks_of, **sent))
     return count_units(folder / "s.json", tracks_files.read_truth(str(folder / "t.json"), ""), protocol)
+
+
+@pytest.mark.parametrize("protocol", ["burst", "burst-official", "burst-exemplar-guided-official"])
+def test_a_listed_track_without_masks_makes_no_class(protocol: str, tmp_path: Path) -> None:
+    truth = {**SEQUENCE, "track_category_ids": {"1": 5, "2": 13, "3": 805}}
+    (tmp_path / "t.json").write_text(json.dumps({"categories": [], "sequences": [truth]}))
+    (tmp_path / "s.json").write_bytes(document())
+    accumulator = count_units(tmp_path / "s.json", tracks_files.read_truth(str(tmp_path / "t.json"), ""), protocol)
+    assert [row["id"] for row in tracks.tables(accumulator)["categories"]] == [5, 13]
+    assert tracks.values(accumulator)["HOTA"] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("category", sorted(DISTRACTORS))

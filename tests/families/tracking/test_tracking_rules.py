@@ -1,4 +1,4 @@
-"""Rules of tracks, against short formulas of their own and values worked out by hand."""
+"""Rules of tracks, compared with short formulas and values computed by hand."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_counts_of_sequences_are_summed_and_categories_averaged() -> None:
 
 
 def track(place: int, score: float, hits: int, loose: int = 0) -> list[float]:
-    """Return a predicted track that matches at so many thresholds, from the lowest."""
+    """Return a predicted track that matches at this many thresholds, from the lowest."""
     return [place, score, (1 << hits) - 1, loose]
 
 
@@ -266,7 +266,7 @@ WIDTH = 20
 
 
 def bar(start: int, length: int) -> str:
-    """Return the run lengths of neighbouring pixels in an image of one row."""
+    """Return the run lengths of adjacent pixels in an image of one row."""
     return rle.compress([start, length, WIDTH - start - length])
 
 
@@ -409,7 +409,10 @@ def test_predictions_may_share_pixels_in_burst_alone() -> None:
     unit = Unit("a", 1, lambda: truth, {"neg": [], "loose": []})
     for protocol, problems in (("mots", 1), ("burst", 0)):
         submission: Any = SimpleNamespace(
-            protocol=TRACKS_PROTOCOLS[protocol], classes=[("x", 2)], masks=lambda *_: (sent, np.array([5, 4]))
+            protocol=TRACKS_PROTOCOLS[protocol],
+            classes=[("x", 2)],
+            size_frames=lambda _, frames: frames,
+            masks=lambda *_: (sent, np.array([5, 4])),
         )
         counts = tracks_counting.count(unit, submission)
         assert (counts.name, counts.problem_count, len(counts.tables)) == ("a", problems, 0 if problems else 5)
