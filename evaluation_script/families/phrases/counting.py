@@ -15,26 +15,26 @@ from ...values.arithmetic import add, mean
 from ..base.units import TruthFrame, Unit, UnitCounts
 from .files import PhraseSubmission
 
-#: An object is found from this IoU on; NumPy's own numbers, of which some are a bit above or below what they say.
+#: The minimum IoU of a detected object. These are NumPy's numbers, some of which differ slightly from the printed ones.
 THRESHOLDS: Array = np.linspace(0.5, 0.95, 10)
-#: What the script adds to denominators.
+#: The number that the script adds to denominators.
 EPSILON = 1e-4
-#: How a pair was answered: rightly with objects, with objects where there are none, without any, rightly without.
+#: The outcomes of a pair: objects correctly or wrongly predicted; nothing wrongly or correctly predicted.
 RIGHT, WRONG, SILENT, REJECTED = range(4)
-#: Columns of a pair: its subset, its answer, the annotator's objects, how many of them a prediction was assigned to,
+#: The columns of a pair: its subset, its outcome, the annotator's objects, how many of them have a prediction assigned,
 #: predictions that count; whether any annotator sees objects, and whether any sees none.
 SUBSET, ANSWER, OBJECTS, ASSIGNED, PREDICTIONS, SEEN, ABSENT = range(7)
-#: Then objects found and surplus predictions at each threshold.
+#: Further columns: matched objects and surplus predictions at each threshold.
 FOUND, SURPLUS = slice(7, 17), slice(17, 27)
 COLUMNS = 27
 
 
-#: The same as plain numbers, which are quicker one by one.
+#: The same as Python's floats, which are faster one by one.
 _THRESHOLDS: List[float] = THRESHOLDS.tolist()
 _COUNT = len(_THRESHOLDS)
 
 
-def count(unit: Unit, submission: PhraseSubmission) -> UnitCounts:
+def count_image(unit: Unit, submission: PhraseSubmission) -> UnitCounts:
     """Count a pair."""
     (frame,) = unit.load()
     predictions, other_size = submission.masks(unit.name, frame.size)
@@ -91,7 +91,7 @@ class _Annotator:
 
     def __init__(self, rows: Sequence[Tuple[int, str, int]], *, official: bool) -> None:
         masks = [row for row in rows if (not row[0] if official else row[2])]
-        #: Its masks, their areas, and which of them are crowds.
+        #: Its masks, their areas, and whether each is a crowd.
         self.texts, self.areas = [text for _, text, _ in masks], [area for _, _, area in masks]
         self.crowds = [bool(crowd) for crowd, _, _ in masks]
         self.objects = self.crowds.count(False)
@@ -102,7 +102,7 @@ class _Annotator:
         row = [0] * COLUMNS
         row[OBJECTS], row[PREDICTIONS] = objects, predictions
         row[ANSWER] = RIGHT if self.texts else WRONG
-        # A prediction is no surplus below this threshold: it found an object, or lies on a crowd.
+        # Below this threshold, a prediction is not surplus: it has an object, or lies on a crowd.
         excused = [0] * predictions
         if objects:
             table = ious[:, ~np.array(self.crowds, bool)] if objects < len(self.crowds) else ious

@@ -15,16 +15,16 @@ from ..base.suspicions import is_nearly_none
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, UnitTruth, unit_engine
 from ..tracking.counting import ALPHAS, HOTA_FIELDS
 from . import counting
-from .counting import EPSILON, count, f1_of
+from .counting import EPSILON, count_image, f1_of
 from .files import PhraseSubmission, read_truth
 from .protocols import LEAST_SCORE, PhraseProtocol
 from .teta import COLUMNS as TETA_COLUMNS
 from .tubes import RANKED_COLUMNS, count_video, measure_tracks
 from .videos import VideoPhraseSubmission
 
-#: The thresholds that are shown beside the mean of all, by their index.
+#: The thresholds shown in addition to the mean over all, by index.
 _SHOWN = {"": slice(None), "@0.5": slice(0, 1), "@0.75": slice(5, 6)}
-#: What is shown of a subset first.
+#: The first columns of a subset's row.
 _COLUMNS = ("name", "pairs", "cgF1", "pmF1", "IL_MCC", "cgF1@0.5", "cgF1@0.75", "precision", "recall")
 
 
@@ -111,7 +111,7 @@ def _measure_subsets(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Value
     return [{**metrics, **measure_tracks(accumulator)} for metrics in by_subset] if protocol.videos else by_subset
 
 
-def _values(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
+def _compute_metrics(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
     """Return the benchmark's metrics: means over the subsets."""
     by_subset = _measure_subsets(accumulator)
     return {metric: mean_of_all([metrics[metric] for metrics in by_subset]) for metric in accumulator.protocol.metrics}
@@ -147,7 +147,11 @@ def _open_submission(
 
 def _count_unit(unit: Unit, submission: Union[PhraseSubmission, VideoPhraseSubmission]) -> UnitCounts:
     """Count a pair."""
-    return count_video(unit, submission) if isinstance(submission, VideoPhraseSubmission) else count(unit, submission)
+    return (
+        count_video(unit, submission)
+        if isinstance(submission, VideoPhraseSubmission)
+        else count_image(unit, submission)
+    )
 
 
 def _suspect(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
@@ -172,7 +176,7 @@ ENGINE = unit_engine(
     read_truth,
     _open_submission,
     _count_unit,
-    _values,
+    _compute_metrics,
     _tables,
     _shapes,
     _suspect,

@@ -46,7 +46,7 @@ _SEND = f"Send one JSON with a list of records {_EXAMPLE}; for several subsets, 
 _NAME = re.compile(
     r"(?:(?:gold|silver)_)?(?P<subset>.+?)(?:_merged)?(?P<annotator>[._-](?:truth_)?[a-z])?(?:_release)?(?:_test)?(?:\.truth)?"
 )
-#: Pixels of a mask that has another size than its pair, which the script takes.
+#: The maximum number of pixels of a mask whose size differs from its pair's, which the script accepts.
 _MOST_PIXELS = 1 << 26
 
 
@@ -268,7 +268,7 @@ class _Reader(RecordReader):
         self._sizes: List[Size] = [tuple(unit.facts["size"]) for unit in truth.units]
         self._several = any(unit.facts["annotators"] > 1 for unit in truth.units[:1])
         self._listed = {(index, category) for index, category in truth.facts["listed"]}
-        #: Of each record that counts its pair and whether its size is another one.
+        #: For each counted record: its pair, and whether its size differs.
         self._pairs: List[int] = []
         self._other_size: List[bool] = []
         #: Whether the first record of a pair has a box, which the script reads.
@@ -321,7 +321,8 @@ class _Reader(RecordReader):
             index, pair = rows[number][:2]
             subject = f"{member}, record {records_before + index} (pair {self._names[pair]})"
             problems.add(Problem(subject, rle.FAULTS[int(checked.fault[number])], rle.WRITE_AGAIN))
-        # An empty mask says nothing; to the script it is a prediction, and one of another size overlaps nothing.
+        # An empty mask has no effect here; in the script it is a prediction, and a mask of another size overlaps
+        # nothing.
         counted = np.array([counts for _, _, counts, _ in rows], bool)
         if not self._official:
             self.empty += int(np.count_nonzero(counted & (checked.area == 0)))

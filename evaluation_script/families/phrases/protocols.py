@@ -6,9 +6,9 @@ from typing import ClassVar, Dict, Tuple
 
 from ...values import dataclass
 
-#: How truths are published: pairs of pictures, and of videos.
+#: The layouts of published truths: pairs of pictures, and of videos.
 PICTURES_LAYOUT, VIDEOS_LAYOUT = "sa-co", "sa-co-veval"
-#: A prediction counts from this score on.
+#: The minimum score of predictions that count.
 LEAST_SCORE = 0.5
 
 
@@ -17,14 +17,14 @@ class PhraseProtocol:
     """The rules of one benchmark."""
 
     family: ClassVar[str] = "phrases"
-    #: What metrics lie between that are no shares.
+    #: The ranges of metrics that are not shares.
     bounds: ClassVar[Dict[str, Tuple[float, float]]] = {"cgF1": (-1.0, 1.0), "IL_MCC": (-1.0, 1.0)}
 
     name: str
     about: str
-    #: As the benchmark's script computes it, with its quirks.
+    #: As computed by the benchmark's script, with its defects.
     official: bool = False
-    #: Pairs are of videos, and predictions are tracks.
+    #: Pairs are in videos, and predictions are tracks.
     videos: bool = False
     revision: int = 1
 

@@ -16,7 +16,7 @@ from ..base.units import UnitSubmission, UnitTruth
 from ..instances.json_parts import parse_parts
 from .protocols import PhraseProtocol
 
-#: So many bad records are enough: what follows is not looked at.
+#: The number of bad records after which reading ends.
 MOST_PROBLEMS = 1_000
 
 
@@ -24,7 +24,7 @@ class PairSubmission(UnitSubmission):
     """The predictions of all pairs; a pair without predictions is a negative answer."""
 
     noun = "pair"
-    #: What a record is.
+    #: The name of a record.
     predicted: ClassVar[str]
     protocol: PhraseProtocol
     _reader: RecordReader
@@ -46,11 +46,11 @@ class PairSubmission(UnitSubmission):
 class RecordReader(abc.ABC):
     """Reads records of pairs part by part, and keeps those that count."""
 
-    #: How many predictions a pair may have, what these are, and what to do beyond.
+    #: The maximum number of predictions of a pair, their name, and the remedy for more.
     most_predictions: ClassVar[int]
     counted: ClassVar[str]
     send_fewer: ClassVar[str]
-    #: What to do where a file has too many records.
+    #: The remedy for a file with too many records.
     send_fewer_records: ClassVar[str]
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
@@ -59,12 +59,12 @@ class RecordReader(abc.ABC):
         self._elsewhere = truth.elsewhere
         self._count = 0
         self.scores = ScoreRange()
-        #: Predictions without a pixel, which say nothing.
+        #: The number of predictions without a pixel, which have no effect.
         self.empty = 0
-        #: The masks that count, and their areas, a part after the other.
+        #: The masks that count, and their areas, part by part.
         self._masks: List[MaskTexts] = []
         self._areas: List[Array] = []
-        #: Of each pair how many predictions count.
+        #: The number of counted predictions of each pair.
         self._prediction_counts = np.zeros(len(self._names), np.int64)
 
     def read(self, parts: Iterable[bytes], member: str, problems: Problems) -> None:

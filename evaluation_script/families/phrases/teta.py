@@ -16,19 +16,19 @@ from ..tracking.counting import ComparedFrame, align_tracks, pair_up
 from .videos import Tracks
 
 _EPSILON = float(np.finfo(float).eps)
-#: A pair matches at these similarities; phrases are compared from one half on.
+#: The similarities at which pairs match; phrases are compared from one half.
 _ALPHAS = np.arange(0, 0.99, 0.05)
 _CLOSE = 10
 _THRESHOLD = _ALPHAS[_CLOSE]
-#: No phrase has this number.
+#: A number that no phrase has.
 _NOBODY = int(np.iinfo(np.int64).min)
-#: Columns of a phrase: itself; objects that were matched, missed, and surplus tracks, and how well they go together, at
-#: each similarity; tracks of the right phrase, of another one, and surplus, from one half on.
+#: The columns of a phrase: its number; matched and missed objects, surplus tracks and association at each similarity;
+#: tracks of the right phrase, of another one, and surplus ones, from one half.
 _PHRASE, _LOCATED, _MISSED, _SURPLUS, _ASSOCIATED = 0, slice(1, 21), slice(21, 41), slice(41, 61), slice(61, 81)
 _NAMED, _MISNAMED, _MISTAKEN = slice(81, 91), slice(91, 101), slice(101, 111)
 COLUMNS = 111
 
-#: Tracks of a pair, a number for each that orders those of all pairs, and the phrase.
+#: The tracks of a pair, numbers that order the tracks of all pairs, and the phrase.
 _Side = Tuple[Tracks, Array, int]
 
 
@@ -40,7 +40,7 @@ def count_teta(objects: Sequence[_Side], tracks: Sequence[_Side], scored: Collec
     (truth, asked), (predictions, answered) = _join(objects), _join(tracks)
     compared = [frame for frame in _list_frames(truth, predictions, frames) if len(frame.truth)]
     owners = _assign_objects(compared, asked)
-    #: What is surplus of each phrase: of a later one it may be counted, or set, before its turn.
+    #: The surplus of each phrase; a later phrase may be counted or set before its turn.
     mistaken: Dict[int, Array] = {}
     rows = []
     for phrase in sorted({*asked.tolist(), *answered.tolist()}.intersection(scored)):

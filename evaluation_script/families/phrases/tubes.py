@@ -31,17 +31,17 @@ from .teta import COLUMNS as TETA_COLUMNS
 from .teta import count_teta, measure_teta
 from .videos import Tracks, VideoPhraseSubmission, truth_tracks
 
-#: A prediction that matches no object is left out where so much of it lies on a crowd.
+#: A prediction without a match is ignored if this share of it lies on a crowd.
 _ON_CROWD = 0.5
-#: AP looks at so many tracks of a pair, those with the highest scores.
-_RANKED = 100
-#: What a track must reach: never quite 1, as in COCO's API.
+#: The maximum number of tracks of a pair that AP compares, by score.
+_MOST_RANKED = 100
+#: The IoU required for a match: slightly below 1, as in COCO's API.
 _REACHED = np.minimum(THRESHOLDS, 1 - 1e-10)
-#: Columns of a ranked track: its phrase, its score, and words with a bit for each threshold: matched, not counted; its
-#: video, by which tracks of equal scores are ranked.
+#: The columns of a ranked track: its phrase, its score, two words with a bit for each threshold (matched, not counted),
+#: and its video, which orders tracks of equal scores.
 CATEGORY, SCORE, MATCHED, IGNORED, VIDEO = range(5)
 RANKED_COLUMNS = 5
-#: What the script's TETA may take of a video: all tracks are compared with all objects.
+#: The maximum number of tracks and objects in a video for the script's TETA, which compares all pairs.
 _MOST_IN_VIDEO = 2_000
 
 
@@ -169,7 +169,7 @@ def _compare_frames(
 
 def _rank_tracks(ious: Array, crowds: Array, scores: Array) -> Array:
     """Return the tracks that AP uses, by falling score, matched as COCO's API does."""
-    order = np.argsort(-scores, kind="stable")[:_RANKED]
+    order = np.argsort(-scores, kind="stable")[:_MOST_RANKED]
     table = ious[order]
     close = np.nonzero(table >= _REACHED[0])
     matched, ignored = backend().match(
@@ -194,7 +194,7 @@ def measure_tracks(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
     hota = measure_hota(sum((tables["hota"] for tables in units), np.zeros((len(HOTA_FIELDS), len(ALPHAS)))))
     values: Values = {f"p{name}": mean(hota[name]) for name in ("HOTA", "DetA", "AssA")}
     tracks = np.concatenate([np.zeros((0, RANKED_COLUMNS)), *(tables["tracks"] for tables in units)])
-    if accumulator.protocol.official:  # with pairs that nobody asked about between the others
+    if accumulator.protocol.official:  # unlisted pairs stand between the others
         tracks = tracks[np.lexsort((tracks[:, CATEGORY], tracks[:, VIDEO]))]
     phrases = np.array([tables["phrase"] for tables in units])
     whole = _precision_of(tracks, int(phrases[:, 1].sum()))

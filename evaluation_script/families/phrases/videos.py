@@ -27,9 +27,9 @@ _EXAMPLE = (
     '"segmentations": [{"size": [h, w], "counts": "..."}, null, ...]}, ...]'
 )
 _SEND = f"Send one JSON with a list of records, one for each track: {_EXAMPLE}"
-#: Pairs that nobody asked about which the script's rules take.
+#: The maximum number of unlisted pairs under the script's rules.
 _MOST_STRAYS = 10_000
-#: Columns of a mask in the truth: the index of its track, its run lengths, its area.
+#: The columns of a true mask: the index of its track, its run lengths, its area.
 TRACK, MASK, AREA = range(3)
 
 
@@ -41,7 +41,7 @@ class Tracks:
     frame: Array
     track: Array
     masks: Masks
-    #: Those that HOTA sees: the script believes the areas and boxes of a submission.
+    #: The masks that HOTA compares: the script trusts the areas and boxes of a submission.
     shown: Array
 
 
@@ -77,7 +77,7 @@ def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
         notes.append(f"{quantity(unseen, 'object')} without pixels in any frame, which have no effect")
     if all(rows.values()) or not any(rows.values()):
         notes.append("every pair has objects, or none has, so IL_MCC and cgF1 are not defined")
-    # The script names videos by the folder of their files: of several the last one alone has a TETA.
+    # The script names videos by the folder of their files, so that only the last of several has a TETA.
     by_folder = {str(video["file_names"][0]).split("/")[0]: number for number, video in videos.items()}
     hidden = videos.keys() - set(by_folder.values())
     units = []
@@ -175,7 +175,7 @@ class VideoPhraseSubmission(PairSubmission):
         self._units: Dict[int, List[Unit]] = {}
         for unit in truth.units:
             self._units.setdefault(unit.facts["video"], []).append(unit)
-        #: The phrases that anything of the truth is of.
+        #: The phrases of the truth's objects.
         self.phrases = {unit.facts["category"] for unit in truth.units if unit.facts["crowds"]}
 
     def tracks(self, pair: str, size: Size) -> Tuple[Tracks, Array]:
@@ -225,7 +225,7 @@ class _Reader(RecordReader):
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
         super().__init__(truth, limits, official=official)
-        #: By video the phrases that nobody asked about, with the names of their pairs.
+        #: For each video, the unlisted phrases with the names of their pairs.
         self.strays: Dict[int, List[Tuple[str, int]]] = {}
         self._extent_of = {
             unit.facts["video"]: (tuple(unit.facts["size"]), unit.facts["frames"]) for unit in truth.units
@@ -235,7 +235,7 @@ class _Reader(RecordReader):
         self._extents: List[Tuple[Size, int]] = [
             (tuple(unit.facts["size"]), unit.facts["frames"]) for unit in truth.units
         ]
-        #: Of each track its pair and score, a part after the other; of each mask its track and frame.
+        #: For each track its pair and score, part by part; for each mask its track and frame.
         self._pairs: List[Array] = []
         self._scores: List[Array] = []
         self._tracks: List[Array] = []

@@ -72,7 +72,7 @@ class _PhraseTools(UnitTools):
         }
         return UnitLosses(kinds, by_unit, by_subset)
 
-    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules) -> UnitPainter:
+    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules, images: str = "") -> UnitPainter:
         from .pictures import PhrasePainter, VideoPhrasePainter
 
         return (VideoPhrasePainter if truth.form == VIDEOS_LAYOUT else PhrasePainter)(results, truth, rules)
@@ -96,7 +96,7 @@ class _PhraseTools(UnitTools):
         from .memory import PhrasesInMemory, VideoPhrasesInMemory
 
         if protocol.videos and protocol.official:
-            raise UsageError(f"{protocol.name} scores files alone: TETA takes all phrases of a video; use sa-co-veval")
+            raise UsageError(f"{protocol.name} scores only files: TETA needs all phrases of a video; use sa-co-veval")
         return (VideoPhrasesInMemory if protocol.videos else PhrasesInMemory)(protocol)
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,14 @@ from segjudge.evaluation_script.masks.run_lengths import compress_many
 from segjudge.families.base.challenges import encode_json, move_labels, move_runs
 from segjudge.families.base.tools import Content, Members
 from segjudge.masks.demo import NAMES, first_scenes, label_frames, still_images
+from segjudge.masks.photographs import photograph_frames, photograph_images
 from segjudge.masks.run_lengths import encode_labels
 
 #: A phrase that no picture of the demo shows.
 _ABSENT = "square"
 #: A phrase that names every object.
 _ALL = "shape"
-#: SA-Co counts its pairs from here.
+#: The first number of SA-Co's pairs.
 _FIRST_PAIR = 10_000_000
 
 
@@ -156,3 +158,12 @@ def _make_video_demo() -> Content:
     yield "saco_veval_demo_test.json", {
         "videos": videos, "annotations": annotations, "categories": categories, "video_np_pairs": pairs,
     }  # fmt: skip
+
+
+def make_demo_pictures(protocol: PhraseProtocol) -> Members:
+    """Yield the pictures of each pair, whose truth does not name its picture, or of the videos."""
+    if protocol.videos:
+        yield from photograph_frames()
+        return
+    pairs = itertools.product(photograph_images().values(), (*NAMES, 0))
+    yield from ((f"{_FIRST_PAIR + number}.jpg", data) for number, (data, _) in enumerate(pairs))

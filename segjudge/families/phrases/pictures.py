@@ -15,13 +15,14 @@ from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_masks, share_of_masks
 from segjudge.families.base.segments import RIGHT, judge_segments
 
-#: A prediction that lies on a crowd with this share is excused.
+#: The minimum share of a prediction on a crowd that makes it ignored.
 _ON_CROWD = 0.5
 
 
 class PhrasePainter(UnitPainter):
     """A painter of picture pairs, for the annotator who agrees most with the prediction."""
 
+    threshold = "IoU"
     open_submission = PhraseSubmission
     _submission: PhraseSubmission | None
 
@@ -46,7 +47,7 @@ class PhrasePainter(UnitPainter):
 class VideoPhrasePainter(UnitPainter):
     """A painter of video pairs; tracks that follow an object get its number."""
 
-    follows = True
+    follows, threshold = True, "IoU"
 
     open_submission = VideoPhraseSubmission
     _submission: VideoPhraseSubmission | None

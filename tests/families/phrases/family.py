@@ -1,4 +1,4 @@
-"""What the tests of all families ask of phrases: `tests/families/contract.py` says what each name is."""
+"""The data of phrases for the tests of all families; `tests/families/contract.py` defines each name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.published import FRAMES, SIZE, frames, rle
 
 
 def phrases(folder: Path) -> Path:
-    """Two annotators of phrases for both objects of each frame and one that is not there, as SA-Co publishes them."""
+    """Two annotators of phrases for both objects of each frame and an absent one, as SA-Co publishes them."""
     pairs = [(name, k, number) for name, k in frames() for number in (1, 2, 9)]
     images = [
         {
@@ -36,7 +36,7 @@ def phrases(folder: Path) -> Path:
 
 
 def video_phrases(folder: Path) -> Path:
-    """Phrases for one object of each video, for both, and for one that is not there, as SA-Co/VEval publishes them."""
+    """Phrases for one object of each video, for both, and for an absent one, as SA-Co/VEval publishes them."""
     named = {1: (1,), 2: (1, 2), 9: ()}
     videos = [
         {
@@ -76,7 +76,7 @@ def send_phrases(truth: Path) -> bytes:
 
 
 def send_video_phrases(truth: Path) -> bytes:
-    """A list of tracks, with the boxes and areas that SA-Co/VEval's script believes."""
+    """A list of tracks, with the boxes and areas that SA-Co/VEval's script trusts."""
     document = json.loads(truth.read_text())
     return json.dumps([
         {

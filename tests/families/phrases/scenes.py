@@ -1,4 +1,4 @@
-"""The files in which benchmarks with phrases publish and receive scenes, for `tests/report/test_known_faults.py`."""
+"""Writes scenes as truths and uploads of phrases, for `tests/report/test_known_faults.py`."""
 
 from __future__ import annotations
 
@@ -46,6 +46,4 @@ def send_phrases(world: World) -> bytes:
 
 
 # Classes of phrases are queries of their own.
-SCENES = {
-    "sa-co-gold": Benchmark(publish_phrases, send_phrases, faults=(*OF_OBJECTS, "exchanged"), unnamed=("exchanged",))
-}
+SCENES = {"sa-co-gold": Benchmark(publish_phrases, send_phrases, faults=(*OF_OBJECTS, "exchanged"))}

@@ -1,4 +1,4 @@
-"""What is beyond a limit is refused before the work on it is done."""
+"""Input beyond a limit is rejected before it costs work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phrases in pictures: every number of SA-Co's script and of the safe rules, and what hostile submissions are told."""
+"""Phrases in pictures: every number of SA-Co's script and of the safe rules, and messages about hostile submissions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cases() -> dict[str, Any]:
 
 
 def open_case(case: dict[str, Any], folder: Path) -> tuple[str, str]:
-    """Write the truth of a case, whose annotators come in an order of its own; return it and the submission."""
+    """Write the truth of a case, whose annotators are in an order of their own; return it and the submission."""
     root = folder / "truth"
     root.mkdir()
     for letter, name in zip("abc", case["truth"], strict=False):
@@ -100,7 +100,7 @@ def document(pairs: dict[int, list[Any]], size: tuple[int, int] = (20, 30)) -> d
 
 
 def random_set(seed: int, annotators: int = 3) -> tuple[list[dict[int, list[Any]]], dict[int, list[tuple[Any, float]]]]:
-    """Return what annotators see in each pair, with crowds, and predictions with scores."""
+    """Return the objects that annotators see in each pair, with crowds, and predictions with scores."""
     rng = np.random.default_rng(seed)
     sides: list[dict[int, list[Any]]] = [{} for _ in range(annotators)]
     predictions: dict[int, list[tuple[Any, float]]] = {}

@@ -1,4 +1,4 @@
-"""Tracks of samples have what SA-Co/VEval's script reads beside masks."""
+"""Tracks of samples have the keys that SA-Co/VEval's script reads in addition to masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phrases in videos: every number of SA-Co/VEval's script and of the safe rules, and what hostile uploads are told."""
+"""Phrases in videos: every number of SA-Co/VEval's script and of the safe rules, and messages about hostile uploads."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def encode(mask: Any) -> Any:
 
 
 def tube(top: int, left: int, side: int = 6) -> list[Any]:
-    """A square that moves to the right, and is not seen in the second frame of an odd row."""
+    """A square that moves to the right, and is invisible in the second frame of an odd row."""
     masks = []
     for frame in range(FRAMES):
         mask = np.zeros(SIZE, bool)
@@ -141,7 +141,7 @@ def tube(top: int, left: int, side: int = 6) -> list[Any]:
 
 
 def document(pairs: dict[tuple[int, int], list[tuple[Any, int]]]) -> dict[str, Any]:
-    """A truth: of each pair the tracks, and whether each is a crowd."""
+    """A truth: the tracks of each pair, and whether each is a crowd."""
     videos = [
         {
             "id": video, "height": SIZE[0], "width": SIZE[1], "length": FRAMES,
@@ -164,7 +164,7 @@ def document(pairs: dict[tuple[int, int], list[tuple[Any, int]]]) -> dict[str, A
 
 
 def records_of(predictions: dict[tuple[int, int], list[tuple[Any, float]]]) -> list[dict[str, Any]]:
-    """Tracks, with the areas and boxes that SA-Co/VEval's script believes."""
+    """Tracks, with the areas and boxes that SA-Co/VEval's script trusts."""
     return [
         {
             "video_id": video,
@@ -217,7 +217,7 @@ def test_parts_processes_and_memory_give_the_bits_of_one_run(protocol: str, tmp_
     assert cli(["merge", *parts, "--json", str(merged)]) == 0
     assert json.loads(merged.read_text())["result"][0]["val"] == whole.metrics["val"]
     if protocol == "sa-co-veval-official":
-        with pytest.raises(UsageError, match="scores files alone"):
+        with pytest.raises(UsageError, match="scores only files"):
             segjudge.score_arrays({}, {}, protocol)
         return
     names = {f"{video}_{category}": (video, category) for video, category in pairs}
@@ -274,7 +274,7 @@ def test_the_script_follows_tracks_above_one_half_alone(
 
 
 def frames_of(track: list[Any], *shown: int) -> list[Any]:
-    """A track that is seen in these frames alone."""
+    """A track that is visible only in these frames."""
     return [mask if frame in shown else None for frame, mask in enumerate(track)]
 
 
