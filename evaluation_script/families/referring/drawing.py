@@ -15,10 +15,10 @@ from ...masks.stack import Array, Size
 
 Point = Tuple[int, int]
 
-#: Bits of a crossing's fraction.
+#: The bits of a crossing's fraction.
 _BITS = 16
 _HALF = 1 << (_BITS - 1)
-#: Where a point lies beside the image.
+#: The position of a point relative to the image.
 _BEFORE, _AFTER, _ABOVE, _BELOW = 1, 2, 4, 8
 
 

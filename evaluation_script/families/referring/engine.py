@@ -19,11 +19,11 @@ from .protocols import GREFCOCO, REFCOCO, ReferringProtocol
 from .submission import ReferringSubmission
 from .truth import read_truth
 
-#: Columns of a sample: its kind of query, whether it has a target, whether the answer says that there is none; pixels
-#: of the target, of the answer's mask as it was sent, and of both.
+#: The columns of a sample: kind of query, whether it has a target, whether the answer denies one; pixels of the target,
+#: of the submitted mask, and of both.
 GROUP, TARGET, WITHDRAWN, TRUTH_AREA, ANSWER_AREA, SHARED = range(6)
 _COLUMNS = 6
-#: What LISA adds to each union, and to the number of samples.
+#: The number that LISA adds to each union, and to the number of samples.
 _EPSILON = 1e-5
 
 
@@ -79,9 +79,9 @@ def ious_of(samples: Array, protocol: ReferringProtocol) -> Array:
     return np.where(ious[:, 1] == 0, 1.0, iou)
 
 
-#: A sample is precise from this IoU on.
+#: The minimum IoU of a precise sample.
 _THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
-#: What LISA adds to the union of all.
+#: The number that LISA adds to the total union.
 _LEAST = 1e-10
 
 
@@ -128,7 +128,7 @@ def _mean(numbers: Array) -> Optional[float]:
     return mean(numbers) if len(numbers) else None
 
 
-def _values(accumulator: UnitAccumulator[ReferringProtocol]) -> Values:
+def _compute_metrics(accumulator: UnitAccumulator[ReferringProtocol]) -> Values:
     protocol = accumulator.protocol
     metrics = _measure_samples(accumulator.stack("sample"), protocol)
     return {metric: metrics[metric] for metric in protocol.metrics}
@@ -176,7 +176,7 @@ ENGINE = unit_engine(
     read_truth,
     ReferringSubmission,
     _count,
-    _values,
+    _compute_metrics,
     _tables,
     _shapes,
     _suspect,

@@ -25,7 +25,7 @@ class ReferringProtocol:
     name: str
     about: str
     form: str
-    #: As the benchmark's script computes it, with its quirks.
+    #: As computed by the benchmark's script, with its defects.
     official: bool = False
     revision: int = 1
 

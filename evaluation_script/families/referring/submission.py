@@ -26,17 +26,17 @@ from ..base.units import UnitSubmission, UnitTruth
 from .protocols import GREFCOCO, REASONSEG, ReferringProtocol
 
 _MASK = '"segmentation": {"size": [h, w], "counts": "..."}'
-#: What a line looks like, by form; the first key names the sample.
+#: An example of a line, by form; the first key names the sample.
 _EXAMPLES = {
     "refcoco": f'{{"sent_id": 17, {_MASK}}}',
     GREFCOCO: f'{{"sent_id": 17, {_MASK}, "no_target": false}}',
     REASONSEG: f'{{"image": "...", {_MASK}}}',
 }
 _ENDINGS = (".jsonl", ".json")
-#: A line is no longer, and so many are checked at once.
+#: The maximum length of a line, and of the lines checked at once.
 _LONGEST_LINE = 16 << 20
 _LINES_AT_ONCE = 2_000
-#: So many bad lines are enough: what follows is not looked at.
+#: The number of bad lines after which reading ends.
 _MOST_PROBLEMS = 1_000
 
 
@@ -53,7 +53,7 @@ class ReferringSubmission(UnitSubmission):
 
     noun = "sample"
     protocol: ReferringProtocol
-    #: Masks are read as what they leave out, and runs as those along the rows.
+    #: Reads masks as their complement, and runs along the rows.
     inverts_masks = turns_runs = False
 
     def __init__(self, path: str, truth: UnitTruth, protocol: ReferringProtocol, limits: ArchiveLimits) -> None:
@@ -102,7 +102,7 @@ class _Reader:
         self._key = "image" if protocol.form == REASONSEG else "sent_id"
         self._sizes: Dict[str, Size] = {unit.name: tuple(unit.facts["size"]) for unit in truth.units}
         self._elsewhere = truth.elsewhere
-        #: Which answer is that of a sample.
+        #: The number of each sample's answer.
         self.numbers: Dict[str, int] = {}
         self._masks: List[MaskTexts] = []
         self._areas: List[Array] = []
@@ -146,7 +146,7 @@ class _Reader:
                     raise Flaw("belongs to a sample that the truth lacks", f"Use the truth's {self._key}")
                 if name in self.numbers:
                     raise Flaw("occurs twice", "Send one line for each sample")
-                self.numbers[name] = -1  # until its mask was checked
+                self.numbers[name] = -1  # until its mask is checked
                 flag = self._flag_of(record)
                 text = self._mask_of(record, self._sizes[name], is_withdrawn=bool(flag))
             except Flaw as flaw:

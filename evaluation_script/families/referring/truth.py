@@ -26,17 +26,17 @@ from .drawing import Point, fill
 from .pickled import read_plain_values
 from .protocols import GREFCOCO, REASONSEG, REFCOCO, ReferringProtocol
 
-#: The split that nobody is scored on, unless it is asked for.
+#: The split that is scored only on request.
 _TRAINING = "train"
 _INSTANCES = "instances.json"
 _NOTHING = "no sample: there is nothing to score"
-#: Sizes of pictures that are not beside their outlines, by name: [height, width].
+#: The file with the sizes of images that are not next to their outlines: name -> [height, width].
 _SIZES = "sizes.json"
 _PICTURES = (".jpg", ".jpeg", ".png")
-#: A picture that is shown on its side has one of these orientations.
+#: The EXIF tag of the orientation, and its values for images turned by 90°.
 _ORIENTATION, _ON_ITS_SIDE = 0x0112, (5, 6, 7, 8)
-#: Corners of outlines may lie so many pixels outside.
-_FARTHEST = 1 << 20
+#: The maximum distance of an outline's corner from the picture, in pixels.
+_FARTHEST_CORNER = 1 << 20
 _UNREADABLE = (
     OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, EOFError, RecursionError, Flaw,
     SubmissionError,
@@ -109,7 +109,7 @@ def _open_expressions(name: str, data: bytes, instances_data: bytes, subset: str
             units[sentence] = _unit(sentence, size, [text, area, ""], (group, texts[sentence]), has_target=bool(ids))
     notes = [f"{quantity(empty, 'sentence')} with a target without pixels"] if empty else []
     form = GREFCOCO if several else REFCOCO
-    return _truth(form, groups, list(units.values()), notes, frozenset(elsewhere) - units.keys())
+    return _make_truth(form, groups, list(units.values()), notes, frozenset(elsewhere) - units.keys())
 
 
 def _choose_split(splits: "set[str]", subset: str) -> str:
@@ -213,7 +213,7 @@ def _open_pictures(path: str, files: Files, subset: str) -> UnitTruth:
     if not members:
         raise Flaw("holds neither refs(...).p, grefs(...).json nor JSON with shapes", "Name the folder that holds them")
     sizes = _read_sizes(path, files)
-    order = {name: index for index, name in enumerate(sizes)}  # sums of 32 bits depend on the order
+    order = {name: index for index, name in enumerate(sizes)}  # 32-bit sums depend on the order
     units: Dict[str, Unit] = {}
     for member, document in sorted(members.items(), key=lambda item: order.get(_stem(item[0]), len(order))):
         name = _stem(member)
@@ -224,7 +224,7 @@ def _open_pictures(path: str, files: Files, subset: str) -> UnitTruth:
         row = [_encode(target), int(np.count_nonzero(target)), _encode(ignored) if ignored.any() else ""]
         about = int(bool(document["is_sentence"])), _first_text(document)
         units[name] = _unit(name, size, row, about, has_target=bool(row[1]))
-    return _truth(REASONSEG, ["short query", "long query"], list(units.values()), [])
+    return _make_truth(REASONSEG, ["short query", "long query"], list(units.values()), [])
 
 
 def _first_text(document: Dict[str, Any]) -> str:
@@ -295,7 +295,7 @@ def draw(shapes: Sequence[Dict[str, Any]], size: Size) -> Tuple[Array, Array]:
 
 
 def _corner(x: float, y: float) -> Point:
-    if not (math.isfinite(x) and math.isfinite(y)) or max(abs(x), abs(y)) > _FARTHEST:
+    if not (math.isfinite(x) and math.isfinite(y)) or max(abs(x), abs(y)) > _FARTHEST_CORNER:
         raise Flaw(
             "has an outline with corners that are not numbers or lie far outside its picture",
             "Write corners as numbers near the picture",
@@ -306,7 +306,7 @@ def _corner(x: float, y: float) -> Point:
 # ── samples ──
 
 
-def _truth(
+def _make_truth(
     form: str, groups: List[str], units: List[Unit], notes: List[str], elsewhere: "frozenset[str]" = frozenset()
 ) -> UnitTruth:
     if not units:

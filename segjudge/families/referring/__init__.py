@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TOOLS"]
 
-#: What a sample is to people, by form.
+#: The readable name of a sample, by form.
 _SAMPLES = {REFCOCO: "expression", GREFCOCO: "expression", REASONSEG: "picture"}
 
 

@@ -13,9 +13,10 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.challenges import encode_json, move_runs
 from segjudge.families.base.tools import Content, Members
 from segjudge.masks.demo import NAMES, first_scenes, still_images
+from segjudge.masks.photographs import photograph_images
 from segjudge.masks.run_lengths import encode_labels
 
-#: An expression that nothing in the demo's pictures fits.
+#: An expression that fits nothing in the demo's pictures.
 _ABSENT = "square"
 
 
@@ -94,3 +95,17 @@ def _outline(mask: Array) -> list[list[int]]:
     right_columns = mask.shape[1] - 1 - mask[rows, ::-1].argmax(axis=1)
     corners = [*zip(starts.tolist(), rows.tolist()), *zip(right_columns[::-1].tolist(), rows[::-1].tolist())]
     return [list(corner) for corner in corners]
+
+
+def make_demo_pictures(protocol: ReferringProtocol) -> Members:
+    """Yield the pictures, and of expressions, whose truth does not name them, one for each sentence."""
+    pictures = photograph_images()
+    if protocol.form == REASONSEG:
+        yield from ((f"{image:06d}.jpg", data) for image, data in pictures.items())
+        return
+    records: list[dict[str, Any]] = next(
+        content for name, content in make_demo(protocol) if name.endswith("refs(demo).json")
+    )
+    for record in records:
+        for sentence in record["sentences"]:
+            yield f"{sentence['sent_id']}.jpg", pictures[record["image_id"]]

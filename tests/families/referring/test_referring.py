@@ -1,4 +1,4 @@
-"""Referring images: every number of the official evaluators and of the safe rules, and what hostile answers are told."""
+"""Referring images: every number of the official evaluators and the safe rules, and messages about hostile answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def cases(*folders: str) -> list[tuple[str, str]]:
 
 
 def case_of(folder: str, name: str) -> tuple[str, str, dict[str, Any], list[str] | None]:
-    """Return a case's answers and truth, its numbers, and which samples it has."""
+    """Return a case's answers and truth, its numbers, and the list of its samples."""
     case = golden()[folder]["cases"][name]
     scored = case.get("scored_sent_ids", "all")
     return (
@@ -139,7 +139,7 @@ def box(top: int, left: int, height: int = 6, width: int = 8) -> Any:
 def write_expressions(
     folder: Path, samples: dict[int, Any], *, several: bool = True, split: str = "val", name: str = ""
 ) -> str:
-    """Write a truth of one picture: of each sentence a mask, or None without a target."""
+    """Write a truth of one picture: a mask per sentence, or None without a target."""
     annotations = [
         {"id": number, "image_id": 1, "iscrowd": 0, "segmentation": encode(mask)}
         for number, mask in samples.items()
