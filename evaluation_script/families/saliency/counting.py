@@ -14,20 +14,20 @@ from ...masks.stack import Array
 from ...values.arithmetic import add, exp, mean
 from .protocols import SaliencyProtocol
 
-#: Values of a map end here; a pixel of a truth is of the object above the middle.
+#: The number of values of a map; a pixel of a truth from the middle on belongs to the object.
 VALUES, MIDDLE = 256, 128
-#: Columns of an image: its data set; pixels of the object, of what lies above the middle of the map, and of both; and
-#: what is a mean over images.
+#: The columns of an image: its data set; pixels of the object, of the upper half of the map's levels, and of both; and
+#: values that are averaged over images.
 GROUP, TRUTH_AREA, MAP_AREA, SHARED, S, E_ADAPTIVE, F_ADAPTIVE, WEIGHTED_F, ABSOLUTE_ERROR = range(9)
 COLUMNS = 9
-#: Rows of curves, of a number for each threshold.
+#: The rows of curves, with a number per threshold.
 F_CURVE, E_CURVE = range(2)
-#: How precision weighs beside recall.
+#: The weight of precision relative to recall.
 _BETA = 0.3
 _EPSILON = float(np.spacing(1))
-#: So many pixels are counted at once.
+#: The number of pixels counted at once.
 _BLOCK = 1 << 16
-#: A level as near to the threshold is on the side on which the mean of all pixels, one by one, has it.
+#: A level this close to the threshold is compared with the mean over all pixels one by one.
 _CLOSE = 1e-9
 
 
@@ -205,14 +205,15 @@ def _compare_corner(counts: Array, level: float, levels: Array) -> float:
 
 # ── weighted F: errors near an object weigh less outside it, and those inside are shared by neighbours ──
 
-#: Errors inside are a mean over this many pixels each way, by a Gaussian of this width.
+#: Errors inside are averaged over this many pixels each way, with a Gaussian of this width.
 _RADIUS, _SIGMA = 3, 5
-#: Pixels outside that such a mean takes in are no further than this, squared.
+#: The square of the maximum distance from the object of outside pixels in such averages.
 _NEAR = 2 * _RADIUS * _RADIUS
-#: The weight of an error outside comes half as near to 2 every so many pixels, and is 2 beyond the reach of distances.
+#: The distance in pixels that halves the difference of an outside error's weight from 2; where the distance is unknown,
+#: the weight is 2.
 _HALVING = 5
 _LN2 = 0.6931471805599453
-#: So many pixels are worked on at once.
+#: The number of pixels blurred at once.
 _BLURRED_AT_ONCE = 1 << 15
 
 

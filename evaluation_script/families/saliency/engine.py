@@ -49,7 +49,7 @@ def _measure_images(images: Array, curves: Array) -> Values:
     }
 
 
-def _values(accumulator: UnitAccumulator[SaliencyProtocol]) -> Values:
+def _compute_metrics(accumulator: UnitAccumulator[SaliencyProtocol]) -> Values:
     """Return the means over all images."""
     images, curves = accumulator.stack("image"), accumulator.stack("curves")
     scored = find_scored(images, accumulator.protocol)
@@ -74,7 +74,7 @@ def _shapes(_protocol: SaliencyProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {"image": (counting.COLUMNS,), "curves": (2, VALUES)}
 
 
-#: Maps are the wrong way round where objects are as little bright, and the error is as large.
+#: Maps are inverted if objects are at most this bright, and the error is at least this large.
 _MOST_BRIGHT, _LEAST_ERROR = 0.25, 2 / 3
 
 
@@ -101,7 +101,7 @@ ENGINE = unit_engine(
     read_truth,
     SaliencySubmission,
     count_by_image(_tabulate),
-    _values,
+    _compute_metrics,
     _tables,
     _shapes,
     _suspect,

@@ -22,7 +22,7 @@ from .protocols import LAYOUT, SaliencyProtocol
 _SEND = "Send one zip with a grey PNG for each image, named as its mask; for several data sets, use a folder for each"
 _GREYS = "Save grey values from 0 to 255: PIL's mode L, or OpenCV's imwrite of (height, width)"
 _ENDING = ".png"
-#: Folders of masks beside those of pictures, in small letters and without what lies between words.
+#: The names of mask folders next to image folders, in lower case without separators.
 _MASK_FOLDERS = frozenset({"gt", "gts", "mask", "masks", "gtobject", "groundtruth", "groundtruthmask", "annotations"})
 
 
@@ -103,7 +103,7 @@ class SaliencySubmission(FilesOfUnits):
     def _name_image(self, parts: List[str], datasets: AbstractSet[str]) -> str:
         """Return the name of an image, after the name of the innermost folder that names a data set."""
         folders = [folder for folder in map(self.truth_names.respell, parts[-2::-1]) if folder in datasets]
-        if len(parts) == 1 == len(datasets):  # the folder of the only data set may be left out
+        if len(parts) == 1 == len(datasets):  # a single data set needs no folder
             folders = list(datasets)
         return "/".join([*folders[:1], parts[-1]])
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Dict, Mapping, Tuple
 
 from ..base.family import ScriptedProtocol
 
-#: How truths are published.
+#: The layout of published truths.
 LAYOUT = "sod"
 METRICS = ("S", "E_adp", "E_max", "E_mean", "F_adp", "F_max", "F_mean", "wF", "MAE")
 

@@ -16,7 +16,8 @@ _E = "enhanced alignment of map and mask"
 _F = "F-measure of pixels, weighted towards precision"
 _ADAPTIVE, _BEST = "at twice the map's mean", "at the best threshold for all images together"
 _MEAN = "mean over 256 thresholds"
-#: An object has too much where so many times the pixels are wrongly above the middle as wrongly below, or too little.
+#: A prediction is too large if the pixels wrongly above the middle are this many times the pixels wrongly below, and
+#: too small in the opposite case.
 _LOPSIDED = 3
 _KINDS = {
     "false alarm": "images without an object whose map is not black",
@@ -42,7 +43,7 @@ class _SaliencyTools(UnitTools):
         "F_max": f"{_F}, {_BEST}",
         "F_mean": f"{_F}, {_MEAN}",
         "wF": "F-measure of grey values; errors near the object weigh less",
-        "MAE": "mean absolute difference between map and mask; lower is better",
+        "MAE": "mean absolute difference between map and mask",
     }
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:

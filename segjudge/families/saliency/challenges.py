@@ -12,8 +12,9 @@ from segjudge.families.base.challenges import QUICK, move_image
 from segjudge.families.base.tools import Content, Members
 from segjudge.masks.compression import grey_png
 from segjudge.masks.demo import NAMES, first_scenes, still_images
+from segjudge.masks.photographs import photograph_images
 
-#: Edges of samples fade over so many pixels each way.
+#: The number of pixels over which edges of samples fade on either side.
 _FADE = 2
 
 
@@ -38,3 +39,7 @@ def make_demo(_protocol: Any) -> Content:
         mask = np.isin(labels, list(NAMES))
         if mask.any():
             yield f"DEMO-{'AB'[image % 2]}/GT/{image:04d}.png", grey_png(mask * np.uint8(255), QUICK)
+
+
+def make_demo_pictures(_protocol: Any) -> Members:
+    return ((f"DEMO-{'AB'[image % 2]}/{image:04d}.jpg", data) for image, data in photograph_images().items())

@@ -1,4 +1,4 @@
-"""What the tests of all families ask of saliency: `tests/families/contract.py` says what each name is."""
+"""The data of saliency for the tests of all families; `tests/families/contract.py` defines each name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.published import frames
 
 
 def grey_maps() -> dict[str, bytes]:
-    """Masks of both objects of each frame, by data set: a video each."""
+    """Masks of both objects of each frame, with a data set per video."""
     return {f"{name}/{k}.png": png((published.labels(name, k) > 0) * np.uint8(255)) for name, k in frames()}
 
 

@@ -1,4 +1,4 @@
-"""The files in which benchmarks with salient objects publish and receive scenes, for `tests/report/test_known_faults.py`."""
+"""Writes scenes as truths and uploads of salient objects, for `tests/report/test_known_faults.py`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from segjudge.masks.compression import grey_png
 from tests.builders import written, zipped
-from tests.report.known_files import OF_ONE, Benchmark
+from tests.report.known_files import OF_ONE, Benchmark, grey_png
 from tests.report.known_scenes import OBJECTS, Video, World
 
 
@@ -28,7 +27,7 @@ def send_maps(world: World) -> bytes:
 
 
 def _salient(video: Video) -> list[int]:
-    """Return the objects that a map shows: the first one, its parts, and what was made up."""
+    """Return the objects that a map shows: the first one, its parts, and invented ones."""
     return [number for number in video.numbers() if number == 1 or number > OBJECTS]
 
 

@@ -1,4 +1,4 @@
-"""Grey maps: every number of PySODMetrics, the safe rules by hand, files as people send them, and what is refused."""
+"""Grey maps: every number of PySODMetrics, the safe rules by hand, files of other programs, and rejections."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_perfect_map_has_no_more_than_one(tmp_path: Path) -> None:
 
 
 def test_the_adaptive_threshold_is_twice_the_mean_to_the_last_digit() -> None:
-    """As numpy takes the mean of all pixels: where half of them are alike, that digit decides whether any is above."""
+    """numpy's mean of all pixels: if half of them are equal, its last digit decides whether any is above."""
     truth, sides = disk(6) > 0, set()
     for value in range(1, 256):
         values = np.zeros(truth.shape, np.uint8)
@@ -165,7 +165,7 @@ def test_images_without_an_object_are_told_by_themselves(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("protocol", ["sod", "sod-official"])
 def test_odd_shapes_and_centres_score(protocol: str) -> None:
-    """A single pixel, a line, an object in the last column: where corners are empty the script has no number."""
+    """A single pixel, a line, an object in the last column: if corners are empty, the script has no number."""
     for shape, place in (((1, 1), (0, 0)), ((1, 9), (0, 8)), ((9, 1), (4, 0)), ((7, 7), (6, 6)), ((3, 300), (1, 0))):
         truth = np.zeros(shape, bool)
         truth[place] = True

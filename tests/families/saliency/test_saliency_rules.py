@@ -1,4 +1,4 @@
-"""The numbers of grey maps, every term written out as their papers define them."""
+"""The numbers of grey maps, with every term written out as their papers define it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def alike(prediction: list[float], truth: list[int]) -> float:
 
 
 def agreement(true: int, false: int, missed: int, left: int) -> float:
-    """Return the sum over pixels of how well deviations from the means agree."""
+    """Return the sum over pixels of the agreement of deviations from the means."""
     pixels = true + false + missed + left
     mean, own_mean = (true + false) / pixels, (true + missed) / pixels
     total = 0.0
@@ -164,11 +164,11 @@ def test_means_are_over_images_and_the_largest_is_that_of_the_mean_curve() -> No
     both.update(F_max=0.5, E_max=0.25, F_mean=1.4 / 256, E_mean=0.7 / 256)
     facts = {"subsets": [("x",), ("y",)]}
     total = accumulated(SALIENCY_PROTOCOLS["sod"], facts, *images)
-    assert engine._values(total) == {name: close(value) for name, value in both.items()}
+    assert engine._compute_metrics(total) == {name: close(value) for name, value in both.items()}
     tables = engine._tables(total)
     assert [(row["name"], row["images"], row["S"], row["F_max"]) for row in tables["datasets"]] == [
         ("x", 1, 0.8, 1), ("y", 1, 0.4, 0.9),
     ]  # fmt: skip
     assert tables["empty"] == [{"name": "no object", "predicted empty": 0, "images": 1}]
-    official = engine._values(accumulated(SALIENCY_PROTOCOLS["sod-official"], facts, *images))
+    official = engine._compute_metrics(accumulated(SALIENCY_PROTOCOLS["sod-official"], facts, *images))
     assert (official["S"], official["F_max"]) == (close(1.4 / 3), close(2 / 3))
