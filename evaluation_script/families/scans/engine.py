@@ -21,12 +21,12 @@ from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import REMEDY, ScanSubmission, read_truth
 from .protocols import GROUPS, LABELS_END, QUALITIES, ScanProtocol
 
-#: The columns of what is counted of the segments of a class.
+#: The columns of counted segments of a class.
 IOU, MATCHED, SURPLUS, MISSED = range(4)
-#: A key is the place of the true class so many bits further up than the predicted label, as a point's number is.
+#: The bits by which a key shifts the true class above the predicted label, as in a point's number.
 _BITS = 16
 _LABEL = (1 << _BITS) - 1
-#: The class of a segment stands above the 32 bits of a point.
+#: The bits by which a segment's class is shifted above the 32 bits of a point.
 _CLASS = 2 * _BITS
 _HALF = 0.5
 
@@ -133,15 +133,16 @@ def _list_cells(units: Iterable[UnitCounts]) -> Tuple[Array, Array, Array]:
 class _ClassMeasures(NamedTuple):
     """The measures of each class over all points and segments, by class index."""
 
-    #: Points by class in the truth (rows) and in the prediction (columns); the last is none.
+    #: Points by class in the truth (rows) and in the prediction (columns); the last row and column are for no class.
     confusion: Array
-    #: By class and column; empty where no segments are matched.
+    #: By class and column; empty unless segments are matched.
     segments: Array
-    #: IoU, and of segments PQ, SQ and RQ, by name; 0 where there is nothing to divide by.
+    #: IoU, and for segments PQ, SQ and RQ, by name; 0 for empty denominators.
     by_name: Dict[str, Array]
-    #: Whether means are over a class: those of the truth, all for the script; of motion the one that is reported.
+    #: Whether means include a class: all classes for the script, else the truth's classes; for motion, the reported
+    #: one.
     averaged: Array
-    #: Whether it has a row: it is averaged, or truth or prediction has it.
+    #: Whether a class has a row in tables: means include it, or truth or prediction contains it.
     shown: Array
 
 
@@ -170,7 +171,7 @@ def _average(values_of_classes: Array, members: Array) -> Optional[float]:
     return mean(values_of_classes[members]) if members.any() else None
 
 
-def _values(accumulator: UnitAccumulator[ScanProtocol]) -> Values:
+def _compute_metrics(accumulator: UnitAccumulator[ScanProtocol]) -> Values:
     """Return the benchmark's metrics of all scans; None if the truth has none of the averaged classes."""
     protocol, (table, _, by_name, averaged, _) = accumulator.protocol, measure_classes(accumulator)
     if protocol.reported >= 0:
@@ -227,7 +228,7 @@ def _suspect(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     protocol = accumulator.protocol
     true_labels, labels, points = _list_cells(accumulator.complete_counts())
     total, right = points.sum(), points[_place_labels(protocol)[labels] == true_labels].sum()
-    for least in (1, 0):  # the classes of the development kit are numbered from 1, those of many programs from 0
+    for least in (1, 0):  # the development kit numbers classes from 1, many programs from 0
         as_trained = points[labels == true_labels + least].sum()
         if is_better(right, as_trained, total):
             shares = f"{_percent(as_trained, total)} of the points would be right, not {_percent(right, total)}"
@@ -236,7 +237,7 @@ def _suspect(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     if total and not right and (_place_labels(protocol)[labels] < len(protocol.class_labels)).any():
         return [f"no point has the right class. {REMEDY}"]
     is_class = _place_labels(protocol)[labels] < len(protocol.class_labels)
-    has_label = is_class | ~np.isin(labels, protocol.unscored)  # other labels are named already
+    has_label = is_class | ~np.isin(labels, protocol.unscored)  # other labels have a message already
     unlabelled = judge_unlabelled("point", points[has_label].sum(), total)
     if unlabelled:
         return unlabelled
@@ -262,7 +263,7 @@ ENGINE = unit_engine(
     read_truth,
     ScanSubmission,
     _count,
-    _values,
+    _compute_metrics,
     _tables,
     _shapes,
     _suspect,

@@ -20,7 +20,7 @@ from ..base.units import FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_readin
 from .protocols import LABELS_END, LAYOUT, ScanProtocol
 
 _SEND = "Send one zip with sequences/08/predictions/000000.label and so on, in the format of the published labels"
-#: What to write, in the place of numbers of classes.
+#: The remedy for class numbers instead of labels.
 REMEDY = "Write the labels of learning_map_inv: 10 for a car, 40 for road; 9 and 251 for static and moving"
 #: SemanticKITTI's splits, by their sequences.
 _SPLITS = {
@@ -29,7 +29,7 @@ _SPLITS = {
     "test": tuple(f"{number:02d}" for number in range(11, 22)),
 }
 _ENDING = ".label"
-#: Bytes of a point.
+#: The bytes of a point.
 _POINT = 4
 
 
@@ -85,6 +85,8 @@ def _read_values(files: Files, member: str, points: int) -> Array:
 
 def check_labels(values: Array) -> None:
     """Raise a Flaw if a point has a label beyond all tables of the benchmark."""
+    if int(np.bitwise_or.reduce(values)) & 0xFFFF < LABELS_END:  # which no label exceeds
+        return
     greatest = int((values & 0xFFFF).max())
     if greatest >= LABELS_END:
         raise Flaw(f"holds the label {greatest}, which is not a label of SemanticKITTI", REMEDY)
@@ -95,7 +97,7 @@ class ScanSubmission(FilesOfUnits):
 
     noun, send = "scan", _SEND
     lacking, once = "has no file predictions/SCAN.label for any sequence", "Send each scan once"
-    #: The upper 16 bits are read as labels, and the lower ones as numbers.
+    #: Reads the upper 16 bits as labels, and the lower ones as numbers.
     exchanges_halves = False
     protocol: ScanProtocol
 
@@ -103,7 +105,7 @@ class ScanSubmission(FilesOfUnits):
         members = sorted(self.files.sizes)
         sequences = {name.partition("/")[0] for name in self.truth.elsewhere.union(self.truth.item_names)}
         is_bare = len(sequences) == 1 and not any("/" in member for member in members)
-        # Of the only sequence the scans may lie at the top.
+        # A single sequence needs no folder.
         above = [*sequences, "predictions"] if is_bare else []
         for member in members:
             name = _name_scan([*above, *member.split("/")], "predictions")

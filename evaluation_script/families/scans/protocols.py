@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import ClassVar, Dict, List, Tuple
 
 from ...values import dataclass
 
-#: How truths are published.
+#: The layout of published truths.
 LAYOUT = "semantic-kitti"
 QUALITIES = ("PQ", "SQ", "RQ")
 #: The groups of classes that are averaged: all, those with instances, those without.
 GROUPS = ("", "-Things", "-Stuff")
-#: Labels of points end here: SemanticKITTI's tables do.
+#: The exclusive maximum of labels, as in SemanticKITTI's tables.
 LABELS_END = 359
 
-#: Each class with its labels; those of what moves come last.
+#: Each class with its labels; moving objects come last.
 _CLASSES = (
     "car 10 252, bicycle 11, motorcycle 15, truck 18 258, other-vehicle 13 16 20 256 257 259, person 30 254, "
     "bicyclist 31 253, motorcyclist 32 255, road 40 60, parking 44, sidewalk 48, other-ground 49, building 50, "
@@ -40,14 +41,15 @@ class ScanProtocol:
     table: str = _CLASSES
     #: Labels that the benchmark knows, but does not score.
     unscored: Tuple[int, ...] = (0, 1, 52, 99)
-    #: Segments are matched; so many classes, the first ones, have instances.
+    #: The number of leading classes with instances, if segments are matched.
     panoptic: bool = False
     things: int = 8
-    #: One class alone is reported, by its place.
+    #: The index of the only reported class.
     reported: int = -1
-    #: As the script: means over all classes, accuracy of what was answered, segments by label and number everywhere.
+    #: Follow the script: means over all classes, accuracy over labelled points, segments by label and number
+    #: everywhere.
     as_script: bool = False
-    #: Segments with fewer points cost nothing where they match nothing.
+    #: Unmatched segments with fewer points cost nothing.
     fewest_points: int = 50
     revision: int = 1
 
@@ -63,12 +65,19 @@ class ScanProtocol:
     @property
     def class_names(self) -> List[str]:
         """The names of its classes, in the order of their indices."""
-        return [entry.split()[0] for entry in self.table.split(", ")]
+        return [name for name, _ in _read_table(self.table)]
 
     @property
     def class_labels(self) -> List[List[int]]:
         """The labels of each class; development kits write the first one."""
-        return [list(map(int, entry.split()[1:])) for entry in self.table.split(", ")]
+        return [labels for _, labels in _read_table(self.table)]
+
+
+@lru_cache(maxsize=None)
+def _read_table(table: str) -> List[Tuple[str, List[int]]]:
+    """Return the name and labels of each class of a table."""
+    entries = [entry.split() for entry in table.split(", ")]
+    return [(name, list(map(int, labels))) for name, *labels in entries]
 
 
 _semantic = ScanProtocol(

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from segjudge.evaluation_script.files.problems import HostError
 from segjudge.families.base.tools import UnitLosses, UnitTools
+from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from segjudge.evaluation_script.families.base.family import ScoringRules
     from segjudge.evaluation_script.families.base.reports import Report
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.evaluation_script.families.base.truth import SplitTruth
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
+    from segjudge.families.base.drawing import UnitPictures
+    from segjudge.families.base.pictures import UnitPainter
     from segjudge.families.base.tools import Facts, ScoringInputs
     from segjudge.report.page import PageOptions, Section
 
 __all__ = ["TOOLS"]
+
+_FILES = "files such as sequences/08/velodyne/000000.bin"
+_LACKS_POINTS = f"has no points of the scored scans; it needs {_FILES}"
+_WITHOUT_POINTS = f"To draw them, name the folder of their points with --images: it needs {_FILES}."
 
 
 class _ScanTools(UnitTools):
@@ -81,17 +94,47 @@ class _ScanTools(UnitTools):
         losses *= (measures.averaged / max(int(measures.averaged.sum()), 1))[:, None]
         return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0)[measures.shown])
 
+    def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules, images: str = "") -> UnitPainter | None:
+        """Return the painter of scans, given the folder of their points; None without points."""
+        from .pictures import ScanPainter
+        from .points import ScanPoints
+
+        points = ScanPoints(images) if images else None
+        return ScanPainter(results, truth, rules, points) if points else None
+
+    def _open_painter(
+        self, inputs: ScoringInputs, report: Report, stack: ExitStack, images: str = ""
+    ) -> tuple[UnitPainter | None, UnitTruth]:
+        """Return the painter of scans, whose points are beside the truth if nobody names another folder."""
+        painter, truth = super()._open_painter(inputs, report, stack, images or inputs.truth)
+        if images and painter is None:
+            raise HostError(f"{images}: {_LACKS_POINTS}")
+        return painter, truth
+
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
         from segjudge.evaluation_script.families.scans.engine import measure_classes
         from segjudge.evaluation_script.files.problems import quantity
-        from segjudge.report.page import make_confusion
+        from segjudge.report.page import PLAYER, make_confusion
 
         accumulator, _ = self._measure_report(report)
         names = [*accumulator.protocol.class_names, "nothing"]
         about = f"Points of {quantity(len(accumulator.names), 'scan')}."
         confusion = make_confusion(names, measure_classes(accumulator).confusion, "points", about)
         verdict, kinds, *lists = super().make_sections(inputs, report, options)
-        return [verdict, kinds, confusion, *lists]
+        players = [section for section in lists if section.template == PLAYER]
+        scans, *tables = lists[len(players) :]
+        if not players:
+            scans = replace(scans, values={**scans.values, "about": f"{scans.values['about']} {_WITHOUT_POINTS}"})
+        return [verdict, kinds, *players, confusion, scans, *tables]
+
+    def make_confusions(self, painter: UnitPainter, pictures: UnitPictures, noun: str, report: Report) -> list[Section]:
+        """Return nothing: `make_sections` shows the confusion of all points."""
+        return []
+
+    def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
+        if not options.images:
+            raise UsageError("a page of scans draws their points; name the folder of the points with --images")
+        return super().make_truth_sections(split, truth, options)
 
     def name_cause(self, inputs: ScoringInputs, report: Report) -> str:
         from .causes import describe_classes

@@ -17,18 +17,18 @@ from segjudge.evaluation_script.masks.overlaps import sum_by_key
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.causes import CauseCounts
 from segjudge.families.base.pictures import SeenFrame, Side
-from segjudge.families.base.segments import judge_classes, judge_segments
+from segjudge.families.base.segments import JudgedSegments, judge_classes, judge_segments
 
-#: So many scans are looked at, those that cost most.
+#: The maximum number of examined scans, the costliest first.
 _MOST_SCANS = 40
-#: A label has a class in its lower bits, and a number above them.
+#: The lower bits of a label hold its class, the bits above them a number.
 _BITS, _LABEL = 16, 0xFFFF
 
 
 def describe_causes(results: str, truth: UnitTruth, rules: ScoringRules, order: list[int]) -> str:
     """Describe the causes that cost most segments in the first scans of an order."""
     protocol: Any = rules.protocol
-    counts, names = CauseCounts("segment", "scan"), tuple(protocol.class_names)
+    counts, names = CauseCounts("segment", "scan", "points"), tuple(protocol.class_names)
     chosen = order[:_MOST_SCANS]
     with closing(ScanSubmission(results, truth, protocol, rules.limits)) as submission:
         for index in chosen:
@@ -39,7 +39,7 @@ def describe_causes(results: str, truth: UnitTruth, rules: ScoringRules, order: 
                 continue
             pixels = frame.read()
             true, predicted, points = backend().pair_values(pixels.numbers, values)
-            seen = _see(pixels.labels_of(true), predicted, points, protocol)
+            seen = see_segments(pixels.labels_of(true), predicted, points, protocol)
             areas, classes = (seen.truth.areas, seen.prediction.areas), (seen.truth.classes, seen.prediction.classes)
             counts.add(unit.name, seen, judge_segments(seen.shared, areas, classes), names)
     scope = f"In the {quantity(len(chosen), 'scan')} that cost most, " if len(chosen) < len(truth.units) else ""
@@ -51,40 +51,72 @@ def describe_classes(accumulator: UnitAccumulator[Any]) -> str:
     protocol, names = accumulator.protocol, tuple(accumulator.protocol.class_names)
     counts = CauseCounts("region", "scan", "points")
     for unit in accumulator.complete_counts():
-        table = sum_confusion([unit], protocol)
-        predicted = table.sum(axis=0)
-        sides = np.flatnonzero(table.sum(axis=1)[:-1]), np.flatnonzero(predicted[:-1])
-        shared, areas = table[np.ix_(*sides)], (table.sum(axis=1)[sides[0]], predicted[sides[1]])
-        truth, prediction = (
-            Side(side.tolist(), [names[kind] for kind in side.tolist()], area, side, np.zeros(len(side), bool))
-            for side, area in zip(sides, areas, strict=True)
-        )
-        seen = SeenFrame(truth, prediction, shared, np.zeros(len(sides[1]), bool), None)
-        counts.add(unit.name, seen, judge_classes(shared, areas, sides), names)
+        seen, judged = _judge_table(sum_confusion([unit], protocol)[:-1], protocol)
+        counts.add(unit.name, seen, judged, names)
     return counts.describe()
 
 
-def _see(true: Array, predicted: Array, points: Array, protocol: Any) -> SeenFrame:
+def see_segments(true: Array, predicted: Array, points: Array, protocol: Any) -> SeenFrame:
     """Return the segments of pairs of values, without points whose class is not scored, and small segments."""
     count = len(protocol.class_labels)
-    places = np.full(_LABEL + 1, count)
-    for index, labels in enumerate(protocol.class_labels):
-        places[labels] = index
-    scored = places[true & _LABEL] < count
+    scored = place_classes(true, protocol) < count
     true, predicted, points = true[scored], predicted[scored], points[scored]
     sides, columns = [], []
     for values in (true, predicted):
-        classes = places[values & _LABEL]
-        names = (classes << _BITS) | np.where(classes < protocol.things, values >> _BITS, 0)
-        keys, areas = sum_by_key(names.astype(np.int64), points)
+        names = name_points(values, protocol)
+        keys, areas = sum_by_key(names, points)
         large = (areas >= protocol.fewest_points) & (keys >> _BITS < count)
         keys, areas, kinds = keys[large], areas[large], (keys >> _BITS)[large]
         called = [protocol.class_names[kind] for kind in kinds.tolist()]
         sides.append(Side(keys.tolist(), called, areas, kinds, kinds < protocol.things))
-        places_of_names = np.searchsorted(keys, names)
-        places_of_names[places_of_names == len(keys)] = 0
-        columns.append((places_of_names, keys[places_of_names] == names if len(keys) else np.zeros(len(names), bool)))
+        columns.append(find_names(names, keys))
     shared = np.zeros((len(sides[0].keys), len(sides[1].keys)))
-    both = columns[0][1] & columns[1][1]
-    np.add.at(shared, (columns[0][0][both], columns[1][0][both]), points[both])
+    both = (columns[0] >= 0) & (columns[1] >= 0)
+    np.add.at(shared, (columns[0][both], columns[1][both]), points[both])
     return SeenFrame(sides[0], sides[1], shared, np.zeros(len(sides[1].keys), bool), None)
+
+
+def see_classes(true: Array, predicted: Array, points: Array, protocol: Any) -> SeenFrame:
+    """Return the classes of pairs of values as regions, without points whose class is not scored."""
+    count = len(protocol.class_labels)
+    rows, columns = place_classes(true, protocol), place_classes(predicted, protocol)
+    table = np.zeros((count + 1, count + 1))
+    np.add.at(table, (rows, columns), points)
+    seen, judged = _judge_table(table[:count], protocol)
+    return seen._replace(judged=judged)
+
+
+def _judge_table(table: Array, protocol: Any) -> tuple[SeenFrame, JudgedSegments]:
+    """Judge the regions of a table of points by true class (rows) and predicted one (columns), the last for none."""
+    areas = table.sum(axis=1), table.sum(axis=0)[:-1]
+    classes = np.flatnonzero(areas[0]), np.flatnonzero(areas[1])
+    names, shared = protocol.class_names, table[np.ix_(*classes)]
+    truth, prediction = (
+        Side(kinds.tolist(), [names[kind] for kind in kinds.tolist()], area[kinds], kinds, np.zeros(len(kinds), bool))
+        for kinds, area in zip(classes, areas, strict=True)
+    )
+    seen = SeenFrame(truth, prediction, shared, np.zeros(len(classes[1]), bool), None)
+    return seen, judge_classes(shared, (truth.areas, prediction.areas), classes)
+
+
+def name_points(values: Array, protocol: Any) -> Array:
+    """Return the name of each point's segment: its class, and of things its number below; stuff has one per class."""
+    classes = place_classes(values, protocol)
+    names: Array = (classes << _BITS) | np.where(classes < protocol.things, values >> _BITS, 0)
+    return names.astype(np.int64)
+
+
+def find_names(names: Array, keys: Array) -> Array:
+    """Return the place of each name among sorted keys, -1 if it is not there."""
+    places: Array = np.minimum(np.searchsorted(keys, names), max(len(keys) - 1, 0))
+    return np.where(keys[places] == names, places, -1) if len(keys) else np.full(len(names), -1)
+
+
+def place_classes(values: Array, protocol: Any) -> Array:
+    """Return the index of each point's class; the number of classes for none."""
+    count = len(protocol.class_labels)
+    places = np.full(_LABEL + 1, count)
+    for index, labels in enumerate(protocol.class_labels):
+        places[labels] = index
+    indices: Array = places[values & _LABEL]
+    return indices

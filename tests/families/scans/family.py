@@ -1,4 +1,4 @@
-"""What the tests of all families ask of scans: `tests/families/contract.py` says what each name is."""
+"""The data of scans for the tests of all families; `tests/families/contract.py` defines each name."""
 
 from __future__ import annotations
 
@@ -59,6 +59,9 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
 }  # fmt: skip
 OTHER_UNITS: dict[str, list[str]] = {
     "semantic-kitti": [],
+}
+BOARD_LABELS: dict[str, tuple[str, ...]] = {
+    "semantic-kitti-panoptic": ("PQ", "PQ_dagger", "SQ", "RQ", "PQ-Things", "PQ-Stuff", "mIoU"),
 }
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "pages": ("semantic-kitti", "semantic-kitti-panoptic"),

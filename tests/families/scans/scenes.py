@@ -1,4 +1,4 @@
-"""The files in which benchmarks with scans publish and receive scenes, for `tests/report/test_known_faults.py`."""
+"""Writes scenes as truths and uploads of scans, for `tests/report/test_known_faults.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LiDAR scans: every number of SemanticKITTI's scripts, the safe rules by hand, and what hostile submissions cost."""
+"""LiDAR scans: every number of SemanticKITTI's scripts, the safe rules by hand, and the cost of hostile submissions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ EXACT = {"abs": 1e-12, "rel": 0}
 
 
 def scans(kind: str, **points: Any) -> dict[str, bytes]:
-    """Files of sequence 08, by the names of scans; a point is a label, or a label and a number."""
+    """Files of sequence 08 by the names of scans; a point is a label, or a label and a number."""
     return {f"sequences/08/{kind}/{name}.label": np.asarray(point, "<u4").tobytes() for name, point in points.items()}
 
 
@@ -188,7 +188,7 @@ def test_numbers_of_classes_in_the_place_of_labels_are_said(tmp_path: Path) -> N
 @pytest.mark.parametrize("protocol", SCAN_PROTOCOLS)
 @pytest.mark.parametrize("share", [0.1, 3])
 def test_what_scans_and_classes_cost_sums_to_the_loss(protocol: str, share: float, tmp_path: Path) -> None:
-    """Also where the truth lacks classes that the script averages, and has objects that are too small to cost."""
+    """Also if the truth lacks classes that the script averages, and has objects that are too small to cost."""
     tools = tools_of("scans")
     assert isinstance(tools, UnitTools)
     truth = written(tmp_path / "truth", dict(tools.make_demo(PROTOCOLS[protocol])))
@@ -379,6 +379,7 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "label-65535": (lambda: values(np.full(POINTS, 0xFFFF)), "holds the label 65535"),
     "all-bits": (lambda: values(np.full(POINTS, 0xFFFFFFFF)), "holds the label 65535"),
     "label-358": (lambda: values(np.full(POINTS, 358)), "scored"),
+    "labels-with-all-bits": (lambda: values(np.where(COUNT % 2, 256, 127)), "scored"),
     "largest-number": (lambda: values(np.full(POINTS, 40 | 0xFFFF << 16)), "scored"),
     "a-segment-each": (lambda: values(10 | COUNT << 16), "scored"),
     "nothing": (lambda: values(np.zeros(POINTS)), "scored"),
