@@ -17,13 +17,14 @@ from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_eng
 from .files import MicroscopySubmission, read_truth
 from .protocols import THRESHOLDS, MicroscopyProtocol
 
-#: The columns of `image`: cells, whether any pixel is background, pairs of cells that share a pixel, whether the true
-#: background is wide, and whether a single predicted cell covers most of it.
+#: The columns of `image`: the numbers of true and predicted cells, whether any pixel is background, pairs of cells that
+#: share a pixel, whether the true background is wide, and whether a single predicted cell covers most of it.
 _IN_TRUTH, _PREDICTED, _TRUTH_BACKGROUND, _PREDICTED_BACKGROUND, _SHARING, _WIDE, _COVERED = range(7)
 _COLUMNS = 7
-#: Background is wide from this share of the pixels on; it looks numbered if cells cover it in so many of these images.
+#: The minimum share of a wide background, and the share of such images that cells must cover before the background
+#: looks numbered.
 _WIDE_SHARE, _NEARLY_ALL = 0.25, 0.9
-#: Maps of 8 bits end at this label; so many images tell that they do.
+#: The highest label of 8-bit maps, and the minimum number of images that reach it.
 _LAST_LABEL, _FEWEST = 255, 2
 
 
@@ -86,7 +87,7 @@ def _name_values(numbers: Array) -> Values:
     return {metric: value if math.isfinite(value) else None for metric, value in zip(THRESHOLDS, values)}
 
 
-def _values(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Values:
+def _compute_metrics(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Values:
     """Return the means over images with a value, or, for the script, over all images."""
     precisions = _measure_images(accumulator)
     if not accumulator.protocol.as_script:
@@ -165,7 +166,7 @@ ENGINE = unit_engine(
     read_truth,
     MicroscopySubmission,
     count_by_image(_tabulate),
-    _values,
+    _compute_metrics,
     _tables,
     _shapes,
     _suspect,

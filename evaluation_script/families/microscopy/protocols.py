@@ -7,9 +7,9 @@ from typing import ClassVar, Dict, Mapping, Tuple
 
 from ..base.family import ScriptedProtocol
 
-#: How truths are published.
+#: The layout of published truths.
 LAYOUT = "cellpose"
-#: The least IoU of a match, by metric.
+#: The minimum IoU of a match, by metric.
 THRESHOLDS = {"AP50": 0.5, "AP75": 0.75, "AP90": 0.9}
 
 

@@ -10,8 +10,9 @@ from segjudge.families.base.challenges import QUICK, move_image
 from segjudge.families.base.tools import Content, Members
 from segjudge.masks.compression import grey_png
 from segjudge.masks.demo import first_scenes, still_images
+from segjudge.masks.photographs import photograph_images
 
-#: So many times the share by which cells are moved is that of those that are left out.
+#: The ratio of the share of omitted cells to the share by which cells are moved.
 _LOST = 4
 
 
@@ -33,3 +34,7 @@ def make_demo(_protocol: Any) -> Content:
     """Yield frames of the demo as the test set of Cellpose is published."""
     for image, labels in still_images(first_scenes()):
         yield f"test/{image:03d}_masks.png", grey_png(labels.astype(np.uint16), QUICK)
+
+
+def make_demo_pictures(_protocol: Any) -> Members:
+    return ((f"{image:03d}.jpg", data) for image, data in photograph_images().items())

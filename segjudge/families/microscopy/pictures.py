@@ -18,7 +18,8 @@ from segjudge.families.base.pictures import SeenFrame, UnitPainter, index_labels
 class MicroscopyPainter(UnitPainter):
     """A painter of images with the cells of both sides."""
 
-    segment = "cell"
+    segment, threshold = "cell", "IoU"
+    edge_weight = 0.001  # AP50 counts matches regardless of exactness
     open_submission = MicroscopySubmission
     _submission: MicroscopySubmission | None
 

@@ -1,4 +1,4 @@
-"""What the tests of all families ask of microscopy: `tests/families/contract.py` says what each name is."""
+"""The data of microscopy for the tests of all families; `tests/families/contract.py` defines each name."""
 
 from __future__ import annotations
 

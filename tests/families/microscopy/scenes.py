@@ -1,12 +1,11 @@
-"""The files in which benchmarks with images of cells publish and receive scenes, for `tests/report/test_known_faults.py`."""
+"""Writes scenes as truths and uploads of images of cells, for `tests/report/test_known_faults.py`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from segjudge.masks.compression import grey_png
 from tests.builders import written, zipped
-from tests.report.known_files import OF_OBJECTS, Benchmark
+from tests.report.known_files import OF_OBJECTS, Benchmark, grey_png
 from tests.report.known_scenes import World
 
 

@@ -1,4 +1,4 @@
-"""Cells in images: every number of Cellpose's script, the safe rules, files as people send them, and what is refused."""
+"""Cells in images: every number of Cellpose's script, the safe rules, files of other programs, and rejections."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EXACT = {"abs": 1e-12, "rel": 0}
 
 
 def folder(path: Path, maps: dict[str, Any]) -> Path:
-    """Write maps, or files, by their names; PNGs of 16 bits where these have no ending."""
+    """Write maps, or files, by name; names without an ending become 16-bit PNGs."""
     files = {
         name: labels if isinstance(labels, bytes) else png(np.asarray(labels, "u2")) for name, labels in maps.items()
     }
@@ -45,7 +45,7 @@ def folder(path: Path, maps: dict[str, Any]) -> Path:
 
 
 def golden_sides(case: str, tmp_path: Path) -> tuple[Path, UnitTruth]:
-    """Return a case's submission and truth, under names of the test set and those that Cellpose saves."""
+    """Return a case's submission and truth, with names of the test set and the names that Cellpose saves."""
     sides = {
         kind: {file.name[:2]: file.read_bytes() for file in (DATA / case).glob(f"*_{kind}.png")}
         for kind in ("pred", "truth")
@@ -81,7 +81,7 @@ def test_the_scripts_bits_are_ours(case: str, tmp_path: Path) -> None:
 
 
 def match_as_the_script(truth: Any, prediction: Any, threshold: float) -> int:
-    """The matches of the assignment that is best by IoU and by how many reach the threshold."""
+    """The matches of the assignment that is best by IoU and by the number above the threshold."""
     labels = [np.unique(side[side > 0]) for side in (truth, prediction)]
     ious = np.array([[((truth == a) & (prediction == b)).sum() / ((truth == a) | (prediction == b)).sum()
                       for b in labels[1]] for a in labels[0]]).reshape(*map(len, labels))  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a terminal shows of many rows."""
+"""A terminal shows few of many rows."""
 
 from __future__ import annotations
 
