@@ -21,9 +21,9 @@ from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, 
 from .files import BEGIN, END, LABEL, PARENT, CellSubmission, judge_frame, name_labels, read_truth
 from .protocols import TOLERANCES, CellProtocol
 
-#: The columns of `graph`: operations on vertices and edges, and how many the truth has.
+#: The columns of `graph`: operations on vertices and edges, and the truth's numbers of both.
 NS, FN, FP, ED, EA, EC, _MARKERS, _EDGES = range(8)
-#: The columns of `cells`: outlined cells, those that are matched, and the sum of their IoU.
+#: The columns of `cells`: outlined cells, matched ones, and the sum of their IoU.
 OUTLINED, MATCHED, IOU = range(3)
 
 
@@ -32,7 +32,7 @@ class FrameMatches(NamedTuple):
 
     truth: Array
     prediction: Array
-    #: Of each label of the truth the one that matches it, 0 for none, and the IoU of both.
+    #: For each label of the truth, the matching label (0 for none), and their IoU.
     partner: Array
     iou: Array
 
@@ -127,10 +127,10 @@ def _measure_outlines(outlines: List[TruthFrame], prediction: Array, height: int
 class _Graph(NamedTuple):
     """The graph of cells, by rising frame and label, and their links."""
 
-    #: Where the cells of each frame begin, and their labels.
+    #: The start of each frame's cells, and their labels.
     starts: Array
     labels: Array
-    #: From which to which cell, and whether from a parent to its child.
+    #: From cell, to cell, and whether the edge leads from a parent to its child.
     edges: Array
 
 
@@ -169,7 +169,7 @@ def _count_operations(matches: List[FrameMatches], truth_tracks: Array, tracks: 
         partner[true_links.starts[index] + matched] = predicted.starts[index] + columns
     matched = np.flatnonzero(partner >= 0)
     match_counts = np.bincount(partner[matched], minlength=len(predicted.labels))
-    #: Of each predicted cell the one of the truth, where it matches that and no other.
+    #: For each predicted cell, the true cell that it matches exclusively.
     meant_cells = np.full(len(predicted.labels), -1)
     meant_cells[partner[matched]] = matched
     meant_cells[match_counts != 1] = -1
@@ -196,11 +196,12 @@ def _count_operations(matches: List[FrameMatches], truth_tracks: Array, tracks: 
 
 # ── tracks and their lineages ───────────────────────────────────────────────
 
-#: The columns of `tracks`: complete ones, the truth's, predicted ones, the sum of their fractions, found ones.
+#: The columns of `tracks`: complete ones, the truth's, predicted ones, the sum of their fractions, detected ones.
 _COMPLETE, _IN_TRUTH, _PREDICTED, _FRACTIONS, _FOUND = range(5)
 #: The columns of `divisions`, a row for each tolerance.
 _HITS, _SURPLUS, _MISSED = range(3)
-#: The columns of `cycles`: the largest difference of the lengths' distributions is known, and what it lacks to 1.
+#: The columns of `cycles`: whether the largest difference of the lengths' distributions is known, and 1 minus that
+#: difference.
 _KNOWN, _CCA = range(2)
 #: The columns of `association`: sums over matches of HOTA's and CHOTA's shares, and all cells, matched or not.
 _HOTA, _CHOTA, _CELLS = range(3)
@@ -217,7 +218,7 @@ class _FollowedCells(NamedTuple):
     prediction: Array
     #: Whether the label matches nothing else in the frame.
     alone: Array
-    #: The labels of predicted cells that match nothing, once for each frame.
+    #: The labels of predicted cells that match nothing, once per frame.
     surplus: Array
 
     @classmethod
@@ -344,7 +345,7 @@ class _Forest(NamedTuple):
 
     #: The place of each label, by label.
     places: Array
-    #: Where the descendants of the track at a place end.
+    #: The last frame of the descendants of each track.
     ends: Array
 
     def sum_lineages(self, counts: Array) -> Array:
@@ -418,10 +419,10 @@ def _associate(cells: _FollowedCells, *, as_script: bool) -> Array:
 
 # ── scores ──────────────────────────────────────────────────────────────────
 
-#: What an operation on the graph costs, by column of `graph`.
+#: The cost of each operation on the graph, by column of `graph`.
 WEIGHTS = {NS: 5.0, FN: 10.0, FP: 1.0, ED: 1.0, EA: 1.5, EC: 1.0}
 _VERTICES, _LINKS = (NS, FN, FP), (ED, EA, EC)
-#: Precision and recall that sum to less than this are none.
+#: The minimum denominator of F1, which is then 0 without precision and recall.
 _LEAST = 1e-4
 
 
@@ -468,7 +469,7 @@ def _measure_divisions(divisions: Array, protocol: CellProtocol) -> Optional[flo
     return 2 * precision * recall / max(precision + recall, _LEAST)
 
 
-def _values(accumulator: UnitAccumulator[CellProtocol]) -> Values:
+def _compute_metrics(accumulator: UnitAccumulator[CellProtocol]) -> Values:
     """Return the means over the sequences for which a value is defined."""
     rows = [measure_sequence(unit.tables, accumulator.protocol) for unit in accumulator.complete_counts()]
     return {
@@ -519,5 +520,5 @@ def _note_undefined(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
 
 
 ENGINE = unit_engine(
-    read_truth, CellSubmission, _count, _values, _tables, _shapes, _suspect, facts={}, notes=_note_undefined
+    read_truth, CellSubmission, _count, _compute_metrics, _tables, _shapes, _suspect, facts={}, notes=_note_undefined
 )

@@ -26,7 +26,7 @@ _SEND = "Send one zip with 01_RES/mask000.tif and so on, and 01_RES/res_track.tx
 _TRACK_LINES = "Write a line for each label: the label, its first and last frame, and its parent or 0"
 #: The columns of a track.
 LABEL, BEGIN, END, PARENT = range(4)
-#: Labels of 16 bits end here, and so do the tracks of a sequence.
+#: The exclusive maximum of 16-bit labels, and of a sequence's tracks.
 LABELS_END = 1 << 16
 _TRACK_BYTES = 4 << 20
 _MASK, _TRACKS = re.compile(r"mask(\d{1,6})\.tiff?", re.IGNORECASE), "res_track.txt"
@@ -190,7 +190,7 @@ class CellSubmission(UnitSubmission):
     has_sparse_files = True
 
     def read_upload(self) -> None:
-        #: The files of each sequence, by frame; the texts with tracks are those of no frame.
+        #: The files of each sequence by frame; the text files with tracks have no frame.
         self._members: Dict[str, Dict[int, List[str]]] = {}
         truth = self.truth
         known_names = {*truth.item_names, *truth.elsewhere}

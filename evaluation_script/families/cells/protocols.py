@@ -6,9 +6,9 @@ from typing import ClassVar, Dict, Tuple
 
 from ..base.family import ScriptedProtocol
 
-#: How truths are published.
+#: The layout of published truths.
 LAYOUT = "ctc"
-#: Divisions may be found so many frames early or late.
+#: The tolerances of divisions, in frames.
 TOLERANCES = (0, 1, 2, 3)
 
 

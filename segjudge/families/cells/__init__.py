@@ -96,11 +96,11 @@ class _CellTools(UnitTools):
         return UnitLosses(kinds, losses, losses)
 
     def _open_painter(
-        self, inputs: ScoringInputs, report: Report, stack: ExitStack
+        self, inputs: ScoringInputs, report: Report, stack: ExitStack, images: str = ""
     ) -> tuple[UnitPainter | None, UnitTruth]:
         from .pictures import show_markers
 
-        painter, truth = super()._open_painter(inputs, report, stack)
+        painter, truth = super()._open_painter(inputs, report, stack, images)
         return painter, show_markers(truth)
 
     def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:

@@ -12,9 +12,10 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.challenges import move_image
 from segjudge.families.base.tools import Content, Members
 from segjudge.masks.demo import first_scenes
+from segjudge.masks.photographs import photograph_videos
 from segjudge.masks.tiff import encode_tiff
 
-#: Every so many frames of the demo have outlines.
+#: Every third frame of the demo has outlines.
 _OUTLINED = 3
 
 
@@ -86,3 +87,8 @@ def make_demo(_protocol: Any) -> Content:
             if index % _OUTLINED == 0:
                 yield f"{folder}/SEG/man_seg{index:03d}.tif", data
         yield f"{folder}/TRA/man_track.txt", write_tracks(tracks)
+
+
+def make_demo_pictures(_protocol: Any) -> Members:
+    for number, (_, frames) in enumerate(photograph_videos(), 1):
+        yield from ((f"{number:02d}/{index:03d}.jpg", data) for index, (_, data) in enumerate(frames))

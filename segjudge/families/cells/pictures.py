@@ -58,7 +58,7 @@ class CellPainter(UnitPainter):
             matches = match_cells(pairs)
             maps = None
             if index in drawn:
-                # Of a volume, what is seen from above: the highest labels.
+                # A volume is seen from above: the highest labels.
                 sides = ((labels.reshape(-1, *frame.size).max(axis=0) for labels in (truth, prediction)), matches[:2])
                 maps = np.stack([
                     index_labels(LabelMap(labels), cells.tolist(), drawn[index])

@@ -1,4 +1,4 @@
-"""What the tests of all families ask of cells: `tests/families/contract.py` says what each name is."""
+"""The data of cells for the tests of all families; `tests/families/contract.py` defines each name."""
 
 from __future__ import annotations
 
@@ -44,6 +44,9 @@ REFUSALS = dict.fromkeys(
 )
 OTHER_UNITS: dict[str, list[str]] = {
     "ctc": ["02_GT", "03_GT"],
+}
+BOARD_LABELS: dict[str, tuple[str, ...]] = {
+    "ctc": ("OP_CTB", "OP_CSB", "SEG", "DET", "TRA", "LNK"),
 }
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "pages": ("ctc",),

@@ -1,4 +1,4 @@
-"""The numbers of cells, counted by hand as the papers of the Cell Tracking Challenge define them."""
+"""The numbers of cells, counted by hand by the definitions of the Cell Tracking Challenge's papers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.families.unit_counts import accumulated, close
 
 
 def matches(*frames: Any) -> list[FrameMatches]:
-    """Return frames of partners, label by label, with the labels beside them that match nothing."""
+    """Return frames of partners, label by label, with the unmatched labels."""
     results = []
     for frame in frames:
         partners, surplus = frame if isinstance(frame, tuple) else (frame, [])
@@ -192,7 +192,7 @@ def test_bc_is_f1_of_divisions() -> None:
 
 
 def family(*lengths: int) -> list[list[int]]:
-    """Return a cell that divides, its children of such lengths, and theirs."""
+    """Return a cell that divides, with children of these lengths, which divide too."""
     tracks = [[1, 0, 0, 0]]
     for number, length in enumerate(lengths, 2):
         tracks.append([number, 1, 1 + length, 1])
@@ -252,7 +252,7 @@ def test_hota_and_chota_share_matches_among_tracks_and_lineages(frames: Any, sen
 
 
 def measured(protocol: str = "ctc", **tables: Any) -> dict[str, float | None]:
-    """Return the metrics of a sequence of which these tables are not those below."""
+    """Return the metrics of a sequence with these tables instead of those below."""
     given = {
         "graph": np.array([0, 1, 0, 0, 0, 0, 10, 4]), "cells": np.array([4.0, 3, 2]),
         "tracks": np.array([1, 2, 2, 1.5, 2]), "divisions": np.array([[1, 1, 1]] * 4), "cycles": np.array([1, 0.25]),

@@ -1,4 +1,4 @@
-"""Cells: every number of py-ctcmetrics, the safe rules by hand, and what hostile submissions cost."""
+"""Cells: every number of py-ctcmetrics, the safe rules by hand, and the cost of hostile submissions."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_scripts_numbers_are_ours(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", OFFICIAL)
 def test_the_safe_rules_differ_where_the_script_has_a_defect_and_nowhere_else(case: str) -> None:
-    """TF goes over all tracks of a label, BC is undefined without divisions, and each frame counts once in SEG."""
+    """TF covers all tracks of a label, BC is undefined without divisions, and each frame counts once in SEG."""
     golden = CASES[case]
     values = score_units(DATA / case, read_truth(str(DATA / golden["truth"])), "ctc")
     divisions = golden["gt_divisions"] + golden["fp_div(0)"] > 0
@@ -186,7 +186,7 @@ def test_missed_tracks_are_in_the_mean_of_tf_over_all(tmp_path: Path) -> None:
 
 
 def test_a_joined_tracks_parent_is_that_of_its_beginning_in_whatever_order_lines_stand(tmp_path: Path) -> None:
-    """The script takes the parent of the line that comes first, and loses the mother where that is the second part."""
+    """The script reads the parent of the first line, and loses the mother if that is the second part."""
     frames = [frame(c2=(5, 5)), frame(c3=(5, 2), c4=(5, 9)), frame(c1=(5, 2), c4=(5, 9))]
     tracks = [[1, 2, 2, 3], [2, 0, 0, 0], [3, 1, 1, 2], [4, 1, 2, 2]]
     truth = read_truth(str(written(tmp_path / "truth", truth_files("01", frames, tracks))))
