@@ -9,9 +9,9 @@ import numpy as np
 from ...masks.backend import backend
 from ...masks.stack import Array
 
-#: From and to along z, y and x.
+#: From and to (exclusive) along z, y and x.
 Box = Tuple[slice, ...]
-#: Voxels that numpy looks at at once.
+#: The number of voxels that numpy processes at once.
 _SLAB = 1 << 21
 
 
@@ -20,7 +20,7 @@ class Boxes(NamedTuple):
 
     #: The voxels of each label.
     voxels: Array
-    #: From and to along z, y and x, for each label; 0 and 0 if no voxel has it.
+    #: From and to along z, y and x, for each label; 0 and 0 for an absent label.
     sides: Array
 
     @property
@@ -71,7 +71,7 @@ def _add_runs(labels: Array, plane: int, voxels: Array, sides: Array) -> None:
         return
     counts = np.bincount(names, weights=ends + 1 - starts)
     voxels[: len(counts)] += counts.astype(np.int64)
-    # A run that goes on in the next row has all columns between them; in the next plane, all rows.
+    # A run that continues in the next row covers all columns between them; in the next plane, all rows.
     rows, last_rows = starts // width, ends // width
     planes, last_planes = rows // height, last_rows // height
     is_row, is_plane = rows == last_rows, planes == last_planes

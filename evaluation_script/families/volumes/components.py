@@ -1,27 +1,27 @@
-"""The connected components of masks (z, y, x): as a map of numbers, and as runs along x, which take far less memory."""
+"""The connected components of masks (z, y, x) as runs of voxels along x, which take far less memory than a map."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
 from ...files.problems import Flaw
-from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import mean
-from .boxes import Boxes, find_box, find_boxes
+from .boxes import Box
 
-#: For each number of neighbours the rows (z, y) beside a run that it may join, and by how many voxels along x it
-#: reaches beyond its ends there.
+#: By the number of neighbours: the rows (z, y) beside a run that it may join, and by how many voxels along x it reaches
+#: beyond its ends there.
 _ROWS: Dict[int, Tuple[Tuple[int, int, int], ...]] = {
     6: ((0, 1, 0), (1, 0, 0)),
     18: ((0, 1, 1), (1, -1, 0), (1, 0, 1), (1, 1, 0)),
     26: ((0, 1, 1), (1, -1, 1), (1, 0, 1), (1, 1, 1)),
 }
-#: A prediction may have so many runs, and so many times those of the truth.
+#: The maximum number of runs of a prediction, absolutely and as a multiple of the truth's.
 _MOST_RUNS, _NOISE = 1 << 21, 16
-#: Voxels, and runs, that are worked on at once.
+#: The numbers of voxels and of runs processed at once.
 _SLAB, _CHUNK = 1 << 21, 1 << 18
 
 
@@ -29,9 +29,9 @@ class Runs(NamedTuple):
     """The voxels of a mask as runs along x, in the order of the volume; each row and plane has a voxel behind it."""
 
     starts: Array
-    #: The voxel behind each run.
+    #: The voxel after each run.
     ends: Array
-    #: Of the volume with those voxels, which count in positions.
+    #: The shape of the volume in which positions count.
     shape: Tuple[int, int, int]
 
     @property
@@ -39,16 +39,37 @@ class Runs(NamedTuple):
         return len(self.starts)
 
 
-def find_runs(mask: Array, limit: int = 1 << 31) -> Runs:
-    """Return the runs of a mask; raises a Flaw if there are more than so many."""
+def _spread(mask: Array, axis: int) -> Array:
+    """Return a mask and its neighbours along an axis."""
+    spread = mask.copy()
+    target, source = np.moveaxis(spread, axis, 0), np.moveaxis(mask, axis, 0)
+    target[1:] |= source[:-1]
+    target[:-1] |= source[1:]
+    return spread
+
+
+def grow(mask: Array, steps: int) -> Array:
+    """Return a mask after this many steps to 18 neighbours."""
+    for _ in range(steps):
+        along_x, along_y = _spread(mask, 2), _spread(mask, 1)
+        mask = _spread(along_x, 1) | _spread(along_x, 0) | _spread(along_y, 0)
+    return mask
+
+
+def find_runs(mask: Array, limit: int = 1 << 31, steps: int = 0) -> Runs:
+    """Return the runs of a mask after growing; raises a Flaw if there are more than so many."""
     depth, height, width = mask.shape
     shape = depth, height + 1, width + 1
     plane = shape[1] * shape[2]
     kind = np.int32 if depth * plane < 1 << 30 else np.int64
     step, edges, total = max(1, _SLAB // plane), [np.zeros(0, kind)], 0
     for start in range(0, depth, step):
-        planes = mask[start : start + step]
-        # A voxel of background before all others, and one behind each row and plane.
+        before = min(start, steps)
+        planes = mask[start - before : start + step + steps]
+        if not planes.any():
+            continue
+        planes = grow(planes, steps)[before : before + step]
+        # A voxel of background before all others, and after each row and plane.
         values = np.zeros(1 + len(planes) * plane, np.uint8)
         values[1:].reshape(len(planes), *shape[1:])[:, :-1, :-1] = planes
         edges.append((np.flatnonzero(values[1:] != values[:-1]) + start * plane).astype(kind))
@@ -60,8 +81,13 @@ def find_runs(mask: Array, limit: int = 1 << 31) -> Runs:
     return Runs(positions[::2], positions[1::2], shape)
 
 
+def limit_runs(truth: Runs) -> int:
+    """Return how many runs a prediction may have, given those of the truth."""
+    return max(_MOST_RUNS, _NOISE * truth.total)
+
+
 def _pair_runs(runs: Runs, neighbours: Runs, offset: int = 0, reach: int = 0) -> Iterator[Tuple[Array, Array]]:
-    """Yield the pairs of runs, moved by an offset and wider by a reach, and others that share a position with them."""
+    """Yield pairs of overlapping runs: runs moved by an offset and widened by a reach, and other runs."""
     for start in range(0, runs.total, _CHUNK):
         chunk = slice(start, start + _CHUNK)
         lowest = np.searchsorted(neighbours.ends, runs.starts[chunk] + (offset - reach), side="right")
@@ -73,14 +99,14 @@ def _pair_runs(runs: Runs, neighbours: Runs, offset: int = 0, reach: int = 0) ->
 
 
 def _name_runs(runs: Runs, neighbours: int) -> Array:
-    """Return the component of each run, from 1 in the order of their first voxels."""
+    """Return the component of each run, from 0 in the order of their first voxels."""
     roots = np.arange(runs.total, dtype=np.int32)
     for plane, row, reach in _ROWS[neighbours]:
         offset = (plane * runs.shape[1] + row) * runs.shape[2]
         for pairs in _pair_runs(runs, runs, offset, reach):
             _join(roots, *pairs)
     names: Array = np.cumsum(roots == np.arange(runs.total), dtype=np.int32)[roots]
-    return names
+    return names - 1
 
 
 def _join(roots: Array, runs: Array, partners: Array) -> None:
@@ -99,47 +125,108 @@ def _join(roots: Array, runs: Array, partners: Array) -> None:
             roots[:] = above
 
 
-# ── as a map of numbers ─────────────────────────────────────────────────────
+# ── of one mask ─────────────────────────────────────────────────────────────
 
 
-class Components(NamedTuple):
-    """The components of a mask."""
+class Components:
+    """The components of a mask, numbered from 0."""
 
-    #: The component of each voxel (z, y, x), from 1; 0 outside.
-    numbers: Array
-    #: The voxels of each component; of the outside at 0.
-    sizes: Array
+    def __init__(self, runs: Runs, names: Array, total: int) -> None:
+        """Store runs and the component of each."""
+        self.runs, self.names, self.total = runs, names, total
+        #: The voxels of each component.
+        self.sizes: Array = np.bincount(names, weights=runs.ends - runs.starts, minlength=total).astype(np.int64)
 
-    @property
-    def total(self) -> int:
-        return len(self.sizes) - 1
+    def cut(self, runs: Runs) -> Components:
+        """Return the same components of a smaller mask; each of its runs lies in one of these."""
+        return Components(runs, self.names[np.searchsorted(self.runs.ends, runs.starts, side="right")], self.total)
 
-    @property
-    def boxes(self) -> Boxes:
-        """The box of each component."""
-        return find_boxes(self.numbers.view(np.uint32), len(self.sizes))
+    def keep(self, flags: Array) -> Components:
+        """Return the components whose flag is true, numbered anew."""
+        names = (np.cumsum(flags, dtype=np.int32) - 1)[self.names]
+        stays = flags[self.names]
+        starts, ends, shape = self.runs
+        return Components(Runs(starts[stays], ends[stays], shape), names[stays], int(np.count_nonzero(flags)))
+
+    @cached_property
+    def _order(self) -> Array:
+        """The runs of the first component, then those of the next one."""
+        return np.argsort(self.names, kind="stable")
+
+    @cached_property
+    def _firsts(self) -> Array:
+        """The place of each component in this order, and the end."""
+        return np.append(0, np.cumsum(np.bincount(self.names, minlength=self.total)))
+
+    @cached_property
+    def _ends(self) -> Array:
+        """For each component from and to along z, y and x."""
+        starts, (_, height, width) = self.runs.starts[self._order], self.runs.shape
+        places = starts // (height * width), starts // width % height, starts % width
+        stops = (*places[:2], self.runs.ends[self._order] % width - 1)
+        sides = [
+            function.reduceat(values, self._firsts[:-1])
+            for axis in zip(places, stops)
+            for function, values in zip((np.minimum, np.maximum), axis)
+        ]
+        ends: Array = np.stack(sides, axis=1) + np.array([0, 1, 0, 1, 0, 1])
+        return ends
+
+    def box_of(self, component: int) -> Box:
+        """Return the box of a component."""
+        numbers = self._ends[component].tolist()
+        return tuple(slice(*ends) for ends in zip(numbers[::2], numbers[1::2]))
+
+    def draw(self, chosen: Array, box: Box) -> Array:
+        """Return the mask of some components in a box around them."""
+        parts = [self._order[self._firsts[name] : self._firsts[name + 1]] for name in chosen.tolist()]
+        order = np.sort(np.concatenate(parts))
+        starts, ends, shape = self.runs
+        return _paint(Runs(starts[order], ends[order], shape), np.ones(len(order), np.int8), box).view(bool)
+
+    def number(self) -> Array:
+        """Return the number of each voxel's component (z, y, x), from 1; 0 outside."""
+        depth, height, width = self.runs.shape
+        return _paint(self.runs, self.names + 1, (slice(0, depth), slice(0, height - 1), slice(0, width - 1)))
 
 
-def find_components(mask: Array, neighbours: int) -> Components:
-    """Return the components of voxels that touch by 6, 18 or 26 neighbours, in the order of their first voxels."""
-    numbers = np.zeros(mask.shape, np.int32)
-    box = find_box(mask)
-    if not mask[box].size:
-        return Components(numbers, np.array([mask.size]))
-    kernel = backend().kernel
-    components = kernel.find_components(mask[box], neighbours) if kernel else None
-    if components is not None:
-        numbers[box] = components[0]
-        sizes = find_boxes(components[0].view(np.uint32), components[1] + 1).voxels
-        sizes[0] = mask.size - sizes.sum()
-        return Components(numbers, sizes)
-    runs = find_runs(mask[box])
+def _paint(runs: Runs, values: Array, box: Box) -> Array:
+    """Return a box that has the values of runs, which lie in it, and 0 elsewhere."""
+    _, height, width = runs.shape
+    painted: Array = np.zeros([side.stop - side.start for side in box], values.dtype)
+    depth, rows, columns = painted.shape
+    # A voxel after each row, where its last run may end.
+    z, y, x = runs.starts // (height * width), runs.starts // width % height, runs.starts % width
+    starts = ((z - box[0].start) * rows + (y - box[1].start)) * (columns + 1) + (x - box[2].start)
+    ends = starts + (runs.ends - runs.starts)
+    plane = rows * (columns + 1)
+    step = max(1, _SLAB // max(1, plane))
+    for bottom in range(0, depth, step):
+        planes = painted[bottom : bottom + step]
+        begin = bottom * plane
+        chosen = slice(*np.searchsorted(starts, [begin, begin + len(planes) * plane]).tolist())
+        if chosen.start == chosen.stop:
+            continue  # voxels that nothing writes take no memory
+        changes = np.zeros(len(planes) * plane, values.dtype)
+        changes[starts[chosen] - begin] = values[chosen]
+        changes[ends[chosen] - begin] -= values[chosen]
+        np.cumsum(changes, dtype=values.dtype, out=changes)
+        planes[:] = changes.reshape(len(planes), rows, columns + 1)[:, :, :-1]
+    return painted
+
+
+def find_components(mask: Array, neighbours: int, limit: int = 1 << 31, steps: int = 0) -> Components:
+    """Return the components of a mask, after growing, by 6, 18 or 26 neighbours, in the order of their first voxels.
+
+    Raises a Flaw if there are more than so many runs.
+    """
+    return name_components(find_runs(mask, limit, steps), neighbours)
+
+
+def name_components(runs: Runs, neighbours: int) -> Components:
+    """Return the components of runs by 6, 18 or 26 neighbours, in the order of their first voxels."""
     names = _name_runs(runs, neighbours)
-    steps = np.zeros(np.prod(runs.shape), np.int32)
-    steps[runs.starts] = names
-    steps[runs.ends] -= names
-    numbers[box] = np.cumsum(steps, dtype=np.int32).reshape(runs.shape)[:, :-1, :-1]
-    return Components(numbers, np.bincount(numbers.reshape(-1)))
+    return Components(runs, names, int(names.max(initial=-1)) + 1)
 
 
 # ── of two masks ────────────────────────────────────────────────────────────
@@ -148,10 +235,10 @@ def find_components(mask: Array, neighbours: int) -> Components:
 class SharedComponents(NamedTuple):
     """The components of a truth and a prediction, numbered from 0, and the pairs that share voxels."""
 
-    #: The voxels of each component of the truth, and of the prediction.
+    #: The voxels of each true and of each predicted component.
     true_sizes: Array
     predicted_sizes: Array
-    #: For each pair the component of the truth, that of the prediction, and the number of voxels that they share.
+    #: For each pair the true component, the predicted one, and the number of shared voxels.
     true: Array
     predicted: Array
     voxels: Array
@@ -161,25 +248,25 @@ class SharedComponents(NamedTuple):
         return np.delete(self.true_sizes, self.true), np.delete(self.predicted_sizes, self.predicted)
 
 
-def share_components(truth: Array, prediction: Array, neighbours: int) -> SharedComponents:
-    """Return the components of two masks by 6, 18 or 26 neighbours; raises a Flaw if the prediction is noise."""
-    true = find_runs(truth)
-    predicted = find_runs(prediction, max(_MOST_RUNS, _NOISE * true.total))
-    names = _name_runs(true, neighbours) - 1, _name_runs(predicted, neighbours) - 1
-    sizes = [
-        np.bincount(numbers, weights=runs.ends - runs.starts).astype(np.int64)
-        for numbers, runs in zip(names, (true, predicted))
-    ]
-    width = max(1, len(sizes[1]))
+def share_components(true: Components, predicted: Components) -> SharedComponents:
+    """Return the components of a truth and a prediction, and the pairs that share voxels."""
+    width = max(1, predicted.total)
     codes, voxels = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for predicted_runs, true_runs in _pair_runs(predicted, true):
-        lengths = np.minimum(predicted.ends[predicted_runs], true.ends[true_runs])
-        lengths -= np.maximum(predicted.starts[predicted_runs], true.starts[true_runs])
-        pair_codes, shared = _add_up(names[0][true_runs].astype(np.int64) * width + names[1][predicted_runs], lengths)
+    for predicted_runs, true_runs in _pair_runs(predicted.runs, true.runs):
+        lengths = np.minimum(predicted.runs.ends[predicted_runs], true.runs.ends[true_runs])
+        lengths -= np.maximum(predicted.runs.starts[predicted_runs], true.runs.starts[true_runs])
+        names = true.names[true_runs].astype(np.int64) * width + predicted.names[predicted_runs]
+        pair_codes, shared = _add_up(names, lengths)
         codes.append(pair_codes)
         voxels.append(shared)
     pairs, counts = _add_up(np.concatenate(codes), np.concatenate(voxels))
-    return SharedComponents(sizes[0], sizes[1], pairs // width, pairs % width, counts)
+    return SharedComponents(true.sizes, predicted.sizes, pairs // width, pairs % width, counts)
+
+
+def compare_components(truth: Array, prediction: Array, neighbours: int) -> SharedComponents:
+    """Return the components of two masks by 6, 18 or 26 neighbours; raises a Flaw if the prediction is noise."""
+    true = find_components(truth, neighbours)
+    return share_components(true, find_components(prediction, neighbours, limit_runs(true.runs)))
 
 
 def _add_up(codes: Array, counts: Array) -> Tuple[Array, Array]:
@@ -188,7 +275,7 @@ def _add_up(codes: Array, counts: Array) -> Tuple[Array, Array]:
     return distinct, np.bincount(places, weights=counts, minlength=len(distinct)).astype(np.int64)
 
 
-#: Components of both sides are a pair from this IoU on.
+#: The minimum IoU of a pair of components.
 _PAIRED = 0.5
 
 

@@ -15,26 +15,30 @@ from ...masks.stack import Array
 
 #: Millimetres between voxels along x, y and z.
 Spacing = Tuple[float, float, float]
-#: Places are looked up one by one for so many per voxel; the transform of a whole box takes longer.
+#: Places are looked up one by one up to this number per voxel of columns with queries; beyond it, the transform of
+#: these columns is faster.
 _LOOKUPS = 3
-#: The lookups of one query that take as long as a call of numpy: a few queries far away would make many calls.
+#: The lookups of one query that take as long as a call of numpy. A few distant queries would make many calls.
 _CALL = 1_000
-#: Rows are listed in pieces of so many: most searches end with the first.
+#: The number of rows in a piece; most searches end with the first piece.
 _LISTED = 4_096
-#: Voxels that are worked on at once.
+#: The number of voxels processed at once.
 _SLAB = 1 << 20
-#: Rows are looked up first within this many times the square of the largest spacing, then within four times as many.
+#: Rows are first looked up within this multiple of the square of the largest spacing, then within four times that.
 _NEAR = 16.0
-#: The transform looks after so many steps whether more can matter.
+#: The number of squares that fit into a processor's cache.
+_CACHED = 1 << 15
+#: The number of steps after which the transform checks whether more can matter.
 _CHECKED = 8
 
 
 class _Field(NamedTuple):
     """The places of a volume, as queries see them."""
 
-    #: By how many steps along x the nearest place is away; the width or more if the row has none.
-    steps: Array
-    #: The squares of steps along x, infinite from the width on, and of those along y and z.
+    #: Four widths minus the steps along x to the nearest place, or 0 to two widths if the row has none. Planes without
+    #: places take no memory.
+    nearness: Array
+    #: The squares of steps along x by this nearness (infinite without a place), and the squares of steps along y and z.
     squares: Tuple[Array, Array, Array]
 
 
@@ -46,7 +50,7 @@ class _Queries(NamedTuple):
     #: The position in the volume, and the row in its plane.
     voxels: Array
     rows: Array
-    #: The least square so far.
+    #: The smallest square up to now.
     best: Array
 
     def choose(self, chosen: Array) -> _Queries:
@@ -68,10 +72,12 @@ def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
         return answers
     field = _make_field(places, spacing)
     start, unanswered = 0, []
-    for planes in _slabs(queries.shape):
+    for planes in cut_slabs(queries.shape):
         listed = _list_queries(queries[planes], planes.start, start, field)
         start += len(listed.indices)
-        unanswered.append(_search(listed, field, _LOOKUPS * queries[planes].size, answers))
+        columns = np.count_nonzero(queries[planes].any(axis=(0, 1)))
+        limit = _LOOKUPS * columns * (queries[planes].size // queries.shape[2])
+        unanswered.append(_search(listed, field, limit, answers))
     queries_left = _Queries(*map(np.concatenate, zip(*unanswered)))
     if len(queries_left.indices):
         _transform(queries_left, field, answers)
@@ -82,34 +88,37 @@ def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
 def _list_queries(queries: Array, plane: int, start: int, field: _Field) -> _Queries:
     """Return the queries of some planes, with the nearest place of their row."""
     _, height, width = queries.shape
-    kind = np.int32 if field.steps.size < 1 << 31 else np.int64
+    kind = np.int32 if field.nearness.size < 1 << 31 else np.int64
     voxels = (np.flatnonzero(queries) + plane * height * width).astype(kind)
     rows = voxels // kind(width) % kind(height)
-    best = field.squares[0].take(field.steps.reshape(-1).take(voxels))
+    best = field.squares[0].take(field.nearness.reshape(-1).take(voxels))
     return _Queries(np.arange(start, start + len(voxels), dtype=kind), voxels, rows, best)
 
 
 def _make_field(places: Array, spacing: Spacing) -> _Field:
     depth, height, width = places.shape
-    # Without a place at a side it seems to be two widths before the row, or three behind it.
+    # If a side has no place, it counts as two widths before the row, or three after it.
     kind = np.int16 if 4 * width <= np.iinfo(np.int16).max else np.int32
     columns, far = np.arange(width, dtype=kind), kind(2 * width)
-    steps: Array = np.empty(places.shape, kind)
-    for planes in _slabs(places.shape):
+    nearness: Array = np.zeros(places.shape, kind)
+    for planes in cut_slabs(places.shape):
         is_place = places[planes] > 0
+        if not is_place.any():
+            continue
         before = np.where(is_place, columns, -far)
         np.maximum.accumulate(before, axis=2, out=before)
         np.subtract(columns, before, out=before)
         behind = np.where(is_place, columns, kind(2 * far))[:, :, ::-1]
         behind = np.minimum.accumulate(behind, axis=2)[:, :, ::-1]
-        np.minimum(before, np.subtract(behind, columns), out=steps[planes])
+        np.minimum(before, np.subtract(behind, columns), out=before)
+        np.subtract(kind(2 * far), before, out=nearness[planes])
     sides = (width, height, depth)
     lengths = [np.arange(side) * step for side, step in zip(sides, spacing)]
     x, y, z = (length * length for length in lengths)
-    return _Field(steps, (np.append(x, np.full(3 * width, np.inf)), y, z))
+    return _Field(nearness, (np.append(np.full(3 * width + 1, np.inf), x[::-1]), y, z))
 
 
-def _slabs(shape: Tuple[int, ...]) -> Iterator[slice]:
+def cut_slabs(shape: Tuple[int, ...]) -> Iterator[slice]:
     """Yield slices of planes with few voxels."""
     step = max(1, _SLAB // (shape[1] * shape[2]))
     for start in range(0, shape[0], step):
@@ -153,18 +162,18 @@ def _search(queries: _Queries, field: _Field, limit: int, answers: Array) -> _Qu
 
 
 def _look_up(queries: _Queries, field: _Field, row_step: int, plane_step: int) -> None:
-    """Improve the least squares by the places of rows that lie so many steps away."""
-    depth, height, width = field.steps.shape
+    """Improve the least squares by the places in rows at these distances."""
+    depth, height, width = field.nearness.shape
     plane = height * width
-    # Queries are in the order of the volume, so those with such a plane are neighbours.
+    # Queries are in the volume's order, so queries with such a plane are adjacent.
     start = int(np.searchsorted(queries.voxels, -plane_step * plane))
     last = int(np.searchsorted(queries.voxels, (depth - plane_step) * plane))
     chosen = slice(start, last)
     if last <= start:
         return
     offset = plane_step * plane + row_step * width
-    steps = field.steps.reshape(-1).take(queries.voxels[chosen] + offset, mode="clip")
-    sums = field.squares[0].take(steps)
+    nearness = field.nearness.reshape(-1).take(queries.voxels[chosen] + offset, mode="clip")
+    sums = field.squares[0].take(nearness)
     sums += field.squares[1][abs(row_step)]
     sums += field.squares[2][abs(plane_step)]
     rows = queries.rows[chosen]
@@ -174,8 +183,8 @@ def _look_up(queries: _Queries, field: _Field, row_step: int, plane_step: int) -
 
 def _transform(queries: _Queries, field: _Field, answers: Array) -> None:
     """Answer queries from the least squares in all planes with places, a few columns at a time."""
-    depth, height, width = field.steps.shape
-    has_place = np.array([(plane < width).any() for plane in field.steps])
+    depth, height, width = field.nearness.shape
+    has_place = np.array([(plane > 3 * width).any() for plane in field.nearness])
     planes = np.flatnonzero(has_place)
     index_of = np.cumsum(has_place) - 1
     columns, levels = queries.voxels % width, queries.voxels // (height * width)
@@ -186,7 +195,7 @@ def _transform(queries: _Queries, field: _Field, answers: Array) -> None:
             continue
         best, rows, level = queries.best[chosen], queries.rows[chosen], levels[chosen]
         greatest = float(best.max())
-        squares = _transform_rows(field.squares[0][field.steps[planes, :, start : start + step]], field, greatest)
+        squares = _transform_rows(field.squares[0][field.nearness[planes, :, start : start + step]], field, greatest)
         within = columns[chosen] - start
         active = np.arange(len(chosen))
         for plane_step, square in enumerate(field.squares[2].tolist()):
@@ -205,8 +214,22 @@ def _transform(queries: _Queries, field: _Field, answers: Array) -> None:
 
 def _transform_rows(nearest: Array, field: _Field, greatest: float) -> Array:
     """Return the least squares in each plane, from those of each row; above the greatest they may be larger."""
-    squares = nearest.copy()
-    for step, square in enumerate(field.squares[1].tolist()):
+    squares, step = np.empty_like(nearest), max(1, _CACHED // nearest[0].size)
+    for start in range(0, len(nearest), step):
+        squares[start : start + step] = _transform_planes(nearest[start : start + step], field, greatest)
+    return squares
+
+
+def _transform_planes(nearest: Array, field: _Field, greatest: float) -> Array:
+    """Return the least squares of planes that fit into a processor's cache."""
+    squares, squares_y = nearest.copy(), field.squares[1]
+    rows = np.flatnonzero(np.isfinite(nearest).any(axis=(0, 2)))
+    if 2 * len(rows) < np.searchsorted(squares_y, greatest):
+        for row in rows.tolist():
+            along_y = np.append(squares_y[row:0:-1], squares_y[: len(squares_y) - row])
+            np.minimum(squares, nearest[:, row : row + 1] + along_y[:, None], out=squares)
+        return squares
+    for step, square in enumerate(squares_y.tolist()):
         if square >= greatest or (step % _CHECKED == 1 and square >= squares.max()):
             break
         if step:

@@ -21,9 +21,9 @@ from .protocols import COMPONENTS, LabelRegion, VolumeProtocol
 from .suspicions import look_at_case, suspect
 from .voxels import LABELS_END, Volume
 
-#: Labels that a prediction may have and its truth lacks, and voxels that are searched for the components of these.
+#: The maximum number of predicted labels that the truth lacks, and of voxels that are searched for their components.
 _MOST_FALSE_LABELS, _MOST_SEARCHED = 1_000, 1 << 31
-#: Tables have so many rows for labels that no truth has, else none.
+#: The maximum number of rows in tables for labels that no truth has; with more, tables have none.
 _MOST_FALSE_ROWS = 20_000
 
 
@@ -87,7 +87,7 @@ def _check_false_labels(name: str, truth: Boxes, prediction: Boxes, protocol: Vo
 
 
 def list_regions(labels: Array, protocol: VolumeProtocol) -> List[LabelRegion]:
-    """Return the regions of a case, of which some may be labels that it has."""
+    """Return the regions of a case; some may be labels that the case has."""
     if protocol.regions:
         return list(protocol.regions)
     tolerances = dict(protocol.tolerances)
@@ -168,7 +168,7 @@ def _collect(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[Tuple[int, st
     return values
 
 
-def measure_regions(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[int, Values]:
+def _measure_regions(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[int, Values]:
     """Return the measures of each region over all cases; None if no case has a value."""
     protocol, labels = accumulator.protocol, list_labels(accumulator)
     if protocol.is_aggregated:
@@ -184,9 +184,9 @@ def measure_regions(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[int, V
     }
 
 
-def _values(accumulator: UnitAccumulator[VolumeProtocol]) -> Values:
+def _compute_metrics(accumulator: UnitAccumulator[VolumeProtocol]) -> Values:
     """Return the mean of each measure over regions with a value, then those of each region."""
-    protocol, regions = accumulator.protocol, measure_regions(accumulator)
+    protocol, regions = accumulator.protocol, _measure_regions(accumulator)
     metrics = _average_cases(accumulator) if protocol.averages_cases else _average(protocol, regions)
     for measure in protocol.measures:
         for region, row in zip(protocol.regions, regions.values()):
@@ -195,7 +195,7 @@ def _values(accumulator: UnitAccumulator[VolumeProtocol]) -> Values:
 
 
 def _average(protocol: VolumeProtocol, regions: Dict[int, Values]) -> Values:
-    """Return the mean of each measure over the regions that have a value and are not beside."""
+    """Return the mean of each measure over the regions that have a value and are not in `protocol.beside`."""
     beside = {index for index, region in enumerate(protocol.regions) if region.name in protocol.beside}
     metrics: Values = {}
     for measure in protocol.measures:
@@ -229,7 +229,7 @@ def _tables(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[str, List[Dict
     """Return a row for each region, and one for each region of each case, but not for a flood of false labels."""
     protocol = accumulator.protocol
     is_listed = None if _count_false(accumulator) <= _MOST_FALSE_ROWS else set(list_labels(accumulator))
-    regions = [{"name": _name(label, protocol), **row} for label, row in measure_regions(accumulator).items()]
+    regions = [{"name": _name(label, protocol), **row} for label, row in _measure_regions(accumulator).items()]
     cases = []
     for unit in accumulator.complete_counts():
         tables = [unit.tables[key].tolist() for key in ("labels", "voxels", "values", "known")]
@@ -244,7 +244,7 @@ def _tables(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[str, List[Dict
 
 
 def _count_false(accumulator: UnitAccumulator[VolumeProtocol]) -> int:
-    """Return how many labels that no truth has the predictions of all cases have."""
+    """Return the number of predicted labels, over all cases, that no truth has."""
     if accumulator.protocol.regions:
         return 0
     labels = list_labels(accumulator)
@@ -295,7 +295,7 @@ ENGINE = unit_engine(
     read_truth,
     VolumeSubmission,
     _count,
-    _values,
+    _compute_metrics,
     _tables,
     _shapes,
     suspect,

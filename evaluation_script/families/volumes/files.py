@@ -1,4 +1,4 @@
-"""Label volumes as people have and send them: a file for each case, below any folders, in a folder, zip or tar.
+"""Label volumes as published and submitted: one file per case, below any folders, in a folder, zip or tar.
 
 The case is the file's name without its ending, and without `-seg` or `_seg` if any name ends so, as BraTS names its
 truth.  A file named `segmentation` is named after its folder, as in KiTS.  If the files of grand-challenge have a
@@ -33,13 +33,13 @@ from .voxels import DETACHED, Volume, VolumeFile, ending_of, reorder_volume
 
 _SEND = "Send one zip with a label volume for each case, such as CASE.nii.gz, CASE.mha or CASE.nrrd"
 _NOUNS = UnitNouns("volumes", "CASE.nii.gz", "case")
-#: Volumes that are compressed files.
+#: The endings of volumes that are compressed files.
 COMPRESSED = (".nii.gz",)
 _SUFFIXES = ("-seg", "_seg")
 #: The ending of the voxels of an Analyze or NIfTI volume in two files.
 _IMAGE = re.compile(r"\.img(|\.gz)$")
 _PREDICTIONS = "predictions.json"
-#: No input image has a longer name.
+#: The maximum length of an input image's name.
 _LONGEST_STEM = 255
 _EXAMPLE = '[{"pk": "JOB", "inputs": [{"image": {"name": "CASE.mha"}}], "outputs": [{"image": {"pk": "UUID"}}]}]'
 
@@ -59,7 +59,7 @@ def _is_volume(member: str) -> bool:
 def _list_volumes(members: Iterable[str]) -> Dict[str, List[str]]:
     """Return the files of volumes by case."""
     volumes = {member for member in members if _is_volume(member)}
-    # The voxels beside a header are no second volume.
+    # The voxels next to a header are not a second volume.
     voxels = {member for member in volumes if _IMAGE.search(member) and _IMAGE.sub(r".hdr\1", member) in volumes}
     stems = {member: _stem(member) for member in sorted(volumes - voxels)}
     marked = {member: stem[:-4] for member, stem in stems.items() if stem.endswith(_SUFFIXES) and len(stem) > 4}
@@ -69,7 +69,7 @@ def _list_volumes(members: Iterable[str]) -> Dict[str, List[str]]:
     return by_case
 
 
-def encode_geometry(geometry: Geometry) -> List[List[Any]]:
+def _encode_geometry(geometry: Geometry) -> List[List[Any]]:
     """Return the rows of a frame that hold a geometry."""
     affine = [] if geometry.affine is None else geometry.affine.reshape(-1).tolist()
     return [list(geometry.shape), list(geometry.spacing), affine]
@@ -86,7 +86,7 @@ def decode_geometry(rows: List[List[Any]]) -> Geometry:
 
 
 def read_labels(frame: TruthFrame) -> Array:
-    """Return the labels of a true volume in as few bits as they take, for a volume fills much memory."""
+    """Return the labels of a true volume in the smallest type, to save memory."""
     pixels = frame.read()
     if pixels.labels is None:
         return pixels.numbers
@@ -117,7 +117,7 @@ def _open_unit(files: Files, name: str, member: str) -> Unit:
         def read() -> LabelMap:
             return LabelMap(open_file().read_labels().labels.reshape(z * y, x))
 
-        return [TruthFrame(name, (z * y, x), encode_geometry(geometry), guard_reading(member, read))]
+        return [TruthFrame(name, (z * y, x), _encode_geometry(geometry), guard_reading(member, read))]
 
     return Unit(name, 1, load)
 

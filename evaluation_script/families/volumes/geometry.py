@@ -18,19 +18,19 @@ from ...masks.stack import Array
 Shape = Tuple[int, int, int]
 
 AXES = "xyz"
-#: Relative difference of two equal spacings.
+#: The maximum relative difference of two equal spacings.
 _SPACING = 1e-3
-#: Largest distance of two equal corners, in voxels of the truth.
+#: The maximum distance of two equal corners, in voxels of the truth.
 _CORNER = 0.5
-#: Largest cosine between the axes of a volume.
+#: The maximum cosine between two axes of a volume.
 _SHEAR = 1e-3
-#: Directions of two axes are parallel if their cosine differs by less from 1.
+#: Two axes are parallel if their cosine differs from 1 by less than this.
 _PARALLEL = 1e-4
-#: Millimetres beyond which no voxel lies; and no spacing is smaller than its inverse.
+#: The maximum distance of a voxel in millimetres; its inverse is the minimum spacing.
 _FARTHEST = 1e9
 #: The ends of the body's axes.
 _ENDS = ("left and right", "front and back", "top and bottom")
-#: Signs that turn positions towards left, posterior and superior into those of `Geometry`.
+#: Signs that convert positions towards left, posterior and superior into those of `Geometry`.
 _LPS = np.array([[-1.0], [-1.0], [1.0]])
 _EXPORT = "Write the prediction with the header of the image, in the grid of the truth"
 
@@ -152,7 +152,7 @@ def find_order(truth: Geometry, volume: Geometry) -> Optional[Order]:
 
 
 def require_order(truth: Geometry, volume: Geometry, *, reorders: bool) -> Order:
-    """Return the order that brings a volume into the grid of the truth; raises a Flaw if there or here is none."""
+    """Return the order that brings a volume into the grid of the truth; raises a Flaw if there is none."""
     order = find_order(truth, volume)
     if order is None or not (order.is_same or reorders):
         raise describe_difference(truth, volume)
@@ -168,7 +168,7 @@ def describe_difference(truth: Geometry, volume: Geometry) -> Flaw:
         )
     if truth.shape != volume.shape:
         return Flaw(
-            f"has {name_shape(volume.shape)} voxels; the truth has {name_shape(truth.shape)}",
+            f"has {_name_shape(volume.shape)} voxels; the truth has {_name_shape(truth.shape)}",
             "Resample it to the grid of the image",
         )
     axis = _worst_spacing(truth, volume)
@@ -206,6 +206,6 @@ def _name_move(truth: Geometry, volume: Geometry) -> str:
     return "is rotated against the truth"
 
 
-def name_shape(shape: Shape) -> str:
+def _name_shape(shape: Shape) -> str:
     """Return a shape as text for messages."""
     return " x ".join(map(str, shape))

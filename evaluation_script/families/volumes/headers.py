@@ -15,17 +15,17 @@ from ...files.problems import Flaw, printable
 from ...masks.stack import Array
 from .geometry import AXES, Geometry, Shape, check_spacing, fits, make_geometry, place_by_directions
 
-#: No volume has more voxels.
+#: The maximum number of voxels of a volume.
 MOST_VOXELS = 1 << 31
-#: Bytes behind a NIfTI header that say whether extensions follow.
+#: The bytes after a NIfTI header that announce extensions.
 _EXTENDER = 4
-#: Bytes of a header's text, and of the extensions behind a NIfTI header.
+#: The maximum bytes of a header's text, and of the extensions after a NIfTI header.
 _LONGEST_TEXT, _LONGEST_EXTENSION = 1 << 16, 1 << 24
-#: A spacing that two parts of a header state may differ by this share.
+#: The relative difference up to which two spacings in a header are the same.
 _SAME = 1e-3
 _WRITE_AGAIN = "Write the file again and repeat the upload"
 _ONE_FILE = "Save header and data as one file, such as .nii.gz, .mha or .nrrd"
-#: What is odd about a volume and was resolved, in words behind a number of cases; volumes have their indices.
+#: Oddities of volumes that were resolved, as texts after a number of cases; volumes store their indices.
 ODDITIES = (
     "with exchanged or reversed axes, brought into the truth's order",
     "with a spacing in another unit, converted to millimetres",
@@ -34,7 +34,7 @@ ODDITIES = (
     "with labels that a slope made no whole numbers, rounded",
 )
 REORDERED, CONVERTED, PLACED_TWICE, UNPLACED, ROUNDED = range(len(ODDITIES))
-#: The slope and intercept of stored numbers that are labels.
+#: The slope and intercept of numbers that are labels as stored.
 NO_SCALE = (1.0, 0.0)
 _WHOLE = "Save labels as whole numbers of 8 or 16 bits"
 
@@ -45,13 +45,13 @@ class VolumeHeader(NamedTuple):
     geometry: Geometry
     #: The type of stored numbers.
     kind: np.dtype[np.generic]
-    #: Where the data begin, counted from the end of the header that was read; negative if the data end the file.
+    #: The start of the data, counted from the end of the header; negative if the data are the end of the file.
     skip: int = 0
-    #: How the data are compressed: "", "gzip" or "zlib".
+    #: The compression of the data: "", "gzip" or "zlib".
     packing: str = ""
-    #: Labels are stored numbers times a slope, plus an intercept.
+    #: The slope and intercept that turn stored numbers into labels.
     scale: Tuple[float, float] = NO_SCALE
-    #: What is odd about it and was resolved, as indices of `ODDITIES`.
+    #: Its resolved oddities, as indices of `ODDITIES`.
     oddities: Tuple[int, ...] = ()
 
 
@@ -60,7 +60,7 @@ Read = Callable[[int], bytes]
 
 
 def _check_shape(sides: List[int], names: List[str]) -> Shape:
-    """Return the sides of a volume; a Flaw if one is none, or all are too many."""
+    """Return the sides of a volume; raises a Flaw if a side is 0 or the volume is too large."""
     for side, name in zip(sides, names):
         if side < 1:
             raise Flaw(f"is damaged: {name} is {side}", _WRITE_AGAIN)
@@ -77,7 +77,7 @@ _NIFTI_KINDS = {
 }  # fmt: skip
 _MAGICS = {348: b"n+1\0", 540: b"n+2\0\r\n\x1a\n"}
 _PAIR_MAGICS = (b"ni1\0", b"ni2\0")
-#: Millimetres of a unit, by its code.
+#: The millimetres of a unit, by its code.
 _UNITS = {1: 1000.0, 3: 0.001}
 
 
@@ -358,9 +358,9 @@ _NRRD_KINDS = {
     "u8": ("ulonglong", "unsigned long long", "unsigned long long int", "uint64", "uint64_t"),
     "f4": ("float",), "f8": ("double",),
 }  # fmt: skip
-#: What the first line of a NRRD has after its magic.
+#: The text after the magic in the first line of a NRRD.
 _NRRD_VERSIONS = ("0001", "0002", "0003", "0004", "0005")
-#: Kinds of axes along which voxels lie; other axes are channels, times or vectors.
+#: The kinds of axes along which voxels lie; other axes are channels, times or vectors.
 _NRRD_AXES = frozenset({"domain", "space", "none", "???"})
 #: Signs of right, anterior and superior.
 _SPACES = {
@@ -438,7 +438,7 @@ def _place_nrrd(fields: Dict[str, str], shape: Shape) -> Tuple[Geometry, Tuple[i
         for axis, by_steps, stated in zip(AXES, geometry.spacing, _numbers(fields["spacings"], 3, "spacings")):
             if math.isfinite(stated) and not abs(by_steps / stated - 1 if stated else math.inf) <= _SAME:
                 fault = f"has spacings and space directions that disagree along {axis}"
-                raise Flaw(f"{fault} ({stated:.6g} and {by_steps:.6g} mm)", "Write the space directions alone")
+                raise Flaw(f"{fault} ({stated:.6g} and {by_steps:.6g} mm)", "Write only the space directions")
     signs = _SPACES.get(fields.get("space", "").lower())
     if signs is None or origin is None or geometry.affine is None:
         return geometry._replace(affine=None), (UNPLACED,)

@@ -2,57 +2,40 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Tuple
+from typing import Any, List, NamedTuple, Tuple
 
 import numpy as np
 
 from ...masks.stack import Array
 from ...values.arithmetic import add
-from .boxes import cover, find_box
-from .components import Components, find_components
+from .boxes import cover
+from .components import (
+    Components,
+    SharedComponents,
+    find_components,
+    find_runs,
+    name_components,
+    share_components,
+)
 from .distances import Spacing
-from .overlaps import Overlap, count_overlap
+from .overlaps import Overlap
 from .protocols import LesionRule
-from .surfaces import Sides, distance_by_weight, measure_borders, measure_elements
+from .surfaces import Sides, distance_by_weight, find_border, find_surface, measure_codes, measure_places
 
-
-def _spread(mask: Array, axis: int) -> Array:
-    """Return a mask and its neighbours along an axis."""
-    spread = mask.copy()
-    target, source = np.moveaxis(spread, axis, 0), np.moveaxis(mask, axis, 0)
-    target[1:] |= source[:-1]
-    target[:-1] |= source[1:]
-    return spread
-
-
-def grow(mask: Array, steps: int) -> Array:
-    """Return a mask after this many steps to 18 neighbours."""
-    grown = mask.copy()
-    box = find_box(mask)
-    if not mask[box].size:
-        return grown
-    wide = tuple(slice(max(0, side.start - steps), side.stop + steps) for side in box)
-    grown_box = mask[wide]
-    for _ in range(steps):
-        along_x, along_y = _spread(grown_box, 2), _spread(grown_box, 1)
-        grown_box = _spread(along_x, 1) | _spread(along_x, 0) | _spread(along_y, 0)
-    grown[wide] = grown_box
-    return grown
-
-
-# ── lesions of two masks ────────────────────────────────────────────────────
+#: Voxels that are listed at once.
+_SLAB = 1 << 21
 
 
 class Lesion(NamedTuple):
-    """A lesion of the truth beside the predictions that meet it."""
+    """A lesion of the truth and the predictions that meet it."""
 
-    #: Its volume is above the rule's.
+    #: The lesion's volume is above the rule's minimum.
     counts: bool
     is_met: bool
     overlap: Overlap
-    #: By elements; the rule's penalty if nothing meets it.
+    #: HD95 by surface elements; the rule's penalty if no prediction meets the lesion.
     hd95: float
-    #: Shares of both borders within half a millimetre and one, averaged over sides.
+    #: The shares of both borders within 0.5 and 1 mm, averaged over sides.
     nsd: Tuple[float, float]
 
 
@@ -60,55 +43,118 @@ class Lesions(NamedTuple):
     """The lesions of a region."""
 
     lesions: List[Lesion]
-    #: The voxels of predictions that meet no lesion.
+    #: The voxels of each prediction that meets no lesion.
     false: List[int]
 
 
-def find_predicted(prediction: Array, rule: LesionRule) -> Components:
-    """Return the lesions of a prediction, without those that a rule removes."""
-    predicted = find_components(grow(prediction, rule.steps) if rule.joins else prediction, 26)
-    numbers = np.where(prediction, predicted.numbers, 0)
-    sizes = np.bincount(numbers.reshape(-1), minlength=len(predicted.sizes))
-    is_large = sizes > rule.removed
-    is_large[0] = False
-    names = np.where(is_large, np.cumsum(is_large), 0).astype(np.int32)
-    return Components(names[numbers], np.append(prediction.size - sizes[is_large].sum(), sizes[is_large]))
+class LesionSides(NamedTuple):
+    """The lesions of both sides of a region, by a rule."""
+
+    #: The grown truth, and the original truth in it.
+    grown: Components
+    true: Components
+    predicted: Components
+
+    @property
+    def meetings(self) -> SharedComponents:
+        """Pairs of a lesion of the truth and a predicted one that meet where the former has grown."""
+        return share_components(self.grown, self.predicted)
+
+    @property
+    def shared(self) -> SharedComponents:
+        """Pairs that share voxels of the truth."""
+        return share_components(self.true, self.predicted)
 
 
-def match_lesions(truth: Array, prediction: Array, rule: LesionRule, spacing: Spacing, *, nsd: bool = False) -> Lesions:
+def find_true(truth: Array, rule: LesionRule, neighbours: int = 26) -> Tuple[Components, Components]:
+    """Return the lesions of a truth as they have grown, and as they are."""
+    grown = find_components(truth, neighbours, steps=rule.steps)
+    return grown, grown.cut(find_runs(truth)) if rule.steps else grown
+
+
+def find_predicted(prediction: Array, rule: LesionRule, limit: int) -> Components:
+    """Return predicted lesions without those that a rule removes; raises a Flaw if they have too many runs."""
+    runs = find_runs(prediction, limit)
+    predicted = find_components(prediction, 26, steps=rule.steps).cut(runs) if rule.joins else name_components(runs, 26)
+    return predicted.keep(predicted.sizes > rule.removed) if rule.removed else predicted
+
+
+def match_lesions(sides: LesionSides, rule: LesionRule, spacing: Spacing, *, nsd: bool = False) -> Lesions:
     """Match the lesions of a region by a rule; NSD is measured on request."""
-    grown, predicted = find_components(grow(truth, rule.steps), 26), find_predicted(prediction, rule)
-    boxes, predicted_boxes = grown.boxes, predicted.boxes
-    volume = spacing[0] * spacing[1] * spacing[2]
-    is_met = np.zeros(predicted.total + 1, bool)
-    lesions = []
-    for number in range(1, grown.total + 1):
-        box = boxes.box_of(number)
-        meeting = np.unique(predicted.numbers[box][grown.numbers[box] == number])
-        meeting = meeting[meeting > 0]
-        is_met[meeting] = True
-        wide = cover([box, *(predicted_boxes.box_of(name) for name in meeting.tolist())])
-        flags = np.zeros(len(is_met), bool)
-        flags[meeting] = True
-        masks = truth[wide] & (grown.numbers[wide] == number), flags[predicted.numbers[wide]]
-        lesions.append(_measure_lesion(masks, rule, volume, spacing, is_met=meeting.size > 0, nsd=nsd))
-    return Lesions(lesions, predicted.sizes[1:][~is_met[1:]].tolist())
+    true, predicted, meetings, shared = sides.true, sides.predicted, sides.meetings, sides.shared
+    volume, both = spacing[0] * spacing[1] * spacing[2], np.bincount(shared.true, shared.voxels, true.total)
+    surfaces, lesions = _LesionSurfaces(sides, spacing), []
+    places = np.searchsorted(meetings.true, np.arange(true.total + 1)).tolist()
+    for number, (start, stop) in enumerate(zip(places, places[1:])):
+        meeting = meetings.predicted[start:stop]
+        overlap = Overlap(int(true.sizes[number]), int(predicted.sizes[meeting].sum()), int(both[number]))
+        counts = overlap.truth * volume > rule.ignored
+        if len(meeting) and counts:
+            hd95, shares = surfaces.measure(number, meeting, nsd=nsd)
+        else:
+            hd95, shares = rule.penalty, (0.0, 0.0)
+        lesions.append(Lesion(counts, len(meeting) > 0, overlap, hd95, shares))
+    return Lesions(lesions, np.delete(predicted.sizes, meetings.predicted).tolist())
 
 
-def _measure_lesion(
-    masks: Tuple[Array, Array], rule: LesionRule, volume: float, spacing: Spacing, *, is_met: bool, nsd: bool
-) -> Lesion:
-    overlap = count_overlap(*masks)
-    counts = overlap.truth * volume > rule.ignored
-    if not is_met:
-        return Lesion(counts, is_met, overlap, rule.penalty, (0.0, 0.0))
-    hd95 = distance_by_weight(measure_elements(*masks, spacing), 95)
-    return Lesion(
-        counts, is_met, overlap, hd95, share_of_sides(measure_borders(*masks, spacing)) if nsd else (0.0, 0.0)
-    )
+class _Places(NamedTuple):
+    """The bytes other than 0 of an array, which are few beside its voxels."""
+
+    shape: Tuple[int, ...]
+    positions: Array
+    values: Array
+
+    def fill(self) -> Array:
+        """Return the array."""
+        array = np.zeros(self.shape, self.values.dtype)
+        array.reshape(-1)[self.positions] = self.values
+        return array
 
 
-def share_of_sides(sides: Sides) -> Tuple[float, float]:
+def _list_places(array: Array) -> _Places:
+    flat = array.reshape(-1)
+    positions: Array = np.empty(np.count_nonzero(flat), np.int32 if flat.size < 1 << 31 else np.int64)
+    count = 0
+    for start in range(0, flat.size, _SLAB):
+        listed = np.flatnonzero(flat[start : start + _SLAB])
+        positions[count : count + len(listed)] = listed + start
+        count += len(listed)
+    return _Places(array.shape, positions, flat[positions])
+
+
+class _LesionSurfaces:
+    """The surfaces of lesions; those of predictions that meet several lesions are kept from one to the next."""
+
+    def __init__(self, sides: LesionSides, spacing: Spacing) -> None:
+        self._lesions, self._spacing = sides, spacing
+        self._key: Any = None
+        #: By elements, and by border voxels if NSD is measured.
+        self._kept: List[_Places] = []
+
+    def measure(self, lesion: int, meeting: Array, *, nsd: bool) -> Tuple[float, Tuple[float, float]]:
+        """Return HD95 by elements, and NSD by border voxels, of a lesion and of all that meets it."""
+        true, predicted = self._lesions.true, self._lesions.predicted
+        box = cover([true.box_of(lesion), *map(predicted.box_of, meeting.tolist())])
+        key = str(box), meeting.tobytes()
+        if key != self._key:
+            self._key, self._kept = None, []  # gives up the former ones first
+            self._kept = _find_surfaces(predicted.draw(meeting, box), nsd=nsd)
+            self._key = key
+        surfaces = _find_surfaces(true.draw(np.array([lesion]), box), nsd=nsd)
+        codes, *borders = zip(surfaces, self._kept)
+        hd95 = distance_by_weight(measure_codes([side.fill() for side in codes], self._spacing), 95)
+        if not borders:
+            return hd95, (0.0, 0.0)
+        return hd95, _share_of_sides(measure_places([side.fill() for side in borders[0]], self._spacing))
+
+
+def _find_surfaces(mask: Array, *, nsd: bool) -> List[_Places]:
+    """Return the codes of a mask's surface, and its border voxels if NSD is measured."""
+    codes = _list_places(find_surface(mask))
+    return [codes, *([_list_places(find_border(mask))] if nsd else [])]
+
+
+def _share_of_sides(sides: Sides) -> Tuple[float, float]:
     """Return BraTS' NSD at 0.5 and 1 mm: the mean of both borders' shares, with its small constant."""
     half, whole = (
         add([np.count_nonzero(side.distances <= tolerance) / len(side.distances) for side in sides]) / (2 + 1e-8)
@@ -123,7 +169,7 @@ class LesionScores(NamedTuple):
     dice: float
     hd95: float
     nsd: Tuple[float, float]
-    #: Lesions of the truth that count: met and missed; and false ones.
+    #: Counted lesions of the truth: met and missed; and false ones.
     met: int
     missed: int
     false: int

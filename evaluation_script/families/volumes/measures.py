@@ -24,10 +24,10 @@ import numpy as np
 
 from ...masks.stack import Array
 from ...values.arithmetic import add
-from .boxes import select_labels
-from .components import PairedComponents, SharedComponents, pair_components, share_components
+from .boxes import find_box, select_labels
+from .components import PairedComponents, SharedComponents, compare_components, limit_runs, pair_components
 from .distances import Spacing
-from .lesions import LesionScores, match_lesions, score_lesions
+from .lesions import LesionScores, LesionSides, find_predicted, find_true, match_lesions, score_lesions
 from .overlaps import Overlap, count_overlap
 from .protocols import BEST, DISTANCES, IGNORED, LabelRegion, VolumeProtocol
 from .surfaces import (
@@ -35,16 +35,17 @@ from .surfaces import (
     distance_by_side,
     distance_by_weight,
     distance_pooled,
-    find_corners,
+    find_border,
+    find_surface,
     mean_by_side,
     mean_of_both,
     mean_pooled,
-    measure_borders,
     measure_codes,
+    measure_places,
     share_within,
 )
 
-#: Cubic millimetres of a millilitre.
+#: The cubic millimetres of a millilitre.
 _MILLILITRE = 1000.0
 
 
@@ -81,15 +82,22 @@ class RegionOfCase:
 
     @cached_property
     def elements(self) -> Sides:
-        return measure_codes([find_corners(self.truth), find_corners(self.prediction)], self.spacing)
+        return measure_codes([find_surface(self.truth), find_surface(self.prediction)], self.spacing)
 
     @cached_property
     def borders(self) -> Sides:
-        return measure_borders(self.truth, self.prediction, self.spacing, open_ends=self.protocol.has_open_ends)
+        return self._measure_borders(open_ends=self.protocol.has_open_ends)
 
     @cached_property
     def borders_by_corners(self) -> Sides:
-        return measure_borders(self.truth, self.prediction, self.spacing, corners=True)
+        return self._measure_borders(corners=True)
+
+    def _measure_borders(self, **choice: bool) -> Sides:
+        """Measure the borders of both sides; what is outside of their box is given up before the next one is made."""
+        box = find_box(self.truth, self.prediction)
+        true = np.ascontiguousarray(find_border(self.truth, **choice)[box])
+        predicted = np.ascontiguousarray(find_border(self.prediction, **choice)[box])
+        return measure_places([true, predicted], self.spacing)
 
     @cached_property
     def pairs(self) -> PairedComponents:
@@ -98,12 +106,12 @@ class RegionOfCase:
     @cached_property
     def components(self) -> SharedComponents:
         """The 26-components of the truth and of the prediction."""
-        return share_components(self.truth, self.prediction, 26)
+        return compare_components(self.truth, self.prediction, 26)
 
     @cached_property
     def untouched(self) -> Tuple[float, float]:
         """The volumes in ml of true 18-components that no prediction touches, and of predicted ones without truth."""
-        true, predicted = share_components(self.truth, self.prediction, 18).list_untouched()
+        true, predicted = compare_components(self.truth, self.prediction, 18).list_untouched()
         return int(true.sum()) * self.voxel, int(predicted.sum()) * self.voxel
 
     @cached_property
@@ -115,8 +123,9 @@ class RegionOfCase:
         if rule.penalty < 0:
             rule = rule._replace(penalty=math.sqrt(add([side * side for side in self.volume])))
         needs_nsd = any(measure.startswith("LesionNSD") for measure in self.protocol.measures)
-        lesions = match_lesions(self.truth, self.prediction, rule, self.spacing, nsd=needs_nsd)
-        return score_lesions(lesions, rule)
+        grown, true = find_true(self.truth, rule)
+        sides = LesionSides(grown, true, find_predicted(self.prediction, rule, limit_runs(true.runs)))
+        return score_lesions(match_lesions(sides, rule, self.spacing, nsd=needs_nsd), rule)
 
     @property
     def diagonal(self) -> float:
@@ -134,6 +143,10 @@ class RegionOfCase:
     def _measure_pair(self, name: str) -> Optional[float]:
         overlap, empties = self.overlap, self.protocol.empties
         if overlap.truth and overlap.prediction:
+            if name in _AT_OPEN_ENDS and self.protocol.has_open_ends:
+                sides = [len(side.distances) for side in self.borders]  # a mask that fills the volume has no border
+                if not all(sides):
+                    return (self.protocol.worst_distance or self.diagonal) if any(sides) else 0.0
             return _OF_PAIRS[name](self)
         rule = empties.both if overlap.is_empty else empties.prediction if overlap.truth else empties.truth
         if rule == IGNORED:
@@ -144,6 +157,10 @@ class RegionOfCase:
         if name == "RAVD":
             return 100.0 if overlap.truth else None
         return (self.protocol.worst_distance or self.diagonal) if is_distance else 0.0
+
+
+#: Distances between borders, which are undefined if a side has no border.
+_AT_OPEN_ENDS = ("HD-border", "HD95-border", "ASSD-border", "MASD-border")
 
 
 def _crop(mask: Array, truth: Array, prediction: Array) -> Tuple[Array, Array]:
@@ -208,7 +225,7 @@ def _relative_volume_error(case: RegionOfCase) -> float:
     return 100 * abs(overlap.truth - overlap.prediction) / overlap.truth
 
 
-#: Measures of regions that both sides have.
+#: Measures of regions that exist on both sides.
 _OF_PAIRS: Dict[str, Callable[[RegionOfCase], float]] = {
     "Dice": _dice,
     "IoU": _ratio("iou"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...masks.stack import Array
 
-#: Voxels whose overlap is counted at once.
+#: The number of voxels whose overlap is counted at once.
 _SLAB = 1 << 21
 
 

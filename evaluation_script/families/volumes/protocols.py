@@ -10,9 +10,9 @@ from ...values import dataclass
 
 LAYOUT = "volumes"
 
-#: What a measure is if the truth, the prediction or both lack a region.
+#: The value of a measure if the truth, the prediction or both lack a region.
 WORST, BEST, IGNORED = "worst", "best", "ignored"
-#: Measures that are no shares from 0 to 1.
+#: Measures that are not shares from 0 to 1.
 DISTANCES = frozenset(
     {
         "HD",
@@ -34,22 +34,22 @@ COMPONENTS = frozenset(
 )
 ERRORS = frozenset({"RAVD", "VolumeError", "FPV", "FNV", "LesionError", "B0Error"})
 SMALLER = DISTANCES | LESION_DISTANCES | ERRORS
-#: Of more regions than these, leaderboards show only the means; tables list each.
+#: With more regions, leaderboards show only means; tables list every region.
 _MOST_REGIONS = 13
 
 
 class LesionRule(NamedTuple):
     """How a benchmark finds and matches lesions."""
 
-    #: Steps by which a lesion grows before its neighbours join it and predictions meet it.
+    #: The steps by which a lesion grows before it is joined with neighbours and matched with predictions.
     steps: int
-    #: Lesions of the truth of at most this volume, in cubic millimetres, are ignored.
+    #: The volume in cubic millimetres up to which lesions of the truth are ignored.
     ignored: float
     #: The distance in millimetres of a missed or false lesion.
     penalty: float
-    #: Predictions join by growing, as lesions of the truth do.
+    #: Predictions grow and join like lesions of the truth.
     joins: bool = False
-    #: Predictions of at most this many voxels are removed first.
+    #: The number of voxels up to which predictions are removed first.
     removed: int = 0
     #: False lesions count.
     counts_false: bool = True
@@ -66,7 +66,7 @@ class LabelRegion(NamedTuple):
     is_cropped: bool = False
 
 
-class Empties(NamedTuple):
+class EmptyValues(NamedTuple):
     """The values of measures if a region is empty."""
 
     both: str = IGNORED
@@ -77,7 +77,7 @@ class Empties(NamedTuple):
 class RankingRule(NamedTuple):
     """How a challenge ranks its teams."""
 
-    #: Teams are ranked in each case, region and measure, and their ranks averaged; else by the mean of each measure.
+    #: Rank teams in each case, region and measure, and average their ranks; otherwise rank by the mean of each measure.
     within_cases: bool
     #: The metric whose rank decides between equal mean ranks.
     tie_breaker: str = ""
@@ -89,46 +89,47 @@ class VolumeProtocol:
 
     family: ClassVar[str] = "volumes"
     form: ClassVar[str] = LAYOUT
-    #: Volumes of algorithms on grand-challenge are read, with `predictions.json`.
+    #: Volumes of algorithms on grand-challenge can be read, with `predictions.json`.
     reads_jobs: ClassVar[bool] = True
 
     name: str
     about: str
-    #: What is measured of each region, the measure that ranks first.
+    #: The measures of each region; the first one ranks.
     measures: Tuple[str, ...] = ("Dice", "NSD", "HD95")
-    #: The regions; empty for each label of the truth.
+    #: The regions; if empty, each label of the truth.
     regions: Tuple[LabelRegion, ...] = ()
     #: The values of measures by overlap and distance.
-    empties: Empties = Empties()
-    #: Labels that volumes may have, but no region has.
+    empties: EmptyValues = EmptyValues()
+    #: Labels that volumes may contain although no region does.
     unscored: Tuple[int, ...] = ()
-    #: Regions that means over regions leave out.
+    #: Regions that means over regions exclude.
     beside: Tuple[str, ...] = ()
-    #: How lesions are matched, if they are; a negative penalty is the diagonal of the volume in voxels.
+    #: How lesions are matched, if at all; a negative penalty is the diagonal of the volume in voxels.
     lesions: Optional[LesionRule] = None
-    #: Distances are measured in voxels of this side, in millimetres, whatever the header says.
+    #: The side in millimetres of the voxels in which distances are measured, regardless of the header; 0 uses the
+    #: header's.
     voxel: float = 0.0
-    #: Nothing ends where the volume ends.
+    #: Objects have no border where the volume ends.
     has_open_ends: bool = False
-    #: The distance of a region that one side lacks, in millimetres; 0 for the volume's diagonal.
+    #: The distance in millimetres if one side lacks a region; 0 for the volume's diagonal.
     worst_distance: float = 0.0
-    #: NSD is 0 below this Dice.
+    #: NSD is 0 if Dice is lower.
     least_dice: float = 0.0
-    #: Values of a case are rounded to so many digits.
+    #: The number of digits to which a case's values are rounded.
     digits: Optional[int] = None
     #: Added to the denominator of Dice.
     smoothing: float = 0.0
     #: The tolerance of NSD for regions that are labels.
     tolerance: float = 1.0
-    #: The tolerances of some of these labels, by label.
+    #: Other tolerances for some of these labels, by label.
     tolerances: Tuple[Tuple[int, float], ...] = ()
-    #: Volumes whose axes are only exchanged or reversed are brought into the truth's order.
+    #: Volumes whose axes are only permuted or reversed are converted into the truth's order.
     reorders: bool = False
-    #: Each region's metric is one Dice of the voxels of all cases.
+    #: A region's metric is a single Dice over the voxels of all cases.
     is_aggregated: bool = False
-    #: The mean over regions is taken within each case, over the regions that it has, and then over cases.
+    #: Average first within each case over its regions, then over cases.
     averages_cases: bool = False
-    #: How `rank --method challenge` ranks; None for no way of its own.
+    #: How `rank --method challenge` ranks; None if the challenge has no ranking of its own.
     ranking: Optional[RankingRule] = None
     revision: int = 1
 
@@ -154,7 +155,7 @@ def _regions(**labels: Tuple[int, ...]) -> Tuple[LabelRegion, ...]:
 _TUMOUR = _regions(WT=(1, 2, 3), TC=(1, 3), ET=(3,))
 _LESION_WISE = ("LesionDice", "LesionHD95")
 _LESION_WISE_2024 = (*_LESION_WISE, "LesionNSD0.5", "LesionNSD1")
-_PERFECT = Empties(both=BEST)
+_PERFECT = EmptyValues(both=BEST)
 _DIAGONAL = -1.0
 
 _BRATS_2023 = VolumeProtocol(
@@ -268,7 +269,7 @@ _ROWS = (
         "autoPET III and IV: Dice, false positive and false negative volume in ml; healthy cases only have the former.",
         ("Dice", "FPV", "FNV"),
         _regions(lesion=(1,)),
-        Empties(IGNORED, IGNORED, WORST),
+        EmptyValues(IGNORED, IGNORED, WORST),
     ),
     VolumeProtocol(
         "autopet-2",
@@ -280,7 +281,7 @@ _ROWS = (
         "totalsegmentator",
         "TotalSegmentator: Dice and NSD at 3 mm with voxels of 1.5 mm, per label, over cases whose truth has it.",
         ("Dice", "NSD"),
-        empties=Empties(IGNORED, IGNORED, WORST),
+        empties=EmptyValues(IGNORED, IGNORED, WORST),
         voxel=1.5,
         tolerance=3.0,
         smoothing=1e-6,

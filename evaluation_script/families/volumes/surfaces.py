@@ -21,12 +21,12 @@ from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import add, mean
 from .boxes import find_box
-from .distances import Spacing, find_distances
+from .distances import Spacing, cut_slabs, find_distances
 
 _Corner = Tuple[int, int, int]
 
-#: For one set of corners (x, y, z) of each kind, the normals of its triangles, in eighths of a voxel's face.  The table
-#: is that of DeepMind's surface-distance (Apache-2.0).
+#: For one set of corners (x, y, z) of each kind, the normals of its triangles, in eighths of a voxel's face. The table
+#: is from DeepMind's surface-distance (Apache-2.0).
 _KINDS: Tuple[Tuple[str, str], ...] = (
     ("000", "111"),
     ("000 001", "220 220"),
@@ -43,18 +43,19 @@ _KINDS: Tuple[Tuple[str, str], ...] = (
     ("001 010 100 111", "111 111 111 111"),
 )
 _CODES = 256
-#: A prediction may have so many places on its surface, and so many times those of the truth.
+#: The maximum number of places on a prediction's surface, absolutely and as a multiple of the truth's.
 _MOST_PLACES, _NOISE = 1 << 23, 16
-#: Voxels that numpy encodes at once.
+#: The number of voxels that numpy encodes at once.
 _SLAB = 1 << 20
-#: More places than these are divided into bins by their distance before they are sorted.
+#: The number of places above which they are divided into bins by distance before they are sorted, and the number of
+#: bins.
 _MOST_SORTED, _BINS = 1 << 20, 1 << 12
 
 
 class Surface(NamedTuple):
-    """The surface of one mask beside another."""
+    """The surface of one mask, compared with another."""
 
-    #: To the other surface, infinite if there is none.
+    #: The distances to the other surface; infinite if there is none.
     distances: Array
     weights: Array
 
@@ -103,6 +104,8 @@ def find_corners(mask: Array) -> Array:
     step = max(1, _SLAB // (height * width))
     for start in range(0, depth, step):
         planes = codes[start : start + step]
+        if not mask[max(0, start - 1) : start + step].any():
+            continue  # unwritten codes take no memory
         padded = np.zeros((len(planes) + 1, height + 1, width + 1), np.uint8)
         inside = mask[max(0, start - 1) : start + step]
         first_layer = int(start == 0)
@@ -112,19 +115,28 @@ def find_corners(mask: Array) -> Array:
     return codes
 
 
+def find_surface(mask: Array) -> Array:
+    """Return the codes of a mask as `find_corners`, but 0 also inside of it, where nothing ends."""
+    codes = find_corners(mask)
+    for slab in cut_slabs(codes.shape):
+        planes = codes[slab]
+        planes[planes == _CODES - 1] = 0
+    return codes
+
+
 def measure_elements(truth: Array, prediction: Array, spacing: Spacing) -> Sides:
     """Measure the elements of two masks."""
     box = find_box(truth, prediction)
-    return measure_codes([find_corners(mask[box]) for mask in (truth, prediction)], spacing)
+    return measure_codes([find_surface(mask[box]) for mask in (truth, prediction)], spacing)
 
 
 def measure_codes(codes: List[Array], spacing: Spacing) -> Sides:
-    """Measure the elements of two masks by their codes, of a truth and of a prediction."""
-    for plane in (plane for code in codes for plane in code):
-        plane[plane == _CODES - 1] = 0
+    """Measure the elements of two masks by the codes of their surfaces, of a truth and of a prediction."""
     _check_noise(codes)
     areas = list_areas(spacing)
-    return _measure(codes, [areas[code[code > 0]] for code in codes], spacing)
+    slabs = ([code[slab] for slab in cut_slabs(code.shape)] for code in codes)
+    weights = [np.concatenate([areas[planes[planes > 0]] for planes in side]) for side in slabs]
+    return _measure(codes, weights, spacing)
 
 
 def measure_borders(
@@ -134,31 +146,40 @@ def measure_borders(
 
     With open ends the outside of the volume is no background, so nothing ends there.
     """
-    volume = truth.shape
     box = find_box(truth, prediction)
-    ends = _ends(box, volume, open_ends=open_ends)
-    places = [_find_border(mask[box], ends, corners=corners) for mask in (truth, prediction)]
-    _check_noise(places)
-    weights = [np.ones(np.count_nonzero(border)) for border in places]
-    return _measure([border.view(np.uint8) for border in places], weights, spacing)
+    borders = [find_border(mask, open_ends=open_ends, corners=corners)[box] for mask in (truth, prediction)]
+    return measure_places(borders, spacing)
 
 
-def _ends(box: Tuple[slice, ...], volume: Tuple[int, ...], *, open_ends: bool) -> List[Tuple[bool, bool]]:
-    """Return which sides of a box lie at open ends of the volume."""
-    return [(open_ends and side.start == 0, open_ends and side.stop == end) for side, end in zip(box, volume)]
+def measure_places(borders: List[Array], spacing: Spacing) -> Sides:
+    """Measure the border voxels of two masks, of a truth and of a prediction."""
+    _check_noise(borders)
+    weights = [np.ones(np.count_nonzero(border)) for border in borders]
+    return _measure([np.ascontiguousarray(border).view(np.uint8) for border in borders], weights, spacing)
 
 
-def _find_border(mask: Array, ends: List[Tuple[bool, bool]], *, corners: bool) -> Array:
+def find_border(mask: Array, *, open_ends: bool = False, corners: bool = False) -> Array:
     """Return the voxels of a mask with one of six neighbours outside of it, with corners one of 26."""
-    inside = mask.copy()
-    for axis, (opens_before, opens_behind) in enumerate(ends):
-        moved, source = np.moveaxis(inside, axis, 0), np.moveaxis(inside.copy() if corners else mask, axis, 0)
-        moved[1:] &= source[:-1]
-        moved[:-1] &= source[1:]
-        if len(moved):
-            moved[0] &= opens_before
-            moved[-1] &= opens_behind
-    border: Array = mask & ~inside
+    border: Array = np.zeros(mask.shape, bool)
+    depth = len(mask)
+    step = max(1, _SLAB // max(1, mask[:1].size))
+    for start in range(0, depth, step):
+        before, stop = min(start, 1), min(start + step, depth)
+        filled = mask[start - before : stop + 1]
+        rows = np.flatnonzero(filled.any(axis=(0, 2)))
+        if not rows.size:
+            continue  # unwritten voxels take no memory
+        chosen = slice(int(rows[0]), int(rows[-1]) + 1)
+        inside = filled.copy()
+        for axis in range(3):
+            moved, source = np.moveaxis(inside, axis, 0), np.moveaxis(inside.copy() if corners else filled, axis, 0)
+            moved[1:] &= source[:-1]
+            moved[:-1] &= source[1:]
+            if not open_ends:
+                moved[0] &= bool(axis == 0 and start)
+                moved[-1] &= bool(axis == 0 and stop < depth)
+        np.logical_not(inside, out=inside)
+        np.logical_and(inside[before:][:step, chosen], mask[start:stop, chosen], out=border[start:stop, chosen])
     return border
 
 
@@ -196,7 +217,7 @@ def _distance_at(side: Surface, percent: float) -> float:
 
 
 def _narrow(side: Surface, weight: float) -> Tuple[float, Surface]:
-    """Return the weight of near places, and few enough to sort among which a weight is reached."""
+    """Return the weight of near places, and a small set of places in which a weight is reached."""
     distances, weights, nearer = side.distances, side.weights, 0.0
     while len(distances) > _MOST_SORTED:
         lowest, highest = float(distances.min()), float(distances.max())

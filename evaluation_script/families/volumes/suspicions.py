@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import combinations
 from typing import Any, Callable, List, Sequence
 
 import numpy as np
@@ -12,15 +14,17 @@ from ..base.units import UnitAccumulator
 from .boxes import Boxes, cover
 from .protocols import VolumeProtocol
 
-_METRIC = "Dice over all labels"
+_METRIC, _METRIC_OF_PAIRS = "Dice over all labels", "Dice of both"
 _AXES = "Write the axes in the order and direction in which the image was read"
 _LABELS = "Write the labels of the truth"
-#: No right volume matches so much better when it is turned.
+#: The minimum score of a turned reading; a correct volume never reaches it when turned.
 _LEAST = 0.5
 
 
-def _make_reading(name: str, slip: str, remedy: str, change: Callable[[Array], Array]) -> Reading:
-    return Reading(name, slip, remedy, "case", lambda _: change, _LEAST)
+def _make_reading(
+    name: str, slip: str, remedy: str, change: Callable[[Array], Array] = np.asarray, metric: str = ""
+) -> Reading:
+    return Reading(name, slip, remedy, "case", lambda _: change, _LEAST, metric=metric)
 
 
 def _lower(labels: Array) -> Array:
@@ -31,7 +35,7 @@ def _raise(labels: Array) -> Array:
     return np.where(labels > 0, labels.astype(np.int64) + 1, 0)
 
 
-#: Changes take the whole volume (z, y, x), and give a view, or one of its planes.
+#: Changes of the whole volume (z, y, x), which give a view or one of its planes.
 _TURNED = [
     _make_reading("x", "volumes look mirrored along x", _AXES, lambda volume: volume[:, :, ::-1]),
     _make_reading("y", "volumes look mirrored along y", _AXES, lambda volume: volume[:, ::-1]),
@@ -45,14 +49,24 @@ _RELABELLED = [
     _make_reading("higher", "labels look 1 too low", _LABELS, _raise),
 ]
 READINGS = [*_TURNED, *_RELABELLED]
+#: The name of the reading that exchanges two labels.
+_PAIR = re.compile(r"(\d+)=(\d+)")
+#: The maximum number of labels of both sides that are compared for exchanged pairs.
+_MOST_LABELS = 200
 
 
 def look_at_case(truth: Array, prediction: Array, sides: Sequence[Boxes], overlaps: Array) -> ReadingScores:
     """Return the scores by other readings of a case; empty unless regions (true, predicted, both) hardly overlap."""
     voxels = [int(side.voxels[1:].sum()) for side in sides]
-    *areas, shared_areas = overlaps.sum(axis=0).tolist()
-    if not all(voxels) or 2 * shared_areas * Reading.times >= sum(areas):
+    if not all(voxels):
         return {}
+    hardly_overlap = 2 * overlaps[:, 2] * Reading.times < overlaps[:, 0] + overlaps[:, 1]
+    exchanged = (
+        _exchange_labels(truth, prediction, sides) if (hardly_overlap & overlaps[:, :2].all(axis=1)).any() else {}
+    )
+    *areas, shared_areas = overlaps.sum(axis=0).tolist()
+    if 2 * shared_areas * Reading.times >= sum(areas):
+        return exchanged
     box = cover(sides[0].box_of(label) for label in sides[0].labels if label)
 
     def count_shared(volume: Array, change: Callable[[Array], Array]) -> int:
@@ -72,7 +86,33 @@ def look_at_case(truth: Array, prediction: Array, sides: Sequence[Boxes], overla
         return 2 * count_shared(turned, np.asarray) / sum(voxels) if has_shape else None
 
     dice = 2 * count_shared(prediction, np.asarray) / sum(voxels)
-    return score_readings(dice, READINGS, score)
+    return {**score_readings(dice, READINGS, score), **exchanged}
+
+
+def _exchange_labels(truth: Array, prediction: Array, sides: Sequence[Boxes]) -> ReadingScores:
+    """Return the Dice of two labels together, as predicted and exchanged, for pairs that each cover the other best."""
+    labels = sorted(sides[0].labels & sides[1].labels)
+    if len(labels) > _MOST_LABELS:
+        return {}
+    shared = {label: _count_labels(truth, prediction, sides, label) for label in labels}
+    scores: ReadingScores = {}
+    for pair in combinations(labels, 2):
+        low, high = pair
+        if shared[low].argmax() == high and shared[high].argmax() == low:
+            total = sum(int(side.voxels[list(pair)].sum()) for side in sides)
+            before, after = shared[low][low] + shared[high][high], shared[low][high] + shared[high][low]
+            scores[f"{low}={high}"] = float(2 * before / total), float(2 * after / total)
+    return scores
+
+
+def _count_labels(truth: Array, prediction: Array, sides: Sequence[Boxes], label: int) -> Array:
+    """Return how many voxels of a true label have each predicted label; background counts 0."""
+    box, counts = sides[0].box_of(label), np.zeros(len(sides[1].voxels), np.int64)
+    for true, predicted in zip(truth[box], prediction[box]):
+        numbers = np.bincount(predicted[true == label])
+        counts[: len(numbers)] += numbers
+    counts[0] = 0
+    return counts
 
 
 def suspect(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
@@ -83,7 +123,18 @@ def suspect(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
         return []
     if not voxels[1]:
         return ["no case has a predicted voxel: check the labels"]
-    explained = judge_readings([unit.reading_scores for unit in units], len(units), READINGS, _METRIC)
+    scores = [unit.reading_scores for unit in units]
+    explained = judge_readings(scores, len(units), [*READINGS, *_list_exchanges(scores)], _METRIC)
     if explained or voxels[2]:
         return explained
     return ["no predicted voxel has the label of the truth: check the labels, and which case each volume belongs to"]
+
+
+def _list_exchanges(scores: List[ReadingScores]) -> List[Reading]:
+    """Return the readings that exchange two labels of the cases."""
+    matches = map(_PAIR.fullmatch, sorted({name for case in scores for name in case}))
+    return [
+        _make_reading(match[0], f"labels {match[1]} and {match[2]} look exchanged", _LABELS, metric=_METRIC_OF_PAIRS)
+        for match in matches
+        if match
+    ]

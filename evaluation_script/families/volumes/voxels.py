@@ -20,19 +20,19 @@ from .headers import NO_SCALE, REORDERED, ROUNDED, Read, VolumeHeader, read_meta
 
 #: The endings of volumes, longer ones first.
 ENDINGS = (".nii.gz", ".seg.nrrd", ".nii", ".mha", ".nrrd")
-#: The endings of files whose data are elsewhere.
+#: The endings of files whose data are in another file.
 DETACHED = (".mhd", ".nhdr", ".hdr", ".img", ".hdr.gz", ".img.gz")
-#: Labels end here.
+#: The exclusive maximum of labels.
 LABELS_END = 1 << 16
 #: zlib's constants for data with the header of gzip or of zlib.
 _WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "zlib": zlib.MAX_WBITS}
-#: A gzip file may be several in a row; real ones are a few.
+#: A gzip file may have several members; real files have a few.
 _MOST_MEMBERS = 64
-#: Stored voxels that are read at once, and zero bytes that may follow.
+#: The number of stored voxels read at once, and of zero bytes that may follow.
 _SLAB, _PADDING = 1 << 20, 1 << 20
-#: A label that a slope makes may differ this much from a whole number.
+#: The maximum difference of a scaled label from a whole number.
 _ROUNDED = 1e-3
-#: Larger numbers are shown in six digits.
+#: The number above which labels are shown with six digits.
 _LONG_LABEL = 1e20
 _WRITE_AGAIN = "Write the file again and repeat the upload"
 WHOLE = "Save labels as whole numbers from 0 to 65,535"
@@ -44,7 +44,7 @@ class Volume(NamedTuple):
     geometry: Geometry
     #: The labels (z, y, x), in 8 or 16 bits.
     labels: Array
-    #: What is odd about the file and was resolved, as indices of `ODDITIES`.
+    #: Its resolved oddities, as indices of `ODDITIES`.
     oddities: Tuple[int, ...]
 
 
@@ -54,7 +54,7 @@ class _Source:
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
         self._chunk, self._start = b"", 0
-        #: Bytes that were read.
+        #: The number of bytes read.
         self.position = 0
 
     def read(self, count: int) -> bytes:
@@ -127,7 +127,7 @@ def ending_of(name: str) -> str:
 
 
 class VolumeFile:
-    """An open file: its header was read, its labels were not."""
+    """An open volume file, whose header is read and whose labels are not."""
 
     def __init__(self, name: str, size: int, chunks: Iterable[bytes]) -> None:
         """Read the header; raises a Flaw if there is none."""
@@ -162,16 +162,28 @@ class VolumeFile:
         return math.prod(self.geometry.shape) * self.header.kind.itemsize
 
     def read_labels(self) -> Volume:
-        """Read the labels; raises a Flaw if bytes are missing or surplus, or a value is no label."""
-        header, source = self.header, self._source
-        _skip(source, header.skip)
-        if header.packing:
-            source = _Source(_inflate(source.chunks(), header.packing))
-        labels, is_rounded = _read_slabs(source, header)
-        surplus = _find_member(b"", source.chunks())
-        if surplus:
+        """Read the labels; raises a Flaw if bytes are missing or surplus, or a value cannot be a label."""
+        header, (x, y, z) = self.header, self.geometry.shape
+        labels, is_rounded = gather_labels(self.read_stored(), x * y * z, header.scale)
+        return Volume(header.geometry, labels.reshape(z, y, x), (*header.oddities, *([ROUNDED] if is_rounded else [])))
+
+    def read_stored(self) -> Iterator[Array]:
+        """Yield the stored numbers slab by slab; raises a Flaw if bytes are missing or surplus.
+
+        Memory grows only with the bytes read.
+        """
+        source, kind = self._source, self.header.kind
+        _skip(source, self.header.skip)
+        if self.header.packing:
+            source = _Source(_inflate(source.chunks(), self.header.packing))
+        for start in range(0, self._length, _SLAB * kind.itemsize):
+            count = min(_SLAB * kind.itemsize, self._length - start)
+            data = source.read(count)
+            if len(data) < count:
+                raise _cut_off(self._length - start - len(data))
+            yield np.frombuffer(data, kind)
+        if _find_member(b"", source.chunks()):
             raise Flaw("has surplus bytes behind its voxels", _WRITE_AGAIN)
-        return Volume(header.geometry, labels, (*header.oddities, *([ROUNDED] if is_rounded else [])))
 
 
 def _chain(start: bytes, source: _Source) -> Iterator[bytes]:
@@ -202,23 +214,6 @@ def _skip(source: _Source, count: int) -> None:
 
 def _cut_off(count: int) -> Flaw:
     return Flaw(f"is cut off: {count:,} bytes are missing", _WRITE_AGAIN)
-
-
-def _read_slabs(source: _Source, header: VolumeHeader) -> Tuple[Array, bool]:
-    """Return the labels (z, y, x), and whether any was rounded; memory grows only with the bytes read."""
-    x, y, z = header.geometry.shape
-    voxels, item = x * y * z, header.kind.itemsize
-
-    def read_slabs() -> Iterator[Array]:
-        for start in range(0, voxels, _SLAB):
-            count = min(_SLAB, voxels - start)
-            data = source.read(count * item)
-            if len(data) < count * item:
-                raise _cut_off((voxels - start) * item - len(data))
-            yield np.frombuffer(data, header.kind)
-
-    labels, any_rounded = gather_labels(read_slabs(), voxels, header.scale)
-    return labels.reshape(z, y, x), any_rounded
 
 
 def gather_labels(slabs: Iterable[Array], voxels: int, scale: Tuple[float, float] = NO_SCALE) -> Tuple[Array, bool]:
@@ -266,7 +261,7 @@ def _take_labels(stored: Array, scale: Tuple[float, float]) -> Tuple[Array, bool
 
 
 def reorder_volume(volume: Volume, truth: Geometry, order: Order) -> Volume:
-    """Return a volume in the grid of the truth, which its axes are brought into if they are exchanged or reversed."""
+    """Return a volume in the truth's grid; exchanged or reversed axes are corrected."""
     if order.is_same:
         return volume
     moved = volume.labels.T.transpose(order.sources)

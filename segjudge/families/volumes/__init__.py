@@ -7,38 +7,42 @@ from typing import TYPE_CHECKING, Any
 from segjudge.families.base.tools import UnitTools
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
-    from segjudge.families.base.tools import Facts, ScoringInputs, UnitLosses
+    from segjudge.evaluation_script.masks.stack import Array
+    from segjudge.families.base.drawing import UnitPictures
+    from segjudge.families.base.tools import Facts, ScoredMethod, ScoringInputs, UnitLosses
     from segjudge.report.page import PageOptions, Section
 
 __all__ = ["TOOLS"]
 
 _MEANINGS = {
-    "Dice": "twice the common voxels, divided by those of both sides",
-    "NSD": "share of both surfaces within the tolerance of the other, by area",
-    "HD95": "distance in mm within which 95 % of each surface lie, by area",
-    "HD-border": "largest distance between border voxels in mm",
-    "HD95-pooled": "distance within which 95 % of the border voxels of both sides lie, in voxels",
-    "HD95-border26": "larger 95th percentile of both sides' border distances in mm, borders by 26 neighbours",
-    "ASSD-border": "mean distance between border voxels of both sides in mm",
-    "RAVD": "absolute difference of volumes, in percent of the true one",
-    "VolumeError": "absolute difference of volumes in ml",
-    "FPV": "volume in ml of predicted components that touch no lesion",
-    "FNV": "volume in ml of true components that no prediction touches",
-    "LesionError": "absolute difference of the numbers of lesions",
+    "Dice": "Twice the common voxels, divided by the voxels of both sides",
+    "NSD": "Share of both surfaces within the tolerance of the other, by area",
+    "HD95": "Distance in mm within which 95 % of each surface lies, by area",
+    "HD-border": "Largest distance between border voxels in mm",
+    "HD95-pooled": "Distance within which 95 % of the border voxels of both sides lie, in voxels",
+    "HD95-border26": "Larger 95th percentile of both sides' border distances in mm, borders by 26 neighbours",
+    "ASSD-border": "Mean distance between border voxels of both sides in mm",
+    "RAVD": "Absolute difference of volumes, in percent of the true volume",
+    "VolumeError": "Absolute difference of volumes in ml",
+    "FPV": "Volume in ml of predicted components that touch no lesion",
+    "FNV": "Volume in ml of true components that no prediction touches",
+    "LesionError": "Absolute difference of the numbers of lesions",
     "LesionF1": "F1 of lesions that the other side touches",
-    "B0Error": "absolute difference of the numbers of components",
+    "B0Error": "Absolute difference of the numbers of components",
     "PQ": "SQ times RQ of components",
-    "SQ": "mean IoU of paired components, pairs at IoU 0.5",
+    "SQ": "Mean IoU of paired components, pairs at IoU 0.5",
     "RQ": "F1 of components that are paired",
-    "ComponentRecall": "share of true components that are paired",
-    "ComponentPrecision": "share of predicted components that are paired",
-    "ComponentDice": "mean Dice of paired components",
-    "LesionDice": "mean Dice of lesions; missed and false lesions are 0",
-    "LesionHD95": "mean HD95 of lesions in mm; missed and false lesions have a penalty",
-    "LesionNSD0.5": "mean NSD of lesions at 0.5 mm by border voxels; missed and false lesions are 0",
-    "LesionNSD1": "mean NSD of lesions at 1 mm by border voxels; missed and false lesions are 0",
+    "ComponentRecall": "Share of true components that are paired",
+    "ComponentPrecision": "Share of predicted components that are paired",
+    "ComponentDice": "Mean Dice of paired components",
+    "LesionDice": "Mean Dice of lesions; missed and false lesions are 0",
+    "LesionHD95": "Mean HD95 of lesions in mm; missed and false lesions have a penalty",
+    "LesionNSD0.5": "Mean NSD of lesions at 0.5 mm by border voxels; missed and false lesions are 0",
+    "LesionNSD1": "Mean NSD of lesions at 1 mm by border voxels; missed and false lesions are 0",
     "DSCagg": "Dice of the voxels of all cases together",
 }
 
@@ -90,6 +94,14 @@ class _VolumeTools(UnitTools):
         from .report import describe_causes
 
         return describe_causes(diagnose(inputs, report))
+
+    def _draw_differences(
+        self, methods: Sequence[ScoredMethod], costs: Array, options: PageOptions
+    ) -> UnitPictures | None:
+        """Return the slices of the cases with the second method's largest loss against the first."""
+        from .compared import draw_differences
+
+        return draw_differences(methods, costs, options)
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         from segjudge.evaluation_script.files.problems import quantity

@@ -9,7 +9,7 @@ _TRUTH, _SUBMISSION = (
 
 _ARRAYS = """\
 - The truth is `{"labels": (slices, height, width), "spacing": [mm, mm, mm]}`, with the spacing in the order of the
-  axes. Predictions may be arrays alone.
+  axes. Predictions may be plain arrays.
 - Or both are images of nibabel or SimpleITK, tensors of MONAI, or `{"labels": (x, y, z), "affine": (4, 4)}`.
 - [The page of volumes](benchmarks/volumes.md#in-memory) says what is compared.
 """

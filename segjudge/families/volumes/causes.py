@@ -1,4 +1,4 @@
-"""The sentence on why volumes lose: components by cause, how large missed ones are, and how exact surfaces are."""
+"""The sentence on why volumes lose: components by cause, sizes of missed ones, and accuracy of surfaces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from segjudge.families.base.causes import CauseCounts
 from .components import (
     INEXACT,
     MERGED,
-    MIRRORED,
     MISSED,
     RIGHT,
     SPLIT,
@@ -29,21 +28,23 @@ from .components import (
 )
 from .losses import name_label
 
-#: The causes as sentences of all families call them.
+#: The names of the causes in the sentences of all families.
 _CAUSES = {WRONG_LABEL: "wrong class", TOO_LITTLE: "too small", TOO_MUCH: "too large"}
-#: Components of the truth that something predicted meets.
+#: Verdicts on true components that a prediction meets.
 FOUND = (RIGHT, TOO_LITTLE, TOO_MUCH, INEXACT, MERGED, SPLIT)
 #: Names of regions that are lesions.
 _LESIONS = ("lesion", "GTV", "mass", "tumor")
-#: Predictions are displaced if they lie by so many voxels off, and in most components in the same direction.
+#: Predictions are displaced if their offset is at least this many voxels, in the same direction in this share of
+#: components.
 _DISPLACED, _ALIKE = 0.5, 0.75
-#: Surfaces that are near: millimetres, and the percentage of them that is stated if not all are.
+#: The millimetres within which surfaces are near, and the percentage of near surfaces that is stated unless all are
+#: near.
 _NEAR, _MOST = 2.0, 95
-#: A number with two digits times this is the next one.
+#: The factor from a number with two digits to the next one.
 _ABOVE = 1.001
 
 
-def name_component(protocol: VolumeProtocol) -> str:
+def _name_component(protocol: VolumeProtocol) -> str:
     """Return the noun of a component."""
     names = [region.name for region in protocol.regions]
     by_lesion = protocol.lesions is not None or ("LesionError" in protocol.measures and bool(names))
@@ -52,22 +53,21 @@ def name_component(protocol: VolumeProtocol) -> str:
 
 @dataclass
 class VolumeCauses(CauseCounts):
-    """Components by cause, of all cases that were looked at."""
+    """Components by cause, of all examined cases."""
 
     protocol: VolumeProtocol | None = None
-    #: Volumes of missed components, and of found ones, in cubic millimetres.
+    #: Volumes of missed and of detected components, in cubic millimetres.
     missed_volumes: list[Array] = field(default_factory=list)
     found_volumes: list[Array] = field(default_factory=list)
-    #: By how many voxels, and millimetres, predictions of inexact components lie off along x, y and z.
+    #: The offsets of predictions of inexact components along x, y and z, in voxels and millimetres.
     moves: list[tuple[Array, Array]] = field(default_factory=list)
-    #: Distances between the surfaces of found components; None if not all were measured.
+    #: Distances between the surfaces of detected components; None if not all were measured.
     distances: list[Array] | None = field(default_factory=list)
-    mirrored: dict[str, set[str]] = field(default_factory=dict)
     cases: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, protocol: VolumeProtocol) -> VolumeCauses:
-        return cls(name_component(protocol), "case", "voxels", protocol=protocol)
+        return cls(_name_component(protocol), "case", "voxels", protocol=protocol)
 
     def add_region(self, case: str, judged: JudgedRegion, scale: float, spacing: Sequence[float]) -> None:
         """Add the components of a region; costs are scaled to what the region costs."""
@@ -105,7 +105,7 @@ class VolumeCauses(CauseCounts):
             self.classes.setdefault(cause, Counter())[name] += count
 
     def _add_edges(self, judged: JudgedRegion, spacing: Sequence[float]) -> None:
-        """Add the voxels of found components, and how far displaced ones lie off."""
+        """Add the voxels of found components, and the displacement of moved ones."""
         for kind in (TOO_LITTLE, TOO_MUCH, INEXACT):
             chosen = judged.kinds[0] == kind
             parts = np.isin(judged.partner, np.flatnonzero(chosen))
@@ -130,11 +130,9 @@ class VolumeCauses(CauseCounts):
         """Discard the distances, since not all surfaces are measured."""
         self.distances = None
 
-    def add_mirrored(self, case: str, axis: str, cost: float) -> None:
-        """Add a case whose prediction is reversed."""
-        self.cases.add(case)
-        self.mirrored.setdefault(axis, set()).add(case)
-        self.costs[MIRRORED] = self.costs.get(MIRRORED, 0.0) + cost
+    def add_mirrored(self, unit: str, sides: str, cost: float) -> None:
+        super().add_mirrored(unit, sides, cost)
+        self.cases.add(unit)
 
     # ── words ──
 
@@ -151,11 +149,12 @@ class VolumeCauses(CauseCounts):
         return f"{text[:-1]}; {elsewhere}." if elsewhere and ";" not in text else text
 
     def _describe_cause(self, cause: str) -> str:
-        if cause == MIRRORED:
-            axis, cases = max(self.mirrored.items(), key=lambda item: len(item[1]))
-            return f"{axis} are exchanged in {len(cases):,} of {quantity(len(self.cases), self.unit)}"
         text = super()._describe_cause(cause)
         return text + self._describe_missed() if cause == MISSED else text
+
+    def _describe_mirrored(self) -> str:
+        sides, cases = self._choose_mirrored()
+        return f"{sides} are exchanged in {len(cases):,} of {quantity(len(self.cases), self.unit)}"
 
     def _describe_class(self, cause: str) -> str:
         """Name the region of most components of a cause, unless another has as many."""
@@ -163,13 +162,13 @@ class VolumeCauses(CauseCounts):
         return "" if len(ranked) > 1 and ranked[0][1] == ranked[1][1] else super()._describe_class(cause)
 
     def _describe_missed(self) -> str:
-        """Say below which volume all missed components are, if most found ones are larger."""
+        """Describe the volume below which all missed components lie, if most found ones are larger."""
         missed, met = (np.concatenate([*volumes, np.zeros(0)]) for volumes in (self.missed_volumes, self.found_volumes))
         if not missed.size or not met.size:
             return ""
         largest = float(missed.max())
-        bound = round_up(largest)
-        bound = bound if bound > largest else round_up(bound * _ABOVE)
+        bound = _round_up(largest)
+        bound = bound if bound > largest else _round_up(bound * _ABOVE)
         if np.mean(met >= bound) < _ALIKE:
             return ""
         return f", {'all ' if len(missed) > 1 else ''}below {bound:,.12g} mm³"
@@ -180,9 +179,9 @@ class VolumeCauses(CauseCounts):
         if not distances.size:
             return ""
         if distances.max() <= _NEAR:
-            largest = round_up(float(distances.max()))
+            largest = _round_up(float(distances.max()))
             return f"surfaces within {largest:.12g} mm elsewhere" if largest else "all else is exact"
-        near = round_up(float(np.percentile(distances, _MOST)))
+        near = _round_up(float(np.percentile(distances, _MOST)))
         return f"elsewhere {_MOST} % of surfaces within {near:.12g} mm" if near else ""
 
     def _describe_inexact(self, cause: str, some: str, verb: str) -> str:
@@ -191,7 +190,7 @@ class VolumeCauses(CauseCounts):
         return text.replace(f"{verb} inexact", f"{verb} displaced{move}", 1) if move else text
 
     def _describe_move(self) -> str:
-        """Say by how far predictions lie off along an axis, if most do in the same direction."""
+        """Describe the displacement of predictions along an axis, if most move in one direction."""
         if not self.moves:
             return ""
         voxels, millimetres = (np.stack([move[index] for move in self.moves]) for index in (0, 1))
@@ -203,8 +202,8 @@ class VolumeCauses(CauseCounts):
         return f" by about {abs(float(np.median(millimetres[:, axis]))):.2g} mm along {'xyz'[axis]}"
 
 
-def round_up(value: float) -> float:
-    """Return the next number above with two digits."""
+def _round_up(value: float) -> float:
+    """Return the next larger number with two digits."""
     if value <= 0:
         return 0.0
     step = 10.0 ** (math.floor(math.log10(value)) - 1)

@@ -14,10 +14,10 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.challenges import shift_of
 from segjudge.families.base.tools import Content, Members
 
-#: The phantoms: voxels along x, y and z, and millimetres between them.
+#: The size of phantoms: voxels along x, y and z, and millimetres between them.
 _SHAPE, _SPACING = (48, 40, 24), (1.0, 1.0, 2.0)
 _CASES = 3
-#: A phantom has the largest organ in the middle, and others around it.
+#: The radius of a phantom's largest organ, which lies in the middle of the others.
 _RADIUS = 0.3
 
 
@@ -49,7 +49,7 @@ def _compress(data: bytes) -> bytes:
 
 
 def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
-    """Yield the volumes of the truth, moved along x; some slices one voxel further if the share is no whole step."""
+    """Yield the volumes of the truth, moved along x; some slices one voxel further if the share is not a whole step."""
     for unit in [unit for truth in truths for unit in truth.units]:
         (frame,) = unit.load()
         geometry = decode_geometry(frame.rows)

@@ -7,19 +7,18 @@ touching voxels, which are found where they share a voxel with the prediction.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from segjudge.evaluation_script.families.volumes.components import Components, find_components
-from segjudge.evaluation_script.families.volumes.lesions import find_predicted, grow
+from segjudge.evaluation_script.families.volumes.components import SharedComponents
+from segjudge.evaluation_script.families.volumes.lesions import LesionSides, find_predicted, find_true
 from segjudge.evaluation_script.families.volumes.protocols import LabelRegion, LesionRule, VolumeProtocol
 from segjudge.evaluation_script.masks.stack import Array
 
-#: What a component is.
+#: The verdicts on a component.
 MISSED, SURPLUS, WRONG_LABEL, MERGED, SPLIT = "missed", "surplus", "wrong label", "merged", "split"
 TOO_LITTLE, TOO_MUCH, INEXACT, MIRRORED, RIGHT = "too little", "too much", "inexact", "mirrored", "right"
-#: What each cause means, in the order of a page.
+#: The meaning of each cause, in the order of a page.
 MEANINGS = {
     MISSED: "components of the truth that nothing predicted meets",
     SURPLUS: "predicted components that meet nothing",
@@ -31,18 +30,11 @@ MEANINGS = {
     INEXACT: "found, but voxels are missing and others lie outside",
     MIRRORED: "the whole prediction fits better reversed along an axis",
 }
-#: Most of a component, and a part of it that counts when several are joined.
+#: Most of a component, and the minimum part of a component that counts among several joined ones.
 _HALF, _PART = 0.5, 0.1
-#: A component is too small if it lacks so many times the voxels that it has wrongly; too large the other way.
+#: A component is too small if its missing voxels are this many times its extra ones, and too large in the opposite
+#: case.
 _LOPSIDED = 3
-
-
-class Joined(NamedTuple):
-    """Pairs of components that share voxels."""
-
-    truth: Array
-    prediction: Array
-    voxels: Array
 
 
 @dataclass
@@ -50,29 +42,29 @@ class JudgedRegion:
     """The components of a region in a case; arrays have an entry for each one."""
 
     region: LabelRegion
-    #: Where the box of the region begins, along z, y and x.
+    #: The start of the region's box along z, y and x.
     origin: tuple[int, int, int]
     #: The number of each voxel's component, on both sides.
     numbers: tuple[Array, Array]
-    #: Voxels on both sides.
+    #: The number of voxels of each component, on both sides.
     sizes: tuple[Array, Array]
-    #: What each component is, on both sides.
+    #: The verdict on each component, on both sides.
     kinds: tuple[Array, Array]
-    #: Components of the truth that the score counts.
+    #: Whether the score counts each component of the truth.
     counted: Array
-    #: Of each predicted component the one of the truth that it overlaps most, or -1.
+    #: For each predicted component, the true one that it overlaps most, or -1.
     partner: Array
-    #: Voxels of each component of the truth that are missing, and of each predicted one that are wrong.
+    #: Missing voxels of each true component, and extra ones of each predicted component.
     missing: Array
     wrong: Array
-    #: What each component costs, on both sides; the unit is that of the row's first measure.
+    #: The cost of each component, on both sides, in the unit of the row's first measure.
     costs: tuple[Array, Array]
-    #: Dice of each component of the truth and all that meets it.
+    #: Dice of each true component with all predictions that meet it.
     dice: Array
-    pairs: Joined
-    #: For components of the truth with another label: the label that most of each is given.
+    pairs: SharedComponents
+    #: For true components with another label, the label that most of each gets.
     called: dict[int, int]
-    #: For predicted components on something else: the label that the truth has there.
+    #: For predicted components on another label, the true label there.
     covers: dict[int, int]
 
 
@@ -86,19 +78,21 @@ def judge_region(
 ) -> JudgedRegion:
     """Judge the components of two masks, given the labels of both sides there and the volume of a voxel."""
     rule = protocol.lesions or LesionRule(0, -1.0, 0.0)
-    grown = find_components(grow(masks[0], rule.steps), 18 if "FPV" in protocol.measures else 26)
-    true = _keep(grown, masks[0])
-    predicted = find_predicted(masks[1], rule)
-    sizes = true.sizes[1:], predicted.sizes[1:]
-    pairs, meetings = _pair(true.numbers, predicted.numbers), _pair(grown.numbers, predicted.numbers)
+    grown, true = find_true(masks[0], rule, 18 if "FPV" in protocol.measures else 26)
+    lesions = LesionSides(grown, true, find_predicted(masks[1], rule, masks[1].size))
+    sizes, pairs, meetings = (true.sizes, lesions.predicted.sizes), lesions.shared, lesions.meetings
     shared = [
         np.bincount(side, weights=pairs.voxels, minlength=len(size)).astype(np.int64)
-        for side, size in zip((pairs.truth, pairs.prediction), sizes, strict=True)
+        for side, size in zip((pairs.true, pairs.predicted), sizes, strict=True)
     ]
     missing, wrong = sizes[0] - shared[0], sizes[1] - shared[1]
-    is_met = [np.bincount(side, minlength=len(size)) > 0 for side, size in zip(meetings[:2], sizes, strict=True)]
-    foreign = [_find_other_labels(*side) for side in ((true, labels[1], region), (predicted, labels[0], region))]
-    predicted_sizes = np.bincount(meetings.truth, weights=sizes[1][meetings.prediction], minlength=len(sizes[0]))
+    is_met = [
+        np.bincount(side, minlength=len(size)) > 0
+        for side, size in zip((meetings.true, meetings.predicted), sizes, strict=True)
+    ]
+    numbers = true.number(), lesions.predicted.number()
+    foreign = [_find_other_labels(*side, region) for side in zip(numbers, labels[::-1], strict=True)]
+    predicted_sizes = np.bincount(meetings.true, weights=sizes[1][meetings.predicted], minlength=len(sizes[0]))
     dice = 2 * shared[0] / (sizes[0] + predicted_sizes)
     called, covers = (
         {index: label for index, (label, voxels) in labels_by_component.items() if voxels >= _HALF * size[index]}
@@ -106,10 +100,10 @@ def judge_region(
     )
     partner = np.full(len(sizes[1]), -1)
     order = np.argsort(pairs.voxels, kind="stable")
-    partner[pairs.prediction[order]] = pairs.truth[order]
+    partner[pairs.predicted[order]] = pairs.true[order]
     none = np.zeros(0, object)
     judged = JudgedRegion(
-        region, origin, (true.numbers, predicted.numbers), sizes, (none, none),
+        region, origin, numbers, sizes, (none, none),
         sizes[0] * voxel > rule.ignored, partner, missing, wrong, (missing, wrong), dice, pairs, called, covers,
     )  # fmt: skip
     true_kinds = np.where(is_met[0], _judge_edges(judged), MISSED).astype(object)
@@ -126,26 +120,12 @@ def judge_region(
     return judged
 
 
-def _keep(grown: Components, mask: Array) -> Components:
-    """Return components within a mask that they grew from."""
-    numbers = np.where(mask, grown.numbers, 0)
-    return Components(numbers, np.bincount(numbers.reshape(-1), minlength=len(grown.sizes)))
-
-
-def _pair(truth: Array, prediction: Array) -> Joined:
-    """Count the voxels that components share; they are numbered from 0."""
-    both = (truth > 0) & (prediction > 0)
-    width = int(prediction.max(initial=0)) + 1
-    keys, voxels = np.unique(truth[both].astype(np.int64) * width + prediction[both], return_counts=True)
-    return Joined(keys // width - 1, keys % width - 1, voxels)
-
-
-def _find_other_labels(components: Components, labels: Array, region: LabelRegion) -> dict[int, tuple[int, int]]:
+def _find_other_labels(numbers: Array, labels: Array, region: LabelRegion) -> dict[int, tuple[int, int]]:
     """Return for each component the label beyond its region that the other side has most often there."""
-    foreign = (components.numbers > 0) & (labels > 0) & ~np.isin(labels, region.labels)
+    foreign = (numbers > 0) & (labels > 0) & ~np.isin(labels, region.labels)
     if not foreign.any():
         return {}
-    keys, voxels = np.unique(components.numbers[foreign].astype(np.int64) << 32 | labels[foreign], return_counts=True)
+    keys, voxels = np.unique(numbers[foreign].astype(np.int64) << 32 | labels[foreign], return_counts=True)
     commonest: dict[int, tuple[int, int]] = {}
     for key, count in zip(keys.tolist(), voxels.tolist(), strict=True):
         number, label = (key >> 32) - 1, key & 0xFFFFFFFF
@@ -162,7 +142,7 @@ def _cost_of_pairs(judged: JudgedRegion) -> tuple[Array, Array]:
 
 
 def _judge_edges(judged: JudgedRegion) -> Array:
-    """Return what the edges of each component of the truth are, beside all that was predicted for it."""
+    """Return the verdict on the edges of each true component, given its predictions."""
     count = len(judged.sizes[0])
     has_partner = judged.partner >= 0
     wrong = np.bincount(judged.partner[has_partner], weights=judged.wrong[has_partner], minlength=count)
@@ -175,16 +155,16 @@ def _judge_edges(judged: JudgedRegion) -> Array:
     return kinds
 
 
-def _note_joined(judged: JudgedRegion, meetings: Joined, kinds: Array, *, by_lesion: bool) -> None:
+def _note_joined(judged: JudgedRegion, meetings: SharedComponents, kinds: Array, *, by_lesion: bool) -> None:
     """Mark components that one prediction joins, and those that several predictions share."""
-    truth, prediction, voxels = judged.pairs
+    truth, prediction, voxels = judged.pairs.true, judged.pairs.predicted, judged.pairs.voxels
     if not len(truth):
         return
     sizes = judged.sizes
     over = voxels >= _HALF * sizes[0][truth]
     rows, columns = truth[over], prediction[over]
     if by_lesion:
-        rows, columns = meetings.truth, meetings.prediction
+        rows, columns = meetings.true, meetings.predicted
         lies_in = judged.counted[rows]
         rows, columns = rows[lies_in], columns[lies_in]
     largest = np.zeros(len(sizes[1]), np.int64)

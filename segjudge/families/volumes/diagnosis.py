@@ -1,8 +1,8 @@
-"""Why volumes lose: each component of the cases that cost most, by cause, and where a case is worst."""
+"""Why volumes lose: each component of the costliest cases, by cause, and the worst place of each case."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -38,11 +38,14 @@ from .components import (
 )
 from .losses import name_label, weigh_losses
 
-#: So many cases are looked at, those that cost most, and so many components of each are kept for tables.
+#: The maximum number of examined cases, the costliest first, and of components kept per case for tables.
 MOST_CASES, MOST_KEPT = 40, 300
-#: Voxels in boxes whose surfaces are measured.
+#: The maximum number of voxels in boxes whose surfaces are measured.
 _MOST_VOXELS = 100_000_000
-#: A prediction is mirrored if its Dice, of all labels, is below this, and at least so many times as much reversed.
+#: The number of voxels whose places are listed at once.
+_SLAB = 1 << 21
+#: A prediction is mirrored if its Dice over all labels is below the first number, and the reversed Dice at least the
+#: second number times as high.
 _POOR, _BETTER = 0.5, 2
 
 
@@ -56,33 +59,33 @@ class SeenComponent(NamedTuple):
     case: str
     region: str
     kind: str
-    #: What it is called instead.
+    #: The label that most of it gets instead.
     called: str
     #: In cubic millimetres.
     volume: float
     dice: float | None
     cost: float
-    #: The voxel of it that lies nearest to its middle.
+    #: Its voxel nearest to its centre.
     voxel: Voxel
 
 
 @dataclass
 class Diagnosis:
-    """The causes of the loss in the cases that cost most."""
+    """The causes of the loss in the costliest cases."""
 
     protocol: VolumeProtocol
     causes: VolumeCauses
     looked_at: int = 0
     cases: int = 0
-    #: All cases that lose anything were looked at.
+    #: Whether all cases with a loss were examined.
     is_whole: bool = True
-    #: Costs by cause of each case that was looked at.
+    #: The costs by cause of each examined case.
     costs: dict[str, dict[str, float]] = field(default_factory=dict)
     components: list[SeenComponent] = field(default_factory=list)
-    #: Volumes of true components in cubic millimetres, and whether each is found.
+    #: Volumes of true components in cubic millimetres, and whether each is detected.
     volumes: list[Array] = field(default_factory=list)
     met: list[Array] = field(default_factory=list)
-    #: What each costs, with what is predicted around it.
+    #: The cost of each component, by the predictions around it.
     lost: list[Array] = field(default_factory=list)
 
 
@@ -96,8 +99,26 @@ class OpenCase(NamedTuple):
     boxes: tuple[Boxes, Boxes]
 
 
-#: Draws a case, its regions and components, a place, and the cost of the case.
-CasePainter = Callable[[OpenCase, Sequence[JudgedRegion], Sequence[SeenComponent], Voxel, float], None]
+class JudgedCase(NamedTuple):
+    """A case as one method predicts it."""
+
+    case: OpenCase
+    regions: list[JudgedRegion]
+    #: The share of the loss that one unit of each region's costs has.
+    scales: list[float]
+    #: The components for a table, costliest first.
+    components: list[SeenComponent]
+    #: The loss by region.
+    costs: dict[str, float]
+
+    @property
+    def worst(self) -> Voxel:
+        """The place where most is wrong."""
+        return _find_worst_place(self.case, self.regions, self.costs)
+
+    @property
+    def is_wrong(self) -> bool:
+        return any(region.missing.any() or region.wrong.any() for region in self.regions)
 
 
 def open_case(unit: Unit, submission: VolumeSubmission) -> OpenCase | None:
@@ -113,17 +134,17 @@ def open_case(unit: Unit, submission: VolumeSubmission) -> OpenCase | None:
     return OpenCase(unit.name, truth, prediction, geometry, boxes)
 
 
-def list_case_regions(case: OpenCase, protocol: VolumeProtocol) -> list[LabelRegion]:
+def _list_case_regions(case: OpenCase, protocol: VolumeProtocol) -> list[LabelRegion]:
     """Return the regions of a case."""
     labels = sorted(case.boxes[0].labels | case.boxes[1].labels)
     regions = list_regions(np.array(labels, np.int64), protocol)
     return regions if protocol.regions else [region._replace(name=f"label {region.name}") for region in regions]
 
 
-def judge_regions(case: OpenCase, protocol: VolumeProtocol) -> list[JudgedRegion]:
+def _judge_regions(case: OpenCase, protocol: VolumeProtocol) -> list[JudgedRegion]:
     """Judge the components of each region that a side of a case has."""
     judged = []
-    for region in list_case_regions(case, protocol):
+    for region in _list_case_regions(case, protocol):
         box = find_region(region, case.boxes, case.truth.shape, protocol)
         labels = case.truth[box], case.prediction[box]
         masks = select_labels(labels[0], region.labels), select_labels(labels[1], region.labels)
@@ -147,8 +168,8 @@ def _crop(
     return cropped, (labels[0][start:end], labels[1][start:end]), (masks[0][start:end], masks[1][start:end])
 
 
-def diagnose(inputs: ScoringInputs, report: Report, paint: CasePainter | None = None) -> Diagnosis:
-    """Look at the components of the cases that cost most, and paint these cases."""
+def diagnose(inputs: ScoringInputs, report: Report, paint: Callable[[JudgedCase], None] | None = None) -> Diagnosis:
+    """Examine the components of the costliest cases, and draw these cases."""
     scorer, counts = inputs.scorers[report.split], report.counts
     if not isinstance(scorer.truth, UnitTruth) or not isinstance(counts, UnitAccumulator):
         raise TypeError(f"{report.split} has no cases")
@@ -158,37 +179,41 @@ def diagnose(inputs: ScoringInputs, report: Report, paint: CasePainter | None = 
     order = np.lexsort((-np.array(wrong), -losses.sum(axis=1))).tolist()
     diagnosis = Diagnosis(protocol, VolumeCauses.of(protocol), cases=len(order))
     diagnosis.is_whole = not any(wrong[index] or losses[index].any() for index in order[MOST_CASES:])
-    names = {protocol.regions[label].name if protocol.regions else f"label {label}": label for label in labels}
     with closing(VolumeSubmission(inputs.results, scorer.truth, protocol, scorer.rules.limits)) as submission:
         budget = _MOST_VOXELS
         for index in order[:MOST_CASES]:
             case = open_case(scorer.truth.units[index], submission)
             if case is None:
                 continue
-            costs = {name: float(losses[index, labels.index(label)]) for name, label in names.items()}
+            costs = name_costs(protocol, labels, losses[index])
             budget = _look_at_case(diagnosis, case, costs, budget, paint)
             diagnosis.looked_at += 1
     return diagnosis
 
 
+def name_costs(protocol: VolumeProtocol, labels: Sequence[int], losses: Array) -> dict[str, float]:
+    """Return the loss of a case by the name of each region."""
+    names = [protocol.regions[label].name if protocol.regions else f"label {label}" for label in labels]
+    return dict(zip(names, losses.tolist(), strict=True))
+
+
 def _look_at_case(
-    diagnosis: Diagnosis, case: OpenCase, costs: dict[str, float], budget: int, paint: CasePainter | None
+    diagnosis: Diagnosis,
+    case: OpenCase,
+    costs: dict[str, float],
+    budget: int,
+    paint: Callable[[JudgedCase], None] | None,
 ) -> int:
-    """Add the components of a case; return for how many voxels surfaces may be measured yet."""
-    causes, mirrored = diagnosis.causes, find_mirror(case)
+    """Add the components of a case; return the number of voxels for which surfaces may still be measured."""
+    causes, mirrored = diagnosis.causes, _find_mirror(case)
     sums: dict[str, float] = {}
     if mirrored:
         sums[MIRRORED] = sum(costs.values())
         causes.add_mirrored(case.name, mirrored, sums[MIRRORED])
-    voxel, listed = float(np.prod(case.geometry.spacing)), []
-    all_judged = judge_regions(case, diagnosis.protocol)
-    for judged in all_judged:
-        region = judged.region.name
-        total = float(judged.costs[0].sum() + judged.costs[1].sum())
-        cost = 0.0 if mirrored else costs.get(region, 0.0)
-        scale = cost / total if total else 0.0
-        if cost and not total:  # by rounding alone
-            sums[INEXACT] = sums.get(INEXACT, 0.0) + cost
+    voxel, judged_case = float(np.prod(case.geometry.spacing)), judge_case(case, diagnosis.protocol, costs, mirrored)
+    for judged, scale in zip(judged_case.regions, judged_case.scales, strict=True):
+        if not mirrored and costs.get(judged.region.name, 0.0) and not scale:  # only by rounding
+            sums[INEXACT] = sums.get(INEXACT, 0.0) + costs[judged.region.name]
         for kinds, costs_of_side in zip(judged.kinds, judged.costs, strict=True):
             for kind in np.unique(kinds.astype(str)).tolist():
                 sums[kind] = sums.get(kind, 0.0) + float(costs_of_side[kinds == kind].sum()) * scale
@@ -202,19 +227,28 @@ def _look_at_case(
         diagnosis.volumes.append(judged.sizes[0][judged.counted] * voxel)
         diagnosis.met.append(np.isin(judged.kinds[0][judged.counted], FOUND))
         diagnosis.lost.append(_sum_losses(judged)[judged.counted] * scale)
-        listed += _list_components(case, judged, diagnosis.protocol, scale)
     sums.pop(RIGHT, None)
     diagnosis.costs[case.name] = sums
-    listed.sort(key=lambda seen: (-seen.cost, -seen.volume))
-    diagnosis.components += listed[:MOST_KEPT]
-    if paint is not None and any(judged.missing.any() or judged.wrong.any() for judged in all_judged):
-        worst = find_worst_place(case, all_judged, costs)
-        paint(case, all_judged, listed[:MOST_KEPT], worst, sum(costs.values()))
+    diagnosis.components += judged_case.components
+    if paint is not None and judged_case.is_wrong:
+        paint(judged_case)
     return budget
 
 
+def judge_case(case: OpenCase, protocol: VolumeProtocol, costs: dict[str, float], mirrored: str = "") -> JudgedCase:
+    """Judge the components of a case, given its loss by region; those of a mirrored case have no costs."""
+    judged = _judge_regions(case, protocol)
+    scales, listed = [], list[SeenComponent]()
+    for region in judged:
+        total = float(region.costs[0].sum() + region.costs[1].sum())
+        scales.append(costs.get(region.region.name, 0.0) / total if total and not mirrored else 0.0)
+        listed += _list_components(case, region, protocol, scales[-1])
+    listed.sort(key=lambda seen: (-seen.cost, -seen.volume))
+    return JudgedCase(case, judged, scales, listed[:MOST_KEPT], costs)
+
+
 def _sum_losses(judged: JudgedRegion) -> Array:
-    """Return what each component of the truth costs, with the predicted ones that belong to it."""
+    """Return the cost of each true component with its predictions."""
     belongs = (judged.partner >= 0) & (judged.kinds[1] != SURPLUS)
     around = np.bincount(judged.partner[belongs], weights=judged.costs[1][belongs], minlength=len(judged.sizes[0]))
     losses: Array = judged.costs[0] + around
@@ -222,7 +256,7 @@ def _sum_losses(judged: JudgedRegion) -> Array:
 
 
 def _measure_found(judged: JudgedRegion, geometry: Geometry) -> tuple[Array, Array]:
-    """Return the distances from the borders of found components to those predicted for them, and back."""
+    """Return the distances between the borders of found components and of their predictions, both ways."""
     masks = []
     for numbers, kinds in zip(judged.numbers, judged.kinds, strict=True):
         masks.append(np.append(False, np.isin(kinds, FOUND))[numbers])
@@ -232,8 +266,8 @@ def _measure_found(judged: JudgedRegion, geometry: Geometry) -> tuple[Array, Arr
     return sides.truth.distances, sides.prediction.distances
 
 
-def find_mirror(case: OpenCase) -> str:
-    """Return the axis along which a poor prediction fits far better reversed; "" if there is none."""
+def _find_mirror(case: OpenCase) -> str:
+    """Return the axis along which a poor prediction fits far better if reversed; "" if there is none."""
     true, predicted = case.truth, case.prediction
     voxels = int(case.boxes[0].voxels[1:].sum()) + int(case.boxes[1].voxels[1:].sum())
     if not voxels:
@@ -258,13 +292,13 @@ def find_mirror(case: OpenCase) -> str:
 def _list_components(
     case: OpenCase, judged: JudgedRegion, protocol: VolumeProtocol, scale: float
 ) -> list[SeenComponent]:
-    """List the components of a region that cost most, of the truth and surplus ones."""
+    """List the costliest components of a region, true and surplus ones."""
     listed, voxel = [], float(np.prod(case.geometry.spacing))
     for side in (0, 1):
         kinds, costs, sizes = judged.kinds[side], judged.costs[side] * scale, judged.sizes[side]
         shown = np.flatnonzero(np.isin(kinds, [SURPLUS, WRONG_LABEL]) if side else judged.counted)
         order = shown[np.lexsort((-sizes[shown], -costs[shown]))][:MOST_KEPT]
-        places = find_places(judged, side, order)
+        places = _find_places(judged, side, order)
         for number, voxel_of in zip(order.tolist(), places, strict=True):
             labels_of = judged.called if not side else judged.covers
             called = name_label(labels_of[number], protocol) if number in labels_of else ""
@@ -278,22 +312,37 @@ def _list_components(
     return [seen for seen in listed if seen.kind != WRONG_LABEL or seen.dice is not None]
 
 
-def find_places(judged: JudgedRegion, side: int, chosen: Array) -> list[Voxel]:
-    """Return for each chosen component the voxel of it that lies nearest to its middle, along z, y and x."""
-    numbers = judged.numbers[side]
-    z, y, x = np.nonzero(numbers)
-    names = numbers[z, y, x] - 1
-    count = len(judged.sizes[side])
-    sizes = np.maximum(np.bincount(names, minlength=count), 1)
-    middle = [np.bincount(names, weights=axis, minlength=count) / sizes for axis in (z, y, x)]
-    away = sum((axis - mean[names]) ** 2 for axis, mean in zip((z, y, x), middle, strict=True))
-    order = np.lexsort((away, names))
-    firsts = order[np.searchsorted(names[order], np.arange(count))] if len(order) else order
-    places = np.stack([z, y, x], axis=1)[firsts[chosen]] + np.array(judged.origin)
-    return [(z, y, x) for z, y, x in places.tolist()]
+def _find_places(judged: JudgedRegion, side: int, chosen: Array) -> list[Voxel]:
+    """Return for each chosen component its voxel (z, y, x) nearest to its middle."""
+    numbers, count = judged.numbers[side], len(judged.sizes[side])
+    sums, sizes = np.zeros((3, count)), np.zeros(count)
+    for names, voxels in _list_voxels(numbers):
+        sizes += np.bincount(names, minlength=count)
+        sums += [np.bincount(names, weights=axis, minlength=count) for axis in voxels]
+    middle = sums / np.maximum(sizes, 1)
+    nearest, places = np.full(count, np.inf), np.zeros((count, 3), np.int64)
+    for names, voxels in _list_voxels(numbers):
+        away = sum((axis - mean[names]) ** 2 for axis, mean in zip(voxels, middle, strict=True))
+        order = np.lexsort((away, names))
+        components, firsts = np.unique(names[order], return_index=True)
+        best = order[firsts]
+        is_nearer = away[best] < nearest[components]
+        nearest[components[is_nearer]] = away[best[is_nearer]]
+        places[components[is_nearer]] = np.stack(voxels, axis=1)[best[is_nearer]]
+    return [(z, y, x) for z, y, x in (places[chosen] + np.array(judged.origin)).tolist()]
 
 
-def find_worst_place(case: OpenCase, judged: Sequence[JudgedRegion], costs: dict[str, float]) -> Voxel:
+def _list_voxels(numbers: Array) -> Iterator[tuple[Array, list[Array]]]:
+    """Yield the component of voxels, from 0, and their places along z, y and x, a few planes at a time."""
+    step = max(1, _SLAB // max(1, numbers[:1].size))
+    for start in range(0, len(numbers), step):
+        planes = numbers[start : start + step]
+        z, y, x = np.nonzero(planes)
+        if len(z):
+            yield planes[z, y, x] - 1, [z + start, y, x]
+
+
+def _find_worst_place(case: OpenCase, judged: Sequence[JudgedRegion], costs: dict[str, float]) -> Voxel:
     """Return a voxel where the costliest component of the costliest region is wrong.
 
     Without a loss it is where most voxels are wrong; in the middle of a case without components.
@@ -316,7 +365,7 @@ def find_worst_place(case: OpenCase, judged: Sequence[JudgedRegion], costs: dict
 
 
 def _find_error(judged: JudgedRegion, side: int, number: int) -> Voxel:
-    """Return a wrong voxel of a component, in its worst slice and there in the worst row; else one of its own."""
+    """Return a wrong voxel of a component, in the worst row of its worst slice; else one of its own."""
     numbers = judged.numbers
     component = numbers[side] == number + 1
     wrong = component & (numbers[1 - side] == 0)
@@ -330,6 +379,6 @@ def _find_error(judged: JudgedRegion, side: int, number: int) -> Voxel:
 
 
 def _find_largest(counts: Array) -> int:
-    """Return the index of the largest count, of several the middle one."""
+    """Return the index of the largest count; of equal ones, the middle index."""
     largest = np.flatnonzero(counts == counts.max())
     return int(largest[len(largest) // 2])

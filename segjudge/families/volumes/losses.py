@@ -16,12 +16,12 @@ from .components import INEXACT, MISSED, SURPLUS, TOO_LITTLE, TOO_MUCH
 
 
 def name_measure(protocol: VolumeProtocol) -> str:
-    """Return the first measure that is a share, whose loss a page explains."""
+    """Return the first measure that is a share; pages explain its loss."""
     return next(measure for measure in protocol.measures if measure not in SMALLER)
 
 
 def name_label(label: int, protocol: VolumeProtocol) -> str:
-    """Return the name of the region that a label alone makes; else of the label."""
+    """Return the name of the region with only this label; else the label's name."""
     names = (region.name for region in protocol.regions if region.labels == (label,))
     return next(names, f"label {label}")
 
@@ -60,7 +60,7 @@ def _spread(accumulator: UnitAccumulator[VolumeProtocol], labels: list[int]) -> 
 
 
 def divide_losses(accumulator: UnitAccumulator[VolumeProtocol]) -> UnitLosses:
-    """Return the losses by case and region, as regions that a side lacks, and what is too little or too much."""
+    """Split losses by case and region into missing regions, and too few or too many voxels."""
     protocol, losses = accumulator.protocol, weigh_losses(accumulator)
     voxels, _, _ = _spread(accumulator, list_labels(accumulator))
     true, predicted, both = (voxels[..., index] for index in range(3))

@@ -33,7 +33,7 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.memory import SamplesInMemory, read_array, refusal, refuse_flaws
 from segjudge.system.errors import UsageError
 
-#: Measures that count voxels, whatever their size.
+#: Measures that count voxels regardless of their size.
 _OF_VOXELS = COMPONENTS | {"Dice", "IoU", "Recall", "Precision", "VolumeSimilarity", "RAVD", "DSCagg"}
 _ARRAY = "labels (slices, height, width)"
 _FORM = f"Give {_ARRAY}, {{'labels': labels, 'spacing': [mm, mm, mm]}}, or an image of nibabel, SimpleITK or MONAI"
@@ -47,13 +47,13 @@ class _Side(NamedTuple):
     """The truth or the prediction of a case."""
 
     shape: Shape
-    #: The stored numbers (z, y, x), and the slope and intercept that make labels of them.
+    #: Returns the stored numbers (z, y, x), and the slope and intercept that turn them into labels.
     read: Callable[[], tuple[Array, tuple[float, float]]]
     #: The grid of an image; None for arrays, whose axes have no direction.
     geometry: Geometry | None = None
     #: The spacing of an array along x, y and z, if it states one.
     spacing: tuple[float, float, float] | None = None
-    #: What is odd about the geometry, as of files.
+    #: The oddities of the geometry, as for files.
     oddities: tuple[int, ...] = ()
 
     def read_volume(self, geometry: Geometry) -> Volume:
@@ -237,7 +237,7 @@ def _open_itk(image: Any, location: str) -> _Side:
 
 
 def _read_axes(labels: object, location: str) -> Array:
-    """Return an array with three axes; one of length 1 before them, as of channels, is left out."""
+    """Return an array with three axes; a leading axis of length 1, such as channels, is dropped."""
     array = read_array(labels, location)
     array = array[0] if array.ndim == 4 and len(array) == 1 else array
     if array.ndim != 3 or not array.size:

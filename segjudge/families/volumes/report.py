@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from itertools import pairwise
 
 import numpy as np
@@ -34,24 +36,26 @@ from .components import MEANINGS, RIGHT
 from .diagnosis import MOST_CASES, MOST_KEPT, Diagnosis, diagnose
 from .losses import name_measure
 from .pictures import TITLE, SliceDrawing
+from .scans import ScanFolder
 
-#: The cost of cases whose components are not looked at.
+#: The cost of cases whose components are not examined.
 _UNSEEN = "other cases"
 _ORDER = "Largest loss first."
-#: Ranges of volumes in cubic millimetres, and how they are called.
+#: Ranges of volumes in cubic millimetres, and their names.
 _BOUNDS = (0.0, 10.0, 100.0, 1000.0, 10_000.0, np.inf)
 _RANGES = ("below 10 mm³", "10 to 100 mm³", "100 mm³ to 1 ml", "1 to 10 ml", "from 10 ml on")
-#: Fewer components are not divided by their volume.
+#: The minimum number of components that are divided by volume.
 _FEWEST = 5
-#: From so many cubic millimetres volumes are whole numbers.
+#: The cubic millimetres from which volumes are printed as whole numbers.
 _WHOLE = 100
 
 
 def make_sections(inputs: ScoringInputs, report: Report, losses: UnitLosses, options: PageOptions) -> list[Section]:
     """Return the sections of a split; losses are by case and region."""
-    drawing = SliceDrawing(report.split, options.budget, min(len(list_names(report)), MOST_CASES))
-    diagnosis = diagnose(inputs, report, drawing.add)
-    player = drawing.show(diagnosis.cases, diagnosis.causes.segment)
+    with open_scans(options, list_names(report)) as scans:
+        drawing = SliceDrawing(report.split, options, min(len(list_names(report)), MOST_CASES), scans)
+        diagnosis = diagnose(inputs, report, drawing.add)
+        player = drawing.show(diagnosis.cases, diagnosis.causes.segment)
     cases = _list_cases(diagnosis, report, losses)
     regions = losses.rows([str(row["name"]) for row in report.rows()["regions"]], losses.by_category)
     bars = _add_bars(regions, list(losses.kinds))
@@ -71,6 +75,16 @@ def make_sections(inputs: ScoringInputs, report: Report, losses: UnitLosses, opt
     ]
 
 
+@contextmanager
+def open_scans(options: PageOptions, cases: Sequence[str]) -> Iterator[ScanFolder | None]:
+    """Open the folder of scans for a page; None if it has none."""
+    if not options.images:
+        yield None
+        return
+    with closing(ScanFolder(options.images, cases)) as scans:
+        yield scans
+
+
 def _list_cases(diagnosis: Diagnosis, report: Report, losses: UnitLosses) -> list[Row]:
     """Return each case's loss by cause, the costliest first."""
     kinds, rows = list(sum_causes(diagnosis)), []
@@ -82,7 +96,7 @@ def _list_cases(diagnosis: Diagnosis, report: Report, losses: UnitLosses) -> lis
 
 
 def _add_bars(rows: list[Row], kinds: list[str]) -> list[Row]:
-    """Add a bar to each row, whose parts are the kinds, and which the largest cost fills."""
+    """Add a bar to each row: its parts are the kinds, and the largest cost fills it."""
     whole = max([row["costs"] for row in rows] + [LITTLE])
     barred: list[Row] = []
     for row in rows:
@@ -135,7 +149,7 @@ def _list_components(diagnosis: Diagnosis, drawing: SliceDrawing) -> list[Sectio
 
 
 def list_names(report: Report) -> list[str]:
-    """Return the names of all cases, in their order; tables have none of those that are empty on both sides."""
+    """Return the names of all cases in their order; tables omit cases that are empty on both sides."""
     if not isinstance(report.counts, UnitAccumulator):
         raise TypeError(f"{report.split} has no cases")
     return report.counts.names
@@ -154,7 +168,7 @@ def _name_worst(cases: list[Row], drawing: SliceDrawing, split: str) -> Markup |
 
 
 def describe_causes(diagnosis: Diagnosis) -> str:
-    """Describe the most expensive causes of the cases that are looked at."""
+    """Describe the costliest causes of the examined cases."""
     scope = ""
     if diagnosis.looked_at < diagnosis.cases:
         scope = f"In the {quantity(diagnosis.looked_at, 'case')} with the largest loss, "
@@ -173,7 +187,7 @@ def _write_verdict(diagnosis: Diagnosis, report: Report, cases: list[Row], worst
 
 
 def _state_errors(report: Report) -> Markup:
-    """State the first metric, from which nothing is lost, and errors that are not 0."""
+    """State the first metric, which has no loss, and errors that are not 0."""
     main, *metrics = report.protocol.metrics
     errors = [name for name in metrics if name.partition("_")[0] in SMALLER and (report.values[name] or 0) > LITTLE]
     stated = [f"{name} is {format_number(report.values[name])}" for name in (main, *errors[:2])]

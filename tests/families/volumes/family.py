@@ -1,4 +1,4 @@
-"""What the tests of all families ask of volumes: `tests/families/contract.py` says what each name is."""
+"""The data of volumes for the tests of all families; `tests/families/contract.py` defines each name."""
 
 from __future__ import annotations
 
@@ -73,6 +73,10 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
         "labels look 1 too high: then Dice over all labels would be 1.00",
     ),
 }
+BOARD_LABELS: dict[str, tuple[str, ...]] = {
+    "kits23": ("Dice", "NSD", "Dice_kidney", "Dice_mass", "Dice_tumor"),
+    "flare22": ("Dice", "NSD"),
+}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "pages": ("volumes", "brats-2023"), "pages of reports": ("brats-2023",),
     "mounts": ("volumes",), "surplus": ("volumes",),
@@ -80,7 +84,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 def spoil_pages(results: str) -> None:
-    """Move, erase, join and exchange labels, another way in each case."""
+    """Move, erase, join and exchange labels, differently in each case."""
 
     def spoil(labels: Any) -> Any:
         label = int(labels.max())

@@ -1,4 +1,4 @@
-"""Images as libraries hold them: of nibabel and SimpleITK where they are installed, and objects with their methods."""
+"""Images in the forms of libraries: nibabel and SimpleITK if installed, and objects with their methods."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def make_image(library: str, labels: Any, geometry: Geometry) -> Any:
 
 
 def give_itk_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the package of the tests give voxels, as SimpleITK does of its own images."""
+    """Let a package of the tests return voxels, as SimpleITK does for its own images."""
     package = sys.modules[ItkImage.__module__.partition(".")[0]]
     monkeypatch.setattr(package, "GetArrayViewFromImage", lambda image: image.labels, raising=False)

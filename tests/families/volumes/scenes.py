@@ -1,4 +1,4 @@
-"""The files in which benchmarks with volumes publish and receive scenes, for `tests/report/test_known_faults.py`."""
+"""Writes scenes as truths and uploads of volumes, for `tests/report/test_known_faults.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the texts in `golden/` say of masks, files and offers stays what it is, unless a change is meant to be seen."""
+"""Masks, files and offers give the answers in `golden/`, which only an intended change renews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Causes of the loss of volumes: what they cost sums to it, and sentences state only what is so."""
+"""Causes of the loss of volumes: their costs sum to it, and sentences state only facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page about definitions: its numbers of one pair are the golden ones, and its names those of measures."""
+"""The page about definitions: its numbers for one pair are the golden ones, and its names are those of measures."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_headers_of_any_bytes_are_read_or_rejected() -> None:
 
 
 def test_bombs_are_known_from_their_header(tmp_path: Path) -> None:
-    """A file that declares a legal volume inflates no more than that, and its surplus is not read through."""
+    """A file that declares a legal volume inflates no more than that, and its surplus is not read."""
     header = bytearray(gzip.decompress((DATA / "plain.nii.gz").read_bytes())) if DATA.exists() else None
     if header is None:
         pytest.skip("needs the shared data")

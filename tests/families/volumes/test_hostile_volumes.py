@@ -1,4 +1,4 @@
-"""What hostile volumes cost: each is scored, or rejected with a sentence, in little time and memory."""
+"""The cost of hostile volumes: each is scored, or rejected with a sentence, in little time and memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Pack = Callable[..., bytes]
 
 
 def make_nifti(labels: Any = TRUTH, **fields: Any) -> bytes:
-    """Return a NIfTI-1 file whose header says anything: fields by their names in the standard."""
+    """Return a NIfTI-1 file with any header: fields by their names in the standard."""
     labels = np.asarray(labels)
     z, y, x = labels.shape
     order = fields.get("order", "<")
@@ -77,7 +77,7 @@ def _make_text(fields: dict[str, str], changes: dict[str, str], equals: str) -> 
 
 
 def make_metaimage(data: bytes = TRUTH.tobytes(), **changes: str) -> bytes:
-    """Return a MetaImage of the truth; a field that is changed to "" is left out."""
+    """Return a MetaImage of the truth; a field that is changed to "" is omitted."""
     fields = {
         "ObjectType": "Image", "NDims": "3", "BinaryData": "True", "CompressedData": "False",
         "TransformMatrix": "-1 0 0 0 -1 0 0 0 1", "Offset": "0 0 0", "ElementSpacing": "1 1 2", "DimSize": "7 6 5",
@@ -88,7 +88,7 @@ def make_metaimage(data: bytes = TRUTH.tobytes(), **changes: str) -> bytes:
 
 
 def make_nrrd(data: bytes = TRUTH.tobytes(), magic: bytes = b"NRRD0004\n", more: str = "", **changes: str) -> bytes:
-    """Return a NRRD of the truth; a field that is changed to "" is left out."""
+    """Return a NRRD of the truth; a field that is changed to "" is omitted."""
     fields = {
         "type": "uint8", "dimension": "3", "sizes": "7 6 5", "space": "RAS",
         "space directions": "(1,0,0) (0,1,0) (0,0,2)", "space origin": "(0,0,0)", "encoding": "raw",
@@ -98,7 +98,7 @@ def make_nrrd(data: bytes = TRUTH.tobytes(), magic: bytes = b"NRRD0004\n", more:
 
 
 def pack(data: bytes) -> bytes:
-    """Return gzip data whose bytes no clock changes."""
+    """Return gzip data without a time."""
     return gzip.compress(data, 6, mtime=0)
 
 
@@ -119,17 +119,17 @@ def nrrd(data: bytes = TRUTH.tobytes(), **changes: Any) -> Make:
 
 
 def files(**members: Any) -> Make:
-    """Return what sends files by name; `__` is a dot and `_of_` a folder in these names."""
+    """Return a function that submits files by name; `__` is a dot and `_of_` a folder in these names."""
     return lambda: zipped({name.replace("__", ".").replace("_of_", "/"): data for name, data in members.items()})
 
 
 def named(*names: str) -> Make:
-    """Return what sends the truth by these names."""
+    """Return a function that submits the truth under these names."""
     return lambda: zipped(dict.fromkeys(names, GOOD))
 
 
 def jobs(document: Any) -> Make:
-    """Return what sends an image of grand-challenge with a list of jobs."""
+    """Return a function that submits an image of grand-challenge with a list of jobs."""
     data = document if isinstance(document, bytes) else json.dumps(document).encode()
     return lambda: zipped({"predictions.json": data, "J/output/images/seg/U.mha": make_metaimage()})
 
@@ -140,7 +140,7 @@ def job(name: Any = "a.mha", **changes: Any) -> dict[str, Any]:
 
 
 def linked(kind: bytes) -> Make:
-    """Return a tar whose volume is no file but leads to the truth."""
+    """Return a tar whose volume is a link to the truth."""
 
     def make() -> bytes:
         buffer = BytesIO()
@@ -354,7 +354,7 @@ def test_a_million_components_are_scored_in_little_memory(tmp_path: Path) -> Non
 
 
 def test_a_packed_truth_takes_as_few_bits_as_its_labels() -> None:
-    """Of 64 bits for each voxel of a CT volume a worker's memory would be full."""
+    """With 64 bits per voxel of a CT volume, a worker's memory would be full."""
     numbers = np.arange(24, dtype=np.uint8).reshape(4, 6) % 3
     for labels, kind in (([0, 1, 2], np.uint8), ([0, 5, 9], np.uint8), ([0, 5, 300], np.uint16)):
         pixels = LabelMap(numbers, np.array(labels))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,17 @@ import pytest
 from scipy import ndimage
 
 from segjudge.evaluation_script.families.volumes import components as components_room
-from segjudge.evaluation_script.families.volumes.components import find_components, share_components
-from segjudge.evaluation_script.families.volumes.lesions import grow, match_lesions, score_lesions
+from segjudge.evaluation_script.families.volumes import lesions as lesions_room
+from segjudge.evaluation_script.families.volumes.boxes import cover, find_boxes
+from segjudge.evaluation_script.families.volumes.components import compare_components, find_components, grow, limit_runs
+from segjudge.evaluation_script.families.volumes.engine import count_case, find_region
+from segjudge.evaluation_script.families.volumes.lesions import (
+    LesionSides,
+    find_predicted,
+    find_true,
+    match_lesions,
+    score_lesions,
+)
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 from segjudge.evaluation_script.files.problems import Flaw
 from tests.families.volumes.volumes import read_golden, read_pair
@@ -48,7 +58,9 @@ def test_lesion_wise_scores_are_those_of_brats(case: str, protocol: str) -> None
         for region in row.regions:
             official = GOLDEN[case][year][task][region.name]
             masks = [np.isin(volume.labels, region.labels) for volume in (truth, prediction)]
-            scores = score_lesions(match_lesions(*masks, rule, spacing, nsd=nsd), rule)
+            grown, true = find_true(masks[0], rule)
+            found = LesionSides(grown, true, find_predicted(masks[1], rule, limit_runs(true.runs)))
+            scores = score_lesions(match_lesions(found, rule, spacing, nsd=nsd), rule)
             wanted = {
                 "Num_TP": scores.met,
                 "Num_FN": scores.missed,
@@ -73,10 +85,14 @@ def test_components_are_those_of_scipy(seed: int) -> None:
             components = find_components(mask, neighbours)
             wanted, count = ndimage.label(mask, ndimage.generate_binary_structure(3, rank))
             assert components.total == count
-            np.testing.assert_array_equal(components.numbers, wanted)
-            np.testing.assert_array_equal(components.sizes, np.bincount(wanted.reshape(-1)))
-            boxes = [components.boxes.box_of(number) for number in range(1, count + 1)]
+            np.testing.assert_array_equal(components.number(), wanted)
+            np.testing.assert_array_equal(components.sizes, np.bincount(wanted.reshape(-1))[1:])
+            boxes = [components.box_of(number) for number in range(count)]
             assert boxes == ndimage.find_objects(wanted)
+            chosen = np.flatnonzero(draw.random(count) < 0.5)
+            if chosen.size:
+                box = cover(boxes[number] for number in chosen.tolist())
+                np.testing.assert_array_equal(components.draw(chosen, box), np.isin(wanted, chosen + 1)[box])
         steps = int(draw.integers(1, 4))
         structure = ndimage.generate_binary_structure(3, 2)
         np.testing.assert_array_equal(grow(mask, steps), ndimage.binary_dilation(mask, structure, iterations=steps))
@@ -91,7 +107,7 @@ def test_a_snake_and_many_specks_are_components_in_no_time() -> None:
     specks = np.zeros((200, 200, 200), bool)
     specks[::2, ::2, ::2] = True
     assert find_components(specks, 26).total == 1_000_000
-    shared = share_components(specks[:100], specks[:100], 26)
+    shared = compare_components(specks[:100], specks[:100], 26)
     assert len(shared.true) == len(shared.true_sizes) == len(shared.predicted_sizes) == 500_000
 
 
@@ -107,7 +123,7 @@ def test_components_of_both_sides_share_the_voxels_that_scipy_finds(
         shape = tuple(draw.integers(0 if density else 1, 14, 3))
         sides = draw.random(shape) < density, draw.random(shape) < 0.3
         for neighbours, rank in ((6, 1), (18, 2), (26, 3)):
-            shared = share_components(*sides, neighbours)
+            shared = compare_components(*sides, neighbours)
             numbers = [ndimage.label(side, ndimage.generate_binary_structure(3, rank))[0] for side in sides]
             for sizes, wanted in zip((shared.true_sizes, shared.predicted_sizes), numbers):
                 np.testing.assert_array_equal(sizes, np.bincount(wanted.reshape(-1), minlength=1)[1:])
@@ -125,6 +141,43 @@ def test_a_prediction_of_far_more_pieces_than_the_truth_is_noise(monkeypatch: py
     noise[:, :, ::2] = True
     truth[1, :3, 4] = True
     with pytest.raises(Flaw, match="a region in more than 100 pieces"):
-        share_components(truth, noise, 26)
+        compare_components(truth, noise, 26)
     truth[:, ::3, 4] = True
-    assert len(share_components(truth, noise, 26).predicted_sizes) == 5
+    assert len(compare_components(truth, noise, 26).predicted_sizes) == 5
+
+
+def test_lesions_have_the_same_surfaces_however_few_voxels_are_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, prediction = (volume.labels for volume in read_pair("brats", CASES[0]))
+    row = VOLUME_PROTOCOLS["brats-2024-ped"]
+    whole = count_case(truth, prediction, (1.0, 1.0, 1.5), row)
+    monkeypatch.setattr(lesions_room, "_SLAB", 100)
+    by_slabs = count_case(truth, prediction, (1.0, 1.0, 1.5), row)
+    assert whole["values"].any()
+    assert whole["values"].tobytes() == by_slabs["values"].tobytes()
+
+
+@pytest.mark.parametrize("protocol", TASKS)
+def test_noise_is_rejected_by_every_row_of_brats_unless_the_truth_has_as_many_pieces(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(components_room, "_MOST_RUNS", 100)
+    row = VOLUME_PROTOCOLS[protocol]
+    label = row.regions[0].labels[0]
+    truth, noise = np.zeros((4, 9, 12), np.uint8), np.zeros((4, 9, 12), np.uint8)
+    truth[1, 2:5, 4:8], noise[:, :, ::2] = label, label
+    with pytest.raises(Flaw, match="has a region in more than 100 pieces") as raised:
+        count_case(truth, noise, (1.0, 1.0, 1.0), row)
+    assert raised.value.remedy.startswith("Check the labels, and remove isolated voxels")
+    truth[:, 1:, 4:8:3] = label
+    assert count_case(truth, noise, (1.0, 1.0, 1.0), row)["known"].all()
+
+
+def test_a_region_is_measured_around_its_labels_and_the_growth_of_its_lesions() -> None:
+    labels = np.zeros((9, 9, 20), np.uint8)
+    labels[4, 1, 10] = 1
+    boxes, protocol = find_boxes(labels, 4), VOLUME_PROTOCOLS["brats-2023"]
+    whole_tumour = protocol.regions[0]
+    assert find_region(whole_tumour, (boxes, boxes), labels.shape, protocol) == (slice(1, 8), slice(0, 5), slice(7, 14))
+    without_lesions = replace(protocol, lesions=None)
+    tight = (slice(4, 5), slice(1, 2), slice(10, 11))
+    assert find_region(whole_tumour, (boxes, boxes), labels.shape, without_lesions) == tight

@@ -23,7 +23,7 @@ from tests.builders import ROOT, written, zipped
 from tests.families.test_benchmark_pages import write_example
 from tests.families.volumes.images import LIBRARIES, give_itk_module, import_library, make_image
 from tests.families.volumes.volumes import DATA, encode_metaimage, open_volume, read_golden
-from tests.scoring.test_in_memory import of_parts, same
+from tests.scoring.memory_parts import of_parts, same
 from tests.shared import needs_shared
 from tests.snippets.reading import snippets
 
@@ -53,7 +53,7 @@ def score_files(folder: Path, truth: dict[str, bytes], results: dict[str, bytes]
 
 
 def score_pair(folder: Path, protocol: Any, labels: Any = PREDICTION, grid: Geometry = GRID) -> Any:
-    """Score the file of a prediction."""
+    """Score a prediction's file."""
     truth = {"a.nii.gz": encode_nifti(TRUTH, GRID)}
     return score_files(folder, truth, {"a.nii.gz": encode_nifti(labels, grid)}, protocol)
 
@@ -186,7 +186,7 @@ EXCHANGED = Order((1, 0, 2), (False, True, False))
 
 
 def change(name: str) -> tuple[Any, Geometry]:
-    """Return a prediction and its grid, one of which is wrong."""
+    """Return a prediction and its grid; one of the two is wrong."""
     whole = Volume(GRID, PREDICTION, ())
     orders = {"flipped": FLIPPED, "exchanged": EXCHANGED}
     if name in orders:
@@ -239,7 +239,7 @@ HIDDEN = {
 
 
 def answer_formats(name: str, folder: Path) -> list[Any]:
-    """Return what a file scores, or its sentence, and the same of its image if nibabel opens it."""
+    """Return a file's scores or message, and the same for its image if nibabel opens it."""
     nibabel, answers = import_library("nibabel"), list[Any]()
     data, plain = ((DATA / "formats" / file).read_bytes() for file in (name, "plain.nii.gz"))
     path = written(folder / "opened", {name: data}) / name

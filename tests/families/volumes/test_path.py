@@ -28,7 +28,7 @@ _SLUG = "images/organ-segmentation"
 
 
 class _Host(NamedTuple):
-    """What a host has, and made of it."""
+    """The host's files, and the files made from them."""
 
     truth: Path
     challenge: Path
@@ -69,7 +69,7 @@ def _score_files(host: _Host, folder: Path) -> Any:
 
 
 def _mount(host: _Host, folder: Path, *, named: str = "{case}_0000.nii.gz", nested: bool = True) -> Path:
-    """Write what the platform mounts of an algorithm's jobs: in each a volume of random name, and of another order."""
+    """Write the files that the platform mounts for an algorithm's jobs: random names of volumes, in another order."""
     files, jobs = {}, []
     for number, (name, data) in enumerate(reversed(host.samples.items())):
         job, image = f"00000000-0000-4000-8000-{number:012d}", f"f0000000-0000-4000-8000-{number:012d}"
@@ -86,7 +86,7 @@ def _mount(host: _Host, folder: Path, *, named: str = "{case}_0000.nii.gz", nest
 
 
 def _run_container(host: _Host, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the container's entry with what the platform mounts."""
+    """Run the container's entry with the files that the platform mounts."""
     method = host.challenge / "out/val"
     for name in ("truth", "output"):
         (folder / name).mkdir()

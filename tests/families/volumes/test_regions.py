@@ -1,4 +1,4 @@
-"""`report --region` scores and shows one region alone, with the values that it has among all."""
+"""`report --region` scores and shows only one region, with the same values as among all."""
 
 from __future__ import annotations
 

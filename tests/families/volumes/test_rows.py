@@ -1,4 +1,4 @@
-"""The rows: every number of the challenges' own evaluators that is not wrong by the design, region by region."""
+"""The rows: every number of the challenges' own evaluators except their stated defects, region by region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `score` says of submissions: labels that no region has, names of files, cases that are missing, surplus or double."""
+"""Messages of `score` about submissions: unknown labels, names of files, missing, surplus or duplicate cases."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_truths_of_brats_may_end_in_seg(tmp_path: Path) -> None:
 
 
 def test_outputs_of_grand_challenge_belong_to_the_case_of_their_input(tmp_path: Path) -> None:
-    """By their own names the two volumes would be no cases; exchanged, they would not be perfect."""
+    """Under their own names the two volumes would not be cases; exchanged, they would not be perfect."""
     moved = np.roll(LABELS, 2, axis=2)
     names = {"a": "11111111-aaaa", "b": "00000000-bbbb"}
     jobs = [

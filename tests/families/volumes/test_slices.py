@@ -1,4 +1,4 @@
-"""Slices in reports of volumes: they meet where a case is worst, are not distorted, and show both sides as they are."""
+"""Slices in reports of volumes: they meet where a case is worst, are not distorted, and show both sides truly."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_perfect_results_have_no_slices(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_page_of_300_cases_keeps_its_size(tmp_path: Path) -> None:
-    """The noise of the prediction is what runs take most bytes for."""
+    """Runs take most bytes for the noise of the prediction."""
     random = np.random.default_rng(1)
     truth = np.zeros((24, 60, 60), np.uint8)
     truth[3:20, 5:55, 5:55] = 1

@@ -1,4 +1,4 @@
-"""Overlaps and distances of surfaces: every number of the libraries that mean the same by it."""
+"""Overlaps and distances of surfaces: every number of the libraries with the same definition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from segjudge.evaluation_script.families.volumes.engine import count_case
 from segjudge.evaluation_script.families.volumes.overlaps import Overlap
+from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 from segjudge.evaluation_script.families.volumes.surfaces import (
     Sides,
     distance_by_side,
@@ -147,3 +149,15 @@ def test_areas_are_the_same_under_turns_mirrors_and_exchange() -> None:
             [sum(1 << int(place) for bit, place in enumerate(places) if code >> bit & 1) for code in range(256)]
         )
         np.testing.assert_allclose(areas.reshape(-1)[codes], areas.reshape(-1), rtol=1e-15)
+
+
+@pytest.mark.parametrize(("truth", "sent", "distance"), [(2, 4, math.sqrt(48)), (4, 2, math.sqrt(48)), (4, 4, 0.0)])
+def test_a_mask_that_fills_a_volume_with_open_ends_has_the_worst_distance(
+    truth: int, sent: int, distance: float
+) -> None:
+    volumes = [np.zeros((4, 4, 4), np.uint8) for _ in range(2)]
+    for index, side in enumerate((truth, sent)):
+        volumes[index][:side] = 1
+    tables = count_case(*volumes, (1.0, 1.0, 1.0), VOLUME_PROTOCOLS["chaos"])
+
+    assert tables["values"][0, 2:].tolist() == [distance, distance]

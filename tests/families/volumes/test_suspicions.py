@@ -1,4 +1,4 @@
-"""Volumes along other axes or with other labels are named, beside what they would score; maps of poor methods are not."""
+"""Volumes along other axes or with other labels are named, with their corrected score; poor methods are not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.families.volumes.family import encode_volume
 
 
 def draw_organs(number: int) -> Any:
-    """Return a cube with two unlike organs and a lesion, none of them in the middle."""
+    """Return a cube with two different organs and a lesion, none of them in the middle."""
     z, y, x = np.mgrid[:32, :32, :32]
     labels = np.zeros((32, 32, 32), np.uint8)
     labels[(z - 22) ** 2 + (y - 12 - number) ** 2 + (x - 7) ** 2 < 30] = 3
@@ -39,7 +39,7 @@ POOR: dict[str, Any] = {
     "elsewhere": lambda labels: np.roll(labels, (13, 9), (0, 2)),
     "everything": lambda labels: np.maximum(labels, 1),
     "one label": lambda labels: (labels > 0) * 2,
-    "labels exchanged": lambda labels: np.choose(labels, [0, 3, 2, 1]),
+    "a label with the name of its neighbour": lambda labels: np.choose(labels, [0, 2, 2, 3]),
     "a corner": lambda labels: labels * (np.arange(32) < 6),
     "noise": lambda labels: np.random.default_rng(3).integers(0, 4, labels.shape),
     "thin": lambda labels: labels * (np.arange(32) % 4 == 0),
@@ -59,6 +59,22 @@ def list_lines(folder: Path, change: Any) -> list[str]:
 def test_a_slip_is_named_with_what_would_be_scored(message: str, tmp_path: Path) -> None:
     (line,) = list_lines(tmp_path, SLIPS[message])
     assert f"{message}: then Dice over all labels would be " in line
+
+
+@pytest.mark.parametrize(("low", "high"), [(1, 2), (1, 3), (2, 3)])
+def test_exchanged_labels_are_named_whatever_the_others_score(low: int, high: int, tmp_path: Path) -> None:
+    swapped = np.arange(4)
+    swapped[[low, high]] = high, low
+    (line,) = list_lines(tmp_path, lambda labels: swapped[labels])
+    slip = f"labels {low} and {high} look exchanged: then Dice of both would be 1.00 instead of 0.00 in 4 of 4 cases"
+    assert f"{slip}. Write the labels of the truth" in line
+
+
+def test_the_cases_of_exchanged_labels_are_counted(tmp_path: Path) -> None:
+    exchanged = iter([True, False, False, False])
+    (line,) = list_lines(tmp_path, lambda labels: np.choose(labels, [0, 2, 1, 3]) if next(exchanged) else labels)
+    assert line.startswith("val: labels 1 and 2 look exchanged")
+    assert "in 1 of 4 cases" in line
 
 
 @pytest.mark.parametrize("method", POOR)

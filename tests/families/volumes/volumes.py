@@ -16,7 +16,7 @@ DATA = FAMILIES_DATA / "volumes"
 
 
 def read_golden(folder: str) -> dict[str, Any]:
-    """Return the official numbers of a folder; without the shared data there are none."""
+    """Return the official numbers of a folder; none without the shared data."""
     path = DATA / folder / "golden.json"
     return dict(json.loads(path.read_text())) if path.exists() else {"cases": {}, "files": {}}
 
@@ -50,5 +50,5 @@ def encode_metaimage(volume: Volume) -> bytes:
 
 
 def join(numbers: Any) -> str:
-    """Return numbers as a header of text lists them."""
+    """Return numbers as a text header lists them."""
     return " ".join(repr(number) for number in np.ravel(numbers).tolist())
