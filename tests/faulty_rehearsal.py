@@ -62,7 +62,7 @@ class FaultyApp:
             await self._spoil_answer(kind, scope, receive, send)
 
     async def _spoil_answer(self, kind: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Carry out the request, and spoil its answer."""
+        """Carry out the request, and damage its answer."""
         messages: list[Message] = []
 
         async def collect(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""A PostgreSQL of Debian's package, for as long as a test needs it."""
+"""A PostgreSQL from Debian's package, for the duration of a test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def binaries() -> str:
 
 
 def _as_user(folder: str) -> dict[str, Any]:
-    """How a program of PostgreSQL runs, which refuses to be root."""
+    """The way to run a program of PostgreSQL, which refuses to be root."""
     how: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "timeout": 300}
     return how | ({"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {})
 
@@ -51,7 +51,7 @@ def _stop(folder: str, mode: str) -> None:
 
 @contextlib.contextmanager
 def running(connections: int = 200) -> Iterator[str]:
-    """The URL of a server of our own, in a short folder: the path of a socket is short."""
+    """The URL of a server of our own, in a short folder, since a socket's path must be short."""
     tools = binaries()
     folder = tempfile.mkdtemp(prefix="pg", dir="/tmp")
     if os.geteuid() == 0:

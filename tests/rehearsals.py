@@ -1,4 +1,4 @@
-"""A rehearsal as a host starts it: the command in a process of its own, talked to over HTTP."""
+"""A rehearsal as a host starts it: the command in a separate process, accessed over HTTP."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ running: set[Rehearsal] = set()
 
 @dataclass(eq=False)
 class Rehearsal:
-    """A running server and who can log in."""
+    """A running server and its users."""
 
     data: Path
     options: tuple[str, ...] = ()
@@ -116,12 +116,12 @@ class Rehearsal:
 
     @functools.cached_property
     def services(self) -> Services:
-        """What the server does, done beside it until it stops."""
+        """The server's actions, carried out next to it until it stops."""
         return Services(str(self.data))
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
-        """The server's database, seen from beside it."""
+        """The server's database, read from outside."""
         opened = Store(str(self.data), self.database)
         try:
             yield opened
@@ -142,10 +142,10 @@ class Rehearsal:
         return self.call("GET", path, who, **options)
 
     def session(self, who: str) -> requests.Session:
-        """Somebody's browser, logged in."""
+        """A user's browser, logged in."""
         made = requests.Session()
         form = {"username": who, "password": self.people[who]["password"], "next": "/"}
-        answer = made.post(f"{self.address}/login", data=form, headers={"Origin": self.address}, timeout=10)
+        answer = made.post(f"{self.address}/login", data=form, headers={"Origin": self.address}, timeout=60)
         assert answer.status_code == 200, answer.text
         return made
 
@@ -169,7 +169,7 @@ class Rehearsal:
 
     def text(self, url: str | None) -> str:
         assert url
-        return requests.get(url, timeout=10).text
+        return requests.get(url, timeout=60).text
 
     def push(self, bundle: Path, who: str = "host", repository: str = "me/challenge", verb: str = "") -> Any:
         path = verb or "create_or_update_github_challenge"
@@ -193,7 +193,7 @@ def without_sandbox(folder: Path) -> dict[str, str]:
 
 
 def steady_port() -> int:
-    """A free port outside the range that the system gives out, so that it is still free when a server comes back."""
+    """A free port outside the range that the system gives out, so that it is still free when a server restarts."""
     chosen = random.SystemRandom()
     while True:
         port = chosen.randrange(20_000, 32_000)
@@ -203,7 +203,7 @@ def steady_port() -> int:
 
 
 def waited(look: Callable[[], Any], seconds: float = 30) -> Any:
-    """What a look finds, as soon as it finds anything; a machine that is busy gets four times as long."""
+    """Return the first non-empty result of a check; a busy machine gets four times as long."""
     until = time.monotonic() + 4 * seconds
     while time.monotonic() < until:
         results = look()
@@ -251,7 +251,7 @@ def bundle_with(
 
 
 def edit_phases(bundle: Path, *changes: tuple[str, str]) -> None:
-    """Replace texts in the `phases.py` of a built bundle, each of which is there."""
+    """Replace texts in the `phases.py` of a built bundle; each of them must exist."""
     with zipfile.ZipFile(bundle) as files:
         content = {name: files.read(name) for name in files.namelist()}
     with zipfile.ZipFile(io.BytesIO(content["evaluation_script.zip"])) as files:

@@ -1,4 +1,4 @@
-"""EvalAI played and served: pages, API, queues and workers, and all that is stored; `segjudge rehearse` starts it.
+"""A simulation of EvalAI: pages, API, queues, workers and storage; `segjudge rehearse` starts it.
 
 `Services` are created once and shared by all: store, files, submissions and their queues, and accounts, which know who
 may see and do what.  What people and workers do are functions over them (`actions`, `bundle_import`).  `create_app`

@@ -21,7 +21,7 @@ from .models import (
 from .store import Store
 from .wire import NOT_AUTHORIZED, JsonObject, Refusal
 
-#: Seconds that a token of the profile page, of a login and of a browser lasts.
+#: The lifetime in seconds of a token of the profile page, of a login, and of a browser.
 _TOKEN_SECONDS = {"profile": 365 * 86400.0, "login": 7 * 86400.0, "browser": 7 * 86400.0}
 HOST, PARTICIPANT = "host", "participant"
 _SCRYPT = {"n": 1 << 13, "r": 8, "p": 1}
@@ -187,9 +187,9 @@ class Accounts:
             raise Refusal(403, f"{name} is not a host of this rehearsal; start it with --hosts {name} to change that.")
 
     def require_team_member(self, user: User, team: int) -> None:
-        """Refuse who does not belong to a host team; the words are EvalAI's."""
+        """Reject users who do not belong to a host team, in EvalAI's words."""
         if not self._store.exists(Team.id == team, Team.kind == "host"):
-            # As EvalAI words it, though it means: look at the number of your host team.
+            # EvalAI's words; they mean: check the number of your host team.
             raise Refusal(406, "ChallengeHostTeam does not exist")
         if not self.is_member(user, team):
             raise Refusal(401, "Sorry, you do not belong to this Host Team!")

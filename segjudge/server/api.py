@@ -98,19 +98,19 @@ class _ApiEndpoint(Endpoint):
             answer = handler(request, **request.path_params)
             return answer if isinstance(answer, Response) else JSONResponse(answer)
         except (OverflowError, RecursionError, UnicodeError) as error:
-            # A value that cannot be computed with or shown is the caller's fault.
+            # A value that cannot be used or shown is the caller's fault.
             message = f"The request holds a value that cannot be processed ({error})"
             raise Refusal(400, message.encode("ascii", "backslashreplace").decode()[:300]) from None
 
 
-#: A small form, or JSON.
+#: The limits of a small form, or JSON.
 _SMALL = BodyLimits()
 
 
 def _answer(
     method: str, route: str, *, check: Handler = require_user, limits: BodyLimits = _SMALL
 ) -> Callable[[Handler], Handler]:
-    """Register who answers a method of a route, with and without its last slash; `check` refuses unread bodies."""
+    """Register the handler of a route's method, with and without a final slash; `check` rejects unread bodies."""
 
     def register(handler: Handler) -> Handler:
         endpoint = _ApiEndpoint(handler, check, limits)
@@ -231,7 +231,7 @@ def _list_phase_splits(request: UserRequest, challenge: int) -> list[JsonObject]
     ]
 
 
-#: Address → what a host reads there: a row, and its columns.
+#: Address -> the row that a host reads there, and its columns.
 _ROWS_FOR_HOSTS: dict[str, tuple[type[ChallengePhaseSplit | Leaderboard | DatasetSplit], dict[str, str]]] = {
     routes.PHASE_SPLIT: (ChallengePhaseSplit, {
         "id": "id", "challenge_phase": "phase_id", "dataset_split": "split_id", "leaderboard": "leaderboard_id",
@@ -527,7 +527,7 @@ def _start_annotation(request: UserRequest, phase: int) -> JsonObject:
 
 @_answer("POST", routes.ANNOTATION_FINISHED)
 def _finish_annotation(request: UserRequest, phase: int) -> Response:
-    """Join the parts of a truth, which from now on a push does not change."""
+    """Join the parts of a truth, which later pushes keep."""
     upload, parts = str(request.fields.get("upload_id", "")), request.fields.get("parts")
     submitting.finish_annotation(request.services, request.require_user(), phase, upload, parts)
     return JSONResponse({"upload_id": request.fields.get("upload_id"), "challenge_phase_pk": phase}, 201)
@@ -540,7 +540,7 @@ def _part_urls(request: UserRequest, upload: str) -> JsonObject:
 
 
 _SPOOLED = 1 << 20
-#: No browser opens an untrusted file as a page of this server.
+#: Headers that keep browsers from opening an untrusted file as a page of this server.
 _FILE_HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox"}
 
 
@@ -630,7 +630,7 @@ def _check_worker(request: UserRequest, challenge: int, **_address: str) -> Chal
     return hosting.check_worker(request.services, request.require_user(), challenge, request.fields)
 
 
-#: Of a report, and of each text in it.
+#: The limits of a report, and of each text in it.
 _REPORT = BodyLimits(bytes=64 << 20, text=16 << 20)
 _PRODUCT = BodyLimits(bytes=UPLOAD_BYTES, text=16 << 20, files=3)
 
@@ -671,7 +671,7 @@ def _note_pod_start(request: UserRequest, submission: int) -> JsonObject:
 
 @_answer("PUT", routes.MANAGE_WORKER)
 def _refuse_managing(request: UserRequest, challenge: int, action: str) -> JsonObject:  # noqa: ARG001
-    """Start and stop no worker: they come and go with the server."""
+    """Reject requests to start or stop workers: they start and stop with the server."""
     _check_worker(request, challenge)
     return {"action": "Failure", "error": "The rehearsal's workers run as long as it runs."}
 
@@ -682,5 +682,5 @@ def _refuse_scaling(request: UserRequest, challenge: int) -> None:
     raise Refusal(400, "Scaling inactive workers not supported.")
 
 
-# Those with fixed words before those with names.
+# Fixed addresses come before addresses with parameters.
 ROUTES.sort(key=lambda route: route.path.count("{") - route.path.count(":int}"))

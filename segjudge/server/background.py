@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from .store import Store, outage_of, write_line
 
-#: Seconds between two turns without work, and the longest pause after turns that failed, which doubles from the first.
+#: The seconds between two idle turns, and the maximum pause after failed turns, which doubles each time.
 _IDLE, _LONGEST_PAUSE = 0.3, 15.0
 
 
@@ -16,7 +16,7 @@ class _Loop:
     def __init__(self, name: str) -> None:
         self.name = name
         self.turned_at = time.time()
-        #: The sentence of an outage, or how the last turn failed; nothing while all is well.
+        #: The sentence of an outage, or the failure of the last turn; "" if there is none.
         self.trouble = ""
         self._turned = time.monotonic()
 
@@ -34,7 +34,7 @@ class _Loop:
 class Background:
     """Threads that each take turns in a loop; neither defects nor outages end them."""
 
-    #: Seconds in which everything that is under way has ended.
+    #: The seconds within which all work in progress ends.
     STOP_SECONDS = 5.0
 
     def __init__(self, store: Store, name: str) -> None:
@@ -113,12 +113,12 @@ class Background:
         self._stop.set()
 
     def stop(self) -> None:
-        """Wait until everything is given back."""
+        """Wait until all unfinished work is returned."""
         self.give_up()
         deadline = time.monotonic() + self.STOP_SECONDS
         for thread in self._threads:
             while thread.is_alive() and time.monotonic() < deadline:
-                self._interrupt()  # again: something may have begun meanwhile
+                self._interrupt()  # again: work may have begun meanwhile
                 thread.join(timeout=0.2)
 
     def _interrupt(self) -> None:

@@ -1,4 +1,4 @@
-"""Bundles that are pushed: refused by EvalAI's rules, or stored as a challenge."""
+"""Pushed bundles: rejected by EvalAI's rules, or stored as a challenge."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .services import Services
 from .store import Model
 from .wire import JsonObject
 
-#: What EvalAI assumes of a phase where the YAML says nothing.
+#: EvalAI's default limits of a phase.
 _LIMIT = 100_000
 _PHASE_DEFAULTS: JsonObject = {
     "max_submissions_per_day": _LIMIT,
@@ -42,7 +42,7 @@ _PHASE_DEFAULTS: JsonObject = {
     "submission_meta_attributes": None,
     "default_submission_meta_attributes": None,
 }
-#: Keys that an update without them sets back; all others keep what they were.
+#: The keys that an update resets if they are missing; all others are kept.
 _RESET = ("tags", "domain", "prizes", "sponsors")
 _RESET_OF_PHASE = ("submission_meta_attributes", "default_submission_meta_attributes", "max_submissions_per_month")
 
@@ -157,7 +157,7 @@ def _fill_phase(services: Services, phase: ChallengePhase, word: str, block: Jso
     has_page = bundle.has(page) and page.endswith(".html")
     merged["description"] = bundle.read(page).decode("utf-8") if has_page else str(merged.get("description", ""))
     for key in [key for key in NUMBERS if merged.get(key) is not None]:
-        merged[key] = int(float(merged[key]))  # "5" and "5.0" are taken too
+        merged[key] = int(float(merged[key]))  # "5" and "5.0" are accepted too
     at_once = merged["max_concurrent_submissions_allowed"]
     merged["max_concurrent_submissions_allowed"] = min(at_once, merged["max_submissions_per_day"])
     if not phase.by_client:
@@ -166,7 +166,7 @@ def _fill_phase(services: Services, phase: ChallengePhase, word: str, block: Jso
         )
     phase.by_client = phase.by_client or merged.get("annotations_uploaded_using_cli") in TRUE
     phase.codename = str(merged["codename"])
-    phase.slug = phase.slug or phase_slug(word, phase.codename, phase.challenge_id)  # kept for good once it is made
+    phase.slug = phase.slug or phase_slug(word, phase.codename, phase.challenge_id)  # kept permanently once it exists
     phase.config = _to_json(merged)
 
 

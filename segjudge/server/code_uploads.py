@@ -37,13 +37,13 @@ class AgentTable:
     """`agents.toml`: the commands of images, and the environments of phases."""
 
     images: dict[str, arena.Agent]
-    #: Phase codename → the words of our environment's command line, or an environment of the host's own.
+    #: Phase codename -> the command line of our environment, or the host's own environment.
     environments: dict[str, list[str] | arena.HostEnvironment]
-    #: What static submissions find at /dataset.
+    #: The folder at /dataset for static submissions.
     data: str = ""
     limits: ProcessLimits = field(default_factory=ProcessLimits)
     look_every: float = 1.0
-    #: Files and folders that no agent may see, where there is a sandbox.
+    #: Files and folders that agents cannot see in a sandbox.
     hidden: tuple[str, ...] = ()
 
 
@@ -115,7 +115,7 @@ class CodeUploads(Background):
     def __init__(self, services: Services, table: AgentTable, address: str, host: User) -> None:
         super().__init__(services.store, "code uploads")
         self._services, self._table, self._address, self._host = services, table, address, host
-        # The folder of an agent may lie around ours.
+        # An agent's folder may contain ours.
         self._hidden = (*table.hidden, services.store.folder)
         self._add(self._turn)
 
@@ -170,7 +170,7 @@ class CodeUploads(Background):
             return f"{error}. Write a plain file."
         except (HostError, OSError, requests.RequestException) as error:
             if outage_of(error) is not None:
-                raise  # the message comes back, and it is run then
+                raise  # the message returns, and it runs then
             return f"It could not be run, and it is not your fault: {error}"
 
     def _duel(self, submission: Submission, agent: arena.Agent, message: ReceivedMessage, token: str) -> str:

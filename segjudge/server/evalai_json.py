@@ -10,7 +10,7 @@ from .store import Store
 from .stored_files import FileStore
 from .wire import JsonObject, format_date, format_moment
 
-#: What EvalAI assumes of a challenge where the YAML says nothing.
+#: EvalAI's defaults of a challenge.
 _CHALLENGE_DEFAULTS: JsonObject = {
     "submission_time_limit": 86400,
     "max_docker_image_size": 42949672960,
@@ -99,7 +99,7 @@ class EvalAIJson:
     def submission(self, submission: Submission, base: str, *, host: bool = False) -> JsonObject:
         """Return a submission; only hosts see the environment's log and the metadata."""
         file_keys = ("input_file", "submission_input_file")
-        # What was written about them may be less for the team than for the hosts.
+        # The team may see less of their output than hosts do.
         written = ("stdout_file", "stderr_file", "submission_result_file")
         reader = 0 if host else submission.id
         moments = ("started_at", "completed_at", "submitted_at", "rerun_resumed_at")

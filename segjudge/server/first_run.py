@@ -22,9 +22,9 @@ from .services import Services
 from .store import DATABASE, drop_tables
 from .wire import Refusal, format_date, format_moment, parse_moment
 
-#: Marks the folder of a server whose database is elsewhere.
+#: The file that marks the folder of a server whose database is elsewhere, and its lock.
 _MARK, _LOCK = ".segjudge-rehearsal", "lock"
-#: Where a bundle's folder has the pictures of its phases, which are not uploaded: `pictures/CODENAME`.
+#: The folder of a phase's pictures in a bundle, which is not uploaded: `pictures/CODENAME`.
 _PICTURES_FOLDER = "pictures"
 HOST_NAME, HOST_TEAM = "host", "Hosts"
 _PARTICIPANTS = {"aurora": "Aurora", "borealis": "Borealis"}
@@ -108,7 +108,7 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
         anew = " If it has become another challenge, --reset deletes the old one." if existing else ""
         raise HostError(f"EvalAI would reject this bundle:\n{refusal}\n`segjudge check` shows the lines.{anew}")
     if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):
-        bundle = os.path.join(folder, "update.zip")  # as push does: EvalAI fails on them
+        bundle = os.path.join(folder, "update.zip")  # as push does, since EvalAI fails on them
     try:
         host_team = _first_team(services, HOST_NAME, HOST)
         number, is_new = bundle_import.create_or_update(services, bundle, repository, host_team)

@@ -19,14 +19,15 @@ from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Membership, 
 from .store import BoardEntry, Store
 from .stored_files import FileStore
 
-#: So many rows are compared; the rest of a long leaderboard has no range of places.
+#: The number of compared rows; further rows have no range of places.
 _MOST_COMPARED = 20
-#: A file that is larger is not read, and more cases are not compared.
+#: The maximum bytes of a file to read, and of cases to compare.
 _BYTES, _CASES = 32 << 20, 100_000
-#: Sums whose mean differs by more from the leaderboard's number are of another evaluation.
-_SAME = 1e-9
-#: Comparisons that are kept, so that a page which refreshes itself costs nothing.
-_KEPT = 64
+#: The maximum difference between a mean of sums and the leaderboard's number; a larger one means that they come from
+#: different evaluations.
+_TOLERANCE = 1e-9
+#: The number of cached comparisons, so that reloading a page costs nothing.
+_MOST_CACHED = 64
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ class RankedBoard:
     order: str
     descending: bool
     decimals: int
-    #: The best first.
+    #: The rows, best first.
     rows: list[BoardEntry]
-    #: The rank of each row: rows that EvalAI orders by nothing but their age share one.
+    #: The rank of each row; rows that EvalAI orders only by age share one.
     ranks: list[int]
-    #: Every row of the same teams, by when it was submitted.
+    #: All rows of the same teams, by time of submission.
     history: list[BoardEntry]
 
 
@@ -88,12 +89,12 @@ def _finite(value: object) -> float:
 
 # ── scores over time ────────────────────────────────────────────────────────
 
-#: The picture, in its own units: as wide and high, with so much room for what stands beside it.
+#: The picture in its own units: width, height, and the space for texts.
 _WIDTH, _HEIGHT, _LEFT, _BELOW, _BESIDE = 760, 220, 56, 24, 132
-#: The path to the right border of the lines, beside which teams have their names, so far apart.
+#: The path to the right border of the lines, next to which teams have their names, and the distance of the names.
 _RIGHT = f"H{_WIDTH - _BESIDE}"
 _NAME_HEIGHT, _MOST_OF_NAME = 14.0, 22
-#: So many teams have a line.
+#: The maximum number of teams with a line.
 _DRAWN_TEAMS = 8
 
 
@@ -102,12 +103,12 @@ class _TeamHistory:
     """The public submissions of a team, in the order of their time."""
 
     name: str
-    #: A host's own, drawn dashed.
+    #: Whether it is a host's baseline, whose line is dashed.
     baseline: bool
     dots: list[tuple[float, float]] = field(default_factory=list)
-    #: The best so far, as the path of an SVG.
+    #: The best score over time, as the path of an SVG.
     path: str = ""
-    #: The name at the end of the line, and where it stands.
+    #: The name at the end of the line, and its position.
     label: str = ""
     down: float = 0.0
 
@@ -117,12 +118,12 @@ class _BoardHistory:
     """Scores over time, in the picture's units."""
 
     teams: list[_TeamHistory]
-    #: Where the lowest and the highest score stand, and as what.
+    #: The positions and texts of the lowest and the highest score.
     marks: list[tuple[float, float]]
     begins: float
     ends: float
     size: tuple[int, int] = (_WIDTH, _HEIGHT)
-    #: Where the lines end.
+    #: The end of the lines.
     right: int = _WIDTH - _BESIDE
 
 
@@ -152,7 +153,7 @@ def history_of(board: RankedBoard) -> _BoardHistory | None:
         dots = [locate(*point) for point in points[team]]
         level = (min if board.descending else max)((down for _, down in dots), default=_HEIGHT / 2)
         line = _best_score_path(dots, board)
-        if entry.is_baseline and dots:  # a level to compare with, whenever it was submitted
+        if entry.is_baseline and dots:  # a level for comparison, regardless of its date
             line = f"M{_LEFT} {level}{_RIGHT}"
         levels.append(level)
         label = shorten_name(entry.team_name, _MOST_OF_NAME)
@@ -182,11 +183,11 @@ def _best_score_path(dots: list[tuple[float, float]], board: RankedBoard) -> str
 class _Standings:
     """Rows of a leaderboard, compared on the same sequences with Holm's adjustment for all pairs."""
 
-    #: Submission → the places that it may have, with 95 % certainty for all of them together.
+    #: Submission -> its possible places, with a joint confidence of 95 %.
     places: dict[int, tuple[int, int]]
     #: Pairs of submissions of which the first is significantly better than the second.
     better: frozenset[tuple[int, int]]
-    #: On how many sequences, or groups of what is no sequence, they were compared.
+    #: The number of compared sequences or groups.
     cases: int
 
 
@@ -204,7 +205,7 @@ class Comparisons:
 
     def __init__(self, store: Store, files: FileStore) -> None:
         self._store, self._files = store, files
-        self._compare_once = lru_cache(maxsize=_KEPT)(self._compare_files)
+        self._compare_once = lru_cache(maxsize=_MOST_CACHED)(self._compare_files)
 
     def compare(self, board: RankedBoard, split: str) -> _Standings | str:
         """Return the first rows' comparison by the leaderboard's metric, or why they cannot be compared."""
@@ -250,8 +251,10 @@ class Comparisons:
         if sums.ndim != 1 or sums.shape != counts.shape or not 1 < len(sums) <= _CASES:
             raise ValueError(file)
         mean = float(sums.sum() / max(counts.sum(), 1))
-        shares = [value, value / 100]  # where the phase shows percent
-        if counts.min() < 0 or not any(math.isclose(mean, share, rel_tol=_SAME, abs_tol=_SAME) for share in shares):
+        shares = [value, value / 100]  # if the phase shows percent
+        if counts.min() < 0 or not any(
+            math.isclose(mean, share, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) for share in shares
+        ):
             raise ValueError(file)
         return _Evaluation(origin, sums, counts)
 

@@ -39,7 +39,7 @@ class Base(DeclarativeBase):
     """The base of all tables, which maps Python's types."""
 
     type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's name
-        # SQLite numbers rows by itself only where the type is called INTEGER.
+        # SQLite numbers rows automatically only if the type is INTEGER.
         int: BigInteger().with_variant(Integer(), "sqlite"),
         float: Double(),
         str: _PlainText(),
@@ -141,7 +141,7 @@ class Challenge(_ConfiguredMixin, _NumberedMixin, Base):
     image: Mapped[str | None]
     #: The file of the evaluation script.
     script: Mapped[str]
-    #: Counts the changes after which a worker must load the script and the truths again.
+    #: The number of changes after which a worker must reload the script and the truths.
     version: Mapped[int] = mapped_column(default=1)
 
     @property
@@ -189,7 +189,7 @@ class ChallengePhaseSplit(_NumberedMixin, Base):
     phase_id: Mapped[int] = mapped_column(ForeignKey("phases.id"))
     leaderboard_id: Mapped[int] = mapped_column(ForeignKey("leaderboards.id"))
     split_id: Mapped[int] = mapped_column(ForeignKey("splits.id"))
-    #: As EvalAI numbers them: 1 for hosts, 2 for its owner and hosts, 3 for everybody.
+    #: EvalAI's numbers: 1 for hosts, 2 for its owner and hosts, 3 for everybody.
     visibility: Mapped[int]
     decimals: Mapped[int]
     descending: Mapped[bool]
@@ -217,7 +217,7 @@ class Submission(_NumberedMixin, Base):
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
     status: Mapped[str]
     input_file: Mapped[str | None]
-    #: What a static code upload wrote, which is then scored in the place of the input file.
+    #: The output of a static code upload, which is scored instead of the input file.
     submission_input_file: Mapped[str | None]
     stdout_file: Mapped[str | None]
     stderr_file: Mapped[str | None]
@@ -238,7 +238,7 @@ class Submission(_NumberedMixin, Base):
     completed_at: Mapped[float | None]
     rerun_resumed_at: Mapped[float | None]
     job_name: Mapped[list[str]] = mapped_column(default=list)
-    #: How often a worker died on it, weighted by when.
+    #: The number of workers that died on it, weighted by time.
     deaths: Mapped[int] = mapped_column(default=0)
 
     @property

@@ -1,4 +1,4 @@
-"""Answers of the program that makes pages, read as untrusted: it reads files that anybody submits."""
+"""Answers of the page program, read as untrusted, since it reads untrusted files."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Sentences of a verdict, characters of a text, and pictures of a film, at most.
+#: The maximum number of sentences in a verdict, of characters in a text, and of pictures in a film.
 _SENTENCES, _CHARACTERS, _PICTURES = 6, 400, 8
-#: The address that holds a small picture.
+#: The data URL of a small picture.
 _PICTURE = re.compile(r"data:image/(?:webp|jpeg);base64,[A-Za-z0-9+/]{1,200000}={0,2}")
 
 
 @dataclass(frozen=True)
 class Glance:
-    """What a submission's page says at a glance about one split."""
+    """The summary of a submission's page for one split."""
 
-    #: The sentences of the verdict as plain text: the score, what costs most, where.
+    #: The sentences of the verdict as plain text: the score, the largest cost, its place.
     verdict: Sequence[str] = ()
     #: The sequence or image of the film.
     subject: str = ""
-    #: Names of frames, and addresses that hold their pictures.
+    #: Names of frames, and the data URLs of their pictures.
     film: Sequence[tuple[str, str]] = ()
 
     @property
@@ -33,7 +33,7 @@ class Glance:
 
 @dataclass(frozen=True)
 class ProgramAnswer:
-    """What was made: a page and glances at its splits, or the levels of phases."""
+    """A made page with the summaries of its splits, or the levels of phases."""
 
     page: str = ""
     glances: Mapping[str, Glance] = field(default_factory=dict)
@@ -77,4 +77,4 @@ def _list(value: object) -> list[Any]:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("has something else where a text belongs")
-    return value.encode("utf-8", "replace").decode("utf-8")  # a name may have half of a character
+    return value.encode("utf-8", "replace").decode("utf-8")  # a name may contain a lone surrogate

@@ -1,4 +1,4 @@
-"""The pages of submissions: made one after the other by a process that guards us from files and scripts, and kept."""
+"""The pages of submissions: made one at a time by a sandboxed process, and stored."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from .store import Store, outage_of, unless_away
 from .stored_files import FileStore
 from .wire import Refusal
 
-#: What the process may use, and how large a page may be.
+#: The limits of the process, and the maximum bytes of a page.
 _LIMITS = ProcessLimits(seconds=600, memory=2 << 30)
 _PAGE_BYTES = 16 << 20
-#: Bytes of the pages that are kept; those that were read last stay.
+#: The maximum bytes of cached pages; the least recently read ones are removed.
 _KEPT_BYTES = 256 << 20
-#: Orders that wait; more come in when their readers look again.
-_WAITING = 16
-#: Failures that are remembered, and for how many seconds: then a reader may try again.
+#: The maximum number of waiting orders; readers' next requests add more.
+_MOST_WAITING = 16
+#: The number of remembered failures, and the seconds until a reader may try again.
 _FAILURES, _FAILED_SECONDS = 256, 300.0
-#: Characters of what people read of a failure, and of what the log has of a defect.
+#: The maximum characters of a failure's sentence, and of a defect in the log.
 _SENTENCE, _LOGGED = 4000, 16 << 10
-#: In the place of a team: hosts, everybody without a team, and pages that are made to be glanced at.
+#: Replacements for a team: hosts, visitors without a team, and pages for glances.
 HOSTS, VISITORS, _GLANCES = 0, -1, -2
 #: The version of stored answers; raise it when their form changes.
 _FORMAT = 2
-#: Glances that stay in memory.
+#: The number of glances that stay in memory.
 _REMEMBERED = 256
 _IDLE = 0.3
 _DEFECT = "The report could not be created; the workers' log on the hosts' page gives the reason."
@@ -78,18 +78,18 @@ class ReportPages(Background):
         self._folder = os.path.join(store.folder, "reports")
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         self._lock = threading.Lock()
-        self._orders: queue.Queue[PageOrder] = queue.Queue(_WAITING)
-        #: Of a challenge that came from a folder here, the one with the pictures of its phases.
+        self._orders: queue.Queue[PageOrder] = queue.Queue(_MOST_WAITING)
+        #: For a challenge from a folder on this machine, its folder of pictures.
         self.pictures: dict[int, str] = {}
-        #: The keys of orders, and the team that waits for each.
+        #: Key of an order -> the team that waits for it.
         self._under_way: dict[str, int] = {}
         self._failures: dict[str, tuple[float, str]] = {}
-        #: By the keys of orders, the last one read at the end.
+        #: Key of an order -> its glance; the most recently read one comes last.
         self._glances: dict[str, Mapping[str, Glance]] = {}
         self._add(self._turn)
 
     def find_or_order(self, order: PageOrder, team: int) -> ProgramAnswer | None:
-        """Return what was ordered, or None while it is being made; raises Refusal with a sentence if that failed.
+        """Return the ordered page, or None while it is made; raises Refusal with a sentence if that failed.
 
         Of each team one order is under way, so that none waits for all of another's.
         """
@@ -107,13 +107,13 @@ class ReportPages(Background):
                     self._under_way[key] = team
         try:
             return None if text is None else read_answer(text)
-        except ValueError:  # a damaged file: readers look again, and order it again
+        except ValueError:  # a damaged file: readers try again and order it again
             with suppress(FileNotFoundError):
                 os.remove(os.path.join(self._folder, key))
             return None
 
     def find_glances(self, order: PageOrder) -> Mapping[str, Glance] | None:
-        """Return the glances at the splits of a page, None while it is being made, and {} if that failed.
+        """Return the summaries of a page's splits; None while it is made, {} if that failed.
 
         A page that failed is ordered again only by those who open it: glances are looked for at each view of a board.
         """
@@ -154,7 +154,7 @@ class ReportPages(Background):
             sentence = str(refusal)
         except Exception as error:
             if outage_of(error) is not None:
-                sentence = ""  # readers look again, and order it again
+                sentence = ""  # readers try again and order it again
                 raise
             unless_away(partial(self._store.log, order.challenge, f"a report could not be created: {error}"))
         finally:
@@ -166,7 +166,7 @@ class ReportPages(Background):
                     self._failures = dict(list(self._failures.items())[-_FAILURES:])
 
     def _product(self, order: PageOrder) -> str:
-        # The next start of the workers removes what a killed server leaves.
+        # The workers' next start removes leftovers of a killed server.
         folder = WorkerFolder(self._store.note_folder)
         try:
             self._fill(order, folder.temporary)

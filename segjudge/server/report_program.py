@@ -1,4 +1,4 @@
-"""The program that makes the page of a submission, in a process of its own and in the sandbox where there is one.
+"""The program that makes a submission's page, in its own process and, if possible, in the sandbox.
 
 It reads the order and the files in its folder, and writes as JSON what was ordered (`report_answers`), or with an exit
 code of its own what people may read of a failure.  Any other end is a defect.
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from segjudge.report.page import ReportPage
     from segjudge.scoring.scores import Scores
 
-#: What may be ordered: the phases' levels, the page of submission and truth, of two submissions, of what a phase left.
+#: The kinds of orders: by the phases' levels, a full page of submission and truth, of two submissions, of a phase's
+#: stored data.
 LEVELS, FULL, COMPARED, STORED = "levels", "full", "compared", "stored"
-#: What the two submissions of a comparison are called in an order.
+#: The names of a comparison's two submissions in an order.
 SIDES = ("first", "second")
-#: The file of the order, and what it names: files, and texts that the page shows.
+#: The file of the order; it names files, and texts for the page.
 ORDER = "order.json"
-#: The exit code of a failure that is no defect.
+#: The exit code of a failure that is not a defect.
 REFUSED = 10
 
 #: Megabytes of a page.
@@ -41,7 +42,7 @@ def main() -> int:
     """Carry out the folder's order."""
     reuse_memory()
     output = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
-    os.dup2(2, 1)  # what a host's table prints is no page
+    os.dup2(2, 1)  # output of a host's table is no page
     with open(ORDER, encoding="utf-8") as file:
         order: _Order = json.load(file)
     try:
@@ -102,11 +103,11 @@ def _score(order: _Order, name: str) -> Scores:
     phase = next((phase for phase in _phases(order) if phase.codename == order["phase"]), None)
     if phase is None:
         raise UsageError(f"{PHASES_FILE} has no phase {order['phase']!r} any more")
-    return prepare_phase(order[name], phase, order["truth"]).score_openly()
+    return prepare_phase(order[name], phase, order["truth"]).score()
 
 
 def _render(order: _Order, render: Callable[[str], _Answer]) -> _Answer:
-    """Render a page with the pictures of its phase, without them where they are of something else."""
+    """Render a page with the pictures of its phase, or without them if they do not fit."""
     from segjudge.evaluation_script.files.problems import HostError
 
     try:

@@ -1,4 +1,4 @@
-"""The web server: API, files and pages, on this machine alone; its answers in trouble; limits of requests' bodies."""
+"""The web server: API, files and pages on this machine; answers during outages; limits of request bodies."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
 
-from . import api, pages
+from . import api, page_endpoints, pages
 from .models import Setting
 from .services import Services, content_length, services_of
 from .store import NO_ANSWER, BusyError, outage_of, unless_away, write_line
 from .wire import Refusal, format_moment
 
 LOOPBACK = "127.0.0.1"
-#: Longer than the rhythm of any client that polls.
+#: The seconds after which idle connections close, above the interval of any polling client.
 _IDLE_SECONDS = 620
-#: Seconds in which a database that answers has answered.
+#: The maximum seconds for a working database to answer.
 _LOOK_SECONDS = 3.0
 #: EvalAI's limit for each user.
 REQUESTS_PER_MINUTE = 60
@@ -48,17 +48,17 @@ class ServerOptions:
     """The limit of the server, and when it is about to end."""
 
     requests_per_minute: int = REQUESTS_PER_MINUTE
-    #: Whether the server is about to end.
+    #: Whether the server is about to stop.
     stopping: Callable[[], bool] = lambda: False
 
 
-#: What monitoring asks, and reads no page of.
+#: The address that monitoring requests.
 _HEALTH = "/healthz"
 
 
 def create_app(services: Services, options: ServerOptions) -> ASGIApp:
     """Return the application that serves the API, the files and the pages."""
-    # A page of another site could otherwise reach us under a name of its own that points here.
+    # Otherwise, another site's page could reach us under a name of its own that points here.
     middleware = [
         Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False),
         Middleware(_BoundedApp, stopping=options.stopping),
@@ -73,7 +73,7 @@ def create_app(services: Services, options: ServerOptions) -> ASGIApp:
 
 def make_server_config(application: ASGIApp) -> Config:
     """Return uvicorn's configuration: quiet, and without waiting for slow clients."""
-    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # a sender's mistakes are no news here
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # a sender's mistakes are not logged
     return Config(
         application,
         http=_PromptProtocol,
@@ -83,7 +83,7 @@ def make_server_config(application: ASGIApp) -> Config:
         lifespan="off",
         server_header=False,
         timeout_graceful_shutdown=3,
-        # A client that polls would now and then send into a connection that is just being closed.
+        # Otherwise, polling clients would sometimes send into a connection that is being closed.
         timeout_keep_alive=_IDLE_SECONDS,
     )
 
@@ -96,28 +96,28 @@ def _is_page(request: Request) -> bool:
 
 
 async def _refuse(request: Request, refusal: Refusal) -> Response:
-    """Answer in the words of a refusal: in JSON, or on a page, which asks for the login first where that is missing."""
+    """Answer with a refusal: in JSON, or on a page, which asks for a missing login first."""
     if not _is_page(request):
         try:
             return JSONResponse(refusal.body, refusal.status, refusal.headers)
         except (ValueError, RecursionError):
-            # Half a character, or NaN, in what is repeated.
+            # A lone surrogate or NaN in repeated input.
             message = repr(refusal.body).encode("ascii", "backslashreplace").decode()
             return JSONResponse({"error": message}, refusal.status)
     if refusal.status == 401:
-        return pages.ask_for_login(request)
+        return page_endpoints.ask_for_login(request)
     reason = refusal.body.get("error") or refusal.body.get("detail") or refusal.body
     status = refusal.status if refusal.status in (403, 404, 413) else 400
     title = {403: "Refused", 404: _NOTHING}.get(status, "Not done")
-    return pages.render(request, "message.html", status, title=title, text=str(reason))
+    return page_endpoints.render(request, "message.html", status, title=title, text=str(reason))
 
 
 def _miss(request: Request, error: HTTPException) -> Response:
     if request.url.path.startswith("/api/"):
         message = "Not found." if error.status_code == 404 else f'Method "{request.method}" not allowed.'
         return JSONResponse({"detail": message}, error.status_code)
-    request.scope["user"] = unless_away(partial(pages.find_user, request))
-    return pages.render(request, "message.html", 404, title=_NOTHING, text="There is no such page.")
+    request.scope["user"] = unless_away(partial(page_endpoints.find_user, request))
+    return page_endpoints.render(request, "message.html", 404, title=_NOTHING, text="There is no such page.")
 
 
 async def _report_outage(request: Request, error: Exception) -> Response:
@@ -130,7 +130,7 @@ async def _report_outage(request: Request, error: Exception) -> Response:
     headers = {"Retry-After": str(outage.retry_after)}
     if not _is_page(request):
         return JSONResponse({"error": message}, outage.status, headers)
-    page = pages.render(request, "message.html", outage.status, title="Temporarily unavailable", text=message)
+    page = page_endpoints.render(request, "message.html", outage.status, title="Temporarily unavailable", text=message)
     page.headers.update(headers)
     return page
 
@@ -139,7 +139,7 @@ async def _report_defect(request: Request, _error: Exception) -> Response:
     message = "This is a defect in the rehearsal; its terminal shows the details."
     if not _is_page(request):
         return JSONResponse({"error": message}, 500)
-    return pages.render(request, "message.html", 500, title="Something went wrong", text=message)
+    return page_endpoints.render(request, "message.html", 500, title="Something went wrong", text=message)
 
 
 async def _check_health(request: Request) -> Response:
@@ -188,14 +188,13 @@ def _look_limiter() -> anyio.CapacityLimiter:
 
 # ── limits of bodies and of connections ────────────────────────────────────────
 
-#: Seconds between two checks of whether the server ends.
+#: Seconds between checks whether the server stops.
 _TICK = 0.5
-#: The longest silence in seconds; and after how many seconds a body must keep a pace, in bytes a second.
+#: The maximum silence in seconds, the seconds after which a body must keep a pace, and the pace in bytes per second.
 _SILENCE_SECONDS, _PACED_AFTER, _PACE = 60.0, 60.0, 1 << 10
-#: Bytes and seconds for which a body is still read after an answer that did not wait for it, so that the sender
-#: reads the answer.
+#: The bytes and seconds for which a body is read after an early answer, so that the sender reads the answer.
 _LINGER_BYTES, _LINGER_SECONDS = 1 << 18, 1.0
-#: Seconds in which the head of a request must have come.
+#: The maximum seconds for receiving the head of a request.
 _HEAD_SECONDS = 20.0
 
 _TOO_LARGE = JSONResponse(
@@ -209,7 +208,7 @@ _STOPPED = JSONResponse(
 
 
 class _BoundedApp:
-    """Refuses a body that EvalAI's web front would refuse, before and while it arrives."""
+    """Rejects bodies that EvalAI's web front would reject, before and while they arrive."""
 
     def __init__(self, app: ASGIApp, stopping: Callable[[], bool]) -> None:
         self._app, self._stopping = app, stopping
@@ -231,14 +230,14 @@ class _BoundedApp:
 
 
 class _Body:
-    """The body of a request, as it is received."""
+    """The body of a request while it arrives."""
 
     def __init__(self, scope: Scope, receive: Receive, stopping: Callable[[], bool]) -> None:
         headers = dict(scope["headers"])
         self._receive, self._stopping = receive, stopping
         self._began, self._received = time.monotonic(), 0
         self.complete = headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers
-        #: Whether the sender waits for an answer before it sends the body.
+        #: Whether the sender waits for an answer before sending the body.
         self.expects_answer = b"expect" in headers
 
     async def receive(self) -> Message:
@@ -281,7 +280,7 @@ class _Body:
 
 
 class _Closing:
-    """Ends the connection after an answer that did not wait for the body, or all of it would be read."""
+    """Closes the connection after an answer that did not wait for the body, which would otherwise be read."""
 
     def __init__(self, body: _Body, send: Send) -> None:
         self._body, self._send, self._early = body, send, False
@@ -296,7 +295,7 @@ class _Closing:
         if message["type"] != "http.response.body" or not self._early or message.get("more_body", False):
             await self._send(message)
             return
-        # The answer is out; a connection that is closed on what still comes would take it back.
+        # The answer is sent; closing the connection on incoming bytes would discard it.
         await self._send({**message, "more_body": True})
         if not self._body.expects_answer:
             await self._body.drain()
@@ -304,7 +303,7 @@ class _Closing:
 
 
 class _PromptProtocol(H11Protocol):
-    """Closes a connection on which no request begins; uvicorn waits for ever."""
+    """Closes connections on which no request begins, for which uvicorn would wait forever."""
 
     _timer: asyncio.TimerHandle | None = None
 

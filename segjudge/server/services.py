@@ -49,9 +49,9 @@ class Services:
         self.comparisons = Comparisons(self.store, self.files)
         self.report_pages = ReportPages(self.store, self.files)
         self.submissions = Submissions(self.store, self.files, self.queue)
-        #: What each worker is doing, as it reports itself.
+        #: The activity of each worker, as it reports it.
         self.workers: dict[int, str] = {}
-        #: What works beside the server, and since when that runs.
+        #: The background threads, and the time at which they started.
         self.background: Sequence[Background] = ()
         self.began_at = time.time()
 
@@ -130,7 +130,7 @@ class UserRequest(Request):
         """Read a body that is a form or JSON; refuses one that is broken, or larger than the limits allow."""
         limits, kind = self._limits, self.headers.get("content-type", "").split(";")[0].strip().lower()
         if content_length(self.scope) > limits.bytes:
-            raise self._too_large()
+            raise self._size_refusal()
         try:
             if kind in ("multipart/form-data", "application/x-www-form-urlencoded"):
                 self.form_data = await self.form(
@@ -158,10 +158,10 @@ class UserRequest(Request):
         async for block in super().stream():
             received += len(block)
             if received > self._limits.bytes:
-                raise self._too_large()
+                raise self._size_refusal()
             yield block
 
-    def _too_large(self) -> Refusal:
+    def _size_refusal(self) -> Refusal:
         message = f"The body is larger than {self._limits.bytes >> 10} kB, the limit of this request."
         return Refusal(413, {"detail": message})
 
@@ -197,17 +197,17 @@ def _check_text(value: object) -> None:
 
 # ── endpoints ───────────────────────────────────────────────────────────────
 
-#: Takes a request and the values of its address.
+#: Handles a request, given the values in its address.
 Handler = Callable[..., Any]
 
 
 def require_user(request: UserRequest, **_address: object) -> None:
-    """Refuse who is not logged in."""
+    """Reject visitors who are not logged in."""
     request.require_user()
 
 
 class Endpoint:
-    """Answers one method of a route, in threads: who may not send a body is refused before that is read."""
+    """Answers one method of a route, in threads; rejects users before their bodies are read."""
 
     def __init__(self, handler: Handler, check: Handler, limits: BodyLimits) -> None:
         """`check` refuses by the user and the address alone."""
@@ -222,7 +222,7 @@ class Endpoint:
                 await opened.read()
             return await run_in_threadpool(self._respond, opened)
         finally:
-            await opened.close()  # the files of a form
+            await opened.close()  # files of a form
 
     def _admit(self, request: UserRequest) -> None:
         with request.services.store.share_reads():
@@ -240,7 +240,7 @@ class Endpoint:
             return self.respond(request, self._handler)
 
     def identify(self, request: UserRequest) -> User | None:
-        """Return who asks; refuses who may not ask at all."""
+        """Return the user of a request; rejects users who may not ask."""
         raise NotImplementedError
 
     def respond(self, request: UserRequest, handler: Handler) -> Response:

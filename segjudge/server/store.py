@@ -45,18 +45,18 @@ Model = TypeVar("Model", bound=Base)
 
 # ── outages ─────────────────────────────────────────────────────────────────
 
-#: The server's own lines on stderr; a stream that takes no more bytes raises nothing here.
+#: The server's own lines on stderr; a full stream raises no error here.
 _LOG = logging.getLogger("segjudge.server")
-#: Error numbers of what this machine has too little of at the moment, beside a disk that is full.
+#: Error numbers of temporary shortages on this machine, other than a full disk.
 _SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS, errno.EIO})
-#: PostgreSQL's states of a statement: the first for a full disk; the classes for no connection, too few resources, an
-#: operator who intervened, a system's error; a server that takes no writes.
+#: PostgreSQL's states: for a full disk; classes for a lost connection, too few resources, an operator's intervention, a
+#: system error; for a read-only server.
 _PG_FULL, _PG_CLASSES, _PG_READ_ONLY = "53100", ("08", "53", "57", "58"), "25006"
-#: PostgreSQL's state where a lock was not free within its limit.
+#: PostgreSQL's state if a lock was not free in time.
 _PG_LOCKED = "55P03"
-#: SQLite's primary results: busy and locked; full; read-only, a disk that fails, cannot be opened.
+#: SQLite's primary results: busy and locked; full; read-only, failing disk, cannot open.
 _SQLITE_LOCKED, _SQLITE_FULL, _SQLITE_AWAY = (5, 6), 13, (8, 10, 14)
-#: Seconds for which the same words are not logged again.
+#: The seconds for which a repeated line is not logged.
 _QUIET_SECONDS = 5.0
 
 
@@ -69,13 +69,13 @@ class _Outage:
     """An outage: a sentence for everybody, and the reason for the operator."""
 
     status: int
-    #: Seconds after which to try again.
+    #: The seconds after which to try again.
     retry_after: int
     sentence: str
     reason: str
 
 
-#: What everybody reads while the database is away.
+#: The message to everybody while the database is unreachable.
 NO_ANSWER = "The rehearsal's database does not respond."
 _LOCKED = "The rehearsal's database is locked by another writer."
 _DISK = "The disk of this rehearsal is full."
@@ -111,7 +111,7 @@ def _outage_of_database(error: DBAPIError) -> _Outage | None:
         return _outage(_DISK, cause, 507)
     if state == _PG_LOCKED:
         return _outage(_LOCKED, cause)
-    # Without a state nobody answered: no server, a connection that broke off.
+    # Without a state, there was no answer: no server, or an interrupted connection.
     nobody = error.connection_invalidated or (not state and isinstance(error, (OperationalError, InterfaceError)))
     if nobody or state.startswith(_PG_CLASSES) or state == _PG_READ_ONLY:
         return _outage(NO_ANSWER, cause)
@@ -138,7 +138,7 @@ _lock = threading.Lock()
 
 
 def write_line(text: str) -> None:
-    """Write a line to stderr with the time; the same line not twice within some seconds."""
+    """Write a line to stderr with the time; repeated lines are skipped for some seconds."""
     moment = time.monotonic()
     with _lock:
         if moment - _last_lines.get(text, -_QUIET_SECONDS) < _QUIET_SECONDS:
@@ -155,12 +155,13 @@ def write_line(text: str) -> None:
 DATABASE = "rehearsal.sqlite3"
 #: The option of a connection that writes.
 _WRITES = "segjudge_writes"
-#: What makes a transaction the only one that writes. The number is any that no other program's lock has.
+#: The statements that make a transaction the only writer. The number is arbitrary, but no other program locks it.
 _EXCLUSIVE = {
     "sqlite": ("BEGIN IMMEDIATE",),
     "postgresql": ("SET LOCAL lock_timeout = '{seconds}s'", "SELECT pg_advisory_xact_lock(99188078)"),
 }
-#: Seconds until a writer hears that another one holds the database, and anybody that no server answers.
+#: The seconds until a writer learns that another one holds the database, and until anybody learns that no server
+#: answers.
 _WAIT_SECONDS, _ANSWER_SECONDS = 20, 10
 
 
@@ -234,7 +235,7 @@ def _new_engine(url: URL) -> Engine:
 
         @event.listens_for(engine, "connect")
         def connect(connection: sqlite3.Connection, _record: object) -> None:
-            connection.isolation_level = None  # transactions are begun by `begin`, not by the driver
+            connection.isolation_level = None  # `begin` starts transactions, not the driver
             for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
                 connection.execute(f"PRAGMA {pragma}")
 
@@ -243,9 +244,9 @@ def _new_engine(url: URL) -> Engine:
 
 # ── the store ──────────────────────────────────────────────────────────────────
 
-#: The version of the tables. Whoever changes a table raises it.
+#: The version of the tables; raise it with every change of a table.
 SCHEMA = 2
-#: Lines of the log that are kept, and those of them that hosts read.
+#: The number of log lines that are kept, and of those that hosts read.
 _LOG_LINES, _LOG_LINES_READ = 5000, 1000
 
 
@@ -272,9 +273,9 @@ class _Deferred:
     """An action that waits for the end of a transaction."""
 
     run: Callable[[], None]
-    #: Whether it runs after a commit; else after a rollback.
+    #: Whether to run after a commit; otherwise after a rollback.
     committed: bool
-    #: Runs in the next transaction instead, if nobody knows how this one ended.
+    #: Runs in the next transaction instead, if the outcome of this one is unknown.
     check: Callable[[], None]
 
 
@@ -286,14 +287,14 @@ class Store:
         self.folder = folder
         self._local = threading.local()
         self._lock = threading.Lock()
-        #: Checks of what transactions did whose connection was lost while they committed.
+        #: Checks of transactions whose connection was lost while they committed.
         self._checks: list[Callable[[], None]] = []
         os.makedirs(folder, mode=0o700, exist_ok=True)
         url = _database_url(folder, database)
         self.name = url.database if url.get_backend_name() == "sqlite" and url.database else url.render_as_string()
         engine = _new_engine(url)
         self._writing = engine.execution_options(**{_WRITES: True})
-        # SQLite's driver is in autocommit already: nothing here begins a transaction for a read.
+        # SQLite's driver is already in autocommit: a read begins no transaction.
         autocommit = url.get_backend_name() != "sqlite"
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT") if autocommit else engine
         try:
@@ -352,12 +353,12 @@ class Store:
 
     def _transaction(self, session: Session) -> Iterator[Session]:
         """Yield a session and commit it; after the commit or rollback, run the deferred actions."""
-        session.connection()  # begins here, so that nothing is read before the lock is held
+        session.connection()  # begins here, so that no row is read before the lock
         actions: list[_Deferred] = []
         self._local.session, self._local.actions = session, actions
         committing = committed = False
         try:
-            while self._checks:  # whoever holds the lock sees what came of the last transaction
+            while self._checks:  # the holder of the lock sees the last transaction's outcome
                 self._checks[-1]()
                 self._checks.pop()
             yield session
@@ -367,7 +368,7 @@ class Store:
             committed = True
         except DBAPIError as error:
             if committing and error.connection_invalidated:
-                # Nobody knows yet what came of it: the next transaction looks, and so does the next start.
+                # Its outcome is unknown: the next transaction checks it, or the next start.
                 self._checks += [action.check for action in actions]
                 actions.clear()
             raise
@@ -375,7 +376,7 @@ class Store:
             self._local.session = None
             reader: Session | None = getattr(self._local, "reader", None)
             if reader is not None:
-                reader.expunge_all()  # what was read before is read again
+                reader.expunge_all()  # earlier reads are repeated
             if not committed:
                 with suppress(DBAPIError):
                     session.rollback()
@@ -427,7 +428,7 @@ class Store:
         with self._read() as session:
             row = session.get(model, key)
         if row is not None and getattr(self._local, "reader", None) is not None:
-            self._local.rows.append(row)  # a session forgets what nobody refers to
+            self._local.rows.append(row)  # a session forgets unreferenced objects
         return row
 
     def require(self, model: type[Model], key: object, refusal: Refusal | None = None) -> Model:

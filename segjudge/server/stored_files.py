@@ -1,4 +1,4 @@
-"""The server's files, in a folder and under names of its own, and signed addresses of them, which work for an hour.
+"""The server's files, in a folder under its own names, with signed URLs that are valid for an hour.
 
 No name that came in a request is ever a path: a file lies under its random id.
 """
@@ -22,7 +22,7 @@ from .models import Challenge, ChallengePhase, StoredFile, Submission, UploadPar
 from .store import Store, unless_away
 
 _BLOCK = 1 << 18
-#: How much of a file a page shows.
+#: The maximum bytes of a file that a page shows.
 EXCERPT = 64 << 10
 _SIGNED_SECONDS = 3600.0
 #: Every column that names a file.
@@ -31,14 +31,14 @@ _REFERENCES = (
     Submission.environment_log_file, Submission.submission_result_file, Submission.metadata_file,
     Challenge.image, Challenge.script, ChallengePhase.annotation, UploadPart.file,
 )  # fmt: skip
-#: Begins the names of the folders in which a pushed bundle is read.
+#: The prefix of the folders in which a pushed bundle is read.
 PUSH_PREFIX = "push-"
 MEDIA = "/media/{file}/{name}"
 PART = "/upload/{upload}/{number:int}"
 
 
 class FileStore:
-    """Files that come and go with the transaction that stores or drops them."""
+    """Files that are stored or dropped with a transaction."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -71,7 +71,7 @@ class FileStore:
                 size = target.tell()
             with self._store.write() as session:
                 self._delete_after(file_id, committed=False)
-                undo.pop_all()  # from here on the transaction's end decides
+                undo.pop_all()  # from here on, the end of the transaction decides
                 session.add(StoredFile(id=file_id, name=os.path.basename(name)[:200], size=size, kind=kind))
         return file_id
 
@@ -131,14 +131,14 @@ class FileStore:
 
     def _abandon(self, file_id: str) -> None:
         with self._store.write() as session:
-            # A commit whose answer was lost may have been one.
+            # A commit may have succeeded although its answer was lost.
             if not any(session.scalar(select(column).where(column == file_id).limit(1)) for column in _REFERENCES):
                 self.drop(file_id)
 
     # ── signed addresses, which the official client fetches without a token ──
 
     def url(self, file_id: str | None, base: str, submission: int = 0) -> str | None:
-        """Return where a file can be fetched; None for none.  With a submission: as its participants may read it."""
+        """Return the URL of a file; None without one. With a submission, participants read the file at that URL."""
         file = self.row(file_id)
         if file is None:
             return None
@@ -155,7 +155,7 @@ class FileStore:
         return self._signer.verify_signature(f"{text}?{expires}", signature)
 
     def _sign(self, text: str) -> str:
-        # The end is signed, not the beginning: a clock that is set back a little must refuse no new address.
+        # The end is signed, not the beginning: a clock set back a little must not reject new addresses.
         expires = int(time.time() + _SIGNED_SECONDS)
         return f"expires={expires}&signature={self._signer.get_signature(f'{text}?{expires}').decode()}"
 

@@ -15,17 +15,17 @@ from .store import Store
 from .stored_files import FileStore
 from .wire import JsonObject, Refusal
 
-#: SQS' default, which EvalAI's queues have and no call extends.
+#: SQS' default, which EvalAI's queues use and no call extends.
 VISIBILITY = 30.0
-#: Seconds by which clocks are corrected all the time.
+#: The maximum seconds by which a clock may be corrected at any time.
 _SLACK = 1.0
-#: Messages that the host's page shows.
-_LISTED = 200
+#: The maximum number of messages on the host's page.
+_MOST_LISTED = 200
 
 
 @dataclass(frozen=True)
 class ReceivedMessage:
-    """A message that a worker has received; the handle is another at each receipt."""
+    """A received message; its handle differs at each receipt."""
 
     body: JsonObject
     handle: str
@@ -39,7 +39,7 @@ class MessageQueues:
 
     def send(self, queue: str, body: JsonObject) -> None:
         moment = time.time()
-        fields = body if isinstance(body, dict) else {}  # a test sends anything, as who has the queue's keys could
+        fields = body if isinstance(body, dict) else {}  # tests send anything, as holders of the queue's keys could
         code_upload = fields.get("is_static_dataset_code_upload_submission") or "submitted_image_uri" in fields
         with self._store.write() as session:
             session.add(
@@ -47,12 +47,12 @@ class MessageQueues:
             )
 
     def receive(self, queue: str, *, hosted: bool | None = None) -> ReceivedMessage | None:
-        """Return the oldest visible message, hidden from now on; None where there is none.
+        """Return the oldest visible message, and hide it; None without one.
 
         EvalAI's own worker (`hosted`) and the one for code uploads (not `hosted`) skip those of the other.
         """
         moment = time.time()
-        # A clock that was set back must hide no message for longer than any is hidden.
+        # A clock that was set back must not hide a message for longer than the visibility.
         visible = or_(StoredMessage.visible_at <= moment, StoredMessage.visible_at > moment + self._visibility + _SLACK)
         conditions = [StoredMessage.queue == queue, visible]
         if hosted is not None:
@@ -86,7 +86,7 @@ class MessageQueues:
                 session.delete(message)
 
     def give_back(self, queue: str, handle: str) -> bool:
-        """Show a message to others at once, since its receiver cannot finish; return whether there was one."""
+        """Show a message to others at once; return whether there was one."""
         with self._store.write():
             message = self._of_handle(queue, handle)
             if message is not None:
@@ -102,7 +102,7 @@ class MessageQueues:
                 "received": message.received,
                 "hidden": max(0.0, message.visible_at - moment),
             }
-            for message in self._store.find(StoredMessage, StoredMessage.queue == queue, limit=_LISTED)
+            for message in self._store.find(StoredMessage, StoredMessage.queue == queue, limit=_MOST_LISTED)
         ]
 
     def count_ahead(self, queue: str, submission: int) -> int:
@@ -122,7 +122,7 @@ SUBMITTED = "submitted"
 #: Statuses that will change, and count against a team's concurrent submissions.
 OPEN = (SUBMITTED, "submitting", "resuming", "queued", RUNNING)
 STATUSES = (*OPEN, FINISHED, FAILED, CANCELLED, "partially_evaluated", "archived")
-#: The kind of a file that holds nothing but what participants may see.
+#: The kind of a file with only what participants may see.
 REPORTED = "reported_result"
 _JSON_FILES = ("submission_result_file", "metadata_file")
 
@@ -148,7 +148,7 @@ class Submissions:
         return self._store.require(Submission, submission, Refusal(404, f"Submission {submission} does not exist"))
 
     def of_message(self, queue: str, message: ReceivedMessage) -> Submission | None:
-        """Return the submission of a message; None where there is none, and then the message is deleted."""
+        """Return the submission of a message; without one, delete the message and return None."""
         row = self._store.get(Submission, int(message.body["submission_pk"]))
         if row is None:
             self._queue.delete(queue, message.handle)
@@ -168,7 +168,7 @@ class Submissions:
     def of_challenge(
         self, challenge: int, status: str = "", period: tuple[float, float] = (0.0, math.inf), limit: int | None = None
     ) -> list[Submission]:
-        """Return the submissions to a challenge, the newest first; with a status, and of a period."""
+        """Return a challenge's submissions, the newest first, optionally of one status and period."""
         conditions = [
             *_to_challenge(challenge),
             Submission.submitted_at >= period[0],
@@ -232,7 +232,7 @@ class Submissions:
             return True
 
     def give_back(self, submission: int, queue: str, handle: str) -> None:
-        """Leave a submission to the next worker, as if this one had not begun."""
+        """Return a submission to the next worker, as if unstarted."""
         with self._store.write():
             if self._queue.give_back(queue, handle) and self.get(submission).status == RUNNING:
                 self.update(submission, status=SUBMITTED, started_at=None)
@@ -274,7 +274,7 @@ class Submissions:
         self.end(submission, status, scores, **texts)
 
     def keep_texts(self, submission: int, kind: str = "", **texts: str) -> None:
-        """Store streams and results as files, of their column's kind or another, in the place of earlier ones."""
+        """Store streams and results as files, replacing earlier ones."""
         for column, text in texts.items():
             name = f"{column.removesuffix('_file')}.{'json' if column in _JSON_FILES else 'txt'}"
             with self._store.write():
@@ -288,7 +288,7 @@ class Submissions:
         with self._store.write() as session:
             for old in self.all_scores(submission):
                 old.disabled = True
-            for split, values, errors in {row.phase_split: row for row in scores}.values():  # of two the later
+            for split, values, errors in {row.phase_split: row for row in scores}.values():  # the later of two
                 session.add(
                     LeaderboardData(submission_id=submission, phase_split_id=split, result=values, error=errors or None)
                 )

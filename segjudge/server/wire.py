@@ -5,9 +5,9 @@ from typing import Any
 
 from segjudge.platforms.evalai.bundle.fields import as_datetime
 
-#: A mapping that came as JSON or YAML: its keys are known, its values may be anything.
+#: A mapping from JSON or YAML, with known keys and any values.
 JsonObject = dict[str, Any]
-#: EvalAI's words for what only a host may do.
+#: EvalAI's words for an action that only hosts may take.
 NOT_AUTHORIZED = "Sorry, you are not authorized to make this request!"
 
 

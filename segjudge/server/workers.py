@@ -36,7 +36,8 @@ from .store import outage_of, unless_away
 from .submissions import ReceivedMessage
 from .wire import JsonObject
 
-#: Deaths of a process before the submission is to blame: three while it is scored, more while the script is loaded.
+#: The deaths of a process after which the submission is to blame: three while it is scored, more while the script
+#: loads.
 _BLAMED, _WHILE_SCORED, _WHILE_LOADED = 9, 3, 1
 _NOT_LOADED = "EvalAI shows this to the hosts in the Manage tab and scores nothing until they correct it."
 _HANGS = "On EvalAI this would hang: {}. The submission would stay `running`, and its team could send no more."
@@ -78,7 +79,7 @@ def _sweep(services: Services) -> None:
     for folder in services.store.worker_folders():
         if os.path.basename(folder).startswith(FOLDER_PREFIX):
             remove_folder(folder)
-        if not os.path.exists(folder):  # a process that is just ending may still write there: next time
+        if not os.path.exists(folder):  # an ending process may still write there: next time
             services.store.forget_folder(folder)
 
 
@@ -94,7 +95,7 @@ class _Worker:
         stop: threading.Event,
         carry_through: Callable[[Callable[[], object]], None],
     ) -> None:
-        """`carry_through` does something with the store, however long that is away."""
+        """`carry_through` repeats an action of the store until the store is available."""
         self._services, self._scorer, self._number = services, scorer, number
         self._group, self._stop = group, stop
         self._loaded: tuple[int, int] | None = None
@@ -116,12 +117,12 @@ class _Worker:
         if self._compute is not None:
             compute, self._compute = self._compute, None
             compute.remove()
-            unless_away(lambda: self._services.store.forget_folder(compute.path))  # or the next start forgets it
+            unless_away(lambda: self._services.store.forget_folder(compute.path))  # else the next start forgets it
 
     def turn(self) -> bool:
         challenges = self._services.store.find(Challenge)
         self._turns += 1
-        turn = self._turns % max(1, len(challenges))  # none waits for ever behind a busy one
+        turn = self._turns % max(1, len(challenges))  # no challenge waits forever behind a busy one
         for challenge in (*challenges[turn:], *challenges[:turn]):
             if not _is_scored_here(challenge) or not self._services.accounts.team_may_push(challenge.host_team):
                 continue
@@ -133,7 +134,7 @@ class _Worker:
         return False
 
     def _answer(self, challenge: Challenge, message: ReceivedMessage) -> None:
-        """Score the submission of a message; the message is deleted last, so that a death brings it back."""
+        """Score the submission of a message, which is deleted last, so that it returns if the worker dies."""
         submission = self._services.submissions.of_message(challenge.queue, message)
         if submission is None:
             return
@@ -153,7 +154,7 @@ class _Worker:
             self._services.submissions.give_back(submission.id, challenge.queue, message.handle)
 
     def _score_to_end(self, challenge: Challenge, submission: Submission) -> bool:
-        """Score a submission and return whether it has ended; while the server stops, no failure is its fault."""
+        """Score a submission and return whether it ended; failures during a stop do not count."""
         try:
             answer = self._score(challenge, submission)
         except UnwantedError:
@@ -165,7 +166,7 @@ class _Worker:
             if self._stop.is_set():
                 return False
             if outage_of(error) is not None:
-                raise  # the message comes back, and the submission is scored then
+                raise  # the message returns, and the submission is scored then
             self._services.store.log(challenge.id, f"submission {submission.id}: {error!r}")
             message = _HANGS.format(f"the worker failed on it ({error})")
             self._services.submissions.fail(submission.id, message)
@@ -240,7 +241,7 @@ class _Worker:
                 path = compute.annotation_path(challenge.id, phase.id, files.ending(phase.annotation))
                 self._annotations[phase.id] = shutil.copyfile(files.path(phase.annotation), path)
         python = install_requirements(self._scorer.python, compute, challenge.id, self._scorer.box, self.show)
-        # Neither the database, nor other submissions, nor what another worker has.
+        # Hide the database, other submissions, and other workers' folders.
         hidden = (self._services.store.folder,)
         terms = WorkerTerms(MEMORY, self._scorer.box, hidden, self._group)
         self._process = WorkerProcess(python, compute, challenge.id, terms)

@@ -1,4 +1,4 @@
-"""Who may read which report, what is ordered for it, and what comes of an order, as one text.
+"""Who may read which report, the orders for it, and their outcome, as one text.
 
     python -m tests.server.readers
 
@@ -46,7 +46,7 @@ _LEVELS = {
 
 
 class _Play:
-    """A server, and what is noted of it."""
+    """A server, and its notes."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage, self.services = stage, stage.services
@@ -56,14 +56,14 @@ class _Play:
         self.lines.append(str(text))
 
     def make(self, order: PageOrder) -> str:
-        """Make what was ordered, and note it."""
+        """Make the ordered page, and note it."""
         names = {name: self.services.store.require(StoredFile, number).name for name, number in order.files.items()}
         self.note(f"  orders {order.kind} of {order.challenge}: {names}, {order.texts}, {order.values}")
         page = f"<!doctype html>\n<body>\n<h1>{order.kind}</h1>"
         return json.dumps({"levels": _LEVELS} if order.kind == LEVELS else {"page": page})
 
     def ask(self, path: str, who: str) -> None:
-        """Ask for a page until it is there."""
+        """Request a page until it exists."""
         asked = f"{who or 'nobody'} {path}: "
         with patch.object(self.services.report_pages, "_product", self.make):
             for _ in range(4):
@@ -182,7 +182,7 @@ def _play_reports(play: _Play, folder: Path) -> None:
 
 
 def _play_pages(play: _Play, folder: Path) -> None:
-    """What comes of orders."""
+    """The outcome of orders."""
     play.note("\n# Orders\n")
     pages, clock = play.services.report_pages, SimpleNamespace(now=0.0)
     file = play.services.files.keep(b"script", "a.b.zip", "script")
@@ -253,7 +253,7 @@ def _run(play: _Play, order: PageOrder, run: dict[str, Any]) -> str:
 
 
 def _play_room(play: _Play) -> None:
-    """Those that were read last stay."""
+    """The most recently read ones stay."""
     pages, folder = play.services.report_pages, Path(play.services.report_pages._folder)
     shutil.rmtree(folder)
     folder.mkdir()
@@ -309,7 +309,7 @@ def _play_withheld(play: _Play, stage: Stage) -> None:
 
 
 def _play_program(play: _Play, folder: Path) -> None:
-    """The program that makes pages, asked in this process."""
+    """The program that makes pages, called in this process."""
     play.note("\n# The program\n")
     path = bundle_with(folder, many)
     working = folder / "working"
@@ -338,7 +338,7 @@ def _play_program(play: _Play, folder: Path) -> None:
     def prepare(path: str, phase: Any, truth: str) -> Any:
         os.write(1, b"what a host's table prints\n")
         play.note(f"scores {path} as {phase.codename} on {truth}")
-        return SimpleNamespace(score_openly=lambda: SimpleNamespace(reports=[SimpleNamespace(split="dev")]))
+        return SimpleNamespace(score=lambda: SimpleNamespace(reports=[SimpleNamespace(split="dev")]))
 
     def compare(methods: dict[str, Any], split: str) -> Any:
         play.note(f"compares {[*methods]} on {split}")

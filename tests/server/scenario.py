@@ -1,4 +1,4 @@
-"""What a rehearsal answers to hosts, teams and strangers, page by page.
+"""A rehearsal's answers to hosts, teams and strangers, page by page.
 
     python -m tests.server.scenario
 
@@ -108,7 +108,7 @@ def bundle_of(config: dict[str, Any], truth: str = "") -> bytes:
 
 
 def write_scenario(folder: Path) -> dict[str, str]:
-    """Play the chapters; return what was asked and answered in each."""
+    """Play the chapters; return the requests and answers of each."""
     (folder / "lakes.zip").write_bytes(bundle_of(config_of("Lakes & ponds", allow_resuming_submissions=True)))
     with Stage(folder, folder / "lakes.zip", "dora") as stage:
         stage.services.accounts.create("cygnus", "secret")
@@ -123,7 +123,7 @@ def write_scenario(folder: Path) -> dict[str, str]:
 
 
 class _Player:
-    """Reads lines, and notes what comes of them."""
+    """Reads lines, and notes their outcome."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -179,7 +179,7 @@ class _Player:
         return ask(method, path.removeprefix(self._stage.address), who.strip("-"), **options)
 
     def _show(self, answer: requests.Response) -> tuple[str, str]:
-        """Return the frame of a page, where it is a new one, and all else that was answered."""
+        """Return the frame of a page, if it is new, and the rest of the answer."""
         kind = answer.headers.get("Content-Type", "").partition(";")[0]
         headers = [f"{name}: {answer.headers[name]}" for name in _HEADERS if name in answer.headers]
         body, frame = answer.text, ""
@@ -195,7 +195,7 @@ class _Player:
 
 
 def _without_nulls(value: Any) -> Any:
-    """What stands for nothing in every row; `wire_contract.txt` has it."""
+    """The empty values of every row; `wire_contract.txt` has them."""
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if isinstance(value, dict):
@@ -220,7 +220,7 @@ _FORM = re.compile(
 
 
 def _read_page(text: str) -> str:
-    """A page as text: a line for each block, tags with their attributes, without what all pages have."""
+    """A page as text: a line per block, tags with their attributes, without the parts of all pages."""
     text = text.partition('<header class="top">')[2].partition('<p id="said"')[0]
     text = re.sub(r"(?s)<pre.*?</pre>", lambda found: found[0].replace("\n", "⏎"), text)
     text = text.replace('<svg viewBox="0 0 24 8" aria-hidden="true"><path d="M0 4H24"/></svg>', "[line]")
@@ -234,7 +234,7 @@ def _read_page(text: str) -> str:
 
 
 def _settle(text: str) -> str:
-    """Leave out what is drawn by lot, or follows from it."""
+    """Omit random values, and what follows from them."""
     text = re.sub(r'(name="form_token" value=")[^"]*', r"\1TOKEN", text)
     text = re.sub(r"signature=[\w-]+", "signature=SIGNED", text)
     text = re.sub(r"rehearsal/[0-9a-f]{16}\b", "rehearsal/ID", text)  # of the checkout

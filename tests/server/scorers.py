@@ -1,4 +1,4 @@
-"""What becomes of submissions in the hands of hosted workers and of those that run agents, as one text.
+"""The outcome of submissions with hosted workers and with those that run agents, as one text.
 
     python -m tests.server.scorers
 
@@ -42,7 +42,7 @@ _Turn = Callable[[], bool]
 
 
 class _Play:
-    """A server, and what is noted of it."""
+    """A server, and its notes."""
 
     def __init__(self, stage: Stage, folder: Path) -> None:
         self.stage, self.services, self.folder = stage, stage.services, folder
@@ -66,7 +66,7 @@ class _Play:
         return int(answer.json()["id"])
 
     def show(self, number: int) -> None:
-        """Note what became of a submission, the queues and the log."""
+        """Note the outcome of a submission, the queues and the log."""
         row = self.services.store.require(Submission, number)
         files = ("stdout_file", "stderr_file", "submission_result_file", "metadata_file", "environment_log_file")
         texts = {name: self.services.files.text(getattr(row, name)) for name in files if getattr(row, name)}
@@ -110,7 +110,7 @@ def _config(title: str, **changes: Any) -> dict[str, Any]:
 
 
 class _Process:
-    """A worker's process, which does what a submission says."""
+    """A worker's process, which obeys the submission's text."""
 
     play: _Play
     stop: threading.Event
@@ -228,7 +228,7 @@ def _play_workers(play: _Play, turns: list[tuple[str, _Turn, Callable[[], None]]
 
 
 def _play_others(play: _Play, turn: _Turn) -> None:
-    """Submissions that are no usual ones."""
+    """Unusual submissions."""
     play.note("\nlogs are disabled")
     for word in ("good", "raise"):
         number = play.send(1, 2, word)
@@ -283,7 +283,7 @@ def _play_others(play: _Play, turn: _Turn) -> None:
 
 
 def _play_stops(play: _Play, turn: _Turn, close: Callable[[], None], pool: Workers) -> None:
-    """The server stops while something is scored."""
+    """The server stops during scoring."""
     for word in ("good", "die", "stumble", "unwanted"):
         play.note(f"\nstopped during {word!r}")
         number = play.send(1, 1, word)

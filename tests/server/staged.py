@@ -1,4 +1,4 @@
-"""A rehearsal inside of the test's process, whose clock and whose chance belong to the test: it answers the same every time."""
+"""A rehearsal inside the test's process, whose clock and random numbers the test controls, so that answers repeat."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BEGINNING, _VISIBILITY, _DAY = 1_903_867_200.0, 3600.0, 86400.0
 
 
 class Stage:
-    """A server that is asked one request after the other; no time passes but what `now` is set to."""
+    """A server with one request after the other; time passes only if `now` is set."""
 
     def __init__(self, folder: Path, bundle: Path, *hosts: str) -> None:
         """`hosts` may push beside `host`."""
@@ -75,7 +75,7 @@ class Stage:
     # ── asking ───────────────────────────────────────────────────────────────
 
     def call(self, method: str, path: str, who: str = "", **options: Any) -> requests.Response:
-        """Ask the API, with somebody's token."""
+        """Call the API with a user's token."""
         headers = {**options.pop("headers", {})}
         if who:
             headers["Authorization"] = f"Bearer {self.people[who]['token'] if who in self.people else who}"
@@ -85,7 +85,7 @@ class Stage:
         return self.call("GET", path, who, **options)
 
     def browse(self, method: str, path: str, who: str = "", **options: Any) -> requests.Response:
-        """Ask for a page, or send a form of one, as somebody's browser does once they are logged in."""
+        """Request a page, or send its form, like a logged-in user's browser."""
         headers = {"Origin": self.address, **options.pop("headers", {})}
         if who:
             if who not in self._cookies or self.now - self._cookies[who][2] > _DAY:

@@ -20,11 +20,12 @@ from tests.server.staged import Stage
 
 #: Scores of leaderboards that everybody sees, and of all others.
 PUBLIC, SECRET = 0.7512987, 0.4312765
+ERROR = 0.0134567
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A server with a submission to each phase; of the second the leaderboard is not public, of the third all."""
+    """A server with a submission to each phase; the second leaderboard is not public, nor the third phase."""
     folder = tmp_path_factory.mktemp("boards")
     (folder / "lakes.zip").write_bytes(bundle_of(config_of("Lakes", remote_evaluation=True)))
     with Stage(folder, folder / "lakes.zip") as opened:
@@ -38,7 +39,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             scores = []
             for split in opened.services.store.splits_of(phase.id):
                 is_public = phase.codename not in ("final", "secret") and split.visibility == 3
-                scores.append(SplitScores(split.id, dict.fromkeys(split.labels, PUBLIC if is_public else SECRET)))
+                values = dict.fromkeys(split.labels, PUBLIC if is_public else SECRET)
+                errors = {f"error_{label}": ERROR for label in split.labels}
+                scores.append(SplitScores(split.id, values, errors))
             opened.services.submissions.end(number, "finished", scores)
             opened.services.submissions.update(number, is_public=True, is_baseline=True)
         yield opened
@@ -73,7 +76,8 @@ def test_a_board_shows_what_an_anonymous_visitor_sees_though_a_host_writes_it(tm
     assert main(["board", "1", "--out", str(tmp_path / "board")]) == 0
     files = files_of(tmp_path / "board")
     assert not [name for name, text in files.items() if "4312" in text or "0.43" in text or "Hidden results" in text]
-    assert str(PUBLIC) in files["1.csv"]
+    assert f"{PUBLIC},{ERROR}" in files["1.csv"]
+    assert "± is one standard error." in files["index.html"]
     assert "0.75" in files["1.svg"]
     assert "Final" not in files["index.html"]
     assert "Ponds" not in files["index.html"]

@@ -1,4 +1,4 @@
-"""What monitoring reads of a rehearsal is JSON, whatever goes wrong."""
+"""A rehearsal's monitoring is JSON, whatever goes wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every route of the rehearsal, asked by everybody: scores of hidden splits are in no answer but a host's.
+"""Every route of the rehearsal, called by every user: only a host's answers contain scores of hidden splits.
 
 A route with a parameter that `VALUES` lacks fails here: say which values it takes.
 """
@@ -49,7 +49,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def send(stage: Stage, phase: Any, who: str, private: float = 0.0) -> None:
-    """Send a submission that is scored and shown; or not shown, with a score of its own."""
+    """Send a submission that is scored and visible; or hidden, with a score of its own."""
     path = f"/api/jobs/challenge/1/challenge_phase/{phase.id}/submission/"
     files = {"input_file": (f"{who}.zip", b"masks")}
     number = stage.call("POST", path, who, data={"is_public": "true"}, files=files).json().get("id")
@@ -68,7 +68,7 @@ def send(stage: Stage, phase: Any, who: str, private: float = 0.0) -> None:
 
 
 def list_values(stage: Stage) -> dict[str, list[object]]:
-    """The values that parameters of routes take."""
+    """The values of routes' parameters."""
     store = stage.services.store
     phases, challenge = store.phases(1), stage.services.submissions.challenge_of(stage.services.submissions.get(1))
     return {
@@ -76,7 +76,7 @@ def list_values(stage: Stage) -> dict[str, list[object]]:
         "phase": [phase.id for phase in phases],
         "slug": [phase.slug for phase in phases],
         "split": [split.id for phase in phases for split in store.splits_of(phase.id)],
-        "submission": [row.id for row in store.find(Submission)],
+        "submission": [row.id for row in sorted(store.find(Submission), key=lambda row: row.phase_id)],
         "leaderboard": [1],
         "team": [team.id for team in store.find(Team)],
         "queue": [challenge.queue],
@@ -88,7 +88,10 @@ def list_values(stage: Stage) -> dict[str, list[object]]:
 
 
 def fill(path: str, values: dict[str, list[object]]) -> Iterator[str]:
-    """Yield the addresses of a route, of comparisons those of every two submissions."""
+    """Yield the addresses of a route; for comparisons, those of each submission with the next two.
+
+    They are ordered by phase, which has at most three: each meets all of its phase, and submissions of the next one.
+    """
     names = re.findall(r"{(\w+)(?::\w+)?}", path)
     for chosen in itertools.product(*(values[name] for name in names)):
         address = path
@@ -97,14 +100,18 @@ def fill(path: str, values: dict[str, list[object]]) -> Iterator[str]:
         if path.endswith("/compare"):
             yield from (
                 f"{address}?submission={first}&submission={second}"
-                for first, second in itertools.combinations(values["submission"], 2)
+                for first, second in _neighbours(values["submission"])
             )
         else:
             yield address
 
 
+def _neighbours(values: list[object]) -> Iterator[tuple[object, object]]:
+    return itertools.chain(itertools.pairwise(values), zip(values, values[2:], strict=False))
+
+
 def walk(stage: Stage, who: str) -> dict[str, str]:
-    """Ask for everything with a token and as a browser, and for the files that answers link to."""
+    """Request everything with a token and as a browser, including the files that answers link to."""
     values, answers = list_values(stage), dict[str, str]()
     for path in PATHS:
         for address in fill(path, values) if path not in _LINKED else ():
@@ -115,7 +122,7 @@ def walk(stage: Stage, who: str) -> dict[str, str]:
 
 
 def walk_pages(stage: Stage, who: str) -> dict[str, str]:
-    """Ask for every page as a browser."""
+    """Request every page as a browser."""
     values = list_values(stage)
     return {address: stage.browse("GET", address, who).text for path in _PAGES for address in fill(path, values)}
 

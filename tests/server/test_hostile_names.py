@@ -1,4 +1,4 @@
-"""Names that teams and methods give themselves stay text on every page, whoever looks."""
+"""Names that teams and methods choose stay text on every page, for every reader."""
 
 from __future__ import annotations
 

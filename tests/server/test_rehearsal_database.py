@@ -75,11 +75,11 @@ def services(tmp_path: Path, database: str, bundle: str) -> Iterator[Services]:
 
 
 def at_once(action: Callable[[int], object]) -> list[object]:
-    """What comes of an action that several threads begin together."""
+    """The outcome of an action that several threads begin together."""
     ready = threading.Barrier(THREADS)
 
     def begin(number: int) -> object:
-        ready.wait(30)
+        ready.wait(120)
         return action(number)
 
     with ThreadPoolExecutor(THREADS) as pool:
@@ -358,6 +358,10 @@ def test_a_rehearsal_is_kept_in_postgresql_alone(tmp_path: Path, postgres_server
     assert "Traceback" not in server.errors()
 
 
+#: Tests of pages whose database changes nothing: how they look, what scripts do, and the pictures of reports.
+LOOKS = "phone or keyboard or readers or readable or scripts or pictures or ticked or visitor"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("module", ["api", "rights", "pages", "stop"])
 def test_the_rehearsals_tests_pass_on_postgresql(module: str, postgres_server: str) -> None:
@@ -371,6 +375,7 @@ def test_the_rehearsals_tests_pass_on_postgresql(module: str, postgres_server: s
             "-p",
             "no:cacheprovider",
             f"tests/server/test_rehearsal_{module}.py",
+            *(["-k", f"not ({LOOKS})"] if module == "pages" else []),
         ],
         check=False,
         cwd=ROOT,

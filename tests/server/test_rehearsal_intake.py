@@ -1,4 +1,4 @@
-"""What the rehearsal takes in: large, slow and odd bodies, texts, numbers and addresses."""
+"""Input of the rehearsal: large, slow and odd bodies, texts, numbers and addresses."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 
 
 def sent_before_refusal(server: Rehearsal, path: str, headers: dict[str, str], start: bytes) -> tuple[int, int]:
-    """How much of a large body the server takes before it refuses; the refusal."""
+    """The bytes of a large body that the server reads before it rejects it, and the rejection."""
     host, port = server.address.removeprefix("http://").split(":")
     lines = {"Host": f"{host}:{port}", "Content-Length": str(150 << 20), **headers}
     head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{key}: {value}\r\n" for key, value in lines.items()) + "\r\n"
     sent = 0
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(head.encode() + start)
         try:
             while sent < 150 << 20:
@@ -209,7 +209,7 @@ def test_no_odd_value_is_a_defect(closed: Rehearsal, method: str, path: str, who
 def test_no_odd_address_is_a_defect(closed: Rehearsal, target: str) -> None:
     host, port = closed.address.removeprefix("http://").split(":")
     for headers in ({}, {"Authorization": f"Bearer {closed.people['host']['token']}"}):
-        connection = http.client.HTTPConnection(host, int(port), timeout=30)
+        connection = http.client.HTTPConnection(host, int(port), timeout=60)
         connection.request("GET", target, headers=headers)
         assert connection.getresponse().status < 500
         connection.close()
@@ -235,7 +235,7 @@ def test_no_odd_header_is_a_defect(closed: Rehearsal, header: str, value: str) -
         ("POST", routes.LOGIN),
         ("GET", "/api/challenges/challenge/1"),
     ):
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
             head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}: {value}\r\nConnection: close\r\n\r\n"
             connection.sendall(head.encode("latin-1"))
             answer = connection.recv(200)
@@ -268,7 +268,7 @@ class _Sender:
 
 
 def given_up(sender: _Sender, *, stopping: bool = False) -> bool:
-    """Whether a body that does not end is given up."""
+    """Whether an endless body is abandoned."""
 
     async def taken() -> bool:
         scope = {"type": "http", "headers": [(b"content-length", b"1000000")]}
@@ -297,7 +297,7 @@ def test_a_body_is_given_up_when_the_server_ends() -> None:
 @pytest.mark.long
 def test_a_connection_that_rests_between_two_requests_stays_open(closed: Rehearsal) -> None:
     host, port = closed.address.removeprefix("http://").split(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
     for pause in (0.0, 7.0):  # longer than servers commonly wait
         time.sleep(pause)
         connection.request("GET", "/healthz")

@@ -1,4 +1,4 @@
-"""A database that is away or locked, and a disk that is full, are states of the rehearsal: they pass, and all goes on."""
+"""An unreachable or locked database, and a full disk, are temporary states of the rehearsal, which then continues."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def locked(folder: str | Path) -> Iterator[None]:
 
 @pytest.fixture
 def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
-    """A rehearsal whose writers lose their patience soon."""
+    """A rehearsal whose writers soon lose patience."""
     monkeypatch.setattr(store, "_WAIT_SECONDS", 0.05)
     made = Services(str(tmp_path / "data"))
     yield made
@@ -193,7 +193,7 @@ def rehearsal(folder: Path, **more: Any) -> Rehearsal:
 
 
 def healthy(server: Rehearsal, status: int) -> Any:
-    """What monitoring reads once the server's state is another."""
+    """The monitoring once the server's state has changed."""
 
     def look() -> Any:
         answer = server.get("/healthz")
@@ -203,7 +203,7 @@ def healthy(server: Rehearsal, status: int) -> Any:
 
 
 def is_away(server: Rehearsal, status: int) -> None:
-    """A call says what is away and when to come again, and so does a page of monitoring."""
+    """Calls and the monitoring page state what is unavailable and when to retry."""
     answer = server.submit("aurora", b"0.5 0.1")
     assert answer.status_code == status, answer.text
     assert int(answer.headers["Retry-After"]) > 0
@@ -216,12 +216,12 @@ def is_away(server: Rehearsal, status: int) -> None:
 
 
 def goes_on(server: Rehearsal, numbers: list[int]) -> None:
-    """Everything that was taken is scored, and nothing is left of what was not."""
+    """Everything that was accepted is scored, and nothing else is left."""
     for number in numbers:
         assert server.settled(number)["status"] == "finished"
     health = healthy(server, 200)
     assert [loop["name"] for loop in health["loops"]] == ["worker 1", "worker 2", "report pages"]
-    page = server.session("host").get(f"{server.address}/challenges/1/host", timeout=30).text
+    page = server.session("host").get(f"{server.address}/challenges/1/host", timeout=60).text
     assert "Background loops last ran (UTC): worker 1 20" in page
     with server.store() as opened:
         rows = {file.id for file in opened.find(StoredFile)}

@@ -41,7 +41,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
-    """A page of a browser that nobody used before; anything it complains of fails the test."""
+    """A new page of a browser; any error in it fails the test."""
     with fresh_page(browser, DESKTOP) as (opened, asked):
         yield opened
     assert {re.sub(r":\d+/.*", "", url) for url in asked} <= {"http://127.0.0.1", "data:,"}, "nothing from elsewhere"
@@ -66,7 +66,7 @@ def test_the_first_board_of_the_demo_shows_places_history_and_reports_with_pictu
     assert "Scores over time" in text
 
     def report() -> str:
-        page = host.get(f"{server.address}/submissions/1/report", timeout=30).text
+        page = host.get(f"{server.address}/submissions/1/report", timeout=60).text
         return page if "Where the loss is" in page else ""
 
     text = waited(report, 60)
@@ -82,7 +82,7 @@ def test_the_board_of_things_and_stuff_has_reports_with_pictures_for_all(server:
     number = waited(lambda: re.findall(r'href="/submissions/(\d+)/report"', aurora.get(board).text))[-1]
 
     def report() -> str:
-        page = aurora.get(f"{server.address}/submissions/{number}/report", timeout=30).text
+        page = aurora.get(f"{server.address}/submissions/{number}/report", timeout=60).text
         return page if "Where PQ is lost" in page else ""
 
     text = waited(report, 60)
@@ -98,7 +98,7 @@ def test_two_rows_are_compared(server: Rehearsal) -> None:
     address = f"{server.address}/leaderboard/5/compare?submission="
 
     def comparison() -> str:
-        page = host.get(f"{address}1&submission=6", timeout=30).text
+        page = host.get(f"{address}1&submission=6", timeout=60).text
         return page if "Significant differences" in page else ""
 
     text = waited(comparison, 60)
@@ -462,7 +462,7 @@ def test_screen_readers_get_names_for_everything(server: Rehearsal, page: Any) -
 
 
 def contrast(page: Any, selector: str) -> float:
-    """Of a text with its ground, as WCAG counts it."""
+    """The contrast of a text with its ground, by WCAG's definition."""
     scores: float = page.evaluate(
         """selector => {
           const light = text => {

@@ -1,4 +1,4 @@
-"""The rehearsal's leaderboard says which rows can be told apart, from what `evaluate()` leaves for hosts."""
+"""The rehearsal's leaderboard shows which rows differ significantly, from the files of `evaluate()` for hosts."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_places_are_shown_where_enough_sequences_are_known(server: tuple[str, in
         if not COMPARED[detail, videos]:
             assert page.locator(".map").count() == 0
             assert page.locator("abbr").count() == 0
-            assert "differ significantly: the files of submission 1 do not give" in page.locator("main").inner_text()
+            assert "differences are unknown: the files of submission 1 do not give" in page.locator("main").inner_text()
             return
         places = page.locator("table >> nth=0 >> tbody >> td:nth-child(2)").all_inner_texts()
         assert places == ["1–2", "1–2", "3"]
@@ -164,7 +164,7 @@ def document(number: int, **other: Any) -> dict[str, Any]:
 def compared(
     folder: Path, documents: dict[int, Any], split: str = "val", percent: int = 1, *, descending: bool = True
 ) -> Any:
-    """Compare submissions whose files for hosts hold these documents."""
+    """Compare submissions whose files for hosts contain these documents."""
     for number, text in documents.items():
         (folder / str(number)).write_text(text if isinstance(text, str) else json.dumps(text))
     matches = [SimpleNamespace(id=number, metadata_file=str(number)) for number in documents]

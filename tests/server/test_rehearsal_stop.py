@@ -1,4 +1,4 @@
-"""A rehearsal that is stopped in order loses nothing and fails nothing: it is at least as good as one that is killed."""
+"""A rehearsal that is stopped in order loses nothing and fails nothing, no less than one that is killed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ STOPS = [
 
 def stopped(server: Rehearsal, stop: Callable[[Rehearsal], None]) -> None:
     stop(server)
-    assert server.process.wait(30) == 0, server.errors()
+    assert server.process.wait(120) == 0, server.errors()
     server.process.stdout.close()
     server.log.close()
     assert "Traceback" not in server.errors()
@@ -218,7 +218,7 @@ def test_a_cancelled_submission_is_left_and_never_scored(tmp_path: Path) -> None
 
 
 def table_of(folder: Path) -> Path:
-    """Agents that take their time, in a folder around everything."""
+    """Agents that take their time, in a folder that contains everything."""
     write_frames(str(folder / "frames"))
     shutil.copytree(ROOT / "examples/agents", folder / "agents")
     slow = "import runpy, time\ntime.sleep(2)\nrunpy.run_path('agent.py', run_name='__main__')\n"

@@ -1,4 +1,4 @@
-"""The rehearsal's worker does what EvalAI's does, and ends what would hang there."""
+"""The rehearsal's worker acts like EvalAI's, and ends submissions that would hang there."""
 
 from __future__ import annotations
 

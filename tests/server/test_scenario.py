@@ -1,4 +1,4 @@
-"""What a rehearsal answers, and what becomes of submissions, is as texts beside this file have it."""
+"""A rehearsal's answers, and the outcomes of submissions, are as noted next to this file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every route of the API is called by everybody; each status and body is as `wire_contract.txt` has it."""
+"""Every user calls every route of the API; each status and body is as in `wire_contract.txt`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VARYING = {
 
 
 def shorten(value: Any) -> Any:
-    """A body with long texts cut off, and of each list its length and first element."""
+    """A body with long texts truncated, and each list as its length and first element."""
     if isinstance(value, dict):
         return {key: shorten(item) for key, item in value.items()}
     if isinstance(value, list) and len(value) > 1:

@@ -1,4 +1,4 @@
-"""What the server answers in trouble, and how it takes bodies and spoils answers, as one text.
+"""The server's answers in trouble, its reading of bodies, and spoiled answers, as one text.
 
     python -m tests.server.troubles
 
@@ -164,7 +164,7 @@ def _play_throttle(lines: list[str]) -> None:
 
 
 def _play_connections(lines: list[str]) -> None:
-    """Connections on which requests begin, go on, end, or never come, and a clock that belongs to the test."""
+    """Connections on which requests begin, continue, end, or never come, and a clock that the test controls."""
     lines.append("\n# Connections on which nothing comes\n")
     head = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     for title, parts in {
@@ -175,7 +175,7 @@ def _play_connections(lines: list[str]) -> None:
 
 
 async def _connect(parts: tuple[bytes | None, ...]) -> list[str]:
-    """Send parts; None lets an answer be written."""
+    """Send parts; None lets the server write an answer."""
     lines: list[str] = []
     timers: list[Any] = []
 
@@ -312,7 +312,7 @@ def _ask_in_trouble(stage: Stage, path: str, error: BaseException) -> list[str]:
 
 
 def _play_loops(lines: list[str], stage: Stage) -> None:
-    """What works beside the server, turn after turn, without a thread."""
+    """The background work, turn after turn, without a thread."""
     lines.append("\n# What works beside the server\n")
     pauses: list[float] = []
     turns: list[Any] = [
@@ -508,7 +508,7 @@ def _play_databases(lines: list[str], folder: Path) -> None:
 
 
 def _play_transactions(lines: list[str], folder: Path) -> None:
-    """What is done after a transaction, however it ends."""
+    """The actions after a transaction, however it ends."""
     lines.append("\n# Transactions\n")
     kept = store.Store(str(folder / "transactions"))
     done: list[str] = []

@@ -24,7 +24,7 @@ from segjudge.server.wire import NOT_AUTHORIZED, JsonObject, Refusal, clean
 _MARKS = ("is_baseline", "is_public", "is_flagged")
 _HOST_FIELDS = ("status", *_MARKS, "method_name", "method_description")
 _TEAM_FIELDS = frozenset({"status", "is_public", "method_name", "method_description"})
-#: What a rerun takes over.
+#: The fields that a rerun copies.
 _COPIED = ("phase_id", "team_id", "created_by", "input_file", "attributes", "is_public", "is_baseline", *TEXT_FIELDS)
 
 
@@ -66,7 +66,7 @@ def resume(services: Services, user: User, submission: int) -> None:
 
 
 def cancel(services: Services, user: User, submission: int) -> None:
-    """Cancel a submission: a worker that scores it leaves it. On EvalAI it would be scored all the same."""
+    """Cancel a submission: its worker abandons it. EvalAI would finish scoring it."""
     _require_hosted(services, user, submission)
     with services.store.write():
         _check_unfinished(services, submission, 400)
@@ -133,12 +133,12 @@ def _column_value(key: str, value: object) -> object:
 # ── reports of remote and code-upload workers ───────────────────────────────
 
 _PARTIAL = "partially_evaluated"
-#: A score is smaller; larger numbers are not floats.
+#: The maximum score; larger numbers are not floats.
 _MOST = 10**300
 
 
 def check_worker(services: Services, user: User, challenge: int, fields: JsonObject) -> Challenge:
-    """Return the challenge that a worker reports to; refuses who does not host it or reports on another's."""
+    """Return the challenge that a worker reports to; rejects users who do not host it."""
     row = services.store.require(Challenge, challenge)
     services.accounts.check_host(user, challenge, Refusal(400, NOT_AUTHORIZED))
     if "submission" in fields:
@@ -240,7 +240,7 @@ def _read_scores(
             raise Refusal(400 if len(mapped) < 2 else 500, message)
         _check_values(values, mapped[0].labels, allows_other_labels=allows_other_labels)
         scores.append(SplitScores(mapped[0].id, values))
-        # EvalAI shows whatever the worker says.
+        # EvalAI shows any status of the worker.
         if is_public and is_visible(mapped[0].visibility):
             public_scores.append(values)
     return scores, public_scores

@@ -33,7 +33,7 @@ from segjudge.server.services import Services
 from segjudge.server.submissions import REPORTED
 from segjudge.server.wire import NOT_AUTHORIZED, Refusal
 
-#: Larger files are withheld altogether, and more deeply nested ones.
+#: The maximum bytes and depth of a file; others are withheld completely.
 _BYTES, _DEEPEST = 32 << 20, 200
 _WITHHELD = "[withheld: only hosts may see some splits of this phase, and its script might print their scores here]"
 _NOTHING = object()
@@ -125,8 +125,8 @@ def _is_row(cells: set[str], names: _SplitNames) -> bool:
     return bool(cells & names.visible) and not cells & names.hidden
 
 
-def why_no_report(services: Services, challenge: Challenge, phase: ChallengePhase, row: Submission) -> str:
-    """Return the reason why a submission has no page; "" if it has one."""
+def _why_no_report(services: Services, challenge: Challenge, phase: ChallengePhase, row: Submission) -> str:
+    """Return why a submission has no page; "" if it has one."""
     if not _has_our_scorers(services, challenge):
         return "this challenge has its own scorers."
     if row.status != FINISHED:
@@ -151,7 +151,7 @@ def find_report_page(services: Services, user: User | None, submission: int) -> 
 
 
 def find_glances(services: Services, user: User | None, row: Submission) -> Mapping[str, Glance] | None:
-    """Return what a submission's page says at a glance about the splits that a user sees; None while it is being made.
+    """Return the summaries on a submission's page for the splits that a user sees; None while it is made.
 
     It is empty for users who may not open the page.  A page that is not there is made behind those that readers wait
     for.
@@ -166,10 +166,10 @@ def find_glances(services: Services, user: User | None, row: Submission) -> Mapp
 
 
 def _order_for_reader(services: Services, user: User | None, row: Submission) -> tuple[PageOrder, int] | None:
-    """Return the order of a submission's page for its reader, and who waits for it; None while that is looked up."""
+    """Return the order of a submission's page for its reader, and its waiting readers; None during the lookup."""
     challenge, phase = services.submissions.challenge_of(row), services.submissions.phase_of(row)
     reader = _reader_of(services, user, phase, row)
-    reason = why_no_report(services, challenge, phase, row)
+    reason = _why_no_report(services, challenge, phase, row)
     if reason:
         raise Refusal(404, f"There is no report: {reason}")
     sees_all, reader = _sees_all(services, user, phase, reader)
@@ -199,7 +199,7 @@ def find_comparison_page(
         reader = _reader_of(services, user, services.submissions.phase_of(row), row)
         if row.phase_id != phase.id:
             raise Refusal(400, f"Submission {row.id} belongs to another phase.")
-        reason = why_no_report(services, challenge, phase, row)
+        reason = _why_no_report(services, challenge, phase, row)
         if reason:
             raise Refusal(404, f"Submission {row.id} cannot be compared: {reason}")
     sees_all, reader = _sees_all(services, user, phase, reader)
@@ -218,8 +218,8 @@ def find_comparison_page(
     return answer.page if answer else None
 
 
-def opens_all_reports(services: Services, user: User | None, phase: ChallengePhase) -> bool:
-    """Return whether a user may open the reports of a phase's leaderboards; not yet while that is looked up."""
+def _opens_all_reports(services: Services, user: User | None, phase: ChallengePhase) -> bool:
+    """Return whether a user may open the reports of a phase's leaderboards; False until that is looked up."""
     if not _sees_all_boards(services, user, phase):
         return False
     team = services.accounts.team_of(user, phase.challenge_id)
@@ -233,29 +233,54 @@ def _sees_all_boards(services: Services, user: User | None, phase: ChallengePhas
     return bool(splits) and all(services.accounts.may_see_board(user, phase, split) for split in splits)
 
 
-def is_on_boards(services: Services, phase: ChallengePhase, row: Submission) -> bool:
+def _is_on_boards(services: Services, phase: ChallengePhase, row: Submission) -> bool:
     """Return whether the leaderboards of a public phase list a submission; hosts' own are there as baselines."""
     is_shown = row.is_public and not row.is_flagged and row.status == FINISHED
     return is_shown and (row.is_baseline or row.team_id not in teams_of_hosts(services.store, phase.challenge_id))
 
 
+def may_open_report(services: Services, user: User | None, phase: ChallengePhase, row: Submission) -> bool:
+    """Return whether there is a page of a submission for a user who may see that submission."""
+    challenge = services.store.require(Challenge, phase.challenge_id)
+    return (
+        services.accounts.may_see_submission(user, row)
+        and not _why_no_report(services, challenge, phase, row)
+        and bool(row.submission_result_file or services.accounts.is_host(user, challenge.id))
+    )
+
+
+def find_open_reports(
+    services: Services, user: User | None, phase: ChallengePhase, submissions: list[int]
+) -> dict[int, Submission]:
+    """Return the submissions whose page a user may open."""
+    challenge = services.store.require(Challenge, phase.challenge_id)
+    rows = services.store.find(Submission, Submission.id.in_(submissions))
+    opens_all = _opens_all_reports(services, user, phase)
+    return {
+        row.id: row
+        for row in rows
+        if may_open_report(services, user, phase, row)
+        or (opens_all and _is_on_boards(services, phase, row) and not _why_no_report(services, challenge, phase, row))
+    }
+
+
 def _reader_of(services: Services, user: User | None, phase: ChallengePhase, row: Submission) -> int:
-    """Return the team for which a page of a submission is made; refuses who may not ask for one."""
+    """Return the team for which a submission's page is made; rejects other readers."""
     team = services.accounts.team_of(user, phase.challenge_id)
-    if not (is_on_boards(services, phase, row) and _sees_all_boards(services, user, phase)):
+    if not (_is_on_boards(services, phase, row) and _sees_all_boards(services, user, phase)):
         _check_may_see(services, user, row)
     return team.id if team else VISITORS
 
 
 def _check_may_see(services: Services, user: User | None, row: Submission) -> None:
-    """Refuse who may not see a submission; visitors are asked to log in."""
+    """Reject readers who may not see a submission; ask visitors to log in."""
     if user is None:
         raise Refusal(401, NOT_AUTHORIZED)
     services.accounts.check_may_see_submission(user, row)
 
 
 def _sees_all(services: Services, user: User | None, phase: ChallengePhase, reader: int) -> tuple[bool | None, int]:
-    """Return whether a user sees all of a phase, None while that is looked up, and for whom pages are made.
+    """Return whether a user sees all of a phase (None during the lookup), and for whom pages are made.
 
     A split that only `phases.py` has is hidden.
     """

@@ -25,10 +25,10 @@ from segjudge.server.services import Services
 from segjudge.server.submissions import OPEN, SUBMITTED
 from segjudge.server.wire import JsonObject, Refusal, clean, period_start
 
-_ATTRIBUTES = 1 << 16
-#: Bytes of a file that names an image.
+_LONGEST_ANSWERS = 1 << 16
+#: The maximum bytes of a file that names an image.
 _IMAGE_BYTES = 1 << 16
-#: Limit of a phase → its period, and what EvalAI says when it is reached.
+#: Limit of a phase -> its period, and EvalAI's message when it is reached.
 _LIMITS = {
     "max_submissions": ("", "The maximum number of submissions has been reached"),
     "max_submissions_per_month": ("month", "The maximum number of submission for this month has been reached"),
@@ -162,7 +162,7 @@ def send(services: Services, user: User, target: PhaseTarget, fields: JsonObject
 def _create_submission(services: Services, user: User, target: PhaseTarget, fields: JsonObject, file: str) -> int:
     """Create a submission outside the queue; raises a refusal if EvalAI would reject it."""
     with services.store.write() as session:
-        # In the transaction, so that two at once cannot both be the last that is allowed.
+        # In the transaction, so that two simultaneous ones cannot both be the last allowed one.
         phase, team = admit(services, user, target)
         is_public = phase.flag("is_submission_public")
         if phase.flag("leaderboard_public") and fields.get("is_public") not in (None, ""):
@@ -175,7 +175,7 @@ def _create_submission(services: Services, user: User, target: PhaseTarget, fiel
             input_file=file,
             is_public=is_public,
             submitted_at=time.time(),
-            attributes=_attributes(fields),
+            attributes=_read_answers(fields),
             **{key: clean(fields.get(key)) for key in TEXT_FIELDS},
         )
         session.add(submission)
@@ -196,7 +196,7 @@ def _image_of(services: Services, challenge: int, file: IO[bytes]) -> str:
         file.seek(0)
 
 
-def _attributes(fields: JsonObject) -> object:
+def _read_answers(fields: JsonObject) -> object:
     """Return the answers to a phase's questions; a client sends them as a JSON text."""
     answers_or_json = fields.get("submission_metadata")
     if answers_or_json in (None, "", "null"):
@@ -206,11 +206,13 @@ def _attributes(fields: JsonObject) -> object:
             json.loads(answers_or_json) if isinstance(answers_or_json, str) else answers_or_json, allow_nan=False
         )
         answers = json.loads(text)
-        json.dumps(answers, ensure_ascii=False).encode("utf-8")  # half a character cannot be shown again
+        json.dumps(answers, ensure_ascii=False).encode("utf-8")  # a lone surrogate cannot be shown again
     except (ValueError, RecursionError):
         raise Refusal(406, {"submission_metadata": ["Value must be valid JSON."]}) from None
-    if len(text) > _ATTRIBUTES:
-        raise Refusal(406, {"submission_metadata": [f"Ensure this field has no more than {_ATTRIBUTES} characters."]})
+    if len(text) > _LONGEST_ANSWERS:
+        raise Refusal(
+            406, {"submission_metadata": [f"Ensure this field has no more than {_LONGEST_ANSWERS} characters."]}
+        )
     return answers
 
 
@@ -249,7 +251,7 @@ def send_upload(services: Services, user: User, phase: int, submission: int) -> 
         raise Refusal(403, "Sorry, this submission is not yours")
     check_open(services, _target(services, user, phase))
     with services.store.write():
-        # EvalAI takes it again and again, and would score it as often.
+        # EvalAI accepts it repeatedly, and would score it each time.
         if services.submissions.is_queued(submission) or services.submissions.get(submission).status != SUBMITTED:
             raise Refusal(400, "This submission was already sent.")
         services.submissions.enqueue(submission)
@@ -264,7 +266,7 @@ def start_annotation(services: Services, user: User, phase: int, fields: JsonObj
 
 
 def finish_annotation(services: Services, user: User, phase: int, upload: str, parts: object) -> None:
-    """Replace the truth of a phase; a push does not change it any more."""
+    """Replace the truth of a phase; later pushes keep it."""
     row = _host_phase(services, user, phase)
     with _join_parts(services, user, phase, None, upload, parts) as file:
         services.store.change(ChallengePhase, row.id, annotation=file, by_client=True)
