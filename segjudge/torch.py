@@ -64,7 +64,7 @@ class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed
         self.frames.append(torch.from_numpy(np.frombuffer(data, np.uint8).copy()).to(self.device))
 
     def compute(self) -> dict[str, torch.Tensor]:
-        """Return the metrics of all frames of all processes; NaN for each before there is any."""
+        """Return the metrics of all frames of all processes; NaN before the first frame."""
         accumulator = self._accumulator()
         for state in _states(dim_zero_cat(self.frames).cpu().numpy().tobytes()):
             loaded = self._accumulator()

@@ -10,5 +10,5 @@ from .phase import Notify, Phase, PhaseSplit
 
 __all__ = ["VERSION", "Notify", "Phase", "PhaseSplit", "answer", "notify", "phase", "provenance", "scorer"]
 
-#: The version of this bundle; reports and the package carry it.
+#: The version of this bundle, of reports and of the package.
 VERSION = "1.0.0"

@@ -19,13 +19,13 @@ from . import VERSION
 from .phase import DETAILS, Phase, PhaseSplit
 from .scorer import Scorer
 
-#: More lines of warnings than this are counted, not shown.
+#: The maximum number of shown lines of warnings; more are counted.
 _WARNING_LINES = 20
 #: Decimals of the fractions in files that participants read.
 DECIMALS = 3
-#: What rows of tables are called by.
+#: The columns that name the rows of tables.
 _NAMES = ("split", "sequence", "id", "name")
-#: With an object's number this would show when the truth has which objects.
+#: The first frame of a problem. With an object's number, it would reveal which objects the truth shows when.
 _FIRST_FRAME = r" \(first in frame [^()]*\)(?= is not in the truth)"
 
 
@@ -47,7 +47,7 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
             # Whole seconds, since time depends on the truth.
             "seconds": {name: round(spent) for name, spent in timings.items() if name not in phase.hidden},
             "versions": versions(),
-            # With these the hosts' leaderboard tells which submissions differ.
+            # With these the hosts' leaderboard shows which submissions differ.
             "sums": {split.codename: _sums(phase, split, report) for split, report in scored},
         },
     }
@@ -202,9 +202,9 @@ def _error_bars(phase: Phase, split: PhaseSplit, report: Report) -> Optional[Dic
 
 #: A split of a phase, its scorer, and its scores.
 _ScoredSplit = Tuple[PhaseSplit, Scorer, Report]
-#: About so many bytes a page of a submission may have, it has without masks, and a row of its tables has.
+#: The approximate maximum bytes of a submission's page, its bytes without masks, and the bytes of a table row.
 _PAGE, _FIXED, _ROW = 3_000_000, 250_000, 2_000
-#: Which part of the time that is left may be taken for it.
+#: The share of the remaining time that the page may take.
 _TIME = 0.8
 
 
@@ -224,7 +224,7 @@ def add_page_data(
     whole = phase.detail == DETAILS[2]
     if whole:
         shown["errors"] = [{split.codename: report.errors(split.metrics)} for split, _, report in visible]
-    from ..runner.guard import run_guarded  # loaded by whoever scores phases; others print its warnings alone
+    from ..runner.guard import run_guarded  # loaded only if phases are scored; others only print its warnings
 
     seconds = _TIME * max(deadline - time.monotonic(), 1.0)
     try:

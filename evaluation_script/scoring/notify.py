@@ -14,12 +14,12 @@ from typing import Any, Dict, List
 
 from .phase import Phase
 
-#: How long Slack and webhooks may take, all together.
+#: The maximum seconds of all posts to Slack and webhooks together.
 SECONDS = 3.0
 _FILE = "~/.config/segjudge/notify.json"
 _KINDS = ("slack", "webhook")
 
-#: Keys of the submission that are sent: no file addresses.
+#: The keys of the submission that are sent; they contain no file addresses.
 _SENT_KEYS = ("id", "participant_team_name", "method_name", "challenge_phase", "submitted_at", "is_baseline")
 
 
@@ -104,6 +104,6 @@ def _post(kind: str, address: str, body: Dict[str, Any], failures: List[str]) ->
         with urllib.request.urlopen(request, timeout=SECONDS):
             pass
     except Exception as error:  # noqa: BLE001 - its text may hold the address, which is a secret
-        if hasattr(error, "close"):  # an answer that says no holds a connection
+        if hasattr(error, "close"):  # a rejection holds a connection
             error.close()
         failures.append(f"{kind} notification failed: {type(error).__name__}")

@@ -18,11 +18,11 @@ class PhaseSplit:
 
     #: The dataset split's codename, here and in the annotation file.
     codename: str
-    #: A row of one of the `…_protocols.py`; it decides the family too.
+    #: A row of one of the `protocols.py`; it determines the family too.
     protocol: str
     #: The leaderboard's labels, in its order.
     metrics: Tuple[str, ...]
-    #: Participants are not shown its scores: True where the visibility in `challenge_config.yaml` is not 3 (public).
+    #: Hide its scores from participants: True if the visibility in `challenge_config.yaml` is not 3 (public).
     hidden: bool = False
 
 
@@ -45,21 +45,21 @@ class Phase:
     splits: Tuple[PhaseSplit, ...]
     #: Leaderboards show percent instead of fractions.
     percent: bool = False
-    #: Warnings refuse a submission.
+    #: Warnings reject a submission.
     strict: bool = False
-    #: What participants may read of the splits that are not hidden: the leaderboard's means, the means of each
-    #: sequence too, or (where the truth is public) everything.
+    #: What participants may read of visible splits: the leaderboard's means, also the means of each sequence, or (for a
+    #: public truth) everything.
     detail: str = "means"
-    #: What participants may read has what a page of their submission shows too (`docs/report.md`): intervals; what
-    #: each kind of failure takes of mask sequences (not with `detail="means"`), and with `detail="all"` what was lost
-    #: frame by frame. That takes three times as long as scoring them.
+    #: Keep the data of a submission's page (`docs/report.md`) in the file for participants: intervals; the cost of each
+    #: kind of failure in mask sequences (not with `detail="means"`); and with `detail="all"` the losses frame by frame.
+    #: That takes three times as long as scoring.
     report: bool = False
-    #: Wall clock for one submission, in seconds.
+    #: The maximum wall-clock seconds for scoring a submission.
     seconds: int = 3600
-    #: Memory for scoring, in bytes, beside what the worker holds already (290 MB of its 1 GiB).
+    #: The maximum memory for scoring in bytes, in addition to the worker's own (290 MB of its 1 GiB).
     memory: int = 640 << 20
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
-    #: So many processes share the scoring, each within `memory`; 0: as many as there are cores that may be used.
+    #: The number of scoring processes, each within `memory`; 0: one per usable core.
     jobs: int = 1
     notify: Optional[Notify] = None
 

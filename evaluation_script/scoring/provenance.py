@@ -13,7 +13,7 @@ from ..files.limits import ArchiveLimits
 from ..files.packed import table_of
 from . import VERSION
 
-#: Bytes read at a time.
+#: The number of bytes read at a time.
 _CHUNK = 1 << 20
 
 

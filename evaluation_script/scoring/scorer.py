@@ -10,7 +10,7 @@ import os
 from contextlib import closing, nullcontext
 from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
 
-from ..families import FAMILIES, PROTOCOLS, describe_unknown, engine_of, report_of
+from ..families import FAMILIES, PROTOCOLS, describe_unknown, engine_of
 from ..families.base.accumulator import Accumulator
 from ..families.base.engine import OpenedSubmission
 from ..families.base.family import FamilyProtocol, Progress, ScoringRules, ignore_progress
@@ -66,7 +66,8 @@ class Scorer:
 
     def score(self, results: str, progress: Progress = ignore_progress) -> Report:
         """Count all results and return their scores; raises SubmissionError with every problem."""
-        return report_of(self.split, self.count(results, WHOLE, progress))
+        counts = self.count(results, WHOLE, progress)
+        return engine_of(self.truth.family).report(self.split, counts)
 
 
 def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str = "") -> List[Scorer]:
@@ -120,7 +121,7 @@ class TruthCache:
     def __init__(self, log: Callable[[str], None]) -> None:
         """Open files on request; `log` gets the remarks for the host."""
         self._log = log
-        #: The versions in which files were opened last.
+        #: The versions of files when they were last opened.
         self._versions: Dict[str, Tuple[str, int, int]] = {}
         self._open_version = functools.lru_cache(maxsize=8)(self._read)
         self._digest_version = functools.lru_cache(maxsize=8)(lambda path, *_version: digest_of(path))

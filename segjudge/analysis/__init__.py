@@ -10,10 +10,10 @@ from typing import Literal, get_args
 
 __all__ = ["CHALLENGE", "METHODS", "MOST_DRAWS", "comparison", "plots", "standings", "statistics"]
 
-#: How values of cases become a ranking.
+#: The methods that turn the values of cases into a ranking.
 Method = Literal["mean-then-rank", "median-then-rank", "rank-then-mean", "rank-then-median", "test-then-rank"]
 METHODS: tuple[Method, ...] = get_args(Method)
 #: The method that the protocol states, as its challenge ranks.
 CHALLENGE: Literal["challenge"] = "challenge"
-#: Redrawings of the cases at most.
+#: The maximum number of bootstrap samples.
 MOST_DRAWS = 100_000

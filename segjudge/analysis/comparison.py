@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -18,16 +17,19 @@ from markupsafe import Markup
 from segjudge.evaluation_script.families import FAMILIES
 from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.evaluation_script.families.base.reports import Report, bounds_of
-from segjudge.evaluation_script.files.problems import name_hint, name_list, printable, quantity
+from segjudge.evaluation_script.files.problems import name_hint, name_list, quantity
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.families import FamilyTools, describe_unknown_metric, prefers_smaller, tools_of
 from segjudge.families.base.tools import MethodCosts, ScoredMethod
 from segjudge.report.browser import ShownPage
 from segjudge.report.page import (
     BY_CHANGE,
+    LITTLE,
+    PLAYER,
     PageOptions,
     ReportPage,
     Section,
+    add_film,
     describe_digests,
     make_changes,
     make_origins,
@@ -53,6 +55,7 @@ from segjudge.scoring.scores import Scores
 from segjudge.system.arguments import FLAG, SEVERAL, TEXT, Kind, check_arguments, check_options
 from segjudge.system.errors import OptionError, UsageError
 
+from .paper_tables import Column, escape_name, escape_text, tabulate, write_latex, write_markdown
 from .plots import plot_means
 from .score_tables import (
     AlgorithmScores,
@@ -70,19 +73,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-#: A case whose value crosses it has flipped.
+#: The value that a flipped case crosses.
 _HALF = 0.5
-#: So many cases are listed, and changes of a kind below this are not.
+#: The maximum number of listed cases, and the smallest listed change of a kind.
 _MOST_CASES, _SHOWN_FROM = 10, 0.0005
-#: Metrics that a table of a paper has where none are named.
+#: The number of metrics in a paper's table by default.
 _MOST_METRICS = 6
-_BOLD = "Bold: better than every other method (sign flips, adjusted by Holm for all pairs, 5 %)"
-#: How LaTeX writes what it would take for a command.
-_LATEX = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "−": "--", "–": "--",
-}  # fmt: skip
 
 
 class CaseChange(NamedTuple):
@@ -108,9 +104,9 @@ class Comparison(ShownPage):
 
     metric: str
     sums: Sums
-    #: What is compared where metrics are means over the objects of sequences; else groups.
+    #: The sequences, if metrics are means over their objects; otherwise the groups.
     sequences: list[str]
-    #: The least and the most that the metric may be.
+    #: The minimum and the maximum of the metric.
     bounds: tuple[float, float] = (0.0, 1.0)
     methods: Mapping[str, Scores] = field(default_factory=dict)
     split: str = ""
@@ -229,7 +225,7 @@ class Comparison(ShownPage):
                 lines.append(f"{name} loses as much as {names[0]}, by the same kinds of error.")
                 continue
             change = sum(costs.values()) - sum(base.values())
-            # Only the kinds of sequences sum to what is lost.
+            # Only kinds of sequences sum to the loss.
             much = f"{abs(change):.3f} {'more' if change > 0 else 'less'} than"
             if not self.sequences:
                 much = "by other kinds than"
@@ -361,7 +357,9 @@ class Comparison(ShownPage):
     def latex(self, metrics: Sequence[str] = ()) -> str:
         """Return the table of a paper in LaTeX (booktabs): intervals, and significantly best methods in bold."""
         check_arguments(SEVERAL, metrics=metrics)
-        return _write_latex(self, [metrics] if isinstance(metrics, str) else metrics)
+        columns = _list_columns(self, [metrics] if isinstance(metrics, str) else metrics)
+        about = f"{self.protocol.name} (revision {self.protocol.revision}), {self.about}"
+        return write_latex(columns, self.sums.algorithms, about)
 
     def film(self, path: str | os.PathLike[str], **choice: Any) -> None:
         """Write frames of a sequence as a figure with one row for the truth and each method.
@@ -492,8 +490,18 @@ def _make_methods(compared: Comparison, details: MethodCosts) -> Section:
         "points": details.points,
         "axes": list(details.costs)[:2],
         "bars": [
-            (name, details.bars[name], sum(details.costs[name].values())) for name in names if name in details.bars
+            (name, bar, sum(share for _, share, style in bar if style != "kept"))
+            for name, bar in ((name, details.bars[name]) for name in names if name in details.bars)
         ],
+        "kinds_of_bars": list(
+            {
+                kind: (style, kind)
+                for name in names
+                for kind, share, style in details.bars.get(name, ())
+                if share >= LITTLE and style != "kept"
+            }.values()
+        ),
+        "measure": details.measure or compared.metric,
         "verdicts": compared.verdicts(),
         "names": names,
         "apart": {(row, column): compared.sign(row, column) for row, column in permutations(names, 2)},
@@ -502,7 +510,11 @@ def _make_methods(compared: Comparison, details: MethodCosts) -> Section:
             *compared.describe_kinds(),
         ],
     }
-    return Section("methods", "Methods", values, package="segjudge.analysis", style=details.style)
+    methods = Section("methods", "Methods", values, package="segjudge.analysis", style=details.style)
+    players = [
+        section for section in details.sections if section.template == PLAYER and section.values["form"] != "slices"
+    ]
+    return add_film(methods, players[0]) if players else methods
 
 
 def _draw_whiskers(means: Sequence[Mean]) -> list[Markup]:
@@ -535,11 +547,11 @@ def _write_markdown(compared: Comparison, *, kinds: bool = True) -> str:
     gain = f"{values[after] - values[before]:+.3f}, {sign}"
     blocks = [
         f"### {compared.metric}: {format_number(values[before])} → {format_number(values[after])} ({gain})",
-        _tabulate(
+        tabulate(
             ["method", compared.metric, "95 %", "place"],
-            [[_name(name), format_number(value), reach, rank] for rank, name, value, reach in compared.places()],
+            [[escape_name(name), format_number(value), reach, rank] for rank, name, value, reach in compared.places()],
         ),
-        "\n".join(f"- {_text(line)}" for line in compared.verdicts()),
+        "\n".join(f"- {escape_text(line)}" for line in compared.verdicts()),
     ]
     if kinds and (table := _tabulate_kinds(compared, before, after)):
         blocks += ["**What grew and what shrank**", table]
@@ -547,7 +559,7 @@ def _write_markdown(compared: Comparison, *, kinds: bool = True) -> str:
     protocol = compared.protocol
     truth = str(next(iter(compared.methods.values())).provenance.get("truth", "")).rpartition(":")[2][:12]
     origin = f"segjudge {VERSION}, {protocol.name} (revision {protocol.revision})"
-    blocks.append(f"<sub>{origin}, {_text(compared.about)}{f', truth {truth}' if truth else ''}</sub>")
+    blocks.append(f"<sub>{origin}, {escape_text(compared.about)}{f', truth {truth}' if truth else ''}</sub>")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -566,7 +578,7 @@ def _tabulate_kinds(compared: Comparison, before: str, after: str) -> str:
         ]
         for kind, change in sorted(changes.items(), key=lambda item: -abs(item[1]))
     ]
-    return _tabulate(["kind of failure", _name(before), _name(after), "change"], rows)
+    return tabulate(["kind of failure", escape_name(before), escape_name(after), "change"], rows)
 
 
 def _list_flips(compared: Comparison, before: str, after: str) -> list[str]:
@@ -580,7 +592,7 @@ def _list_flips(compared: Comparison, before: str, after: str) -> list[str]:
     title = f"**{cases} that crossed one half: {count}**"
     if flips:
         title += f" ({fallen} fell below it, {len(flips) - fallen} rose to it or above)"
-    header = [compared.noun, _name(before), _name(after), "change"]
+    header = [compared.noun, escape_name(before), escape_name(after), "change"]
     blocks = [title]
     if flips:
         blocks.append(_tabulate_cases(header, flips))
@@ -592,98 +604,19 @@ def _list_flips(compared: Comparison, before: str, after: str) -> list[str]:
 
 def _tabulate_cases(header: list[str], changes: Sequence[CaseChange]) -> str:
     rows = [
-        [_name(change.case), format_number(change.before), format_number(change.after), f"{change.change:+.3f}"]
+        [escape_name(change.case), format_number(change.before), format_number(change.after), f"{change.change:+.3f}"]
         for change in changes[:_MOST_CASES]
     ]
     more = f"\n\n… and {len(changes) - _MOST_CASES} more" if len(changes) > _MOST_CASES else ""
-    return _tabulate(header, rows) + more
-
-
-def _tabulate(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table: names left-aligned, numbers right-aligned."""
-    ruler = ["---", *["---:"] * (len(header) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (header, ruler, *rows))
-
-
-def _name(name: str) -> str:
-    """Return an untrusted name escaped for Markdown: no link, mention or cell."""
-    return f"`{printable(name).replace('`', chr(39)).replace('|', chr(92) + '|')}`"
-
-
-def _text(text: str) -> str:
-    """Return a sentence with untrusted names, escaped as plain text."""
-    plain = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-    return re.sub(r"([\\`*_\[\]<>|#@])", r"\\\1", plain)
-
-
-# ── papers ──────────────────────────────────────────────────────────────────
-
-
-class _Column(NamedTuple):
-    """A metric column of a table."""
-
-    metric: str
-    #: None where the metric is no mean over cases, and has no interval that a difference could be tested by.
-    means: dict[str, Mean] | None
-    values: dict[str, float | None]
-    #: It is a share, which papers write as hundredths.
-    is_share: bool
-
-    def number(self, value: float | None) -> str:
-        if value is None:
-            return "–"
-        return f"{100 * value:.1f}".replace("-0.0", "0.0") if self.is_share else f"{value:.3f}".rstrip("0").rstrip(".")
-
-    def cell(self, name: str) -> tuple[str, str, bool]:
-        """Return a method's value, its interval, and whether it is significantly best."""
-        mean = self.means[name] if self.means else None
-        if mean is None:
-            return self.number(self.values[name]), "", False
-        interval = "" if mean.low is None else f"[{self.number(mean.low)}, {self.number(mean.high)}]"
-        return self.number(mean.value), interval, mean.is_alone_best
-
-
-def _write_latex(compared: Comparison, metrics: Sequence[str] = ()) -> str:
-    """Return a booktabs table: a row per method, intervals below the values."""
-    columns = _list_columns(compared, metrics)
-    heads = [rf"{_escape(column.metric)} ${_arrow(column.metric, compared, 'latex')}$" for column in columns]
-    lines = [
-        f"% segjudge {VERSION}: {compared.protocol.name} (revision {compared.protocol.revision}), {compared.about}.",
-        f"% Intervals: 95 %, Student's t. {_BOLD}.",
-        rf"\begin{{tabular}}{{l{'c' * len(columns)}}}",
-        r"\toprule",
-        rf"Method & {' & '.join(heads)} \\",
-        r"\midrule",
-    ]
-    for name in compared.sums.algorithms:
-        cells = [column.cell(name) for column in columns]
-        cells = [(_write_signs(value), _write_signs(reach), best) for value, reach, best in cells]
-        values = [rf"\textbf{{{value}}}" if best else value for value, _, best in cells]
-        intervals = [rf"{{\scriptsize {interval}}}" if interval else "" for _, interval, _ in cells]
-        lines.append(rf"{_escape(printable(name))} & {' & '.join(values)} \\")
-        if any(intervals):
-            lines.append(rf" & {' & '.join(intervals)} \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-def _write_paper_markdown(compared: Comparison, metrics: Sequence[str] = ()) -> str:
-    """Return the paper's table as Markdown."""
-    columns = _list_columns(compared, metrics)
-    rows = []
-    for name in compared.sums.algorithms:
-        cells = [column.cell(name) for column in columns]
-        texts = [
-            " ".join(filter(None, [f"**{value}**" if best else value, interval])) for value, interval, best in cells
-        ]
-        rows.append([_name(name), *texts])
-    header = ["method", *(f"{_text(column.metric)} {_arrow(column.metric, compared, 'text')}" for column in columns)]
-    return f"{_tabulate(header, rows)}\n\nIntervals: 95 %. {_BOLD}.\n"
+    return tabulate(header, rows) + more
 
 
 def write_table(compared: Comparison, path: str, metrics: Sequence[str] = ()) -> str:
     """Return the table in the format of the path's ending."""
     check_table(path)
-    return _write_latex(compared, metrics) if path.endswith(".tex") else _write_paper_markdown(compared, metrics)
+    if path.endswith(".tex"):
+        return compared.latex(metrics)
+    return write_markdown(_list_columns(compared, metrics), compared.sums.algorithms)
 
 
 def check_table(path: str) -> None:
@@ -691,7 +624,7 @@ def check_table(path: str) -> None:
         raise UsageError(f"{path}: name the table FILE.tex or FILE.md")
 
 
-def _list_columns(compared: Comparison, metrics: Sequence[str]) -> list[_Column]:
+def _list_columns(compared: Comparison, metrics: Sequence[str]) -> list[Column]:
     reports = compared.reports
     names = list(metrics) or [*dict.fromkeys([compared.metric, *compared.protocol.metrics])][:_MOST_METRICS]
     columns = []
@@ -703,22 +636,8 @@ def _list_columns(compared: Comparison, metrics: Sequence[str]) -> list[_Column]
         try:
             means = {mean.name: mean for mean in compared.for_metric(metric).means}
         except UsageError:
-            means = None  # it is no mean over cases
+            means = None  # not a mean over cases
         values = {name: report.values[metric] for name, report in reports.items()}
         is_share = max(map(abs, bounds_of(metric, compared.protocol))) <= 1
-        columns.append(_Column(metric, means, values, is_share))
+        columns.append(Column(metric, means, values, is_share, prefers_smaller(metric, compared.protocol.name)))
     return columns
-
-
-def _arrow(metric: str, compared: Comparison, form: str) -> str:
-    smaller = prefers_smaller(metric, compared.protocol.name)
-    return {"latex": r"\downarrow" if smaller else r"\uparrow", "text": "↓" if smaller else "↑"}[form]
-
-
-def _write_signs(number: str) -> str:
-    """Return numbers with minus signs, and a dash for missing ones."""
-    return number.replace("-", "$-$").replace("–", "--")
-
-
-def _escape(text: str) -> str:
-    return "".join(_LATEX.get(char, char) for char in text)

@@ -11,7 +11,7 @@ import numpy as np
 from segjudge.evaluation_script.files.problems import name_hint
 from segjudge.report.colours import line_of_method
 from segjudge.report.labels import shorten_name, spread_labels
-from segjudge.scoring.figures import BLUE, GREY, ORANGE, draw_figure, save_figure
+from segjudge.scoring.figures import ACCENT, GREY, INK, draw_figure, save_figure
 from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name, make_folder
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Points of a blob that took every redrawing.
+#: The size in points of a blob with every bootstrap sample.
 _LARGEST = 900
 
 
@@ -33,7 +33,7 @@ def plot_means(metric: str, means: Sequence[Mean]) -> Figure:
         for row, mean in enumerate(means):
             low, high = (mean.value, mean.value) if mean.low is None or mean.high is None else (mean.low, mean.high)
             axes.plot([low, high], [row, row], color=GREY, linewidth=1.5)
-            axes.plot([mean.value], [row], "o", color=BLUE if mean.is_alone_best else GREY)
+            axes.plot([mean.value], [row], "o", color=INK if mean.is_alone_best else GREY)
         axes.set_yticks(range(len(means)), [shorten_name(mean.name) for mean in means])
         axes.set(xlabel=f"{metric}, 95 %", ylim=(len(means) - 0.5, -0.5))
 
@@ -43,9 +43,9 @@ def plot_means(metric: str, means: Sequence[Mean]) -> Figure:
 # ── rankings ────────────────────────────────────────────────────────────────
 
 
-#: So wide is a figure at least that its title is not cut, and so wide is a letter of a name beside it, in inches.
+#: The minimum width of a figure, in which its title fits, and the width of a letter of a name beside it, in inches.
 _TITLED, _LETTER = 6.5, 0.08
-#: The most letters of a name below an axis.
+#: The maximum number of letters of a name below an axis.
 _MOST_BELOW = 24
 
 
@@ -87,10 +87,10 @@ def _draw_stability(axes: Axes, task: RankedTask, order: list[int]) -> None:
     spread = task.stability
     frequency = np.array(spread["frequency"])[order]
     columns, ranks = np.nonzero(frequency)
-    axes.scatter(columns, ranks + 1, frequency[columns, ranks] * _LARGEST, color=BLUE, alpha=0.75, linewidths=0)
+    axes.scatter(columns, ranks + 1, frequency[columns, ranks] * _LARGEST, color=INK, alpha=0.75, linewidths=0)
     axes.vlines(range(len(order)), [spread["low"][row] for row in order], [spread["high"][row] for row in order], GREY)
     axes.plot(range(len(order)), [spread["median"][row] for row in order], "x", color="black")
-    axes.set(ylabel="rank", title=f"{task.scores.name}: ranks of redrawn cases; × median, line 95 %".lstrip(": "))
+    axes.set(ylabel="rank", title=f"{task.scores.name}: ranks of bootstrap samples; × median, line 95 %".lstrip(": "))
     axes.set_yticks(range(1, len(order) + 1))
     axes.set(xlim=(-0.7, len(order) - 0.3), ylim=(len(order) + 0.7, 0.3))
     _set_names(axes, task, order)
@@ -131,7 +131,7 @@ def _draw_significance(axes: Axes, task: RankedTask, order: list[int]) -> None:
     better = np.array(task.better)[np.ix_(order, order)]
     for row, column in np.ndindex(better.shape):
         if row != column:
-            sign, colour = ("+", BLUE) if better[row, column] else ("−", ORANGE) if better[column, row] else ("=", GREY)
+            sign, colour = ("+", INK) if better[row, column] else ("−", ACCENT) if better[column, row] else ("=", GREY)
             axes.text(column, row, sign, ha="center", va="center", color=colour, weight="bold")
     axes.set(xlim=(-0.5, len(order) - 0.5), ylim=(len(order) - 0.5, -0.5))
     axes.set_title(f"{task.scores.name}: row better +, worse −, no significant difference = (Holm)".lstrip(": "))

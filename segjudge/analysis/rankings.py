@@ -16,10 +16,10 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.report.tables import format_number
 
 _Adjustment = Literal["none", "holm"]
-#: Rows of weights that are looked at together, which bounds the memory.
+#: The number of rows of weights processed at once, which limits the memory.
 _BLOCK = 250
-#: The column with the ranks that most redrawings of the cases give.
-SPREAD = "95 % of redrawings"
+#: The column with the ranks that most bootstrap samples give.
+SPREAD = "95 % of bootstraps"
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class TaskScores:
     algorithms: tuple[str, ...]
     cases: tuple[str, ...]
     values: Floats
-    #: Small values are good.
+    #: Smaller values are better.
     smaller: bool = False
-    #: How many objects each case has, where the metric is the mean over all objects; else cases weigh alike.
+    #: The number of objects in each case, if the metric is the mean over all objects; otherwise cases weigh the same.
     sizes: Floats | None = None
 
     def fill(self, value: float) -> TaskScores:
@@ -62,9 +62,9 @@ class Rule:
 
     method: Method = "mean-then-rank"
     ties: Ties = "min"
-    #: A missing value's case is left out for its algorithm, which may gain by it; otherwise it ranks last in the case.
+    #: Omit the case of a missing value for its algorithm, which may gain by it; otherwise it ranks last in the case.
     remove: bool = False
-    #: Of test-then-rank alone.
+    #: The adjustment of p for test-then-rank.
     adjustment: _Adjustment = "none"
     alpha: float = ALPHA
 
@@ -185,13 +185,13 @@ def _count_ranks(task: TaskScores) -> NDArray[np.intp]:
 class _Stability:
     """The spread of bootstrap rankings around the ranking of all cases."""
 
-    #: The share of the redrawings in which each algorithm (row) took each rank (column).
+    #: The share of bootstrap samples in which each algorithm (row) has each rank (column).
     frequency: Floats
-    #: The median rank of each algorithm, and where 95 % of its ranks lie.
+    #: The median rank of each algorithm, and the range of 95 % of its ranks.
     median: Floats
     low: Floats
     high: Floats
-    #: Kendall's tau-b of each redrawn ranking with the whole one; undefined ones are left out.
+    #: Kendall's tau-b of each bootstrap ranking with the full one, without undefined ones.
     tau: Floats
 
 
@@ -230,11 +230,11 @@ class RankedTask:
     ranks: list[float]
     #: The ranks by each other method.
     by_method: Mapping[str, list[float]]
-    #: How many cases gave each algorithm (row) each rank (column).
+    #: The number of cases that gave each algorithm (row) each rank (column).
     heatmap: list[list[int]]
     #: Wilcoxon's one-sided test, Holm over all ordered pairs: the row is better than the column.
     better: list[list[bool]]
-    #: How rankings of redrawn cases spread: `frequency`, `median`, `low`, `high`, `tau`.
+    #: The spread of the ranks of bootstrap samples: `frequency`, `median`, `low`, `high`, `tau`.
     stability: Mapping[str, list[Any]]
 
     @property

@@ -24,22 +24,22 @@ from segjudge.system.errors import UsageError
 from .rankings import TaskScores
 from .statistics import Sums
 
-#: What a ranking of metrics of mask sequences is of, where nothing else is said.
+#: The metric that ranks mask sequences by default.
 _METRIC = "J&F-Mean"
-#: The columns of a table of scores; `task` may be left out.
+#: The columns of a table of scores; `task` is optional.
 _COLUMNS = ("algorithm", "case", "value")
-#: What stands for a missing value.
+#: The texts of a missing value.
 _ABSENT = frozenset({"", "NA", "NaN", "nan"})
-#: The largest difference of a metric from the mean over objects that it is said to be.
-_SAME = 1e-9
+#: The maximum difference of a metric from the mean over objects that it claims to be.
+_TOLERANCE = 1e-9
 _MOST_ROWS = 5_000_000
-#: Every two algorithms are compared in every redrawing.
+#: The maximum number of algorithms, since every two are compared in every bootstrap sample.
 _MOST_ALGORITHMS = 500
-#: Beyond it, squares cannot be summed.
+#: The maximum value, above which squares cannot be summed.
 _MOST_VALUE = 1e100
 
 
-#: How scores differ that cannot be ranked together, by the key of their origin.
+#: The differences that prevent a common ranking, by the key of their origin.
 _DIFFER = {
     "revision": "by different revisions of {}; score both with the same version of segjudge",
     "rules": "by different rules of {}; score both by the same rules",
@@ -55,15 +55,15 @@ class AlgorithmScores:
     name: str
     protocol: str
     values: Mapping[str, float | None]
-    #: The sequence and the values of each object; nothing where the metrics are no means over objects.
+    #: The sequence and the values of each object; empty if metrics are not means over objects.
     objects: list[dict[str, Any]]
-    #: The values of each metric by group of images, videos or sequences, where there are no objects.
+    #: The values of each metric by group of images, videos or sequences, if there are no objects.
     groups: Mapping[str, list[float]] | None = None
-    #: What has to be the same in whatever is ranked together, as far as a file says it.
+    #: The facts that must agree in a common ranking, if a file states them.
     origin: Mapping[str, object] = field(default_factory=dict)
-    #: The rows of its cases and their regions, where a family has them.
+    #: The rows of its cases and their regions, if the family has them.
     cases: list[dict[str, Any]] = field(default_factory=list)
-    #: The split, where participants are not shown its scores.
+    #: The split, if its scores are hidden from participants.
     hidden_split: str = ""
 
 
@@ -168,7 +168,7 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
                 table[row, names.index(entry["sequence"])] += entry[metric]
                 counts[row, names.index(entry["sequence"])] += 1
         value = method.values[metric]
-        if value is None or not counts[row].any() or abs(table[row].sum() / counts[row].sum() - value) > _SAME:
+        if value is None or not counts[row].any() or abs(table[row].sum() / counts[row].sum() - value) > _TOLERANCE:
             raise UsageError(f"{metric} of {method.protocol} is not a mean over objects, so it is not compared")
         if not np.array_equal(counts[row], counts[0]):
             raise UsageError(f"{method.name} and {base.name} were not scored on the same objects")
@@ -259,7 +259,7 @@ def _read_tasks(path: str, rows: Iterable[dict[str, str]], *, smaller: bool) -> 
     for number, row in enumerate(rows, 2):
         if number > _MOST_ROWS + 1:  # line 1 is the header
             raise UsageError(f"{path}: has more than {_MOST_ROWS} rows")
-        if None in row:  # what is beyond the header
+        if None in row:  # cells beyond the header
             raise UsageError(f"{path}: line {number}: has more cells than the header; write 0.5, not 0,5")
         key = (row["algorithm"] or "", row["case"] or "")
         cells = tasks.setdefault(row.get("task") or "", {})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-#: What becomes of a missing value, and how that is said.
+#: The treatments of a missing value, and their descriptions.
 _MISSING = {"zero": "count as 0", "last": "are the worst of their case", "remove": "are ignored"}
 _Missing = Literal["zero", "last", "remove"]
 _ADJUSTMENTS = ("none", "holm")
@@ -44,7 +44,7 @@ class Ranking(ShownPage):
 
     rule: Rule
     tasks: list[RankedTask]
-    #: What was done about missing values.
+    #: The treatment of missing values.
     notes: list[str] = field(default_factory=list)
     #: The final places by the rule of a challenge that ranks several metrics, the best first.
     places: list[dict[str, Any]] = field(default_factory=list)

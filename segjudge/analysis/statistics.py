@@ -15,11 +15,11 @@ from segjudge.evaluation_script.families.base.reports import interval, standard_
 from segjudge.evaluation_script.masks.stack import Array
 
 Floats = NDArray[np.float64]
-#: A p that is at most this decides.
+#: The maximum p of a significant difference.
 ALPHA = 0.05
-#: A test that finds a difference this often has power enough.
+#: The power of a test that detects a difference often enough.
 _POWER = 0.8
-#: What equal values get: the smallest of their places, or the mean of their places.
+#: The rank of equal values: the smallest of their places, or the mean.
 Ties = Literal["min", "average"]
 
 
@@ -61,12 +61,12 @@ def kendall(before: Floats, after: Floats) -> Floats:
 # ── paired tests ────────────────────────────────────────────────────────────
 
 
-#: Sign flips are all tried up to so many cases, and so many are drawn beyond.
+#: The maximum number of cases for which all sign flips are tried, and the number of random flips beyond it.
 _EXACT_FLIPS, _DRAWN_FLIPS = 16, 9_999
-#: So many weights are looked at together, which stay in the processor's cache.
+#: The number of weights processed at once, which stay in the processor's cache.
 _CELLS = 1 << 17
-#: Sums of flipped differences that differ by less are equal.
-_SAME = 1e-12
+#: Values of cases, and sums of flipped differences, are equal if they differ by less.
+_TOLERANCE = 1e-12
 
 
 def wilcoxon(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
@@ -119,7 +119,9 @@ def _flip_signs(differences: Floats) -> Floats:
         rows = np.flatnonzero(cases == count)
         nonzero = differences[rows]
         nonzero = nonzero[nonzero != 0].reshape(len(rows), count)
-        observed = np.abs([math.fsum(row) for row in nonzero]) - _SAME * np.maximum(1.0, np.abs(nonzero).max(axis=1))
+        observed = np.abs([math.fsum(row) for row in nonzero]) - _TOLERANCE * np.maximum(
+            1.0, np.abs(nonzero).max(axis=1)
+        )
         p_values[rows] = (_sign_flip_p_value if count <= _EXACT_FLIPS else _flip_at_random)(nonzero, observed)
     return p_values
 
@@ -180,7 +182,7 @@ def _cases_needed(difference: float, error: float, cases: int, algorithms: int) 
 # ── differences, and which of them can be told from chance ─────────────────
 
 
-#: What is compared: sequences, of metrics that are means over their objects; else groups, always as many.
+#: The cases: sequences for metrics that are means over their objects; otherwise a fixed number of groups.
 SEQUENCES, GROUPS = "sequences", "groups of images or videos"
 
 
@@ -216,7 +218,7 @@ class Mean:
     error: float
     low: float | None
     high: float | None
-    #: All pairs considered, its place is in this range with 95 % certainty.
+    #: Over all pairs, its place is in this range with 95 % confidence.
     place_from: int
     place_to: int
 
@@ -286,7 +288,7 @@ def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> 
     sign, cases = (1 if better == pair.name else -1), len(table.counts)
     rows = [table.algorithms.index(name) for name in (better, worse)]
     between = (table.sums[rows[0]] - table.sums[rows[1]]).tolist()
-    cases_won, cases_lost = sum(value > 0 for value in between), sum(value < 0 for value in between)
+    cases_won, cases_lost = sum(value > _TOLERANCE for value in between), sum(value < -_TOLERANCE for value in between)
     if table.smaller:
         cases_won, cases_lost = cases_lost, cases_won
     interval = ""
@@ -304,6 +306,6 @@ def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> 
     if pair.low is not None and pair.high is not None and pair.low * pair.high > 0 and len(table.algorithms) > 2:
         text += ", interval without adjustment"
     many = f"about {needed}" if cases_are == SEQUENCES or not needed else f"{needed / cases:.1f} times as many"
-    # An estimate of no more cases than there are contradicts the test, which found too few.
+    # An estimate of at most the existing cases would contradict the test, which shows that these are too few.
     outlook = "" if needed is None or needed <= cases else f"; to detect a difference of this size takes {many}"
     return f"{text}: do not differ significantly on {cases} {cases_are}{outlook}."

@@ -1,18 +1,21 @@
-"""A drop-in replacement of `pycocotools.coco`: the same class, which makes Python's annotations when they are read."""
+"""A drop-in replacement of `pycocotools.coco`: the same class, which creates annotations on first use."""
 
 import contextlib
 import copy
 import io
 import json
 import os
+import sys
+import threading
+import urllib
 from collections.abc import Sequence
-from dataclasses import replace
+from importlib import import_module
 from itertools import chain
 from operator import itemgetter
+from types import ModuleType
 from typing import Any
 
 import numpy as np
-from pycocotools import coco as incumbent
 
 from segjudge.evaluation_script.families.instances.annotation_columns import AnnotationColumns, read_annotations
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
@@ -21,18 +24,52 @@ from segjudge.evaluation_script.families.instances.submission import InstanceRec
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of, truth_of_columns
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.run_lengths import MaskTexts, compress, pack_texts
+from segjudge.evaluation_script.masks.run_lengths import compress, pack_texts
 from segjudge.evaluation_script.masks.stack import Array, places_of
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.system.errors import UsageError
 
-#: Its class, whose attributes programs set to anything.
-_Incumbent: Any = incumbent.COCO
-#: Attributes that are made when they are first read.
+
+def _import_incumbent() -> Any:
+    """Import pycocotools' module, but load the HTTP client, half of its import, when its `download` is called."""
+    name = "urllib.request"
+    if name in sys.modules:
+        return import_module("pycocotools.coco")
+    late, lock = ModuleType(name), threading.Lock()
+
+    def retire() -> None:
+        with lock:
+            if sys.modules.get(name) is late:
+                del sys.modules[name]
+
+    def load(attribute: str) -> Any:
+        """Return an attribute of the module itself, also to a thread that imports it meanwhile."""
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        retire()
+        return getattr(import_module(name), attribute)
+
+    def retrieve(*arguments: Any, **options: Any) -> Any:
+        return load("urlretrieve")(*arguments, **options)
+
+    late.__dict__.update(__getattr__=load, urlretrieve=retrieve)
+    sys.modules[name] = late
+    # Only an import sets the package's attribute, and a thread may have imported this module instead.
+    vars(urllib).setdefault("request", late)
+    try:
+        return import_module("pycocotools.coco")
+    finally:
+        retire()
+
+
+#: pycocotools' module, and its class, whose attributes programs may set.
+INCUMBENT = _import_incumbent()
+_Incumbent: Any = INCUMBENT.COCO
+#: Attributes that are created when they are first read.
 _LATE = ("dataset", "anns", "imgToAnns", "catToImgs", "imgs", "cats")
-#: A key in so many of the first bytes of a file is one of its first record.
+#: The number of leading bytes of a file in which a key belongs to the first record.
 _FIRST_RECORD = 1 << 16
-#: What is raised for annotations that pycocotools may take, or explain, itself.
+#: The exceptions for annotations that pycocotools itself accepts or explains.
 NOT_OURS = (*UNUSUAL, UsageError, SubmissionError, HostError, ArithmeticError)
 
 
@@ -44,12 +81,13 @@ class COCO(_Incumbent):  # type: ignore[misc]
     """
 
     def __init__(self, annotation_file: str | os.PathLike[str] | dict[str, Any] | None = None) -> None:
-        #: The dataset, or the JSON of detections and what they are detections of, until `dataset` is read.
+        #: The dataset or detections, as JSON or as records with boxes, and the dataset of the detections, until
+        #: `dataset` is read.
         self._document: dict[str, Any] = {}
-        self._detections: tuple[COCO, bytes] | None = None
-        #: The dataset's annotations as columns, and its JSON, where the annotations are not in the document yet.
+        self._detections: tuple[COCO, bytes | list[dict[str, Any]]] | None = None
+        #: The dataset's annotations as columns, and the rest of its JSON, until the document has the annotations.
         self._annotations: tuple[AnnotationColumns, bytes] | None = None
-        #: What was read, for masks (False) and boxes (True).
+        #: The columns that were read, for masks (False) and boxes (True).
         self._columns: dict[bool, Any] = {}
         super().__init__()
         if annotation_file is None:
@@ -74,7 +112,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
             delattr(self, name)
 
     def __getattr__(self, name: str) -> Any:
-        """Make an attribute that is read for the first time."""
+        """Create an attribute on first use."""
         if name not in _LATE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if name == "dataset":
@@ -97,9 +135,15 @@ class COCO(_Incumbent):  # type: ignore[misc]
             annotations = json.loads(self._annotations[1])["annotations"]
         return {**self._document, "annotations": annotations}
 
-    def _make_detections(self, truth: "COCO", data: bytes) -> Any:
+    def _make_detections(self, truth: "COCO", data: bytes | list[dict[str, Any]]) -> Any:
         with contextlib.redirect_stdout(io.StringIO()), without_collector():
-            return _Incumbent.loadRes(truth.hide_annotations(), json.loads(data)).dataset
+            bare = truth.hide_annotations()
+            if isinstance(data, bytes):
+                return _Incumbent.loadRes(bare, json.loads(data)).dataset
+            _complete_boxes(data)
+            info, categories = (copy.deepcopy(bare.dataset.get(key, {})) for key in ("info", "categories"))
+            images = list(bare.dataset["images"])
+            return {"info": info, "images": images, "categories": categories, "annotations": data}
 
     def hide_annotations(self) -> Any:
         """Return all but the annotations, for pycocotools."""
@@ -126,16 +170,12 @@ class COCO(_Incumbent):  # type: ignore[misc]
         """Return detections of this dataset: a path, a list of records or an array with seven columns."""
         loaded = COCO()
         if not isinstance(self, COCO) or not isinstance(resFile, str | os.PathLike):
+            if isinstance(self, COCO) and isinstance(resFile, list) and resFile and _are_boxes(resFile, self.imgs):
+                loaded._detections = self, [*resFile]  # programs may fill their list anew
+                loaded._forget()
+                return loaded
             bare = self.hide_annotations() if isinstance(self, COCO) else self
             with without_collector():
-                if isinstance(resFile, list) and resFile and _complete_boxes(resFile, bare.imgs):
-                    categories = copy.deepcopy(bare.dataset["categories"])
-                    loaded._forget()
-                    loaded.dataset = {
-                        "info": copy.deepcopy(bare.dataset.get("info", {})), "images": list(bare.dataset["images"]),
-                        "categories": categories, "annotations": resFile,
-                    }  # fmt: skip
-                    return loaded
                 for name, value in vars(_Incumbent.loadRes(bare, resFile)).items():
                     setattr(loaded, name, value)
             return loaded
@@ -143,8 +183,11 @@ class COCO(_Incumbent):  # type: ignore[misc]
             data = file.read()
         loaded._detections = self, data
         loaded._forget()
-        if loaded.find_records(self, boxes=b'"segmentation"' not in data[:_FIRST_RECORD]) is None:
-            _ = loaded.dataset  # or pycocotools says why it is none
+        has_boxes, has_masks = (key in data[:_FIRST_RECORD] for key in (b'"bbox"', b'"segmentation"'))
+        if has_boxes and loaded.find_records(self, boxes=True) is not None:
+            return loaded  # their masks are read on comparison
+        if loaded.find_records(self, boxes=not has_masks) is None:
+            _ = loaded.dataset  # or pycocotools says why it is invalid
         return loaded
 
     def find_truth(self, *, boxes: bool) -> InstanceTruth | None:
@@ -169,30 +212,23 @@ class COCO(_Incumbent):  # type: ignore[misc]
         """Return the detections as arrays; None if a program has them, or Python has to read them."""
         if self._detections is None or self._detections[0] is not truth:
             return None
-        if boxes and boxes not in self._columns:
-            self._columns.update(_find_boxes(self._columns.get(False)))
+        data = self._detections[1]
+        if isinstance(data, list):  # a program may have changed them meanwhile
+            annotations = truth.find_truth(boxes=True) if boxes else None
+            return None if annotations is None else read_rows(data, annotations.images, boxes=True, complete=False)
         if boxes not in self._columns:
             try:
                 annotations = truth.find_truth(boxes=boxes)
                 protocol = INSTANCE_PROTOCOLS["coco-box" if boxes else "coco-official"]
-                self._columns[boxes] = annotations and check_json(self._detections[1], annotations.images, protocol)
+                self._columns[boxes] = annotations and check_json(data, annotations.images, protocol)
             except NOT_OURS:
                 self._columns[boxes] = None
         records: InstanceRecords | None = self._columns[boxes]
         return records
 
 
-def _find_boxes(records: InstanceRecords | None) -> dict[bool, InstanceRecords]:
-    """Return the boxes of records that were read for their masks, if all have one."""
-    if records is None or np.isnan(records.boxes).any():
-        return {}
-    area = records.boxes[:, 2] * records.boxes[:, 3]
-    nothing = np.zeros(len(area), np.int64)
-    return {True: replace(records, area=area, pixels=area, masks=MaskTexts(b"", nothing, nothing))}
-
-
-def _complete_boxes(rows: list[dict[str, Any]], images: dict[int, Any]) -> bool:
-    """Complete records with boxes as pycocotools does; return False for records that it has to complete."""
+def _are_boxes(rows: list[dict[str, Any]], images: dict[int, Any]) -> bool:
+    """Return whether records have boxes that need pycocotools' completion alone."""
     first_row = rows[0]
     if (
         not isinstance(first_row, dict)
@@ -203,44 +239,49 @@ def _complete_boxes(rows: list[dict[str, Any]], images: dict[int, Any]) -> bool:
         return False
     try:
         is_whole = {*map(len, map(itemgetter("bbox"), rows))} == {4}
-        if not is_whole or not {*map(itemgetter("image_id"), rows)} <= images.keys():
-            return False
+        return is_whole and {*map(itemgetter("image_id"), rows)} <= images.keys()
     except (TypeError, KeyError):
         return False
+
+
+def _complete_boxes(rows: list[dict[str, Any]]) -> None:
+    """Complete records with boxes as pycocotools does."""
     for number, row in enumerate(rows, 1):
         x, y, width, height = row["bbox"]
         if "segmentation" not in row:
             right, bottom = x + width, y + height
             row["segmentation"] = [[x, y, x, bottom, right, bottom, right, y]]
         row["area"], row["id"], row["iscrowd"] = width * height, number, 0
-    return True
 
 
 def clear_masks(rows: Sequence[dict[str, Any]], images: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return annotations with empty masks, which are read sooner."""
+    """Return annotations with empty masks, which are read faster."""
     sizes = {image["id"]: (image["height"], image["width"]) for image in images}
     nothing = {size: {"size": list(size), "counts": compress([size[0] * size[1]])} for size in {*sizes.values()}}
     return [{**row, "segmentation": nothing[sizes[row["image_id"]]]} for row in rows]
 
 
-def read_rows(rows: Sequence[dict[str, Any]], images: KnownImages, *, boxes: bool) -> InstanceRecords | None:
+def read_rows(
+    rows: Sequence[dict[str, Any]], images: KnownImages, *, boxes: bool, complete: bool = True
+) -> InstanceRecords | None:
     """Return detections as arrays; None if a mask is not compressed, or raises one of `NOT_OURS`.
 
-    Masks have counts as text or bytes; detections of images that the truth lacks are left out.
+    Masks have counts as text or bytes; detections of images that the truth lacks are left out. If boxes are not
+    `complete`, they have no areas yet.
     """
     image = places_of(images.ids, _read_numbers([row["image_id"] for row in rows], "i"))
     if (image < 0).any():
         listed = np.flatnonzero(image >= 0)
         rows, image = [rows[index] for index in listed.tolist()], image[listed]
     category = places_of(images.categories, _read_numbers([row["category_id"] for row in rows], "i"))
-    score, area = (_read_numbers([row[key] for row in rows], "iuf").astype(float) for key in ("score", "area"))
+    score = _read_numbers([row["score"] for row in rows], "iuf").astype(float)
     sides, texts = np.zeros((len(rows), 4)), [""] * len(rows)
     if boxes:
         boxes_of_rows = [row["bbox"] for row in rows]
         if not {*map(len, boxes_of_rows)} <= {4} or str in {*map(type, boxes_of_rows)}:
             raise ValueError
         sides = np.fromiter(chain.from_iterable(boxes_of_rows), float, 4 * len(rows)).reshape(len(rows), 4)
-        pixels = sides[:, 2] * sides[:, 3]
+        area = pixels = sides[:, 2] * sides[:, 3]
         if not (np.abs(sides) <= LARGEST_SIDE).all() or (sides[:, 2:] < 0).any():
             raise ValueError
     else:
@@ -252,9 +293,11 @@ def read_rows(rows: Sequence[dict[str, Any]], images: KnownImages, *, boxes: boo
         if not np.array_equal(np.array([mask["size"] for mask in masks]).reshape(-1, 2), images.sizes[image]):
             raise ValueError
         checked = backend().check_masks(texts, images.pixels(image))
-        pixels = checked.area
+        area = pixels = checked.area
         if checked.fault.any() or not all(map(str.isascii, texts)):
             raise ValueError
+    if complete:
+        area = _read_numbers([row["area"] for row in rows], "iuf").astype(float)
     if not np.isfinite(score).all():
         raise ValueError
     dropped, points = np.zeros(len(images.ids), np.int64), np.zeros((len(rows), 0))

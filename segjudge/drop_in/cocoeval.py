@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from pycocotools import coco
 from pycocotools import cocoeval as incumbent
 
-from segjudge.drop_in.coco import COCO, NOT_OURS, clear_masks, read_rows
+from segjudge.drop_in.coco import COCO, INCUMBENT, NOT_OURS, clear_masks, read_rows
 from segjudge.evaluation_script.families.instances.matching import (
     ImageBlock,
     InstanceCounts,
@@ -30,15 +29,14 @@ from segjudge.evaluation_script.families.instances.protocols import (
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_records
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of
 from segjudge.evaluation_script.runner.tuning import without_collector
-from segjudge.families.base.memory import read_run_lengths
 from segjudge.system.errors import UsageError
 
-#: Its classes, whose attributes programs set to anything.
+#: pycocotools' classes, whose attributes programs may set.
 _Incumbent: Any = incumbent.COCOeval
 _IncumbentParams: Any = incumbent.Params
-#: Who replaces one of these has pycocotools call it.
+#: The methods that pycocotools calls if a program replaces them.
 _OWN_RULES = ("_prepare", "computeIoU", "evaluateImg")
-#: Our row for each kind of comparison.
+#: The protocol of each kind of comparison.
 _KINDS = {"segm": "coco", "bbox": "coco-box", "boundary": "coco-boundary"}
 
 
@@ -120,9 +118,9 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         params = self.params
         if params.useSegm is not None:
             params.iouType = "segm" if params.useSegm == 1 else "bbox"
-        params.imgIds, params.maxDets = list(np.unique(params.imgIds)), sorted(params.maxDets)
+        params.imgIds, params.maxDets = _list_unique(params.imgIds), sorted(params.maxDets)
         if params.useCats:
-            params.catIds = list(np.unique(params.catIds))
+            params.catIds = _list_unique(params.catIds)
         self._counts = None
         try:
             if any(getattr(type(self), name) is not getattr(_Incumbent, name) for name in _OWN_RULES):
@@ -130,7 +128,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
             with without_collector():
                 blocks = self._open_blocks(_find_protocol(params))
         except NOT_OURS:
-            # What is not ours to match, or not as COCO has it: pycocotools takes it, or raises its own error.
+            # Kinds that we do not match, or data unlike COCO's: pycocotools accepts them, or raises its own error.
             if params.iouType == "boundary":
                 raise
             super().evaluate()
@@ -227,7 +225,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
             raise UsageError(
                 f"the summary has three numbers of detections, and maxDets {number}; the curves are in eval"
             )
-        params.iouType = "segm" if kind == "boundary" else kind  # its lines are the same for whatever is compared
+        params.iouType = "segm" if kind == "boundary" else kind  # its lines do not depend on the comparison
         try:
             super().summarize()
         finally:
@@ -238,12 +236,19 @@ def install() -> None:
     """Make pycocotools' `COCO`, `COCOeval` and `Params` ours, for programs that import pycocotools afterwards."""
     module: Any = incumbent
     module.COCOeval, module.Params = COCOeval, Params
-    datasets: Any = coco
-    datasets.COCO = COCO
+    INCUMBENT.COCO = COCO
+
+
+def _list_unique(ids: Any) -> list[Any]:
+    """Return ids sorted and once each, as np.unique does, which would load numpy.ma."""
+    ordered = np.sort(np.asarray(ids).reshape(-1))
+    return list(ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]])
 
 
 def _decode_masks(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return annotations whose run lengths are text."""
+    from segjudge.families.base.memory import read_run_lengths  # most have text
+
     masks = [row["segmentation"] for row in rows]
     texts = [read_run_lengths(mask, "a mask") if isinstance(mask, dict) else mask for mask in masks]
     return [{**row, "segmentation": text} for row, text in zip(rows, texts, strict=True)]
@@ -254,7 +259,7 @@ def _find_protocol(params: Any) -> InstanceProtocol:
     if params.iouType not in _KINDS:
         raise UsageError(f"iouType {params.iouType!r} is scored by pycocotools alone")
     if not np.array_equal(params.iouThrs, THRESHOLDS) or not np.array_equal(params.recThrs, RECALLS):
-        raise UsageError("boundaries have the iouThrs and recThrs of COCO; others are not scored")
+        raise UsageError("boundaries are scored only with COCO's iouThrs and recThrs")
     if len(params.areaRng) != len(AREAS) or len(params.maxDets) != 3:
         raise UsageError("of boundaries areaRng has four ranges and maxDets three numbers; others are not scored")
     return replace(

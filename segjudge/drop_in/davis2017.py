@@ -9,9 +9,9 @@ from segjudge.scoring import score
 from segjudge.scoring.scores import Scores
 from segjudge.system.errors import UsageError
 
-#: Our protocol for each task.
+#: The protocol of each task.
 _TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
-#: Their letters, and what we call a statistic.
+#: The official letters of statistics, and our names.
 _STATISTICS = {"M": "Mean", "R": "Recall", "D": "Decay"}
 
 
@@ -37,7 +37,7 @@ class DAVISEvaluation:
         measures = [name for name in ("J", "F") if name in metrics]
         if not measures:
             raise ValueError("Metric possible values are J for IoU or F for Boundary")
-        del debug  # there is nothing to wait for
+        del debug  # there is no work to wait for
         scores = score(
             res_path, self.davis_root, _TASKS[self.task], subset=self._subset, sequences=self._sequences, jobs="auto"
         )

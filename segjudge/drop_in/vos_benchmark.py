@@ -8,7 +8,7 @@ from segjudge.families import tools_of
 from segjudge.scoring import score
 from segjudge.system.errors import UsageError
 
-#: Of each video J and F of its objects, by their numbers.
+#: For each video, J and F of its objects by number.
 _VideoValues = dict[str, tuple[dict[int, float], dict[int, float]]]
 _RESULTS = "results.csv"
 
@@ -71,7 +71,7 @@ def _find_videos(truth: str, masks: str, *, strict: bool) -> tuple[str, list[str
     if strict and annotated != predicted:
         lacking, surplus = name_list(sorted(annotated - predicted), 5), name_list(sorted(predicted - annotated), 5)
         faults = [*([f"lacks {lacking}"] if lacking else []), *([f"adds {surplus}"] if surplus else [])]
-        raise UsageError(f"{masks} {' and '.join(faults)}; with strict=False the videos are scored that both have")
+        raise UsageError(f"{masks} {' and '.join(faults)}; with strict=False, only the common videos are scored")
     return truth, sorted(annotated & predicted)
 
 

@@ -102,5 +102,4 @@ def score_request(
         from segjudge.scoring.sharing import score_by_workers
 
         return score_by_workers(executor, request, progress)
-    prepared = prepare(request, progress)
-    return prepared.score_openly(progress) if request.keeps_open else prepared.score(progress)
+    return prepare(request, progress).score(progress)

@@ -14,9 +14,9 @@ from segjudge.scoring.scores import Scores, find_protocol
 from segjudge.system.arguments import SEVERAL, check_arguments, describe_value
 from segjudge.system.errors import ArgumentTypeError, ArgumentValueError, UsageError
 
-#: The split that scores of masks in memory are of.
+#: The split of the scores of masks in memory.
 _SPLIT = "all"
-#: What stands for the digest of masks that no file has.
+#: The digest of masks that are not in a file.
 _MEMORY = "memory"
 
 

@@ -11,7 +11,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.scoring.answer import tables
 
-#: The note on a split whose scores participants are not shown, after its name; files and pages keep it.
+#: The note after the name of a split whose scores are hidden from participants, in files and pages.
 HIDDEN = "is hidden from participants: publish none of its scores"
 
 

@@ -23,12 +23,12 @@ from .document import HIDDEN
 if TYPE_CHECKING:
     from .report import ShownScores
 
-#: Warnings that are shown.
-_WARNINGS = 5
-#: Masks of so many objects in frames are read again for kinds of failure, which takes seconds.
+#: The maximum number of shown warnings.
+_MOST_WARNINGS = 5
+#: The maximum number of objects in frames whose masks are read again for kinds of failure, which takes seconds.
 _MOST_MASKS = 10_000
-#: Frames of a filmstrip, how wide each is, how good, and methods that have one.
-_COLUMNS, _SIDE, _QUALITY, _ROWS = 4, 240, 60, 4
+#: The frames of a filmstrip, the width and quality of each, and the maximum number of methods with one.
+_COLUMNS, _SIDE, _QUALITY, _MOST_ROWS = 4, 240, 60, 4
 #: A rule of a style, outside of queries; a class in its selector; a class in HTML.
 _RULE = re.compile(r"(?<![^}\s/])([.\w][^{}@/;]*)\{([^{}]*)\}")
 _SELECTED = re.compile(r"\.([a-z][\w-]*)")
@@ -52,7 +52,12 @@ def render_scores(scores: ShownScores) -> str:
             }
         )
     return render_shown(
-        "segjudge.scoring/notebook.html", scores.reports, splits=splits, most=_WARNINGS, hidden=HIDDEN, scores=scores
+        "segjudge.scoring/notebook.html",
+        scores.reports,
+        splits=splits,
+        most=_MOST_WARNINGS,
+        hidden=HIDDEN,
+        scores=scores,
     )
 
 
@@ -68,7 +73,7 @@ def render_shown(template: str, reports: Iterable[Report], **values: object) -> 
     ]
     style = templates().get_template("segjudge.scoring/notebook.css").render()
     lines = f"<style>{style}{''.join(rules)}</style>\n{text}".splitlines()
-    return "\n".join(line for line in lines if line.strip())  # in Markdown HTML ends with an empty line
+    return "\n".join(line for line in lines if line.strip())  # an empty line ends HTML in Markdown
 
 
 def is_quick(scores: ShownScores, split: str) -> bool:
@@ -84,9 +89,9 @@ def _explain_failures(scores: ShownScores, report: Report) -> tuple[dict[str, fl
         return {}, ""
     try:
         inputs = scores.open_inputs()
-        is_there = report.split in inputs.scorers  # the truth may be another by now
+        is_there = report.split in inputs.scorers  # the truth may have changed
         return tools_of(report.protocol.family).explain_failures(inputs, report) if is_there else ({}, "")
-    except (HostError, SubmissionError, UsageError, OSError):  # they were moved since, or failures have no kinds
+    except (HostError, SubmissionError, UsageError, OSError):  # files were moved, or failures have no kinds
         return {}, ""
 
 
@@ -94,7 +99,7 @@ def draw_worst(
     methods: Mapping[str, ShownScores], split: str, sequence: str = "", images: str = ""
 ) -> list[dict[str, Any]]:
     """Draw the errors in frames of a sequence, over images or plain, one row per method; empty without masks."""
-    if not all(scores.is_on_files for scores in methods.values()) or len(methods) > _ROWS:
+    if not all(scores.is_on_files for scores in methods.values()) or len(methods) > _MOST_ROWS:
         return []
     try:
         inputs = [
@@ -118,7 +123,7 @@ def _list_rows(film: Film) -> Iterable[dict[str, Any]]:
 
 
 def _shrink(pixels: Any) -> Markup:
-    """Make a small picture of a frame, as an address that holds it."""
+    """Return a small picture of a frame as a data URL."""
     image = Image.fromarray(pixels)
     image.thumbnail((_SIDE, _SIDE))
     data = io.BytesIO()

@@ -29,17 +29,17 @@ from segjudge.system.errors import UsageError
 
 _FORMAT = "segjudge part 1"
 _NOT_WRITTEN = "was written neither by `score --part` nor by `score --save`, or is damaged; score the results first"
-#: What a part may hold, inflated: bytes of the manifest, what it takes in memory, bytes of one member, of all;
-#: members; parts of one scoring.
+#: The limits of a part, inflated: bytes of the manifest, its memory, bytes of one member, bytes of all members; the
+#: numbers of members, and of parts of one scoring.
 _MOST_MANIFEST, _MOST_MEMORY, _MOST_MEMBER, _MOST_BYTES = 256 << 20, 1 << 30, 1 << 30, 16 << 30
 _MOST_MEMBERS, _MOST_PARTS = 1 << 20, 100_000
 
-#: The manifest's keys beside its format.
+#: The manifest's keys besides its format.
 _KINDS = {
     "version": str, "protocol": str, "rules": dict, "strict": bool, "part": int, "of": int, "truth": str,
     "predictions": str, "counted_by": str, "limits": dict, "notes": list, "splits": list, "members": list,
 }  # fmt: skip
-#: How parts differ, in a sentence, by the key of the manifest.
+#: The differences between parts, in a sentence, by the manifest's key.
 _DIFFER = {
     "version": "were made by different versions of segjudge",
     "protocol": "were scored by different protocols",
@@ -117,7 +117,7 @@ def has_known_rules(protocol: FamilyProtocol) -> bool:
     return _protocol({"protocol": protocol.name, "rules": rules_as_json(protocol)}) == protocol
 
 
-#: The reports of all splits, what is odd about the truth, and what the scores come from.
+#: The reports of all splits, the truth's oddities, and the provenance.
 _Merged = tuple[list[Report], list[str], dict[str, Any]]
 
 
@@ -264,7 +264,7 @@ def _protocol(manifest: dict[str, Any]) -> FamilyProtocol | None:
         adjustable = FAMILIES[protocol.family].adjustable_rules
         protocol = replace(protocol, **{name: rules.get(name) for name in adjustable})
     own_rules = rules_as_json(protocol) if protocol is not None else {}
-    # Rules that the part does not know were added since: with one revision they give the same numbers.
+    # Rules that the part lacks were added later: with an equal revision, they give the same numbers.
     same = all(own_rules.get(key) == value for key, value in rules.items() if key != "about")
     return protocol if same and rules.get("revision") == own_rules.get("revision", ...) else None
 

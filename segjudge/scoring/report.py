@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class ShownScores(Protocol):
-    """Scores, as far as they are shown."""
+    """The scores that a page shows."""
 
     @property
     def reports(self) -> list[Report]:
@@ -124,7 +124,7 @@ def render_stored(page: ReportPage) -> str:
         text = render_page(page)
     except RecursionError:
         refuse("is nested too deeply")
-    return text.encode("utf-8", "replace").decode("utf-8")  # a name may have half of a character
+    return text.encode("utf-8", "replace").decode("utf-8")  # a name may contain a lone surrogate
 
 
 def _put_summary(report: Report, sections: Sequence[Section]) -> list[Section]:
@@ -141,7 +141,7 @@ def _describe_metrics(report: Report) -> dict[str, str]:
     if protocol is None:
         return {}
     tools, metrics = tools_of(protocol.family), {*protocol.metrics, *FAMILIES[protocol.family].own_metrics}
-    return {name: tools.describe_metric(name) for name in report.values if name in metrics}
+    return {name: tools.describe_column(name) for name in report.values if name in metrics}
 
 
 def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:

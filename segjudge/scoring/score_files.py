@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoreFiles:
-    """Where the files of scores are written."""
+    """The paths to which scores are written."""
 
     csv: str | None
     json: str | None
     results_yaml: str | None
     hub_dataset: str
-    #: The page that is written as well.
-    page: str | None
-    #: Splits whose scores are not for the file that hubs publish.
-    hidden: frozenset[str]
+    #: The page to write as well.
+    page: str | None = None
+    #: Splits whose scores are omitted from the published file of hubs.
+    hidden: frozenset[str] = frozenset()
 
-    def check(self) -> None:
-        """Reject a file for model hubs without the dataset's name there, which differs from the protocol's name."""
+    def __post_init__(self) -> None:
+        """Raise OptionError for a file for hubs without the dataset's name there, which differs from the protocol's."""
         if self.hub_dataset and not self.results_yaml:
             raise OptionError("hub-dataset needs --results-yaml")
         if self.results_yaml and not re.fullmatch(r"[\w.-]+/[\w.-]+", self.hub_dataset, re.ASCII):

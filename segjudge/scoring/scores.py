@@ -6,7 +6,7 @@ A request is opened and checked before scoring; it is then scored here, or in pa
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import field, replace
 from functools import cache, cached_property
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
     from segjudge.evaluation_script.scoring import Phase
 
-#: What every row of a protocol has.
+#: The attributes of every protocol's row.
 _OF_PROTOCOLS = ("family", "name")
-#: Processes, or parts of an executor, at most.
+#: The maximum number of processes, or of an executor's parts.
 _MOST_JOBS = 100_000
-#: Bytes of a truth from which on another process reads it.
+#: The size in bytes from which a truth is read in another process.
 _LARGE = 1 << 22
-#: From so many bytes of results and truth on several processes save more than starting them takes: a second of maps or
-#: masks as PNG, and half a second of JSON.
+#: The bytes of results and truth from which several processes save more than they cost to start: a second of PNG maps
+#: or masks, and half a second of JSON.
 _WORTH_SHARING = 1 << 25
 
 
@@ -68,15 +68,16 @@ class Scores:
     """The scores of results, split by split; a value is None where there is nothing to average."""
 
     reports: list[Report]
-    #: What is odd about the truth.
+    #: The oddities of the truth.
     notes: list[str] = field(default_factory=list)
-    #: The version, the protocols and their revisions, digests of truth and submission, and what counted.
+    #: The version, the protocols and their revisions, digests of truth and submission, and the counter (kernel or
+    #: numpy).
     provenance: dict[str, Any] = field(default_factory=dict)
-    #: What was scored, where it can be read again.
+    #: The request, if its files can be read again.
     request: ScoreRequest | None = None
-    #: What scored it, where that is still open.
+    #: The prepared scoring, if it is still open.
     opened: PreparedScoring | None = None
-    #: By split, what each kind of failure costs, where that was saved.
+    #: The cost of each kind of failure by split, if saved.
     costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -327,19 +328,21 @@ class ScoreRequest:
     truth: TruthSource
     protocol: FamilyProtocol
     split: str = ""
-    #: None: all of them.
+    #: The sequences; None for all.
     sequences: list[str] | None = None
     strict: bool = False
     jobs: int | Literal["auto"] | None = None
-    #: The phase of a bundle that scores: it has its own protocols, limits and processes; the truth is one file.
+    #: The phase of a bundle that scores, with its own protocols, limits and processes; the truth is one file.
     phase: Phase | None = None
     #: The address of a Dask cluster whose workers score.
     scheduler: str = ""
-    #: What is scored stays open, for pages and kinds of failure.
+    #: Keep the scored files open, for pages and kinds of failure.
     keeps_open: bool = False
+    #: Compute digests of truth and results, which files and pages state.
+    is_identified: bool = True
 
     def __post_init__(self) -> None:
-        """Raise UsageError for a number of processes that there cannot be."""
+        """Raise UsageError for an impossible number of processes."""
         whole = isinstance(self.jobs, int) and not isinstance(self.jobs, bool) and self.jobs > 0
         if whole and int(self.jobs or 1) > _MOST_JOBS:
             raise UsageError(f"jobs is {self.jobs!r:.60}: give at most {_MOST_JOBS:,}")
@@ -353,13 +356,13 @@ class PreparedScoring:
 
     results: str
     truth: str
-    #: By split.
+    #: The scorers by split.
     scorers: dict[str, Scorer]
-    #: What is odd about the truth.
+    #: The oddities of the truth.
     notes: list[str] = field(default_factory=list)
-    #: What asked for it, where it can be asked again.
+    #: The request, if it can be repeated.
     request: ScoreRequest | None = None
-    #: What tells truth and results from others, as far as that is known.
+    #: The digests of truth and results, if known.
     digests: tuple[str, str] = ("", "")
 
     def score(self, progress: Progress = ignore_progress) -> Scores:
@@ -368,11 +371,9 @@ class PreparedScoring:
             reports = [scorer.score(self.results, progress) for scorer in self.scorers.values()]
         for report in reports:
             report.warnings[:] = [name_results(line, self.results) for line in report.warnings]
-        return Scores(reports, self.notes, self.provenance(), self.request)
-
-    def score_openly(self, progress: Progress = ignore_progress) -> Scores:
-        """Score, and keep the scored files open for pages and kinds of failure."""
-        return replace(self.score(progress), opened=self)
+        is_identified = self.request is None or self.request.is_identified
+        opened = self if self.request is None or self.request.keeps_open else None
+        return Scores(reports, self.notes, self.provenance() if is_identified else {}, self.request, opened)
 
     def provenance(self) -> dict[str, Any]:
         protocols = {split: scorer.rules.protocol for split, scorer in self.scorers.items()}
@@ -410,7 +411,8 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
         if values[option] and option not in FAMILIES[request.protocol.family].options:
             raise OptionError(f"{option} has no meaning for {request.protocol.family}")
     refuse_packed(path)
-    rules, annotations, digests = _open_truth(path, source, rules, progress)
+    digest = digest_of if request.is_identified else lambda _path: ""
+    rules, annotations, digests = _open_truth(path, source, rules, progress, digest)
     truths, notes = annotations.splits, list(annotations.notes)
     split = request.split or source.subset
     if split and split not in truths:
@@ -430,7 +432,7 @@ def refuse_packed(path: str) -> None:
 
 
 def count_processes(jobs: int | Literal["auto"] | None, *paths: str) -> int:
-    """Return how many processes score: `auto` is one for each core, or a single one if files are soon counted."""
+    """Return the number of scoring processes: `auto` is one per core, or a single one for small files."""
     if jobs != "auto":
         return int(jobs or 1)
     return cores() if cores() > 1 and _are_large(paths) else 1
@@ -452,7 +454,7 @@ def _are_large(paths: Iterable[str]) -> bool:
 
 
 def _open_truth(
-    path: str, source: TruthSource, rules: ScoringRules, progress: Progress
+    path: str, source: TruthSource, rules: ScoringRules, progress: Progress, digest_of: Callable[[str], str]
 ) -> tuple[ScoringRules, AnnotationFile[SplitTruth], tuple[str, str]]:
     """Open a truth; by another process where it is large, while this one begins to read the results."""
     read_ahead = engine_of(rules.protocol.family).read_ahead

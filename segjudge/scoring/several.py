@@ -32,7 +32,7 @@ def name_submissions(paths: Sequence[str]) -> list[str]:
 def open_truth_once(request: ScoreRequest, progress: Progress = ignore_progress) -> PreparedScoring:
     """Open the truth of a request without its results."""
     prepared = prepare(replace(request, results=""), progress)
-    return replace(prepared, digests=(digest_of(prepared.truth), ""))
+    return replace(prepared, digests=(digest_of(prepared.truth), "")) if request.is_identified else prepared
 
 
 def score_each(
@@ -41,14 +41,14 @@ def score_each(
     """Yield each submission as soon as it is scored, or found to be faulty."""
     for name, path in zip(name_submissions(paths), paths, strict=True):
         try:
-            scores = _prepare_one(prepared, request, path).score(progress)
+            scores = _prepare_submission(prepared, request, path).score(progress)
         except SubmissionError as error:
             yield NamedScores(name, None, str(error))
         else:
             yield NamedScores(name, scores)
 
 
-def _prepare_one(prepared: PreparedScoring, request: ScoreRequest, path: str) -> PreparedScoring:
+def _prepare_submission(prepared: PreparedScoring, request: ScoreRequest, path: str) -> PreparedScoring:
     results = resolve_address(path, SubmissionError)
     refuse_packed(results)
     scorers = prepared.scorers

@@ -26,17 +26,18 @@ from segjudge.system.addresses import AddressError
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import redact, redact_address
 
-#: How often a part that failed is begun again.
-_RETRIES = 2
-#: Seconds after which a cluster without any worker is given up.
+#: The maximum number of retries of a failed part.
+_MOST_RETRIES = 2
+#: The seconds after which a cluster without workers is abandoned.
 _PATIENCE = 300.0
-#: Seconds within which a scheduler answers and has a worker.
+#: The maximum seconds for a scheduler to answer and to have a worker.
 SECONDS = 15
-#: What is wrong with a part wherever it is counted; anything else is a worker's failure.
+#: The exceptions that mean a fault of the part itself; any other exception is a worker's failure.
 _FINAL: dict[str, type[Exception]] = {
     error.__name__: error for error in (SubmissionError, HostError, UsageError, OptionError)
 }
-#: How an executor fails for good: a broken pool, a lost scheduler, a part that ended several of Dask's workers.
+#: The names of an executor's final failures: a broken pool, a lost scheduler, a part that ended several of Dask's
+#: workers.
 _LOST = ("BrokenExecutor", "CancelledError", "KilledWorker")
 
 
@@ -217,7 +218,7 @@ def _results(
                 names = {kind.__name__ for kind in type(error).__mro__}
                 if names & set(_LOST):
                     raise _loss_error(error) from None
-                if failures[number] > _RETRIES:
+                if failures[number] > _MOST_RETRIES:
                     what = redact(f"{type(error).__name__}: {error}".splitlines()[0])[:300]
                     raise HostError(f"part {number} of {count} failed {failures[number]} times: {what}") from error
                 begin(number)
@@ -279,7 +280,7 @@ def connect(address: str) -> Iterator[DaskClient]:
 
 
 async def _has_workers(address: str) -> bool:
-    """Return whether a scheduler has a worker, which may be about to start; a client would wait for ever for some."""
+    """Return whether a scheduler has or soon gets a worker; without one, a client would wait forever."""
     import asyncio
 
     from distributed import Security

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from segjudge.evaluation_script.files.archive import JSON_NAME, UPLOAD
 from segjudge.evaluation_script.files.problems import SubmissionError, printable
 
-#: The upload as the subject of a problem, and a JSON file that was sent alone as the place of one.
+#: The upload as the subject of a problem, and a single JSON file as its place.
 _UPLOAD = re.compile(rf"\b{UPLOAD}(?=: )")
 _PLACE = re.compile(rf"(?<![\w/.-]){re.escape(JSON_NAME)}(?=: |, | holds | is )")
 

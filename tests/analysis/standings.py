@@ -1,4 +1,4 @@
-"""How methods compare and rank: tables, words, documents and plots, and what is refused, as one text.
+"""Methods compare and rank: tables, texts, documents and plots, and rejections, as one text.
 
     python -m tests.analysis.standings
 
@@ -35,6 +35,12 @@ _NUMBERS = (
     "0.9 0.8 0.7 0.4 0.6 0.95 0.85 0.3 0.7 0.65 0.9 0.75", "0.8 0.8 0.6 0.5 0.5 0.9 0.8 0.2 0.6 0.7 0.8 0.75",
     "0.1 0.2 0.65 0.1 0.3 0.3 0.4 0.25 0.2 0.1 0.3 0.2", "0.8 0.7 NA 0.5 0.5 0.9 NaN 0.2 0.6 0.55 0.8 0.7",
 )  # fmt: skip
+#: Five rows or more of a table of Markdown, of a CSV or of the bars of a plot.
+_ROWS = re.compile(
+    r"(?m)(?:^    \| `.*\n){5,}|(?:^    all,.*\n){5,}|(?:^      \[\[.*\]\]\n){5,}|(?:^    v\d+ .*\n){5,}"
+)
+#: So many tables of changes stay whole: those of the first comparison.
+_WHOLE_TABLES = 2
 
 SESSION = """
 ranked(table(), *METHODS)
@@ -218,7 +224,7 @@ grey.methods["far"]
 
 
 def write_standings() -> str:
-    """Return what the session says, in a folder of its own."""
+    """Return the output of the session, which runs in a folder of its own."""
     printed = io.StringIO()
     space = {
         "rank": segjudge.rank, "replace": replace, "compare": segjudge.compare, "METHODS": segjudge.analysis.METHODS, "ranked": _rank_by,
@@ -229,7 +235,23 @@ def write_standings() -> str:
     }  # fmt: skip
     with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
         warnings.simplefilter("ignore")
-        return fold(run_session(SESSION, space).replace(VERSION, "VERSION"))
+        return fold(_thin_tables(run_session(SESSION, space).replace(VERSION, "VERSION")))
+
+
+def _thin_tables(text: str) -> str:
+    """Return the text with long tables cut to their first two rows, their last one, and the number of rows between.
+
+    The first table of comparisons that has all columns stays whole: it shows the order of the rows.
+    """
+    tables = iter(range(text.count("\n")))
+
+    def thin(run: re.Match[str]) -> str:
+        rows = run[0].splitlines()
+        if rows[0].startswith("    | `v") and next(tables) < _WHOLE_TABLES:
+            return run[0]
+        return "\n".join([*rows[:2], f"    … {len(rows) - 3} more", rows[-1], ""])
+
+    return _ROWS.sub(thin, text)
 
 
 # ── tables and documents ────────────────────────────────────────────────────
@@ -251,7 +273,7 @@ def _write(name: str, text: str | bytes) -> str:
 
 
 def _rank_by(path: str, *methods: Any, **options: Any) -> str:
-    """Rank by several methods; the ranks by each method, which all of their tables have, are noted in the first."""
+    """Rank by several methods; the first table notes the ranks by each method, which all tables have."""
     output: dict[str, list[str]] = {}
     for number, method in enumerate(methods):
         try:
@@ -265,7 +287,7 @@ def _rank_by(path: str, *methods: Any, **options: Any) -> str:
 
 
 def _leave_out_columns(text: str) -> str:
-    """Return the text with each table in one line: of a row its rank, algorithm, value, interval and what it is better than."""
+    """Return the text with each table row in one line: rank, algorithm, value, interval, and worse methods."""
     rows = re.sub(r"(?m)^(?!Kendall|all tasks)(\S+  .*)\n", lambda row: f"{' '.join(row[1].split()[:5])}; ", text)
     return re.sub(r"(?m)^rank algorithm value 95 %; |\n(?=\n|$)", "", rows)
 
@@ -285,7 +307,7 @@ def _dump(document: Any) -> str:
 
 
 def _render(page: Any) -> str:
-    """Return the words of a page's sections and a digest of their HTML; what is around them is noted elsewhere."""
+    """Return the text of a page's sections and a digest of their HTML; other tests note the rest."""
     html = render_page(page)
     sections = round_numbers(html[html.index("<section") : html.rindex("</section>")])
     cells = re.sub(r"</t[hd]><t[hd][^>]*>", " | ", re.sub(r"</tr>\s*<tr>", " || ", sections))
@@ -301,7 +323,7 @@ def _write_table(compared: Any, path: str) -> str:
 
 
 def _look(figure: Any) -> list[str]:
-    """Say what a figure shows: its size, and of each of its axes texts, lines, points and bars."""
+    """Describe a figure: its size, and the texts, lines, points and bars of each axis."""
     lines = [f"{figure.get_size_inches().round(3).tolist()}"]
     for axes in figure.axes:
         texts = [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), *(text.get_text() for text in axes.texts)]
@@ -340,7 +362,7 @@ def _look(figure: Any) -> list[str]:
 
 
 def _group(artists: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a line for each style, with the places of all artists that have it."""
+    """Return one line per style, with the positions of all artists that have it."""
     places: dict[str, list[str]] = {}
     for place, style in artists:
         places.setdefault(style, []).append(place)
@@ -348,7 +370,7 @@ def _group(artists: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _stroke(artist: Any) -> list[Any]:
-    """Say how wide lines are, how much shows through them, and what lies above what."""
+    """Describe the widths, transparency and order of lines."""
     return [np.round(artist.get_linewidth(), 3).tolist(), artist.get_alpha(), artist.get_zorder()]
 
 
@@ -360,7 +382,7 @@ def _shape(values: Any) -> str:
 
 
 def _move(shift: int, videos: int = 8, *, drop: bool = False, protocol: Any = "davis2017", rule: bool = False) -> Any:
-    """A square and a bar in each video, predicted so many pixels beside themselves, and a little more in every next one."""
+    """A square and a bar in each video, predicted with an offset that grows from video to video."""
     truths, predictions = {}, {}
     for number in range(videos):
         frames = np.zeros((6, 40, 60), np.uint8)
@@ -388,7 +410,7 @@ def _make_grey_maps(value: int) -> Any:
 
 
 def _detect(shift: int, images: int = 12) -> Any:
-    """A square and a large one in each image, and one detection more in every third."""
+    """A square and a large one in each image, and an extra detection in every third."""
     truths, predictions = [], []
     for number in range(images):
         masks = np.zeros((2, 50, 120), bool)

@@ -1,4 +1,4 @@
-"""Metrics that are no means over objects, compared by groups of images or videos."""
+"""Metrics that are not means over objects, compared by groups of images or videos."""
 
 from __future__ import annotations
 
@@ -195,3 +195,9 @@ def test_it_is_known_of_which_metrics_small_values_are_good() -> None:
     assert [name for name in ("J-Decay", "V-seen-Mean", "IDSW-car", "False-Alarm", "J-Mean", "VPQ") if prefers_smaller(name)] == [
         "J-Decay", "V-seen-Mean", "IDSW-car", "False-Alarm",
     ]  # fmt: skip
+
+
+def test_cases_that_differ_by_rounding_alone_are_ties() -> None:
+    table = Sums(("A", "B"), np.array([[0.3, 0.5, 0.9], [0.1 + 0.2, 0.5 + 1e-16, 0.7]]), np.ones(3))
+    (pair,) = compare_pairs(table)
+    assert "1 won, 0 lost, 2 tied" in describe_pair(pair, table)

@@ -1,4 +1,4 @@
-"""`rank` and `compare` say what can be told apart, and refuse what cannot be compared."""
+"""`rank` and `compare` state which methods differ, and reject what cannot be compared."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_what_a_program_reads_stands_alone_on_stdout(capsys: pytest.CaptureFixtu
 
 
 def test_plots_show_names_as_they_are(tmp_path: Path) -> None:
-    """A name is neither a formula nor left out of a legend."""
+    """A name is never read as a formula, and every legend shows it."""
     names = ("$\\foo$", "_hidden", "a_b$x$", "<b>&")
     rows = [f"{name},{case},{(row + case) % 4}" for row, name in enumerate(names) for case in range(4)]
     assert cli.main(["rank", table(tmp_path, rows), "--draws", "10", "--plots", str(tmp_path / "plots")]) == 0

@@ -1,4 +1,4 @@
-"""What Python returns shows itself: the words and the page of the commands, Markdown, LaTeX, figures, a notebook's cell."""
+"""Results of Python display themselves: the commands' text and page, Markdown, LaTeX, figures, a notebook's cell."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def comparison(scored: dict[str, Scores]) -> Comparison:
 
 
 def moved(shift: int, videos: int = 8) -> Scores:
-    """A square in each video, predicted so many pixels beside itself, and a little more in every next one."""
+    """A square in each video, predicted with an offset that grows from video to video."""
     truths, predictions = {}, {}
     for number in range(videos):
         truths[f"v{number}"] = np.zeros((4, 60, 80), np.uint8)
@@ -306,6 +306,23 @@ def test_a_filmstrip_has_the_resolution_of_print_and_outlines_as_vectors(
     assert "solo has no frame 99999" in capsys.readouterr().err
 
 
+def test_a_filmstrip_needs_no_matplotlib(
+    scored: dict[str, Scores], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("segjudge.scoring.figures.find_spec", lambda _name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    for name in ("a.png", "b.png", "a.svg", "a.pdf"):
+        scored["lagging"].film(tmp_path / name, sequence="solo", frames=["00003", "00005"])
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.width == 2070
+        assert round(image.info["dpi"][0]) == 300
+        colours_of_frames = {colour for _, colour in image.getcolors(1 << 24) or ()}
+    assert {(255, 255, 255), (0, 0, 0)} < colours_of_frames
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    assert "data:image/png" in (tmp_path / "a.svg").read_text()
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+
+
 def test_a_film_is_drawn_over_the_pictures_and_paints_what_is_wrong(scored: dict[str, Scores], tmp_path: Path) -> None:
     from segjudge.families.base.tools import FilmChoice, ScoredMethod
 
@@ -343,7 +360,7 @@ def test_films_and_pages_speak_one_language_of_colour() -> None:
 
 def test_a_notebook_sees_bar_kinds_and_the_worst_frames_on_light_and_dark_pages(scored: dict[str, Scores]) -> None:
     text = scored["lagging"]._repr_html_()
-    assert "<b>J&amp;F-Mean is 0.445.</b> 56 of 87 masks are inexact: 27 % of their pixels are missing" in text
+    assert "<b>J&amp;F-Mean is 0.445.</b> The masks of all 3 sequences are 3 frames late." in text
     assert "By kind of error, the loss is 26 % leak" in text
     assert text.count("data:image/") == 4
     assert 'class="kind shape leak"' in text

@@ -1,4 +1,4 @@
-"""How methods compare and rank, in words, tables, documents and plots, stays what it is, unless a change is meant to be seen."""
+"""Comparisons and rankings give the noted texts, tables, documents and plots, which only an intended change renews."""
 
 from __future__ import annotations
 

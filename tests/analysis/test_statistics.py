@@ -1,4 +1,4 @@
-"""Ranks, tests, rankings, intervals and tables of scores, worked out by hand or by a second short formula."""
+"""Ranks, tests, rankings, intervals and tables of scores, computed by hand or by a second short formula."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_kendalls_tau_counts_pairs_and_takes_ties_out_of_the_denominator() -> No
 
 
 def signed_rank_of(values: Any) -> tuple[float, float]:
-    """The textbook's sum of ranks, with the normal approximation, ties and the correction for continuity."""
+    """The textbook's rank sum, with the normal approximation, ties and the continuity correction."""
     sizes = [abs(value) for value in values if value > 0 or value < 0]
     count, positive = len(sizes), [value for value in values if value > 0]
     ranks = [sum(size < item for size in sizes) + (sizes.count(item) + 1) / 2 for item in positive]
@@ -615,7 +615,7 @@ def test_groups_are_compared_on_the_same_truth_by_the_same_protocol() -> None:
 
 
 def test_means_of_seen_and_unseen_ones_are_compared_video_by_video(tmp_path: Path) -> None:
-    """By whoever compares: two scores, or the documents of both; also where all objects are right."""
+    """Regardless of the caller: two scores, or the documents of both; also if all objects are correct."""
     files = write_sequences(tmp_path)
     (tmp_path / "unseen.txt").write_text("b\nd\n")
     (tmp_path / "right.zip").write_bytes(label_zip(TRUTH))

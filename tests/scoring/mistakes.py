@@ -1,4 +1,4 @@
-"""A truth and results with many mistakes for every protocol, always the same: what small changes of a rule move."""
+"""A truth and results with many mistakes for every protocol, always equal: small changes of a rule move them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import shares
 
 
 def write_mistakes(protocol: str, folder: Path) -> shares.Files:
-    """The files of shared scoring with objects that lose a side, are taken for each other and shrink, and with scores."""
+    """The files of shared scoring with objects that lose a side, are confused and shrink, and with scores."""
     right = published.labels
     truth_is_written = []
 

@@ -1,4 +1,4 @@
-"""What scores, requests, figures and executors give or refuse, call by call, as one text.
+"""The results and errors of scores, requests, figures and executors, call by call, as one text.
 
     python -m tests.scoring.score_calls
 
@@ -183,7 +183,7 @@ connected({}, OSError("<Client: no>: no route to tcp://user:secret@host" + chr(1
 
 
 class Pool(Executor):
-    """Does at once what it is given, as a pool of so many workers; some parts fail so many times."""
+    """Does its tasks at once, like a pool with this many workers; some parts fail this often."""
 
     def __init__(
         self,
@@ -287,7 +287,7 @@ def _prepare_phase(phase: Phase, split: str = "", sequences: Any = None) -> Any:
 
 
 def _wait(coming: list[Any], workers: list[int] | None = None) -> Any:
-    """Wait for a result of a queue that is empty so often, while there are so many workers."""
+    """Wait for a result of a queue that is empty this often, with this many workers."""
     looks, patience = iter(workers or [1] * 99), list[float]()
 
     def get(*, timeout: float) -> Any:

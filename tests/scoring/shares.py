@@ -1,4 +1,4 @@
-"""Results with mistakes and the truth they are scored on, for every family: what shared scoring gives the same bits of."""
+"""Results with mistakes and their truth, for every family: shared scoring gives the same bits."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def write_sequences(folder: Path, results: Any = SENT) -> Files:
 
 
 def write_instances(folder: Path, results: Any = None, *, videos: bool = False) -> Files:
-    """Detections by lot, each of them twice, so that some are beyond what counts."""
+    """Random detections, each of them twice, so that some exceed the cap."""
     truth, records = document(11, images=IMAGES, categories=3)
     if videos:
         truth, records = _as_videos(truth, records)
@@ -80,12 +80,12 @@ def _as_videos(truth: Any, records: Any) -> tuple[Any, Any]:
     return {"videos": videos, "categories": truth["categories"], "annotations": annotations}, detections
 
 
-def write_units(protocol: str, folder: Path) -> Files:
-    """Truth as the benchmark publishes it, of videos of which the results show every second at another speed."""
+def write_units(protocol: str, folder: Path, names: str = NAMES) -> Files:
+    """A published truth of videos; the results show every second one at another speed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(published, "VIDEOS", {name: 1 + number % 3 for number, name in enumerate(NAMES)})
+        patch.setattr(published, "VIDEOS", {name: 1 + number % 3 for number, name in enumerate(names)})
         truth = published.published(protocol, folder)
-        patch.setattr(published, "VIDEOS", {name: 1 + number % 2 for number, name in enumerate(NAMES)})
+        patch.setattr(published, "VIDEOS", {name: 1 + number % 2 for number, name in enumerate(names)})
         files = Files(str(folder / "results.zip"), str(truth))
         if value_of(protocol, "RESULTS_FROM_TRUTH"):
             (folder / "other").mkdir()
@@ -94,8 +94,8 @@ def write_units(protocol: str, folder: Path) -> Files:
     return files
 
 
-def write_files(protocol: str, folder: Path) -> Files:
-    """Results and truth for a protocol, in a folder."""
+def write_files(protocol: str, folder: Path, names: str = NAMES) -> Files:
+    """Results and truth for a protocol, in a folder; for families without a writer, of these videos."""
     write = value_of(protocol, "write_results")
     files: Files | None = write(protocol, folder) if write else None
-    return files or write_units(protocol, folder)
+    return files or write_units(protocol, folder, names)

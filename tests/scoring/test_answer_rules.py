@@ -1,4 +1,4 @@
-"""What is said of a score and of a mistake: rounding, counting, and which numbers are shown."""
+"""Messages about a score and about a mistake: rounding, counting, and the visible numbers."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_the_leaderboard_has_full_numbers_percent_and_errors() -> None:
 
 @pytest.mark.parametrize(("count", "detail", "there"), [(9, "means", False), (10, "means", True), (9, "all", True)])
 def test_intervals_are_rounded_and_of_enough_sequences(count: int, detail: str, there: bool) -> None:
-    """Of hidden truth few sequences would tell more than their mean."""
+    """For a hidden truth, few sequences would reveal more than their mean."""
     scores = [
         SCORES[0]._replace(sequence=str(k), values={**SCORES[0].values, "J-Mean": 0.5 + k / 40}) for k in range(count)
     ]
@@ -166,7 +166,7 @@ def test_intervals_are_rounded_and_of_enough_sequences(count: int, detail: str, 
 
 @pytest.mark.parametrize(("count", "detail", "there"), [(9, "means", False), (10, "means", True), (9, "all", True)])
 def test_hosts_read_sums_where_places_may_be_shown(count: int, detail: str, there: bool) -> None:
-    """Of each sequence the sum over its objects, and how many these are; of a mean of means what each adds to it."""
+    """For each sequence, the sum over its objects and their number; for a mean of means, its contribution to each."""
     scores = [
         SCORES[0]._replace(sequence=f"{k:02d}", name=name, unseen=k % 3 == 0, values={"J-Mean": 0.5 + k / 40})
         for k in range(count)
@@ -217,7 +217,7 @@ def test_hidden_splits_are_scored_and_that_is_all_that_is_said() -> None:
 
 
 class _Drawn:
-    """A report of so many rows, whose family draws what was lost."""
+    """A report with this many rows, whose family draws the loss."""
 
     def __init__(self, family: str, rows: int) -> None:
         self.protocol, self._rows = SimpleNamespace(family=family), rows

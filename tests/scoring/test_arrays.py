@@ -1,4 +1,4 @@
-"""Masks in memory score the same bits as files, however they come and however they are merged."""
+"""Masks in memory score the same bits as files, in any order and however merged."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from segjudge.evaluation_script.families.sequences.protocols import (
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from tests.backends import use_numpy
 from tests.builders import label_truth, label_zip, png, score_sequences
+from tests.families.contract import examples
 
 
 def of_whole_results(protocol: SequenceProtocol) -> bool:
@@ -37,7 +38,7 @@ NUMBERED = {
 
 
 def video(seed: int, frames: int = 9, *, void: bool = True) -> Any:
-    """Blobs that move, come late, leave and come back, beside pixels that are left out."""
+    """Blobs that move, arrive late, leave and return, with ignored pixels."""
     draw = np.random.default_rng(seed)
     labels = np.zeros((frames, 37, 70), np.uint8)
     for number in range(1, 5):
@@ -273,7 +274,7 @@ def test_memoryviews_and_masked_arrays_without_masked_values_are_arrays() -> Non
         score_arrays(view, TRUTHS["dog"])
 
 
-@pytest.mark.parametrize("protocol", ["coco", "youtube-vis-2019", "coco-panoptic", "vipseg", "burst"])
+@pytest.mark.parametrize("protocol", examples("no label maps"))
 def test_maps_of_labels_where_others_are_scored_are_a_wrong_call(protocol: str) -> None:
     categories = [{"id": 1, "name": "one", "isthing": True}]
     for masks in (TRUTHS["dog"], {"dog": TRUTHS["dog"]}, list(TRUTHS["dog"])):

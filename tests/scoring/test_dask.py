@@ -1,4 +1,4 @@
-"""A real Dask cluster, its scheduler and workers as processes, scores as one process does."""
+"""A real Dask cluster, with scheduler and workers as processes, scores like one process."""
 
 from __future__ import annotations
 

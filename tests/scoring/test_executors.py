@@ -1,4 +1,4 @@
-"""The workers of an executor share a scoring: the bits and the sentences of one process."""
+"""The workers of an executor share scoring, with the bits and sentences of one process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.scoring.shares import SENT, write_instances, write_sequences
 
 
 def content(scores: Scores) -> str:
-    """Return everything that was scored, to the last bit."""
+    """Return all results, to the last bit."""
     rows = repr(scores.metrics) + repr(scores.standard_errors) + repr(scores.tables)
     return rows + repr(scores.warnings) + repr(scores.notes)
 
@@ -143,7 +143,7 @@ def test_a_worker_of_another_version_is_reported(given: tuple[str, str], monkeyp
 
 def test_parts_of_different_files_are_refused(given: tuple[str, str], tmp_path: Path) -> None:
     class Changing(Executor):
-        """A worker that finds another file at the same path each time."""
+        """A worker that reads another file at the same path each time."""
 
         def submit(self, call: Any, /, version: str, run: str, *args: Any) -> Future[Any]:
             future: Future[Any] = Future()

@@ -1,4 +1,4 @@
-"""What participants read of a hidden split is the same whatever its truth, and each platform knows what is hidden."""
+"""Participants read the same about a hidden split whatever its truth, and each platform knows what is hidden."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.published import FRAMES, VIDEOS, labels
 
 
 def other_truth(folder: Path) -> Path:
-    """The same videos with other masks: larger, elsewhere, absent in the middle, an object less."""
+    """The same videos with other masks: larger, elsewhere, absent in the middle, one object fewer."""
     root = davis(folder)
     for name in VIDEOS:
         for frame in range(FRAMES):

@@ -1,4 +1,4 @@
-"""Whatever stands in a file of saved scores, reading it ends with scores or in a sentence."""
+"""For any content of a file of saved scores, reading it gives scores or a sentence."""
 
 from __future__ import annotations
 
@@ -14,21 +14,10 @@ import pytest
 
 import segjudge
 from segjudge import UsageError, score_arrays
+from tests.families.contract import merge_rows
 
 LABELS = np.arange(6 * 8 * 9).reshape(6, 8, 9) % 3
-SEGMENTS = [(frame + 1, {1: 1, 2: 2, 3: 1}) for frame in LABELS]
-CATEGORIES = [{"id": 1, "name": "thing", "isthing": 1}, {"id": 2, "name": "stuff", "isthing": 0}]
-INSTANCES = [{"labels": [3], "masks": LABELS[:1] == 1, "scores": [0.5]}] * 2
-TRACKS = [[{"track_id": 1, "category_id": 3, "segmentation": frame == 1, "score": -1.0}] for frame in LABELS]
-MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
-    "davis2017": ({"a": LABELS, "b": LABELS}, []),
-    "coco": (INSTANCES, []),
-    "coco-panoptic": (SEGMENTS, CATEGORIES),
-    "vipseg": ({"a": SEGMENTS}, CATEGORIES),
-    "vspw": ({"a": LABELS}, []),
-    "mots": ({"a": np.where(LABELS == 1, 2001, 0)}, []),
-    "burst": ({"a": TRACKS}, [{"id": 3, "name": "cat"}]),
-}
+MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = merge_rows("SAVED_MASKS")
 Change = Callable[[dict[str, Any]], object]
 
 
@@ -97,15 +86,7 @@ def test_a_header_that_lies_is_one_sentence(change: Change, protocol: str, tmp_p
 
 @pytest.mark.parametrize(
     ("protocol", "facts"),
-    [
-        ("vipseg", {"categories": [[1, "thing", 5]]}),
-        ("coco-panoptic", {"categories": [[1, ["thing"], True]]}),
-        ("coco-panoptic", {"categories": []}),
-        ("coco-panoptic", {}),
-        ("burst", {"classes": [["cat"]]}),
-        ("burst", {"classes": [[{}, 3]]}),
-        ("burst", {"classes": []}),
-    ],
+    [(protocol, facts) for protocol, rows in merge_rows("DAMAGED_FACTS").items() for facts in rows],
 )
 def test_facts_that_are_none_are_one_sentence(protocol: str, facts: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "saved.segjudge"

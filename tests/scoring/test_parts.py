@@ -131,7 +131,7 @@ def words_of(files: Files, protocol: str) -> list[str]:
 
 
 def score_parts(files: Files, count: int, protocol: str, *more: str, folder: str = "parts") -> list[str]:
-    """Score the files in so many parts; return the paths of these."""
+    """Score the files in this many parts; return their paths."""
     parts_folder = Path(files.results).parent / folder
     parts_folder.mkdir(exist_ok=True)
     paths = [str(parts_folder / f"part-{number}.segjudge") for number in range(1, count + 1)]

@@ -1,4 +1,4 @@
-"""How many processes `auto` is: one for files that are soon counted."""
+"""The number of processes for `auto`: one for files that are counted quickly."""
 
 from __future__ import annotations
 

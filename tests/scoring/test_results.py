@@ -1,4 +1,4 @@
-"""What `segjudge.score` returns: tables, intervals, and a file from which all of it comes back."""
+"""The result of `segjudge.score`: tables, intervals, and a file from which all of it is restored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLES = {"davis2017": ("sequences", "objects", "frames"), "places2017": ("categ
 
 
 def videos(count: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Truths and predictions of so many videos, each a little worse than the one before."""
+    """Truths and predictions of this many videos, each a little worse than the previous one."""
     truth = np.zeros((5, 40, 60), np.uint8)
     truth[:, 10:30, 10:30] = 1
     return {f"v{k:02d}": np.roll(truth, k, 2) for k in range(count)}, {f"v{k:02d}": truth for k in range(count)}

@@ -1,4 +1,4 @@
-"""A number never moves within a protocol's revision, and each move is on a page (`docs/scores.md`)."""
+"""A number never moves within a protocol's revision, and a page lists each move (`docs/scores.md`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def differences(actual: Any, expected: Any) -> dict[str, Any]:
-    """The metrics that are other ones, with both values."""
+    """The metrics that changed, with both values."""
     pairs = {name: (actual.get(name, "nothing"), value) for name, value in expected.items()}
     return {
         name: pair for name, pair in pairs.items()
@@ -67,7 +67,7 @@ def test_what_mistakes_cost_never_moves_either(
 
 
 def test_another_rule_moves_a_number(files: Path) -> None:
-    """Else the test above could not fail."""
+    """Otherwise, the test above could not fail."""
     entry = revisions.known(PROTOCOLS["davis2017"])
     changed = replace(PROTOCOLS["davis2017"], objects=ObjectRule.FOREGROUND)  # type: ignore[call-arg]
     sample = entry["samples"]["poor"]
@@ -96,7 +96,7 @@ def test_the_page_names_only_protocols_that_there_are() -> None:
 
 
 def test_a_released_version_has_its_moves_in_the_change_log_too() -> None:
-    """What `check` warns hosts of comes from there."""
+    """The warnings of `check` for hosts come from there."""
     log = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     moves = re.findall(r"^### Scores\n((?:.|\n)*?)(?=^#|\Z)", log, re.MULTILINE)
     for name, revision in raised(PAGE):

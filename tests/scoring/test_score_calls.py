@@ -1,4 +1,4 @@
-"""What scores, requests, figures and executors give or refuse stays what was noted."""
+"""Scores, requests, figures and executors give the noted results and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`segjudge.score` from Python: results and truths of every kind, both sequences and instances, and what it raises."""
+"""`segjudge.score` from Python: results and truths of every kind, both sequences and instances, and its errors."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from segjudge import FrameAccumulator, score_arrays
+from tests.families.instances.memory_images import images
 from tests.scoring.test_arrays import PREDICTIONS, TRUTHS
-from tests.scoring.test_in_memory import images
 
 torch = pytest.importorskip("torch", reason="TORCH ABSENT: pip install '.[torch]' to test the metric")
 pytest.importorskip("torchmetrics", reason="TORCHMETRICS ABSENT: pip install '.[torch]' to test the metric")
@@ -40,7 +40,7 @@ def numbers(values: Any) -> Any:
 
 
 def gathered(rank: int, folder: str, shares: list[list[int]]) -> None:
-    """What one of several processes does; each writes the scores that it got."""
+    """The work of one of several processes; each writes the scores that it got."""
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=len(shares)
     )

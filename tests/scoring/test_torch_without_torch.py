@@ -1,4 +1,4 @@
-"""The metric for torch's loops with just so much of torch as it asks for, since torch is not installed everywhere."""
+"""The metric for torch's loops with only the part of torch that it needs, since torch is not installed everywhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from segjudge.scoring.arrays import FrameAccumulator
 
 
 class Tensor:
-    """An array that pretends to lie in another memory."""
+    """An array that pretends to be in another memory."""
 
     def __init__(self, values: Any, device: str = "gpu") -> None:
         self.values, self.device = np.asarray(values), device
@@ -61,7 +61,7 @@ class Metric:
 
 @pytest.fixture
 def face(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The module, imported beside that much of torch."""
+    """The module, imported with that part of torch."""
     torch, metrics, utilities = (ModuleType(name) for name in ("torch", "torchmetrics", "torchmetrics.utilities"))
     vars(torch).update(
         Tensor=Tensor, uint8=np.uint8, float64=np.float64, from_numpy=lambda values: Tensor(values, "cpu"),
