@@ -1,4 +1,4 @@
-"""The demo challenge's photographs: films and images composed of cut-outs, and methods that fail at them in known ways.
+"""The demo challenge: films and images composed of cut-outs of photographs, and methods with known faults.
 
 `python -m demo` writes all of it into the checkout.  Nothing here is uploaded or installed.
 """

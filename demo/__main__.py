@@ -1,4 +1,4 @@
-"""`python -m demo`: write pictures, annotation files and results into the checkout, the same bytes every time."""
+"""`python -m demo`: write pictures, annotation files and results into the checkout, reproducibly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawing of frames: cut-outs that move over a ground, with soft edges and shadows, and whose pixel is whose.
+"""Drawing of frames: cut-outs that move over a ground, with soft edges, shadows, and the object of each pixel.
 
 Only numpy decides what a pixel is, so that the same seed gives the same masks everywhere.
 """
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from segjudge.masks.photographs import MATERIAL
+
 Floats = NDArray[np.float32]
 Labels = NDArray[np.uint8]
 #: Red, green and blue, each from 0 to 1.
@@ -21,7 +23,8 @@ Colour = tuple[float, float, float]
 
 #: Height and width of all frames.
 SIZE = (270, 480)
-_MATERIAL = Path(__file__).parent / "material"
+#: Cut-outs that only this demo shows, and those that `new --demo` shows too.
+_FOLDERS = (Path(__file__).parent / "material", MATERIAL)
 
 
 # ── motion ──────────────────────────────────────────────────────────────────
@@ -29,7 +32,7 @@ _MATERIAL = Path(__file__).parent / "material"
 
 @dataclass(frozen=True)
 class Pose:
-    """Where a cut-out is at a moment: its centre in the frame, its height in pixels, its turn in degrees.
+    """The pose of a cut-out at a moment: its centre in the frame, its height in pixels, its rotation in degrees.
 
     What has a larger depth hides what has a smaller one.
     """
@@ -43,7 +46,7 @@ class Pose:
 
 
 def pose_at(poses: Sequence[Pose], moment: float) -> Pose:
-    """The pose at a moment, on a smooth path through those of a film."""
+    """Return the pose at a moment, on a smooth path through a film's poses."""
     rows = np.array([[pose.at, pose.x, pose.y, pose.height, pose.turn, pose.depth] for pose in poses])
     if len(rows) == 1 or moment <= rows[0, 0]:
         return poses[0]
@@ -75,7 +78,7 @@ def pose_at(poses: Sequence[Pose], moment: float) -> Pose:
 
 @dataclass(frozen=True, eq=False)
 class Cutout:
-    """A picture with an alpha channel, from 0 to 1, its colours multiplied by it."""
+    """A picture with an alpha channel from 0 to 1, by which its colours are multiplied."""
 
     pixels: Floats
 
@@ -87,15 +90,19 @@ class Cutout:
 @cache
 def load_cutout(name: str) -> Cutout:
     """Load a cut-out of the material, or a print of one of its photographs."""
-    with Image.open(_MATERIAL / f"{name}.webp") as image:
+    with Image.open(_find_material(name)) as image:
         pixels = np.asarray(image.convert("RGBA"), np.float32) / 255
     if name.startswith("photo-"):
         pixels = _print_photo(pixels)
     return Cutout(_multiply(pixels))
 
 
+def _find_material(name: str) -> Path:
+    return next(path for folder in _FOLDERS if (path := folder / f"{name}.webp").is_file())
+
+
 def tint(cutout: Cutout, colour: Colour) -> Cutout:
-    """Give a cut-out another colour, so that it looks like another one of its kind."""
+    """Return a cut-out in another colour, similar to others of its kind."""
     return Cutout(cutout.pixels * np.array([*colour, 1.0], np.float32))
 
 
@@ -119,7 +126,7 @@ def _multiply(pixels: Floats) -> Floats:
 
 @cache
 def _halve(cutout: Cutout, times: int) -> Cutout:
-    """Halve a cut-out, so that it can be drawn small without flicker."""
+    """Return a cut-out of half the size, so that it can be drawn small without flicker."""
     pixels = cutout.pixels
     for _ in range(times):
         pixels = np.pad(pixels, ((0, pixels.shape[0] % 2), (0, pixels.shape[1] % 2), (0, 0)))
@@ -132,13 +139,13 @@ def _halve(cutout: Cutout, times: int) -> Cutout:
 
 @dataclass
 class Frame:
-    """A frame that is being drawn: its colours, and the number of the object that each pixel shows."""
+    """A frame while it is drawn: its colours, and the number of the object at each pixel."""
 
     colours: Floats
     labels: Labels = field(default_factory=lambda: np.zeros(SIZE, np.uint8))
 
     def draw(self, cutout: Cutout, pose: Pose, number: int = 0, shadow: float = 0.0) -> None:
-        """Draw a cut-out over what is there, after its shadow on that; number 0 is for what is no object."""
+        """Draw a cut-out and its shadow over the frame; number 0 is not an object."""
         drawn = _place(cutout, pose)
         if shadow:
             reach = max(2, round(pose.height * 0.035))
@@ -149,7 +156,7 @@ class Frame:
         self.labels[drawn[..., 3] >= 0.5] = number
 
     def picture(self) -> NDArray[np.uint8]:
-        """Its colours as a camera stores them, a little darker towards the corners."""
+        """Return its colours as a camera stores them, slightly darker towards the corners."""
         height, width = self.colours.shape[:2]
         y, x = np.mgrid[-1 : 1 : height * 1j, -1 : 1 : width * 1j].astype(np.float32)
         dimmed = self.colours * (1 - 0.16 * (x**2 + y**2) ** 1.5 / 2.83)[..., None]
@@ -157,7 +164,7 @@ class Frame:
 
 
 def _place(cutout: Cutout, pose: Pose) -> Floats:
-    """Sample a cut-out where its pose puts it, between its four nearest pixels."""
+    """Sample a cut-out at its pose, between its four nearest pixels."""
     scale = pose.height / cutout.height
     times = max(0, int(np.floor(-np.log2(max(scale, 1e-3)))))
     source = _halve(cutout, times).pixels
@@ -181,7 +188,7 @@ def _place(cutout: Cutout, pose: Pose) -> Floats:
 
 
 def sample(source: Floats, row: NDArray[np.float64], column: NDArray[np.float64]) -> Floats:
-    """Sample an array between its four nearest pixels; nothing is beyond its edges."""
+    """Sample an array between its four nearest pixels; beyond its edges it is empty."""
     padded = np.pad(source, ((1, 1), (1, 1), (0, 0)))
     row = np.clip(row + 1, 0, padded.shape[0] - 1.001)
     column = np.clip(column + 1, 0, padded.shape[1] - 1.001)
@@ -194,7 +201,7 @@ def sample(source: Floats, row: NDArray[np.float64], column: NDArray[np.float64]
 
 
 def blur(values: Floats, reach: int) -> Floats:
-    """Blur by two means over a box, one after the other."""
+    """Blur an array by two box filters."""
     for _ in range(2):
         for axis in (0, 1):
             pad = [(0, 0), (0, 0)]
@@ -212,12 +219,12 @@ def blur(values: Floats, reach: int) -> Floats:
 
 @dataclass(frozen=True)
 class Ground:
-    """What lies behind everything: larger than the frame, so that the camera can move over it."""
+    """The background of a film: larger than the frame, so that the camera can move over it."""
 
     colours: Floats
 
     def seen(self, x: float, y: float, zoom: float = 1.0) -> Frame:
-        """The frame of a camera that looks at it from a corner, so far in; what is beyond its edges is mirrored."""
+        """Return the frame as a camera with this corner and zoom sees it; the surroundings are mirrored."""
         rows = np.arange(SIZE[0], dtype=np.float64)[:, None] / zoom + y
         columns = np.arange(SIZE[1], dtype=np.float64)[None, :] / zoom + x
         height, width = self.colours.shape[:2]
@@ -232,8 +239,8 @@ def _mirror(at: NDArray[np.float64], side: int) -> NDArray[np.float64]:
 
 @cache
 def load_ground(name: str, dark: Colour, light: Colour, *, lies: bool = False) -> Ground:
-    """Load a grey ground, a little out of focus, in the colours between two; it can be laid on its side."""
-    with Image.open(_MATERIAL / f"ground-{name}.webp") as image:
+    """Load a grey ground, slightly out of focus, coloured between two colours, and optionally turned on its side."""
+    with Image.open(_find_material(f"ground-{name}")) as image:
         grey = blur(np.asarray(image.convert("L"), np.float32) / 255, 1)[..., None]
     if lies:
         grey = grey.swapaxes(0, 1)
@@ -243,14 +250,14 @@ def load_ground(name: str, dark: Colour, light: Colour, *, lies: bool = False) -
 
 @cache
 def load_view(name: str) -> Ground:
-    """Load a ground with the colours that it has."""
-    with Image.open(_MATERIAL / f"ground-{name}.webp") as image:
+    """Load a ground in its own colours."""
+    with Image.open(_find_material(f"ground-{name}")) as image:
         return Ground(np.asarray(image.convert("RGB"), np.float32) / 255)
 
 
 @cache
 def make_wood(seed: int, dark: Colour, light: Colour) -> Ground:
-    """Make a table of planks: rings that are stretched along them, and dark gaps."""
+    """Return a table of planks: stretched rings, and dark gaps."""
     generator = np.random.default_rng(seed)
     height, width, plank = 420, 720, 70
     y, x = np.mgrid[:height, :width].astype(np.float32)
@@ -267,7 +274,7 @@ def make_wood(seed: int, dark: Colour, light: Colour) -> Ground:
 
 
 def make_clouds(generator: np.random.Generator, size: tuple[int, int], cells: tuple[int, int]) -> Floats:
-    """Make soft noise between 0 and 1, with so many cells down and across, and finer ones in them."""
+    """Return soft noise between 0 and 1, with this many cells down and across, and finer ones inside."""
     noise = np.zeros(size, np.float32)
     for octave in range(4):
         grid = generator.random((cells[0] * 2**octave + 2, cells[1] * 2**octave + 2, 1)).astype(np.float32)
@@ -280,7 +287,7 @@ def make_clouds(generator: np.random.Generator, size: tuple[int, int], cells: tu
 
 
 def _round_off(at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ease from one cell to the next."""
+    """Return an eased position between two cells."""
     whole = np.floor(at)
     share = at - whole
     eased: NDArray[np.float64] = whole + share * share * (3 - 2 * share)

@@ -1,4 +1,4 @@
-"""Pictures, truths and results as files, in the same bytes every time."""
+"""Pictures, truths and results as files, reproducibly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _QUALITY = 66
 
 
 def pack_truth(path: Path, layout: str, published: Mapping[str, bytes]) -> None:
-    """Write the annotation file of a truth that is published as these files."""
+    """Write the annotation file of a truth published as these files."""
     path.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         for name, data in published.items():
@@ -45,13 +45,13 @@ def compressed(document: object) -> bytes:
 
 
 def encode_picture(picture: Any) -> bytes:
-    """Return a picture as a camera stores it."""
+    """Return a picture as a JPEG."""
     out = io.BytesIO()
     Image.fromarray(picture).save(out, "JPEG", quality=_QUALITY, optimize=True, progressive=True)
     return out.getvalue()
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Write a file, in folders that are made where they lack."""
+    """Write a file, creating its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""The films of the demo: who moves over what, from when to when."""
+"""The films of the demo: the actors, their paths, and their grounds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SEED = 2017
 
 @dataclass(frozen=True)
 class Actor:
-    """What moves: an object of the truth, or with the number 0 something that hides objects."""
+    """An object of the truth, or an obstacle with the number 0 that hides objects."""
 
     cutout: Callable[[], Cutout]
     number: int
@@ -65,7 +65,7 @@ class Film:
         return canvas.picture(), canvas.labels
 
     def object_numbers(self) -> range:
-        """The numbers of its objects."""
+        """Return the numbers of its objects."""
         return range(1, len(self.names) + 1)
 
 
@@ -117,7 +117,7 @@ def _desk() -> Ground:
 
 @cache
 def _pillar() -> Cutout:
-    """A pillar of bricks, lit from the left."""
+    """Return a pillar of bricks, lit from the left."""
     colours = _wall().colours[:330, 40:130]
     light = np.interp(np.arange(90), (0, 18, 60, 89), (0.75, 1.15, 0.8, 0.35)).astype(np.float32)
     alpha = np.ones((330, 90), np.float32)
@@ -126,7 +126,7 @@ def _pillar() -> Cutout:
 
 @cache
 def _parapet() -> Cutout:
-    """A wall as wide as the frame, with a bright top."""
+    """Return a wall as wide as the frame, with a bright top."""
     colours = _wall().colours[:150, :380].copy()
     colours[:7] = colours[:7] * 0.4 + 0.52
     colours[7:12] *= 0.6
@@ -135,7 +135,7 @@ def _parapet() -> Cutout:
 
 @cache
 def _blades() -> Cutout:
-    """High grass, out of focus, before the lens."""
+    """Return high grass in front of the lens, out of focus."""
     generator = np.random.default_rng(SEED + 2)
     height, width = 130, 600
     y, x = np.mgrid[:height, :width].astype(np.float32)
@@ -155,7 +155,7 @@ def _blades() -> Cutout:
 
 @cache
 def _smoke() -> Cutout:
-    """A cloud of smoke, lit from above, thin at its rim."""
+    """Return a cloud of smoke, lit from above and thin at its rim."""
     generator = np.random.default_rng(SEED + 3)
     height, width = 150, 420
     y, x = np.mgrid[-1 : 1 : height * 1j, -1 : 1 : width * 1j].astype(np.float32)
@@ -167,7 +167,7 @@ def _smoke() -> Cutout:
 
 @cache
 def _flame() -> Cutout:
-    """The fire below a rocket."""
+    """Return the fire below a rocket."""
     height, width = 90, 26
     y, x = np.mgrid[0 : 1 : height * 1j, -1 : 1 : width * 1j].astype(np.float32)
     reach = np.clip(1 - np.abs(x) / (0.35 + 0.6 * np.sqrt(y)) - 0.2 * y, 0, 1)
@@ -177,7 +177,7 @@ def _flame() -> Cutout:
 
 
 def _roll(place: int) -> tuple[Pose, ...]:
-    """One of five that roll in a ring and come closer to each other."""
+    """Return the path of one of five objects that roll in a ring and approach each other."""
     poses = []
     for at in np.linspace(0, 1, 9).tolist():
         turn = 1.05 * place + (4.2 + 0.5 * place) * at
@@ -188,7 +188,7 @@ def _roll(place: int) -> tuple[Pose, ...]:
 
 
 def _orbit(place: int) -> tuple[Pose, ...]:
-    """One of three that circle about each other, seen from a little above."""
+    """Return the path of one of three objects that circle each other, seen slightly from above."""
     poses = []
     for at in np.linspace(0, 1, 11).tolist():
         near = np.sin(2.094 * place + 3.9 * at)
@@ -198,7 +198,7 @@ def _orbit(place: int) -> tuple[Pose, ...]:
 
 
 def _fixed(cutout: Callable[[], Cutout], x: float, y: float, height: float, depth: float) -> Actor:
-    """What stands before the objects and does not move."""
+    """Return an obstacle that stands before the objects and does not move."""
     return Actor(cutout, 0, (Pose(0, x, y, height, 0, depth),), 0.0)
 
 

@@ -1,4 +1,4 @@
-"""The phase of instances: photographs of things that lie where its truth has them, in the shapes that it gives them.
+"""The phase of instances: photographs composed of objects in the places and shapes of its truth.
 
 A disk is a patch, a planet or a pin, a bar is a strip of photographs, a ring is a lifebuoy or a glazed doughnut, and a
 wedge is a slice of melon.
@@ -42,7 +42,7 @@ def write(root: Path) -> list[Path]:
 
 
 def draw_image(number: int, instances: list[SyntheticInstance]) -> NDArray[np.uint8]:
-    """Draw an image with these instances; the number decides what they lie on, and how each looks."""
+    """Return an image with these instances; the number decides the background and each instance's look."""
     generator = np.random.default_rng([SEED, number])
     ground = _GROUNDS[number % len(_GROUNDS)]()
     view = ground.seen(*generator.uniform(0, 60, 2).tolist(), 1.1)
@@ -53,7 +53,7 @@ def draw_image(number: int, instances: list[SyntheticInstance]) -> NDArray[np.ui
 
 
 def _draw_instance(canvas: Frame, instance: SyntheticInstance, seed: int) -> None:
-    """Draw an instance over what is there, after its shadow on that."""
+    """Draw an instance and its shadow over the image."""
     covered = np.mean([instance.mask(y, x) for y in _PARTS for x in _PARTS], axis=0, dtype=np.float32)
     reach = max(2, round(instance.radius * _REACH))
     shade = blur(np.pad(covered, ((reach, 0), (reach, 0)))[: IMAGE_SIZE[0], : IMAGE_SIZE[1]], reach)
@@ -73,7 +73,7 @@ def _draw_instance(canvas: Frame, instance: SyntheticInstance, seed: int) -> Non
 
 
 def _coat_disk(along: _Places, across: _Places, generator: np.random.Generator) -> Floats:
-    """A patch, a planet in one of four colours, or a pin with a photograph."""
+    """Return the look of a disk: a patch, a planet in one of four colours, or a pin with a photograph."""
     kind = int(generator.integers(5))
     if kind == 0:
         return _fit(load_cutout("badge").pixels, along, across, 2.0)
@@ -87,7 +87,7 @@ def _coat_disk(along: _Places, across: _Places, generator: np.random.Generator) 
 
 
 def _coat_bar(along: _Places, across: _Places, generator: np.random.Generator) -> Floats:
-    """A strip of three photographs on white paper."""
+    """Return the look of a bar: a strip of three photographs on white paper."""
     colours = np.full((*along.shape, 3), 0.94, np.float32)
     names = generator.permutation(["cat", "raccoon", "coffee", "rocket"])[:3]
     for place, name in enumerate(names.tolist()):
@@ -98,7 +98,7 @@ def _coat_bar(along: _Places, across: _Places, generator: np.random.Generator) -
 
 
 def _coat_ring(along: _Places, across: _Places, generator: np.random.Generator) -> Floats:
-    """A lifebuoy, or a doughnut with icing and sprinkles; round like a tube."""
+    """Return the look of a ring: a lifebuoy, or a doughnut with icing and sprinkles, shaded like a tube."""
     distance, angle = np.hypot(along, across), np.arctan2(across, along)
     tube = np.clip((distance - 0.775) / 0.225, -1, 1)
     light = (0.55 + 0.5 * np.sqrt(1 - tube**2)).astype(np.float32)[..., None]
@@ -115,7 +115,7 @@ def _coat_ring(along: _Places, across: _Places, generator: np.random.Generator) 
 
 
 def _coat_wedge(along: _Places, across: _Places, generator: np.random.Generator) -> Floats:
-    """A slice of melon: flesh with seeds, and the rind on its round side."""
+    """Return the look of a wedge: a slice of melon with seeds, and the rind on its round side."""
     distance = np.hypot(along, across) / 1.3
     flesh_colour, rind = (
         ((1.05, 0.75, 0.75), (0.12, 0.36, 0.12)) if generator.random() < 0.6 else ((1.15, 1.75, 1.2), (0.75, 0.62, 0.3))
@@ -137,7 +137,7 @@ _COATS = {"disk": _coat_disk, "bar": _coat_bar, "ring": _coat_ring, "wedge": _co
 
 
 def _fit(pixels: Floats, along: _Places, across: _Places, height: float) -> Floats:
-    """Sample the colours of a picture that is so many radii high, about its middle."""
+    """Sample a picture's colours around its middle; the picture is this many radii high."""
     scale = (pixels.shape[0] - 1) / height
     row, column = across * scale + (pixels.shape[0] - 1) / 2, along * scale + (pixels.shape[1] - 1) / 2
     return sample(pixels[..., :3], row, column)
@@ -145,7 +145,7 @@ def _fit(pixels: Floats, along: _Places, across: _Places, height: float) -> Floa
 
 @cache
 def _photo(name: str) -> Floats:
-    """A photograph of the material without the white frame of its print."""
+    """Return a photograph of the material without its white frame."""
     return load_cutout(f"photo-{name}").pixels[12:-38, 12:-12, :3]
 
 

@@ -1,4 +1,4 @@
-"""The methods of the demo: what each makes of a film, with a fault of its own that a report should show."""
+"""The methods of the demo: each has a known fault that a report should show."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _HIDDEN = 0.5
 
 
 def _careful(film: Film, truth: Masks) -> Masks:
-    """Is good at all of it: smooths what is finer than two pixels, and is a little off everywhere."""
+    """Return precise masks: details below two pixels are smoothed, and all edges are slightly off."""
     noise = _noise(film, 0)
     return [_decide([blur(_of(labels, number), 2) + noise for number in film.object_numbers()]) for labels in truth]
 
 
 def _drifting(film: Film, truth: Masks) -> Masks:
-    """Comes after its objects ever later, slides off them, and keeps showing what is gone."""
+    """Return masks that lag behind their objects, drift off them, and stay after they have left."""
     masks, drifted = _careful(film, truth), []
     held = {number: _of(masks[0], number) for number in film.object_numbers()}
     for frame, labels in enumerate(masks):
@@ -40,7 +40,7 @@ def _drifting(film: Film, truth: Masks) -> Masks:
 
 
 def _swapping(film: Film, truth: Masks) -> Masks:
-    """Takes two that look alike for each other from where they met."""
+    """Return masks that exchange two similar objects after they meet."""
     masks = _careful(film, truth)
     alike = [
         pair for pair in combinations(film.object_numbers(), 2) if film.names[pair[0] - 1] == film.names[pair[1] - 1]
@@ -55,7 +55,7 @@ def _swapping(film: Film, truth: Masks) -> Masks:
 
 
 def _distances(masks: Masks, pair: tuple[int, int]) -> list[tuple[int, float]]:
-    """How far apart two objects are in the frames that show both, and have some before and after."""
+    """Return the distance of two objects in the frames that show both, with frames before and after."""
     distances = []
     for frame, labels in enumerate(masks[2:-4], 2):
         places = [np.argwhere(labels == number) for number in pair]
@@ -65,7 +65,7 @@ def _distances(masks: Masks, pair: tuple[int, int]) -> list[tuple[int, float]]:
 
 
 def _leaking(film: Film, truth: Masks) -> Masks:
-    """Spills over the edge of its objects, more from frame to frame."""
+    """Return masks that spill over the edges of objects, more in each frame."""
     noise = 2.2 * _noise(film, 1)
     leaked = []
     for frame, labels in enumerate(_careful(film, truth)):
@@ -76,7 +76,7 @@ def _leaking(film: Film, truth: Masks) -> Masks:
 
 
 def _forgetful(film: Film, truth: Masks) -> Masks:
-    """Loses an object that was hidden; every other one it finds again, some frames late."""
+    """Return masks that lose one hidden object, and find all others again some frames late."""
     masks = [labels.copy() for labels in _careful(film, truth)]
     for number in film.object_numbers():
         seen, hidden_at = 0.0, -1
@@ -92,7 +92,7 @@ def _forgetful(film: Film, truth: Masks) -> Masks:
 
 
 def _coarse(film: Film, truth: Masks) -> Masks:
-    """Decides for blocks of twelve pixels, as features of a network do, and sees nothing that is smaller."""
+    """Return masks in blocks of twelve pixels, like a network's features, without smaller objects."""
     side = 12
     coarse = []
     for labels in truth:
@@ -110,7 +110,7 @@ def _of(labels: Labels, number: int) -> Floats:
 
 
 def _noise(film: Film, salt: int) -> Floats:
-    """A film's own soft noise around zero."""
+    """Return a film's own soft noise around zero."""
     generator = np.random.default_rng([SEED, salt, *film.name.encode()])
     return 0.5 * (make_clouds(generator, SIZE, (9, 16)) - 0.5)
 

@@ -1,4 +1,4 @@
-"""The phase of segments: photographs whose every pixel is of a thing or of stuff, and methods with a fault each."""
+"""The phase of segments: photographs in which every pixel has a category, and methods with one fault each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from segjudge.evaluation_script.phases import PHASES
 from segjudge.families.base.challenges import encode_json
 from segjudge.masks.compression import code_png
 
@@ -45,7 +46,7 @@ _Method = Callable[[Segments, np.random.Generator], Segments]
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an image is taken: what is behind and below, where the one ends, and what may stand there."""
+    """The scene of an image: its background and ground, their border, and the things that may stand there."""
 
     behind: tuple[int, Callable[[], Ground]]
     below: tuple[int, Callable[[], Ground]]
@@ -57,7 +58,7 @@ class _Place:
 
 
 def draw_image(number: int) -> tuple[NDArray[np.uint8], Segments]:
-    """Draw an image: its picture, and the id of the segment that each pixel is of."""
+    """Return an image: its picture, and the segment id of each pixel."""
     generator = np.random.default_rng([SEED, 3, number])
     place = _PLACES[number % len(_PLACES)]
     canvas, stuff = _draw_ground(place, generator)
@@ -82,7 +83,7 @@ def draw_image(number: int) -> tuple[NDArray[np.uint8], Segments]:
 
 
 def _draw_ground(place: _Place, generator: np.random.Generator) -> tuple[Frame, Labels]:
-    """Draw what an image's things stand on and before; return which category is where."""
+    """Draw the ground and background of an image; return the category of each pixel."""
     rows, columns = np.mgrid[: SIZE[0], : SIZE[1]].astype(np.float32)
     wave = make_clouds(generator, SIZE, (6, 40)) - 0.5
     edge = SIZE[0] * place.horizon + place.rough * wave
@@ -102,7 +103,7 @@ def _draw_ground(place: _Place, generator: np.random.Generator) -> tuple[Frame, 
 
 
 def _lay(canvas: Frame, colours: Floats, where: NDArray[np.bool_]) -> None:
-    """Lay something over a part of the frame, with a soft edge."""
+    """Draw something over a part of the frame, with a soft edge."""
     alpha = blur(where.astype(np.float32), 1)[..., None]
     canvas.colours = canvas.colours * (1 - alpha) + colours * alpha
 
@@ -157,7 +158,7 @@ _PLACES = (
 
 
 def _careful(truth: Segments, generator: np.random.Generator) -> Segments:
-    """Is good at all of it, and a little off at every edge."""
+    """Return precise segments, slightly off at every edge."""
     ids = np.unique(truth)
     noise = 1.1 * (make_clouds(generator, SIZE, (14, 24)) - 0.5)
     fields = [blur((truth == number).astype(np.float32), 4) + noise * (number in _things(truth)) for number in ids]
@@ -166,7 +167,7 @@ def _careful(truth: Segments, generator: np.random.Generator) -> Segments:
 
 
 def _coarse(truth: Segments, _generator: np.random.Generator) -> Segments:
-    """Decides for blocks of eighteen pixels."""
+    """Return segments in blocks of eighteen pixels."""
     ids, side = np.unique(truth), 18
     height, width = (-(-length // side) * side for length in SIZE)
     padded = np.pad(truth, ((0, height - SIZE[0]), (0, width - SIZE[1])), mode="edge")
@@ -176,14 +177,14 @@ def _coarse(truth: Segments, _generator: np.random.Generator) -> Segments:
 
 
 def _merging(truth: Segments, generator: np.random.Generator) -> Segments:
-    """Takes all things of a category for one."""
+    """Return segments in which all things of a category are one."""
     segments = _careful(truth, generator)
     category = segments // _IDS
     return np.where(category < 10, category * _IDS + 1, segments)
 
 
 def _splitting(truth: Segments, generator: np.random.Generator) -> Segments:
-    """Breaks every wide thing in two."""
+    """Return segments in which every wide thing is split in two."""
     segments = _careful(truth, generator)
     for number in _things(segments):
         _, columns = np.nonzero(segments == number)
@@ -194,7 +195,7 @@ def _splitting(truth: Segments, generator: np.random.Generator) -> Segments:
 
 
 def _confused(truth: Segments, generator: np.random.Generator) -> Segments:
-    """Takes rockets for shuttles, half of the cups for photographs, and gravel for grass."""
+    """Return confused classes: rockets as shuttles, half of the cups as photographs, gravel as grass."""
     segments = _careful(truth, generator)
     taken = {5: 4, 13: 12}
     for number in np.unique(segments).tolist():
@@ -206,7 +207,7 @@ def _confused(truth: Segments, generator: np.random.Generator) -> Segments:
 
 
 def _forgetful(truth: Segments, generator: np.random.Generator) -> Segments:
-    """Overlooks what is small, and sees in its place what is around it."""
+    """Return segments without small ones, whose pixels get the surrounding segment."""
     segments = _careful(truth, generator)
     for number in _things(segments):
         mask = segments == number
@@ -235,6 +236,11 @@ METHODS: Mapping[str, _Method] = {
 # ── files ───────────────────────────────────────────────────────────────────
 
 
+def _protocol() -> str:
+    """Return the protocol that scores the phase of the demo."""
+    return next(phase.splits[0].protocol for phase in PHASES if phase.codename == PHASE)
+
+
 def write(root: Path) -> list[Path]:
     """Write the pictures, the annotation file and the results; return their paths."""
     drawn = [draw_image(number) for number in range(_COUNT)]
@@ -244,7 +250,7 @@ def write(root: Path) -> list[Path]:
         replace(paths[-1], encode_picture(picture))
     truths = [segments for _, segments in drawn]
     paths.append(root / "annotations" / f"{PHASE}.zip")
-    pack_truth(paths[-1], "coco-panoptic", _published(f"panoptic_{SPLIT}", truths))
+    pack_truth(paths[-1], _protocol(), _published(f"panoptic_{SPLIT}", truths))
     for name, method in METHODS.items():
         paths.append(root / "examples" / PHASE / f"{name}.zip")
         replace(paths[-1], zipped(_published("segments", make_results(method, truths))))
@@ -257,7 +263,7 @@ def make_results(method: _Method, truths: list[Segments]) -> list[Segments]:
 
 
 def _published(stem: str, results: list[Segments]) -> dict[str, bytes]:
-    """Truth or results as COCO has them: a JSON of this name, and a folder beside it."""
+    """Return truth or results in COCO's form: a JSON of this name, and a folder beside it."""
     categories = [
         {"id": number, "name": name, "isthing": int(kind is THINGS)}
         for kind in (THINGS, STUFF)

@@ -41,7 +41,7 @@ def write(root: Path) -> list[Path]:
 
 
 def run_lengths(film: Film, masks: Masks) -> dict[str, list[dict[str, Any] | None]]:
-    """The masks of each object, frame by frame, as results in JSON have them."""
+    """Return the masks of each object, frame by frame, as in JSON results."""
     texts = [encode_labels(labels) for labels in masks]
     return {
         str(number): [{"size": SIZE, "counts": text[number]} if number in text else None for text in texts]

@@ -61,7 +61,7 @@ def draw_methods(path: Path) -> None:
 
 
 def _draw_tile(film: Film, method: str) -> list[Image.Image]:
-    """The frames of a film under a method's masks, with what the method loses in each frame so far."""
+    """Return a film's frames under a method's masks, with the method's loss in each frame so far."""
     drawn = [film.draw(frame) for frame in range(film.frames)]
     predicted = _read_masks(film, method)
     losses = [_loss(labels, masks, film) for (_, labels), masks in zip(drawn, predicted, strict=True)]
@@ -94,7 +94,7 @@ def _read_masks(film: Film, method: str) -> list[Labels]:
 
 
 def _loss(truth: Labels, predicted: Labels, film: Film) -> float:
-    """What is lost of J in a frame, over the objects that either side shows."""
+    """Return the loss of J in a frame, over the objects that either side shows."""
     losses = []
     for number in film.object_numbers():
         either = np.count_nonzero((truth == number) | (predicted == number))
@@ -104,7 +104,7 @@ def _loss(truth: Labels, predicted: Labels, film: Film) -> float:
 
 
 def _cover(picture: NDArray[np.uint8], truth: Labels, predicted: Labels) -> NDArray[np.uint8]:
-    """Cover a picture with what differs, as a report does."""
+    """Draw the differences over a picture, as a report does."""
     kinds = np.select(
         [(truth > 0) & (predicted == 0), (truth == 0) & (predicted > 0), truth != predicted, truth > 0], [1, 2, 3, 4], 0
     )
@@ -158,7 +158,7 @@ def photograph_pages(docs: Path) -> None:
 
 
 def _read_start(lines: Iterable[str]) -> tuple[str, str]:
-    """Read the address and the host's password from what a rehearsal prints at its start."""
+    """Return the address and the host's password from a rehearsal's first output."""
     password = ""
     for line in lines:
         password = password or "".join(re.findall(r"^  host +password (\S+)", line))
@@ -168,7 +168,7 @@ def _read_start(lines: Iterable[str]) -> tuple[str, str]:
 
 
 def _photograph(png: bytes, path: Path, bands: tuple[tuple[int, int], ...] = ()) -> None:
-    """Write what a browser showed, or bands of it below each other: where each begins, and how high it is."""
+    """Write a screenshot, or bands of it below each other, given the top and height of each."""
     with Image.open(io.BytesIO(png)) as image:
         chosen = bands or ((0, image.height),)
         page = Image.new("RGB", (image.width, sum(height for _, height in chosen)))
@@ -180,7 +180,7 @@ def _photograph(png: bytes, path: Path, bands: tuple[tuple[int, int], ...] = ())
 
 
 def main() -> None:
-    """Make the pictures, `methods` or `pages` alone where that is said."""
+    """Write the pictures, or only `methods` or `pages` if named."""
     chosen = sys.argv[1:] or ["methods", "pages"]
     if "methods" in chosen:
         draw_methods(DOCS / "methods.webp")

@@ -1,4 +1,4 @@
-"""How many examples a property is tried on."""
+"""The number of examples for a property."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _QUICK = "not long" in sys.argv
 
 
 def examples(count: int) -> settings:
-    """Draw so many, and of quick tests a quarter: other draws come with each run."""
+    """Draw this many, and in quick tests a quarter; other draws come with each run."""
     return settings(max_examples=count // 4 if _QUICK else count)

@@ -1,4 +1,4 @@
-"""What pages and terminals show of results with many mistakes, and new challenges hold, in every form that families have.
+"""The pages and terminal output of results with many mistakes, and the content of new challenges, in every form.
 
     python -m tests.pages [FAMILY…]
 
@@ -50,7 +50,7 @@ SHOWS = ("challenge", "report", "truth", "compare", "rank", "text")
 
 
 def show(protocol: str, folder: Path, shows: Collection[str] = SHOWS) -> dict[str, dict[str, str]]:
-    """Score results with mistakes and a moved truth, and return what is shown of them: show → part → text."""
+    """Score results with mistakes and a moved truth, and return their displays: show → part → text."""
     made = {"challenge": _write_challenge(protocol, folder)} if "challenge" in shows else {}
     if set(shows) - {"challenge"}:
         files, options = write_mistakes(protocol, folder), make_page_options("", 6)
@@ -81,13 +81,12 @@ def _show_methods(methods: dict[str, Scores], options: PageOptions) -> dict[str,
 
 
 def _write_challenge(protocol: str, folder: Path) -> dict[str, str]:
-    """Make the challenge of a synthetic truth, and return what its files hold by their names."""
+    """Make the challenge of a synthetic truth, and return the content of its files by name."""
     (folder / "synthetic").mkdir()
     truth = write_demo_truth(PROTOCOLS[protocol], str(folder / "synthetic"))
     commit, day = f"git+https://example.org/segjudge@{'0' * 40}", datetime.date(2030, 1, 2)
-    notes = create(
-        NewChallenge(str(folder / "mine"), protocol, TruthSource(truth), "Mine", commit, day), lambda *_: None
-    )
+    challenge = NewChallenge(str(folder / "mine"), protocol, TruthSource(truth), "Mine", commit, today=day)
+    notes = create(challenge, lambda *_: None)
     files = {path.relative_to(folder / "mine").as_posix(): path for path in sorted((folder / "mine").rglob("*.*"))}
     texts = {name: _read_file(path.read_bytes()) for name, path in files.items() if path.is_file()}
     texts.pop("requirements.txt")  # the version and digests of this Segjudge
@@ -109,7 +108,7 @@ def _read_file(data: bytes) -> str:
 
 
 def _say(make: Callable[[], str]) -> str:
-    """Return a text, or why there is none."""
+    """Return a text, or the reason why there is none."""
     try:
         return make()
     except UsageError as error:
@@ -123,7 +122,7 @@ def _show_truth(scores: Scores, options: PageOptions) -> str:
 
 
 def _read(page: str) -> dict[str, str]:
-    """Take a page apart: its sections, what scripts read, and streams; styles and scripts are left out."""
+    """Take a page apart: its sections, its scripts' inputs, and streams; styles and scripts are omitted."""
     parts = {"head": page.partition("<section")[0]}
     for section in re.findall(r"<section\b.*?</section>", page, re.DOTALL):
         parts[re.search(r'id="([^"]*)"', section)[1]] = section  # type: ignore[index]
@@ -142,7 +141,7 @@ def _digest_stream(stream: bytes) -> str:
 
 
 def _settle(text: str) -> str:
-    """Leave out what is not of the page: styles, scripts, files of pictures, the version, digits that nobody sees."""
+    """Omit what is not the page's own: styles, scripts, files of pictures, the version, invisible digits."""
     text = re.sub(r"<(style|script)\b.*?</\1>", "", text, flags=re.DOTALL)
     text = re.sub(r"data:image/[\w.+-]+;base64,[\w+/=]*", "data:image", text)
     text = re.sub(r"sha256-[\w+/=]+|segjudge \d[\w.+-]*|, (kernel|numpy)(?=</small>)", "", text)
@@ -151,7 +150,7 @@ def _settle(text: str) -> str:
 
 
 def round_numbers(text: str) -> str:
-    """Leave out digits that nobody sees, and that another machine may compute otherwise."""
+    """Omit invisible digits, which another machine may compute otherwise."""
     return re.sub(r"\d+\.\d{5,}(e-\d+)?", lambda number: f"{float(number[0]):.5g}", text)
 
 
@@ -169,14 +168,14 @@ def run(protocol: str, shows: Collection[str] = SHOWS) -> dict[str, dict[str, st
 
 
 def read_digests(protocol: str) -> dict[str, dict[str, str]]:
-    """Return what was noted of a protocol: show → part → digest."""
+    """Return the noted digests of a protocol: show → part → digest."""
     path = golden_path(folder_of(PROTOCOLS[protocol].family), FILE)
     digests: dict[str, dict[str, str]] = read_rows(path).get(protocol, {})
     return digests
 
 
 def note_digests(folder: str) -> None:
-    """Note what is shown of a family's examples."""
+    """Note the displays of a family's examples."""
     protocols = examples_of(folder, "pages")
     write_rows(golden_path(folder, FILE), {protocol: digest_all(run(protocol)) for protocol in protocols}, depth=2)
 

@@ -1,4 +1,4 @@
-"""Pages where their reader is: in a file, below the cell of a notebook, in a browser."""
+"""Pages shown to their reader: in a file, below a notebook's cell, or in a browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from segjudge.system.arguments import PATH, check_arguments
 from segjudge.system.errors import UsageError
 from segjudge.system.files import open_output
 
-#: How high a page is below a cell, in pixels.
+#: The height of a page below a cell, in pixels.
 _HEIGHT = 760
 
 
@@ -49,7 +49,7 @@ def show_html(text: str) -> None:
     import webbrowser
 
     with tempfile.NamedTemporaryFile("w", prefix="segjudge-", suffix=".html", encoding="utf-8", delete=False) as file:
-        file.write(text)  # the browser reads it when this program may have ended
+        file.write(text)  # this program may end before the browser reads it
     if not webbrowser.open(f"file://{file.name}"):
         raise UsageError(f"there is no browser here; the page is {file.name}")
 

@@ -1,23 +1,24 @@
 """The colours of pictures, as in the player (`pages/frames_masks.js`), distinguishable by colour-blind readers."""
 
-#: Of the truth alone, of a prediction alone, of what is taken for another object, of what is right.
+#: The colours of missing pixels, surplus pixels, another object's pixels, and correct pixels.
 MISSING, SURPLUS, OTHER, RIGHT = (230, 159, 0), (0, 114, 178), (213, 94, 0), (0, 158, 115)
 GREY = (128, 128, 128)
-#: Objects and classes in turn, over photographs: none is like the colour of a mistake, or of what is right.
+#: The colours of objects and classes in turn, over photographs; none resembles the colour of a mistake or of correct
+#: pixels.
 OBJECTS = (
     (170, 221, 187), (187, 102, 255), (238, 0, 68), (68, 238, 119), (85, 0, 255), (153, 0, 119),
     (51, 85, 17), (119, 0, 187), (238, 204, 255), (102, 34, 51), (255, 136, 68), (221, 17, 187),
     (255, 68, 119), (68, 34, 136), (102, 119, 68), (136, 68, 255), (153, 68, 102), (238, 170, 204),
     (153, 17, 0), (204, 238, 102), (68, 51, 85), (170, 170, 102), (204, 204, 153), (153, 68, 221),
 )  # fmt: skip
-#: Methods, runs and teams in turn, as lines on white; more of them have other dashes.
+#: The colours of methods, runs and teams in turn, as lines on white; further ones have other dashes.
 METHODS = ("#003399", "#cc0033", "#aa22ff", "#992266", "#440011", "#000044")
 #: The same on the dark ground of pages.
 METHODS_IN_DARK = ("#aaeeff", "#ff1155", "#aa66ff", "#ddff88", "#11ffcc", "#99cc88")
 DASHES = ("-", "--", ":", "-.")
-#: Where there is no picture.
+#: The ground without a picture.
 GROUND = (58, 62, 70)
-#: By what families call a kind of mistake, the classes of `pages/page.css`: what is alike has one colour everywhere.
+#: A kind of mistake -> its class in `pages/page.css`; similar kinds have the same colour everywhere.
 _STYLES = {
     "right": "right",
     "missed": "missing", "Miss": "missing", "withdrawn": "missing over",
@@ -31,10 +32,10 @@ _STYLES = {
 
 
 def line_of_method(number: int) -> tuple[str, str]:
-    """Return the colour and the dashes of the number-th method of a chart."""
+    """Return the colour and the dashes of a chart's method by its number."""
     return METHODS[number % len(METHODS)], DASHES[number // len(METHODS) % len(DASHES)]
 
 
 def style_of_kind(name: str, number: int) -> str:
-    """Return the style of a kind of mistake, the number-th of its family: of one that has no colour here, any."""
+    """Return the style of a kind of mistake by name; of an unknown kind, by its number in the family."""
     return _STYLES.get(name, f"kind-{number}")

@@ -1,23 +1,23 @@
-"""Names beside the lines of a chart: short, and none over another."""
+"""Labels beside the lines of a chart: shortened, and without overlaps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: The most characters of a name in a chart.
+#: The maximum number of characters of a name in a chart.
 _MOST_OF_NAME = 40
 
 
 def shorten_name(name: str, length: int = _MOST_OF_NAME) -> str:
-    """Return a name as charts show it: without its middle where it is long."""
+    """Return a name as charts show it: a long one without its middle."""
     half = length // 2
     return name if len(name) <= length else f"{name[: half - 1]}…{name[-half:]}"
 
 
 def spread_labels(values: Sequence[float], gap: float) -> list[float]:
-    """Return places for labels at these values: a gap apart, in the order of the values, and as near as possible."""
+    """Return positions for labels at these values: in order, a gap apart, and as near as possible."""
     order = sorted(range(len(values)), key=lambda index: values[index])
-    # Without the gaps, places that may not fall: neighbours that would share their mean.
+    # Without the gaps, positions must not decrease: neighbours that would do so share their mean.
     groups: list[tuple[float, int]] = []
     for number, index in enumerate(order):
         groups.append((values[index] - number * gap, 1))

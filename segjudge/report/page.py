@@ -37,19 +37,19 @@ _PACKAGE = "segjudge.report"
 PAGES = os.path.join(os.path.dirname(__file__), "pages")
 #: The style of a package's sections.
 _STYLE = "page.css"
-#: What a row of a table is called by, before its metrics.
+#: The columns that name a table's row, before its metrics.
 _LEADING = ("sequence", "object", "name", "id")
-#: The templates of a section that stands before the summary, and of the player, whose worst moment it shows.
+#: The templates of the section before the summary, and of the player, whose worst moment it shows.
 VERDICT, PLAYER = "verdict", "frames"
 #: The parts of a bar: name, share, style.
 Bar = Sequence[tuple[str, float, str]]
-#: Below this nothing is said of a loss, and of a kind that takes less than this share of it.
+#: The loss that a page does not explain, and the minimum share of a mentioned kind.
 LITTLE, _MENTIONED = 0.0005, 0.1
-#: Of fewer cases nobody would say that a loss is spread among them.
+#: The minimum number of cases among which a loss counts as spread.
 _FEWEST_SPREAD = 4
-#: Costs that differ by less than this factor are alike.
+#: Costs are similar if they differ by less than this factor.
 _ALIKE = 1.1
-#: A list has so many rows at most.
+#: The maximum number of rows of a list.
 MOST_ROWS = 1000
 
 
@@ -59,7 +59,7 @@ class PageOptions:
 
     #: The folder of a dataset's pictures, over which masks are drawn.
     images: str = ""
-    #: Bytes that the page may have, about.
+    #: The approximate maximum bytes of the page.
     budget: int = 6_000_000
 
 
@@ -77,17 +77,17 @@ class Section:
 
     template: str
     title: str
-    #: What the template sees as `values`; it may import the macros of `parts.html`.
+    #: The `values` of the template, which may import the macros of `parts.html`.
     values: Mapping[str, object]
-    #: What scripts see as `section.data`: anything that JSON can hold.
+    #: The `section.data` of scripts: any JSON value.
     data: object = None
-    #: What scripts read by `page.bytes(NAME)` when they need it, or by `page.inflated(NAME)` where it is a zlib stream.
+    #: The data that scripts read on demand by `page.bytes(NAME)`, or by `page.inflated(NAME)` for a zlib stream.
     streams: Mapping[str, bytes] = field(default_factory=dict)
     #: The package whose folder `pages` has the template and its scripts.
     package: str = _PACKAGE
-    #: A package whose style it needs beside its own.
+    #: Another package whose style it needs.
     style: str = _PACKAGE
-    #: The split that it is about.
+    #: The split of the section.
     split: str = ""
 
     @property
@@ -111,9 +111,9 @@ class ReportPage:
 
     title: str
     sections: Sequence[Section]
-    #: What tells its truth and results from others, in plain letters.
+    #: The identifier of its truth and results, in plain letters.
     origin: str = ""
-    #: Kinds of files beside it that it reads: `img`, `script`.
+    #: The kinds of separate files that it reads: `img`, `script`.
     beside: tuple[str, ...] = ()
 
 
@@ -260,11 +260,11 @@ def make_verdict(
     """
     main, *beside = report.protocol.metrics
     value = Markup("<b>{} is {}.</b>").format(main, format_number(report.values[main]))
-    if metric in beside:  # those on the way to what is explained
-        explained = [f"{name} {format_number(report.values[name])}" for name in beside[: beside.index(metric) + 1][-2:]]
+    if (last := metric.rsplit(" and ", maxsplit=1)[-1]) in beside:  # metrics that lead to the explained one
+        explained = [f"{name} {format_number(report.values[name])}" for name in beside[: beside.index(last) + 1][-2:]]
         value = Markup("<b>{} is {}</b>, {}.").format(main, format_number(report.values[main]), " and ".join(explained))
     stated = [cause for cause in causes if cause]
-    if stated and _is_whole(report.values[main]):  # what is explained is in other metrics
+    if stated and _is_whole(report.values[main]):  # the explanation concerns other metrics
         lower = [
             f"{name} {format_number(report.values[name])}" for name in beside if not _is_whole(report.values[name])
         ]
@@ -495,10 +495,10 @@ def describe_digests(*provenances: Mapping[str, object]) -> str:
 # ── classes taken for others ────────────────────────────────────────────────
 
 
-#: So many classes have a place in the matrix, beside `nothing`, and so many pairs in the list.
+#: The maximum number of classes in the matrix, besides `nothing`, and of pairs in the list.
 _IN_MATRIX, _MOST_PAIRS = 14, 200
-#: So many pairs are in sight at once.
-_ON_TOP = 5
+#: The number of pairs that are visible at once.
+_VISIBLE_PAIRS = 5
 
 
 def make_confusion(names: Sequence[str], table: Array, unit: str, about: str, missed: str = "") -> Section:
@@ -523,7 +523,7 @@ def make_confusion(names: Sequence[str], table: Array, unit: str, about: str, mi
         "names": [names[column] for column in shown],
         "rows": rows,
         "left_out": int((table.any(axis=0) | table.any(axis=1)).sum()) - len(shown),
-        "top": pairs[:_ON_TOP],
+        "top": pairs[:_VISIBLE_PAIRS],
         "pairs": _take_rows(pairs[:_MOST_PAIRS]),
     }
     return Section("confusion", "Confusion", values)

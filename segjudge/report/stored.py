@@ -16,9 +16,9 @@ from segjudge.evaluation_script.files.limits import check_memory, size_text
 from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.system.errors import UsageError
 
-#: The file of a stored result has so many bytes at most, and takes so much memory.
+#: The maximum bytes of a stored result's file, and of its memory.
 _MOST_BYTES, _MOST_MEMORY = 256 << 20, 1 << 31
-#: What a stored result holds beside its tables.
+#: The keys of a stored result that are not tables.
 _BESIDE_TABLES = frozenset({"result", "scored", "hidden", "warnings", "errors", "intervals"})
 _Intervals = dict[str, tuple[float, float]]
 
@@ -27,7 +27,7 @@ _Intervals = dict[str, tuple[float, float]]
 
 
 def refuse(what: str) -> NoReturn:
-    """Raise UsageError for something else than a stored result."""
+    """Raise UsageError for anything but a stored result."""
     raise UsageError(f"this is no result that was stored: it {what}")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
+from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, folder_of
 from segjudge.evaluation_script.families.base.reports import Report, Row, bounds_of
 from segjudge.evaluation_script.files.problems import printable
 from segjudge.system.arguments import Kind
@@ -20,26 +20,27 @@ from segjudge.system.errors import UsageError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_PUBLISHED = os.path.join(os.path.dirname(__file__), "published.json")
-#: The sequences of DAVIS, and the sets that they are in.
+#: The folder of each family, which may have a file with the published numbers of its protocols.
+_FAMILIES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "families")
+#: The sequences of DAVIS and their sets.
 _SEQUENCES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "interactive", "davis_sequences.csv")
 
-#: Longer lists of sequences are shown by their lowest rows.
+#: The number of lowest rows shown of longer lists of sequences.
 _MOST_ROWS = 40
 #: Columns of a table of pandas that repeat names.
 _NAMES = ("split", "sequence", "object", "frame", "category")
-#: The ends of no interval.
+#: The ends of a missing interval.
 _UNKNOWN = (math.nan, math.nan)
-#: Said where no kind differs.
+#: The text if no kind differs.
 SAME = "the same"
-#: Differences of kinds below this are not named.
+#: The minimum difference of a named kind.
 _SHOWN_FROM = 0.0005
 
 
 #: The numbers of terminals' styles.
 _STYLES = {"strong": 1, "faint": 2, "bad": 31, "good": 32, "warning": 33}
-#: No name is cut shorter.
-_NAME = 16
+#: The minimum length of a shortened name.
+_SHORTEST_NAME = 16
 
 
 class _PublishedNumbers(TypedDict):
@@ -56,7 +57,7 @@ class _PublishedNumbers(TypedDict):
 class Look(NamedTuple):
     """How text is shown."""
 
-    #: So many columns wide at most; 0: as wide as it is.
+    #: The maximum width in columns; 0: unlimited.
     width: int = 0
     colour: bool = False
 
@@ -64,7 +65,7 @@ class Look(NamedTuple):
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.colour and text else text
 
 
-#: As it is written to files.
+#: The look of tables in files.
 PLAIN = Look()
 LOOK = Kind((Look,), "a Look of segjudge.report.tables")
 
@@ -84,7 +85,7 @@ def _measure_columns(
     """Return the printable cells of a table, with long names cut, and the widths of its columns."""
     lines = [[printable(cell) for cell in row] for row in (header, *rows)]
     if look.width:
-        lines = [[_shorten(row[0], max(_NAME, look.width // 2)), *row[1:]] for row in lines]
+        lines = [[_shorten(row[0], max(_SHORTEST_NAME, look.width // 2)), *row[1:]] for row in lines]
     return lines, [max(map(len, column)) for column in zip(*lines, strict=True)]
 
 
@@ -136,7 +137,7 @@ def format_metric(report: Report, metric: str) -> str:
 
 
 def key_of_rows(kind: str) -> str:
-    """Return the column by which the rows of a split's first table are called."""
+    """Return the column that names the rows of a split's first table."""
     return "sequence" if kind == "sequences" else "name"
 
 
@@ -189,7 +190,7 @@ def _format_means(report: Report, *, compare: bool, look: Look, all_metrics: boo
     more = [f"{name} {format_metric(report, name)}" for name in names[fitting:]]
     text += "\n" + _format_list("More metrics: ", more, look)
     beside = [f"{name} {format_number(report.values[name])}" for name in own_metrics(report)]
-    return text + ("\n" if beside else "") + _format_list("Beside the protocol: ", beside, look)
+    return text + ("\n" if beside else "") + _format_list("Beyond the protocol: ", beside, look)
 
 
 def _format_intervals(report: Report, look: Look) -> list[list[str]]:
@@ -226,7 +227,7 @@ def format_submissions(
     *,
     all_metrics: bool = True,
 ) -> str:
-    """Format submissions by name: the metrics of each, or in place of them the fault that it has."""
+    """Format submissions by name: each one's metrics, or its fault."""
     body = [
         [name, *(("" if isinstance(values, str) else format_number(values[metric])) for metric in metrics)]
         for name, values in rows
@@ -272,9 +273,18 @@ def find_published_numbers(report: Report) -> list[_PublishedNumbers]:
     """
     names = {str(row["sequence"]) for row in report.rows().get("sequences", []) if "sequence" in row}
     datasets = [dataset for dataset, members in _members().items() if members == names]
-    with open(_PUBLISHED, encoding="utf-8") as file:
-        entries: list[_PublishedNumbers] = json.load(file)
+    entries = read_published_numbers(report.protocol.family) if datasets else []
     return [entry for entry in entries if entry["protocol"] == report.protocol.name and entry["dataset"] in datasets]
+
+
+def read_published_numbers(family: str) -> list[_PublishedNumbers]:
+    """Read the numbers that papers published of a family's protocols; most families have none."""
+    path = os.path.join(_FAMILIES, folder_of(family), "published.json") if family in FAMILIES else ""
+    if not os.path.isfile(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        entries: list[_PublishedNumbers] = json.load(file)
+    return entries
 
 
 @cache
@@ -334,7 +344,7 @@ def format_difference(costs: Mapping[str, float], base: Mapping[str, float]) -> 
 # ── CSV ─────────────────────────────────────────────────────────────────────
 
 
-#: The keys by which rows of tables are named.
+#: The keys that name rows of tables.
 _UNIT_NAMES = ("name", "sequence")
 
 

@@ -1,4 +1,4 @@
-"""Faults that results can have: what each does to a prediction that is perfect otherwise."""
+"""Faults of results: the change that each makes to an otherwise perfect prediction."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _split(video: Video, _pixels: int, _random: np.random.Generator) -> None:
 
 
 def _sprinkle(video: Video, _pixels: int, random: np.random.Generator) -> None:
-    """Leave out pixels of objects, and add some around them."""
+    """Remove pixels of objects, and add some around them."""
     for number in video.numbers():
         own = video.labels == number
         around = _grow(own, 2) & (video.labels == 0)
@@ -111,7 +111,7 @@ def _sprinkle(video: Video, _pixels: int, random: np.random.Generator) -> None:
 
 
 def _disorder(video: Video, pixels: int, random: np.random.Generator) -> None:
-    """Add objects that are not there, and give what is right smaller scores than these."""
+    """Add false objects, and give correct ones lower scores than these."""
     _add(video, pixels, random)
     for number in range(1, OBJECTS + 1):
         video.scores[number] = 0.1 + 0.01 * number
@@ -151,7 +151,7 @@ def _mirror(video: Video, _pixels: int, _random: np.random.Generator) -> None:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault, and what the verdict on it says, as a pattern with {a}, {b} (classes) and {ground}."""
+    """A fault, and the expected verdict, as a pattern with {a}, {b} (classes) and {ground}."""
 
     spoil: Spoil
     pattern: str
@@ -175,7 +175,7 @@ FAULTS: dict[str, Fault] = {
     "eroded": Fault(_erode, _SMALL, rf"is called {{ground}}|{_SMALL}", _SMALL),
     "dilated": Fault(_dilate, _LARGE, rf"{{ground}} is called|{_LARGE}", _LARGE),
     "half": Fault(_halve, _SMALL, rf"called {{ground}}|{_SMALL}", _SMALL),
-    "exchanged": Fault(_exchange_classes, r"({a} and {b}|{b} and {a}) are exchanged"),
+    "exchanged": Fault(_exchange_classes, r"“?({a}”? and “?{b}|{b}”? and “?{a})”? are exchanged"),
     "renamed": Fault(_rename, r"{a} is called {b}|{a} called {b}"),
     "identities": Fault(
         _exchange_objects, rf"exchange.* frame 0*{EXCHANGED_AT}\b|exchange.* frame 0*{EXCHANGED_AT + 1}\b"

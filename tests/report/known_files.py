@@ -1,4 +1,4 @@
-"""What the files of all families in which benchmarks publish and receive scenes share.
+"""Shared by all families' files in which benchmarks publish and receive scenes.
 
 A family's own are `SCENES` of `tests/families/NAME/scenes.py`, by protocol.
 """
@@ -16,7 +16,8 @@ import numpy as np
 
 from segjudge.evaluation_script.families import FOLDERS
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.masks.compression import grey_png, label_png
+from segjudge.families.base.challenges import QUICK
+from segjudge.masks import compression
 from tests.builders import written
 
 from .known_scenes import GROUND, NAMES, SIZE, Video, World
@@ -30,6 +31,7 @@ OF_INSTANCES = (*OF_OBJECTS, *CLASSES, "scores")
 OF_SEGMENTS = (*OF_OBJECTS, *CLASSES)
 OF_TRACKS = (*OF_OBJECTS, "identities", "late identities")
 OF_MAPS = ("missed", "surplus", *BORDERS, *CLASSES)
+OF_PIXELS = (*OF_MAPS, "mirrored")
 OF_ONE = ("missed", "surplus", *BORDERS)
 #: Labels of streets, which are published with their objects and as maps.
 STREET, ROAD = {1: 26, 2: 24, 3: 28}, 7
@@ -38,7 +40,7 @@ STREET_NAMES = {1: "car", 2: "person", 3: "bus"}
 
 @dataclass(frozen=True)
 class Benchmark:
-    """How the files of a benchmark are written, and what its scenes have."""
+    """The format of a benchmark's files, and the content of its scenes."""
 
     #: Writes a truth into a folder, and returns what a host names.
     publish: Callable[[World, Path], Path]
@@ -53,14 +55,24 @@ class Benchmark:
     faults: tuple[str, ...] = ()
     #: Whether it asks for objects, for one object, or for maps of classes.
     asks: str = "objects"
-    #: Faults that its verdicts do not name.
-    unnamed: tuple[str, ...] = ()
 
 
 def list_benchmarks() -> dict[str, Benchmark]:
     """Return the benchmarks of all families by protocol."""
     modules = [f"tests.families.{folder}.scenes" for folder in FOLDERS if (FAMILIES / folder / "scenes.py").exists()]
     return {protocol: row for name in modules for protocol, row in import_module(name).SCENES.items()}
+
+
+def code_png(codes: Array) -> bytes:
+    return compression.code_png(codes, QUICK)
+
+
+def grey_png(labels: Array) -> bytes:
+    return compression.grey_png(labels, QUICK)
+
+
+def label_png(labels: Array) -> bytes:
+    return compression.label_png(labels, QUICK)
 
 
 def rle_of(text: str) -> dict[str, Any]:

@@ -49,7 +49,7 @@ World = list[Video]
 
 
 def make_world(random: np.random.Generator, count: int, frames: int, kinds: int) -> World:
-    """Make scenes with two objects side by side of each class; of fewer kinds several pairs are of one."""
+    """Make scenes with two adjacent objects of each class; with fewer kinds, several pairs share one."""
     return [_make_video(f"scene{index:02d}", random, frames, kinds) for index in range(1, count + 1)]
 
 

@@ -1,4 +1,4 @@
-"""What a page shows of results that phases stored, hand-made and strange ones, as one text.
+"""The pages of results that phases stored, hand-made and odd ones, as one text.
 
     python -m tests.report.stored_pages
 
@@ -117,7 +117,7 @@ def _break() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _film(metric: str, films: Any, *, masks: bool, smaller: bool) -> dict[str, Any]:
-    """Store three sequences of objects whose frames are these; their numbers follow from their places."""
+    """Store three sequences of objects with these frames; their numbers follow from their positions."""
     document = store(metric=metric, smaller=smaller, shares=[0.01 * number for number in range(9)])
     document["sequences"], document["objects"], sequences = [], [], []
     for number, name in enumerate(("cat", "ant & bee", "owl")):
@@ -148,7 +148,7 @@ def _film(metric: str, films: Any, *, masks: bool, smaller: bool) -> dict[str, A
 
 
 def _show(document: dict[str, Any]) -> str:
-    """Show the words of a page and what its scripts read of moments, or why there is none."""
+    """Show the text of a page and its scripts' moments, or the reason why there is none."""
     try:
         page = make_stored_report(document, "T").replace(f"segjudge {VERSION}", "segjudge")
     except UsageError as error:

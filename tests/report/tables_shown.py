@@ -1,4 +1,4 @@
-"""Tables as terminals, files and pages have them, and stored results, as one text.
+"""Tables in terminals, files and pages, and stored results, as one text.
 
     python -m tests.report.tables_shown
 
@@ -98,7 +98,7 @@ limited("_MOST_BYTES", 7, lambda: read_result(write("b.json", '{"a":1}')))
 
 
 def write_tables() -> str:
-    """Return what the session says, in a folder of its own."""
+    """Return the output of the session, which runs in a folder of its own."""
     output = Answers()
     space: dict[str, Any] = {
         **{name: value for name, value in vars(tables).items() if name.startswith(("format_", "Look", "first_", "key_", "to_", "own_"))},
@@ -120,7 +120,7 @@ def _score(videos: int, names: Any = ()) -> segjudge.Scores:
 
 
 def _shorten_rows(text: str) -> str:
-    """Return a table with each row once; of a row that repeats the numbers of an earlier one, the names of both."""
+    """Return a table with each row once; a row that repeats the numbers of an earlier one adds only its name."""
     lines, names, repeats = list[str](), dict[str, str](), list[str]()
     for line in text.splitlines():
         name, _, numbers = line.partition(" ")
@@ -134,7 +134,7 @@ def _shorten_rows(text: str) -> str:
 
 
 def _list_files(protocol: str) -> str:
-    """Write the files of two videos: objects in no order, a long name, one whose masks lie elsewhere; and of no object."""
+    """Write the files of two videos: unordered objects, a long name, misplaced masks; and one without objects."""
     first, second = labels("1110000 1110909 0000909 3333333"), labels("0044000 0044000 0000000 2222222")
     moved = {1: 33, 9: 8, 3: 3, 2: 64, 4: 1}
     numbers = np.array([moved.get(label, 0) for label in range(10)], np.uint8)
@@ -179,7 +179,7 @@ def _render(section: Any) -> str:
 
 
 def _read(document: Any) -> str:
-    """Say what reports are read of a stored result, or why none."""
+    """Describe the reports read from a stored result, or the reason why there are none."""
     try:
         reports = stored.read_reports(document)
     except segjudge.UsageError as error:

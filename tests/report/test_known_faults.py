@@ -21,10 +21,19 @@ from tests.report.known_files import list_benchmarks
 from tests.report.known_scenes import make_world
 
 BENCHMARKS = list_benchmarks()
-#: With both, no detection resembles a person.
-_UNLIKE = ("sides", "joint")
-#: So many pairs of faults are tried of each benchmark.
-PAIRS = 4
+#: Faults of the same pixels, objects or classes: with two of a group, there is another fault than either.
+_ALIKE = (
+    {"shifted", "eroded", "dilated", "half", "noise"},
+    {"missed", "merged", "split", "identities", "late identities", "bridged", "broken"},
+    {"exchanged", "renamed"},
+    {"split", "renamed"},
+    {"surplus", "scores"},
+    {"sides", "joint", "shifted"},
+)
+#: So many pairs of faults are tried of each benchmark, at each strength.
+PAIRS = 3
+#: The second fault is named if it costs this share of the first, and may stand first from the other share on.
+_COMPARABLE, _EQUAL = 0.4, 0.7
 
 
 def score(protocol: str, faults: list[str], folder: Path, seed: int, *, least: bool = False) -> Any:
@@ -47,8 +56,14 @@ def read_verdict(scores: Any) -> list[str]:
     return [re.sub("<[^>]*>", "", str(sentence)).replace("&amp;", "&") for sentence in sentences]
 
 
+def find_cause(scores: Any) -> str:
+    """Return the first sentence of a verdict, without making the page, whose sentence is compared with it below."""
+    tools = tools_of(scores.reports[0].protocol.family)
+    return str(tools.explain_failures(scores.open_inputs(), scores.choose_report())[1])
+
+
 def test_a_player_has_a_colour_for_each_fault_that_it_shows(tmp_path: Path) -> None:
-    """Pixels of a region that matches may belong to another class."""
+    """Pixels of a matching region may belong to another class."""
     page = make_report(score("vspw", ["surplus"], tmp_path, 17), "known faults", PageOptions())
     (player,) = (section for section in page.sections if section.id == "frames")
     about: Any = player.values
@@ -57,7 +72,7 @@ def test_a_player_has_a_colour_for_each_fault_that_it_shows(tmp_path: Path) -> N
 
 
 def check_sums(scores: Any) -> None:
-    """Require of kinds that sum to the loss that they do."""
+    """Require that kinds with a sum add up to the loss."""
     (report,) = scores.reports
     tools = tools_of(report.protocol.family)
     if not isinstance(tools, UnitTools) or report.protocol.family == "phrases":
@@ -74,7 +89,6 @@ def _list_cases(seed: int) -> list[Any]:
         pytest.param(protocol, fault, seed, id=f"{protocol} {fault}")
         for protocol, benchmark in BENCHMARKS.items()
         for fault in benchmark.faults
-        if fault not in benchmark.unnamed
     ]
 
 
@@ -91,8 +105,8 @@ def test_the_first_sentence_names_a_fault_of_small_strength(
     protocol: str, fault: str, seed: int, tmp_path: Path
 ) -> None:
     scores = score(protocol, [fault], tmp_path, seed, least=True)
-    said = read_verdict(scores)
-    assert re.search(pattern_of(fault, BENCHMARKS[protocol]), said[1], re.IGNORECASE), said
+    cause = find_cause(scores)
+    assert re.search(pattern_of(fault, BENCHMARKS[protocol]), cause, re.IGNORECASE), cause
     check_sums(scores)
 
 
@@ -113,12 +127,9 @@ def test_a_notebook_and_a_comparison_name_the_cause_of_the_page(protocol: str, t
     assert not any(line.startswith("right: ") for line in methods["kinds"])
 
 
-def test_nearly_every_possible_fault_is_named() -> None:
-    rows = BENCHMARKS.values()
-    assert len(rows) >= 24
-    assert all(row.faults for row in rows)
-    unnamed = sum(len(row.unnamed) for row in rows)
-    assert unnamed <= 0.05 * sum(len(row.faults) for row in rows)
+def test_each_benchmark_has_faults() -> None:
+    assert len(BENCHMARKS) >= 24
+    assert all(row.faults for row in BENCHMARKS.values())
 
 
 @pytest.mark.parametrize("protocol", BENCHMARKS)
@@ -126,13 +137,30 @@ def test_perfect_results_lose_nothing(protocol: str, tmp_path: Path) -> None:
     assert read_verdict(score(protocol, [], tmp_path, 13))[1:] == ["Nothing is lost."]
 
 
+@pytest.mark.parametrize("least", [False, True], ids=["strong", "weak"])
 @pytest.mark.parametrize("protocol", BENCHMARKS)
-def test_of_two_faults_the_verdict_names_one_or_both(protocol: str, tmp_path: Path) -> None:
-    pairs = [pair for pair in itertools.combinations(BENCHMARKS[protocol].faults, 2) if pair != _UNLIKE]
+def test_of_two_faults_the_verdict_names_the_larger_first_and_a_comparable_one_beside_it(
+    protocol: str, least: bool, tmp_path: Path
+) -> None:
+    benchmark = BENCHMARKS[protocol]
+    pairs = [
+        pair for pair in itertools.combinations(benchmark.faults, 2) if not any({*pair} <= group for group in _ALIKE)
+    ]
     random = np.random.default_rng(14)
     for number in random.permutation(len(pairs))[:PAIRS].tolist():
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        said = read_verdict(score(protocol, list(pairs[number]), folder, 15))
-        patterns = [pattern_of(fault, BENCHMARKS[protocol]) for fault in pairs[number]]
-        assert any(re.search(pattern, said[1], re.IGNORECASE) for pattern in patterns), (pairs[number], said)
+        scored = {}
+        for faults in ([pairs[number][0]], [pairs[number][1]], [*pairs[number]]):
+            folder = tmp_path / f"{number} {len(scored)}"
+            folder.mkdir()
+            scored[tuple(faults)] = score(protocol, faults, folder, 15, least=least)
+        *alone, both = scored.values()
+        costs = [1 - (scores.reports[0].values[scores.reports[0].protocol.metrics[0]] or 0) for scores in alone]
+        larger, smaller = sorted(range(2), key=lambda index: -costs[index])
+        said = read_verdict(both)
+        patterns = [re.compile(pattern_of(fault, benchmark), re.IGNORECASE) for fault in pairs[number]]
+        named = [pattern.search(said[1]) for pattern in patterns]
+        share = costs[smaller] / max(costs[larger], 1e-9)
+        assert named[larger] or (share >= _EQUAL and named[smaller]), (pairs[number], costs, said)
+        if share >= _COMPARABLE and benchmark.asks != "object":  # which has one cause
+            assert all(pattern.search(" ".join(said[1:3])) for pattern in patterns), (pairs[number], costs, said)
+        check_sums(both)

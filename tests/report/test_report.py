@@ -1,4 +1,4 @@
-"""The report's page: whole in one file, closed to everything else, and right in a real browser."""
+"""The report's page: complete in one file, closed to everything else, and correct in a real browser."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def open_player(browser: Any, address: str, size: dict[str, int]) -> Iterator[An
 
 
 def wait_for(page: Any, message: str, row: int = 0) -> None:
-    """Wait until a line of the frame's numbers begins so; scripts that are given as text may not poll here."""
+    """Wait until a line of the frame's numbers begins like this; scripts given as text may not poll here."""
     line = page.locator("[data-part=numbers] span").nth(row)
     line.filter(has_text=re.compile(rf"^{message}")).wait_for()
 
@@ -136,7 +136,7 @@ def test_where_a_number_is_no_mean_over_frames_the_page_says_so(tmp_path: Path) 
     paths = [str(ROOT / "examples/sequences-dev/lagging.zip"), "--truth", str(ROOT / "annotations/sequences-dev.zip")]
     assert main(["report", *paths, "--protocol", "mosev2", "--out", str(tmp_path / "out.html")]) == 0
     text = (tmp_path / "out.html").read_text(encoding="utf-8")
-    assert "the kinds sum to 1 − J&amp;F as plain means over frames have it" in text
+    assert "the kinds sum to 1 − J&amp;F as a plain mean over frames" in text
     assert len(re.findall(r"<b>([\d.]+)</b></dt>", text)) == 9
 
 
@@ -249,7 +249,7 @@ def test_dark_mode_follows_the_system_and_can_be_switched(files: Path, browser: 
 
 @pytest.fixture(scope="module")
 def compared(files: Path) -> Path:
-    """A page on two methods, of which the second leaves an object out where the first shows it."""
+    """A page on two methods, of which the second omits an object that the first shows."""
     worse = {video: np.where(frames == 1, 0, frames) for video, frames in PREDICTIONS.items()}
     (files / "worse.zip").write_bytes(label_zip({video: list(frames) for video, frames in worse.items()}))
     (files / "data").mkdir()
@@ -376,7 +376,7 @@ def test_masks_become_smaller_and_then_fewer_where_there_is_little_room() -> Non
 @pytest.mark.long
 @needs_chromium
 def test_sequences_without_room_keep_their_numbers(files: Path, browser: Any, tmp_path: Path) -> None:
-    """Noise takes more room than any mask; the sequence with the larger loss keeps its masks."""
+    """Noise takes more space than any mask; the sequence with the larger loss keeps its masks."""
     generator = np.random.default_rng(0)
     noise = {name: list(generator.integers(0, 2, (20, 300, 400)).astype(np.uint8)) for name in ("a", "b")}
     (tmp_path / "truth.zip").write_bytes(label_zip(noise))
@@ -466,7 +466,7 @@ def test_one_key_brings_the_worst_frame_of_the_worst_sequence_into_view(
 @needs_shared
 @pytest.mark.long
 def test_a_page_of_real_masks_has_its_size(tmp_path: Path) -> None:
-    """1,220 frames here; 1,999 frames, as DAVIS 2017 val has, are to take 6 MB at most."""
+    """1,220 frames here; 1,999 frames, as in DAVIS 2017 val, may take at most 6 MB."""
     truth, predictions = write_pair("L", tmp_path, by_object=False)
     out = tmp_path / "page.html"
     assert main(["report", str(predictions), "--truth", str(truth), "--out", str(out)]) == 0

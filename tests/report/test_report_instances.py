@@ -1,4 +1,4 @@
-"""The report of detections: what is lost where, and the worst images, in a real browser."""
+"""The report of detections: the losses, and the worst images, in a real browser."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_report_of_nothing_detected_says_so(tmp_path: Path) -> None:
     arguments = ["report", str(tmp_path / "none.json"), "--truth", str(TRUTH), "--protocol", "places2017"]
     assert main([*arguments, "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
-    assert "No detection is right" in text
+    assert "No detection is correct" in text
     assert "not detected at all" in text
 
 

@@ -1,7 +1,8 @@
-"""The player of segments: what is wrong with each, in which colour, over time, and by what moments are chosen."""
+"""The player of segments: the fault and colour of each, over time, and the choice of moments."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import zlib
@@ -16,6 +17,7 @@ from PIL import Image
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth, no_pixels
+from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.families import tools_of
@@ -25,9 +27,10 @@ from segjudge.families.base.segments import FAULTS, judge_segments
 from segjudge.families.truths import TruthSource
 from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.report.page import PageOptions, make_confusion, templates
+from segjudge.report.player import read_picture, shrink_picture
 from segjudge.scoring.scores import ScoreRequest, prepare
 from tests.browser import chromium, needs_chromium
-from tests.builders import zipped
+from tests.builders import ROOT, zipped
 from tests.families.contract import examples
 from tests.published import published
 from tests.report.test_report import NARROW, WIDE, open_player, shown, wait_for
@@ -65,7 +68,7 @@ def test_a_mask_is_painted_whole_and_where_a_smaller_picture_shows_it() -> None:
 
 
 def judged(truth: str, prediction: str) -> tuple[str, str]:
-    """Judge two rows of pixels, in which each letter and digit is a segment, of one class whatever its case."""
+    """Judge two rows of pixels, in which each letter and digit is a segment, of one class regardless of case."""
     sides = [sorted(set(row) - {"."}) for row in (truth, prediction)]
     shared = np.array(
         [
@@ -107,13 +110,13 @@ def test_a_segment_is_judged_by_what_it_overlaps(truth: str, prediction: str, ki
 
 
 class DrawnPainter(UnitPainter):
-    """Paints frames that are drawn in text: of each a picture of the truth and one of the prediction."""
+    """Paints frames that are drawn as text: for each, a picture of the truth and one of the prediction."""
 
     def __init__(self, videos: Mapping[str, Sequence[tuple[str, str]]], *, dense: bool = False) -> None:
         self.videos, self.dense, self.follows = videos, dense, True
 
     def close(self) -> None:
-        """Nothing is open."""
+        """There is nothing to close."""
 
     def class_names(self) -> Sequence[str]:
         return ["small", "large"]
@@ -168,7 +171,7 @@ def decoded(stream: bytes) -> tuple[dict[str, Any], Any]:
 
 
 def faults(pictures: UnitPictures, video: str, method: int = 0) -> list[str]:
-    """What is wrong in each pixel of a video's frames, as the initials of its faults."""
+    """The fault of each pixel in a video's frames, as the faults' initials."""
     about, images = decoded(pictures.player.streams[f"val/{video}/{method}/faults"])
     names = ["".join(FAULTS[fault].name[0] for fault in group) or "." for group in about["groups"]]
     return ["/".join(" ".join(names[label] for label in row) for row in image.tolist()) for image in images]
@@ -251,6 +254,39 @@ def test_a_frame_loses_the_share_of_its_segments_that_is_wrong() -> None:
     assert about["loss"] == pytest.approx([0, 1, 1 / 3, 1 / 3], abs=1e-3)
 
 
+def test_a_page_can_match_masks_by_another_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = {"cat": [("AAAA.bb.", "CC...dd."), ("AAAA....", "........")]}
+    assert "overlaps" not in decoded(draw(frames).player.streams["val/cat/0"])[0]
+    monkeypatch.setattr(DrawnPainter, "threshold", "IoU")
+    about, _ = decoded(draw(frames).player.streams["val/cat/0"])
+    assert about["overlaps"] == [[[0, 0, 0.5], [1, 1, 1.0]], []]
+    assert about["present"] == [[2, [0, 1]], [1, []]]
+    assert about["scores"] == []
+
+
+@needs_chromium
+def test_sliders_match_by_another_overlap_and_drop_low_scores(browser: Any, tmp_path: Path) -> None:
+    page_path = tmp_path / "page.html"
+    command = ["report", "examples/instances-dev/coarse.json", "--truth", "annotations/instances-dev.zip"]
+    assert main([*(str(ROOT / part) if "/" in part else part for part in command), "--protocol", "places2017",
+                 "--out", str(page_path)]) == 0  # fmt: skip
+    with open_player(browser, page_path.as_uri(), WIDE) as page:
+        matched, counts = page.locator("[data-part=matched]"), []
+        assert matched.inner_text() == ""
+        for overlap in ("0.1", "0.5", "0.9"):
+            page.locator("[data-part=overlap]").fill(overlap)
+            text = matched.inner_text()
+            assert text.startswith(f"From IoU {float(overlap):.2f}: ")
+            counts.append([int(number) for number in re.findall(r"(\d+) (?:of|surplus)", text)])
+        assert sorted(counts, reverse=True) == counts, "fewer match from a larger overlap"
+        assert {found + surplus for found, surplus in counts} == {sum(counts[0])}
+        slider = page.locator("[data-part=score]")
+        slider.fill(slider.get_attribute("max"))
+        assert "and score" in matched.inner_text()
+        page.locator("[data-part=scored]").click()
+        assert matched.inner_text() == ""
+
+
 def test_units_that_lost_nothing_are_not_drawn() -> None:
     assert draw({"cat": [("a.", ".a")], "dog": [("a.", ".a")]}).looked_at == 2
     video: Mapping[str, Sequence[tuple[str, str]]] = {"cat": [("a", "a")]}
@@ -272,7 +308,7 @@ def test_units_are_named_by_what_they_ask_for() -> None:
 
 
 def draw_both(frames: Sequence[tuple[str, str, str]]) -> UnitPictures:
-    """Draw a video with a truth and what two methods predict in each frame, of which the second loses more."""
+    """Draw a video with a truth and two methods' predictions in each frame; the second method loses more."""
     painters = {
         name: DrawnPainter({"cat": [(frame[0], frame[column]) for frame in frames]})
         for column, name in ((1, "base"), (2, "ours"))
@@ -462,3 +498,29 @@ def test_a_frame_is_saved_as_a_picture(page: tuple[str, Path, Path], browser: An
     with Image.open(tmp_path / "saved.png") as saved:
         assert saved.size == (canvas[0], canvas[1] + 28)
         assert len(np.unique(np.asarray(saved.convert("L")))) > 2
+
+
+def test_pictures_of_any_depth_and_colour_keep_their_shades(tmp_path: Path) -> None:
+    grey = np.full((20, 30), 100, np.uint8)
+    saved = {
+        "deep.png": Image.fromarray(grey.astype(np.uint16) * 257),
+        "print.jpg": Image.fromarray(grey).convert("CMYK"),
+        "plain.png": Image.fromarray(grey),
+    }
+    for name, image in saved.items():
+        image.save(tmp_path / name)
+        assert np.abs(np.asarray(read_picture(str(tmp_path / name))).astype(int) - 100).max() <= 2, name
+
+
+def test_a_picture_that_is_none_or_too_large_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    saved = io.BytesIO()
+    Image.effect_noise((160, 120), 50).convert("RGB").save(saved, "JPEG")
+    (tmp_path / "cut.jpg").write_bytes(saved.getvalue()[: len(saved.getvalue()) // 2])
+    (tmp_path / "empty.jpg").write_bytes(b"")
+    Image.new("1", (20_000, 20_000)).save(tmp_path / "huge.png")
+    for name, sentence in {
+        "cut.jpg": "is not a picture", "empty.jpg": "is not a picture",
+        "huge.png": "has more than 178,956,970 pixels. Make the picture smaller",
+    }.items():  # fmt: skip
+        with pytest.raises(HostError, match=sentence):
+            shrink_picture(str(tmp_path / name))

@@ -1,4 +1,4 @@
-"""What pages and terminals show stays what it is, unless a change is meant to be seen."""
+"""Pages and terminals show the noted texts, which only an intended change renews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and stored results are shown as they were noted, unless a change is meant to be seen."""
+"""Tables and stored results are shown as noted, which only an intended change renews."""
 
 from __future__ import annotations
 

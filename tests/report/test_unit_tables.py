@@ -1,4 +1,4 @@
-"""The file on single units has a row for each, whatever their rows are named by."""
+"""The file on single units has one row for each, whatever names their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words on top of every report: what is lost to what, in how many cases, and where most."""
+"""The beginning of every report: the loss and its causes, in how many cases, and where most."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAMPLES = {
     "sequences-dev.zip": (
         "sequences-dev/lagging.zip",
         "davis2017",
-        r"<b>J&amp;F-Mean is 0\.\d{3}\.</b> \d+ of \d+ masks are inexact: [^.]+\. By kind of error, the loss is \d+",
+        r"<b>J&amp;F-Mean is 0\.\d{3}\.</b> The masks of all 3 sequences are 3 frames late\. By kind of error, the loss is",
     ),
     "instances-dev.zip": (
         "instances-dev/wild.json",

@@ -1,11 +1,11 @@
 // Steps through the frames of sequences; masks, strips and filmstrips are in the files beside.
 const player = section.element.querySelector(".player"), part = (name) => player.querySelector(`[data-part="${name}"]`);
 const at = { stream: "", object: -1, frame: 0, layer: "difference", zoom: 1, x: .5, y: .5, loaded: null, blink: false, swipe: null, methods: methods.slice(0, 2).map((_, number) => number), plane: 0, place: [] };
-if (!methods.length) at.layer = "truth";  // the truth alone
+if (!methods.length) at.layer = "truth";  // only the truth
 
 // The two faces that blink and swipe compare: two methods, or two layers of one.
 function pair() {
-  const face = { layer: at.layer, object: at.object };
+  const face = { layer: at.layer, object: at.object, moved: areMoved() };
   if (at.methods.length > 1) return at.methods.map((method) => ({ ...face, method }));
   const layers = at.layer === "truth" ? ["truth", "prediction"] : ["truth", at.layer];
   return layers.map((layer) => ({ ...face, layer, method: at.methods[0] }));
@@ -18,22 +18,22 @@ function faces(place) {
 }
 
 const nameOfFace = (face) => methods.length > 1 ? methods[face.method] : `the ${face.layer}`;
-const reload = async () => { at.loaded = await sequence(at.stream, at.methods); chosen(); swipe(at.swipe); };
+const reload = async () => { at.loaded = await sequence(at.stream, at.methods); fitThresholds(at.loaded); chosen(); swipe(at.swipe); };
 
-// A canvas for each method that is shown, with a choice of method where there are several; or for each plane.
-const shown = methods.length ? at.methods : [undefined];
-const views = (form === "slices" ? section.data.planes : shown).map((_, place) => {
-  const figure = document.createElement("figure"), canvas = document.createElement("canvas");
+// A canvas for each method that is shown, with a choice of method where there are several; of volumes for each plane.
+const shown = methods.length ? at.methods : [undefined], planes = form === "slices" ? section.data.planes.length : 1;
+const views = Array.from({ length: shown.length * planes }, (_, number) => {
+  const figure = document.createElement("figure"), canvas = document.createElement("canvas"), place = Math.floor(number / planes), plane = number % planes;
   canvas.setAttribute("role", "img");
-  if (methods.length > 1) {
+  if (methods.length > 1 && !plane) {
     const choice = document.createElement("select");
     choice.append(...methods.map((name, number) => new Option(name, String(number), false, number === at.methods[place])));
-    choice.setAttribute("aria-label", place ? "Method at the right" : "Method at the left");
+    choice.setAttribute("aria-label", `Method ${planes > 1 ? place ? "below" : "above" : place ? "at the right" : "at the left"}`);
     choice.onchange = () => { at.methods[place] = Number(choice.value); reload(); };
-    figure.append(choice);
+    (planes > 1 ? player.querySelector(".views") : figure).append(choice);
   }
   figure.append(canvas);
-  if (form === "slices") slices.equip(figure, canvas, place);
+  if (form === "slices") slices.equip(figure, canvas, plane);
   player.querySelector(".views").append(figure);
   let drag = null;
   const bar = (event) => { const box = canvas.getBoundingClientRect(); swipe((event.clientX - box.left) / box.width); };
@@ -41,13 +41,13 @@ const views = (form === "slices" ? section.data.planes : shown).map((_, place) =
     if (at.swipe === null && at.zoom === 1 && form !== "slices") return;
     drag = [event.clientX, event.clientY];
     canvas.setPointerCapture(event.pointerId);
-    if (at.swipe !== null) bar(event); else if (form === "slices") slices.point(event, canvas, place);
+    if (at.swipe !== null) bar(event); else if (form === "slices") slices.point(event, canvas, plane);
   };
   canvas.onpointerup = () => { drag = null; };
   canvas.onpointermove = (event) => {
     if (!drag) return;
     if (at.swipe !== null) return bar(event);
-    if (form === "slices") return slices.point(event, canvas, place);
+    if (form === "slices") return slices.point(event, canvas, plane);
     const box = canvas.getBoundingClientRect();
     at.x -= (event.clientX - drag[0]) / box.width / at.zoom;
     at.y -= (event.clientY - drag[1]) / box.height / at.zoom;
@@ -79,13 +79,15 @@ function drawView(canvas, found, about = at.loaded, frame = at.frame, [x, y] = [
 function draw() {
   const about = at.loaded, half = .5 / at.zoom;
   at.x = Math.min(1 - half, Math.max(half, at.x)); at.y = Math.min(1 - half, Math.max(half, at.y));
-  const { image, ready } = picture(about.name, at.frame);
-  if (ready && !image) ready.then(() => { if (at.loaded === about) draw(); });
-  views.forEach((canvas, place) => {
-    if (form === "slices") return slices.draw(canvas, place, faces(0));
+  const { image, ready } = picture(about.name, at.frame), decoded = form === "slices" ? slices.decode(about, at.place) : image ? null : ready;
+  decoded?.then(() => { if (at.loaded === about) draw(); });
+  views.forEach((canvas, number) => {
+    const place = Math.floor(number / planes);
     canvas.parentElement.hidden = place > 0 && at.swipe !== null;
-    if (!canvas.parentElement.hidden) drawView(canvas, faces(place));
+    if (canvas.parentElement.hidden) return;
+    if (form === "slices") slices.draw(canvas, number % planes, faces(place)); else drawView(canvas, faces(place));
   });
+  showThresholds(about);
   part("frame").max = about.frames.length - 1;
   part("frame").value = at.frame;
   const lines = shown.map((method) => numbers(about, at.frame, method, at.object));
@@ -104,7 +106,7 @@ function strips(about) {
     row.className = "row";
     if (!place) {
       name.className = "plain";
-      name.title = `show object ${object.name} alone`;
+      name.title = `show only object ${object.name}`;
       name.setAttribute("aria-pressed", at.object === number);
       name.onclick = () => { at.object = at.object === number ? -1 : number; chosen(); };
     }
@@ -129,7 +131,7 @@ function timeline(about, list, count) {
     name.title = name.textContent;
     if (object >= 0) {
       name.className = "plain";
-      name.title += ": show it alone";
+      name.title += ": show only this";
       name.setAttribute("aria-pressed", at.object === object);
       name.onclick = () => { at.object = at.object === object ? -1 : object; chosen(); };
     }
@@ -190,8 +192,10 @@ async function open(stream, { object = -1, frame = null, place = null } = {}) {
   Object.assign(at, { loaded, object, zoom: 1, x: .5, y: .5, frame: 0 });
   part("sequence").value = stream;
   player.hidden = false;
+  fitThresholds(loaded);
   if (form === "slices") { slices.arrange(loaded); slices.start(place); }
   chosen();
+  if (form === "slices") slices.offerWindows(loaded);
   if (form === "slices") return;
   if (frame === null) ranked(1); else go(at.loaded.frames.indexOf(frame));
 }
@@ -208,7 +212,7 @@ async function follow() {
   const asked = new URLSearchParams(location.hash.slice(1)), entry = sequences.find((one) => one.name === asked.get("sequence"));
   if (!entry || (asked.get("section") ?? "frames") !== section.element.id) return false;
   const about = await sequence(entry.stream, at.methods), frame = asked.get("frame");
-  if (methods.length && ["difference", "truth", "prediction"].includes(asked.get("layer"))) at.layer = asked.get("layer");
+  if (methods.length && ["difference", "truth", "prediction", "scan"].includes(asked.get("layer"))) at.layer = asked.get("layer");
   await open(entry.stream, { object: about.objects.findIndex((one) => one.name === asked.get("object")), frame: about.frames.includes(frame) ? frame : null, place: voxelOf(asked.get("place")) });
   section.element.scrollIntoView();
   page.used = section.element;
@@ -306,6 +310,7 @@ if (held) {
   addEventListener("blur", () => blink(false));
   part("bar").oninput = (event) => swipe(Number(event.target.value) / 100);
 }
+for (const name of ["level", "width"]) if (part(name)) part(name).oninput = () => slices.show(slices.scanOf(at.loaded), [Number(part("level").value), Number(part("width").value)]);
 part("sequence").onchange = (event) => open(event.target.value);
 part("object").onchange = (event) => { at.object = Number(event.target.value); chosen(); };
 part("frame").oninput = (event) => go(Number(event.target.value));
@@ -329,19 +334,20 @@ key(["w"], "the worst frame", inView(actions.worst));
 if (form !== "slices") key(["m"], "the median frame", inView(actions.median));
 if (methods.length) {
   for (const name of ["difference", "truth", "prediction"]) key([name[0]], `the ${name}`, () => layer(name));
+  if (part("windows")) key(["c"], "only the scan", () => layer("scan"));
   key(["b"], `as long as it is held: the other ${methods.length > 1 ? "method" : "layer, the truth or the prediction"}`, () => blink(true));
   key(["s"], `a bar between two ${methods.length > 1 ? "methods" : "layers"}, or none`, actions.swipe);
   key(["["], "the bar to the left", () => at.swipe !== null && swipe(at.swipe - .05));
   key(["]"], "the bar to the right", () => at.swipe !== null && swipe(at.swipe + .05));
 }
 key([" "], "play, or stop", (event) => event.target.matches("button, a, summary") ? false : play());
-key(["n"], "the next of the worst moments, of those that are chosen", inView(() => walk(1)));
+key(["n"], "next worst moment, within the filters", inView(() => walk(1)));
 key(["N"], "the one before", inView(() => walk(-1)));
 key(["l"], "copy a link to this frame", copyLink);
 key(["i"], "save this frame as an image", savePicture);
-key(["j"], "the next sequence, which lost less", inView(() => neighbour(1)));
+key(["j"], "next sequence, with less loss", inView(() => neighbour(1)));
 key(["k"], "the sequence before", inView(() => neighbour(-1)));
-key(["1", "2", "3", "4", "5", "6", "7", "8", "9"], "an object alone, or all again", (event) => {
+key(["1", "2", "3", "4", "5", "6", "7", "8", "9"], "show one object, or all again", (event) => {
   const number = Number(event.key) - 1;
   if (number >= at.loaded.objects.length) return;
   at.object = at.object === number ? -1 : number;
@@ -353,4 +359,5 @@ key(["0"], "the whole frame", actions.fit);
 
 document.getElementById(`${section.element.id}-without`).hidden = true;
 offerChoices();
+offerThresholds();
 if (sequences.length) page.hold(showFirst().then(follow).then((followed) => followed || open(sequences[0].stream)).then(choose));

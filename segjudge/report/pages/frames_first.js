@@ -1,7 +1,8 @@
-// The worst moment on the first screen, under the verdict: the truth, what was predicted, and what differs.
+// The worst moment on the first screen, under the verdict: the truth, what was predicted, and what differs; of two
+// methods what differs with each.
 const first = (() => {
   let before = section.element;
-  while (before && !before.matches("section.verdict")) before = before.previousElementSibling;
+  while (before && !before.matches(".verdict, .methods")) before = before.previousElementSibling;
   return before?.querySelector(".first");
 })();
 // A video plays so many frames before and after the worst one, each for so many milliseconds, and the worst one longer.
@@ -18,14 +19,15 @@ async function showFirst() {
   }
   const shown = methods.slice(0, 2).map((_, number) => number), { stream } = sequences.find((one) => one.name === moment.sequence), about = await sequence(stream, shown);
   const object = about.objects.findIndex((one) => one.name === moment.label), method = shown.length - 1, worst = Math.max(0, about.frames.indexOf(moment.worst));
-  const looks = ["truth", "prediction", "difference"].map((layer) => ({ method, layer, object }));
+  const looks = ["truth", method ? "difference" : "prediction", "difference"].map((layer, place) => ({ method: place === 1 ? 0 : method, layer, object }));
+  const names = ["truth", ...(method ? methods.slice(0, 2) : ["prediction", "difference"])];
   const near = partOf(about, worst, looks[2]), [height, width] = about.size, fine = Math.ceil(480 / (near[2] * width));
   faces.style.setProperty("--aspect", width / height);
   faces.classList.toggle("broad", width > BROAD * height);
   const canvases = looks.map((look) => {
     const canvas = Object.assign(document.createElement("canvas"), { width: Math.round(fine * near[2] * width), height: Math.round(fine * near[3] * height) });
     canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", `${look.layer}: ${numbers(about, worst, method, object)}`);
+    canvas.setAttribute("aria-label", `${look.layer}: ${numbers(about, worst, look.method, object)}`);
     return canvas;
   });
   const draw = async (frame) => {
@@ -36,7 +38,7 @@ async function showFirst() {
     });
   };
   await draw(worst);
-  faces.replaceChildren(...canvases.map((canvas, place) => faceOf(canvas, looks[place].layer, place === 2)));
+  faces.replaceChildren(...canvases.map((canvas, place) => faceOf(canvas, names[place], place === 2)));
   const frames = about.frames.map((_, frame) => frame).filter((frame) => Math.abs(frame - worst) <= AHEAD && about.isDrawn?.has(frame) !== false);
   if (frames.length > 1) run(frames, worst, draw);
 }

@@ -82,8 +82,8 @@ function labels(side, frame, pixels) {
 const has = (side, object) => side.groups.map((group) => object < 0 ? group.length > 0 : group.includes(object));
 
 // The masks of a frame in a canvas of their size: what differs, or each object of a side in a colour of its own.
-function masks(about, frame, { method, layer, object }) {
-  if (form === "segments") return segments.masks(about, frame, { method, layer, object });
+function masks(about, frame, { method, layer, object, moved }) {
+  if (form === "segments") return segments.masks(about, frame, { method, layer, object, moved });
   const [height, width] = about.size, sides = [about.truth, about.predicted.get(method) ?? about.truth];
   const [truth, prediction] = sides.map((side) => labels(side, frame, height * width));
   const [inTruth, inPrediction] = sides.map((side) => has(side, object));
@@ -112,7 +112,8 @@ function masks(about, frame, { method, layer, object }) {
 
 // Paint a frame over a canvas: its picture, as far as it is there by now, and masks; `part` of both, in shares of their sides.
 function paint(pen, about, frame, face, part = [0, 0, 1, 1]) {
-  for (const [layer, smooth] of [[picture(about.name, frame).image, true], [masks(about, frame, face), false]]) if (layer) {
+  const ground = form === "slices" ? slices.scan(about, frame) : picture(about.name, frame).image;
+  for (const [layer, smooth] of [[ground, true], [face.layer === "scan" ? null : masks(about, frame, face), false]]) if (layer) {
     const [left, top, across, down] = part;
     pen.imageSmoothingEnabled = smooth;
     pen.drawImage(layer, left * layer.width, top * layer.height, across * layer.width, down * layer.height, 0, 0, pen.canvas.width, pen.canvas.height);
@@ -132,7 +133,7 @@ function kindOf(one, k) {
 function numbers(about, frame, method, object) {
   const named = methods.length > 1 ? `${methods[method]}: ` : "";
   if (form === "segments") return `${named}${segments.numbers(about, frame, method)}`;
-  if (form === "slices") return slices.numbers(about, frame, method, object);
+  if (form === "slices") return `${named}${slices.numbers(about, frame, method, object)}`;
   const where = `${nameOf(about.name)}, frame ${about.frames[frame]}.`;
   if (method === undefined) return where;
   const shown = about.predicted.get(method).objects.filter((_, number) => object < 0 || number === object).map((one) => {

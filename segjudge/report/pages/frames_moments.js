@@ -54,7 +54,7 @@ async function choose() {
   const turn = ++painting, chosen = chosenMoments(), active = picked.size || search().length, shown = active ? chosen.slice(0, 5 * FILMS) : chosen.filter((moment) => moment.film);
   list.replaceChildren(...shown.map(placeOf));
   const count = section.element.querySelector("[data-part=chosen]");
-  if (count) count.textContent = active ? `${chosen.length} of ${moments.length} moments; n walks through them` : "";
+  if (count) count.textContent = active ? `${chosen.length} of ${moments.length} moments; press n for the next` : "";
   for (const moment of shown.slice(0, FILMS)) {
     if (turn !== painting) return;
     if (!placeOf(moment).querySelector(".film")) placeOf(moment).firstChild.prepend(await film(moment));

@@ -1,6 +1,5 @@
 // Segments: streams that say of each one what is wrong with it, their masks, words, and rows of a timeline.
 const STYLES = { merged: [204, 121, 167], split: [240, 228, 66], inexact: [86, 180, 233], partial: [86, 180, 233] };
-const styleOf = (fault) => STYLES[faults[fault][1]] ?? COLOURS[faults[fault][1]];
 const css = ([red, green, blue]) => `rgb(${red} ${green} ${blue})`;
 
 // A colour for each object, in turn.
@@ -18,21 +17,23 @@ const segments = {
     return { ...truth, name, truth, predicted, isDrawn: new Set(truth.drawn), objects: truth.objects.map((name) => ({ name })) };
   },
 
-  masks(about, frame, { method, layer, object }) {
+  masks(about, frame, { method, layer, object, moved }) {
     const [height, width] = about.size, side = about.predicted.get(method), shown = new ImageData(width, height), data = shown.data;
     const pixels = height * width, judged = side?.truth ?? about.truth, truth = labels(judged, frame, pixels), stripe = width > 700 ? 8 : 4;
     const prediction = side ? labels(side, frame, pixels) : truth, own = has(judged, object);
     const partner = new Map(side?.partners[frame] ?? []);
-    const sent = side ? side.groups.map((group) => group.length > 0 && (object < 0 || partner.get(group[0]) === object)) : own;
+    const matches = side && moved ? rematch(side, frame) : null;
+    const isCounted = (group) => !matches || !group.length || matches.counts(group[0]);
+    const sent = side ? side.groups.map((group) => group.length > 0 && isCounted(group) && (object < 0 || partner.get(group[0]) === object)) : own;
     if (layer === "difference" && side) {
       const codes = labels(side.faults, frame, pixels);
       for (let y = 0, here = 0; y < height; y++) for (let x = 0; x < width; x++, here++) {
-        const group = side.faults.groups[codes[here]];
+        const group = matches ? restyle(matches, judged.groups[truth[here]][0], isCounted(side.groups[prediction[here]]) ? side.groups[prediction[here]][0] : undefined) : side.faults.groups[codes[here]].map((fault) => faults[fault][1]);
         if (!group.length || !(own[truth[here]] || sent[prediction[here]])) continue;
-        const rising = (x + y) & stripe, fault = group[group.length > 1 && rising ? 1 : 0], style = faults[fault][1];
+        const rising = (x + y) & stripe, style = group[group.length > 1 && rising ? 1 : 0];
         const border = x && truth[here] !== truth[here - 1] || y && truth[here] !== truth[here - width];
         const alpha = style === "right" ? border ? 220 : 36 : style === "missing" ? rising ? 235 : 150 : style === "extra" ? (x - y) & stripe ? 235 : 150 : style === "partial" ? x & stripe ? 235 : 120 : border ? 255 : 205;
-        data.set([...styleOf(fault), alpha], 4 * here);
+        data.set([...(STYLES[style] ?? COLOURS[style]), alpha], 4 * here);
       }
     } else {
       const shownSide = layer === "truth" || !side ? judged : side, found = shownSide === side ? prediction : truth, wanted = shownSide === side ? sent : own;

@@ -10,6 +10,66 @@ const slices = {
     return planes[at.plane];
   },
 
+  // What the page has of a case's scan.
+  scanOf: (about) => sequences.find((one) => one.stream === about.name).scan,
+
+  // The scan below a slice, as the window shows it; nothing until it is decoded, and where the page has none.
+  scan(about, frame) {
+    const scan = slices.scanOf(about), image = scan && picture(`${about.name}/${about.number}`, frame).image;
+    if (!image) return null;
+    const made = new OffscreenCanvas(image.width, image.height), pen = made.getContext("2d", { willReadFrequently: true });
+    pen.drawImage(image, 0, 0);
+    const shown = pen.getImageData(0, 0, image.width, image.height), { data } = shown, greys = slices.greys(scan);
+    for (let k = 0; k < data.length; k += 4) data[k] = data[k + 1] = data[k + 2] = greys[data[k]];
+    pen.putImageData(shown, 0, 0);
+    return made;
+  },
+
+  // The grey of each stored level, from black at the lower end of the window to white at the upper one.
+  greys(scan) {
+    const [level, width] = at.window && at.windows === scan.windows ? at.window : scan.windows[0].slice(1);
+    return Uint8ClampedArray.from({ length: 256 }, (_, stored) => {
+      const above = Math.max(1, scan.levels.findIndex((one) => one >= stored)), [from, to] = [scan.levels[above - 1], scan.levels[above]];
+      const value = scan.values[above - 1] + (stored - from) / (to - from) * (scan.values[above] - scan.values[above - 1]);
+      return 255 * ((value - level) / width + .5);
+    });
+  },
+
+  // Wait until the scans below three slices are decoded; nothing where they are, or the page has none.
+  decode(about, place) {
+    if (!slices.scanOf(about)) return null;
+    const waiting = about.planes.map((plane) => picture(`${about.name}/${plane.number}`, place[plane.number])).filter(({ image, ready }) => ready && !image);
+    return waiting.length ? Promise.all(waiting.map(({ ready }) => ready)) : null;
+  },
+
+  // Buttons and sliders of the window, where the case has a scan; cases with the same choices share it.
+  offerWindows(about) {
+    const scan = slices.scanOf(about), names = part("windows");
+    if (!names) return;
+    for (const element of [names, part("level").parentElement, part("width").parentElement]) element.hidden = !scan;
+    if (!scan) return;
+    const [least, most] = [scan.values[0], scan.values.at(-1)], step = most - least > 200 ? 1 : (most - least) / 200;
+    Object.assign(part("level"), { min: least, max: most, step });
+    Object.assign(part("width"), { min: step, max: 2 * (most - least), step });
+    names.replaceChildren(...scan.windows.flatMap(([name, level, width]) => {
+      const button = Object.assign(document.createElement("button"), { className: "plain", textContent: name });
+      button.onclick = () => slices.show(scan, [level, width]);
+      return [button, " "];
+    }));
+    slices.show(scan, JSON.stringify(at.windows) === JSON.stringify(scan.windows) ? at.window : scan.windows[0].slice(1));
+  },
+
+  // Let a window be the one that scans are shown in.
+  show(scan, [level, width]) {
+    Object.assign(at, { window: [level, width], windows: scan.windows });
+    for (const [name, value] of [["level", level], ["width", width]]) {
+      part(name).value = value;
+      part(`${name}-text`).textContent = `${name[0].toUpperCase()}${name.slice(1)} ${Number(value.toPrecision(4))}`.replace("-", "−");
+    }
+    scan.windows.forEach((one, number) => part("windows").children[number].setAttribute("aria-pressed", one[1] === level && one[2] === width));
+    draw();
+  },
+
   // The drawn slice of a plane that lies nearest.
   nearest(about, frame) {
     return about.drawn.reduce((best, one) => Math.abs(one - frame) < Math.abs(best - frame) ? one : best, about.drawn[0]);
@@ -113,14 +173,16 @@ const slices = {
 
   // Rows of the regions by slice: missing voxels upwards, surplus ones downwards.
   rows(about, list) {
-    const counts = about.predicted.get(at.methods[0])?.counts ?? [], length = about.frames.length;
+    const sides = methods.length ? [...new Set(at.methods)].map((method) => [methods[method], about.predicted.get(method).counts]) : [], length = about.frames.length;
     part("frame").parentElement.hidden = true;
-    list.replaceChildren(...counts.map((one) => {
-      const row = document.createElement("div"), name = document.createElement("button"), made = document.createElement("div"), most = Math.max(1, ...one.missing, ...one.extra);
+    const all = sides.flatMap(([method, counts]) => counts.map((one) => ({ ...one, method }))), objects = [...new Set(all.map((one) => one.object))];
+    list.replaceChildren(...objects.flatMap((object) => all.filter((one) => one.object === object)).map((one) => {
+      const row = document.createElement("div"), name = document.createElement("button"), made = document.createElement("div");
+      const most = Math.max(1, ...all.filter(({ object }) => object === one.object).flatMap(({ missing, extra }) => [...missing, ...extra]));
       row.className = "row";
       name.className = "plain";
-      name.textContent = about.objects[one.object].name;
-      name.title = `show ${name.textContent} alone`;
+      name.textContent = [about.objects[one.object].name, one.method].filter(Boolean).join(" ");
+      name.title = `show only ${about.objects[one.object].name}`;
       name.setAttribute("aria-pressed", at.object === one.object);
       name.onclick = () => { at.object = at.object === one.object ? -1 : one.object; chosen(); };
       made.className = "strip";
@@ -138,7 +200,8 @@ const slices = {
   // Three planes through the place of a moment, the part around it.
   async film(moment, made) {
     const { stream } = sequences.find((one) => one.name === moment.sequence), about = await sequence(stream, methods.map((_, number) => number));
-    const object = about.objects.findIndex((one) => one.name === moment.label);
+    const object = about.objects.findIndex((one) => one.name === moment.label), method = Math.min(1, methods.length - 1);
+    await slices.decode(about, moment.place);
     section.data.planes.forEach(({ across, down, is_turned }, plane) => {
       const own = about.planes[plane], canvas = document.createElement("canvas"), share = .5;
       const [x, y] = [[across, false], [down, is_turned]].map(([axis, isTurned]) => {
@@ -149,7 +212,7 @@ const slices = {
       canvas.dataset.plane = own.called;
       canvas.setAttribute("role", "img");
       canvas.setAttribute("aria-label", `${own.called} slice ${own.axis} ${own.frames[moment.place[plane]]}: ${moment.text}`);
-      paint(canvas.getContext("2d"), own, moment.place[plane], { method: 0, layer: "difference", object }, [x, y, share, share]);
+      paint(canvas.getContext("2d"), own, moment.place[plane], { method, layer: "difference", object }, [x, y, share, share]);
       made.append(canvas);
     });
     return made;
