@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 
 
 _ABOUT = "Score segmentation masks, and host challenges that score them."
-#: The words that ask for all commands, rare ones too.
+#: The option that shows all commands, including rare ones.
 _ALL = "--all"
-#: What the help of each command says of exit codes; `help --all` says more.
+#: The exit codes in the help of each command; `help --all` lists all.
 _CODES = (
     "Exit codes: 0 success, 1 faulty results, 2 wrong usage or missing file, 3 faulty truth or challenge. "
     f"All codes: {PROGRAM} help --all"
 )
-#: What the help of the whole program begins with.
+#: The beginning of the program's help.
 _EXAMPLE = f"{PROGRAM} score masks.zip --truth DAVIS --subset val"
-#: What a command that scores says where no process can be forked, as on Windows.
+#: The note of a scoring command on a system without fork, such as Windows.
 _ALONE = "This system cannot fork processes: one process scores with numpy, without limits on memory and time."
-#: What is printed for characters that a terminal's encoding lacks.
+#: Replacements for characters that a terminal's encoding lacks.
 _PLAIN = {"–": "-", "−": "-", "×": "x", "…": "...", "·": "|", "←": "<-", "→": "->", "’": "'", "“": '"', "”": '"'}
 
 
@@ -77,9 +77,9 @@ def main(arguments: list[str] | None = None) -> int:
         with interruptible() if arguments is None else nullcontext():
             check_files(values)
             code: int = args.run(args)
-            sys.stdout.flush()  # what cannot be written is found here, not while Python ends
+            sys.stdout.flush()  # report unwritable output here, not while Python ends
         if arguments is None:
-            gc.freeze()  # Python ends without a search for cycles in all that was imported
+            gc.freeze()  # end Python without searching all imported objects for cycles
     except KeyboardInterrupt as error:
         say(STOPPED)
         return end_by_signal(getattr(error, "number", signal.SIGINT))
@@ -125,7 +125,7 @@ def _explain(error: Exception, *, writes_stdout: bool) -> int:
     from segjudge.system.errors import OptionError, UsageError
 
     if isinstance(error, SubmissionError | HostError) and isinstance(error.__cause__, FileNotFoundError):
-        return _fail(f"{PROGRAM}: {error}", USAGE)  # an address, as a path that does not exist
+        return _fail(f"{PROGRAM}: {error}", USAGE)  # an address is reported like a missing path
     if isinstance(error, SubmissionError):
         return _fail(str(error), THEIRS)
     if isinstance(error, UsageError):
@@ -185,7 +185,7 @@ def _explain_mistake_in_phases(error: Exception) -> int:
 
 def _explain_plugin_fault(error: Exception) -> int:
     """Print an error raised in a plug-in and return its exit code; 0 for other errors."""
-    if "segjudge.system.plugins" not in sys.modules:  # none was looked for
+    if "segjudge.system.plugins" not in sys.modules:  # no hint was searched for
         return 0
     import re
     import traceback
@@ -244,21 +244,21 @@ class _Formatter(argparse.HelpFormatter):
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
-#: How argparse begins to say that there is no such option.
+#: The beginning of argparse's message about an unknown option.
 _UNKNOWN = "unrecognized arguments: "
-#: How many names a sentence about another one lists: all commands, but not all protocols.
+#: The maximum number of names in a sentence about an unknown one: all commands, but not all protocols.
 _MOST_CHOICES = 24
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are sentences that suggest the nearest name."""
 
-    #: The options of the command whose words these are.
+    #: The options of the command that was typed.
     options: Sequence[str] = ()
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"formatter_class": _Formatter, **options})
-        self.color = False  # Python 3.14 would colour the help, and others not
+        self.color = False  # Python 3.14 would colour the help, older ones not
 
     def format_help(self) -> str:
         """Return the help: an example, the usage without optional options, then the groups of options."""
@@ -294,7 +294,7 @@ class _Parser(argparse.ArgumentParser):
 
         if message.startswith(_UNKNOWN):
             unknown = message.removeprefix(_UNKNOWN).split()
-            # Without the dashes, which make all options alike.
+            # Without the dashes, which make all options similar.
             names = [option[2:] for option in self.options if option.startswith("--")]
             options = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
             near = next(filter(None, (nearest(option, names) for option in options)), "")
@@ -351,7 +351,7 @@ def make_parser(arguments: list[str]) -> argparse.ArgumentParser:
         options_of(sub, GENERAL)("--platform", metavar="NAME", choices=list(platforms), default=EVALAI, help=about)
     add_quiet_option(sub)
     add_help_option(sub)
-    parser.prog = sub.prog  # an option that is not known is told by this parser, and listed by that one
+    parser.prog = sub.prog  # this parser reports an unknown option; that one lists the known ones
     parser.options = sub.options = _list_options(sub)
     return parser
 

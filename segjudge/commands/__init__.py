@@ -38,14 +38,15 @@ spare_full_disks()
 class _Row(NamedTuple):
     """The row of a command: its module, description and extra."""
 
-    #: The module of `segjudge.commands` whose `COMMANDS` has it.
+    #: The module of `segjudge.commands` that defines it.
     module: str
     about: str
     #: The extra that it needs with every option and platform.
     extra: str = ""
 
 
-#: The commands, which the help shows by `GROUPS`; each description fits a line of 80 characters.
+#: The commands, which the help shows by `GROUPS`; each description fits a line of 80 characters. They are text, because
+#: importing all modules would take most of a short command's time.
 COMMANDS = {
     "new": _Row("new", "Create a challenge in a folder, or a plug-in with a new family.", "host"),
     "benchmarks": _Row("new", "List the benchmarks; `benchmarks NAME` describes one."),
@@ -69,7 +70,7 @@ COMMANDS = {
     "completion": _Row("completion", "Print the completion script for bash, zsh or fish."),
     "schema": _Row("evalai", "Write the JSON Schema of challenge_config.yaml, for editors."),
 }
-#: Earlier names of commands, which still work and are not shown.
+#: Earlier names of commands, which still work but are not shown.
 EARLIER = {
     "host": _Row("new", "Earlier name of `new FOLDER --protocol NAME --truth PATH`.", "host"),
     "show": _Row("data", "Earlier name of `report --draw FOLDER`."),
@@ -84,9 +85,9 @@ GROUPS = {
 }
 #: The groups that only `help --all` shows.
 RARE = {"rarely used": ("completion", "demo", "schema")}
-#: The commands that start, limit and end other processes by calls that Windows lacks.
+#: The commands that start, limit and stop other processes by calls that Windows lacks.
 UNIX = frozenset({"run", "build", "check", "push", "worker", "rehearse", "interactive", "arena"})
-#: Exit codes of all commands, and what they mean.
+#: Exit codes of all commands, with their meanings.
 EXIT_CODES = {
     0: "success",
     1: "faulty results, or a faulty agent",
@@ -96,7 +97,7 @@ EXIT_CODES = {
     "`compare --fail-below`: the gain is too small; `worker`: the server rejects the token",
     130: "stopped with Ctrl-C",
 }
-#: The commands of platforms beside EvalAI, by `--platform`.
+#: The commands of platforms other than EvalAI, by `--platform`.
 PLATFORMS = {
     "codabench": {
         "run": _Row(

@@ -67,7 +67,7 @@ def _run(args: argparse.Namespace) -> int:
     limits = ProcessLimits(args.seconds, args.memory << 20, args.require_sandbox, args.processes)
     for sentence in missing_bounds(sandbox.find_sandbox(required=args.require_sandbox)):
         say(sentence)
-    for number in (signal.SIGTERM, signal.SIGHUP):  # so that both sides end with this process
+    for number in (signal.SIGTERM, signal.SIGHUP):  # both sides end with this process
         signal.signal(number, _interrupt)
     return _static(options, limits) if args.static else _duel(options, limits)
 
@@ -85,7 +85,7 @@ def _duel(options: _Options, limits: ProcessLimits) -> int:
     }  # fmt: skip
     if options.phase and options.env.startswith("segjudge/Video"):
         source = choose_bundle(options.bundle)
-        source.phase(options.phase)  # refused here, and not by the environment
+        source.phase(options.phase)  # rejected here instead of by the environment
         values["bundle"] = source.archive or source.root
     for name, value in values.items():
         if value is not None:

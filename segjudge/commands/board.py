@@ -78,8 +78,15 @@ def _write_csv(board: Board) -> str:
     """Return a leaderboard as CSV in full precision, with texts escaped for spreadsheets."""
     from segjudge.report.tables import format_csv
 
-    cells = ([_plain_cell(value) for value in row.values()] for row in board.rows)
-    return format_csv(list(board.rows[0]) if board.rows else ["rank", "team"], cells)
+    rows = _complete_rows(board.rows)
+    cells = ([_plain_cell(value) for value in row.values()] for row in rows)
+    return format_csv(list(rows[0]) if rows else ["rank", "team"], cells)
+
+
+def _complete_rows(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Return rows with the columns of the row that has most; entries may lack standard errors."""
+    columns = max(rows, key=len, default={})
+    return [{column: row.get(column) for column in columns} for row in rows]
 
 
 def _plain_cell(value: object) -> object:
@@ -94,8 +101,10 @@ def _make_page(title: str, boards: list[Board]) -> ReportPage:
     sections = [make_list(_HIDDEN, hidden_rows, warning)] if hidden_rows else []
     for board in boards:
         name = f"{board.name} (hidden)" if board.hidden else board.name
-        about = f"By {board.order}. Full precision: {board.stem}.csv. Badge of the first row: {board.stem}.svg."
-        sections.append(make_list(name, board.rows, about if board.rows else "No submissions yet."))
+        rows = _complete_rows(board.rows)
+        errors = " ± is one standard error." if any(column.endswith(" ±") for row in rows[:1] for column in row) else ""
+        about = f"By {board.order}.{errors} Full precision: {board.stem}.csv. Badge of the first row: {board.stem}.svg."
+        sections.append(make_list(name, rows, about if rows else "No submissions yet."))
     return ReportPage(title, sections)
 
 

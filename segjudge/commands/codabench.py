@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from segjudge.platforms.evalai.bundle.problems import BundleProblem
 
 _PLATFORM = "Codabench"
-#: The group of options that say how competitions are built.
+#: The group of options about building competitions.
 _COMPETITION = "competition"
 
 
@@ -51,9 +51,9 @@ class _Target:
     """A competition to process."""
 
     path: str
-    #: Where samples and what is remembered are.
+    #: The folder of the samples and of remembered uploads.
     root: str
-    #: The codenames of its phases, where it was built here.
+    #: The codenames of its phases, if this command built it.
     codenames: tuple[str, ...] = ()
 
 
@@ -93,7 +93,7 @@ class _Options:
         import tempfile
 
         if self.path and self.bundle not in ("", self.path):
-            choose_bundle(self.bundle, self.path)  # says that there are two
+            choose_bundle(self.bundle, self.path)  # reports that there are two
         path = self.bundle or self.path
         if os.path.basename(path) == "competition.yaml":
             path = os.path.dirname(path) or os.curdir

@@ -30,9 +30,9 @@ from .shared import (
 )
 from .truths import TruthChoice, add_truth_choice
 
-#: What `pack` writes in the place of an annotation file where its output ends so, and of which layout.
+#: The ending for which `pack` writes a JSON instead of an annotation file, and the layout that allows it.
 _JSON, _PLACES = ".json", "places2017"
-#: The benchmark by which `show` draws where none is named.
+#: The protocol by which `show` draws by default.
 _SHOWN_PROTOCOL = "coco"
 #: The group of options about the dataset, and the help of `--categories`.
 _DATASET = "dataset"
@@ -197,7 +197,7 @@ def _add_convert_options(sub: argparse.ArgumentParser) -> None:
     add("png_dir", nargs="?", type=InputPath, help="folder of PNGs; red is the category, green the instance")
     add("out", nargs="?", type=OutputFile, help="the JSON to write")
     add("--categories", metavar="FILE", type=InputPath, help=_CATEGORIES)
-    # The options of the official converter are taken, and described in docs/participants.md.
+    # The official converter's options work too; docs/participants.md describes them.
     add("--ann_dir", type=InputPath, help=argparse.SUPPRESS)
     add("--imgCatIdsFile", type=InputPath, help=argparse.SUPPRESS)
     add("--output_json", type=OutputFile, help=argparse.SUPPRESS)

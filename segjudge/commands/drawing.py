@@ -13,9 +13,9 @@ from segjudge.system.files import BuiltFile, check_outputs, make_folder, name_of
 from .shared import DONE, ProgressBar, say, write_page
 from .truths import TruthChoice
 
-#: From which overlap a detection is right.
+#: The minimum IoU of a correct detection.
 IOU = 0.5
-#: How large the page of the player is at most, in bytes, and the sections that it has.
+#: The maximum bytes of the page with the player, and of its sections.
 _SHOWN_BYTES = 20_000_000
 _SHOWN_SECTIONS = ("frames", "confusion")
 
@@ -23,13 +23,13 @@ _SHOWN_SECTIONS = ("frames", "confusion")
 class Drawing(NamedTuple):
     """A drawing: its results, truth, folder and options."""
 
-    #: "" draws the truth alone.
+    #: The path of the results; "" draws only the truth.
     results: str
     choice: TruthChoice
     out: str
     images: str = ""
     iou: float = IOU
-    #: Detections with a lower score are left out.
+    #: Detections with a lower score are skipped.
     score: float = 0.0
 
     def draw(self) -> int:

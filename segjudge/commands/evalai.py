@@ -159,12 +159,12 @@ def _describe_next_steps(source: BundleSource, codename: str) -> str:
         return (
             f"Next{folder_hint}:\n"
             f"  your samples       examples/{phase}/FILE, which are scored here\n"
-            "  everything         segjudge rehearse --seed-demo, which is EvalAI on this machine\n"
+            "  everything         segjudge rehearse --seed-demo: EvalAI on this machine\n"
             "  upload             segjudge push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set (docs/guests.md)"
         )
-    us = program()
+    us = program(folder)
     protocol = source.phase(codename).splits[0].protocol
-    layout = layout_of(PROTOCOLS[protocol]) if protocol in PROTOCOLS else "LAYOUT"  # a plug-in's may lie in a zip alone
+    layout = layout_of(PROTOCOLS[protocol]) if protocol in PROTOCOLS else "LAYOUT"  # a plug-in may be only in the zip
     subset = " --subset val" if layout in list(OPTIONAL_LAYOUTS)[1:] else ""
     truth = f"--layout {layout} --root DATA{subset} --out annotations/NAME.zip"
     return (
@@ -172,7 +172,7 @@ def _describe_next_steps(source: BundleSource, codename: str) -> str:
         f"  your annotations   {us} pack {truth}\n"
         f"  your challenge     edit challenge_config.yaml and evaluation_script/phases.py, then {us} run again\n"
         f"  your submission    {us} score RESULTS --phase {phase}\n"
-        f"  everything         {us} rehearse --seed-demo, which is EvalAI on this machine\n"
+        f"  everything         {us} rehearse --seed-demo: EvalAI on this machine\n"
         f"  upload             {us} push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set"
     )
 
@@ -271,7 +271,7 @@ def _write_schema(args: argparse.Namespace) -> int:
 # ── check ───────────────────────────────────────────────────────────────────
 
 
-#: The groups of options that commands of several platforms have.
+#: The groups of options that several platforms' commands have.
 CHECKS, KERNEL, UPLOAD, VARIANT = "checks", "kernel", "upload", "variant"
 #: The help of `--no-kernel` if the kernel is included by default.
 _NO_KERNEL = "omit the compiled kernel; numpy scores instead"
@@ -349,11 +349,11 @@ def _fetch_server_state(root: str) -> tuple[ServerState | None, list[str]]:
         name = find_repository("", root)
         last_push = ServerState.load(root, server_address(), name)
     except HostError as error:
-        return None, [f"what an update may not change ({error})"]
+        return None, [f"changes that EvalAI forbids in updates ({error})"]
     try:
         return ChallengePush(EvalAISettings.read(), name).fetch_state(last_push), []
     except HostError as error:
-        unknown = [f"what the server holds ({error})"]
+        unknown = [f"the challenge on the server ({error})"]
     if last_push is not None:
         unknown.append(f"the server itself; updates are compared with {last_push.source}, the last push from here")
     return last_push, unknown
@@ -391,7 +391,7 @@ def _try_bundle(source: BundleSource, path: str, name: str | None, not_checked: 
     python = Interpreter.for_worker(name, root) if source.is_foreign else Interpreter.open(name or sys.executable)
     trials = [try_requirements(root, path), try_samples(root, path, python)]
     if source.is_foreign and python.version == PINNED_PYTHON:
-        del trials[0]  # the other one installs them, as EvalAI's worker does
+        del trials[0]  # the other interpreter installs them, as EvalAI's worker does
     for trial in trials:
         try:
             problems += trial

@@ -107,7 +107,7 @@ def _serve(args: argparse.Namespace) -> int:
     )  # fmt: skip
     with hold_sessions(Path(args.data), dataset, terms, users, limits) as host:
         sequences = quantity(len(dataset.sequences(args.subset)), "sequence")
-        say(f"{sequences} for {quantity(len(users), 'user')}; {args.data} keeps the sessions.")
+        say(f"{sequences} for {quantity(len(users), 'user')}; sessions are stored in {args.data}.")
         if args.bind not in (_LOOPBACK, "::1", "localhost"):
             say("Keys and masks cross the network unencrypted: put a TLS proxy in front of the server.")
         host_name = f"[{args.bind}]" if ":" in args.bind else args.bind

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from segjudge.analysis.comparison import Comparison
     from segjudge.scoring.scores import Scores
 
-#: The help of `--metric`, and the groups of options that one command has.
+#: The help of `--metric`, and the groups of options of single commands.
 _METRIC = "the metric (default: J&F-Mean, or the first of the protocol)"
 _PUBLISHING, _RANKING = "pull requests and papers", "ranking"
 

@@ -37,13 +37,13 @@ from .shared import (
 if TYPE_CHECKING:
     from segjudge.starting.new_challenge import NewChallenge
 
-#: What is made where nothing else is asked for.
+#: The default protocol of a demo.
 _DEMO = "davis2017"
-#: What `--build` does.
+#: The help of `--build`.
 _BUILD = "also build the bundles for EvalAI and Codabench, in FOLDER/dist"
 _BENCHMARK = f"the benchmark whose rules score; `{PROGRAM} benchmarks` lists them"
 _TRUTH = "the ground truth: a dataset as published (folder or zip), or a packed annotation file"
-#: The options of `new` that say something of a challenge.
+#: The options of `new` about challenges.
 _OF_CHALLENGES = (
     "protocol",
     "truth",
@@ -78,8 +78,11 @@ def _new(args: argparse.Namespace) -> int:
             truth = write_demo_truth(PROTOCOLS[protocol], temporary)
         else:
             truth = args.truth or _ask("The truth: a dataset's folder or zip, or its JSON", "--truth PATH")
+        source = read_source(args, truth)
         written = _write(
-            NewChallenge(folder, protocol, read_source(args, truth), args.title, args.segjudge, args.all_metrics)
+            NewChallenge(
+                folder, protocol, source, args.title, args.segjudge, all_metrics=args.all_metrics, is_demo=args.demo
+            )
         )
     if args.build:
         _build_all(folder)
@@ -94,7 +97,7 @@ def _write_family(args: argparse.Namespace) -> int:
         raise UsageError(f"--family writes a plug-in, not a challenge; omit --{options[0].replace('_', '-')}")
     family = NewFamily(args.folder or _ask("Folder to write", "FOLDER"), args.family, args.segjudge)
     create_family(family)
-    print(f"{family.folder}: a plug-in with the family {family.name}, the example of docs/adding-a-family.md.")
+    print(f"{family.folder}: a plug-in with the family {family.name}, copied from docs/adding-a-family.md.")
     print(
         "Next, in that folder: pip install -r requirements.txt -e . pytest, then pytest. README.md describes the files."
     )
@@ -134,7 +137,7 @@ def _write(challenge: NewChallenge) -> int:
     for note in notes:
         say(note)
     print(f"{challenge.folder}: a challenge scored by {challenge.protocol}. Keep it private: it holds the truth.")
-    # No program takes for an option what begins with a point.
+    # No program reads a leading dot as an option.
     folder = shlex.quote(os.path.join(os.curdir, challenge.folder) if challenge.folder[0] == "-" else challenge.folder)
     print(f"Next: {program()} run {folder}; its README.md describes each file.")
     return DONE

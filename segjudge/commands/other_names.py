@@ -18,7 +18,7 @@ _RANK = ("rank methods", "rank A.json B.json")
 _PACK = ("pack a published dataset", "pack --layout LAYOUT --root DATA --out TRUTH.zip")
 _COMPRESS = ("make results smaller", "compress RESULTS --out SMALL.zip")
 _SUBMIT = ("submit from a terminal", "evalai challenge CHALLENGE phase PHASE submit --file FILE")
-#: What stands before the commands of other programs: EvalAI's own client submits.
+#: The beginnings of other programs' commands: EvalAI's own client submits.
 _OTHER_PROGRAMS = ("evalai ",)
 
 #: Purposes and the commands that serve them, by the name of another tool.

@@ -81,7 +81,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         _rehearse(read_options(_Options, args))
     except Exception:
-        if not stopped.is_set():  # or it failed because it was stopped, as a query of PostgreSQL does in the middle
+        if not stopped.is_set():  # or it failed because it was stopped, as PostgreSQL's queries do
             raise
     return DONE
 
@@ -97,13 +97,13 @@ def _rehearse(options: _Options) -> None:
 
     clock = _choose_clock(options.date)
     source = choose_bundle(options.bundle, options.path)
-    source.check_secrecy()  # our scorers' files are shown as they are
+    source.check_secrecy()  # our scorers' files are shown unchanged
     root = source.root
     scorer = _start_scorer(options, root)
     table = read_table(options.agents, sandbox=options.require_sandbox) if options.agents else None
     folder = os.path.abspath(options.data or os.path.join(root, ".segjudge", "rehearsal"))
     port = listen(LOOPBACK, options.port)
-    # What is kept here is nobody else's: tokens, truths, submissions.
+    # Private data: tokens, truths, submissions.
     os.umask(0o077)
     if options.reset:
         first_run.reset(folder, options.database)
@@ -126,7 +126,7 @@ def _rehearse(options: _Options) -> None:
             _describe_workers(scorer, workers, options.workers)
             + (f"Sent {sample_count} sample submissions.\n" if sample_count else "")
         )
-        ending = f"{os.path.relpath(folder)} keeps it.{about}"
+        ending = f"its data are in {os.path.relpath(folder)}.{about}"
         print(f"The rehearsal runs at {address} until you press Ctrl-C; {ending}", flush=True)
         agents = _open_agents(services, table, address)
         background = (workers, services.report_pages, *((agents,) if agents else ()))
@@ -150,7 +150,7 @@ def _serve(
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            # First: workers and agents blame the stop for what fails from now on.
+            # First: from now on, workers and agents attribute failures to the stop.
             give_up()
             super().handle_exit(sig, frame)
 
@@ -161,7 +161,8 @@ def _serve(
         give_up()
         server.should_exit = True
 
-    # Before and after uvicorn's own, and for what it does not know: a second Ctrl-C interrupts no giving back.
+    # Before and after uvicorn's own handlers, and for signals that it lacks: a second Ctrl-C must not interrupt the
+    # return of jobs.
     _on_signals(end)
     services.note_background(background)
     for loops in background:
@@ -175,7 +176,7 @@ def _serve(
 
 def _on_signals(handler: Callable[[int, object], None]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, handler)
 
 
@@ -210,8 +211,10 @@ def _build_bundle(source: BundleSource, folder: str) -> tuple[str, str]:
 
 
 def _introduce(persons: list[Person]) -> None:
-    """Print the passwords immediately, since they are shown only once."""
-    if persons:
+    """Print new logins; the store keeps only their hashes."""
+    if not persons:
+        print("Logins and tokens were shown at the first start; --reset deletes all data and makes new ones.\n")
+    else:
         print("Logins, shown only this once:")
         for person in persons:
             team = f"{person.team} ({person.team_id})"
@@ -259,7 +262,7 @@ def _describe_workers(scorer: JobScorer, workers: Workers, number: int) -> str:
 
     text = f"{number} worker{'s' if number > 1 else ''} on Python {scorer.python.version}, 1 GiB each.\n"
     if scorer.python.version != PINNED_PYTHON:
-        text += f"EvalAI uses Python {PINNED_PYTHON}, but none with numpy was found here; name one with --python.\n"
+        text += f"EvalAI uses Python {PINNED_PYTHON}, but this machine has none with numpy; name one with --python.\n"
     if scorer.box is None:
         say("No sandbox: a scoring script can read everything that you can. Install bubblewrap (bwrap) to isolate it.")
     else:

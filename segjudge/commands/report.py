@@ -30,11 +30,11 @@ from .truths import OF_TRUTHS, TruthChoice, add_truth_choice
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The page that is written where none is named.
+#: The default page.
 _PAGE = "report.html"
 #: The group of options for drawings.
 _DRAWING = "drawings of all images, instead of the page"
-#: Megabytes of a page where none are named.
+#: The default size of a page in megabytes.
 _BUDGET = 6
 
 

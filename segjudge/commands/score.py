@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segjudge.evaluation_script.families import FAMILIES
 from segjudge.evaluation_script.runner.tuning import reuse_memory
-from segjudge.scoring import score_request
 from segjudge.scoring.score_files import ScoreFiles
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import OutputFile, OutputFolder
@@ -43,11 +42,11 @@ if TYPE_CHECKING:
 
 #: The tasks of DAVIS's script.
 _TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
-#: How the names of archives end.
+#: The endings of archives.
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
-#: Megabytes of a page.
+#: The default size of a page in megabytes.
 _BUDGET = 6
-#: The width of tables on files and pipes.
+#: The width of tables in files and pipes.
 _WIDTH = 80
 #: Options of the official tools, Places 2017's script and DAVIS's, by ours.
 _OFFICIAL = {
@@ -59,6 +58,8 @@ _OFFICIAL = {
 
 
 def _score(args: argparse.Namespace) -> int:
+    from segjudge.scoring import score_request
+
     reuse_memory()
     paths = _list_results(args.results)
     options = _translate({**vars(args), "results": paths[0] if paths else None})
@@ -68,12 +69,18 @@ def _score(args: argparse.Namespace) -> int:
     choice = TruthChoice.read(options).complete("score")
     request = choice.request(options["results"], strict=args.strict, secrecy=secrecy)
     _refuse_ignored(options, request)
-    request = replace(request, protocol=_change_rules(request.protocol, args.cap, args.id_zero_quirk))
+    if args.cap or args.id_zero_quirk:
+        request = replace(request, protocol=_change_rules(request.protocol, args.cap, args.id_zero_quirk))
+    request = replace(
+        request,
+        scheduler=args.scheduler or "",
+        keeps_open=bool(args.report or args.save),
+        is_identified=bool(args.json or args.report or args.save),
+    )
     if len(paths) > 1:
         return _score_several(args, request, paths)
     hidden = _splits_to_hide(choice) if choice.phase and args.results_yaml else frozenset()
-    files = _read_files(args, args.report, hidden)
-    request = replace(request, scheduler=args.scheduler or "", keeps_open=bool(args.report or args.save))
+    files = ScoreFiles(args.csv, args.json, args.results_yaml, args.hub_dataset, args.report, hidden)
     if args.chosen_part:
         return _score_part(request, args.chosen_part, args.out)
     with ProgressBar("part" if args.scheduler else "sequence") as bar:
@@ -130,12 +137,6 @@ def _name_report(options: dict[str, Any], choice: TruthChoice) -> str:
     return f"{program()} report {words}"
 
 
-def _read_files(args: argparse.Namespace, page: str | None = None, hidden: frozenset[str] = frozenset()) -> ScoreFiles:
-    files = ScoreFiles(args.csv, args.json, args.results_yaml, args.hub_dataset, page, hidden)
-    files.check()
-    return files
-
-
 def _score_part(request: ScoreRequest, chosen_part: tuple[int, int], out: str) -> int:
     from segjudge.scoring.sharing import count_part_of
 
@@ -156,7 +157,7 @@ def _translate(arguments: dict[str, Any]) -> dict[str, Any]:
             )
         protocol = of_task
     if arguments["dataset_json"] and not protocol:
-        protocol = "places2017-official"  # what the script with these options computes
+        protocol = "places2017-official"  # the script with these options computes it
     if arguments["davis_path"]:
         protocol = protocol or _TASKS["unsupervised"]
         arguments = {**arguments, "set": arguments["set"] or subset or "val"}
@@ -189,8 +190,6 @@ def _refuse_ignored(options: dict[str, Any], request: ScoreRequest) -> None:
 
 def _change_rules(protocol: FamilyProtocol, cap: str | None, quirk: str | None) -> FamilyProtocol:
     """Return the protocol with the requested changes of rules, which its description names."""
-    if not cap and not quirk:
-        return protocol
     from segjudge.evaluation_script.families.instances.protocols import PER_CATEGORY, PER_IMAGE, InstanceProtocol
 
     if not isinstance(protocol, InstanceProtocol):
@@ -227,7 +226,7 @@ def _merge(args: argparse.Namespace) -> int:
     from segjudge.scoring.parts import merge_parts
     from segjudge.scoring.scores import Scores
 
-    files = _read_files(args)
+    files = ScoreFiles(args.csv, args.json, args.results_yaml, args.hub_dataset)
     _show(Scores(*merge_parts(args.parts)), files, _Style(compares=True, all_metrics=args.all_metrics))
     return DONE
 
@@ -235,11 +234,11 @@ def _merge(args: argparse.Namespace) -> int:
 class _Style(NamedTuple):
     """How tables of scores are printed."""
 
-    #: Published numbers stand below, for results on a truth that the user named.
+    #: Whether to print published numbers, for results on a truth that the user named.
     compares: bool
-    #: As the script of Places 2017 prints them.
+    #: Print like the script of Places 2017.
     is_official: bool = False
-    #: Columns that do not fit are printed below.
+    #: Print columns that do not fit below the table.
     all_metrics: bool = False
 
 

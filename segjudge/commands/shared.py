@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 PROGRAM = "segjudge"
 #: Exit codes, which `EXIT_CODES` describes.
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
-#: What `check` adds to them: EvalAI would take the bundle, and it would not work, or with --strict has warnings.
+#: The exit code that only `check` has: EvalAI would accept the bundle, but it would not work, or has warnings with
+#: --strict.
 TAKEN = 4
 
 _Options = TypeVar("_Options")
@@ -35,7 +36,7 @@ class Command(NamedTuple):
     """A command: its options, its function, its example."""
 
     add_options: Callable[[argparse.ArgumentParser], object]
-    #: Returns the exit code.  No function but this is given the namespace.
+    #: Returns the exit code. Only this function gets the namespace.
     run: Callable[[argparse.Namespace], int]
     #: The line that begins the command's help, as a user types it.
     example: str = ""
@@ -136,14 +137,14 @@ def look(stream: TextIO | None = None, otherwise: int = 0) -> Look:
     return Look(width, _has_colour(stream))
 
 
-def program() -> str:
-    """Return the command that started this program, as it is typed in the current folder."""
+def program(folder: str = os.curdir) -> str:
+    """Return the command that started this program, as it is typed in a folder."""
     checkout = os.environ.get(BUNDLE)
     if not checkout:
         return PROGRAM
     from segjudge.system.extras import spell_script
 
-    return spell_script(os.path.join(checkout, "run.sh"))
+    return spell_script(os.path.join(checkout, "run.sh"), folder)
 
 
 # ── what is read and written ────────────────────────────────────────────────
@@ -210,7 +211,7 @@ def _describe_missing(name: str) -> str:
     while folder and not os.path.isdir(folder):
         folder, last = os.path.split(folder)
     near = ""
-    with suppress(OSError):  # a folder of somebody else's
+    with suppress(OSError):  # another user's folder
         stems = {os.path.splitext(sibling)[0]: sibling for sibling in sorted(os.listdir(folder or os.curdir))}
         near = stems.get(nearest(os.path.splitext(last)[0], stems), "")
     hint = f"; did you mean {printable(os.path.join(folder, near))}?" if near else "; correct the path"

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from segjudge.families.truths import TruthSource
     from segjudge.scoring.scores import ScoreRequest, Scores
 
-#: The benchmark by which a truth scores where none is named.
+#: The default protocol of a truth.
 _DEFAULT_PROTOCOL = "davis2017"
-#: So many files of a truth are looked at to recognise it.
-_LOOKED_AT = 1000
-#: Options that say something of a named truth, and nothing of a phase.
+#: The number of a truth's files that are examined to recognise it.
+_EXAMINED_FILES = 1000
+#: Options about a named truth, which phases do not have.
 OF_TRUTHS = ("protocol", "subset", "layout", "unseen", "categories")
 
 
@@ -135,10 +135,10 @@ class TruthChoice(NamedTuple):
 
     def score_openly(self, results: str) -> Scores:
         """Score with a progress bar and keep the inputs open."""
-        from segjudge.scoring.scores import prepare
+        from segjudge.scoring import score_request
 
         with ProgressBar() as bar:
-            return prepare(self.request(results), bar).score_openly(bar)
+            return score_request(replace(self.request(results), keeps_open=True), bar)
 
     def open_splits(self) -> dict[str, SplitTruth]:
         """Return the truth of the chosen split, or of all."""
@@ -169,12 +169,12 @@ def add_truth_choice(sub: argparse.ArgumentParser, truth: str, protocol: str = _
 
 
 def _check_default(truth: str) -> None:
-    """Raise UsageError if the first files of a folder are those of a family that the default protocol is not of."""
+    """Raise UsageError if a folder's first files belong to a family other than the default protocol's."""
     from segjudge.evaluation_script.families import FAMILIES
     from segjudge.evaluation_script.files.problems import printable
     from segjudge.families import tools_of
 
-    names = sorted(os.listdir(truth))[:_LOOKED_AT] if os.path.isdir(truth) else []
+    names = sorted(os.listdir(truth))[:_EXAMINED_FILES] if os.path.isdir(truth) else []
     for family, row in FAMILIES.items():
         endings = tuple(tools_of(family).endings)
         name = next((name for name in names if endings and name.lower().endswith(endings)), "")
@@ -185,7 +185,7 @@ def _check_default(truth: str) -> None:
             )
 
 
-def list_phases() -> Sequence[str]:
+def _list_phases() -> Sequence[str]:
     """Return the codenames of the current challenge's phases; empty without a Segjudge challenge."""
     from segjudge.evaluation_script.files.problems import HostError
     from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
@@ -200,7 +200,7 @@ def _find_only_phase(command: str, otherwise: str) -> str:
     """Return the only phase of the current folder's challenge; raises UsageError for none or several."""
     from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES
 
-    codenames, is_here = list_phases(), any(os.path.isfile(name) for name in CONFIG_NAMES)
+    codenames, is_here = _list_phases(), any(os.path.isfile(name) for name in CONFIG_NAMES)
     if len(codenames) == 1 and is_here:
         return codenames[0]
     phases = f", of {', '.join(codenames)}" if codenames else " in a challenge's folder"

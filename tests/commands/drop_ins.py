@@ -1,4 +1,4 @@
-"""What the stand-ins for davis2017-evaluation and vos-benchmark return, print, write and refuse, as one text.
+"""The values, output, files and errors of the stand-ins for davis2017-evaluation and vos-benchmark, as one text.
 
     python -m tests.commands.drop_ins
 
@@ -73,7 +73,7 @@ curves.evalImgs
 
 
 def write_drop_ins() -> str:
-    """Return what the session says, in a folder of its own."""
+    """Return the output of the session, which runs in a folder of its own."""
     return fold(run_session(SESSION, {
         "np": np, "L": labels, "lay": _lay, "shown": _show, "DAVISEvaluation": DAVISEvaluation, "benchmark": benchmark,
         "read": lambda path: Path(path).read_text(), "coco": _evaluate, "COCOeval": COCOeval, "refused": _refuse,
@@ -90,7 +90,7 @@ def _lay(root: str, below: str, videos: Any, files: Any = ()) -> None:
 
 
 def _show(call: Any, *arguments: Any, **options: Any) -> str:
-    """Return what is printed and returned."""
+    """Return the output and the value."""
     with contextlib.redirect_stdout(io.StringIO()) as output:
         result = call(*arguments, **options)
     return f"{output.getvalue()}{result!r}"

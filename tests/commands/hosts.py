@@ -1,4 +1,4 @@
-"""What the commands of hosts print and write, with EvalAI, Codabench's worker and compilers played in this process.
+"""The output and files of hosts' commands, with simulated EvalAI, Codabench worker and compilers, in this process.
 
     python -m tests.commands.hosts
 
@@ -298,7 +298,7 @@ def _write_bundles(folder: Path) -> None:
 
 
 class _EvalAI:
-    """What a push sees of a server that takes everything, unless it is told otherwise."""
+    """The answers of a server that accepts every push, unless configured otherwise."""
 
     challenges: ClassVar[dict[str, int]] = {}
     fault = refusal = ""
@@ -360,7 +360,7 @@ class _Run:
 
 
 class _HostedWorker:
-    """EvalAI's worker as it is seen by commands: a good sample is scored, the others fail."""
+    """EvalAI's worker as commands see it: a good sample is scored, the others fail."""
 
     said = "a warning"
 
@@ -391,7 +391,7 @@ class _HostedWorker:
 
 
 class _Trial:
-    """Codabench's worker as it is seen by commands: each sample ends in its own way."""
+    """Codabench's worker as commands see it: each sample ends differently."""
 
     columns = ("a", "b")
     ascending = frozenset({"a"})
@@ -455,7 +455,7 @@ def _try_samples(root: str, bundle: str, python: interpreter.Interpreter) -> Ite
 
 
 class _World:
-    """What is played beside the commands, and what changes between them."""
+    """The simulated services, and the changes between commands."""
 
     def __init__(self, stack: contextlib.ExitStack) -> None:
         self._stack = stack
@@ -465,7 +465,7 @@ class _World:
         _EvalAI.challenges, _EvalAI.fault, _EvalAI.refusal = {}, "", ""
 
     def change(self, event: str) -> str:
-        """Have something happen; return what was said of it."""
+        """Trigger an event; return its messages."""
         actions: dict[str, Callable[[], object]] = {
             "own is a git checkout": _make_checkout,
             "trials are played": lambda: self._patch(
@@ -541,7 +541,7 @@ def _make_checkout() -> None:
 
 
 def _read_page(path: Path) -> str:
-    """The words of a page, without its styles and scripts."""
+    """The text of a page, without styles and scripts."""
     text = re.sub(r"(?s)<(style|script)\b.*?</\1>", "", path.read_text("utf-8"))
     return "\n".join(filter(None, map(str.strip, re.sub(r"<[^>]*>", "\n", text).splitlines())))
 
@@ -570,7 +570,7 @@ def _refuse_to_save(*_: object) -> None:
 
 @contextlib.contextmanager
 def new_host() -> Iterator[Path]:
-    """Work in a new folder with the bundles, without what the user's environment and home say of servers."""
+    """Work in a new folder with the bundles, without the user's settings about servers."""
     private = ("PYTHONPATH", "EVALAI_", "GITHUB_", "CODABENCH_", "XDG_", "SEGJUDGE_BUNDLE", "FORCE_COLOR")
     with (
         tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder),
@@ -584,7 +584,7 @@ def new_host() -> Iterator[Path]:
 
 
 def start_codabench(stack: contextlib.ExitStack, names: dict[str, str]) -> CodabenchServer:
-    """Start Codabench until the stack ends, and have commands find it; `names` says what is shown instead of its address."""
+    """Start Codabench until the stack ends, and let commands use it; `names` replaces its address in output."""
     server = stack.enter_context(codabench_server())
     server.looks = 0
     os.environ.update(CODABENCH_HOST=server.address, CODABENCH_TOKEN=TOKEN)
@@ -595,7 +595,7 @@ def start_codabench(stack: contextlib.ExitStack, names: dict[str, str]) -> Codab
 def play(
     commands: str, change: Callable[[str], str], names: dict[str, str], leave_out: str = r"\A\Z"
 ) -> dict[str, str]:
-    """Run the commands in this folder; return all that they print and write but `leave_out`, and what was said between them."""
+    """Run the commands in this folder; return output, files except `leave_out`, and messages between them."""
     folder, book = os.getcwd(), Book()
     be_quiet(False)
     for line in filter(None, commands.splitlines()):
@@ -645,7 +645,7 @@ def _settle(text: str) -> str:
 
 
 def write_hosts() -> dict[str, str]:
-    """Run the commands in a new folder; return all that they print and write."""
+    """Run the commands in a new folder; return everything that they print and write."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(new_host())
         world = _World(stack)

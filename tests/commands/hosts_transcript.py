@@ -1,4 +1,4 @@
-"""What the commands of hosts print and write, with EvalAI, Codabench and their workers played on this machine.
+"""The output and files of hosts' commands, with EvalAI, Codabench and their workers simulated on this machine.
 
     python -m tests.commands.hosts_transcript
 
@@ -65,7 +65,7 @@ rehearse --now yesterday
 
 
 class _World:
-    """What runs beside the commands, and what changes between them."""
+    """The services beside the commands, and the changes between them."""
 
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self._folder, self._stack = folder, stack
@@ -74,7 +74,7 @@ class _World:
         self.names: dict[str, str] = {}
 
     def change(self, event: str) -> str:
-        """Have something happen; return what was said of it."""
+        """Trigger an event; return its messages."""
         actions: dict[str, Callable[[], object]] = {
             "EvalAI runs": self._start_evalai,
             "the YAML of own has sponsors": add_sponsors,
@@ -106,7 +106,7 @@ class _World:
 
 
 def write_transcript() -> dict[str, str]:
-    """Run the commands in a new folder; return all that they print and write."""
+    """Run the commands in a new folder; return everything that they print and write."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(new_host())
         world = stack.enter_context(contextlib.closing(_World(folder, stack)))

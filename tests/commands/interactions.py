@@ -1,4 +1,4 @@
-"""What `interactive` prints and writes, with seconds that pass by calls, as one text.
+"""The output and files of `interactive`, with a clock that calls advance, as one text.
 
     python -m tests.commands.interactions
 
@@ -110,7 +110,7 @@ def pictures(*, images, **told):
 
 
 def write_interactions() -> str:
-    """Run the commands in a new folder; return all that they print and write."""
+    """Run the commands in a new folder; return everything that they print and write."""
     ticks = itertools.count(1_000_000, 0.5)
     times = SimpleNamespace(time=lambda: next(ticks), monotonic=lambda: next(ticks))
     cases = Answers()
@@ -158,7 +158,7 @@ def _change(event: str, stack: contextlib.ExitStack) -> None:
 
 
 def _name_reports() -> None:
-    """Give the reports names without the time; of a half of one there is no summary."""
+    """Rename the reports without the time; a half-finished one has no summary."""
     for path in Path().glob("*/result_*.csv"):
         name = Path(f"{path.parent}.csv")
         for ending in (".csv", ".summary.json"):

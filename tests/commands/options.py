@@ -1,4 +1,4 @@
-"""The options of every command: what each takes and refuses, and what it is where nobody names it, as one text.
+"""The options of every command: accepted and rejected values, and defaults, as one text.
 
     python -m tests.commands.options
 
@@ -49,7 +49,7 @@ def list_options() -> str:
 
 
 def _fold(lines: list[str]) -> Iterator[str]:
-    """Yield the lines; options that are as the last command with them has them stand in one line, by name."""
+    """Yield the lines; options that equal those of the last command with them are in one line, by name."""
     latest, same = dict[str, str](), list[str]()
     for line in [*lines, "#"]:
         name, _, description = line.partition(": ")

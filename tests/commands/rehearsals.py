@@ -1,4 +1,4 @@
-"""What `rehearse` says and leaves at its starts, and what it does at its ends, as one text.
+"""The messages and files of `rehearse` at its starts and ends, as one text.
 
     python -m tests.commands.rehearsals
 
@@ -89,7 +89,7 @@ _AGENTS = "[images.one]\ncommand = ['x']\n[images.another]\ncommand = ['y']\n"
 
 
 class _World:
-    """What stands in the place of processes, ports and signals."""
+    """Replacements for processes, ports and signals."""
 
     def __init__(self, stack: contextlib.ExitStack) -> None:
         self.version, self.is_limited, self.next = "3.11.4", False, ""
@@ -161,7 +161,7 @@ class _World:
         return create_app(services, options)
 
     def serve(self, ours: Any, port: Any) -> None:
-        """Be served: somebody presses Ctrl-C, and once more."""
+        """Serve: the user presses Ctrl-C twice."""
         folder = Path(self.services.store.folder)
         paths = [path for path in (folder, *sorted(folder.iterdir())) if "-" not in path.name]
         modes = ", ".join(f"{path.name} {stat.S_IMODE(path.stat().st_mode):o}" for path in paths)
@@ -178,7 +178,7 @@ class _World:
         print(f"ends {ours.should_exit} {self.stopping()}")
 
     def change(self, event: str) -> None:
-        """Have something happen."""
+        """Trigger an event."""
         config = config_of("Lakes", remote_evaluation=False)
         if event == "there is no sandbox":
             self.box = None
@@ -213,7 +213,7 @@ def _write_bundle(name: str, config: dict[str, Any]) -> None:
 
 
 def write_rehearsals() -> str:
-    """Run the commands in a new folder; return all that they print."""
+    """Run the commands in a new folder; return everything that they print."""
     cases = Answers()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="segjudge-"))

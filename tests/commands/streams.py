@@ -1,4 +1,4 @@
-"""What a command says and how it ends, whatever becomes of it and its streams, as one text.
+"""A command's output and exit code under every condition of its streams, as one text.
 
     python -m tests.commands.streams
 
@@ -136,7 +136,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _play(message: str, **streams: str) -> str:
-    """Run the command in a fork, with `out`, `err` and `into` as they are named, and say what came of it."""
+    """Run the command in a fork, with streams of these kinds, and describe the outcome."""
     ends = {1: _open_stream(streams.get("out", "pipe")), 2: _open_stream(streams.get("err", "pipe"))}
     child = os.fork()
     if not child:
@@ -193,7 +193,7 @@ def _shorten(data: bytes) -> str:
 
 
 def _live(arguments: list[str], ends: dict[int, tuple[Any, Any]], **streams: str) -> int:
-    """Be a program that was started with these words and streams; return its exit code."""
+    """Act as a program that was started with these arguments and streams; return its exit code."""
     for number, (ours, theirs) in ends.items():
         os.close(ours) if ours is not None else None
         os.dup2(theirs, number) if theirs is not None else os.close(number)

@@ -1,4 +1,4 @@
-"""Completion in shells: what bash offers is tried in bash; the others are checked by their own programs where they are."""
+"""Completion in shells: bash is tested in bash, the others by their own programs if present."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stand-ins beside the evaluators whose names they have: the same numbers from the same calls."""
+"""Stand-ins next to the evaluators whose names they have: the same calls give the same numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 import copy
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,10 @@ from segjudge.drop_in import cocoeval
 from segjudge.drop_in.cocoeval import COCOeval
 from segjudge.drop_in.davis2017 import DAVISEvaluation
 from segjudge.drop_in.vos_benchmark import benchmark
+from segjudge.evaluation_script.families.instances.records import KnownImages
 from tests.data import INSTANCES, SEQUENCES
+from tests.families.instances.memory_images import SIZE, images, records
 from tests.golden.pairs import frames_of, png_bytes
-from tests.scoring.test_in_memory import SIZE, images, records
 from tests.shared import needs_shared
 
 #: A few sequences of real masks.
@@ -128,7 +131,7 @@ def same_curves(ours: Any, theirs: Any) -> None:
 
 
 def same_images(ours: Any, theirs: Any) -> None:
-    """Also what is read of the matching itself, which leaves the curves as they are."""
+    """Also the results of the matching itself, which does not change the curves."""
     curves = ours.eval
     assert len(ours.evalImgs) == len(theirs.evalImgs)
     assert ours.evalImgs is ours.evalImgs, "matched once"
@@ -143,7 +146,7 @@ def same_images(ours: Any, theirs: Any) -> None:
 
 
 def torchvision(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
-    """Its reference, in both editions: batches of images, matched one by one, put together, accumulated."""
+    """Its reference, in both editions: batches of images, matched one by one, merged, accumulated."""
     evaluation = evaluator(truth, iouType=kind)
     batches, numbers, form = [], [], {"bbox": "bbox", "segm": "segmentation"}[kind]
     for number, members in enumerate(([1, 0, 4], [2, 3], [11, 10, 9, 8, 7], [5, 6])):
@@ -178,7 +181,7 @@ def torchvision(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
 
 
 def mmdet(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
-    """Its metric: up to 1000 detections, thresholds of its own making, once more as proposals without categories."""
+    """Its metric: up to 1000 detections, custom thresholds, and again as proposals without categories."""
     results = []
     for with_categories in (1, 0):
         evaluation = evaluator(truth, sent, kind)
@@ -194,7 +197,7 @@ def mmdet(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
 
 
 def detectron2(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
-    """Its evaluators are subclasses: one has a summary of its own, and reads what it inherits."""
+    """Its evaluators are subclasses: one has its own summary, and reads inherited values."""
 
     class Evaluation(evaluator):  # type: ignore[misc]
         def __init__(self, *datasets: Any, **options: Any) -> None:
@@ -215,7 +218,7 @@ def detectron2(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
 
 
 def torchmetrics(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
-    """Thresholds as it makes them, the overlaps, then one class after the other with the same object."""
+    """Custom thresholds, then overlaps, then one class after another with the same object."""
     evaluation = evaluator(truth, sent, iouType=kind)
     evaluation.params.iouThrs = np.array(np.linspace(0.5, 0.95, 10, dtype=np.float32).tolist(), dtype=np.float64)
     evaluation.params.recThrs = np.array(np.linspace(0, 1, 101, dtype=np.float32).tolist(), dtype=np.float64)
@@ -312,7 +315,7 @@ def test_cocoeval_has_the_numbers_of_pycocotools_on_its_own_data(kind: str) -> N
 def test_what_cocoeval_cannot_do_is_a_sentence() -> None:
     truth, sent = small(8, "segm")
     for name, value, sentence in (
-        ("iouThrs", np.array([0.5]), "boundaries have the iouThrs and recThrs of COCO"),
+        ("iouThrs", np.array([0.5]), "boundaries are scored only with COCO's iouThrs"),
         ("maxDets", [100], "maxDets three numbers"),
     ):
         evaluation = COCOeval(truth, sent, "boundary")
@@ -415,7 +418,7 @@ def test_what_davis_cannot_do_is_said() -> None:
 
 @pytest.fixture
 def stood_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the stand-ins be what pycocotools exports, until the test is over."""
+    """Let pycocotools export the stand-ins until the test is over."""
     for module, name in (
         (pycocotools.cocoeval, "COCOeval"),
         (pycocotools.cocoeval, "Params"),
@@ -549,6 +552,79 @@ def test_an_array_of_boxes_gives_what_pycocotools_gives(tmp_path: Path) -> None:
     same_curves(ours.eval, theirs.eval)
 
 
+def test_boxes_in_memory_are_read_when_they_are_compared(tmp_path: Path) -> None:
+    """Programs may change them later; whatever needs annotations finds complete ones."""
+    truth, sent = files_of(*small(8, "bbox"), tmp_path)
+    made = []
+    for coco_class, evaluator in ((stand_in.COCO, COCOeval), (COCO, Incumbent)):
+        rows = json.loads(Path(sent).read_text())
+        with contextlib.redirect_stdout(io.StringIO()):
+            coco = coco_class(truth)
+            detections = coco.loadRes(rows)
+            rows[0]["score"], rows[1]["category_id"] = 0.875, rows[0]["category_id"]
+            run = evaluator(coco, detections, "bbox")
+            run.evaluate()
+            run.accumulate()
+            run.summarize()
+        made.append([run.stats.tolist(), detections.dataset, rows, sorted(detections.anns)])
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("change", [list.clear, list.pop, lambda rows: rows.append(dict(rows[0], score=1.0))])
+def test_a_program_may_fill_its_list_of_boxes_anew(change: Any, tmp_path: Path) -> None:
+    truth, sent = files_of(*small(8, "bbox"), tmp_path)
+    numbers = []
+    for coco_class, evaluator in ((stand_in.COCO, COCOeval), (COCO, Incumbent)):
+        rows = json.loads(Path(sent).read_text())
+        with contextlib.redirect_stdout(io.StringIO()):
+            coco = coco_class(truth)
+            detections = coco.loadRes(rows)
+            change(rows)
+            run = evaluated(evaluator, coco, detections, "bbox", {})
+        numbers.append([run.stats.tolist(), sorted(detections.anns)])
+    assert numbers[0] == numbers[1]
+    assert numbers[0][0][0] > 0
+
+
+def test_the_client_of_downloads_is_loaded_by_the_first_one(tmp_path: Path) -> None:
+    (tmp_path / "from").write_text("a picture")
+    code = """
+import sys
+from pathlib import Path
+from segjudge.drop_in.coco import COCO
+assert not {"http.client", "urllib.request"} & sys.modules.keys()
+coco = COCO()
+coco.dataset = {"images": [{"id": 1, "file_name": "to", "coco_url": Path("from").resolve().as_uri()}]}
+coco.createIndex()
+coco.download(".")
+import urllib.request
+assert urllib.request.urlopen and Path("to").read_text() == "a picture"
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+
+
+def test_a_thread_may_import_the_client_of_downloads_while_pycocotools_is_imported(tmp_path: Path) -> None:
+    code = """
+import importlib, sys, threading
+import_module, modules = importlib.import_module, []
+def import_in_a_thread():
+    import urllib.request
+    modules.append(urllib.request)
+def import_slowly(name, *package):
+    if name == "pycocotools.coco":
+        thread = threading.Thread(target=import_in_a_thread)
+        thread.start()
+        thread.join()
+    return import_module(name, *package)
+importlib.import_module = import_slowly
+import segjudge.drop_in.coco
+import urllib.request
+assert len(modules) == 1 and modules[0].Request is urllib.request.Request
+assert sys.modules["urllib.request"] is urllib.request is not modules[0]
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+
+
 def test_a_program_may_ask_for_annotations_and_change_them(tmp_path: Path) -> None:
     truth, sent = files_of(*small(8, "both"), tmp_path)
     results = []
@@ -587,3 +663,25 @@ def test_files_that_pycocotools_refuses_are_refused_alike(content: str, error: t
     for dataset in (stand_in.COCO, COCO):
         with contextlib.redirect_stdout(io.StringIO()), pytest.raises(AssertionError):
             dataset(str(tmp_path / "list.json"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"score": float("nan")},
+        {"score": float("inf")},
+        {"score": "0.5"},
+        {"category_id": 1.5},
+        {"bbox": [0, 0, 1e30, 1]},
+        {"bbox": [0, 0, -1, 1]},
+        {"bbox": [0, 0, 1]},
+    ],
+)
+def test_detections_that_arrays_cannot_hold_are_left_to_the_reader_of_records(changes: dict[str, Any]) -> None:
+    known = KnownImages(np.array([1]), np.array([[20, 30]]), np.array([1]))
+    row = {"image_id": 1, "category_id": 1, "bbox": [2, 3, 4, 5], "area": 20, "score": 0.5}
+    table = stand_in.read_rows([row], known, boxes=True)
+    assert table is not None
+    assert table.area.tolist() == [20]
+    with pytest.raises(ValueError):
+        stand_in.read_rows([{**row, **changes}], known, boxes=True)

@@ -1,4 +1,4 @@
-"""Programs that evaluate by pycocotools, run unchanged with the stand-ins installed.
+"""Unchanged programs that evaluate by pycocotools, with the stand-ins installed.
 
 torchmetrics is the real package, where it is installed.  The loop of Ultralytics 8.2 is written here after its published
 code: its validator's `eval_json`.
@@ -21,7 +21,7 @@ import pytest
 
 from segjudge.drop_in import cocoeval
 from segjudge.drop_in.coco import COCO
-from tests.scoring.test_in_memory import SIZE, images, records
+from tests.families.instances.memory_images import SIZE, images, records
 
 needs_torchmetrics = pytest.mark.skipif(
     not (find_spec("torchmetrics") and find_spec("torchvision")),
@@ -31,7 +31,7 @@ needs_torchmetrics = pytest.mark.skipif(
 
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], tuple[Any, Any]]:
-    """Return what a program gives with pycocotools, and with the stand-ins installed."""
+    """Return a program's results with pycocotools, and with the stand-ins installed."""
 
     def compare(program: Callable[[], Any]) -> tuple[Any, Any]:
         for module, name in (

@@ -1,4 +1,4 @@
-"""What options are, and what stand-ins return, print, write and refuse, stays what it is, unless a change is meant to be seen."""
+"""Options and stand-ins give the noted values, output and errors, which only an intended change renews."""
 
 from __future__ import annotations
 

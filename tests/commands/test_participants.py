@@ -1,4 +1,4 @@
-"""The participant's command line: links, the official tools' options, and what people type by mistake."""
+"""The participant's command line: links, the official tools' options, and common typing errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several submissions in one command: each has the scores that it has alone."""
+"""Several submissions in one command: each has the same scores as alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands print and write stays what it is, case by case, unless a change is meant to be seen."""
+"""Commands print and write the noted texts, case by case, which only an intended change renews."""
 
 from __future__ import annotations
 

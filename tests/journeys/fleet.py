@@ -1,4 +1,4 @@
-"""A fleet of remote workers on a bad day: killed at random, with an API that errs, and messages that come twice."""
+"""A fleet of remote workers on a bad day: random kills, an API with errors, and repeated messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ QUICK = {"REQUESTS_PER_MINUTE": "5000", "POLL_SECONDS": "0.5", "SWEEP_SECONDS": 
 
 @dataclass
 class Day:
-    """What came of it."""
+    """The outcome."""
 
     sent: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
@@ -64,7 +64,7 @@ class Fleet:
             self.start(place)
 
     def start(self, place: tuple[str, int]) -> None:
-        """A worker, as its service manager starts it again."""
+        """A worker, as its service manager restarts it."""
         environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("SEGJUDGE_")},
             "AUTH_TOKEN": self._server.people["host"]["token"],
@@ -90,18 +90,18 @@ class Fleet:
         return [process.pid for process in self._alive.values()]
 
     def kill(self, chosen: random.Random) -> None:
-        """One of them, at once, and started again."""
+        """Kill one of them, and restart it."""
         place = chosen.choice(self._places)
         self._alive[place].kill()
         self._alive[place].wait()
         self.start(place)
 
     def ended(self) -> list[int]:
-        """Exit codes of those that have ended by themselves."""
+        """The exit codes of processes that ended by themselves."""
         return [code for process in self._alive.values() if (code := process.poll()) is not None]
 
     def remedy(self) -> None:
-        """Start what has ended by itself."""
+        """Restart processes that ended by themselves."""
         for place, process in self._alive.items():
             if process.poll() is not None:
                 self.start(place)
@@ -118,7 +118,7 @@ class Fleet:
                 process.wait()
 
     def beyond_one(self, column: str) -> dict[str, int]:
-        """How often a machine did more than once what once is enough for."""
+        """How often a machine did more than once what should happen once."""
         results = {}
         for name in self.machines:
             with contextlib.closing(sqlite3.connect(self._folder / name / "journal.sqlite3")) as db, db:
@@ -128,7 +128,7 @@ class Fleet:
         return results
 
     def logs(self) -> str:
-        """Everything that they said."""
+        """Their complete output."""
         return "".join(path.read_text() for path in sorted(self._folder.glob("*.log")))
 
 
@@ -150,7 +150,7 @@ def remote_bundle(folder: Path) -> Path:
 def bad_day(
     server: Rehearsal, fleet: Fleet, submissions: int, kill_every: float, *, limit: float, seed: int = 11
 ) -> Day:
-    """Send submissions while workers are killed; wait until each has ended; look at what is there."""
+    """Send submissions while workers are killed; wait until each has ended; examine the outcome."""
     day, chosen, done = Day(), random.Random(seed), threading.Event()
     files = sorted((ROOT / "examples/sequences-dev").iterdir())
     tokens = enrol(server.data, 5)
@@ -178,7 +178,7 @@ def _kill(fleet: Fleet, day: Day, chosen: random.Random, every: float, done: thr
 
 
 def _send(server: Rehearsal, submissions: int, tokens: list[str], files: list[Path]) -> None:
-    """The API errs for participants too; one who sends again may have sent twice, which is two submissions."""
+    """The API fails for participants too; a participant who repeats a request may have sent two submissions."""
     for number in range(submissions):
         file = files[number % len(files)]
         for _ in range(20):

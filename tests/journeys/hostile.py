@@ -1,4 +1,4 @@
-"""Workers behind a network that resets, drips and lies, and what became of the submissions."""
+"""Workers behind a network that resets, drips and lies, and the outcome of the submissions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SENTENCE = "is a zip that was cut off"
 
 @dataclass
 class Weather:
-    """How bad the network is, and for how long; then it is fine, and so long is waited for the rest."""
+    """The badness of the network, and its duration; then it is good, and this long is the wait for the rest."""
 
     seconds: float = 25.0
     submissions: int = 6
@@ -40,7 +40,7 @@ class Weather:
 
 @dataclass
 class Storm:
-    """What came of it."""
+    """The outcome."""
 
     sent: dict[int, str] = field(default_factory=dict)
     #: Submissions that are not where they should be, and how.
@@ -54,7 +54,7 @@ class Storm:
 
 
 def storm(server: Rehearsal, folder: Path, weather: Weather, machines: dict[str, int] | None = None) -> Storm:
-    """Send submissions while the network is bad, good ones and broken ones; look at where each of them is."""
+    """Send submissions while the network is bad, good ones and broken ones; examine the state of each."""
     came, started = Storm(), time.monotonic()
     network = Network(server.address, weather.seed, weather.rate, weather.patience, weather.large)
     fleet = Fleet(server, folder, machines or {"one": 1}, **QUICK, API_SERVER=network.address)

@@ -1,4 +1,4 @@
-"""A rush at a deadline: many teams send at once, and evaluation processes die while they score."""
+"""A rush at a deadline: many teams submit at once, and evaluation processes die while they score."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.rehearsals import FINAL, Rehearsal
 
 @dataclass
 class Rush:
-    """What came of it."""
+    """The outcome."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     #: (team, split) → rows on the leaderboard, and of one submission and split in the database.
@@ -41,7 +41,7 @@ class Rush:
 
 
 def enrol(data: Path, teams: int) -> list[str]:
-    """So many teams, each with a token; made beside the server, as its own first start makes them."""
+    """This many teams, each with a token, created next to the server as at its first start."""
     services = Services(str(data))
     tokens = []
     for number in range(teams):
@@ -55,7 +55,7 @@ def enrol(data: Path, teams: int) -> list[str]:
 def rush(
     server: Rehearsal, submissions: int, teams: int, files: list[Path], kill_every: float, kills: int = 10**9
 ) -> Rush:
-    """Send them all, kill a process now and then, wait until each has ended."""
+    """Send all of them, kill a process from time to time, wait until each has ended."""
     came, chosen, done = Rush(), random.Random(7), threading.Event()
     tokens = enrol(server.data, teams)
     started = time.monotonic()
