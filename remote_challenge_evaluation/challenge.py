@@ -26,7 +26,7 @@ from .settings import HostScript, ScoredPhase, ScorerChoice
 if TYPE_CHECKING:
     from segjudge.evaluation_script.scoring.phase import Phase
 
-#: Where the starter keeps the `evaluate()` of remote challenges.
+#: The starter's file with the `evaluate()` of remote challenges.
 _REMOTE_FILE = os.path.join("remote_challenge_evaluation", "evaluate.py")
 
 

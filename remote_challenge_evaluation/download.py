@@ -19,20 +19,20 @@ from requests.structures import CaseInsensitiveDict
 from segjudge.system.network import Watch, WireError, call_watched, exchange, pauses, read_blocks, with_deadline
 
 _BLOCK = 1 << 18
-#: Seconds to connect, and between two bytes.
+#: Timeouts in seconds: to connect, and between two bytes.
 _TIMEOUT = (10.0, 60.0)
 _TRIES, _REDIRECTS = 8, 5
-#: An answer that a server will repeat is believed when it has come so often in a row; one of a proxy's passes.
+#: The number of equal consecutive answers after which a server is believed; a proxy's answers differ.
 _ANSWERS = 3
-#: A file may take so many seconds, and one more for each so many bytes that have come.
+#: The seconds for a file, and the number of bytes that adds one second.
 _SECONDS, _BYTES_PER_SECOND = 120.0, 64 << 10
-#: Seconds for the first bytes alone.
+#: The seconds until the first bytes.
 _START_SECONDS = 30.0
-#: Statuses of refusals that may pass.
+#: Statuses of temporary refusals.
 _PASSING = (408, 425, 429)
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18})")
-#: ETags that are an MD5 in S3, unless a key of the host's encrypts the file.
+#: ETags that are an MD5 in S3, unless the host's key encrypts the file.
 _MD5 = re.compile(r'"([0-9a-f]{32})"')
 _S3, _ENCRYPTION = "x-amz-request-id", "x-amz-server-side-encryption"
 
@@ -132,7 +132,7 @@ class _Transfer:
     def _continue(self, session: requests.Session, url: str) -> None:
         tag = self._headers.get("ETag", "")
         validator = tag if tag.startswith('"') else self._headers.get("Last-Modified", "")
-        # Without a validator nobody can tell whether a second answer is of the same file.
+        # Without a validator, a second answer may be of another file.
         resumes = self._received and self._size is not None and validator
         headers = {"Range": f"bytes={self._received}-", "If-Range": validator} if resumes else {}
         with _open_url(session, url, headers, 200, 206, 416) as response:
@@ -142,12 +142,12 @@ class _Transfer:
                 self._restart({})
                 raise WireError("the server resumed with a different file")
             self._check_size(self._size or 0)
-            # Else what came before it broke off would be thrown away; whether all came is checked afterwards.
+            # Otherwise the bytes before an interruption would be lost; their number is checked afterwards.
             response.raw.enforce_content_length = False
             self._write(read_blocks(response, _BLOCK, decode=False))
 
     def _write(self, blocks: Iterator[bytes]) -> None:
-        with _disk_errors(self._path):  # a scorer's folder: what it left there must not lead elsewhere
+        with _disk_errors(self._path):  # a scorer's folder: its leftovers must not lead elsewhere
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             with _disk_errors(self._path):

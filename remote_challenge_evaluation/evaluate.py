@@ -31,7 +31,7 @@ def evaluate(
     """
     phase = _phase_named(phase_codename, os.environ.get("BUNDLE", ""))
     truth = test_annotation_file or _annotation(phase, os.environ.get("ANNOTATIONS", "annotations/"))
-    # Its page would be in the result file, which EvalAI takes from no remote worker.
+    # Its page would be in the result file, which EvalAI accepts from no remote worker.
     phase = replace(phase, report=False)
     with warnings.catch_warnings():
         warnings.showwarning = _show_to_operator
@@ -65,7 +65,7 @@ def _annotation(phase: Phase, folder: str) -> str:
     """Return the path of a phase's truth, by its name in `phases.py`."""
     path = os.path.join(folder, os.path.basename(phase.annotations))
     if not os.path.exists(path):
-        # Starter workers send the text of an exception to the participant, who is not to see our paths.
+        # Starter workers send an exception's text to the participant, who must not see our paths.
         (sys.__stderr__ or sys.stderr).write(f"{path}: does not exist\n")
         raise HostError(f"There is no annotation file for {phase.codename}. The organisers must set ANNOTATIONS.")
     return path

@@ -24,7 +24,7 @@ from urllib.parse import quote
 from segjudge.platforms.evalai.rows import SplitAccuracies
 
 _OWNER_NAME = re.compile(r"[0-9a-f]{8}")
-#: The end of names that belong to one worker: downloads, and files that are still being fetched.
+#: The end of names that belong to one worker: downloads, and unfinished files.
 _OWNED_PATH = re.compile(r".*-([0-9a-f]{8})(?:\.partial)?")
 #: The folders with files of workers.
 DOWNLOADS, FETCHED = "submissions", "annotations"
@@ -34,8 +34,8 @@ class _Owners:
     """The workers of a state folder, and this process as one of them."""
 
     def __init__(self, folder: str) -> None:
-        self._folder, self._locks = folder, os.path.join(folder, "locks")  # which opening the journal made
-        #: The descriptor of our lock is for processes that work for us too.
+        self._folder, self._locks = folder, os.path.join(folder, "locks")  # opening the journal created it
+        #: The name and the descriptor of our lock, which processes that work for us inherit.
         self.name, self.lock = self._take_lock()
 
     def _take_lock(self) -> tuple[str, int]:
@@ -44,7 +44,7 @@ class _Owners:
             path = os.path.join(self._locks, name)
             lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # Between the two calls another process may have taken the file for a dead worker's, and removed it.
+            # Between the two calls, another process may have removed the file as a dead worker's.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(lock), os.stat(path)):
                     return name, lock
@@ -97,7 +97,7 @@ def _remove(path: str) -> None:
 Result = TypeVar("Result")
 
 NAME = "journal.sqlite3"
-#: The version of the tables; a journal of another version is left alone.
+#: The version of the tables; journals of other versions are not touched.
 VERSION = 2
 _TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -110,9 +110,10 @@ CREATE TABLE IF NOT EXISTS requests (at REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS requests_at ON requests (at);
 CREATE TABLE IF NOT EXISTS numbers (key TEXT PRIMARY KEY, value REAL NOT NULL);
 """
-#: SQLite itself waits no longer for another process: while it waits no signal is handled.
+#: The maximum seconds that SQLite itself waits for another process, since it handles no signals meanwhile.
 _BUSY_SECONDS = 0.2
-#: Another process has the journal locked for milliseconds, or while it is opened; another program perhaps for so long.
+#: Seconds to wait while another process opens the journal, and while another program locks it; other locks last
+#: milliseconds.
 _OPENING_SECONDS, _LONG_BUSY_SECONDS = 10.0, 60.0
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -235,7 +236,7 @@ def _open_database(folder: str) -> sqlite3.Connection:
 def _check(db: sqlite3.Connection, folder: str) -> None:
     """Raise if the file is damaged or has another version."""
     version = _retry_while_busy(lambda: db.execute("PRAGMA user_version").fetchone()[0])
-    if version not in (0, VERSION):  # 0: just made
+    if version not in (0, VERSION):  # 0: new
         path = os.path.join(folder, NAME)
         raise UnusableError(
             f"{path} was written by another version of this worker (journal {version}, this one reads {VERSION}). "
@@ -248,7 +249,7 @@ def _check(db: sqlite3.Connection, folder: str) -> None:
 
 def _make_tables(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA journal_mode = WAL")
-    # A claim must outlive a power cut too: the message is deleted on its word.
+    # A claim must survive a power cut too, since the message is deleted because of it.
     db.execute("PRAGMA synchronous = FULL")
     if db.execute("PRAGMA user_version").fetchone()[0] == VERSION:
         return
@@ -289,9 +290,9 @@ CLAIMED, BEGUN, SCORED, DONE = "claimed", "begun", "scored", "done"
 _WINDOW = 60.0
 #: The share of the requests that polling may use, so that reports never wait for them.
 _POLLING_SHARE = 0.6
-#: The most attempts at a job whose report the server took and did not carry out.
+#: The maximum attempts at a job whose report the server accepted but did not store.
 _REPEATED_ATTEMPTS = 5
-#: A clock that was set back by more seconds than this is noticed.
+#: The minimum number of seconds for noticing that a clock was set back.
 _CLOCK_SECONDS = 5.0
 _THIS_JOB = "submission = ? AND resumed = ?"
 
@@ -300,10 +301,10 @@ class JobReport(TypedDict, total=False):
     """The report of a submission: accuracies, or the reason of its rejection."""
 
     accuracies: list[SplitAccuracies]
-    #: What `evaluate()` left beside them.
+    #: The metadata of `evaluate()`'s result.
     metadata: object
     refused: str
-    #: Whether it was refused for a fault of ours.
+    #: Whether a defect of ours caused the rejection.
     ours: bool
     stdout: str
     stderr: str
@@ -322,9 +323,9 @@ class Job:
     phase: int
     state: str
     failures: int
-    #: How many workers died while scoring it.
+    #: The number of workers that died while scoring it.
     attempts: int
-    #: How often it was put off for reasons outside this machine.
+    #: The number of delays for reasons outside this machine.
     delays: int
     report: JobReport | None
 
@@ -339,7 +340,7 @@ class Journal:
         self._read, self._write = self.file.read, self.file.write
         self.owners = _Owners(folder)
         self.worker = self.owners.name
-        #: The jobs that this process works on; a job that it had to leave is free again.
+        #: The jobs that this process works on; an abandoned job becomes free again.
         self._in_hand: set[tuple[int, str]] = set()
 
     def close(self) -> None:
@@ -379,18 +380,18 @@ class Journal:
         if row is None:
             raise JobGoneError(f"submission {submission} is no longer in the journal")
         report = _report_of(row["report"])
-        # A result that cannot be read any more is made again.
+        # A result that has become unreadable is computed again.
         state = BEGUN if row["state"] == SCORED and report is None else row["state"]
         return Job(submission, resumed, row["phase"], state, row["failures"], row["lives"], row["delays"], report)
 
     def take_due(self) -> Job | None:
         """Claim an unfinished job that no living worker has; None without one."""
-        # A job that was put off by a clock that has been set back since is due too.
+        # A job is also due if the clock was set back after it was delayed.
         moment = time.time()
         due, values = "state != ? AND (next_at <= ? OR changed_at > ?)", (DONE, moment, moment + _CLOCK_SECONDS)
         with self._read() as db:
             if not db.execute(f"SELECT 1 FROM jobs WHERE {due}", values).fetchone():  # noqa: S608 - our words
-                return None  # without taking the lock: mostly there is none
+                return None  # without taking the lock: usually there is none
         with self._write() as db:
             rows = db.execute(
                 f"SELECT * FROM jobs WHERE {due} ORDER BY state = ? DESC, changed_at LIMIT 50",  # noqa: S608
@@ -446,7 +447,7 @@ class Journal:
         """Use one of the machine's requests of this minute; return the seconds to wait if none is left."""
         moment, allowed = time.time(), limit if urgent else max(1, int(limit * _POLLING_SHARE))
         with self._write() as db:
-            # Requests of the future are of a clock that has been set back since.
+            # Requests in the future are from a clock that was set back later.
             db.execute("DELETE FROM requests WHERE at <= ? OR at > ?", (moment - _WINDOW, moment + _CLOCK_SECONDS))
             count, oldest = db.execute("SELECT count(*), min(at) FROM requests").fetchone()
             if count >= allowed:

@@ -16,11 +16,11 @@ from segjudge.system.network import StoppedError, Watch, WireError, exchange, wi
 
 from .journal import Journal, JournalError
 
-#: The most characters of one fact.
+#: The maximum number of characters of a fact.
 _FACT_LENGTH = 4000
-#: The facts that are sentences: a line for people has them without their names.
+#: The facts that are sentences; readable lines show them without their names.
 _SENTENCES = ("text", "why")
-#: Events that a person should look at, and those that pass or are left for later; the others are the course of things.
+#: Events that need a person, and events that pass or are postponed; all others are normal.
 _ERRORS = ("ALERT", "defect", "fault of ours")
 _WARNINGS = (
     "journal", "journal unavailable", "server unavailable", "webhook unavailable", "refused", "not ready",
@@ -48,7 +48,7 @@ class Log:
             text = " ".join(texts.pop(key) for key in _SENTENCES if key in texts)
             named = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in texts.items())
             line = f"{time_text}  {event:<22} {f'{text} ({named})' if text and named else text or named}".rstrip()
-        # A log that takes no more (a full disk, a closed pipe) is not worth a submission.
+        # A failing log (a full disk, a closed pipe) must not cost a submission.
         with suppress(OSError, ValueError):
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
@@ -71,11 +71,11 @@ def send_to_webhook(address: str, text: str, log: Log, watch: Watch) -> None:
 
 
 LOOPBACK = "127.0.0.1"
-#: Seconds without a look after which the worker is not healthy.
+#: Seconds without a check after which the worker is unhealthy.
 _STALE_SECONDS = 300.0
-#: Seconds within which a request has to come.
+#: The maximum seconds of a request.
 _REQUEST_SECONDS = 10.0
-#: The metrics: their kind, the journal's number, and what they are.
+#: The metrics: type, name of the number, and description.
 _METRICS = {
     "waiting": ("gauge", "waiting", "Submissions waiting on the server at the last sweep."),
     "oldest_waiting_seconds": ("gauge", "oldest_waiting_seconds", "Age of the oldest waiting submission."),

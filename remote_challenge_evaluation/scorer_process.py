@@ -32,9 +32,9 @@ from .settings import HostScript, ScoredPhase, ScorerChoice, StartError
 if TYPE_CHECKING:
     from segjudge.system.network import Watch
 
-#: Bytes of a stream that are kept of its beginning and of its end, and of what describes a challenge.
+#: The bytes kept of a stream's beginning and of its end, and the maximum bytes of a challenge's description.
 _LOG_BYTES, _DESCRIPTION_BYTES = 64 << 10, 64 << 20
-#: Seconds within which a host's own script is loaded before it scores anything.
+#: The maximum seconds for loading a host's script.
 _SECONDS_TO_LOAD = 300.0
 #: Option of `prctl`: whether other processes may read our memory.
 _SET_DUMPABLE = 4
@@ -48,11 +48,11 @@ class ScoringRequest:
     codename: str
     annotation: str
     metadata: SubmissionRow
-    #: Bytes that the process may use.
+    #: The maximum bytes of memory for the process.
     memory: int
     #: The bundle with the phases; empty for the installed ones.
     bundle: str = ""
-    #: Of a host's own `evaluate()`: where it is, and the splits that hosts alone see.
+    #: For a host's own `evaluate()`: its location, and the splits that only hosts see.
     script: HostScript | None = None
     hidden: tuple[str, ...] = ()
 
@@ -62,16 +62,16 @@ class ScoringOutcome:
     """The outcome of scoring: a result, a sentence for the participant, or an internal fault, with output."""
 
     accuracies: object = None
-    #: What `evaluate()` left beside the scores, which hosts read.
+    #: The metadata of `evaluate()`'s result, which hosts read.
     metadata: object = None
     refused: str = ""
     incident: str = ""
     stdout: str = ""
     stderr: str = ""
     log: str = ""
-    #: Whether it took longer than it may.
+    #: Whether it exceeded the time limit.
     is_late: bool = False
-    #: Whether it was ended because this worker ends, so that another one scores the submission.
+    #: Whether it was stopped because this worker stops, so that another worker scores the submission.
     is_handed_back: bool = False
 
 

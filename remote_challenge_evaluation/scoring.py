@@ -44,19 +44,19 @@ _NOT_TAKEN = "EvalAI rejected the result of your submission: {}\nTell the organi
 
 # ── how often, and after which pause, something is tried again ───────────────
 
-#: Faults of ours after which a submission is given back to its team.
+#: The number of internal faults after which a submission is returned to its team.
 FAILURES = 2
 #: Seconds between a fault and the next attempt.
 PAUSE = 5.0
-#: A result is refused only if the server says so as often, since a refusal fails the submission.
+#: The number of rejections by the server after which a result counts as rejected, since that fails the submission.
 _REFUSALS, _REFUSAL_PAUSE = 3, 1.0
-#: Statuses of refusals that may pass, or that are about us.
+#: Statuses of temporary refusals, or of refusals about this worker.
 _PASSING = (0, 401, 403, 404, 405, 408, 425, 429)
-#: Seconds that a scorer of ours, which ends itself in time, may take beyond its phase's limit.
+#: Seconds beyond the phase's limit for our scorer, which stops by itself in time.
 _MARGIN = 60.0
-#: Seconds after which the server is asked again for its phases, where one is looked for that this machine cannot score.
+#: Seconds before the server is asked again for its phases, if this machine lacks one.
 _PHASE_SECONDS = 10.0
-#: A file that fails a submission is fetched so often again, after a pause in seconds.
+#: The number of further downloads of a file that fails a submission, and the pause before each in seconds.
 _CONFIRMATIONS, _PAUSE = 2, 1.0
 
 
@@ -97,7 +97,7 @@ class SubmissionReporting:
         if self.is_over(job, row):
             return
         if row["challenge_phase"] != job.phase:
-            # One of the two answers was wrong; a score goes to a phase that was named twice.
+            # One of the two answers was wrong; a score goes to a phase that two answers name.
             self._journal.change(job, state=BEGUN, phase=row["challenge_phase"], report=None)
             raise JobBlockedError(
                 f"it now belongs to phase {row['challenge_phase']}; before, it belonged to {job.phase}"
@@ -196,7 +196,7 @@ class SubmissionScoring:
         path = os.path.join(folder, "submission")
         if not self._has_file(job, row, path):
             return
-        self._services.stop.check()  # asked to stop before anything is scored
+        self._services.stop.check()  # asked to stop before scoring
         job = self._journal.change(job, "evaluations")
         request = ScoringRequest(
             submission=path,
@@ -310,7 +310,7 @@ class _SubmissionFiles:
         try:
             return fetch_head(self._address_of(row), len(PLACEHOLDER) + 1, self._services.stop.check) == PLACEHOLDER
         except WireError:
-            return True  # not known: it is asked again at the next sweep
+            return True  # unknown: the next sweep asks again
 
     def _address_of(self, row: SubmissionRow) -> str:
         address = row.get("submission_input_file") or row.get("input_file")

@@ -35,7 +35,7 @@ class TokenRefusedError(Exception):
     """Raised if the server no longer accepts the token, which only a person can change."""
 
 
-#: Signals that ask for the end, unless they are ignored, as a hangup is under nohup.
+#: Signals that stop the worker, unless they are ignored, as a hangup is under nohup.
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -45,7 +45,7 @@ class Stop:
     def __init__(self, grace: float) -> None:
         self._grace, self._requests = grace, 0
         self._deadline = 0.0
-        #: When it was last looked whether to stop: what a process that is alive does again and again.
+        #: The time of the last check whether to stop; a live process checks repeatedly.
         self.last_look = time.monotonic()
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
@@ -99,9 +99,9 @@ class Stop:
 
 # ── queues ──────────────────────────────────────────────────────────────────
 
-#: Seconds that SQS may wait for a message, and that a message stays hidden without a heartbeat.
+#: The maximum seconds that SQS waits for a message, and the seconds that a message stays hidden without a heartbeat.
 _LONG_POLL, _VISIBILITY = 20, 60
-#: Seconds between two heartbeats.
+#: Seconds between heartbeats.
 _HEARTBEAT = 20.0
 
 
@@ -145,7 +145,7 @@ class ApiQueue(WorkQueue):
         self._journal.set("poll_at", 0)
 
     def acknowledge_claim(self, message: QueueMessage) -> None:
-        # A message that stays comes back in 30 s and is recognised.
+        # An undeleted message returns after 30 s and is recognised.
         with suppress(ApiError):
             self._jobs.delete(message)
 
@@ -208,7 +208,7 @@ def _parse_message(message: dict[str, str]) -> QueueMessage:
 
 # ── buckets ─────────────────────────────────────────────────────────────────
 
-#: Seconds within which AWS answers.
+#: The maximum seconds for an answer of AWS.
 _AWS_SECONDS = 60.0
 
 
@@ -286,10 +286,10 @@ class WorkerServices:
     jobs: Jobs
     queue: WorkQueue
     log: Log
-    #: Tells the operator.
+    #: Alerts the operator.
     alert: Callable[[str], None]
     #: Returns the server's time.
     server_time: Callable[[], float]
     stop: Stop
-    #: Whether the worker ends when no submission waits any more.
+    #: Whether the worker stops when no submission is waiting.
     once: bool = False

@@ -24,7 +24,7 @@ class ScorerChoice(TypedDict):
     scorer_python: str
     #: The folder of annotations.
     annotations: str
-    #: Within which a host's own `evaluate()` has to answer.
+    #: The time limit of a host's own `evaluate()`, in seconds.
     scoring_seconds: float
 
 
@@ -39,13 +39,13 @@ class HostScript(TypedDict):
 class ScoredPhase(TypedDict):
     """A phase that this machine can score."""
 
-    #: The file's name in the folder of annotations; empty where a host's `evaluate()` finds its own.
+    #: The file's name in the folder of annotations; empty if a host's `evaluate()` finds its own.
     annotation: str
     #: Split → labels of its leaderboard.
     labels: dict[str, list[str]]
-    #: Within which a submission is scored.
+    #: The time limit of a submission, in seconds.
     seconds: float
-    #: Of a host's own `evaluate()`: where it is, the splits that hosts alone see, and whether it is given the file.
+    #: For a host's own `evaluate()`: its location, the splits that only hosts see, and whether it is given the file.
     script: NotRequired[HostScript]
     hidden: NotRequired[list[str]]
     needs_annotation: NotRequired[bool]
@@ -59,46 +59,46 @@ class SettingsError(Exception):
 class WorkerSettings:
     """A worker's settings; names in capitals are the environment's."""
 
-    #: AUTH_TOKEN: of a host of the challenge, from the profile page.
+    #: AUTH_TOKEN: the token of a host of the challenge, from the profile page.
     auth_token: str = field(repr=False)
-    #: API_SERVER
+    #: API_SERVER: the address of EvalAI's API.
     api_server: str
-    #: QUEUE_NAME
+    #: QUEUE_NAME: the challenge's queue.
     queue_name: str
-    #: CHALLENGE_PK
+    #: CHALLENGE_PK: the challenge's number.
     challenge_pk: int
-    #: SAVE_DIR: journal, downloads, locks.
+    #: SAVE_DIR: the folder for journal, downloads and locks.
     save_dir: str = ".segjudge/worker"
-    #: ANNOTATIONS: a folder, or s3://bucket/prefix; by default of the bundle, else of the current folder.
+    #: ANNOTATIONS: a folder or s3://bucket/prefix; by default in the bundle, else in the current folder.
     annotations: str = "annotations/"
-    #: REQUESTS_PER_MINUTE of this machine; EvalAI allows 60 to each user, over everything.
+    #: REQUESTS_PER_MINUTE: the limit of this machine. EvalAI allows each user 60 in total.
     requests_per_minute: int = 50
-    #: POLL_SECONDS between two polls of an empty queue, for the whole machine.
+    #: POLL_SECONDS: seconds between polls of an empty queue, for the whole machine.
     poll_seconds: float = 6.0
-    #: SWEEP_SECONDS between two searches for lost submissions.
+    #: SWEEP_SECONDS: seconds between searches for lost submissions.
     sweep_seconds: float = 300.0
-    #: MEMORY_BYTES that one evaluation may use.
+    #: MEMORY_BYTES: the maximum memory of one evaluation.
     memory_bytes: int = 4 << 30
-    #: MAX_SUBMISSION_BYTES of a download.
+    #: MAX_SUBMISSION_BYTES: the maximum size of a download.
     max_submission_bytes: int = 8 << 30
-    #: BUNDLE: its folder; without one the current folder's, else the installed phases.
+    #: BUNDLE: the bundle's folder; by default the current folder's, else the installed phases.
     bundle: str = ""
-    #: EVALUATE: a file with the host's own `evaluate()`, and SCORER_PYTHON: the interpreter for it.
+    #: EVALUATE: a file with the host's own `evaluate()`, and SCORER_PYTHON: its interpreter.
     evaluate: str = ""
     scorer_python: str = ""
-    #: SCORING_SECONDS within which a host's own `evaluate()` has to answer.
+    #: SCORING_SECONDS: the time limit of a host's own `evaluate()`.
     scoring_seconds: float = 3600.0
-    #: GRACE_SECONDS to finish a scoring or a report after SIGTERM.
+    #: GRACE_SECONDS: the time to finish scoring or reporting after SIGTERM.
     grace_seconds: float = 3.0
-    #: HEALTH_PORT on loopback; 0 for none.
+    #: HEALTH_PORT: a port on loopback; 0 for none.
     health_port: int = 0
-    #: LOG_FORMAT: pretty or json.
+    #: LOG_FORMAT: `pretty` or `json`.
     log_format: str = "pretty"
-    #: SQS_QUEUE_URL of a queue of your own, instead of the API's.
+    #: SQS_QUEUE_URL: your own queue, used instead of the API's.
     sqs_queue_url: str = ""
-    #: ARTIFACTS: s3://bucket/prefix for what each submission left.
+    #: ARTIFACTS: s3://bucket/prefix for the output of each submission.
     artifacts: str = ""
-    #: WEBHOOK that incidents are sent to.
+    #: WEBHOOK: the address that receives incidents.
     webhook: str = field(default="", repr=False)
 
     def with_absolute_paths(self) -> Self:

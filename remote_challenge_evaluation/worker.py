@@ -23,17 +23,17 @@ from .scoring import FAILURES, PAUSE, SubmissionReporting, SubmissionScoring
 from .services import JobBlockedError, TokenRefusedError, WorkerServices
 from .settings import ScoredPhase
 
-#: Deaths of workers under one submission after which it is thought to cause them.
+#: The number of workers that died while scoring a submission, after which it counts as the cause.
 _ATTEMPTS = 12
-#: A submission is put off so often for reasons outside this machine (a server without its file, an unknown phase),
-#: with growing pauses in seconds: hours in all.
+#: The maximum number of delays of a submission for reasons outside this machine (a server without its file, an unknown
+#: phase), with growing pauses in seconds, some hours in total.
 _DELAYS, _FIRST_DELAY, _LONGEST_DELAY = 60, 5.0, 300.0
-#: A submission is not ours if the server says so as often: one 404 may be of a proxy.
+#: The number of answers after which a submission is not ours, since one 404 may come from a proxy.
 _LOOKUPS, _LOOKUP_PAUSE = 3, 1.0
-#: After so many looks a submission that others have to score is not looked at again for so many seconds.
+#: The number of checks of another worker's submission, and the seconds until it is checked again.
 _LOOKS, _LOOK_SECONDS = 3, 600.0
-#: So many such submissions are remembered.
-_REMEMBERED = 10_000
+#: The number of such submissions to remember.
+_MOST_REMEMBERED = 10_000
 
 
 class Worker:
@@ -44,13 +44,13 @@ class Worker:
         self._journal, self._jobs, self._log = services.journal, services.jobs, services.log
         self._reporting = SubmissionReporting(services)
         self.scoring = SubmissionScoring(services, self._reporting, phases)
-        #: Messages that named no submission and were left in the queue once.
+        #: Messages without a submission that were left in the queue once.
         self._left_messages: deque[str] = deque(maxlen=100)
-        #: Submissions that others have to score: how often they were looked at, and when last.
+        #: Other workers' submissions: the number of checks, and the last time.
         self._others: dict[int, tuple[int, float]] = {}
-        #: So many messages of such submissions came again in a row.
+        #: The number of repeated messages of such submissions in a row.
         self._repetitions = 0
-        #: Phases of which the operator was told that this machine lacks them.
+        #: The phases that this machine lacks, about which the operator was told.
         self._lacking: set[int] = set()
 
     def take_turn(self) -> bool:
@@ -64,7 +64,7 @@ class Worker:
             return False
         message = queue.receive()
         is_repetition = message is not None and message.submission in self._others
-        # Behind what is left to others there may be work of ours; once all of it came again, there is none.
+        # Our work may follow messages left to others; once all of those have returned, there is none.
         self._repetitions = self._repetitions + 1 if is_repetition else 0
         if message is None or self._repetitions > len(self._others):
             self._repetitions = 0
@@ -108,7 +108,7 @@ class Worker:
             return
         self._others.pop(message.submission, None)
         if row["status"] not in STATUSES:
-            # The message comes back, and then the server may answer with a status that we know.
+            # The message returns, and then the server may answer with a status that we know.
             self._log("message left", submission=message.submission, status=row["status"])
             return
         job = self._claim(row) if row["status"] in WAITING else None
@@ -127,7 +127,7 @@ class Worker:
         problem = self.scoring.problem_of(phase)
         if not problem:
             return False
-        if len(self._others) >= _REMEMBERED:
+        if len(self._others) >= _MOST_REMEMBERED:
             self._others.clear()
         self._others[row["id"]] = looks + 1, time.monotonic()
         self._log("message left", submission=row["id"], why=problem)
@@ -214,7 +214,7 @@ class Worker:
         except StoppedError:
             self._release(job, "asked to stop", 0)
         except (JournalError, JobGoneError):
-            raise  # nothing can be written down; the job is free as soon as the journal is
+            raise  # the journal cannot be written; the job is free as soon as it can
         except (OSError, DiskError, WireError) as error:
             self._release(job, str(error), PAUSE)
         except JobBlockedError as error:
@@ -258,13 +258,13 @@ class Worker:
             self._release(job, why, min(_LONGEST_DELAY, _FIRST_DELAY * 2 ** (job.delays - 1)))
 
 
-#: Seconds after which a submission that waits, while the queue is empty, has lost its message.
+#: Seconds after which a waiting submission counts as lost if the queue is empty.
 _WAITED = 15 * 60.0
-#: Seconds for which a large upload waits without its file while it is still being sent.
+#: Seconds that a large upload may take before its file must exist.
 _UPLOADING = 2 * 3600.0
-#: Seconds after the phase's own limit; another machine may have begun late.
+#: Seconds beyond the phase's limit, since another machine may have started late.
 _MARGIN = 10 * 60.0
-#: A queue is empty if it answers so as often.
+#: The number of empty answers after which a queue counts as empty.
 _EMPTY_ANSWERS = 3
 
 
@@ -298,9 +298,9 @@ class Sweep:
             return False
         state = self._journal.state_of(row["id"], row.get("rerun_resumed_at") or "")
         if state and state != DONE:
-            return False  # the journal brings it to its end
+            return False  # the journal completes it
         if row["status"] == RUNNING and state:
-            return True  # the server said that it took our report, and did not
+            return True  # the server confirmed our report but did not store it
         if row["status"] == RUNNING:
             limit = scoring.seconds_of(row["challenge_phase"]) + _MARGIN
             return self._age(row.get("started_at") or _waiting_since(row)) > limit

@@ -33,17 +33,17 @@ from .services import (
 from .settings import ScoredPhase, SettingsError, StartError, WorkerSettings
 from .worker import Sweep, Worker
 
-#: Seconds between two turns that found nothing.
+#: Seconds between turns without work.
 _IDLE = 1.0
-#: A token, or a challenge, is refused if the server says so as often.
+#: The number of refusals after which a token, or a challenge, counts as refused.
 _REFUSALS, _REFUSAL_PAUSE = 4, 2.0
-#: `--once` waits at most so many seconds for a postponed submission.
+#: The maximum seconds that `--once` waits for a delayed submission.
 _ONCE_PATIENCE = 60.0
-#: `--once` ends after so many seconds in which nothing came forward.
+#: The seconds without progress after which `--once` ends.
 _ONCE_STALLED = 120.0
 #: Seconds that a poll of `--once` waits in a queue of the host's own.
 _ONCE_POLL = 2
-#: Errors of a disk that may pass.
+#: Temporary errors of a disk.
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 
 
@@ -199,7 +199,7 @@ class WorkerLoop:
         while not self._stop.is_set():
             try:
                 self._journal.file.follow_replacement()
-                if must_poll:  # whichever worker polled last, and whatever came of it
+                if must_poll:  # by any worker, with any result
                     self._journal.set("poll_at", 0)
                     must_poll = False
                 sweep.run_if_due()
@@ -268,7 +268,7 @@ class WorkerLoop:
     def _wait_for_request(self, urgent: bool) -> None:  # noqa: FBT001 - what the client calls
         """Wait until the machine's request limit allows another request."""
         limit, is_said = self._settings.requests_per_minute, False
-        # A single run keeps one request for its last poll, so that it ends soon after its last report.
+        # A single run reserves a request for its last poll, so that it ends soon after its last report.
         allowed = max(1, limit - 1) if self._once and urgent else limit
         while seconds := self._journal.take_request(allowed, urgent=urgent or self._once):
             if seconds > _IDLE and not is_said:
@@ -282,7 +282,7 @@ class WorkerLoop:
 
     def _pause(self, event: str, why: str, seconds: float) -> None:
         if self._stop.is_set():
-            return  # what a stop breaks off is no trouble
+            return  # interruptions by a stop are not failures
         self._log(event, why=why, again_in=f"{seconds:g} s")
         self._stop.wait(seconds)
 
@@ -338,7 +338,7 @@ def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[st
         return [f"{phase}: EvalAI shows {len(splits)} splits, {table} has {len(scored)}; push the challenge again"]
     boards = [labels for labels in map(board_labels, splits) if labels is not None]
     if len(boards) != len(splits):
-        return []  # a server that does not send them
+        return []  # the server does not send them
     problems = []
     for split, labels in scored.items():
         board = next((board for board in boards if set(board) == set(labels)), None)
@@ -388,11 +388,11 @@ def _has_process_limit() -> bool:
     return False
 
 
-#: Seconds between the end of a worker and the start of the next one in its place.
+#: Seconds between the end of a worker and the start of its replacement.
 _PAUSE = 2.0
-#: Seconds between two looks at the workers.
+#: Seconds between checks of the workers.
 _WATCH_PAUSE = 0.2
-#: Seconds that a worker needs beyond its grace to end.
+#: Seconds beyond its grace that a worker takes to stop.
 _MARGIN = 5.0
 
 
@@ -403,7 +403,7 @@ def run_workers(count: int, arguments: list[str], final: tuple[int, ...], grace:
     command = [sys.executable, "-P", "-m", "segjudge.remote_challenge_evaluation", *arguments]
 
     def start(number: int) -> Child:
-        # The first alone serves monitoring.
+        # Only the first one serves monitoring.
         environment = dict(os.environ) if not number else {**os.environ, "HEALTH_PORT": "0"}
         return Child(command, Streams(), environment=environment)
 
@@ -417,7 +417,7 @@ def run_workers(count: int, arguments: list[str], final: tuple[int, ...], grace:
 def _watch(
     workers: dict[int, Child], start: Callable[[int], Child], stop: Stop, final: tuple[int, ...], *, once: bool
 ) -> int:
-    #: When the workers that died are started again.
+    #: The times at which workers that died are restarted.
     restarts: dict[int, float] = {}
     while (workers or restarts) and not stop.wait(_WATCH_PAUSE):
         for number, worker in list(workers.items()):
@@ -434,7 +434,7 @@ def _watch(
             try:
                 workers[number] = start(number)
                 del restarts[number]
-            except OSError:  # no process can be started now
+            except OSError:  # no process can be started at the moment
                 restarts[number] = time.monotonic() + _PAUSE
     return 0
 

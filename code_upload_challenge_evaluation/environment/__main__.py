@@ -35,20 +35,20 @@ from .service import EvaluationOutcome, Service, TimeLimits, count_connections
 
 log = logging.getLogger("environment")
 
-#: Calls that are answered at once, and those that may wait beside them.
+#: The maximum number of concurrent calls, and of further calls that may wait.
 _THREADS, _WAITING = 4, 4
-#: Seconds between two looks at the clocks, for a refusal to leave, and for the last reply.
+#: Seconds between checks of the clocks, for sending a refusal, and for the last reply.
 _LOOK, _LAST_WORDS, _FAREWELL = 0.25, 0.5, 5.0
-#: EvalAI's variable with the seconds for an agent, and the one that says where to listen; compose sets that, since its
-#: containers do not share a loopback.
+#: EvalAI's variable with the agent's time limit in seconds, and the variable with the address to listen on. Compose
+#: sets the latter, since its containers do not share a loopback.
 _SECONDS, _BIND = "SUBMISSION_TIME_LIMIT", "SEGJUDGE_BIND"
-#: Kubernetes kills the pod so long after the limit; the report must be there before.
+#: The default time limit. Kubernetes kills the pod this long after its start, so the report must be sent earlier.
 _DEFAULT_SECONDS = 86_400.0
-#: One message; a mask has some kilobytes, an interactive answer some megabytes.
+#: The maximum size of a message: a mask has some kilobytes, an interactive answer some megabytes.
 _MESSAGE_BYTES = 16 << 20
 
 
-#: Tries before the waits between them stay the same.
+#: The number of attempts after which the pauses between them no longer grow.
 _TRIES = 10
 #: EvalAI's variables.
 _TOKEN, _SERVER, _BODY = "AUTH_TOKEN", "EVALAI_API_SERVER", "BODY"
@@ -92,7 +92,7 @@ class _EnvironmentSettings:
     options: dict[str, Any]
     episodes: int
     seed: int
-    #: None: the result is printed and saved.
+    #: None if the result is only printed and saved.
     target: _Target | None
     result: str
     bind: str
@@ -208,10 +208,10 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(f"{settings.bind if address == settings.bind else port}\n")
         sys.stdout.flush()
     while not service.ended.wait(_LOOK):
-        # A socket in a folder is the arena's, which sees by itself when the agent has ended.
+        # A socket in a folder is the arena's, which notices by itself when the agent has stopped.
         service.watch(None if address == settings.bind else count_connections(port))
     if service.outcome.result is None:
-        # A moment for what is being answered; then whatever an agent holds of ours is let go.
+        # Wait a moment for pending answers, then release everything that an agent holds.
         server.stop(_LAST_WORDS).wait(_FAREWELL)
     outcome = _report(service, settings)
     service.settle(outcome)
@@ -260,7 +260,7 @@ def _start_server(service: Service, settings: _EnvironmentSettings) -> tuple[grp
     calls: dict[str, Any] = {
         name: grpc.unary_unary_rpc_method_handler(
             getattr(service, name),
-            # The time of arrival is taken here, before a thread is free for the call.
+            # Take the time of arrival here, before a thread is free for the call.
             request_deserializer=lambda data: (time.monotonic(), data),
         )
         for name in ("get_action_space", "reset", "act_on_environment")
@@ -310,7 +310,7 @@ def _report_to_evalai(
                 return report  # the answer was lost, not the result
             sleep(max(wait, error.wait or 0.0))
             continue
-        except (TypeError, ValueError) as error:  # what JSON does not have
+        except (TypeError, ValueError) as error:  # JSON lacks them
             refused = f"The result cannot be sent ({error}). Tell the organisers."
             continue
         return report

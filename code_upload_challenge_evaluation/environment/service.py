@@ -23,16 +23,16 @@ from segjudge.code_upload.messages import Action, Labels, MessageError, Reply
 
 log = logging.getLogger("environment")
 
-#: The most connections at once: replies that are not read stay in memory.
-_CONNECTIONS = 32
-#: The most refused calls of a session.
-_MISTAKES = 1000
-#: Characters of a refusal, which is kept in the submission's stderr.
+#: The maximum number of connections: unread replies stay in memory.
+_MOST_CONNECTIONS = 32
+#: The maximum number of rejected calls in a session.
+_MOST_MISTAKES = 1000
+#: The maximum length of a refusal, which the submission's stderr keeps.
 _LONGEST_REFUSAL = 500
 
 #: The kernel's tables of connections: gRPC does not report them between two calls.
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-#: The number where no file descriptor is left to open the table.
+#: The count to assume if no file descriptor is left to open the table.
 _MANY = 1 << 20
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 _ESTABLISHED = "01"
@@ -42,15 +42,15 @@ _ESTABLISHED = "01"
 class TimeLimits:
     """The time limits of an agent, in seconds."""
 
-    #: For everything together, from the start of the container.
+    #: Seconds for the whole run, from the start of the container.
     episode: float = 3600.0
-    #: For one action.
+    #: Seconds for one action.
     step: float = 600.0
-    #: Until the first reset.
+    #: Seconds until the first reset.
     begin: float = 900.0
-    #: Without a call for this long, another reset takes the session over.
+    #: Seconds without a call after which another reset takes over the session.
     idle: float = 60.0
-    #: Without a connection for this long, the agent counts as ended.
+    #: Seconds without a connection after which the agent counts as ended.
     gone: float = 5.0
 
 
@@ -59,7 +59,7 @@ class EvaluationOutcome:
     """The outcome of a session."""
 
     result: Result | None = None
-    #: Splits of the result that participants are not shown.
+    #: The splits that participants do not see.
     hidden: frozenset[str] = frozenset()
     failure: str = ""
     #: Seconds from the sending of each observation to the last byte of its action.
@@ -80,15 +80,16 @@ class Service:
         self._lock = threading.Lock()
         self._session, self._asked_session = "", ""
         self._step = -1
-        #: Whether no action was taken in this session yet.
+        #: Whether the session still waits for its first action.
         self._fresh = True
         self._observation: Observation | None = None
-        #: The last reply, to be sent again when a call is repeated.
+        #: The last reply, for repeated calls.
         self._reply = b""
         #: When the pending observation was sent, and when the session's agent last called.
         self._due_since = self._called_at = self._started
         self._busy = False
-        #: The calls that wait for the end, and since when none does: one that broke may leave after it was repeated.
+        #: The calls that wait for the end, and when the last of them left. A broken call may leave after its
+        #: repetition.
         self._waiting: set[grpc.ServicerContext] = set()
         self._left_at = self._started
         self._mistakes = 0
@@ -96,7 +97,7 @@ class Service:
         self._refused = ""
         self._lost: float | None = None
         self.outcome = EvaluationOutcome()
-        #: Set when there is an outcome, and when it was reported, which may have turned it into a failure.
+        #: Set when there is an outcome, and when it was reported; reporting may turn it into a failure.
         self.ended, self.reported = threading.Event(), threading.Event()
 
     # ── the calls ───────────────────────────────────────────────────────────
@@ -139,8 +140,8 @@ class Service:
     def _note_mistake(self, message: str) -> None:
         self._mistakes += 1
         self._refused = message
-        if self._mistakes > _MISTAKES:
-            self._blame(f"More than {_MISTAKES} calls of the agent were rejected.")
+        if self._mistakes > _MOST_MISTAKES:
+            self._blame(f"More than {_MOST_MISTAKES} calls of the agent were rejected.")
 
     def _read(self, package: bytes) -> Action:
         try:
@@ -162,7 +163,7 @@ class Service:
             )
         if self._observation is None:
             self._observation, self._step = self._task.begin(), 0
-        # A session that is taken over goes on where it stood: frames that were seen cannot be segmented again.
+        # A session that is taken over continues where it was: seen frames cannot be segmented again.
         values = self._observation.values
         if self._session and isinstance(values, dict) and "new_sequence" in values:
             values = {**values, "new_sequence": 1}
@@ -208,7 +209,7 @@ class Service:
     def _finish(self, following: Observation, context: grpc.ServicerContext) -> None:
         """Score the episode and keep its last reply."""
         result = self._task.result()
-        if self.ended.is_set():  # the time was over meanwhile
+        if self.ended.is_set():  # the time ran out meanwhile
             raise _CallRefusedError(self.outcome.failure)
         if not all(math.isfinite(value) for entry in result for scores in entry.values() for value in scores.values()):
             self.fail("The result is not a finite number: the actions led the environment beyond its range.")
@@ -287,8 +288,8 @@ class Service:
             return
         if time_now - self._started > limits.episode:
             self._blame(f"The time limit of {limits.episode:.0f} seconds ended at {self._position}.")
-        elif connections is not None and connections > _CONNECTIONS:
-            self._blame(f"The agent opened more than {_CONNECTIONS} connections at once.")
+        elif connections is not None and connections > _MOST_CONNECTIONS:
+            self._blame(f"The agent opened more than {_MOST_CONNECTIONS} connections at once.")
         elif not self._busy:
             self._watch_agent(time_now, connections)
 

@@ -6,8 +6,8 @@ sides as processes. This module locates environments and agents.
 
 __all__ = ["ADDRESS_VARIABLE", "LOCAL_VARIABLE", "PORT", "arena", "environments", "messages"]
 
-#: The port at which environments listen, those of the starter too.
+#: The port on which environments listen, including the starter's.
 PORT = 8085
-#: Where the environment is: as this variable says, in compose (where the second is set) under its own name, or in the
-#: same pod.
+#: The variable with the environment's address, by default in the same pod, and the variable that compose sets, where
+#: the environment has a name of its own.
 ADDRESS_VARIABLE, LOCAL_VARIABLE = "SEGJUDGE_ENVIRONMENT", "LOCAL_EVALUATION"

@@ -33,17 +33,17 @@ from segjudge.system.sandbox import ProcessLimits
 from . import ADDRESS_VARIABLE, LOCAL_VARIABLE, PORT
 
 _ENVIRONMENT = "segjudge.code_upload_challenge_evaluation.environment"
-#: Seconds that an environment may take to start, and that an agent is given to end after it.
+#: Seconds for an environment to start, and for an agent to stop after it.
 _START, _FAREWELL = 120.0, 5.0
-#: Seconds in which an environment may see by itself that the agent has ended.
+#: Seconds in which an environment may notice by itself that the agent has stopped.
 _GONE = 1.0
-#: Seconds between two looks at both sides of a duel with a host's environment.
+#: Seconds between checks of both sides of a duel with a host's environment.
 _LOOK = 0.1
-#: Bytes of a static submission.
+#: The maximum bytes of a static submission.
 _FILE_BYTES = 1 << 30
-#: Bytes of a log that are kept, half of them of its beginning: as many as the platform keeps of its end.
+#: The kept bytes of a log, half of them from its beginning; the platform keeps as many from its end.
 _LOG = 10_000
-#: The processes that run now, to be ended with this one.
+#: The running processes, which stop with this one.
 _running: list[Child] = []
 
 
@@ -64,7 +64,7 @@ class Agent:
 class _RunEnd:
     """The end of a duel or a static submission."""
 
-    #: The environment's result file, or the name of the static submission's; None where it reported to a server.
+    #: The result file of the environment, or of the static submission; None if the environment reported to a server.
     result: dict[str, Any] | None
     code: int
     log: str
@@ -161,7 +161,7 @@ def run_static(
             copy = os.path.join(folder, name)
             _copy(os.path.join(shared, name), copy)
             take(copy)
-            with contextlib.suppress(OSError):  # whatever an agent has put there
+            with contextlib.suppress(OSError):  # an agent may have put anything there
                 os.close(
                     os.open(os.path.join(shared, TAKEN_FILE), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW)
                 )

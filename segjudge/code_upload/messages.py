@@ -35,13 +35,13 @@ _FIELDS = {
     "Mapping": {"entries": "repeated Entry"},
     "Entry": {"name": "string", "value": "Value"},
 }  # fmt: skip
-#: The message of which a value holds one field at the most.
+#: The message whose values have at most one field.
 _ONE_OF = "Value"
-#: How deep values may lie in each other, and how many fields there may be in a message.
+#: The maximum depth of nested values, and the maximum number of fields in a message.
 _DEPTH, _MOST_FIELDS = 8, 200_000
 _MAGIC = b"SJ1\0"
 
-#: Kinds of numbers that an array may hold.
+#: The types of numbers in an array.
 _DTYPES = ("|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8")
 
 
@@ -96,7 +96,7 @@ class _Message:
 class Action(_Message):
     """The message that an agent sends."""
 
-    #: Why there is no value: the agent's side could not send what it was given.
+    #: The reason why there is no value, if the agent's side could not send it.
     problem: str = ""
 
 
@@ -211,7 +211,7 @@ def _read_array(array: Any) -> Any:
         raise MessageError(f"The message has an array of {len(array.data)} bytes, which does not match its shape.")
     try:
         return np.frombuffer(array.data, array.dtype).reshape(shape)
-    except (ValueError, OverflowError):  # nothing, in a shape that NumPy does not have
+    except (ValueError, OverflowError):  # empty, in a shape that NumPy lacks
         raise MessageError("The message has an array with an impossible shape.") from None
 
 
@@ -220,7 +220,7 @@ def _parse(name: str, data: bytes) -> Any:
     _check(name, memoryview(data))
     try:
         return _CLASSES[name].FromString(data)
-    except DecodeError:  # every field is whole and of its type, so it is what a text holds
+    except DecodeError:  # all fields are complete and valid, so it is a string's content
         raise MessageError("The message holds a text that is not UTF-8.") from None
 
 
@@ -262,7 +262,7 @@ _CLASSES = _classes()
 
 # ── what protobuf would allocate for untrusted bytes ────────────────────────
 
-#: How each type is written: as a number, in eight bytes, or as bytes with a length.
+#: The wire types: a number, eight bytes, bytes with a length, four bytes.
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 _WIRE = {"uint32": _VARINT, "sint64": _VARINT, "bool": _VARINT, "double": _EIGHT}
 

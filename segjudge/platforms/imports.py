@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-#: Below these an import may never be reached, or may fail.
+#: Statements below which an import may never be reached, or may fail.
 _UNCERTAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.If, ast.Match, ast.Try, ast.TryStar)
-#: What holds statements; expressions import nothing.
+#: The nodes that contain statements; expressions import nothing.
 _BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
@@ -22,7 +22,7 @@ class ImportedName(NamedTuple):
     name: str
     #: The number of dots before it.
     level: int = 0
-    #: What is imported from it, which may be modules too.
+    #: The imported names, which may be modules too.
     members: tuple[str, ...] = ()
     is_certain: bool = True
 

@@ -1,4 +1,4 @@
-"""The agents of `examples/agents/`, which import one another as scripts in one folder do."""
+"""The agents of `examples/agents/`, which import one another like scripts in a folder."""
 
 import sys
 from unittest.mock import patch

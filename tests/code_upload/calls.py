@@ -1,4 +1,4 @@
-"""What agents send, environments answer and hosts read, without a network and with a clock of our own, as one text.
+"""Messages of agents, environments and hosts, without a network and with a simulated clock, as one text.
 
     python -m tests.code_upload.calls
 
@@ -46,7 +46,7 @@ MAGIC = b"SJ1\0"
 
 
 class AbortedError(grpc.RpcError):
-    """What a call that is refused raises on the other side."""
+    """The error that a rejected call raises on the other side."""
 
     def __init__(self, code: grpc.StatusCode, message: str) -> None:
         super().__init__(f"{code.name}: {message}")
@@ -60,7 +60,7 @@ class AbortedError(grpc.RpcError):
 
 
 class Context:
-    """A call that goes on, or broke."""
+    """A call that is active, or broken."""
 
     def __init__(self, *, active: bool = True) -> None:
         self.active = active
@@ -102,11 +102,11 @@ class Frames:
         return [{"test": {"J": self._score}}, {"secret": {"J": 0.125}}]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """There is nothing to close."""
 
 
 class Player:
-    """Calls a service, and says what comes of it."""
+    """Calls a service and notes the outcome."""
 
     def __init__(self, tale: Tale, task: Any = None, **limits: float) -> None:
         self.tale = tale
@@ -209,7 +209,7 @@ def sessions_of_agents(tale: Tale) -> None:  # noqa: PLR0915 - a long day
     player.act(0, "broken")
     player.act(0)
     player.end()
-    with mock.patch.object(service, "_MISTAKES", 2):
+    with mock.patch.object(service, "_MOST_MISTAKES", 2):
         player = Player(tale)
         for _ in range(3):
             player.act(0)
@@ -330,7 +330,7 @@ def messages_and_bytes(tale: Tale) -> None:
 
 
 class Lamp(gymnasium.Env[Any, Any]):
-    """Three numbers to choose; an episode ends after two steps."""
+    """Three numbers to choose from; an episode ends after two steps."""
 
     def __init__(self, spaces_of_action: Any = None, limit: int = 2) -> None:
         self.action_space = spaces_of_action or spaces.Discrete(3, start=1)
@@ -399,7 +399,7 @@ def environments_answer(tale: Tale) -> None:
 
 
 def _sums(values: dict[str, Any]) -> dict[str, int]:
-    """Pictures by their mean, which is the same on other machines."""
+    """Pictures by their mean, which is equal on other machines."""
     return {key: round(float(value.mean() if key == "frame" else value.sum())) for key, value in values.items()}
 
 
@@ -450,7 +450,7 @@ def an_interactive_environment(tale: Tale) -> None:
 
 
 class Channel:
-    """Calls a service in the place of a network; some calls break before."""
+    """Calls a service in place of a network; some calls break before."""
 
     def __init__(self, played: service.Service, clock: Any, troubles: list[Any]) -> None:
         self._service, self._clock, self._troubles = played, clock, troubles
@@ -470,7 +470,7 @@ class Channel:
         return call
 
     def close(self) -> None:
-        """Nothing is open."""
+        """There is nothing to close."""
 
 
 def an_agent_plays(tale: Tale) -> None:

@@ -1,4 +1,4 @@
-"""What hosts set and read, and how an arena waits: parts of `calls`."""
+"""The settings and output of hosts, and the waiting of an arena: parts of `calls`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def settings_and_reports(tale: Tale) -> None:
 
 
 class Side:
-    """A process that ends after so many looks."""
+    """A process that ends after a number of polls."""
 
     def __init__(self, tale: Tale, name: str, looks: int, code: int | None) -> None:
         self._tale, self._name, self._looks, self._code = tale, name, looks, code
@@ -99,7 +99,7 @@ class Side:
 
 
 class Code(int):
-    """An exit code with its words."""
+    """An exit code with its text."""
 
     @property
     def sentence(self) -> str:

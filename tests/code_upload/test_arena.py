@@ -124,7 +124,7 @@ def test_what_is_no_agent_is_said(data: Path, capsys: Any) -> None:
 def test_nothing_of_an_agent_outlives_its_evaluation(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, boxed: bool
 ) -> None:
-    """Not even what left its session; whoever lives on is found by its arguments."""
+    """Not even processes that left its session; surviving ones are found by their arguments."""
     if not boxed:
         monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
     mark = f"outlives-{kind}-{boxed}-{os.getpid()}"
@@ -259,7 +259,7 @@ MANY = "The agent was killed: it had more than 40 processes and threads."
 
 
 def greedy(data: Path, tmp_path: Path, code: str) -> str:
-    """The log of an agent that takes what it can, within bounds that tests can afford."""
+    """The log of an agent that takes everything it can, within limits that tests can afford."""
     limits = sandbox.ProcessLimits(seconds=30, memory=200 << 20, processes=40)
     command = arena.find_agent([agent(tmp_path, GREEDY + code)])
     return arena.run_static(command, str(data / "frames"), limits, 0.2, print).log
@@ -366,7 +366,7 @@ def test_what_cannot_be_bounded_is_said_at_the_start(data: Path, monkeypatch: py
 
 @needs_bwrap
 def test_in_the_sandbox_there_is_no_truth_and_no_network(data: Path, capsys: Any) -> None:
-    """The agent lies beside the truth, and sees neither it nor the home of whoever runs it."""
+    """The agent is next to the truth, but sees neither it nor the user's home."""
     text = f"""
 import socket, urllib.request
 seen = [path for path in {[str(data / "truth.zip"), str(data / "root")]!r} if os.path.exists(path) and (os.path.isfile(path) and os.path.getsize(path) or os.path.isdir(path) and os.listdir(path))]
@@ -467,7 +467,7 @@ def test_static_submissions_that_fail(
 
 
 def link(name: str, target: str) -> str:
-    """An agent that leaves something else than a file."""
+    """An agent that leaves something other than a file."""
     folder = "os.environ['SUBMISSION_PATH']"
     made = {"fifo": f"os.mkfifo({folder} + '/{name}')", "folder": f"os.mkdir({folder} + '/{name}')"}
     return made.get(target, f"os.symlink({target!r}, {folder} + '/{name}')")
@@ -475,7 +475,7 @@ def link(name: str, target: str) -> str:
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "/dev/zero", "fifo", "folder"])
 def test_what_is_no_file_is_not_followed(data: Path, tmp_path: Path, target: str, capsys: Any) -> None:
-    """It would be read with the host's rights."""
+    """Otherwise, it would be read with the host's rights."""
     assert static(data, agent(tmp_path, link("submission.json", target)), more=("--seconds", "20")) == 1
     assert "submission.json is not a plain file" in capsys.readouterr().err
 
@@ -491,7 +491,7 @@ def test_what_the_platform_writes_follows_no_link(data: Path, tmp_path: Path) ->
 @pytest.mark.long
 @needs_bwrap
 def test_an_agent_that_thinks_is_not_taken_for_gone(data: Path, tmp_path: Path) -> None:
-    """Its socket is in a network of its own, which nobody outside can see."""
+    """Its socket is in a network of its own, which is invisible from outside."""
     text = """
 import time
 e = Environment(quiet=True)
@@ -504,7 +504,7 @@ while not e.done: seen = e.act(seen['first_mask'])
 
 @needs_bwrap
 def test_no_way_leads_to_the_truth(data: Path, tmp_path: Path, capsys: Any) -> None:
-    """Named by an option, reached through a link, or lying among the data."""
+    """Named by an option, reached through a link, or next to the data."""
     home = tmp_path / "home"
     home.mkdir()
     shutil.copy(data / "truth.zip", home / "truth.zip")
@@ -596,7 +596,7 @@ def pushed(server: Rehearsal, tmp_path: Path, variant: str) -> dict[str, Any]:
 
 
 def sent(server: Rehearsal, challenge: int, image: str) -> dict[str, Any]:
-    """What became of an image that a participant submitted."""
+    """The outcome of an image that a participant submitted."""
     phases = server.get(f"/api/challenges/challenge/{challenge}/challenge_phase", "aurora").json()["results"]
     phase = next(phase for phase in phases if phase["codename"] == DEV)["id"]
     team = server.people["aurora"]["team"]
@@ -607,7 +607,7 @@ def sent(server: Rehearsal, challenge: int, image: str) -> dict[str, Any]:
 
 
 def agent_log(server: Rehearsal, row: dict[str, Any]) -> str:
-    """What an agent wrote; it is kept a little after the environment has reported."""
+    """The output of an agent; it is kept for a while after the environment has reported."""
     return server.text(
         waited(lambda: server.get(f"/api/jobs/submission/{row['id']}", "host").json()["environment_log_file"])
     )

@@ -1,4 +1,4 @@
-"""What agents, environments and hosts say to each other stays what was noted; and what the sample methods find."""
+"""Agents, environments and hosts exchange the noted messages; the sample methods score the noted values."""
 
 from __future__ import annotations
 

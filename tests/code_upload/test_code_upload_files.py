@@ -1,4 +1,4 @@
-"""Images, compose file and locks of code upload say what exists, and their lines run; nothing was built with docker."""
+"""Images, compose file and locks of code upload agree with the code, and their lines run; docker built none."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def installed(name: str, folder: Path) -> Path:
 @pytest.mark.long
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="THE LOCKS ARE FOR PYTHON 3.11")
 def test_the_images_install_and_run(tmp_path: Path) -> None:
-    """The environment's lock and entry against the agent's, each in a fresh environment of its own."""
+    """The environment's lock and entry with the agent's, each in a fresh environment."""
     pythons = {name: installed(name, tmp_path) for name in ("environment", "agent")}
     entries: dict[str, Any] = {name: json.loads(dict(lines(name))["ENTRYPOINT"]) for name in IMAGES}
     clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}

@@ -1,4 +1,4 @@
-"""The Gymnasium environments, in a notebook's way."""
+"""The Gymnasium environments, used as in a notebook."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_an_action_that_is_none_changes_nothing(root: Path, packed: str) -> None
 
 
 def test_objects_that_enter_later_are_shown_when_they_do(tmp_path: Path) -> None:
-    """As YouTube-VOS gives them: the mask of an object is given in its first frame."""
+    """As in YouTube-VOS: the mask of an object is given in its first frame."""
     for folder in ("Annotations/late", "JPEGImages/late"):
         (tmp_path / folder).mkdir(parents=True)
     for k in range(4):
@@ -221,7 +221,7 @@ def test_run_lengths_of_labels_come_back() -> None:
 
 
 class Spaces(gymnasium.Env[Any, Any]):
-    """An environment of somebody else's, with actions of every kind."""
+    """Another author's environment, with actions of every kind."""
 
     action_space = gymnasium.spaces.Dict({
         "which": gymnasium.spaces.Discrete(3, start=1),

@@ -1,4 +1,4 @@
-"""The messages between agent and environment: as protobuf has them, and against bytes of strangers."""
+"""The messages between agent and environment: compared with protobuf, and with hostile bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why an answer was refused is told to the agent, and to whoever reads the submission's stderr."""
+"""The agent and the submission's stderr state why an answer was rejected."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ANSWERS = {
 
 
 def program(folder: Path, answer: str, patient: bool = False) -> Path:
-    """An agent that sends this at its first step, and ends as Python does or waits."""
+    """An agent that sends this at its first step, and exits as Python does or waits."""
     path = folder / "wrong.py"
     path.write_text(
         "import sys, time\nimport numpy as np\nfrom segjudge.agent import ActionRefusedError, Environment\n"

@@ -1,4 +1,4 @@
-"""What is built for EvalAI and Codabench of small bundles, how configs become variants, and what is refused, as one text.
+"""The builds of small bundles for EvalAI and Codabench, the variants of configs, and rejections, as one text.
 
     python -m tests.platforms.built_bundles
 
@@ -79,7 +79,7 @@ def _list_variants() -> Iterator[str]:
 
 
 def _tells(change: str, number: int, line: str) -> bool:
-    """Return whether a change says what a line of the YAML becomes, to the last character."""
+    """Return whether a change states the new content of a YAML line, to the last character."""
     return f":{number}: " in change and f"{change.rpartition(' → ')[2]}\n" == line
 
 
@@ -143,7 +143,7 @@ def _list_builds() -> Iterator[str]:
 
 
 def _list_small_builds() -> Iterator[str]:
-    """What is in the script of a bundle that has a `phases.py` alone: the installed scorers, plug-ins and the kernel."""
+    """The script of a bundle that has only a `phases.py`: the installed scorers, plug-ins and the kernel."""
     installed = {
         path.relative_to(ROOT / "evaluation_script").as_posix() for path in (ROOT / "evaluation_script").rglob("*.py")
     }
@@ -356,7 +356,7 @@ def _list_competitions() -> Iterator[str]:
 
 
 def _list_packaged() -> Iterator[str]:
-    """What a program gets beside the scorers, with a pip that fetches one small wheel."""
+    """The files next to the scorers in a program, with a pip that fetches one small wheel."""
     Path("mine/challenge_config.yaml").write_bytes(write_yaml(MINE))
     for number, (name, (table, is_found, options)) in enumerate(_PACKAGED.items()):
         Path("mine/evaluation_script/phases.py").write_text(table)

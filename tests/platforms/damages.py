@@ -1,4 +1,4 @@
-"""What tests of bundles share that damage them in one place each, and note what `check` says of each."""
+"""Shared by tests that damage bundles in one place each, and note the messages of `check`."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def plain(text: str) -> str:
 
 
 def write_yaml(config: Any) -> bytes:
-    """Write a config as JSON, which is YAML too, and quicker to write."""
+    """Write a config as JSON, which is YAML too, and faster to write."""
     return re.sub(rf'"{_PLAIN}([^"]*)"', r"\1", json.dumps(config, indent=1)).encode()
 
 
 def put(config: Config, path: str, value: Any) -> Config:
-    """Return a copy of a config with another value at a path, whose steps have dots between them."""
+    """Return a copy of a config with another value at a path, whose steps are separated by dots."""
     changed = item = copy.deepcopy(config)
     *steps, key = [int(step) if step.isdecimal() else step for step in path.split(".")]
     for step in steps:
@@ -83,13 +83,13 @@ def change(config: Config, *changes: tuple[str, Any]) -> Config:
 
 
 def grow(config: Config, block: str, **values: Any) -> Config:
-    """Return a copy of a config with a second item in a block, which is the first one with other values."""
+    """Return a copy of a config with a second item in a block: the first one with other values."""
     return put(config, block, [config[block][0], {**config[block][0], **values}])
 
 
 @contextlib.contextmanager
 def new_folder() -> Iterator[Path]:
-    """Work in a new folder, and remember what is read of scripts there too."""
+    """Work in a new folder, and cache the reading of scripts there too."""
     here, cache = os.getcwd(), os.environ.get("XDG_CACHE_HOME")
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         os.chdir(folder)
@@ -103,7 +103,7 @@ def new_folder() -> Iterator[Path]:
 
 
 def show(problem: BundleProblem) -> str:
-    """Return all of a problem in a line."""
+    """Return a problem in one line."""
     kind = problem.severity if problem.severity != ERROR else "breaks later" if problem.accepted else "refused"
     rule, also = f" {problem.rule}" if problem.rule else "", ", consequence" if problem.consequence else ""
     text = str(problem).encode("utf-8", "backslashreplace").decode().replace("\n", "\\n").replace("\0", "\\0")
@@ -118,7 +118,7 @@ def show(problem: BundleProblem) -> str:
 
 
 def note(title: str, cases: Mapping[str, Iterable[str]]) -> str:
-    """Return what is said of several cases; those of which the same is said stand together."""
+    """Return the messages about several cases; cases with equal messages stand together."""
     by_words: dict[tuple[str, ...], list[str]] = {}
     for name, case in cases.items():
         by_words.setdefault(tuple(case), []).append(name)
@@ -138,7 +138,7 @@ _NO_VALUES = ("missing", "empty", "there", "nothing")
 
 
 def note_by_sentence(damages: Mapping[str, Mapping[str, Iterable[str]]]) -> str:
-    """Return each sentence once, with the keys and values that get it.
+    """Return each sentence once, with its keys and values.
 
     `damages` has what is said by key and by the value that was put there. In a sentence KEY is the key's last step, and VALUE
     the value, which stands in parentheses where it is written otherwise. Most problems of a key stand at one
@@ -176,7 +176,7 @@ def note_by_sentence(damages: Mapping[str, Mapping[str, Iterable[str]]]) -> str:
 
 
 def _generalize(text: str, where: str) -> tuple[str, str]:
-    """Return a sentence without its key and value, and the value as the sentence has it."""
+    """Return a sentence without its key and value, and the value as in the sentence."""
     if key := where.rpartition(".")[2]:
         text = re.sub(rf"""(?<=['“"]){re.escape(key)}(?=['”:])""", "KEY", text)
     beginning = _VALUE.match(text)

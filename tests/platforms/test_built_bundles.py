@@ -1,4 +1,4 @@
-"""What segjudge builds of small bundles stays what it is, unless a change is meant to be seen."""
+"""Segjudge builds the noted files from small bundles, which only an intended change renews."""
 
 from __future__ import annotations
 

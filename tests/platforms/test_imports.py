@@ -1,4 +1,4 @@
-"""What a script imports is found once, for every platform, and what of it may be missing."""
+"""The imports of a script, and which of them may be missing, are determined once for every platform."""
 
 from __future__ import annotations
 

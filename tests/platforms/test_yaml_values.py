@@ -1,4 +1,4 @@
-"""Whatever YAML can write at a key of a config, `check` answers with problems: for EvalAI and for Codabench."""
+"""For any YAML value at a key of a config, `check` answers with problems: for EvalAI and for Codabench."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ COMPETITION: dict[str, Any] = {
 
 
 def check_each(folder: Path, configs: dict[str, bytes], platform: str) -> list[str]:
-    """Return the configs of which nothing is said, or in another way than by problems."""
+    """Return the configs without messages, or with other ones than problems."""
     silent: list[str] = []
     for name, text in configs.items():
         try:
@@ -79,7 +79,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("block", ["", "tasks", "solutions", "phases", "leaderboards"])
 def test_odd_values_in_a_competition_are_problems(block: str, folder: Path) -> None:
-    """Sets, dates, bytes and values that hold themselves: in a block, or beside the blocks."""
+    """Sets, dates, bytes and recursive values: in a block, or next to the blocks."""
     configs = dict(replace_each(COMPETITION, ODD_VALUES))
     blocks = [key for key, value in COMPETITION.items() if isinstance(value, list) and key != "pages"]
     chosen = {name: text for name, text in configs.items() if name.startswith(f"('{block}'") or not (

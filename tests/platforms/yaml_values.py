@@ -1,4 +1,4 @@
-"""Values as YAML can write them, each of which a host may put at any key of a config."""
+"""Values that YAML can express, each of which a host may write at any key of a config."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARK = "@@VALUE@@"
 
 
 def replace_each(config: dict[str, Any], values: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
-    """Yield the config with one of the values at each of its keys and in each of its lists, and where it is."""
+    """Yield the config with one of the values at each of its keys and in each of its lists, and the place."""
     for path in _list_paths(config):
         changed: Any = copy.deepcopy(config)
         above = changed

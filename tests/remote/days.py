@@ -1,4 +1,4 @@
-"""Days of a remote worker beside an EvalAI in memory, whose clock goes on when somebody waits, as one text.
+"""Days of a remote worker with an EvalAI in memory, whose clock advances when somebody waits, as one text.
 
     python -m tests.remote.days
 
@@ -54,7 +54,7 @@ PHASES: dict[str, ScoredPhase] = {
 
 
 class Clock:
-    """Time that goes on by waiting, and what happens meanwhile."""
+    """Time that advances by waiting, and events meanwhile."""
 
     def __init__(self) -> None:
         self.now = _START
@@ -83,7 +83,7 @@ class Clock:
 
 
 class Server:
-    """EvalAI: submissions, a queue whose messages come again after 30 seconds, and what goes wrong with its answers."""
+    """EvalAI: submissions, a queue whose messages return after 30 seconds, and faults of its answers."""
 
     def __init__(self, clock: Clock, say: Callable[[str], object]) -> None:
         self._clock, self._say = clock, say
@@ -202,7 +202,7 @@ class Day:
         self.loop._stop.ask()
 
     def work(self, *, once: bool = False, **settings: Any) -> None:
-        """Run a worker to its end, whatever ends it."""
+        """Run a worker to its end, by whatever cause."""
         self.loop = worker_loop.WorkerLoop(replace(self.settings, **settings), once=once)
         try:
             self.loop.run()
@@ -217,7 +217,7 @@ class Day:
             self.say(f"{type(error).__name__}: {error}")
 
     def tell(self) -> None:
-        """The journal, the calls of the day, and what monitoring shows."""
+        """The journal, the calls of the day, and the monitoring."""
         with contextlib.closing(sqlite3.connect(self.folder / "machine" / journal.NAME)) as db:
             names = "submission, resumed, phase, state, owner, failures, lives, evaluations, reports, report, outcome, delays"
             rows = [*db.execute(f"SELECT {names}, next_at, changed_at FROM jobs ORDER BY submission, resumed")]
@@ -235,7 +235,7 @@ class Day:
         self.server.calls.clear()
 
     def look(self) -> None:
-        """What the pages on loopback show."""
+        """The content of the pages on loopback."""
         known = journal.Journal(str(self.folder / "machine"))
         for seconds in (0, 299, 300):
             began = self.clock.monotonic() - seconds
@@ -348,7 +348,7 @@ def _locked() -> Any:
 
 @contextlib.contextmanager
 def start_day() -> Iterator[Day]:
-    """A day whose clock, tokens and waits are its own."""
+    """A day with its own clock, tokens and waits."""
     log, tokens = io.StringIO(), itertools.count(0xA0000001)
     handlers = {number: signal.getsignal(number) for number in services._SIGNALS}
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a journal waits for its disk
@@ -679,7 +679,7 @@ def write_day(live: Callable[[Day], None]) -> str:
 
 
 def _fold_starts(text: str) -> str:
-    """Return a day's text in which the lines of a start that reads as an earlier one stand as one line."""
+    """Return a day's text with a start that equals an earlier one as one line."""
     seen = set[str]()
 
     def fold(start: re.Match[str]) -> str:
@@ -694,7 +694,7 @@ def _fold_starts(text: str) -> str:
 
 
 def _fold(text: str) -> str:
-    """Return a day's text in which three or more lines of a submission that read as those of an earlier one stand as one line."""
+    """Return a day's text with three or more lines of a submission that equal those of an earlier one as one line."""
     earlier: list[tuple[str, list[str]]] = []
     folded = list[str]()
     for block in re.findall(r"(?m)(?:^ {6}\S.*\n)+|^.*\n", text):
@@ -725,7 +725,7 @@ def _hide_number(lines: list[str], number: str) -> list[str]:
 
 
 def _find_repeats(lines: list[str], number: str, earlier: list[tuple[str, list[str]]]) -> Iterator[tuple[int, str]]:
-    """Yield how many of the lines read as those of each earlier submission, from any of its lines on."""
+    """Yield how many of the lines equal those of each earlier submission, from any of its lines on."""
     now = _hide_number(lines, number)
     for earlier_day, before in earlier:
         for start in range(len(before)):

@@ -1,4 +1,4 @@
-"""Days of a remote worker on a machine in trouble, and days that end in the middle of something: some of `days`."""
+"""Days of a remote worker on a machine in trouble, and interrupted days: some of `days`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def a_day_with_a_machine_in_trouble(day: Day) -> None:
     day.at("8:08:10", lambda: (day.folder / "machine/submissions/9-a00000ff").mkdir(parents=True))
     day.at("8:10", lambda: server.put({"submission_pk": 99}))
     day.at("8:10:04", day.stop)
-    with mock.patch.object(worker_loop, "Journal", open_journal), mock.patch.object(worker, "_REMEMBERED", 2), mock.patch.object(worker_loop, "_has_process_limit", return_value=False):  # fmt: skip
+    with mock.patch.object(worker_loop, "Journal", open_journal), mock.patch.object(worker, "_MOST_REMEMBERED", 2), mock.patch.object(worker_loop, "_has_process_limit", return_value=False):  # fmt: skip
         trouble(journal.JournalError("locked"), OSError(errno.EIO, "broken"))
         day.work(sweep_seconds=240)
     day.tell()

@@ -1,4 +1,4 @@
-"""What a worker says of settings, challenges and its processes before anything is scored, as one text.
+"""The worker's messages about settings, challenges and its processes before scoring, as one text.
 
     python -m tests.remote.parts
 
@@ -49,7 +49,7 @@ RIGHT = {"AUTH_TOKEN": "abc", "API_SERVER": "https://eval.ai/", "QUEUE_NAME": "q
 
 
 class Page:
-    """What was said so far, and a folder."""
+    """The text up to now, and a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.lines = folder, list[str]()
@@ -101,7 +101,7 @@ def settings(page: Page) -> None:
 
 
 class Worker:
-    """A process that ends when it was told to, or after so many looks."""
+    """A process that ends on request, or after this many polls."""
 
     def __init__(self, page: Page, number: int, looks: int, code: int) -> None:
         self._page, self._number, self._looks, self._code = page, number, looks, code
@@ -350,7 +350,7 @@ def what_it_asks_of_its_system(page: Page) -> None:
 
 
 class Answer:
-    """What a server answers."""
+    """The answer of a server."""
 
     def __init__(self, status: int, body: bytes = b"", seconds: float = 0.0, **headers: str) -> None:
         self.status_code, self._body, self._seconds = status, body, seconds
@@ -369,7 +369,7 @@ class Answer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is open."""
+        """There is nothing to close."""
 
 
 def downloads(page: Page) -> None:

@@ -1,4 +1,4 @@
-"""What a worker makes of the ends of a scorer, of a phase, and of a journal in trouble: parts of `parts`."""
+"""The worker's reaction to the ends of a scorer, of a phase, and of a journal in trouble: parts of `parts`."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def a_journal_that_others_take(page: Page) -> None:
 
 
 def submissions_that_a_sweep_finds(page: Page) -> None:
-    """A list may be old: the server is asked again, and what is over, or cannot be scored, is left."""
+    """A list may be old: the server is asked again, and submissions that are over, or cannot be scored, are skipped."""
     for status, problem, in_hand in (
         ("submitted", "", False), ("running", "", False), ("running", "", True), ("queued", "no truth", False), ("finished", "", False),
         ("cancelled", "no truth", False), ("failed", "", False), ("resuming", "", False),

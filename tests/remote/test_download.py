@@ -1,4 +1,4 @@
-"""A submission's file comes over a bad line."""
+"""A submission's file is downloaded over a bad line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TAG = f'"{hashlib.md5(DATA).hexdigest()}"'
 
 
 class Line:
-    """Sends a part of a file, then breaks off."""
+    """Sends a part of a file, then closes."""
 
     def __init__(self) -> None:
         self.lengths: list[int] = []
@@ -173,7 +173,7 @@ def test_the_beginning_alone(line: Line) -> None:
 
 
 class Raw:
-    """Answers each connection by the next of its scripts; the last one stays."""
+    """Answers each connection by the next of its scripts, repeating the last one."""
 
     def __init__(self, *scripts: Callable[[socket.socket], None]) -> None:
         self.scripts, self.asked = list(scripts), 0

@@ -1,4 +1,4 @@
-"""The durable worker with a host's own `evaluate()`: both documented forms, and whatever such a function does."""
+"""The durable worker with a host's own `evaluate()`: both documented forms, and every behaviour of such a function."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def submission(server: Rehearsal, number: int) -> dict[str, Any]:
 
 
 def scored(function: str, path: Path, root: Path | None = None, hidden: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What comes of a function with this text."""
+    """The outcome of a function with this text."""
     if not path.exists():
         path.write_text(textwrap.dedent(function))
     submission = path.parent / "submission"

@@ -1,4 +1,4 @@
-"""The worker's journal: who has what in hand, whatever dies, and how many requests are left."""
+"""The worker's journal: the owners of jobs, survivors of any death, and the remaining requests."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from segjudge.remote_challenge_evaluation.journal import (
     UnusableError,
 )
 from tests.builders import ROOT
+from tests.rehearsals import waited
 
 #: Claims a submission in a process of its own, says so, and lives until its input ends.
 OTHER = """
@@ -47,7 +48,7 @@ Open = Callable[[], Journal]
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Open]:
-    """Journals of one machine, each as a process has it."""
+    """Journals of one machine, as its processes see them."""
     made: list[Journal] = []
 
     def another() -> Journal:
@@ -105,10 +106,7 @@ def test_a_scorer_that_outlives_its_worker_still_has_it_in_hand(journal: Journal
         process.wait()
         assert journal.claim(1, "", 7) is None, "its child holds the lock"
         os.kill(child, signal.SIGKILL)
-    until = time.monotonic() + 10
-    while time.monotonic() < until and journal.take_due() is None:
-        time.sleep(0.05)
-    assert time.monotonic() < until
+    assert waited(lambda: journal.take_due() is not None)
 
 
 def test_what_is_done_is_not_taken_again(journal: Journal) -> None:
@@ -183,9 +181,7 @@ def test_nobody_else_can_read_it(tmp_path: Path) -> None:
         "journal = Journal(sys.argv[1]); journal.claim(1, '', 7); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(folder)], cwd=ROOT, stdin=subprocess.PIPE) as process:
-        until = time.monotonic() + 20
-        while not (folder / "journal.sqlite3-wal").exists() and time.monotonic() < until:
-            time.sleep(0.05)
+        waited((folder / "journal.sqlite3-wal").exists)
         results = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
         process.kill()
     assert {name: mode for name, mode in results.items() if mode & 0o077} == {}

@@ -1,4 +1,4 @@
-"""A queue and buckets of the host's own, against a server that speaks SQS and S3."""
+"""A queue and buckets of the host's own, with a server that speaks SQS and S3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The days of a worker of `segjudge.remote_challenge_evaluation` are told as they were noted, to the second."""
+"""The days of a worker of `segjudge.remote_challenge_evaluation` proceed as noted, to the second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The remote worker behind a hostile network: it lives, and every submission ends as it should."""
+"""The remote worker behind a hostile network: it survives, and every submission ends correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `segjudge.remote_challenge_evaluation` says of settings, challenges and processes stays what was noted."""
+"""`segjudge.remote_challenge_evaluation` gives the noted messages about settings, challenges and processes."""
 
 from __future__ import annotations
 

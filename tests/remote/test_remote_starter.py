@@ -1,4 +1,4 @@
-"""A worker in the form of EvalAI's starter repository runs with our `evaluate.py` in the place of its own."""
+"""A worker in the form of EvalAI's starter repository runs with our `evaluate.py` instead of its own."""
 
 from __future__ import annotations
 

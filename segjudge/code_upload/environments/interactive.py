@@ -22,7 +22,7 @@ from segjudge.masks.run_lengths import decode_labels
 
 from .tasks import SPLIT, ActionError, Observation, Result, StepResult, TaskEnvironment, read_picture
 
-#: What an interactive leaderboard shows.
+#: The metrics of an interactive leaderboard.
 _AREA, _AT = "AUC", "J&F@60s"
 
 
@@ -166,7 +166,7 @@ class InteractiveSegmentation(TaskEnvironment):
         dataset = open_dataset(truth, layout or ("generic" if frames else None), frames, draw)
         dataset = _SingleSequence(dataset, sequence) if sequence else dataset
         sizes = [shape_of(dataset.dataset[name]) for name in dataset.sequences(subset)]
-        #: The size of the sequence that is shown; before one is, that of the largest.
+        #: The size of the shown sequence; before the first, of the largest.
         self._size = tuple(int(side) for side in np.max(sizes, axis=0))
         masks, candidates = spaces.Box(0, 255, self._size, np.uint8), spaces.MultiBinary(self._size[0])
         self.action_space = spaces.Dict({"masks": masks, "candidates": candidates})

@@ -19,10 +19,10 @@ from segjudge.code_upload.messages import Picture
 
 #: Pixels of a frame, (height, width, 3), or ids of a mask, (height, width).
 Image = NDArray[np.uint8]
-#: The split of a result where no phase names one.
+#: The split of a result without a phase.
 SPLIT = "test"
 
-#: What `reset` and `step` of an environment return.
+#: The results of an environment's `reset` and `step`.
 _ResetResult = tuple[dict[str, Any], dict[str, Any]]
 StepResult = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
 

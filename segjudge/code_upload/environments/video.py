@@ -81,7 +81,7 @@ class _VideoTask:
 
     def __init__(self, footage: _Footage, phase: Phase) -> None:
         self._footage, self._phase = footage, phase
-        #: Splits of the result that participants are not shown.
+        #: The splits that participants do not see.
         self.hidden = phase.hidden
         self._answers: dict[str, SequenceRuns] = {}
         self._views: Iterator[_View] = iter(())
@@ -138,7 +138,7 @@ class _VideoTask:
             if label not in runs:
                 runs[label] = [None] * len(view.sequence.frames)
             runs[label][view.index] = {"size": list(view.size), "counts": counts}
-        if not runs:  # nothing was ever seen: the sequence is there all the same
+        if not runs:  # no object was ever visible, but the sequence exists
             runs[next(iter(numbers.values()), "1")] = [None] * len(view.sequence.frames)
 
     def _walk(self) -> Iterator[_View]:
@@ -164,7 +164,7 @@ class _View:
     size: tuple[int, int]
     picture: str
     mask: Image = field(repr=False)
-    #: The objects that appear here for the first time; their masks are given.
+    #: The objects that first appear in this frame; their masks are given.
     new_objects: list[int]
 
     @property
@@ -192,7 +192,7 @@ def _mask_of(action: object, size: tuple[int, int]) -> Image:
         except Flaw as flaw:
             raise ActionError(f"the mask {flaw.fault}. {flaw.remedy}") from None
         return labels
-    # Arrays alone: of a list of texts NumPy makes a table as wide as the longest.
+    # Only arrays: from a list of strings, NumPy makes a table as wide as the longest.
     if not isinstance(action, np.ndarray) or action.ndim != 2 or action.dtype.kind not in "iub":
         kind = f"{action.dtype} {action.shape}" if isinstance(action, np.ndarray) else type(action).__name__
         raise ActionError(f"the mask is not an array of whole numbers in two dimensions but {kind}")

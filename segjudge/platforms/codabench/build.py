@@ -46,19 +46,19 @@ from .opened_competition import CAP, TITLE
 
 #: The image with Python 3.12 and the scientific packages; the default one has Python 3.7.
 _IMAGE = "codalab/codalab-legacy:py312"
-#: What a run needs beside the scoring, in seconds.
+#: The seconds that a run needs in addition to scoring.
 _SPARE = 120
 #: The shortest pause between two phases.
 _GAP = datetime.timedelta(seconds=1)
 _OUT = os.path.join("dist", "codabench")
-#: The formats that Codabench takes, by the endings that it expects.
+#: The formats that Codabench accepts, by the endings that it expects.
 _PICTURES = {"PNG": ".png", "JPEG": ".jpg", "GIF": ".gif", "WEBP": ".webp"}
 _WIDTH = 256
 _PROGRAM, _COMMAND = "score.py", "command: python3 score.py /app/input /app/output\n"
 _SCRIPT = "evaluation_script"
 #: Packages by name and hash: for the scorers, and for pages.
 _LOCK, _PAGE_LOCK = (Path(__file__).with_name(name) for name in ("wheels.txt", "page-wheels.txt"))
-#: The image's Python and system; nothing is compiled, and nothing taken that has another hash.
+#: Options of pip: the image's Python and system, no compiling, and only packages with the listed hashes.
 _OPTIONS = (
     *("--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes"),
     *("--python-version", "3.12", "--implementation", "cp", "--abi", "abi3", "--abi", "cp312"),
@@ -67,25 +67,25 @@ _OPTIONS = (
 )
 #: The package, and the module that makes pages.
 _PACKAGE, _MAKER = Path(__file__).parents[2], "segjudge.scoring.report"
-#: What is imported later: what families show of what a phase keeps, and what looks for plug-ins.
+#: Modules that are imported later: families' displays of a phase's data, and the search for plug-ins.
 _LATER = [f"segjudge.families.{folder}{module}" for folder in FOLDERS for module in ("", ".stored")]
 _LATER.append("segjudge.system.plugins")
-#: These lie beside the scoring program already, and are mounted in the package of the page's program.
+#: Packages next to the scoring program, which are mounted in the package of the page's program.
 _SCORERS = "segjudge.evaluation_script"
 _MOUNT = """import os
 
 __path__ = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../evaluation_script")]
 """
-_BESIDE = ("report/pages/*", "families/*/pages/*", "report/published.json", "interactive/davis_sequences.csv")
-#: The most characters of what Codabench shows, beside the title.
-_NAME, _REWARD, _SHORT = 256, 256, 36
+_BESIDE = ("report/pages/*", "families/*/pages/*", "families/*/published.json", "interactive/davis_sequences.csv")
+#: The maximum characters of texts that Codabench shows, other than the title.
+_LONGEST_NAME, _LONGEST_REWARD, _SHORT = 256, 256, 36
 _TERMS, _LOGO, _SCORING = "terms.html", "logo", "scoring_program.zip"
 _VERSION = 2
-#: Where the truth and the samples of a phase are.
+#: The folders of the truth and of the samples of a phase.
 _REFERENCE, _KIT = "reference_data/{}.zip", "starting_kit/{}.zip"
 #: The texts of EvalAI's pages by the titles of Codabench's.
 _PAGES = {"description": "Overview", "evaluation_details": "Evaluation", "submission_guidelines": "Submission"}
-#: Keys of EvalAI that have no counterpart.
+#: EvalAI's keys without a counterpart.
 _LOST = (
     *("allowed_email_domains", "blocked_email_domains", "banned_email_ids", "max_team_members", "sponsors"),
     *("anonymous_leaderboard", "forum_url"),
@@ -120,7 +120,7 @@ class _DatedPhase:
     columns: tuple[_BoardColumn, ...]
     start: datetime.datetime
     end: datetime.datetime
-    #: Codenames of splits whose scores no visitor may see, and of those that are left out.
+    #: Codenames of splits whose scores visitors may not see, and of omitted splits.
     hidden: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
@@ -131,7 +131,7 @@ class _DatedPhase:
 
 #: Phases of one competition, each of which ends before the next begins.
 _Chain = list[_DatedPhase]
-#: What differs from the challenge on EvalAI, with the codenames or keys that it is about.
+#: Differences from the challenge on EvalAI, with the codenames or keys that they concern.
 Notes = dict[str, list[str]]
 
 
@@ -141,13 +141,13 @@ class CodabenchOptions:
 
     #: The Docker image that scores.
     image: str = _IMAGE
-    #: The UUID of the queue of one's own; "" for the public one.
+    #: The UUID of a queue of your own; "" for the public one.
     queue: str = ""
-    #: Keep hidden splits, as columns that Codabench's page hides.
+    #: Keep hidden splits as columns that Codabench's page hides.
     hidden: bool = False
-    #: Put the kernel into the scoring program. It is compiled on demand, so a machine's cache decides nothing.
+    #: Put the kernel into the scoring program. It is compiled on demand, regardless of the machine's cache.
     kernel: bool = False
-    #: Offer the samples for download; many are made from the truth.
+    #: Offer the samples for download; most samples are derived from the truth.
     samples: bool = False
 
 
@@ -249,7 +249,7 @@ def _files(source: _Source, chain: _Chain, title: str) -> dict[str, bytes]:
     files = {logo: picture, _TERMS: terms.encode(), _SCORING: _scoring_zip(source, chain)}
     for key in [key for key in texts if texts[key]]:
         files[f"pages/{key}.html"] = _page_text(texts[key]).encode()
-        if key == "evaluation_details":  # with what the columns mean, for which Codabench's leaderboard has no room
+        if key == "evaluation_details":  # with the meanings of columns, which Codabench's leaderboard cannot show
             columns = [column for column in _collect_columns(chain) if column.description]
             files[f"pages/{key}.html"] += templates().get_template("columns.html").render(columns=columns).encode()
     for index, phase in enumerate(chain):
@@ -293,7 +293,7 @@ def _make_phase(
     config: dict[str, Any], phase: dict[str, Any], scored: Phase | None, *, keeps_hidden: bool
 ) -> _DatedPhase:
     hidden, has_board = find_hidden(config, str(phase["codename"]), scored), is_set(phase, "leaderboard_public")
-    # A hidden column can rank nothing.
+    # A hidden column cannot rank.
     splits = sorted(splits_of(config, phase), key=lambda split: split.codename in hidden)
     secret_splits = [split for split in splits if split.codename in hidden or not has_board]
     shown_splits = [split for split in splits if keeps_hidden or split not in secret_splits]
@@ -468,9 +468,9 @@ def _page_text(text: bytes) -> str:
 
 def _check_lengths(document: dict[str, Any]) -> None:
     """Raise `HostError` for texts that are too long for Codabench."""
-    names = [(phase["name"], _NAME) for phase in document["phases"]]
+    names = [(phase["name"], _LONGEST_NAME) for phase in document["phases"]]
     keys = [(column["key"], _SHORT) for board in document["leaderboards"] for column in board["columns"]]
-    texts = [(document["title"], TITLE), (document.get("reward", ""), _REWARD), *names, *keys]
+    texts = [(document["title"], TITLE), (document.get("reward", ""), _LONGEST_REWARD), *names, *keys]
     long = [
         f"{text!r} has {len(text)} characters; Codabench allows {limit}" for text, limit in texts if len(text) > limit
     ]

@@ -65,14 +65,14 @@ from .shared_rules import (
     text_rules,
 )
 
-#: The versions that CodaLab's bundles have, which are read in another way.
+#: The versions of CodaLab's bundles, which are read differently.
 _OLD_VERSIONS = ("1", "1.5")
 _QUESTION_KEYS = {"key", "type", "title", "selection", "is_required", "is_on_leaderboard"}
-#: By Pillow's names; MPO is a JPEG of several pictures.
+#: Picture formats by Pillow's names; MPO is a JPEG with several pictures.
 _PICTURES = ("jpeg", "mpo", "png", "gif", "webp")
-#: The longest title with which the renamed bundle fits into the database, for a user of one character.
+#: The maximum length of a title with which the renamed bundle fits into the database, for a user name of one character.
 _LONGEST_TITLE = 230
-#: Python's texts, behind which Codabench says nothing else.
+#: Python's text, which is all that Codabench reports.
 _COMPARED = "'<' not supported between instances of 'NoneType' and 'datetime.datetime'"
 _FIRST_MISSING = ERROR_LOG + "list index out of range"
 _TRUE = ("true", "yes", "on", "1", "t", "y")
@@ -238,7 +238,7 @@ def _cannot_be_sorted(entry: CompetitionEntry) -> Verdict:
     return None
 
 
-def _is_no_date(entry: CompetitionEntry) -> Verdict:
+def _is_not_a_date(entry: CompetitionEntry) -> Verdict:
     try:
         parse_moment(entry.value)
     except (ValueError, OverflowError, TypeError) as error:
@@ -249,7 +249,7 @@ def _is_no_date(entry: CompetitionEntry) -> Verdict:
 def _check_order(entry: CompetitionEntry) -> BundleProblems:
     """Yield the phases that are not consecutive; none for invalid dates."""
     phases = [Entry(entry.bundle, subject, phase) for subject, phase in entry.bundle.sort_phases()]
-    if any(_is_no_date(phase.below(key)) for phase in phases for key in ("start", "end")):
+    if any(_is_not_a_date(phase.child(key)) for phase in phases for key in ("start", "end")):
         return
     starts, ends = ([parse_moment(phase.item.get(key)) for phase in phases] for key in ("start", "end"))
     for phase, start in zip(phases, starts, strict=True):
@@ -282,7 +282,7 @@ _PHASES = first_of(
         lambda entry: _UNSORTED(replace(entry, path="phases[0]")),
         _check_each_phase(all_of(
             *(
-                RuleRow(35, key, _is_no_date, "is {value!r:.60}, which is not a date",
+                RuleRow(35, key, _is_not_a_date, "is {value!r:.60}, which is not a date",
                     "Write it as '2026-01-31 12:00:00', in quotes", ERROR_LOG + "{text}")
                 for key in ("start", "end")
             ),
@@ -330,7 +330,7 @@ def _check_saved_phases(entry: CompetitionEntry) -> BundleProblems:
 def _check_fields_of_phase(entry: CompetitionEntry) -> BundleProblems:
     values = {"name": None, "description": None, **entry.item}
     if not values.get("execution_time_limit"):
-        values.pop("execution_time_limit", None)  # the default is taken
+        values.pop("execution_time_limit", None)  # the default applies
     for problem in fields.check_fields(entry.path, fields.PHASE, values, "phases: "):
         # The unpacker has another name for that key in the serializer.
         quote = problem.quote.replace("phases: max_submissions:", "phases: max_submissions_per_person:")
@@ -362,7 +362,7 @@ def _mappings_rule(rule: int, key: str, quote: str) -> RuleRow:
     return RuleRow(rule, key, find_odd_item, "holds items that are not mappings", "Write - title: …", quote)
 
 
-#: What the serializer says of a column that does not go together with others.
+#: The serializer's message about columns that conflict.
 _OF_COLUMN = "columns: non_field_errors: {}\n\n"
 
 
@@ -432,7 +432,7 @@ _COLUMNS = first_of(
         "Write - title: …", "columns: non_field_errors\n"),
     first_of(
         _mappings_rule(48, "columns", f"columns: {_NO_DICTIONARY}\n"),
-        lambda board: _check_columns(board.below("columns")),
+        lambda board: _check_columns(board.child("columns")),
         unless=lambda entry: entry.item.get("columns") is None,
     ),
     field_rules({"columns": fields.BOARD["columns"]}),
@@ -482,7 +482,7 @@ def _check_logo(entry: CompetitionEntry) -> BundleProblems:
 
 def _has_other_keys(entry: CompetitionEntry) -> Verdict:
     different = _QUESTION_KEYS ^ set(entry.value)
-    # As Python writes a set, in a fixed order.
+    # Like Python's text of a set, in a fixed order.
     return {"different": ", ".join(sorted(map(repr, different)))} if different else None
 
 

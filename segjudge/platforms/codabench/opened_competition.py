@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 CONFIG = "competition.yaml"
 _PLATFORM = "Codabench"
-#: What the public queue allows a run, in seconds.
+#: The seconds that the public queue allows a run.
 CAP = 600
-#: Codabench appends the title to the name of the uploaded file, which may have 255 characters.
+#: The maximum length of a title: Codabench appends it to the name of the uploaded file, which may have 255 characters.
 TITLE = 181
-#: Where a key is missing that should be at the top.
+#: The place of a missing top-level key.
 _FIRST_LINE = f"{CONFIG}:1:1"
-#: Files that say what a program runs, in the order in which they count.
+#: Files that describe what a program runs, in the order of precedence.
 METADATA = ("metadata.yaml", "metadata")
-#: How Codabench words what its unpacker did not expect: this, and Python's own text.
+#: Codabench's message about an unexpected error while unpacking, followed by Python's text.
 ERROR_LOG = "Unpacking the bundle failed. Here is the error log: "
-#: More than the quota of an account, once unpacked.
+#: The maximum bytes when unpacked, above the quota of an account.
 _UNPACKED_BYTES = 20 << 30
 
 

@@ -13,7 +13,7 @@ import sys
 def main() -> None:
     """Write the page."""
     program = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    sys.path.append(os.path.join(program, "packages"))  # after the image's own
+    sys.path.append(os.path.join(program, "packages"))  # after the image's packages
     from segjudge.scoring.report import make_stored_report
 
     request = json.load(sys.stdin)

@@ -55,7 +55,7 @@ _KNOWN = {
     "leaderboards": {*BOARD},
     "columns": {*COLUMN, "computation_indexes"},
 }
-#: Keys that hosts write because some guide has them, and what to do instead.
+#: Keys that hosts copy from some guide, and what to do instead.
 _UNREAD = {
     "leaderboard": "Write leaderboards, a list",
     "sort": "Write sorting: asc or desc",
@@ -71,7 +71,7 @@ _LARGE, _LARGE_SOLUTIONS = 500 << 20, 100 << 20
 _AMBIGUOUS = re.compile(r"\s*(0?[1-9]|1[0-2])[/.-](0?[1-9]|1[0-2])[/.-]\d{4}")
 _ZONE = re.compile(r"\d\s*(?:[+-]\d\d:?\d\d|Z|[A-Z]{3,4})\s*$")
 _DEFAULT = "codalab/codalab-legacy:py37"
-#: The Python of the images that are known, and the packages of all of them beside the standard library.
+#: The Python of the known images, and their packages besides the standard library.
 _IMAGES = {_DEFAULT: (3, 7), "codalab/codalab-legacy:py39": (3, 9), "codalab/codalab-legacy:py312": (3, 12)}
 _PACKAGES = {"numpy", "scipy", "PIL", "matplotlib", "pandas", "sklearn", "yaml", "six", "dateutil", "pytz", "requests"}
 _PACKAGES |= {"cycler", "kiwisolver", "pyparsing", "packaging", "joblib", "threadpoolctl", "seaborn", "tqdm"}
@@ -131,7 +131,7 @@ def _leads_out(entry: _Entry) -> Verdict:
     return isinstance(entry.value, str) and can_be_path(entry.value) and not entry.bundle.is_inside(entry.value)
 
 
-def _is_no_zip(entry: _Entry) -> Verdict:
+def _is_not_a_zip(entry: _Entry) -> Verdict:
     path = entry.bundle.data(entry.value)
     try:
         if path:
@@ -147,15 +147,15 @@ _DATA = first_of(
     RuleRow(6, "", lambda entry: os.path.isdir(entry.bundle.data(entry.value)),
         "is a folder. Unless the path ends in a slash, the site zips it into a place shared by all uploads",
         "Ship a finished zip", WARNS),
-    RuleRow(6, "", _is_no_zip,
+    RuleRow(6, "", _is_not_a_zip,
         "is not a zip; every submission would fail with 'Bad or empty zip file' after 200 seconds", "Zip it", WARNS),
 )  # fmt: skip
 
 
 def _check_paths(top: _Entry) -> BundleProblems:
-    texts = [top.below("image"), top.below("terms"), *(entry.below("file") for entry in entries(top.bundle, "pages"))]
+    texts = [top.child("image"), top.child("terms"), *(entry.child("file") for entry in entries(top.bundle, "pages"))]
     blocks = (("tasks", TASK_FILES), ("phases", PHASE_FILES), ("solutions", ("path",)))
-    data = [entry.below(key) for block, keys in blocks for entry in entries(top.bundle, block) for key in keys]
+    data = [entry.child(key) for block, keys in blocks for entry in entries(top.bundle, block) for key in keys]
     yield from (problem for entry in texts + data for problem in _PATH(entry))
     yield from (problem for entry in data for problem in _DATA(entry))
 
@@ -171,7 +171,7 @@ def _check_tasks(top: _Entry) -> BundleProblems:
         for key in ("scoring_program", "reference_data"):
             path = top.bundle.data(entry.item.get(key))
             if path:
-                with suppress(GivenUpError):  # said of its path already
+                with suppress(GivenUpError):  # already reported for its path
                     yield from _check_content(f"{entry.path}.{key}", key, path)
 
 
@@ -421,9 +421,9 @@ def parse_moment(value: object) -> datetime.datetime | None:
     """Return a date as the unpacker reads it; raises its errors."""
     if not value:
         return None
-    if isinstance(value, datetime.date):  # a date with a time is one too, so that the time is lost
+    if isinstance(value, datetime.date):  # a date with a time is a date too, so the time is lost
         return datetime.datetime.combine(value, datetime.time())
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", parser.UnknownTimezoneWarning)  # zones are dropped, which is said of each
+        warnings.simplefilter("ignore", parser.UnknownTimezoneWarning)  # dropped zones are reported
         date: datetime.datetime = parser.parse(value)
     return date.replace(tzinfo=None)

@@ -30,16 +30,16 @@ from segjudge.system.network import WireError, exchange, read_blocks, with_deadl
 
 _HOST, _TOKEN, _USER, _PASSWORD = "CODABENCH_HOST", "CODABENCH_TOKEN", "CODABENCH_USERNAME", "CODABENCH_PASSWORD"
 _DEFAULT_HOST = "https://www.codabench.org"
-#: KEY=VALUE lines, mode 0600.
+#: The file with KEY=VALUE lines, mode 0600.
 _FILE = os.path.join("~", ".config", "segjudge", "codabench")
-#: What was pushed from a folder: server → name of the zip → competition.
+#: The record of pushes from a folder: server -> name of the zip -> competition.
 _STATE = os.path.join(".segjudge", "codabench.json")
 _LOGIN, _DATA_SETS, _COMPLETED = "/api/api-token-auth/", "/api/datasets/", "/api/datasets/completed/{key}/"
 _STATUS, _COMPETITION = "/api/competitions/{status:int}/creation_status/", "/api/competitions/{competition:int}/"
 _PAGE = "{host}/competitions/{number}/"
-#: Seconds for the bytes of a bundle, between two looks at the outcome, and until that is given up.
+#: Seconds for uploading a bundle, between checks of the outcome, and until the check gives up.
 _UPLOAD, _PAUSE, _PATIENCE = 3600.0, 2.0, 1800.0
-_NAME = 64
+_LONGEST_NAME = 64
 
 
 class _CodabenchClient(Client):
@@ -79,11 +79,11 @@ class CodabenchAccount:
 class _PushedCompetition:
     """An uploaded bundle and its known outcome."""
 
-    #: The number of the upload, whose outcome can be asked for.
+    #: The number of the upload, for polling its outcome.
     status: int
-    #: The checksum of the bundle's files; earlier versions noted that of its bytes.
+    #: The checksum of the bundle's files; earlier versions recorded that of its bytes.
     digest: str
-    #: The competition's number; 0 as long as it is being unpacked.
+    #: The competition's number; 0 while it is being unpacked.
     number: int = 0
 
     def is_of(self, path: str) -> bool:
@@ -119,7 +119,7 @@ class CompetitionPush:
     def upload(self, name: str, path: str) -> _PushedCompetition:
         """Upload a bundle, recording it first, so that none is uploaded twice."""
         file, size = os.path.basename(path), os.path.getsize(path)
-        request = {"type": "competition_bundle", "file_name": file[-_NAME:], "file_size": size}
+        request = {"type": "competition_bundle", "file_name": file[-_LONGEST_NAME:], "file_size": size}
         request["request_sassy_file_name"] = file
         try:
             target = self._client.call("POST", _DATA_SETS, json=request)
@@ -169,7 +169,7 @@ class CompetitionPush:
 
         def send(session: Any) -> tuple[int, str]:
             with open(path, "rb") as file:
-                session.trust_env = False  # nothing of ~/.netrc either
+                session.trust_env = False  # nor anything of ~/.netrc
                 headers = {"Content-Type": "application/zip"}
                 options = {"timeout": (10, _UPLOAD), "allow_redirects": False, "stream": True}
                 with session.put(url, data=file, headers=headers, **options) as answer:
@@ -184,7 +184,7 @@ class CompetitionPush:
             raise HostError(f"the storage rejects the bundle ({status}: {text}); nothing was created")
 
     def _explain(self, error: ApiError) -> str:
-        # The site answers 403 to a token that it does not know, too.
+        # The site also answers 403 to an unknown token.
         faults = {401: "is wrong", 403: "is wrong, or its account has no permission"}
         fault = faults.get(error.status)
         hint = f"\nYour token {fault}: set {_TOKEN}, or {_USER} and {_PASSWORD}." if fault else ""

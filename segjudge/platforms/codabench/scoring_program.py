@@ -20,27 +20,27 @@ import sys
 import traceback
 from typing import Any, Dict, List, NoReturn
 
-#: Where Codabench's worker puts both folders.
+#: The container paths of both folders.
 _INPUT, _OUTPUT = "/app/input", "/app/output"
-#: What the worker adds to every submission.
+#: The file that the worker adds to every submission.
 ADDED = "metadata"
-#: What a participant may have put into the zip alone, as other platforms take it.
+#: The endings of single files in a zip, which other platforms accept.
 _SINGLE_FILES = (".json", ".gz", ".tar", ".zip")
-#: The most that Codabench stores of a score: twenty digits, ten of them decimals.
+#: The limit of a score on Codabench: twenty digits, ten of them decimals.
 TOO_LARGE = 1e10
 #: Packages for images that lack them; those of the image come first.
 PACKAGES = "packages"
-#: What makes the page of a submission where the phase has one, and within how many seconds.
+#: The program that makes the page of a submission, if the phase has one, and its time limit in seconds.
 PAGE_PROGRAM, PAGE_SECONDS = "page/page_program.py", 60
-#: What a page shows of a truth that is not public, since everybody may read it.
+#: The keys that a page shows of a non-public truth, since everybody may read the page.
 SHOWN = ("protocol", "result", "scored", "warnings", "versions", "intervals", "provenance")
 LOG = "SEGJUDGE_LOG"
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
-#: What the host's bundle says of the phase, beside its truth.
+#: The file with the bundle's facts about the phase, beside its truth.
 TASK = "task.json"
-#: The longest alarm that every system takes.
+#: The maximum seconds of an alarm on every system.
 _LONGEST = 2**31 - 1
-#: Codabench keeps no log, and so no number of ours leads to one: what each side can do instead.
+#: Codabench keeps no log, so no incident number leads to one: what each side can do instead.
 _TO_BOTH = "Tell the organisers the ID of your submission. Organisers: {}"
 _REBUILD = "rebuild the competition with `segjudge build --platform codabench`, and upload its reference data."
 _NOT_YOURS = "Scoring failed; your submission is not the cause. " + _TO_BOTH.format(
@@ -78,7 +78,7 @@ def main() -> None:
     def refuse(text: str) -> NoReturn:
         sys.stdout.flush()
         os.write(participant, (text.rstrip() + "\n").encode("utf-8", "replace"))
-        os._exit(1)  # whatever else runs ends with this process
+        os._exit(1)  # everything else ends with this process
 
     def stop(*_: object) -> NoReturn:
         refuse(f"Your submission could not be scored: it takes longer than {task['seconds']} s.")

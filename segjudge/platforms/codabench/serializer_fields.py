@@ -16,7 +16,7 @@ from .opened_competition import refusal
 
 _FLAG, _NATURAL, _INTEGER = "flag", "natural number", "whole number"
 _CHOICE, _EMAIL, _JSON, _LIST = "choice", "e-mail", "JSON", "list"
-#: Stands for a key that is not there.
+#: Represents an absent key.
 _MISSING = object()
 _FLAGS = {"t", "y", "yes", "true", "on", "1", 1, "f", "n", "no", "false", "off", "0", 0}
 _USER = re.compile(
@@ -25,9 +25,9 @@ _USER = re.compile(
     re.IGNORECASE,
 )
 _DOMAIN = re.compile(r"(?:[A-Z0-9](?:[A-Z0-9-]{0,61}[A-Z0-9])?\.)+(?:[A-Z0-9-]{2,63}(?<!-))|localhost", re.IGNORECASE)
-#: The most characters of an address.
-_ADDRESS = 320
-#: Half a character, which neither UTF-8 nor the database has.
+#: The maximum characters of an address.
+_LONGEST_ADDRESS = 320
+#: Half of a surrogate pair, which neither UTF-8 nor the database can store.
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -36,9 +36,9 @@ class SerializerField:
     """The rules of one field, stricter than EvalAI's serializers."""
 
     kind: str
-    #: The number of the rule that is broken.
+    #: The number of the violated rule.
     rule: int
-    #: The most characters.
+    #: The maximum characters.
     limit: int = 0
     required: bool = False
     null: bool = False
@@ -52,7 +52,7 @@ class SerializerField:
         if value is None:
             return "" if self.null else "This field may not be null."
         if self.kind == _LIST:
-            return ""  # what is no list has rules of its own
+            return ""  # other values than lists have their own rules
         if self.kind in _ANSWERS:
             return _ANSWERS[self.kind](self, value)
         kind, least = WHOLE if self.kind in (_NATURAL, _INTEGER) else TEXT, 0 if self.kind == _NATURAL else None
@@ -74,7 +74,7 @@ def _email(field: SerializerField, value: object) -> str:
     if words or str(value).strip() == "":
         return words
     user, _, domain = str(value).strip().rpartition("@")
-    is_address = len(str(value).strip()) <= _ADDRESS and _USER.fullmatch(user) and _is_domain(domain)
+    is_address = len(str(value).strip()) <= _LONGEST_ADDRESS and _USER.fullmatch(user) and _is_domain(domain)
     return "" if is_address else "Enter a valid email address."
 
 

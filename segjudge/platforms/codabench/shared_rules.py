@@ -13,7 +13,7 @@ from . import serializer_fields as fields
 from .opened_competition import ERROR_LOG, OpenedCompetition, can_be_path
 
 CompetitionEntry = Entry[OpenedCompetition]
-#: Python's texts, behind which Codabench says nothing else.
+#: Python's texts, which are all that Codabench reports.
 NOT_ITERABLE = ERROR_LOG + "'{kind}' object is not iterable"
 NO_UUID = ERROR_LOG + "['“{value}” is not a valid UUID.']"
 
@@ -115,7 +115,7 @@ def nul_rule(rule: int, key: str, quote: str) -> RuleRow:
         path = entry.bundle.path(entry.value) if isinstance(entry.value, str) else ""
         try:
             text = Path(path).read_bytes() if os.path.isfile(path) else b""
-        except OSError:  # said already
+        except OSError:  # already reported
             return None
         return {"line": text[: text.index(0)].count(10) + 1} if b"\0" in text else None
 
@@ -151,7 +151,7 @@ def data_rules(rule: int, key: str) -> Check:
     )  # fmt: skip
 
 
-#: The rules of the key of a task or a solution that is on the site already.
+#: The rules for the key of a task or a solution that already exists on the site.
 SITE_KEY = first_of(
     RuleRow(21, "key", _is_written_otherwise, "is {value!r:.60}", "Write the key of a task on the site, as a text",
         ERROR_LOG + "'{kind}' object is not subscriptable"),

@@ -34,9 +34,9 @@ from .scoring_program import ADDED, LOG, TOO_LARGE
 from .serializer_fields import TASK_FILES
 
 FINISHED, FAILED = "Finished", "Failed"
-#: Seconds for a run where a phase names none.
+#: The default seconds for a run.
 _LIMIT = 600
-#: Where the folders are in the container.
+#: The container folder with both folders.
 _APP = "/app"
 _FOLDERS = ("program", "input", "output", "shared", "input_data")
 _VARIABLES = (
@@ -50,7 +50,7 @@ _VARIABLES = (
     ("$tmp", "/app/output"),
     ("$predictions", "/app/input/res"),
 )
-#: What the worker leaves in a submission that ran no program.
+#: The text that the worker adds to a submission that ran no program.
 _ADDED_TEXT = "elapsedTime: null\nexitCode: null\ningestionElapsedTime: null\ningestionExitCode: null\n"
 _OUTPUT_BYTES, _PAGE_BYTES = 1 << 20, 16 << 20
 
@@ -60,18 +60,18 @@ class ScoredSubmission:
     """A scored submission as Codabench would show it."""
 
     status: str
-    #: Codabench's own words, if it failed.
+    #: Codabench's message, if it failed.
     details: str = ""
     stdout: str = ""
     stderr: str = ""
-    #: What the program wrote, before the site looked at it.
+    #: The program's output, before the site examined it.
     written: Any = None
     #: Column → value, as the site stores it.
     scores: Mapping[str, Decimal] = field(default_factory=dict)
-    #: The names of the files in the output.
+    #: The names of the output's files.
     output: tuple[str, ...] = ()
     seconds: float = 0.0
-    #: What the program kept from the participant.
+    #: The log that participants do not see.
     log: str = ""
     #: The detailed results.
     page: str = ""
@@ -125,7 +125,7 @@ class ComputeWorker:
         for variable, path in _VARIABLES:
             command = command.replace(variable, path)
         arguments, started = shlex.split(command), time.monotonic()
-        if not arguments:  # the real worker goes on, and finds nothing
+        if not arguments:  # the real worker continues, with no results
             raise GivenUpError("Could not find scores file, did the scoring program output it?")
         if os.path.basename(arguments[0]) in ("python", "python3"):
             arguments[0] = self._python.path

@@ -14,9 +14,9 @@ from . import routes
 from .bundle.secrecy import is_visible
 from .client import ApiError, Client
 
-#: How a server answers for a leaderboard that is not public.
+#: The statuses of the server's answer for a non-public leaderboard.
 _NOT_SHOWN = (400, 401, 403)
-#: Pixels of a badge: its height, a character, and the space beside each of its two texts.
+#: The sizes of a badge in pixels: its height, a character, and the padding of each of its two texts.
 _HEIGHT, _CHARACTER, _SPACE = 20, 6.6, 6
 _BADGE = """<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" role="img"
   aria-label="{text}">
@@ -37,12 +37,12 @@ class Board:
 
     number: int
     name: str
-    #: The metric that orders it, and how many decimals scores have.
+    #: The metric that orders it, and the number of decimals.
     order: str
     decimals: int
-    #: The best first: rank, team, metrics, and when it was submitted.
+    #: The rows, best first: place, team, metrics with their standard errors, and time of submission.
     rows: list[dict[str, object]]
-    #: Visitors of the server are not shown it.
+    #: Visitors of the server do not see it.
     hidden: bool = False
 
     @property
@@ -55,7 +55,7 @@ class Board:
         name = f"hidden {self.order}" if self.hidden else self.order
         value = self.rows[0].get(self.order) if self.rows else None
         number = f"{value:.{self.decimals}f}" if isinstance(value, float | int) else "#"
-        # A control character in a team's name would make the picture unreadable to every XML parser.
+        # A control character in a team's name would make the picture unreadable for XML parsers.
         score = f"{number} {printable(self.rows[0]['team'])}" if self.rows else "nobody yet"
         name_width, score_width = len(name) * _CHARACTER, len(score) * _CHARACTER
         return _BADGE.format(
@@ -76,7 +76,7 @@ def fetch_boards(host: str, challenge: int) -> tuple[str, list[Board]]:
     """Return the title of a challenge, and the leaderboards that its server shows to an anonymous visitor."""
     client = Client(host, "")
     title, splits = _fetch_splits(client, challenge)
-    # A server that listed others would still not be believed.
+    # Even if a server listed others, they would be ignored.
     boards = [_fetch_board(client, split) for split in splits if is_visible(split.get("visibility"))]
     return title, [board for board in boards if board is not None]
 
@@ -117,7 +117,7 @@ def _fetch_board(client: Client, split: Mapping[str, Any]) -> Board | None:
             "rank": f"{rank}=" if scores.count(score) > 1 else rank,
             "team": str(entry.get("submission__participant_team__team_name", "")),
             "method": str(entry.get("submission__method_name") or ""),
-            **dict(zip(labels, entry.get("result") or [], strict=False)),
+            **_list_cells(labels, entry),
             "submitted": str(entry.get("submission__submitted_at") or "")[:10],
         }
         for entry, score in zip(entries, scores, strict=True)
@@ -125,3 +125,14 @@ def _fetch_board(client: Client, split: Mapping[str, Any]) -> Board | None:
     ]
     name = f"{split.get('challenge_phase_name', '')} / {split.get('dataset_split_name', '')}"
     return Board(int(split["id"]), name, order, int(split.get("leaderboard_decimal_precision") or 2), rows)
+
+
+def _list_cells(labels: list[str], entry: Mapping[str, Any]) -> dict[str, object]:
+    """Return the metrics of an entry, each before its standard error if the server has any."""
+    cells: dict[str, object] = {}
+    errors = entry.get("error") or [None] * len(labels)
+    for label, value, error in zip(labels, entry.get("result") or [], errors, strict=False):
+        cells[label] = value
+        if isinstance(error, int | float):
+            cells[f"{label} ±"] = error
+    return cells

@@ -36,29 +36,30 @@ from .rows import (
 _Result = TypeVar("_Result")
 _Parsed = TypeVar("_Parsed")
 
-#: An account comes from the environment, or from a file that nobody else may read.
+#: The variables of an account, which the environment or a private file sets.
 _KEYS = TOKEN, TEAM, _HOST = "EVALAI_TOKEN", "EVALAI_HOST_TEAM", "EVALAI_HOST"
 DEFAULT_HOST = "https://eval.ai"
-#: KEY=VALUE lines, mode 0600.
+#: The file with KEY=VALUE lines, mode 0600.
 _ACCOUNT_FILE = os.path.join("~", ".config", "segjudge", "evalai")
 #: Seconds to connect, and between two bytes of an answer.
 _TIMEOUT = (10.0, 60.0)
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
-#: The most characters of a refusal that are shown.
+#: The maximum number of shown characters of a rejection.
 _MESSAGE_LENGTH = 2_000
-#: Larger than every answer of EvalAI's; a list of submissions has some kilobytes for each.
+#: Limits above every answer of EvalAI; a list of submissions has some kilobytes per entry.
 _ANSWER_BYTES, _ANSWER_SECONDS, _PAGES = 256 << 20, 120.0, 1000
-#: The most bytes of a refusal that are read; what follows says nothing that could be shown.
+#: The maximum number of bytes read of a rejection.
 _REFUSAL_BYTES = 1 << 20
-#: EvalAI's rows have some 60 bytes for each value.  Denser JSON would take many times its size in memory.
+#: The minimum bytes per JSON value, of which EvalAI's rows have some 60; denser JSON would take many times its size in
+#: memory. Small answers are exempt.
 _BYTES_PER_VALUE, _SMALL = 16, 1 << 20
-#: The most seconds that a server can ask us to wait.
+#: The maximum seconds that a server can make us wait.
 _LONGEST_WAIT = 120.0
-#: The server's clock is the median of so many answers: one that is wrong changes nothing.
+#: The number of answers whose median is the server's clock, so that a single wrong one changes nothing.
 _CLOCKS = 5
-#: How often a call is tried whose error may pass.
+#: The number of attempts at a call whose error may be temporary.
 _TRIES = 5
-#: The most characters of a receipt handle; SQS gives at most 1,024.
+#: The maximum characters of a receipt handle; SQS gives at most 1,024.
 _HANDLE_LENGTH = 4096
 
 
@@ -105,7 +106,7 @@ class Client:
     it.
     """
 
-    #: What answers, and the word before the token in a request's header.
+    #: The name of the server, and the word before the token in a request's header.
     SERVER, SCHEME = "an EvalAI server", "Bearer"
 
     def __init__(
@@ -116,10 +117,10 @@ class Client:
         watch: Callable[[bool], None] = lambda _urgent: None,
     ) -> None:
         self.host, self._before, self._watch = host.rstrip("/"), before, watch
-        #: Seconds by which the server's clock is ahead of ours, by its last answers.
+        #: Seconds by which the server's clock was ahead of ours, by its last answers.
         self._clock_offsets: deque[float] = deque(maxlen=_CLOCKS)
         self._token = token
-        #: When the server answered last, by our clock; 0 before.
+        #: When the server last answered, by our clock; 0 before.
         self.answered_at = 0.0
 
     def now(self) -> float:
@@ -155,11 +156,11 @@ class Client:
 
     def _request(self, session: requests.Session, method: str, url: str, options: _CallOptions) -> _Answer:
         def authorize(request: requests.PreparedRequest) -> requests.PreparedRequest:
-            if self._token:  # a header without one is refused even where none is needed, as for a login
+            if self._token:  # a header without one is rejected even where none is needed, as for a login
                 request.headers["Authorization"] = f"{self.SCHEME} {self._token}"
             return request
 
-        session.auth = authorize  # not a header alone: an entry in ~/.netrc would take its place
+        session.auth = authorize  # not just a header, which an entry in ~/.netrc would replace
         with session.request(method, url, allow_redirects=False, stream=True, **options) as answer:
             return _Answer(answer.status_code, answer.headers, _read(answer))
 

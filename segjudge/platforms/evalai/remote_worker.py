@@ -11,9 +11,9 @@ from segjudge.system import IMPORT_ROOT
 from segjudge.system.options import whole_number
 
 PROGRAM = "segjudge.remote_challenge_evaluation"
-#: Where `segjudge new` puts the wheels of Segjudge and of plug-ins.
+#: The folder in which `segjudge new` puts the wheels of Segjudge and of plug-ins.
 WHEELS = "wheels"
-#: The templates in the folder of the worker, by what `--print` calls the files.
+#: The templates in the worker's folder, by the file names of `--print`.
 _TEMPLATES = {
     "service": "segjudge-worker.service.jinja",
     "dockerfile": "Dockerfile.jinja",

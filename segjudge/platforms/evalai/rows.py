@@ -6,17 +6,17 @@ from collections.abc import Collection, Mapping
 from typing import Any, NotRequired, TypedDict, cast
 
 FINISHED, FAILED, CANCELLED, RUNNING = "finished", "failed", "cancelled", "running"
-#: Statuses of submissions that need no worker any more.
+#: Statuses of submissions that need no worker.
 SETTLED = (FINISHED, FAILED, CANCELLED, "archived")
-#: Statuses of submissions that no worker has begun.
+#: Statuses of submissions that no worker has started.
 WAITING = ("submitted", "resuming", "queued")
 #: All statuses that a submission can have.
 STATUSES = (*WAITING, RUNNING, *SETTLED, "submitting", "partially_evaluated")
-#: What the server keeps as the file of a large upload until the upload is complete.
+#: The content of a large upload's file on the server until the upload is complete.
 PLACEHOLDER = b"file_content"
-#: Larger than every key in a database: SQLite and Postgres end at 2^63.
+#: The maximum of a number in a path, above every key in a database: SQLite's and Postgres's end at 2^63.
 _KEY_LIMIT = 1 << 62
-#: The most characters of a time.
+#: The maximum characters of a time.
 _TIME_LENGTH = 64
 
 
@@ -80,7 +80,7 @@ def parse_key(value: object) -> int:
     return value if 0 < value < _KEY_LIMIT else 0
 
 
-def _with_keys(row: object, *keys: str) -> dict[str, object] | None:
+def _parse_keys(row: object, *keys: str) -> dict[str, object] | None:
     """Convert a row's database keys to numbers; None if it is not a row or lacks one."""
     if not isinstance(row, dict):
         return None
@@ -90,7 +90,7 @@ def _with_keys(row: object, *keys: str) -> dict[str, object] | None:
 
 def parse_submission(row: object, number: int = 0) -> SubmissionRow | None:
     """Return a submission row; None if invalid, or not the given number."""
-    fields = _with_keys(row, "id", "challenge_phase")
+    fields = _parse_keys(row, "id", "challenge_phase")
     if fields is None or (number and fields["id"] != number) or not isinstance(fields.get("status"), str):
         return None
     resumed = fields.get("rerun_resumed_at")
@@ -106,13 +106,13 @@ def _is_time(value: object) -> bool:
 
 def parse_phase(row: object) -> PhaseRow | None:
     """Return a phase row; None if invalid."""
-    fields = _with_keys(row, "id")
+    fields = _parse_keys(row, "id")
     return cast("PhaseRow", fields) if fields and isinstance(fields.get("codename"), str) else None
 
 
 def parse_challenge(row: object) -> ChallengeRow | None:
     """Return a challenge row; None if invalid."""
-    return cast("ChallengeRow | None", _with_keys(row, "id"))
+    return cast("ChallengeRow | None", _parse_keys(row, "id"))
 
 
 def board_labels(split: dict[str, object]) -> list[str] | None:
@@ -126,7 +126,7 @@ def is_descending(schema: Mapping[str, Any], label: str, row: object) -> bool:
     """Return True if a leaderboard shows a label's largest value first; `row` is its phase split's flag."""
     metadata = schema.get("metadata")
     entry = metadata.get(label) if isinstance(metadata, Mapping) else None
-    # An entry of the metadata decides, even one that does not speak of the direction.
+    # An entry of the metadata decides, even without a direction.
     return entry.get("sort_ascending") is False if isinstance(entry, dict) else bool(row)
 
 
@@ -150,5 +150,5 @@ def is_number(value: object) -> bool:
     """Return whether a value is a finite plain number, as the server requires."""
     try:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # an integer beyond every float
+    except OverflowError:  # an integer above every float
         return False

@@ -27,7 +27,7 @@ from segjudge.system.files import file_name
 from . import evaluate, platform_input
 
 _OUT = os.path.join("dist", "grand-challenge")
-#: The most characters of a JSON path and of a score's title in the form of a phase.
+#: The maximum characters of a JSON path and of a score's title in the form of a phase.
 _LONGEST_PATH, _LONGEST_TITLE = 255, 64
 _DOCKERFILE = """\
 # An evaluation method of grand-challenge.org:
@@ -46,17 +46,18 @@ ENTRYPOINT ["python", "-B", "/opt/app/evaluate.py"]
 class BuiltMethod(NamedTuple):
     """An evaluation method, in a folder of its own."""
 
-    #: The JSON path of the score that ranks; "" if all splits of the phase are hidden.
+    #: The JSON path of the ranking score.
     score_path: str
-    #: What is left out.
+    #: Omitted features.
     notes: list[str]
 
 
 def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
-    """Write a folder for each phase; return the methods by folder."""
+    """Write a folder for each phase with a visible split; return the methods by folder."""
     out = out or os.path.join(source.root, _OUT)
     phases = {phase.codename: phase for phase in source.phases()}
     written: dict[str, BuiltMethod] = {}
+    omitted: list[str] = []
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         built = source.archive or build_for_evalai(source.root, os.path.join(temporary, "bundle.zip")).path
         with Bundle(built, for_evalai=False) as bundle:
@@ -64,6 +65,9 @@ def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
             refuse_annotations(bundle, phases.values())
             for configured in mappings_in(bundle.config, "challenge_phases"):
                 phase = phases[str(configured.get("codename"))]
+                if all(split.hidden for split in phase.splits):
+                    omitted.append(phase.codename)
+                    continue
                 folder = os.path.join(out, file_name(phase.codename))
                 if os.path.isdir(folder) and "task.json" not in os.listdir(folder) and os.listdir(folder):
                     raise UsageError(f"{folder}: already holds other files; choose another folder with --out")
@@ -72,6 +76,11 @@ def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
                 except OSError as error:
                     fault = f"{folder}: cannot be written ({error.strerror})"
                     raise HostError(f"{fault}; choose another path with --out") from None
+    if omitted and not written:
+        fault = "all of its splits are hidden, and participants may read metrics.json on grand-challenge"
+        raise HostError(f"{omitted[0]}: {fault}. Set visibility: 3 and remove hidden=True for one of them")
+    for name in omitted:
+        next(iter(written.values())).notes.append(f"{name} is omitted, because all of its splits are hidden")
     return written
 
 
@@ -104,7 +113,7 @@ def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str
         archive.addfile(member, io.BytesIO(data))
     hidden = [split.codename for split in phase.splits if split.hidden]
     notes = [f"{name} is hidden and therefore omitted: participants may read metrics.json there" for name in hidden]
-    return BuiltMethod(settings.get("score_jsonpath", ""), notes)
+    return BuiltMethod(settings["score_jsonpath"], notes)
 
 
 def _path_keys(names: Sequence[str]) -> dict[str, str]:
@@ -137,8 +146,6 @@ def _settings(
             title = label if len(splits) == 1 else f"{split.codename} {label}"
             order = "desc" if board.is_descending(label) else "asc"
             columns.append({"title": title, "path": path, "error_path": f"{path}_error", "order": order})
-    if not columns:
-        return {}
     ranking, *more = columns
     if len(ranking["error_path"]) > _LONGEST_PATH:
         fault = (

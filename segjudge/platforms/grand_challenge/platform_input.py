@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any
 
 _JOBS, _INPUTS = "predictions.json", "inputs.json"
-#: The platform's names for what a participant uploaded; all other inputs are the organisers'.
+#: The platform's names for a participant's uploads; all other inputs are the organisers'.
 _UPLOADS = ("predictions-csv-file", "predictions-json-file", "predictions-zip-file")
-#: The largest list of jobs or inputs that is read, in bytes.
+#: The maximum bytes of a list of jobs or inputs.
 _LIST_BYTES = 64 << 20
 #: Files that may be a whole submission. The platform stores JSON as `predictions.csv` if it looks like plain text.
 _SINGLE_FILES = (".json", ".jsonl", ".csv", ".gz", ".tar", ".tgz", ".zip")
 #: Keys that name the sequence of a record, in JSON that lists each sequence once.
 _SEQUENCE_KEYS = ("dataset", "seq_name")
-#: Objects of the JSON are joined down to this depth: round, sequence, object.
+#: The maximum depth to which objects of the JSON are joined: round, sequence, object.
 _DEPTH = 3
-#: The most digits of a whole number in the JSON of several jobs: ids have 64 bits.
-_DIGITS = 20
+#: The maximum digits of a whole number in the JSON of several jobs: ids have 64 bits.
+_MOST_DIGITS = 20
 
 
 def find_submission(source: str, codename: str, temporary: str) -> str:
@@ -227,7 +227,7 @@ def _join_documents(outputs: dict[str, str], limits: Any) -> Any:
     for path, job in outputs.items():
         try:
             example = "the same form in each job"
-            document = scorers.read_json(Path(path).read_bytes(), limits, example, digits=_DIGITS)
+            document = scorers.read_json(Path(path).read_bytes(), limits, example, digits=_MOST_DIGITS)
         except scorers.Flaw as flaw:
             raise scorers.SubmissionError.from_problem(
                 flaw.as_problem(f"{os.path.basename(path)} of job {job}")

@@ -1,4 +1,4 @@
-"""What `check` says of small competitions for Codabench that are damaged in one place each, as one text.
+"""The messages of `check` about small competitions for Codabench, each damaged in one place, as one text.
 
     python -m tests.platforms.codabench.damaged_competitions
 
@@ -311,7 +311,7 @@ _FILES: dict[str, Mapping[str, bytes]] = {
 
 
 def _look(config: Any, files: Mapping[str, bytes] | None = None) -> list[str]:
-    """What is said of a folder, some files of which are others."""
+    """The messages about a folder with some files changed."""
     Path("c/competition.yaml").write_bytes(config if isinstance(config, bytes) else write_yaml(config))
     for name, data in (files or {}).items():
         Path("c", name).write_bytes(data)
@@ -325,7 +325,7 @@ def _look(config: Any, files: Mapping[str, bytes] | None = None) -> list[str]:
 
 
 def _encrypt(data: bytes) -> bytes:
-    """Say of the first file of a zip that it has a password."""
+    """Mark the first file of a zip as encrypted."""
     encrypted = bytearray(data)
     encrypted[6] |= 1
     encrypted[encrypted.index(b"PK\x01\x02") + 8] |= 1
@@ -333,7 +333,7 @@ def _encrypt(data: bytes) -> bytes:
 
 
 def _look_at_zips() -> dict[str, list[str]]:
-    """What is said of zips, and of a folder without a config."""
+    """The messages about zips, and about a folder without a config."""
     whole = {"competition.yaml": _WRITTEN, **FILES}
     zips = {
         "a zip": zipped(whole),
@@ -352,7 +352,7 @@ def _look_at_zips() -> dict[str, list[str]]:
 
 
 def _look_at_limits() -> dict[str, list[str]]:
-    """What is said at each limit, and one below it."""
+    """The messages at each limit, and one below it."""
     solutions = [
         {"index": index, "tasks": [0], "path": path} for index, path in enumerate(("truth.zip", "folder", "odd.zip"))
     ]

@@ -1,4 +1,4 @@
-"""What Codabench's scoring program writes, what its worker makes of programs, and what a trial says, as one text.
+"""The output of Codabench's scoring program, its worker's handling of programs, and a trial's messages, as one text.
 
     python -m tests.platforms.codabench.scored_submissions
 
@@ -136,7 +136,7 @@ def _read_task(task: object) -> object:
 
 
 def _pick(**files: str) -> str:
-    """What of a submission is scored; in its folder lies what is named here, with _ for the dot."""
+    """The scored part of a submission, with these files in its folder; _ stands for a dot."""
     with new_folder():
         Path("res").mkdir()
         written(Path("res"), {name.replace("__", "/").replace("_", "."): text for name, text in files.items()})
@@ -147,7 +147,7 @@ def _make_page(
     task: Any, answer: Any, seconds: int, error: Exception | None = None, output: bytes = b"drawn",
     name: str = "page/page_program.py",
 ) -> list[str]:  # fmt: skip
-    """What a page's program is asked, and the page's beginning."""
+    """The request to a page's program, and the page's beginning."""
     message, errors = list[str](), io.StringIO()
 
     def run(arguments: list[str], **how: Any) -> SimpleNamespace:
@@ -216,7 +216,7 @@ def _list_programs() -> Iterator[str]:
 
 
 class _Bare(Interpreter):
-    """An interpreter for which there is no sandbox."""
+    """An interpreter without a sandbox."""
 
     def find_sandbox(self, *, required: bool = False) -> str | None:
         return None
@@ -322,7 +322,7 @@ _STORED: list[Any] = [
 
 
 def _list_unpacked() -> Iterator[str]:
-    """What is found of a zip, of a folder, and what a worker gives up with."""
+    """The reading of a zip and of a folder, and the failures of a worker."""
     files = {"a.txt": "x", "b/c.txt": "y", "metadata.yaml": "command: z"}
     with new_folder() as folder:
         written(
@@ -407,7 +407,7 @@ _MORE = {
 
 
 class _Worker:
-    """Gives one outcome, and notes what it is asked."""
+    """Gives one outcome, and notes its requests."""
 
     def __init__(self, outcome: ScoredSubmission) -> None:
         self.outcome = outcome

@@ -1,4 +1,4 @@
-"""Competitions for Codabench: how phases become them, and what the scoring program in them does."""
+"""Competitions for Codabench: their construction from phases, and their scoring program."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_samples_which_may_show_the_truth_are_offered_only_when_asked(built: Bui
 
 
 def test_the_same_files_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another copy, on a machine whose cache has a kernel, whose files have other dates and modes."""
+    """Another copy, on a machine with a kernel in its cache, whose files have other dates and modes."""
     assert main(["new", str(tmp_path / "mine"), "--protocol", "davis2017", "--demo"]) == 0
     shutil.copytree(tmp_path / "mine", tmp_path / "copy", copy_function=shutil.copyfile)
     for path in (tmp_path / "copy").rglob("*.*"):

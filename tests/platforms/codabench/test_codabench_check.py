@@ -1,4 +1,4 @@
-"""What Codabench's own unpacker answered, and what `check` says about the same bundles."""
+"""The answers of Codabench's own unpacker, and those of `check` about the same bundles."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def zipped(path: Path, files: dict[str, str]) -> None:
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """A folder that Codabench takes and that nothing is wrong with."""
+    """A flawless folder that Codabench accepts."""
     folder = tmp_path / "bundle"
     folder.mkdir()
     shutil.copy(LOGO, folder / "logo.png")
@@ -386,7 +386,7 @@ def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_the_first_reason_is_that_of_what_is_saved_first(edits: list[str], message: str, bundle: Path) -> None:
-    """Tasks are saved before leaderboards, and leaderboards before phases; the first phase looks for its board."""
+    """Tasks are saved before leaderboards, and these before phases; the first phase refers to its leaderboard."""
     edit_of: dict[str, Callable[[Config], object]] = {
         "board title": lambda c: board(c).pop("title"),
         "no board": lambda c: c.pop("leaderboards"),

@@ -1,4 +1,4 @@
-"""The page of a submission on Codabench: made in the image of what the phase left, or a plain one."""
+"""The page of a submission on Codabench: made in the image from the phase's data, or a plain one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def bundle_with(folder: Path, phases: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first phase leaves all, the second one sequences, and the third nothing."""
+    """The first phase stores everything, the second one sequences, and the third nothing."""
     settings = {"sequences-dev": 'detail="all", report=True', "sequences-test": 'detail="sequences", report=True'}
     return bundle_with(tmp_path_factory.mktemp("bundle"), settings)
 
@@ -60,7 +60,7 @@ def built(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> BuiltCompet
 
 
 def scored(built: BuiltCompetitions, number: int, sample: str, changes: dict[str, str] | None = None) -> Any:
-    """What becomes of a sample, by a program with some files changed, and the files in it."""
+    """The outcome of a sample, by a program with some files changed, and the files in it."""
     worker = ComputeWorker(Interpreter.open(sys.executable))
     (codename,) = built.competitions[number].codenames
     with open_competition(built.competitions[number].path) as opened:
@@ -87,7 +87,7 @@ def outcome(built: BuiltCompetitions) -> ScoredSubmission:
 
 
 def without_provenance(text: str) -> str:
-    """A page without its title, and without what differs because the submission is in another zip."""
+    """A page without its title, and without the digests that differ because the submission is in another zip."""
     return re.sub(r"<pre>.*?</pre>|<title>.*?</title>|<h1>.*?</h1>", "", text, flags=re.DOTALL)
 
 

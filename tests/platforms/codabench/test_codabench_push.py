@@ -1,4 +1,4 @@
-"""Uploads to Codabench, whose API is played over real HTTP."""
+"""Uploads to Codabench, whose API is simulated over real HTTP."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_wrong_token_is_said_without_showing_it(server: CodabenchServer, bundl
 
 @pytest.fixture
 def challenge(tmp_path: Path) -> Path:
-    """A copy of the demo, so that nothing is remembered in this checkout."""
+    """A copy of the demo, so that this checkout stores nothing."""
     folder = tmp_path / "challenge"
     shutil.copytree(
         ROOT / "evaluation_script", folder / "evaluation_script", ignore=shutil.ignore_patterns("*.so*", "__pycache__")
@@ -129,7 +129,7 @@ def test_a_dry_run_asks_nobody(server: CodabenchServer, challenge: Path) -> None
 
 
 def test_a_bundle_with_the_same_files_has_not_changed(server: CodabenchServer, tmp_path: Path) -> None:
-    """Dates, order and compression differ from machine to machine; the files of zips within count one by one."""
+    """Dates, order and compression differ between machines; files in zips count one by one."""
 
     def write(path: Path, names: list[str], compression: int, year: int, truth: bytes = b"truth") -> Path:
         inner = io.BytesIO()

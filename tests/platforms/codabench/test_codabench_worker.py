@@ -1,4 +1,4 @@
-"""Codabench's compute worker, played: what it makes of programs and submissions."""
+"""Codabench's compute worker, simulated: its handling of programs and submissions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def zipped(path: Path, files: dict[str, str]) -> str:
 
 
 def score(worker: ComputeWorker, tmp_path: Path, program: str, seconds: int = 60) -> ScoredSubmission:
-    """What becomes of a submission that a program of Python scores."""
+    """The outcome of a submission that a Python program scores."""
     files = {"metadata.yaml": "command: python3 s.py /app/input /app/output", "s.py": program}
     task = {
         "scoring_program": zipped(tmp_path / "program.zip", files),
@@ -125,7 +125,7 @@ def of_demo(
     script: str = "",
     reference: dict[str, str] | None = None,
 ) -> ScoredSubmission:
-    """What becomes of a submission to the first phase, with a script or reference data in the place of ours."""
+    """The outcome of a submission to the first phase, with a script or reference data instead of ours."""
     with open_competition(competitions["sequences-dev"].path) as bundle:
         program = bundle.path("scoring_program.zip")
         if script:

@@ -1,4 +1,4 @@
-"""What scoring programs write, and what Codabench makes of it, stays what it is, unless a change is meant to be seen."""
+"""Scoring programs and Codabench give the noted output, which only an intended change renews."""
 
 from __future__ import annotations
 

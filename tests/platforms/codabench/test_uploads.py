@@ -1,4 +1,4 @@
-"""What a push to Codabench asks and says stays what it is, unless a change is meant to be seen."""
+"""A push to Codabench makes the noted requests and messages, which only an intended change renews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a push to Codabench asks, remembers and says, whatever the site answers, as one text.
+"""The requests, records and messages of a push to Codabench, for every answer of the site, as one text.
 
     python -m tests.platforms.codabench.uploads
 

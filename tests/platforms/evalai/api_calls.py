@@ -1,4 +1,4 @@
-"""What calls of EvalAI's API become, whatever a server answers, and what accounts say, as one text.
+"""The outcomes of EvalAI's API calls for every answer of a server, and messages about accounts, as one text.
 
     python -m tests.platforms.evalai.api_calls
 
@@ -46,7 +46,7 @@ def says(body: Any, status: int = 200, **headers: str) -> Answer:
 
 
 class Server:
-    """Answers each request with the next of its answers, the last one again and again, and notes what is asked."""
+    """Answers each request with the next of its answers, repeating the last one, and notes the requests."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
@@ -436,7 +436,7 @@ _MESSAGES: list[Any] = [{"submission_pk": 3}, {"submission_pk": "4"}, {"submissi
 
 
 def _list_clients(server: Server) -> Iterator[str]:
-    """How a client watches its calls, what it learns of the server's clock, and where its limits are."""
+    """The client's watching of calls, its estimate of the server's clock, and its limits."""
     for name, limit, answer in _BOUNDS:
         server.answers = [answer]
         with mock.patch.object(clients, name, limit):

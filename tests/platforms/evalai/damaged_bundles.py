@@ -1,4 +1,4 @@
-"""What `check` says of small bundles for EvalAI that are damaged in one place each, as one text.
+"""The messages of `check` about small bundles for EvalAI, each damaged in one place, as one text.
 
     python -m tests.platforms.evalai.damaged_bundles
 
@@ -207,7 +207,7 @@ def _value(name: str) -> Any:
 
 
 def _look(config: Any, state: ServerState | None = None, files: Mapping[str, bytes | None] | None = None) -> list[str]:
-    """What is said of a bundle, of an update where there is a state, and by the form."""
+    """The messages about a bundle, about an update if there is a state, and by the form."""
     text = config if isinstance(config, bytes) else write_yaml(config)
     content = {"challenge_config.yaml": text, **FILES, **(files or {})}
     Path("b.zip").write_bytes(zipped({name: data for name, data in content.items() if data is not None}, method=0))
@@ -555,7 +555,7 @@ _BESIDE: dict[str, Config] = {
 
 
 def _look_at_ours(config: Config, table: str, state: ServerState | None = None) -> list[str]:
-    """What is said of a bundle whose scorers are Segjudge's, as far as is known by their names."""
+    """The messages about a bundle whose scorers are Segjudge's, judged by their names."""
     others = dict.fromkeys(("files.py", "scoring/__init__.py", "scoring/phase.py", "runner/guard.py"), "")
     script = zipped({**SCRIPT, **others, "phases.py": table})
     truth = (ROOT / "annotations/sequences-dev.zip").read_bytes()
@@ -575,7 +575,7 @@ def _list_of_ours() -> Iterator[tuple[str, list[str]]]:
 
 
 def _answer(state: ServerState | None, config: Config) -> list[str]:
-    """What the server would answer in all, beside what is said."""
+    """The server's complete answer, in addition to the messages."""
     output = _look(config, state)
     problems = check("b.zip", state)
     answers = {f"the answer{name}": refusal(problems, saving=not name) for name in ("", ", validated")}

@@ -1,4 +1,4 @@
-"""Which Python plays EvalAI's worker, what is installed for scripts, the worker's folder, and how it ends, as one text.
+"""The choice of EvalAI's Python, installations for scripts, the worker's folder, and its end, as one text.
 
     python -m tests.platforms.evalai.hosted_pythons
 
@@ -147,7 +147,7 @@ def _list_installations() -> Iterator[str]:
 
 
 def _note_runs(runs: list[str], box: str | None, excess: str, code: ExitCode | None) -> Callable[..., Any]:
-    """Note what commands may use that install, and how the second one ends."""
+    """Note which commands may use that installation, and how the second one ends."""
 
     def run(arguments: list[str], bounds: Any, seconds: float, size: int, **how: Any) -> Any:
         folders = [os.path.basename(path) for path in bounds.folders]
@@ -201,7 +201,7 @@ pip("install")
 
 
 def _ask_no_pip(*arguments: str) -> str:
-    """What is said in pip's place."""
+    """The output in place of pip's."""
     output = io.StringIO()
     with mock.patch.object(sys, "argv", ["pip", *arguments]), contextlib.redirect_stdout(output):
         try:
@@ -268,7 +268,7 @@ def _try_open(name: str, folder: Path) -> str:
 
 
 def _list_choices() -> Iterator[str]:
-    """Which Python plays the worker, of several that are there."""
+    """The Python that acts as the worker, if several exist."""
     with new_folder() as folder:
         broken, numpy = _answer("exit 1"), 'case "$*" in *numpy*) exit 1;; esac\n'
         for name in (
@@ -426,7 +426,7 @@ start(process.WorkerTerms(sandbox_program="true"), OSError("it was killed"))
 
 
 def _start(terms: process.WorkerTerms, error: OSError) -> list[str]:
-    """What a worker's process is started with, and how it is told that it cannot be."""
+    """The command line of a worker's process, and the message if it cannot start."""
     noted, bounds = list[str](), list[str]()
 
     def child(arguments: list[str], streams: Any, *, environment: Mapping[str, str], folder: str) -> None:

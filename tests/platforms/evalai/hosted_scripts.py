@@ -1,4 +1,4 @@
-"""What the process that scores answers for scripts of hosts, good and odd ones, as one text.
+"""The answers of the scoring process to hosts' scripts, good and odd ones, as one text.
 
     python -m tests.platforms.evalai.hosted_scripts
 
@@ -102,7 +102,7 @@ _LAYOUTS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def _ask(order: ScoringOrder, runs: list[str], **request: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what is answered to each submission, and at last what the process left."""
+    """Yield the answer to each submission, and finally the process's leftovers."""
     Path("truth.json").write_text("{}")
     process = ScoringProcess([sys.executable, "-I", "-B"], order, ProcessTerms({"PATH": ""}, str(Path.cwd())))
     try:

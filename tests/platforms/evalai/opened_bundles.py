@@ -1,4 +1,4 @@
-"""What bundles for EvalAI hold and how large they may be, and what trials say of their samples, as one text.
+"""The content and limits of bundles for EvalAI, and the messages of trials about their samples, as one text.
 
     python -m tests.platforms.evalai.opened_bundles
 
@@ -135,7 +135,7 @@ def _list_bundles() -> Iterator[str]:
 
 
 def _list_limits() -> Iterator[str]:
-    """What is taken at each limit, and one below it."""
+    """The accepted content at each limit, and one below it."""
     with new_folder():
         files = {
             "challenge_config.yaml": b"{}",
@@ -279,8 +279,8 @@ trial._read_undefined('{"undefined": {"dev": ["a", 7], "test": []}}')
 trial._read_undefined('{"undefined": {"dev": "a"}}')
 trial._read_undefined('{"undefined": 7}')
 trial._read_undefined('{}')
-trial._is_ordered(None), trial._is_ordered(1), trial._is_ordered("0.5"), trial._is_ordered(True)
-trial._is_ordered("nan"), trial._is_ordered(float("inf")), trial._is_ordered([]), trial._is_ordered("x")
+trial._can_be_ordered(None), trial._can_be_ordered(1), trial._can_be_ordered("0.5"), trial._can_be_ordered(True)
+trial._can_be_ordered("nan"), trial._can_be_ordered(float("inf")), trial._can_be_ordered([]), trial._can_be_ordered("x")
 unshown(outcome())
 unshown(outcome(test={}))
 unshown(outcome(dev=7))
@@ -304,7 +304,7 @@ samples(outcome(undefined={"dev": ["score"]}), outcome(test={}))
 
 
 class _Worker:
-    """Gives the outcomes one after the other, and notes what it is asked."""
+    """Gives the outcomes one after the other, and notes its requests."""
 
     def __init__(self, outcomes: list[SubmissionOutcome]) -> None:
         self.config, self.outcomes, self.asked = CONFIG, outcomes, list[str]()
@@ -333,7 +333,7 @@ def _list_trials() -> Iterator[str]:
 
 
 class _Process:
-    """A worker's process that answers as it is set to."""
+    """A worker's process with given answers."""
 
     def __init__(self, answer: Any) -> None:
         self.answer, self.asked = answer, list[Any]()

@@ -1,4 +1,4 @@
-"""Whatever an API answers where a worker expects a row, it is a sound row or one kind of error."""
+"""Every answer of an API instead of a row is either a valid row or one kind of error."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def is_sound(row: dict[str, Any]) -> bool:
 
 
 def mutations(answer: Any) -> Iterator[bytes]:
-    """The answer with each of its values missing or of another kind, and whole answers that are none."""
+    """The answer with each of its values missing or of another kind, and completely invalid answers."""
     yield from GARBAGE
     for value in WEIRD:
         yield json.dumps(value).encode()

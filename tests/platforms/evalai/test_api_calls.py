@@ -1,4 +1,4 @@
-"""What calls of EvalAI's API by segjudge become stays what it is, unless a change is meant to be seen."""
+"""Segjudge's calls of EvalAI's API have the noted outcomes, which only an intended change renews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a bundle is, of which kind it is, and whose phases are read."""
+"""The place and kind of a bundle, and whose phases are read."""
 
 from __future__ import annotations
 

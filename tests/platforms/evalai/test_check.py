@@ -422,7 +422,7 @@ def test_a_split_that_phases_py_hides_may_have_any_visibility_but_that_of_everyb
 def test_a_notification_that_waits_for_a_hidden_split_is_reported(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would tell whoever reads the channel, and so it is never sent."""
+    """It would be visible to readers of the channel, and so it is never sent."""
     first, *others = PHASES
     (shown,) = first.splits
     waiting = replace(first, splits=(replace(shown, hidden=True),), notify=Notify("dev", "J&F-Mean", 0.5))

@@ -1,4 +1,4 @@
-"""What EvalAI's validation lets pass and its creation refuses; what it takes although it looks wrong; its web form."""
+"""Input that passes EvalAI's validation but not its creation; input that it accepts despite its look; its web form."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
 class Timestamp(str):
-    """A date that no YAML writer would write, and that the server's PyYAML reads."""
+    """A date that no YAML writer would write, but that the server's PyYAML reads."""
 
     __slots__ = ()
 
@@ -316,7 +316,7 @@ def test_what_an_update_refuses_is_as_good_as_gone_for_all_that_names_it(
 
 
 def test_an_update_is_refused_row_by_row_in_the_servers_order(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    """Words of the real server: it compares a row with its own before it looks the ids up, and last what is lost."""
+    """The real server's words: it compares a row with its own before it looks the ids up, and lost rows last."""
     answer = answer_to_update(written(bundle, tmp_path, ((*ROW, "leaderboard_id"), 99)), approved=True).splitlines()
     assert [line.split(" (")[0].split(" found")[0] for line in answer] == [
         "ERROR: Cannot add a new leaderboard/dataset-split mapping for an existing challenge phase",
@@ -346,7 +346,7 @@ def test_ids_of_an_approved_challenge_are_whole_numbers(
 def test_an_item_without_a_number_is_reported_and_never_kept(
     block: str, number: Any, bundle: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """EvalAI accepts an item that no row points at, and fails on every update from then on."""
+    """EvalAI accepts an item that no row refers to, and fails on every later update."""
     config = config_in(bundle)
     another = {**config[block][0], "id": number, "codename": "another"}
     path = written(bundle, tmp_path, ((block,), [*config[block], another]))

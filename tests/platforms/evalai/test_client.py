@@ -1,4 +1,4 @@
-"""Calls of EvalAI's API meet servers that are none, or that mean no good."""
+"""Calls of EvalAI's API meet servers that are none, or hostile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKEN = "tok-0123456789"
 
 
 class Odd:
-    """A server that answers as it is set to, and remembers what it was asked."""
+    """A server with given answers, which records its requests."""
 
     def __init__(self) -> None:
         self.answer: tuple[int, str, bytes] = (200, "application/json", b"{}")

@@ -1,4 +1,4 @@
-"""What `segjudge check` says of damaged bundles stays what it is, unless a change is meant to be seen."""
+"""`segjudge check` gives the noted messages about damaged bundles, which only an intended change renews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The official `evalai` client, the real one, finds a whole EvalAI in the rehearsal."""
+"""For the official `evalai` client, the real one, the rehearsal is a whole EvalAI."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 
 
 def client_of(server: Rehearsal, home: Path, who: str) -> Client:
-    """The client as somebody uses it: a home of their own, host and token set once."""
+    """The client as a user has it: a home of their own, host and token set once."""
 
     def evalai(*arguments: str, answer: str = "") -> str:
         environment = {

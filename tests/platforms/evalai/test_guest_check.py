@@ -1,4 +1,4 @@
-"""`check` of bundles with scorers of their own: the server's rules and the worker's traps, and nothing of ours."""
+"""`check` of bundles with their own scorers: the server's rules and the worker's traps, and none of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed for scripts, and how their processes end, stays what it is, unless a change is meant to be seen."""
+"""Installations for scripts, and the ends of their processes, are as noted; only an intended change renews them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the process of a segjudge worker answers for scripts of hosts stays what it is, unless a change is meant to be seen."""
+"""The process of a segjudge worker gives the noted answers to hosts' scripts, which only an intended change renews."""
 
 from __future__ import annotations
 

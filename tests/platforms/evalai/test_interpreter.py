@@ -1,4 +1,4 @@
-"""The interpreter that plays EvalAI's worker, and other things that people get wrong on the command line."""
+"""The interpreter that acts as EvalAI's worker, and other common mistakes on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bundles hold, and what trials say of them, stays what it is, unless a change is meant to be seen."""
+"""Bundles and trials give the noted messages, which only an intended change renews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`segjudge push` and EvalAI's API, played by the rehearsal: the real command over real HTTP."""
+"""`segjudge push` and EvalAI's API, simulated by the rehearsal: the real command over real HTTP."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.push import RejectedError, find_repository, without_sponsors
+from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import EvalAISettings
 from tests.builders import ROOT
 from tests.demo_challenge import CODENAMES, CONFIG
@@ -43,7 +44,7 @@ def fork(tmp_path: Path) -> Path:
 
 
 def known_environment(fork: Path, server: Rehearsal) -> dict[str, str]:
-    """The environment of a host's shell."""
+    """The environment variables of a host's shell."""
     known = {
         "EVALAI_TOKEN": server.people["host"]["token"],
         "EVALAI_HOST_TEAM": str(server.people["host"]["team"]),
@@ -72,7 +73,7 @@ def segjudge(fork: Path, server: Rehearsal, *arguments: str, **environment: str)
 def test_a_push_that_is_killed_in_the_middle_is_made_whole_by_the_next_one(
     server: Rehearsal, fork: Path, tmp_path: Path, request_number: int
 ) -> None:
-    """The server has done what it was asked when the client dies, which has not heard of it."""
+    """The server has carried out the request when the client dies without an answer."""
     name, temporary = f"me/killed-{request_number}", tmp_path / "temporary"
     temporary.mkdir()
     late = Network(server.address, rate=1.0, patience=60.0, kinds=("late",), spared=request_number - 1)
@@ -307,7 +308,7 @@ def test_what_only_saving_refuses_is_reported_before_anything_is_sent(server: Re
 
 @pytest.mark.long
 def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehearsal, fork: Path) -> None:
-    """A rehearsal's challenges are approved, so that everything an approval freezes is compared."""
+    """A rehearsal's challenges are approved, so that the comparison covers everything that an approval freezes."""
     assert segjudge(fork, server, "push", "--repository", "me/frozen").returncode == 0
     shutil.rmtree(fork / ".segjudge")
     variables = {"GITHUB_REPOSITORY": "me/frozen"}
@@ -388,3 +389,17 @@ def test_the_workflow_never_gives_secrets_to_a_pull_request() -> None:
             assert job["if"] == "github.event_name == 'push'", name
     assert "pull_request_target" not in workflow[True]
     assert workflow[True]["push"]["branches"] == ["challenge"]
+
+
+def test_the_state_after_a_push_has_the_boards_and_splits_of_phase_splits() -> None:
+    row = {"leaderboard_id": 1, "challenge_phase_id": 2, "dataset_split_id": 7, "visibility": 3}
+    config = {
+        "leaderboard": [{"id": 1, "schema": {"labels": ["J"]}}, {"id": 3, "schema": {"labels": ["F"]}}],
+        "challenge_phases": [{"id": 2, "codename": "dev "}],
+        "dataset_splits": [{"id": 7, "name": "Val", "codename": "val"}, {"id": 3, "name": "No", "codename": "no"}],
+        "challenge_phase_splits": [row],
+    }
+    state = ServerState.after_push(config, source="me/x")
+    assert state.leaderboards == {1: {"labels": ["J"]}}
+    assert state.phases == {2: "dev"}
+    assert state.splits == {7: ["Val", "val"]}

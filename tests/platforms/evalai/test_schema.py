@@ -1,4 +1,4 @@
-"""The published JSON Schema is what the table of fields says, and what the demo's YAML fulfils."""
+"""The published JSON Schema agrees with the table of fields, and the demo's YAML satisfies it."""
 
 from __future__ import annotations
 

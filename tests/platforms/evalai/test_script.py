@@ -1,4 +1,4 @@
-"""What EvalAI's worker could not import or install is found before it is uploaded."""
+"""Imports and requirements that fail on EvalAI's worker are reported before the upload."""
 
 from __future__ import annotations
 

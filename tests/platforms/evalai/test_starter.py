@@ -1,4 +1,4 @@
-"""EvalAI's starter zips a whole checkout: the result works, and nothing secret is in it."""
+"""EvalAI's starter zips a whole checkout: the result works, and contains no secret."""
 
 from __future__ import annotations
 

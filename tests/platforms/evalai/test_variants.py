@@ -1,4 +1,4 @@
-"""A variant of the bundle differs in a few keys, and every line stays where it is."""
+"""A variant of the bundle differs in a few keys, and every line stays in place."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_page_that_nobody_would_see_is_said_and_not_made(tmp_path: Path, capsy
 
 
 def test_a_code_upload_without_an_image_is_refused(tmp_path: Path) -> None:
-    """Only lenient builds, of rehearsals on this machine, take an image that no registry has."""
+    """Only lenient builds, for rehearsals on this machine, accept an image that no registry has."""
     with pytest.raises(HostError) as refused:
         build(str(ROOT), str(tmp_path / "x.zip"), "code-upload")
     assert "no environment_image that EvalAI can pull in sequences-dev" in str(refused.value)

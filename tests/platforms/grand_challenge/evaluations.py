@@ -1,4 +1,4 @@
-"""What grand-challenge mounts into the container of an evaluation, as its public source code writes it.
+"""The files that grand-challenge mounts into an evaluation's container, according to its public source code.
 
 `inputs.json` lies beside every submission.  A zip is unpacked at the top, without litter and without the folders that
 all of its files share.  An algorithm's outputs lie in `JOB/output`, and `predictions.json` lists the jobs.
@@ -43,7 +43,7 @@ def unpack(archive: zipfile.ZipFile, folder: Path) -> None:
 
 
 def run_jobs(folder: Path, outputs: Mapping[str, Mapping[str, bytes]], kind: str = "Anything") -> None:
-    """Mount what jobs wrote: by job, the contents by the relative paths of their sockets."""
+    """Mount the output of jobs: by job, the contents by the relative paths of their sockets."""
     jobs = []
     for job, files in outputs.items():
         for place, content in files.items():
@@ -61,7 +61,7 @@ def run_jobs(folder: Path, outputs: Mapping[str, Mapping[str, bytes]], kind: str
 
 
 def ranked_value(metrics: Any, path: str) -> Any:
-    """Return what the platform reads at a JSON path; "" where it reads nothing, and ranks nothing."""
+    """Return the platform's reading of a JSON path; "" if it reads nothing, and ranks nothing."""
     try:
         for key in path.strip().split("."):
             metrics = metrics[key]
@@ -85,7 +85,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def split_document(document: Any, count: int) -> Sequence[Any]:
-    """Share the records of a JSON document among jobs, which need not answer whole sequences."""
+    """Share the records of a JSON document among jobs, which may answer parts of sequences."""
     if isinstance(document, list):
         size = -(-len(document) // count)
         return [document[start * size : (start + 1) * size] for start in range(count)]

@@ -1,4 +1,4 @@
-"""What an evaluation method of grand-challenge.org reads, writes and says, and what is built of a bundle, as one text.
+"""The input, output and messages of evaluation methods for grand-challenge.org, and their builds, as one text.
 
     python -m tests.platforms.grand_challenge.methods
 
@@ -161,7 +161,7 @@ def _read_jobs(listed: Any, files: dict[str, Any] | None = None, **how: int) -> 
 
 
 def _run(evaluate_submission: Any, *, folders: bool = True) -> list[str]:
-    """What `main` writes and says: with folders that are named, and those of the platform."""
+    """The files and messages of `main`: with named folders, and with those of the platform."""
     asked, errors = list[str](), io.StringIO()
 
     def noted(*given: object) -> Any:
@@ -221,8 +221,10 @@ _METHODS = {
         *({**MINE["challenge_phase_splits"][0], "challenge_phase_id": 2, "dataset_split_id": number, "visibility": visibility}
           for number, visibility in ((1, 3), (2, 1))),
     ]),
-    "hidden splits alone": put(MINE, "challenge_phase_splits.0.visibility", 1),
 }  # fmt: skip
+_METHODS["two phases, the first with hidden splits alone"] = put(
+    _METHODS["two phases, and two splits"], "challenge_phase_splits.0.visibility", 1
+)
 _HIDDEN = TABLE.replace("(VAL,), seconds", '(PhaseSplit("val", "davis2017", LABELS, hidden=True),), seconds')
 
 
@@ -265,6 +267,13 @@ def _list_methods() -> Iterator[str]:
                 yield f"{out}: {len(build.build(find_bundle('mine'), out))} folders"
             except Exception as error:  # noqa: BLE001 - what is said is noted
                 yield f"{out}: {type(error).__name__}: {error}"
+        Path("mine/challenge_config.yaml").write_bytes(write_yaml(put(MINE, "challenge_phase_splits.0.visibility", 1)))
+        Path("mine/evaluation_script/phases.py").write_text(_HIDDEN)
+        try:
+            build.build(find_bundle("mine"), "hidden")
+        except Exception as error:  # noqa: BLE001 - likewise
+            yield f"hidden splits alone: {type(error).__name__}: {error}"
+        Path("mine/evaluation_script/phases.py").write_text(TABLE)
         odd = put(MINE, "challenge_phases.0.test_annotation_file", "truth.txt")
         Path("mine/challenge_config.yaml").write_bytes(write_yaml(odd))
         written(Path("mine"), {"truth.txt": zipped({})})

@@ -1,4 +1,4 @@
-"""Submissions as grand-challenge mounts them score as everywhere, in every family and form that it can carry."""
+"""Submissions mounted by grand-challenge score as everywhere, in every family and form that it can carry."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MODULES = (
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A strict phase of one protocol, whose demo truth and sample lie in a folder."""
+    """A strict phase of one protocol, with its demo truth and sample in a folder."""
 
     folder: Path
     phase: Phase
@@ -55,7 +55,7 @@ class Evaluation:
         return build._path_keys(self.phase.splits[0].metrics)
 
     def score(self, mount: Callable[[Path], None]) -> dict[str, Any]:
-        """Run the image's program on what the platform mounts; return the value that each label's path leads to."""
+        """Run the image's program on the platform's mounts; return the value at each label's path."""
         for name in ("input", "output"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
             (self.folder / name).mkdir()

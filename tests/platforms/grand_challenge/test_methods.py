@@ -1,4 +1,4 @@
-"""What evaluation methods read, write and say stays what it is, unless a change is meant to be seen."""
+"""Evaluation methods give the noted input, output and messages, which only an intended change renews."""
 
 from __future__ import annotations
 

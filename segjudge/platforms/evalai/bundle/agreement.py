@@ -71,7 +71,7 @@ def check_rescoring(bundle: Bundle, state: ServerState | None) -> BundleProblems
     before = state.scoring if state is not None else {}
     try:
         current = describe_scoring(bundle) if before else {}
-    except HostError:  # said already
+    except HostError:  # already reported
         return
     for codename in [codename for codename in current if before.get(codename, current[codename]) != current[codename]]:
         fault = f"has been scored differently since the last push ({current[codename]}; before: {before[codename]})"
@@ -133,8 +133,8 @@ def _check_metrics(
     subject: str, split: PhaseSplit, schema: dict[str, Any], protocols: Mapping[str, ScoredProtocol]
 ) -> BundleProblems:
     if schema.get("labels", list(split.metrics)) != list(split.metrics):
-        fault = f"the metrics of {split.codename} differ from the labels of its leaderboard"
-        yield breaks_later(subject, fault, "Copy them")
+        fault = f"the metrics of {split.codename} differ from the labels of its leaderboard in the YAML"
+        yield breaks_later(subject, fault, "Write the same names, in the same order, in both files")
     if split.protocol not in protocols:
         plugins = "or install its plug-in, which the `requirements.txt` of the challenge lists"
         yield breaks_later(subject, describe_unknown(split.protocol), f"Name one, {plugins}")

@@ -24,13 +24,13 @@ from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, read_phases
 from .opened_bundle import Bundle
 from .problems import ERROR, BundleProblem, BundleProblems, breaks_later, warning
 
-#: Seconds to open a truth, and to read all of its masks.
+#: The maximum seconds for opening a truth, and for reading all of its masks.
 _OPENING_SECONDS, _READING_SECONDS = 60.0, 300.0
-#: The memory of EvalAI's worker, and of a machine of the host's own.
+#: The memory of EvalAI's worker, and of a host's machine.
 _WORKER_BYTES, _OWN_BYTES = 1 << 30, 8 << 30
 _CHUNK_BYTES = 1 << 20
 _PACK_ANEW = "Every submission would fail. Write the file with `segjudge pack`"
-#: What readers advise those who name a truth, or send a submission.
+#: The remedies of readers, for people who name a truth or send a submission.
 _REMEDIES = re.compile(
     r"\. (Pack it again|Name the folder or the \w+ of a dataset|Create the archive again and upload it)\.?(?=\)?$)"
 )
@@ -39,16 +39,16 @@ _REMEDIES = re.compile(
 class _Reading(NamedTuple):
     """The result of reading an annotation file."""
 
-    #: Of a packed file, its family and its splits.
+    #: For a packed file, its family and its splits.
     family: str = ""
     splits: tuple[str, ...] = ()
-    #: Why it cannot be scored with; "" where it can.
+    #: The reason why it cannot score; "" if it can.
     fault: str = ""
-    #: Why it was not read to its end; "" where it was.
+    #: The reason why it was not read completely; "" if it was.
     cause: str = ""
 
 
-#: Completed readings of this process, so that `push` and a server read a truth once for each content.
+#: Completed readings of this process, so that `push` and a server read a truth once per content.
 _readings: dict[tuple[bytes, str, tuple[tuple[str, str], ...], int, bool], _Reading] = {}
 
 

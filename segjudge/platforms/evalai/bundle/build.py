@@ -45,7 +45,7 @@ class _BuiltBundle:
 
     path: str
     changes: list[_LineChange] = field(default_factory=list)
-    #: Whether the compiled kernel for EvalAI's worker is in it; None where the scorers do not look for one.
+    #: Whether it includes the compiled kernel for EvalAI's worker; None if the scorers do not load one.
     kernel: bool | None = None
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class _BuiltBundle:
         """Return the sentence about the bundle's kernel; "" for scorers without one."""
         if self.kernel is None:
             return ""
-        return "with kernel" if self.kernel else "without kernel (`segjudge build --kernel` makes it once)"
+        return "with kernel" if self.kernel else "without kernel (`segjudge build --kernel` compiles it)"
 
 
 def build(
@@ -199,8 +199,8 @@ def _read_file(root: str, name: str) -> bytes:
 
 
 # ── the four ways to run a challenge, and the keys in which their configs differ ────────────────────────────────────
-# A variant changes the YAML's text and keeps every line at its place, so that what EvalAI says of a line is true of the
-# file that the host edits.
+# A variant changes the YAML's text but keeps every line in place, so that EvalAI's messages about a line also fit the
+# host's file.
 
 #: Keys of the challenge, by variant.
 FLAGS = ("remote_evaluation", "is_docker_based", "is_static_dataset_code_upload")
@@ -210,7 +210,7 @@ VARIANTS = {
     "code-upload": (False, True, False),
     "static-code-upload": (False, True, True),
 }
-#: Variants whose truth stays with the host, so that the phases do not name it.
+#: The variants whose truth stays with the host, so that the phases do not name it.
 _WITHOUT_ANNOTATIONS = ("remote", "code-upload")
 _ANNOTATION = "test_annotation_file"
 #: The variant whose phases name an image instead.
@@ -340,7 +340,7 @@ class _LineEditor:
 
 
 # ── the zip that EvalAI's starter uploads ───────────────────────────────────────────────────────────────────────────
-# It holds the whole checkout but for a few names, so nothing secret may lie in a repository that keeps that action.
+# It contains nearly the whole checkout, so a repository with that action must contain no secrets.
 
 _SKIPPED_FOLDERS = {".git", ".github", "github", "code_upload_challenge_evaluation", "remote_challenge_evaluation"}
 _SKIPPED_FILES = {".gitignore", "challenge_config.zip", "README.md", "run.sh", "submission.json"}
@@ -356,7 +356,7 @@ _SECRETS = {
     "a Slack address": re.compile(rb"hooks\.slack\.com/services/\w+/\w+/\w+"),
 }
 _JOURNAL_NAMES = re.compile(r"\.(sqlite3?|db)(-wal|-shm|-journal)?$|(^|/)\.segjudge/|\.journal$")
-#: Larger files are searched for secrets only when they are texts.
+#: The size up to which all files are searched for secrets, and the endings of texts, which are always searched.
 _SEARCHED_BYTES, _TEXTS = 1 << 20, (".txt", ".log", ".json", ".yaml", ".env", ".sh")
 
 

@@ -26,33 +26,33 @@ CONFIG = "challenge_config.yaml"
 CONFIG_NAMES = (CONFIG, "challenge_config.yml")
 SCRIPT_FOLDER = "evaluation_script"
 PHASES_FILE = "phases.py"
-#: A script with more is not read to find out whose it is.
+#: The maximum bytes of a script that is read to recognise its author.
 _SCRIPT_BYTES = 64 << 20
-#: What zipfile raises for a member that is damaged or of another kind.
+#: The exceptions of zipfile for a damaged or unsupported member.
 UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError, KeyError)
 
 
 class BundleKind(enum.Enum):
     """The kind of a bundle, by its scorers."""
 
-    #: Ours, in its own folder: a fork or a checkout.
+    #: Our scorers in the bundle's folder: a fork or a checkout.
     FORK = "fork"
-    #: Ours, from the installed package: beside the config there is `evaluation_script/phases.py` alone.
+    #: Our installed scorers: the config has only `evaluation_script/phases.py` next to it.
     SMALL = "small"
-    #: Its own.
+    #: The bundle's own scorers.
     FOREIGN = "foreign"
 
 
 class BundleSource(NamedTuple):
     """A bundle: its path, kind and config."""
 
-    #: The folder with the config, the samples and what is remembered; of a zip, the bundle's folder around it if
-    #: there is one, else its own.
+    #: The folder with the config, the samples and remembered facts; of a zip, the bundle's folder around it if there is
+    #: one, else the zip's folder.
     root: str
     kind: BundleKind
     #: The config's name in the folder.
     config_name: str = CONFIG
-    #: The built zip, where that was named.
+    #: The built zip, if the user named it.
     archive: str = ""
 
     @property

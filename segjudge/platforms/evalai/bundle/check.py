@@ -30,9 +30,9 @@ from .rules import CREATION, check_form_rules, check_server_rules
 from .script_rules import check_script
 from .server_state import REFERENCES, ServerState
 from .shared_rules import Entry
-from .validation import ROWS
+from .validation import PHASE_SPLITS
 
-#: A challenge that lasts longer has a wrong year, most likely.
+#: A challenge that lasts longer probably has a wrong year.
 _YEARS = 30
 
 
@@ -74,7 +74,7 @@ def refusal(problems: list[BundleProblem], *, saving: bool = True) -> str:
     if not refused and saving:
         refused = [problem for problem in errors if not problem.accepted][:1]
     refused = refused or [problem for problem in errors if problem.accepted]
-    # The server runs the serializer of the challenge only when everything before it was right.
+    # The server runs the challenge's serializer only if everything before it is valid.
     early = any(8 <= problem.rule < 23 for problem in refused)
     by_quote: dict[str, list[BundleProblem]] = {}
     for problem in refused:
@@ -109,7 +109,7 @@ def _check_pitfalls(bundle: Bundle) -> BundleProblems:
     yield from _AT_LAST(top)
 
 
-#: The numbers of a phase that close it where they are 0.
+#: The limits of a phase that close it if they are 0.
 _LIMITS = (
     *("max_submissions_per_day", "max_submissions_per_month", "max_submissions"),
     "max_concurrent_submissions_allowed",
@@ -134,7 +134,7 @@ def _check_kept_truths(bundle: Bundle, state: ServerState | None) -> BundleProbl
     """Yield a warning for each annotation file that an update does not replace on the server."""
     kept_truths = state.kept_truths if state is not None else []
     for entry in entries(bundle, "challenge_phases"):
-        key_entry = entry.below("test_annotation_file")
+        key_entry = entry.child("test_annotation_file")
         if key_entry.value and as_integer(entry.number) in kept_truths:
             fault = "is ignored: EvalAI keeps the annotation file that the phase has, by annotations_uploaded_using_cli"
             remedy = "Upload another with `evalai challenge C phase P submit --file F --annotation`"
@@ -162,7 +162,7 @@ def _check_known_keys(prefix: str, keys: Iterable[object], fields: dict[str, Fie
             yield warning(f"{prefix}{key}", "is ignored by EvalAI" + (f": {why}" if why else ""), remedy)
 
 
-#: What the way of running a challenge needs and lacks, or has and does not need.
+#: The keys that a variant lacks although it needs them, or has although it does not.
 _VARIANT = all_of(
     RuleRow(0, "is_static_dataset_code_upload",
         lambda entry: entry.bundle.has_flag(entry.key) and not entry.bundle.has_flag("is_docker_based"),
@@ -203,7 +203,7 @@ def _check_dates(top: Entry) -> BundleProblems:
         fault = f"is {end.year - start.year} years after the start"
         yield warning("end_date", fault, "Write an earlier year, unless this is intended")
     for entry in (top, *phases):
-        dates = [entry.below(key) for key in ("start_date", "end_date")]
+        dates = [entry.child(key) for key in ("start_date", "end_date")]
         for key_entry in [key_entry for key_entry in dates if isinstance(key_entry.value, str)]:
             yield warning(
                 key_entry.path, "is in quotes", "Write it unquoted: a quoted and an unquoted date together fail"
@@ -227,7 +227,7 @@ def _check_directions(bundle: Bundle) -> BundleProblems:
     """Yield the `metadata` of leaderboards that sorts otherwise than intended: EvalAI follows it."""
     descending = {
         hashable_value(row, "leaderboard_id"): row.get("is_leaderboard_order_descending")
-        for row in mappings_in(bundle.config, ROWS)
+        for row in mappings_in(bundle.config, PHASE_SPLITS)
     }
     for board in entries(bundle, "leaderboard"):
         schema = board.item.get("schema")
@@ -251,7 +251,7 @@ def _check_directions(bundle: Bundle) -> BundleProblems:
 
 
 def _check_unused_items(bundle: Bundle) -> BundleProblems:
-    rows = mappings_in(bundle.config, ROWS)
+    rows = mappings_in(bundle.config, PHASE_SPLITS)
     for key in ("challenge_phase_id", "leaderboard_id", "dataset_split_id"):
         used, fault = {str(row.get(key)) for row in rows}, "is not in challenge_phase_splits"
         for entry in entries(bundle, REFERENCES[key][0]):

@@ -28,9 +28,9 @@ class Field:
     kind: str
     about: str
     required: bool = False
-    #: Whether it may be written as null.
+    #: Whether null is allowed.
     null: bool = False
-    #: The most characters of a text, or the largest number.
+    #: The maximum characters of a text, or the largest number.
     limit: int = 0
     #: The smallest number.
     least: int | None = None
@@ -65,7 +65,7 @@ class FieldError:
         return f"{self.field!r}: {self.text}"
 
 
-#: How long submissions may be kept.
+#: The allowed values for the retention of submissions.
 _RETENTION = ("keep_forever", "days_14", "days_30", "months_3", "months_6", "months_12")
 
 PRIZE = {
@@ -197,7 +197,7 @@ CHALLENGE = {
 #: The keys of the challenge's texts, which are files.
 TEXTS = [key for key, field in CHALLENGE.items() if field.kind == _HTML]
 
-#: Keys that the server's serializers validate, although the host's value is not kept.
+#: Keys that the server's serializers validate, although the server does not store the host's value.
 UNKEPT = {
     "slug": Field(SLUG, "", null=True, limit=200),
     "github_branch": Field(TEXT, "", null=True, blank=True, limit=200),
@@ -209,7 +209,7 @@ UNKEPT_OF_MAPPING = {
     "show_execution_time": Field(FLAG, ""),
     "show_scores_on_leaderboard": Field(FLAG, ""),
 }
-#: The image until the host names one in a registry.
+#: The default image, until the host names one in a registry.
 DEFAULT_IMAGE = "segjudge-environment:latest"
 #: The order in which a serializer names its fields.
 ORDER = re.findall(
@@ -234,7 +234,7 @@ ORDER = re.findall(
     """,
 )
 
-#: Keys that hosts write because some guide has them, and that this server does not read, with the reason.
+#: Keys that hosts copy from some guide and that this server does not read, with the reason.
 IGNORED = {
     "slug": "the server makes it from the title",
     "worker_cpu_cores": "CPU and memory are set by the API once a worker runs, up to 1 vCPU",
@@ -254,7 +254,7 @@ IGNORED = {
         (*UNKEPT_OF_MAPPING, "manual_participant_approval", "is_multi_metric_leaderboard"), "it is set on the web page"
     ),
 }
-#: Where the schema is published.
+#: The path of the published schema.
 SCHEMA_PATH = "docs/challenge_config.schema.json"
 _TYPES = {FLAG: "boolean", WHOLE: "integer", LIST: "array"}
 
@@ -315,10 +315,10 @@ _BLANK = ("This field may not be blank.", "blank")
 SLUG_MESSAGE = ('Enter a valid "slug" consisting of letters, numbers, underscores or hyphens.', "invalid")
 #: The largest number of a column in the server's database.
 INTEGER_LIMIT = 2**31 - 1
-#: Longer texts are not read as numbers.
+#: Longer texts are not parsed as numbers.
 _DIGITS = 1000
-#: As many characters of a value are shown.
-_SHOWN = 80
+#: The number of shown characters of a value.
+_SHOWN_CHARACTERS = 80
 
 
 def validate(key: str, value: object, field: Field) -> FieldError | None:
@@ -387,7 +387,7 @@ def _validate_text_form(value: object, field: Field) -> _Messages:
         is_valid, message = not text or _is_url(text), ("Enter a valid URL.", "invalid")
     codes = [code for _, code in messages]
     if "invalid" in codes:
-        return [message]  # the server says the same of what is not a text
+        return [message]  # the server reports the same about other values than texts
     return messages if "blank" in codes or is_valid else [*messages, message]
 
 
@@ -400,7 +400,7 @@ _TOP = rf"\.(?!-)([a-z{_LETTERS}-]{{2,63}}|xn--[a-z0-9]{{1,59}})(?<!-)\.?"
 _HOST = rf"({_BYTE}(\.{_BYTE}){{3}}|\[[0-9a-f:.]+\]|{_NAME}{_DOMAINS}{_TOP}|localhost)"
 _ADDRESS = rf"[a-z0-9.+-]*://([^\s:@/]+(:[^\s:@/]*)?@)?{_HOST}(:\d{{2,5}})?([/?#]\S*)?"
 _IPV6 = re.compile(r"\[(.+)\](:\d{2,5})?")
-#: The most characters of a host's name.
+#: The maximum characters of a host name.
 _HOST_LENGTH = 253
 
 
@@ -462,7 +462,7 @@ def _parse_date(text: str) -> datetime.datetime | None:
 
 def _time_zone(text: str | None) -> datetime.tzinfo | None:
     if text is None:
-        return None  # also of Z: `as_datetime` takes what has none as UTC
+        return None  # also Z: `as_datetime` reads times without a zone as UTC
     minutes = 60 * int(text[1:3]) + (int(text[-2:]) if len(text) > 3 else 0)
     return datetime.timezone(datetime.timedelta(minutes=-minutes if text[0] == "-" else minutes))
 
@@ -516,4 +516,4 @@ def as_written(value: object) -> str:
         text = str(value) if isinstance(value, (datetime.date, datetime.datetime)) else repr(value)
     except ValueError:  # more digits than Python prints
         text = "a number with thousands of digits"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"

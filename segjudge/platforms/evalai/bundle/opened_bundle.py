@@ -21,11 +21,11 @@ from .problems import BundleProblem, breaks_later, crash
 if TYPE_CHECKING:
     from .yaml_lines import YamlLines
 
-#: The server's web front takes no larger upload.
+#: The maximum size of an upload to the server's web front.
 UPLOAD_BYTES = 200 << 20
-#: More than any challenge has.
+#: Limits above the size of any challenge.
 _MEMBERS, _TEXT_BYTES, _UNPACKED_BYTES = 20_000, 4 << 20, 4 << 30
-#: The longest part of a path that Linux takes, and how much of a file is unpacked at once.
+#: The maximum length of a path's part on Linux, and the bytes unpacked at once.
 _NAME_BYTES, _CHUNK_BYTES = 255, 1 << 20
 
 
@@ -50,7 +50,7 @@ class Bundle:
         try:
             self._members = _list_unpacked_files(self._zip, path)
             self.names = frozenset(self._members)
-            #: The names as the zip lists them, folders included.
+            #: The names in the zip's list, including folders.
             self.listed_names = self._zip.namelist()
             _check_sizes(self._zip, path)
             _check_members(self._zip, path)

@@ -18,19 +18,19 @@ class BundleProblem:
     subject: str
     fault: str
     remedy: str
-    #: The server's own message; `{errors}` in it stands for those of its serializer.
+    #: The server's own message, in which `{errors}` stands for its serializer's.
     quote: str = ""
-    #: The position of the rule in the server's order of tests; 0 for what the server does not test.
+    #: The position of the rule in the server's order of tests; 0 for tests of our own.
     rule: int = 0
     error: FieldError | None = None
     severity: str = ERROR
-    #: The server accepts the bundle all the same.
+    #: The server nevertheless accepts the bundle.
     accepted: bool = False
-    #: The server reports it because of another problem, and no longer when that one is fixed.
+    #: The server reports it only because of another problem, and no longer once that one is fixed.
     consequence: bool = False
     #: File, line and column of the YAML.
     location: str = ""
-    #: Whose message the quote is.
+    #: The platform of the quoted message.
     platform: str = "EvalAI"
 
     @property

@@ -23,11 +23,11 @@ from .opened_bundle import Bundle
 from .problems import BundleProblem, BundleProblems, mappings_in
 from .server_state import REFERENCES, SPLIT_SETTINGS, ServerState
 
-#: Seconds to connect, and to upload 200 MB that the server unpacks and saves.
+#: Seconds to connect, and to upload 200 MB, which the server unpacks and saves.
 _UPLOAD_TIMEOUT = (10.0, 900.0)
-#: With more phase splits than this, reading them comes near the server's limit of 60 calls a minute.
+#: The maximum number of phase splits to read; more would approach the server's limit of 60 calls a minute.
 _PHASE_SPLITS = 20
-#: How the server says that there is no such host team.
+#: The beginning of the server's message about a missing host team.
 _NO_TEAM = "ChallengeHostTeam"
 _EXPLANATIONS = {
     0: "Check your network and EVALAI_HOST (default: https://eval.ai), then push again.",
@@ -42,16 +42,16 @@ _EXPLANATIONS = {
 #: The block whose items the server counts.
 _ROWS = "challenge_phase_splits"
 _UNEXPLAINED = "Error in creating challenge: None"
-#: Why a first push may fail without a fault of the bundle's.
+#: The reason why a first push may fail without a fault of the bundle.
 _TEAM_DRAWN = "EvalAI draws a team name for each new challenge, and fails if the name is taken."
-#: Keys that the server's sentences call otherwise than the YAML.
+#: Keys that the server's messages name differently from the YAML.
 _KEYS = {
     "slug": "codename",
     "non_field_errors": "codename",
     "config_id": "id",
     "test_annotation": "test_annotation_file",
 }
-#: How a sentence names an item, the item's block, and the keys by which it is found; without keys by its position.
+#: The name of an item in sentences, the item's block, and the keys that identify it; without keys, its position.
 _NAMED_ITEMS = (
     (
         r"leaderboard_id:? (\d+), challenge_phase_id:? (\d+)(?:,| and) dataset_split_id:? (\d+)",
@@ -172,7 +172,7 @@ class ChallengePush:
                 ],
             }
         except (KeyError, TypeError, ValueError):
-            return None  # an EvalAI that returns less
+            return None  # an EvalAI whose answer has less
         except ApiError as error:
             if error.status in (403, 404):
                 return None
@@ -262,7 +262,7 @@ def _without_key(text: str, removed: str) -> str:
             blank = re.sub(r"[^\r\n\x85\u2028\u2029]", " ", text[start.index : stop])
             text = text[: start.index] + blank + text[stop:]
         else:
-            # Commented out: a line of spaces would become part of a block text before it.
+            # Commented out, since a line of spaces would become part of a preceding block text.
             lines = text.splitlines(keepends=True)
             stop = end.line + (end is root.end_mark and end.column > 0)
             lines[start.line : stop] = [f"# {line}" for line in lines[start.line : stop]]
@@ -300,7 +300,7 @@ def _read_sentences(body: dict[str, Any]) -> list[str]:
     reason = str(body.get("error_message") or "")
     if reason and _decode(reason) not in text:
         text += f"\n{reason}"
-    # A serializer's errors are on a line of their own, and belong to the sentence before.
+    # A serializer's errors have a line of their own and belong to the previous sentence.
     lines = [line for line in re.split(r"\n(?! ?\{)", text) if line.strip()]
     return lines or ["EvalAI rejected it without a reason"]
 

@@ -20,11 +20,11 @@ Opened = TypeVar("Opened")
 class _Silence(enum.Enum):
     """A server's silent reaction to a problem."""
 
-    #: It answers with an error 500 and no reason.
+    #: The server answers with an error 500 and no reason.
     CRASH = enum.auto()
-    #: It accepts the bundle, and the challenge breaks later.
+    #: The server accepts the bundle, and the challenge breaks later.
     BREAKS_LATER = enum.auto()
-    #: It accepts the bundle, which is probably not what was intended.
+    #: The server accepts the bundle, which is probably not as intended.
     WARNS = enum.auto()
 
 
@@ -36,12 +36,12 @@ class Entry(Generic[Opened]):
     """An entry for rules: a mapping of the YAML, or one of its values."""
 
     bundle: Opened
-    #: As problems write it: `challenge_phases[0].codename`; "" for the whole YAML.
+    #: The path in problems: `challenge_phases[0].codename`; "" for the whole YAML.
     path: str
     #: The mapping, and the key of the value in it.
     item: dict[Any, Any]
     key: str = ""
-    #: What the server's sentences call the item by.
+    #: The item's name in the server's messages.
     number: object = None
     #: The items before it in its block.
     earlier: tuple[dict[Any, Any], ...] = ()
@@ -57,7 +57,7 @@ class Entry(Generic[Opened]):
     def is_written(self) -> bool:
         return self.key in self.item
 
-    def below(self, path: str) -> Entry[Opened]:
+    def child(self, path: str) -> Entry[Opened]:
         """Return the entry of one of the item's values: of a key, or of a key in one of its mappings."""
         if not path:
             return self
@@ -70,7 +70,7 @@ class Entry(Generic[Opened]):
 
 
 Check = Callable[[Entry[Any]], Iterable[BundleProblem]]
-#: What a rule found: nothing, or that it is broken, with further words for its sentences.
+#: The result of a rule: False, or a violation, possibly with values for its sentences.
 Verdict = bool | dict[str, Any] | None
 
 
@@ -88,12 +88,12 @@ class RuleRow:
     fault: str
     remedy: str
     answer: str | _Silence
-    #: What the serializer says of the field, by default of the key; `{errors}` in the answer stands for it.
+    #: The serializer's message about the field, by default of the key; `{errors}` in the answer stands for it.
     error: FieldError | None = None
     consequence: bool = False
 
     def __call__(self, entry: Entry[Any]) -> Iterator[BundleProblem]:
-        key_entry = entry.below(self.path)
+        key_entry = entry.child(self.path)
         verdict = self.test(key_entry)
         if not verdict:
             return

@@ -29,7 +29,7 @@ from .problems import BundleProblem, BundleProblems, crash
 from .rule_rows import Check, RuleRow, Verdict, all_of, check_each, entries, first_of
 from .server_state import REFERENCES, SPLIT_SETTINGS, ServerState
 from .shared_rules import Entry, is_empty, is_list_of_mappings, is_no_list_of_mappings, lacks
-from .validation import ROWS, VALIDATIONS, find_accepted, find_accepted_ids, ids_of, to_integer
+from .validation import PHASE_SPLITS, VALIDATIONS, find_accepted, find_accepted_ids, ids_of, to_integer
 
 
 def check_server_rules(bundle: Bundle, state: ServerState | None = None) -> BundleProblems:
@@ -45,8 +45,8 @@ def check_server_rules(bundle: Bundle, state: ServerState | None = None) -> Bund
 # ── updating: what is on EvalAI already, and what was approved ───────────────────────────────────────────────────────
 
 
-#: The rules by which the server tests a block in another order than item by item: those of items that are gone come
-#: last, names of splits come first, and stored rows come before the ids of a row.
+#: The rules by which the server tests a block in another order than item by item: deleted items come last, names of
+#: splits first, and stored rows before the ids of a row.
 _LOST, _NAMES_OF_SPLITS, _STORED_ROWS = (32, 46, 53, 62), (48, 49, 50), (60, 61, 63)
 _ROW = "(leaderboard_id: {}, challenge_phase_id: {}, dataset_split_id: {})"
 _APPROVED = "cannot be changed after the challenge is approved by an admin. Revert"
@@ -118,10 +118,10 @@ def _check_update_ids(bundle: Bundle, state: ServerState, items: list[Entry], ru
 
     It reads the ids of an approved challenge, or with rows of new phases.
     """
-    rows = [row.item for row in entries(bundle, ROWS) if {*REFERENCES, *SPLIT_SETTINGS} <= {*row.item}]
+    rows = [row.item for row in entries(bundle, PHASE_SPLITS) if {*REFERENCES, *SPLIT_SETTINGS} <= {*row.item}]
     reads = state.approved or any(to_integer(row["challenge_phase_id"]) not in state.phases for row in rows)
     for entry in items if reads else []:
-        key_entry = entry.below("id")
+        key_entry = entry.child("id")
         if key_entry.is_written and to_integer(key_entry.value) is None:
             yield crash(key_entry.path, f"is {key_entry.value!r:.60}, not a whole number", "Number it from 1", rule)
 
@@ -148,10 +148,10 @@ def _canonical(schema: object) -> str | None:
 def _check_mappings_update(bundle: Bundle, state: ServerState) -> BundleProblems:
     """Yield new rows of stored phases, rows that are gone, and changes of rows of an approved challenge."""
     stored = {tuple(row[:3]): row[3:] for row in state.rows}
-    if not stored or not bundle.config.get(ROWS):
+    if not stored or not bundle.config.get(PHASE_SPLITS):
         return  # a new challenge, or rule 55
     written: list[tuple[int | None, ...]] = []
-    for entry in entries(bundle, ROWS):
+    for entry in entries(bundle, PHASE_SPLITS):
         if any(key not in entry.item for key in (*REFERENCES, *SPLIT_SETTINGS)):
             continue
         ids = [entry.item[key] for key in REFERENCES]
@@ -175,7 +175,7 @@ def _check_mappings_update(bundle: Bundle, state: ServerState) -> BundleProblems
         )
         fault = "lacks leaderboard {}, phase {}, split {}, which already exists on EvalAI".format(*triple)
         remedy = "Restore it: pushed parts can be changed, not deleted"
-        yield BundleProblem(ROWS, fault, remedy, quote, 62)
+        yield BundleProblem(PHASE_SPLITS, fault, remedy, quote, 62)
 
 
 def _check_settings(entry: Entry, ids: list[Any], stored: list[Any]) -> BundleProblems:
@@ -183,7 +183,7 @@ def _check_settings(entry: Entry, ids: list[Any], stored: list[Any]) -> BundlePr
     if None in stored:
         return
     settings: list[int] = []
-    for key_entry, compared in zip(map(entry.below, SPLIT_SETTINGS), (int, int, bool), strict=True):
+    for key_entry, compared in zip(map(entry.child, SPLIT_SETTINGS), (int, int, bool), strict=True):
         try:
             settings.append(compared(key_entry.value))
         except (TypeError, ValueError, OverflowError):
@@ -210,13 +210,13 @@ def _check_declared(entry: Entry, state: ServerState, triple: tuple[int | None, 
         yield BundleProblem(entry.path, fault, "Correct the id", quote, 61)
 
 
-#: What an update tests more, by block.
+#: The additional tests of an update, by block.
 _UPDATES: dict[str, Callable[[Bundle, ServerState], BundleProblems]] = {
     "challenge": _check_challenge_update,
     "leaderboard": _check_leaderboards_update,
     "challenge_phases": _check_phases_update,
     "dataset_splits": _check_splits_update,
-    ROWS: _check_mappings_update,
+    PHASE_SPLITS: _check_mappings_update,
 }
 
 
@@ -238,7 +238,7 @@ _NO_REASON = UNSAVED.format(None)
 _CODENAME_IN_USE = FieldError("non_field_errors", "The fields codename, challenge must make a unique set.", "unique")
 _NO_SLUG = FieldError("slug", *SLUG_MESSAGE)
 _SLUG_IN_USE = FieldError("slug", "challenge phase with this slug already exists.", "unique")
-#: The most characters of a slug, and of the codename's part of it.
+#: The maximum characters of a slug, and of the codename in it.
 _SLUG_LENGTH, _CODENAME_LENGTH = 198, 180
 #: The keys of a phase split that name an id, in the order in which the server looks them up.
 _LOOKED_UP = (
@@ -274,7 +274,7 @@ def _check_characters(entry: Entry, fields: dict[str, Field]) -> BundleProblems:
     """Yield the texts of an item that PostgreSQL does not store."""
     for key, field in fields.items():
         if key in entry.item and field.kind not in FILES:
-            key_entry = entry.below(key)
+            key_entry = entry.child(key)
             for kind in dict.fromkeys(_find_characters(key_entry.value)):
                 yield _refusal_to_save(key_entry.path, f"holds {kind}, which EvalAI's database rejects", "Remove it")
 
@@ -317,7 +317,7 @@ def _check_sponsors(entry: Entry) -> BundleProblems:
         if "name" not in sponsor.item:
             yield _refusal_to_save(f"{sponsor.path}.name", "is missing", "Add it")
         elif sponsor.item["name"] in names:
-            continue  # the server saves the first one of this name again
+            continue  # the server saves the first one with this name again
         elif "website" not in sponsor.item:
             quote = "Sponsor name or url not found in YAML data."
             yield BundleProblem(f"{sponsor.path}.website", "is missing", "Add it", quote, CREATION)
@@ -330,7 +330,7 @@ def _check_sponsor(entry: Entry) -> BundleProblems:
     for key, field in SPONSOR.items():
         error = validate(key, entry.item[key], field)
         if error:
-            # The server keeps its serializer's message to itself here.
+            # The server does not show its serializer's message here.
             yield _refusal_to_save(f"{entry.path}.{key}", f"is {entry.item[key]!r:.60}", error.message.rstrip("."))
         else:
             yield from _check_characters(entry, {key: field})
@@ -370,7 +370,7 @@ def _check_slugs(bundle: Bundle, state: ServerState | None) -> BundleProblems:
     title_is_valid = _is_slug(word)
     update = " update" if state else ""
     for entry in entries(bundle, "challenge_phases"):
-        key_entry = entry.below("codename")
+        key_entry = entry.child("codename")
         codename, config_id = key_entry.value, as_integer(entry.number)
         if codename in (None, "") or isinstance(codename, bool):
             continue
@@ -425,9 +425,9 @@ def phase_slug(word: str, codename: str, challenge: int = 0) -> str:
 
 def _check_references(bundle: Bundle) -> BundleProblems:
     """Yield ids that are equal as numbers, by which the server validates, and not as texts, by which it saves."""
-    for row in entries(bundle, ROWS):
+    for row in entries(bundle, PHASE_SPLITS):
         for key, block, quote in _LOOKED_UP:
-            entry, ids = row.below(key), ids_of(bundle, block)
+            entry, ids = row.child(key), ids_of(bundle, block)
             if entry.value in ids and str(row.item[key]) not in map(str, ids):
                 fault = f"is {entry.value!r}, but the id in {block} is written differently"
                 remedy, message = "Write it the same way in both places", quote.format(entry.value)
@@ -448,13 +448,13 @@ _QUESTION = first_of(
 
 
 def _check_questions(entry: Entry) -> BundleProblems:
-    questions = entry.below(_ASKED)
+    questions = entry.child(_ASKED)
     for index, question in enumerate(questions.value):
         yield from _QUESTION(replace(questions, path=f"{questions.path}[{index}]", item=question))
 
 
 def _breaks_slug(entry: Entry) -> Verdict:
-    # A push makes a hyphen of everything else; the form of spaces alone.
+    # A push replaces everything else by hyphens, the form only spaces.
     slug = f"{first_word(entry.bundle.config.get('title'))}-{entry.value}".replace(" ", "-").lower()
     return isinstance(entry.value, str) and not _is_slug(slug)
 

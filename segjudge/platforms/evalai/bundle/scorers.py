@@ -19,7 +19,7 @@ from .bundle_source import SCRIPT_FOLDER
 
 #: The module that lists the plug-ins of a bundle, and the one that reads it.
 PLUGINS_FILE, FAMILIES_FILE = "families/plugins.py", "families/__init__.py"
-#: What importing the families of a bundle may take.
+#: The limits for importing the families of a bundle.
 _SECONDS, _BYTES = 60.0, 1 << 30
 
 
@@ -30,7 +30,7 @@ class ScoredProtocol(NamedTuple):
     family: str
     revision: int
     metrics: tuple[str, ...]
-    #: Its family is scored with pycocotools or SciPy.
+    #: Its family scores with pycocotools or SciPy.
     needs_packages: bool
 
 

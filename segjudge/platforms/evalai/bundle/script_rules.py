@@ -24,7 +24,7 @@ from .opened_bundle import Bundle, escapes
 from .problems import WARNING, BundleProblems, breaks_later, warning
 
 _INIT = "__init__.py"
-#: What beside a module's text decides what is remembered of it, and of how many others it is.
+#: The facts, besides a module's text, on which a cached result depends, and the maximum number of cached modules.
 _REMEMBERED, _MOST_REMEMBERED = f"2 {sys.version}\n".encode(), 2000
 #: The worker, in the words of environment markers.
 _WORKER = {
@@ -72,7 +72,7 @@ def _check_modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> Bund
             subject = f"{folder}/{name}" + (f":{module.line}" if module.line else "")
             fault = f"is not Python {PINNED_PYTHON} ({module.error})"
             problems.append((name, breaks_later(subject, fault, "Correct it")))
-    # Modules find each other by their bare names through a search path of their own, or when pip installs them.
+    # Modules import each other by bare names if a search path is set, or if pip installs them.
     finds_its_own = any(re.search(rb"sys\.path|\bpip\b", text) for text in texts.values())
     for name, module in modules.items():
         faults = _check_imports(folder, name, module.imports, texts, finds_its_own=finds_its_own)

@@ -20,7 +20,7 @@ from .problems import BundleProblems, breaks_later, mappings_in
 if TYPE_CHECKING:
     from segjudge.evaluation_script.scoring.phase import Phase
 
-#: The visibility of a split that everybody sees.  EvalAI shows those for "owner and host" to hosts alone.
+#: The visibility of a split that everybody sees. EvalAI shows splits for "owner and host" only to hosts.
 _PUBLIC = "3"
 
 
@@ -39,13 +39,13 @@ def find_hidden(config: dict[str, Any], codename: str, phase: Phase | None = Non
 
 def find_unpublished(config: dict[str, Any], codename: str, phase: Phase | None = None) -> frozenset[str]:
     """Return the splits of a phase whose scores are hidden from anonymous visitors."""
-    if all(is_published(row) for row in _rows(config, codename)):
+    if all(_is_published(row) for row in _rows(config, codename)):
         return find_hidden(config, codename, phase)
     shown, hidden = _list_shown(config, codename)
     return shown | hidden | ({split.codename for split in phase.splits} if phase else set())
 
 
-def is_published(configured: dict[str, Any]) -> bool:
+def _is_published(configured: dict[str, Any]) -> bool:
     """Return whether a phase of the YAML and its leaderboards are public; False without these keys."""
     return all(is_set(configured, key) for key in ("is_public", "leaderboard_public"))
 

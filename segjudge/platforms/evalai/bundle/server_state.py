@@ -20,9 +20,9 @@ from segjudge.system.files import replace
 from .fields import as_flag, as_integer
 from .problems import mappings_in
 
-#: The folder of these files, beside the bundle and out of git.
+#: The folder of these files, beside the bundle and ignored by git.
 _PUSHES = os.path.join(".segjudge", "pushes")
-#: The blocks that a phase split points at, by key, with the word of the server's sentences about it.
+#: The blocks that a phase split refers to, by key, with their names in the server's messages.
 REFERENCES = {
     "leaderboard_id": ("leaderboard", "leaderboard"),
     "challenge_phase_id": ("challenge_phases", "phased"),
@@ -36,7 +36,7 @@ SPLIT_SETTINGS = ("visibility", "leaderboard_decimal_precision", "is_leaderboard
 class ServerState:
     """A challenge on the server, by the ids of its own config."""
 
-    #: Where this was read, for people.
+    #: A description of this state's source.
     source: str = ""
     approved: bool = False
     #: id → schema
@@ -47,13 +47,13 @@ class ServerState:
     splits: dict[int, list[str]] = field(default_factory=dict)
     #: Phase splits: the ids in the order of `REFERENCES`, then the values of `SPLIT_SETTINGS`.
     rows: list[list[Any]] = field(default_factory=list)
-    #: Whether its queue is a FIFO; None where that is not known.
+    #: Whether its queue is a FIFO; None if unknown.
     fifo: bool | None = None
-    #: The slugs of the phases without the challenge's id, made when each phase was new; empty where they are not known.
+    #: The slugs of the phases without the challenge's id, set when each phase was new; empty if unknown.
     slugs: list[str] = field(default_factory=list)
-    #: The ids of phases whose annotation file no push replaces, since the evalai client has uploaded one.
+    #: The ids of phases whose annotation files pushes do not replace, since they were uploaded with the evalai client.
     kept_truths: list[int] = field(default_factory=list)
-    #: How the last push from here had each phase scored, in words, by its codename; the server knows nothing of it.
+    #: How the last push from here had each phase scored, as text by codename; the server does not know this.
     scoring: dict[str, str] = field(default_factory=dict)
 
     @classmethod

@@ -16,7 +16,7 @@ Entry = AnyEntry[Bundle]
 
 #: The sentence around the errors of the challenge's serializer.
 SERIALIZER = "ERROR: Unable to serialize the challenge because of the following errors: {errors}."
-#: The most characters of a file's path on the server, and those of the temporary folder that it begins with.
+#: The maximum characters of a file's path on the server, and of the temporary folder at its beginning.
 _PATH_LENGTH, _TEMPORARY_FOLDER = 100, 28
 
 BLANK, NULL, REQUIRED, NUL, EMPTY_FILE, NO_FILE, NO_PICTURE = (
@@ -119,7 +119,7 @@ _REMEDIES_BY_KIND = {
 def check_fields(entry: Entry, fields: dict[str, Field], quote: str, rule: int) -> BundleProblems:
     """Yield a serializer's errors about an item; other rules cover missing keys and files."""
     for key, field in fields.items():
-        key_entry = entry.below(key)
+        key_entry = entry.child(key)
         if not key_entry.is_written or field.kind in FILES or (key == "id" and not key_entry.value):
             continue  # the serializer does not get an empty id
         error = validate("config_id" if key == "id" else key, key_entry.value, field)
@@ -167,7 +167,7 @@ def require_key(key: str, quote: str, rule: int) -> RuleRow:
     return RuleRow(rule, key, is_absent, "is missing", "Add it", quote, REQUIRED)
 
 
-#: An item without a number cannot be updated, and of two with one number the last is kept.
+#: Items without a number cannot be updated; of two with the same number, the last is kept.
 ID_RULES = all_of(
     RuleRow(0, "id", lambda entry: entry.is_written and not entry.value,
         "is empty ({value!r:.20}): EvalAI stores the item without a number and cannot update it", "Number it from 1",

@@ -45,7 +45,7 @@ from .problems import BundleProblems, breaks_later, mappings_in, warning
 _CHALLENGE_PK = 1
 #: The file with the checksums of requirements that pip accepted.
 _ACCEPTED = os.path.join(".segjudge", "requirements")
-#: The kinds of wheels that the worker's Debian (glibc 2.31) takes.
+#: The kinds of wheels that the worker's Debian (glibc 2.31) accepts.
 _PLATFORMS = [f"manylinux{kind}_x86_64" for kind in ("_2_31", "_2_28", "_2_17", "2014", "2010", "1")]
 _OFFLINE = re.compile(r"Retrying|Could not fetch URL|Connection|timed out", re.IGNORECASE)
 
@@ -57,10 +57,10 @@ class SubmissionOutcome:
     status: str
     stdout: str
     stderr: str
-    #: Split → label → value, if it finished; a host's own `evaluate()` may have put anything in their place.
+    #: Split → label → value, if it finished; a host's own `evaluate()` may have returned anything instead.
     result: dict[str, Any] = field(default_factory=dict)
     error: dict[str, Any] = field(default_factory=dict)
-    #: Split → the labels without a value, which our scorers name beside the 0 that a leaderboard shows.
+    #: Split -> the labels without a value, for which a leaderboard shows 0.
     undefined: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -182,7 +182,7 @@ def try_requirements(root: str, bundle: str) -> BundleProblems:
         subject = f"evaluation_script/{REQUIREMENTS}"
         yield breaks_later(subject, fault, "Name releases that have a wheel and fit its pins")
         return
-    with suppress(OSError):  # a folder that takes no files is asked about again
+    with suppress(OSError):  # without a writable folder, the check is repeated
         accepted.parent.mkdir(parents=True, exist_ok=True)
         accepted.write_text(checksum + "\n", encoding="utf-8")
 
@@ -241,7 +241,7 @@ def find_unshown_scores(
         if scores is None:
             fault = f"its result lacks the split {name}"
             yield warning(subject, fault, "Return {split: {label: value}} for each")
-        elif not isinstance(scores, dict) or not _is_ordered(scores.get(order)):
+        elif not isinstance(scores, dict) or not _can_be_ordered(scores.get(order)):
             value = scores.get(order) if isinstance(scores, dict) else scores
             fault = f"{name}: {order} is {value!r:.40}, which EvalAI cannot sort: its leaderboard becomes an error 500"
             yield breaks_later(subject, fault, "Return a number")
@@ -253,7 +253,7 @@ def find_unshown_scores(
             yield breaks_later(subject, fault, "Return an error for each label")
 
 
-def _is_ordered(value: object) -> bool:
+def _can_be_ordered(value: object) -> bool:
     """Test whether the server can order by a value; nothing counts as 0."""
     with suppress(ValueError):
         return value is None or math.isfinite(float(str(value)))

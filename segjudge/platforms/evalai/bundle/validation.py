@@ -111,7 +111,7 @@ def _text_rules(key: str, rule: int, quote: str) -> Check:
     )  # fmt: skip
 
 
-def _is_no_zip(entry: Entry) -> Verdict:
+def _is_not_a_zip(entry: Entry) -> Verdict:
     try:
         with zipfile.ZipFile(io.BytesIO(entry.bundle.read(entry.value))):
             return False
@@ -119,7 +119,7 @@ def _is_no_zip(entry: Entry) -> Verdict:
         return True
 
 
-def _is_no_package(entry: Entry) -> Verdict:
+def _is_not_a_package(entry: Entry) -> Verdict:
     if entry.bundle.is_foreign and entry.bundle.is_evaluated_elsewhere:
         return False  # EvalAI stores such a script and never loads it
     with zipfile.ZipFile(io.BytesIO(entry.bundle.read(entry.value))) as script:
@@ -144,21 +144,21 @@ _SCRIPT = first_of(
     all_of(
         limit_path_length("evaluation_script", SERIALIZER, 24),
         first_of(
-            RuleRow(0, "evaluation_script", _is_no_zip, "{value} is not a zip", _PACKAGE_REMEDY, BREAKS_LATER),
-            RuleRow(0, "evaluation_script", _is_no_package, "{value} has no __init__.py at its top", _PACKAGE_REMEDY,
+            RuleRow(0, "evaluation_script", _is_not_a_zip, "{value} is not a zip", _PACKAGE_REMEDY, BREAKS_LATER),
+            RuleRow(0, "evaluation_script", _is_not_a_package, "{value} has no __init__.py at its top", _PACKAGE_REMEDY,
                 BREAKS_LATER),
         ),
     ),
 )  # fmt: skip
 
 
-def _is_no_picture_file(entry: Entry) -> Verdict:
+def _is_not_a_picture(entry: Entry) -> Verdict:
     path = str(entry.value or "")
     is_picture = path and not escapes(path) and entry.bundle.has(path) and path.endswith(_PICTURES)
     return None if is_picture else {"picture": path or "nothing"}
 
 
-def _is_no_picture(entry: Entry) -> Verdict:
+def _is_not_an_image(entry: Entry) -> Verdict:
     try:
         Image.open(io.BytesIO(entry.bundle.read(entry.value))).verify()
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
@@ -166,15 +166,15 @@ def _is_no_picture(entry: Entry) -> Verdict:
     return False
 
 
-#: What is neither a path nor empty is reported by rule 9.
+#: Rule 9 reports values that are neither a path nor empty.
 _PICTURE = first_of(
-    RuleRow(24, "image", _is_no_picture_file,
+    RuleRow(24, "image", _is_not_a_picture,
         "names {picture}, which is not a .png, .jpg or .jpeg of the bundle (endings in small letters)",
         "Add the picture, or correct the path", SERIALIZER, NO_FILE),
     RuleRow(24, "image", is_empty_file, "{value} is empty", "Replace it", SERIALIZER,
         EMPTY_FILE),
     limit_path_length("image", SERIALIZER, 24, folder=0),
-    RuleRow(24, "image", _is_no_picture, "{value} is not a picture", "Replace it", SERIALIZER,
+    RuleRow(24, "image", _is_not_an_image, "{value} is not a picture", "Replace it", SERIALIZER,
         NO_PICTURE),
     unless=lambda entry: entry.item.get("image") is None
         or (entry.item["image"] and not isinstance(entry.item["image"], str)),
@@ -184,7 +184,7 @@ _PICTURE = first_of(
 def _check_challenge_fields(entry: Entry) -> BundleProblems:
     elsewhere = ("tags", "domain", "prizes", "sponsors", "leaderboard")
     fields = {key: field for key, field in CHALLENGE.items() if key not in elsewhere and not field.items}
-    required = {key for key, field in CHALLENGE.items() if field.required}  # other rules report what of them is empty
+    required = {key for key, field in CHALLENGE.items() if field.required}  # other rules report empty ones
     validated = {key: value for key, value in entry.item.items() if value or key not in required}
     if not hasattr(entry.item.get("title"), "__len__"):
         validated.pop("title", None)  # rule 8
@@ -254,7 +254,7 @@ _SCHEMA_RULES = first_of(
                 "ERROR: The 'default_order_by' value '{value}' in the schema for the leaderboard with ID: {number} "
                 "is not a valid label."),
         ),
-        first_of(  # what the server accepts, and its pages cannot show
+        first_of(  # the server accepts it, but its pages cannot show it
             RuleRow(0, "schema.labels",
                 lambda entry: not isinstance(entry.value, list) or not entry.value
                     or {*map(type, entry.value)} != {str},
@@ -360,7 +360,7 @@ _ATTRIBUTE_RULES = first_of(
 
 
 def _check_attributes(entry: Entry) -> BundleProblems:
-    key_entry = entry.below("submission_meta_attributes")
+    key_entry = entry.child("submission_meta_attributes")
     for index, attribute in enumerate(key_entry.value):
         yield from _ATTRIBUTE_RULES(replace(key_entry, path=f"{key_entry.path}[{index}]", item=attribute))
 
@@ -372,7 +372,7 @@ def _check_phase_fields(entry: Entry) -> BundleProblems:
     is_copied = entry.item.get("max_submissions_per_month") is None
     if is_copied:  # as the server does
         values["max_submissions_per_month"] = entry.item.get("max_submissions")
-    key_entry = entry.below("max_submissions")
+    key_entry = entry.child("max_submissions")
     for problem in check_fields(replace(entry, item=values), {**PHASE, **UNKEPT_OF_PHASE}, _PHASE_ERRORS, 44):
         if not is_copied or not problem.subject.endswith(".max_submissions_per_month"):
             yield problem
@@ -415,7 +415,7 @@ _PHASE_AND_CODENAME = all_of(
 
 def _check_phase(entry: Entry) -> BundleProblems:
     for problem in _PHASE_AND_CODENAME(entry):
-        # The sentences of these rules hold the phase's name, without which the server crashes.
+        # The sentences of these rules contain the phase's name, without which the server crashes.
         is_crash = problem.rule in (36, 37, 38, 39) and "name" not in entry.item and not problem.error
         yield crash(problem.subject, problem.fault, problem.remedy, problem.rule) if is_crash else problem
 
@@ -450,7 +450,7 @@ _SPLIT_NAMES = all_of(
             "ERROR: Duplicate codename {value} for dataset split {name}. Please ensure codenames are unique."),
     ),
 )  # fmt: skip
-#: The server goes over them twice.
+#: The server checks them twice.
 _SPLITS = all_of(
     require_list("dataset_splits", "Add a split", "ERROR: There is no key for dataset splits.", 47),
     check_each("dataset_splits", _SPLIT_NAMES),
@@ -461,7 +461,7 @@ _SPLITS = all_of(
 
 # ── which phase shows which split on which leaderboard ──────────────────────────────────────────────────────────────
 
-ROWS = "challenge_phase_splits"
+PHASE_SPLITS = "challenge_phase_splits"
 _NUMBERED = {"leaderboard_id": _check_leaderboard, "challenge_phase_id": _PHASE_RULES, "dataset_split_id": _SPLIT_RULES}
 
 
@@ -517,12 +517,12 @@ def _reference(key: str, accepted: Sequence[Any]) -> Check:
 
 def _check_mappings(entry: Entry) -> BundleProblems:
     bundle, number = entry.bundle, 1
-    block = bundle.config.get(ROWS)
+    block = bundle.config.get(PHASE_SPLITS)
     if not block and not isinstance(block, (str, list, dict)):
-        yield crash(ROWS, "is missing", "Map each phase to its splits", 55)
+        yield crash(PHASE_SPLITS, "is missing", "Map each phase to its splits", 55)
         return
     quote = "ERROR: There is no key for challenge phase splits."
-    yield from require_list(ROWS, "Map each phase to its splits", quote, 55)(entry)
+    yield from require_list(PHASE_SPLITS, "Map each phase to its splits", quote, 55)(entry)
     yield from _check_duplicates(bundle)
     fields = {**{key: MAPPING[key] for key in SPLIT_SETTINGS}, **UNKEPT_OF_MAPPING}
     quote = "ERROR: Challenge phase split {number} has the following schema errors:\n {errors}"
@@ -538,7 +538,7 @@ def _check_mappings(entry: Entry) -> BundleProblems:
             ),
         ),
     )  # fmt: skip
-    for row in entries(bundle, ROWS):
+    for row in entries(bundle, PHASE_SPLITS):
         yield from rules(replace(row, number=number))
         # The server counts only rows that have every key.
         number += {*REFERENCES, *SPLIT_SETTINGS} <= row.item.keys()
@@ -550,18 +550,18 @@ def _check_duplicates(bundle: Bundle) -> BundleProblems:
         "ERROR: Duplicate combinations of leaderboard_id {}, challenge_phase_id {} and dataset_split_id {} "
         "found in challenge phase splits."
     )
-    rows = [row for row in mappings_in(bundle.config, ROWS) if REFERENCES.keys() <= row.keys()]
+    rows = [row for row in mappings_in(bundle.config, PHASE_SPLITS) if REFERENCES.keys() <= row.keys()]
     values = [[row[key] for key in REFERENCES] for row in rows]
     triples = [tuple(repr(v) if isinstance(v, (list, dict, set)) else v for v in triple) for triple in values]
     repeated = [triple for index, triple in enumerate(triples) if triple in triples[:index]]
     quote = "\n".join([words, *(words.format(*triple) for triple in repeated)])
     for triple in dict.fromkeys(repeated):
         fault = "maps leaderboard {}, phase {} and split {} twice".format(*triple)
-        yield BundleProblem(ROWS, fault, "Remove one of them", quote, 56)
+        yield BundleProblem(PHASE_SPLITS, fault, "Remove one of them", quote, 56)
 
 
 def _check_shown_once(bundle: Bundle) -> BundleProblems:
-    rows = mappings_in(bundle.config, ROWS)
+    rows = mappings_in(bundle.config, PHASE_SPLITS)
     triples = Counter(tuple(str(row.get(key)) for key in REFERENCES) for row in rows)
     pairs = Counter((str(row.get("challenge_phase_id")), str(row.get("dataset_split_id"))) for row in rows)
     if any(count > 1 for count in triples.values()):
@@ -569,7 +569,7 @@ def _check_shown_once(bundle: Bundle) -> BundleProblems:
     for number, split in [pair for pair, count in pairs.items() if count > 1]:
         fault = f"shows split {split} of phase {number} twice"
         remedy = "Keep one: with two, EvalAI's worker fails on every submission"
-        yield breaks_later(ROWS, fault, remedy)
+        yield breaks_later(PHASE_SPLITS, fault, remedy)
 
 
 # ── tags, domain and prizes ─────────────────────────────────────────────────────────────────────────────────────────
@@ -595,12 +595,12 @@ def _has_repeated_rank(entry: Entry) -> Verdict:
     return entry.value in [prize["rank"] for prize in earlier]
 
 
-def _is_no_rank(entry: Entry) -> Verdict:
+def _is_not_a_rank(entry: Entry) -> Verdict:
     return not isinstance(entry.value, int) or entry.value < 1
 
 
 def _check_prize_fields(entry: Entry) -> BundleProblems:
-    for key, field in PRIZE.items() if not _is_no_rank(entry.below("rank")) else ():
+    for key, field in PRIZE.items() if not _is_not_a_rank(entry.child("rank")) else ():
         error = validate(key, entry.item[key], field) if key in entry.item else None
         if error:
             fault = f"cannot be stored ({error.message.rstrip('.')}), so EvalAI silently drops the prize"
@@ -617,7 +617,7 @@ _PRIZE_RULES = first_of(
     all_of(
         RuleRow(66, "rank", _has_repeated_rank, "{value} occurs twice", "Renumber",
             "ERROR: Duplicate rank {value} found in YAML data."),
-        RuleRow(66, "rank", _is_no_rank, "is {value!r:.60}", "Write 1 for the winner",
+        RuleRow(66, "rank", _is_not_a_rank, "is {value!r:.60}", "Write 1 for the winner",
             "ERROR: Invalid rank value {value}. Rank should be an integer."),
         first_of(
             RuleRow(66, "amount", is_no_text, "is {value!r:.60}, not a text", "Write it as 100.00USD", CRASH),
@@ -657,6 +657,6 @@ VALIDATIONS: dict[str, Check] = {
     "leaderboard": _LEADERBOARDS,
     "challenge_phases": _PHASES,
     "dataset_splits": _SPLITS,
-    ROWS: _check_mappings,
+    PHASE_SPLITS: _check_mappings,
     "tags": _TAGS_DOMAIN_AND_PRIZES,
 }

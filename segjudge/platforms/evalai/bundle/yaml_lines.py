@@ -18,7 +18,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from .fields import CHALLENGE
 from .problems import BundleProblem, crash
 
-#: A config has some hundred values.
+#: The maximum number of values in a config, which has some hundred.
 _NODES = 100_000
 
 
@@ -57,7 +57,7 @@ class YamlLines:
 
     def __init__(self, name: str, root: yaml.Node | None) -> None:
         self._name, self._root = name, root
-        #: The paths of keys that a mapping has twice: PyYAML keeps the last one without a message.
+        #: The paths of keys that a mapping has twice: PyYAML silently keeps the last one.
         self.duplicate_keys = list(_duplicate_keys("", root, set()))
 
     def location(self, path: str) -> str:
@@ -83,7 +83,7 @@ class YamlLines:
                 node = items[int(step)]
                 mark = node.start_mark
                 continue
-            # The last one of two equal keys is the one that counts.
+            # Of two equal keys, the last one counts.
             pairs = [pair for pair in node.value if pair[0].value == step] if isinstance(node, yaml.MappingNode) else []
             if not pairs:
                 break
@@ -98,7 +98,7 @@ def _mappings(node: yaml.SequenceNode) -> list[yaml.MappingNode]:
 
 def _duplicate_keys(path: str, node: yaml.Node | None, parents: set[int]) -> Iterator[str]:
     if id(node) in parents:
-        return  # an alias that holds itself
+        return  # an alias that contains itself
     if isinstance(node, yaml.MappingNode):
         counts = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         yield from (f"{path}.{key}".lstrip(".") for key, count in counts.items() if count > 1)
@@ -150,7 +150,7 @@ def _parse(name: str, text: bytes) -> tuple[object, YamlLines]:
 def _count_values(node: yaml.Node, sizes: dict[int, int]) -> int:
     """Return the number of values of a node with aliases expanded; `sizes` caches by id."""
     if id(node) not in sizes:
-        sizes[id(node)] = 1  # for an alias that holds itself
+        sizes[id(node)] = 1  # for an alias that contains itself
         children = node.value if isinstance(node, (yaml.SequenceNode, yaml.MappingNode)) else []
         nodes = [value for child in children for value in (child if isinstance(child, tuple) else (child,))]
         sizes[id(node)] = 1 + sum(_count_values(value, sizes) for value in nodes)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from segjudge.system.files import remove_folder
 
 FOLDER_PREFIX = "segjudge-worker-"
-#: Modules that our scorers have and no other script has.
+#: Modules that only our scorers have.
 _OUR_MODULES = {"phases.py", "scoring/phase.py", "runner/guard.py"}
 
 
@@ -32,7 +32,7 @@ class WorkerFolder:
 
     def __init__(self, note: Callable[[str], object] | None = None) -> None:
         """Make the folder; `note` gets its path first, so that an interruption leaves no unrecorded folder."""
-        import tempfile  # many commands ask whose scorers they are, and make no folder
+        import tempfile  # many commands only ask whose scorers these are
         import uuid
 
         self.path = os.path.join(tempfile.gettempdir(), f"{FOLDER_PREFIX}{uuid.uuid4().hex}")
@@ -40,7 +40,7 @@ class WorkerFolder:
             note(self.path)
         os.mkdir(self.path, 0o700)
         self.root = os.path.join(self.path, "compute")
-        #: What the process has as /tmp, or as its working folder where there is no sandbox.
+        #: The process's /tmp, or its working folder without a sandbox.
         self.temporary = os.path.join(self.path, "tmp")
         self.submissions = os.path.join(self.root, "submission_files")
         self._incoming = os.path.join(self.path, "incoming")
@@ -52,7 +52,7 @@ class WorkerFolder:
     def add_script(self, challenge: int, script: zipfile.ZipFile) -> None:
         folder = self.script(challenge)
         os.makedirs(folder)
-        script.extractall(folder)  # within the folder: zipfile leaves out what would lead elsewhere
+        script.extractall(folder)  # within the folder: zipfile drops parts that would lead elsewhere
 
     def script(self, challenge: int) -> str:
         return os.path.join(self._challenges, f"challenge_{challenge}")

@@ -15,15 +15,15 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system import IMPORT_ROOT, sandbox
 from segjudge.system.errors import UsageError
 
-#: Names the interpreter that `run.sh` prepares with the worker's packages and pins.
+#: The variable with the interpreter that `run.sh` prepares, with the worker's packages and pins.
 _WORKER_PYTHON = "SEGJUDGE_WORKER_PYTHON"
 #: The version of Python that EvalAI's worker runs.
 PINNED_PYTHON = "3.9"
-#: Where `run.sh` prepares it.
+#: The environment that `run.sh` prepares.
 _PREPARED = os.path.join(".venv-worker", "bin", "python")
 _ANSWER_SECONDS = 60.0
-#: The most links that are followed.
-_LINKS = 40
+#: The maximum number of followed links.
+_MOST_LINKS = 40
 _REPORT = (
     "import json, sys; print(json.dumps([sys.executable, '%d.%d' % sys.version_info[:2], "
     "sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]))"
@@ -36,7 +36,7 @@ class Interpreter:
 
     path: str
     version: str
-    #: Folders without which it does not run: its own, and those that its links lead through.
+    #: The folders that it needs to run: its own, and those on the path of its links.
     folders: tuple[str, ...]
 
     @property
@@ -53,7 +53,7 @@ class Interpreter:
             executable, version, *prefixes = (str(value) for value in json.loads(answer.splitlines()[-1]))
         except (ValueError, IndexError, TypeError):
             raise HostError(f"--python {name}: does not answer as Python does ({answer[-200:]!r})") from None
-        # What a shim leads to, without the shim.
+        # The shim's target.
         executable = executable or path
         return cls(executable, version, tuple(dict.fromkeys([*prefixes, *_link_folders(executable)])))
 
@@ -69,7 +69,7 @@ class Interpreter:
         for folder in dict.fromkeys((root, IMPORT_ROOT)):
             prepared = os.path.join(folder, _PREPARED)
             if os.path.exists(prepared):
-                with suppress(HostError):  # half made, or of a Python that is gone
+                with suppress(HostError):  # incomplete, or of a removed Python
                     return Interpreter.open(prepared)
         pinned = shutil.which(f"python{PINNED_PYTHON}")
         if pinned is not None:
@@ -120,7 +120,7 @@ def _run(path: str, name: str, code: str) -> str:
         if process.returncode == 0:
             return process.stdout
         lines = (process.stderr.strip() or process.stdout.strip()).splitlines() or [f"exit code {process.returncode}"]
-        # The first line of a shim says what is missing, the last of Python what went wrong.
+        # A shim's first line says what is missing; Python's last line says what went wrong.
         reason = lines[-1 if lines[0].startswith("Traceback") else 0].strip()[:300]
     raise HostError(f"--python {name}: does not run ({reason})")
 
@@ -128,7 +128,7 @@ def _run(path: str, name: str, code: str) -> str:
 def _link_folders(path: str) -> list[str]:
     """Return the folders of the links from a path to the program."""
     folders = []
-    for _ in range(_LINKS):
+    for _ in range(_MOST_LINKS):
         if not os.path.islink(path):
             break
         path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))

@@ -30,22 +30,22 @@ from .interpreter import Interpreter
 MEMORY = 1 << 30
 CORES = 0.5
 _DISK = 21 << 30
-#: Bytes that must be free on the disk of a worker's folder.
+#: The minimum free bytes on the disk of a worker's folder.
 _LEAST_DISK = 16 << 20
 SCRIPT = "evaluation_script"
-#: After which a submission is ended; EvalAI has no such limit, which is why one can stay `running` there for ever.
+#: The time limit of a submission; EvalAI has none, so a submission can stay `running` there forever.
 SECONDS = 900.0
-#: Seconds between two looks at whether an answer is still wanted and within its limits.
+#: Seconds between checks whether an answer is still wanted and within its limits.
 _TICK = 0.3
-#: Seconds between two looks at what its processes use together: a worker waits most of the time.
+#: Seconds between checks of the processes' joint use, since a worker waits most of the time.
 _PAUSE = 0.5
 #: Seconds in which a process may end by itself.
 _FAREWELL = 5.0
-#: The most bytes of an answer: streams and results in one line of JSON.
+#: The maximum bytes of an answer: streams and results in one line of JSON.
 _ANSWER_BYTES = 256 << 20
-#: Bytes kept of the beginning and of the end of what a process writes to its own streams.
+#: The kept bytes of the beginning and of the end of a process's output streams.
 _LOG_BYTES = 64 << 10
-#: Signals are numbered up to here, and a sandbox reports them as exit codes from 128 on.
+#: The maximum number of a signal; a sandbox reports signals as exit codes from 128.
 _SIGNALS = 64
 
 
@@ -54,7 +54,7 @@ class DiedError(Exception):
 
     def __init__(self, how: str, *, killed: bool = True) -> None:
         super().__init__(how)
-        #: Whether a signal ended it, and not its own code.
+        #: Whether a signal ended it.
         self.killed = killed
 
 
@@ -64,7 +64,7 @@ class UnloadableError(DiedError):
     def __init__(self, reason: str, log: str = "") -> None:
         super().__init__(f"{SCRIPT} cannot be loaded: {reason}", killed=False)
         self.reason = reason
-        #: What was written meanwhile.
+        #: The text written meanwhile.
         self.log = log
 
 
@@ -80,12 +80,12 @@ class ScoringOrder(TypedDict):
     """The order of a process: the script to load, and the kind of worker."""
 
     worker: Literal["hosted", "remote"]
-    #: Bytes that it may use; 0 for no limit.
+    #: The maximum bytes of memory; 0 for no limit.
     memory: int
     #: A module below a folder.
     module: NotRequired[str]
     folder: NotRequired[str]
-    #: A host's own module or package, and its repository; of a built bundle the name of its script, and the bundle.
+    #: A host's own module or package, and its repository; of a built bundle, the name of its script, and the bundle.
     file: NotRequired[str]
     root: NotRequired[str]
 
@@ -97,11 +97,11 @@ class ProcessTerms:
     environment: Mapping[str, str]
     #: Its working folder.
     folder: str
-    #: What it and all that it started may use together; None for no bound.
+    #: The common limits of the process and its descendants; None for no limits.
     bounds: TreeBounds | None = None
     #: Puts a command into a sandbox or a group.
     wrap: Callable[[list[str]], list[str]] = list
-    #: Whether that is a sandbox, which reports signals in its own way.
+    #: Whether it is a sandbox, which reports signals differently.
     is_boxed: bool = False
     #: Further descriptors that it inherits.
     passed: tuple[int, ...] = ()
@@ -115,7 +115,7 @@ class ScoringProcess:
 
     def __init__(self, python: Sequence[str], order: ScoringOrder, terms: ProcessTerms) -> None:
         self._is_boxed = terms.is_boxed
-        #: What came after the last whole line.
+        #: The bytes after the last complete line.
         self._unread = b""
         with ExitStack() as cleanup:
             self._answers, answers_end = os.pipe()
@@ -163,7 +163,7 @@ class ScoringProcess:
                 if "unloadable" in answer:
                     raise UnloadableError(str(answer["unloadable"]))
                 return answer
-        # A script that forks, or writes where answers go, would give one team another's score.
+        # A script that forks, or writes to the stream of answers, could give one team another's score.
         self.kill()
         raise DiedError("its process did not send an answer", killed=False)
 
@@ -205,7 +205,7 @@ class ScoringProcess:
         while b"\n" not in blocks[-1]:
             is_dead = self._child.poll() is not None
             if not select.select([self._answers], [], [], _TICK)[0]:
-                if is_dead:  # though a child of its own may hold the pipe
+                if is_dead:  # although one of its children may hold the pipe
                     raise self._death()
                 watch()
                 continue
@@ -262,12 +262,12 @@ class ScoringProcess:
 class WorkerTerms:
     """The limits of a hosted worker's process; without a sandbox, only the system sets the others."""
 
-    #: Bytes; 0 for no limit.
+    #: The maximum bytes of memory; 0 for no limit.
     memory: int = 0
     sandbox_program: str | None = None
     #: Paths that the sandbox hides, wherever they lie.
     hidden: Sequence[str] = ()
-    #: What holds bounds for several workers together.
+    #: The group that limits several workers together.
     group: ResourceGroup | None = None
 
 
@@ -290,7 +290,7 @@ class WorkerProcess(ScoringProcess):
         try:
             super().__init__([python.path, "-I"], order, process)
         except OSError as error:
-            # Without an error number nothing refused to start: what starts it was killed from outside.
+            # Without an error number, its starter was killed from outside.
             raise DiedError(f"its process could not be started ({error})", killed=not error.errno) from None
 
     def log(self) -> str:
@@ -301,7 +301,7 @@ class WorkerProcess(ScoringProcess):
 def disk_bounds(*folders: str) -> tuple[Sequence[str], int]:
     """Return folders and the bytes that a worker may write to them together; raises OSError for a full disk."""
     free = shutil.disk_usage(folders[0]).free
-    if free < _LEAST_DISK:  # of a full disk no submission is to blame
+    if free < _LEAST_DISK:  # no submission is to blame for a full disk
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folders[0])
     return folders, min(_DISK, free // 2)
 
@@ -313,7 +313,7 @@ def _enclose(arguments: list[str], python: Interpreter, folder: WorkerFolder, te
             terms.sandbox_program,
             arguments,
             [*python.folders, program.__file__],
-            # Each folder is a mount of its own, which nothing inside can replace by a link.
+            # Each folder is a separate mount, which no script can replace by a link.
             [(folder.temporary, "/tmp"), (folder.root, folder.root), (folder.submissions, folder.submissions)],  # noqa: S108
             terms.hidden,
             python=python.path,

@@ -31,17 +31,17 @@ from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import IO, Any, Callable, Dict, Iterator, List, TextIO, Tuple
 
-#: The two documented forms: the annotations come first, or the submission does.
+#: The two documented forms: the annotations come first, or the submission.
 _HOSTED, _REMOTE = "hosted", "remote"
-#: What an `evaluate()` may leave beside the scores.
+#: The keys of a result that `evaluate()` may add to the scores.
 _EXTRAS = ("submission_result", "submission_metadata")
-#: The words in the name of a first parameter that tell the form.
+#: The words in the first parameter's name that reveal the form.
 _ANNOTATION, _SUBMISSION = ("annotation", "truth", "gt"), ("user", "submission", "pred", "result")
-#: The most bytes of a file that is written for a remote worker, which has no sandbox.
+#: The maximum bytes of a file written for a remote worker, which has no sandbox.
 _FILE_BYTES = 4 << 30
-#: Where the script of a built bundle is unpacked, below the current folder.
+#: The folder below the current one into which a built bundle's script is unpacked.
 _UNPACKED = "evaluation_script"
-#: The most characters of a stream that an answer holds.
+#: The maximum characters of a stream in an answer.
 _STREAM_CHARACTERS = 4 << 20
 
 
@@ -80,7 +80,7 @@ def _unpack(path: str, root: str) -> Tuple[str, str]:
     if not os.path.isfile(root):
         return path, root
     with zipfile.ZipFile(root) as bundle, zipfile.ZipFile(io.BytesIO(bundle.read(path))) as script:
-        script.extractall(_UNPACKED)  # within the folder: zipfile leaves out what would lead elsewhere
+        script.extractall(_UNPACKED)  # within the folder: zipfile drops parts that would lead elsewhere
     return os.path.abspath(_UNPACKED), os.getcwd()
 
 
@@ -131,7 +131,7 @@ class _Tee:
         self._stream, self._room = stream, _STREAM_CHARACTERS + 1
 
     def write(self, text: str) -> None:
-        # The disk is not filled by what is cut off in the end.
+        # Text that is cut in the end must not fill the disk.
         self._stream.write(text[: self._room])
         self._room -= min(len(text), self._room)
         self._stream.flush()
@@ -144,7 +144,7 @@ class _Tee:
 def _catch_streams() -> Iterator[Tuple[IO[str], IO[str]]]:
     """Replace both streams, and yield the files that capture them."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        # EvalAI's go to the real streams as well; here those hold what no participant sees, and nothing else.
+        # EvalAI also writes to the real streams; here those contain only text that no participant sees.
         sys.stdout, sys.stderr = _Tee(out), _Tee(err)
         try:
             yield out, err
@@ -185,7 +185,7 @@ def _read_as_server(returned: Dict[str, Any], splits: List[str]) -> Dict[str, An
         return {"status": "failed"}
     answer: Dict[str, Any] = {"status": "finished"}
     for key in [key for key in ("result", "error") if key in returned]:
-        # Of an entry the first split alone is read.
+        # Only the first split of an entry is read.
         entries = [{split: entry[split]} for entry in returned[key] for split in list(entry.keys())[:1]]
         answer[key] = json.loads(json.dumps(entries, allow_nan=False))
     for split in [split for entry in answer["result"] for split in entry]:
@@ -211,7 +211,7 @@ def _score_remote(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
         kinds = {kind.__name__ for kind in type(error).__mro__}
         if "HostError" in kinds:
             return {"incident": str(error)}
-        if "SubmissionError" not in kinds:  # whose sentence says all
+        if "SubmissionError" not in kinds:  # whose sentence is complete
             traceback.print_exc(file=sys.__stderr__)
         return {"refused": str(error) or type(error).__name__}
     if not isinstance(returned, dict):
@@ -286,7 +286,7 @@ def _kind(value: Any) -> str:
 
 
 def _limit_resources(memory: int, file_bytes: int) -> None:
-    """Limit this process; 0 is no limit."""
+    """Limit this process; 0 removes a limit."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if file_bytes:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
@@ -305,9 +305,9 @@ def main() -> None:
     is_hosted = order["worker"] == _HOSTED
     if is_hosted:
         for number in (1, 2):
-            os.dup2(log.fileno(), number)  # what C code or a careless script prints is no participant's
+            os.dup2(log.fileno(), number)  # output of C code or careless scripts is not for participants
     else:
-        # What scorers tell the operator can show ground truth.
+        # Messages from scorers to the operator can reveal ground truth.
         sys.__stderr__ = log  # type: ignore[misc]
     _limit_resources(order["memory"], 0 if is_hosted else _FILE_BYTES)
     description: Dict[str, Any] = {}
@@ -323,7 +323,7 @@ def main() -> None:
         if "submission" in request and "unloadable" not in description:
             answer = (_score_hosted if is_hosted else _score_remote)(script, request)
         if os.getpid() != own_pid:
-            os._exit(0)  # a script forked, and its child came back here too
+            os._exit(0)  # a script forked, and its child returned here too
         try:
             text = json.dumps({**answer, "number": request["number"]})
         except (TypeError, ValueError) as error:

@@ -23,7 +23,7 @@ from .folder import WorkerFolder, folder_has_our_modules
 from .interpreter import PINNED_PYTHON, Interpreter
 from .process import UnloadableError, disk_bounds
 
-#: The versions that EvalAI's worker pins, also for what a script installs while it is imported.
+#: The versions that EvalAI's worker pins, which also apply to packages that a script installs during its import.
 PINS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "bundle", "worker-3.9.txt")
 REQUIREMENTS = "requirements.txt"
 #: Packages that EvalAI's worker has, by the names under which scripts import them.
@@ -37,7 +37,7 @@ _PATIENCE = 1800.0
 _LOG_BYTES = 64 << 10
 INDEX_UNREACHED = "the package index could not be reached"
 _UNREACHED = re.compile(r"Retrying|NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError")
-#: What pip hears of this machine's settings: where packages are, and how they are reached.
+#: This machine's settings that pip gets: where packages are, and how to reach them.
 _PIP_SETTINGS = (
     "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_TRUSTED_HOST", "PIP_CERT",
     "PIP_PROXY", "PIP_DEFAULT_TIMEOUT", "PIP_TIMEOUT", "PIP_RETRIES",
@@ -48,7 +48,7 @@ _NO_COMPILER = {"CC": "/bin/false", "CXX": "/bin/false"}
 _IMPORT = "import importlib, sys; sys.path.append(sys.argv[1]); importlib.import_module(sys.argv[2])"
 _LACKING = "import importlib.util, sys; print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])"
 _SITES = "import sysconfig; print(sysconfig.get_path('purelib'), sysconfig.get_path('platlib'), sep='\\n')"
-#: Takes pip's place once everything is installed: scripts that install at each import find it done.
+#: Replaces pip once everything is installed: scripts that install at each import need nothing more.
 _NO_PIP = r"""
 import os, re, sys
 from importlib.metadata import PackageNotFoundError, distribution
@@ -92,7 +92,7 @@ def install_requirements(
     own_python = replace(python, path=str(home / "bin/python"), folders=(str(home), *python.folders))
     home.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{home}.lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # others may make the same environment meanwhile
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may create the same environment meanwhile
         if not (home / "complete").exists():
             index = "over the network from this machine's package index"
             say(f"Installing the evaluation script's requirements once, {index} …")
@@ -114,7 +114,7 @@ def _needs(script: str, python: Interpreter) -> _ScriptNeeds:
             data = path.read_bytes()
             digest.update(repr((str(path.relative_to(script)), len(data))).encode() + data)
             if path.suffix == ".py":
-                with suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # it is not of our Python
+                with suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # it belongs to another Python
                     modules |= {imported.package for imported in find_imports(data)}
                 installs = installs or bool(re.search(rb"\bpip\b", data))
     imported = [name for name in _PREINSTALLED if name in modules]
