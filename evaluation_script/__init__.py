@@ -6,11 +6,11 @@ from .runner import tuning  # noqa: F401 - it comes before numpy
 
 __all__ = ["evaluate"]
 
-if TYPE_CHECKING or not __name__.startswith("segjudge."):  # EvalAI's worker reports what fails here
+if TYPE_CHECKING or not __name__.startswith("segjudge."):  # EvalAI's worker reports failures here
     from .main import evaluate, load_scorers
 
     load_scorers()
-else:  # many of the toolkit's commands score nothing
+else:  # many commands score nothing
 
     def __getattr__(name: str) -> object:
         if name != "evaluate":

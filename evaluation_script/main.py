@@ -23,7 +23,7 @@ from .scoring.notify import notify
 from .scoring.provenance import digest_of, numbers_of, provenance
 from .scoring.scorer import TruthCache, phase_scorers
 
-#: A split's progress is reported in this many lines at the most.
+#: The maximum number of progress lines of a split.
 _PROGRESS_LINES = 20
 
 
@@ -46,7 +46,7 @@ def load_scorers() -> None:
     """
     for phase in PHASES:
         for split in phase.splits:
-            if split.protocol in PROTOCOLS:  # else the first submission says so
+            if split.protocol in PROTOCOLS:  # otherwise, the first submission reports it
                 engine = engine_of(PROTOCOLS[split.protocol].family)
                 if phase.report and engine.load_losses is not None:
                     engine.load_losses()
@@ -77,7 +77,7 @@ def _outcome(
     except SubmissionError as error:
         return SubmissionError(ascii_text(str(error)))
     except Exception as error:  # noqa: BLE001 - nothing else may reach a participant
-        return HostError(_incident(error))
+        return HostError(_log_incident(error))
     for line in answer["submission_result"]["warnings"]:
         _say(f"warning: {line}")
     _log(notify(phase, answer, metadata))
@@ -128,7 +128,7 @@ def score_phase(
         reports.append(scorer.score(submission, _progress(split, say, totals)))
         timings[split.codename] = time.monotonic() - begun
     answer = build_answer(phase, reports, timings)
-    for split in phase.splits:  # not earlier: whoever is refused in one split has scored in none
+    for split in phase.splits:  # not earlier: a rejection in one split means no score in any
         total = "" if split.hidden or split.codename not in totals else "{0} of {0} ".format(totals[split.codename])
         say(f"{split.codename}: {total}scored")
     if phase.report:
@@ -154,7 +154,7 @@ def _say(text: str) -> None:
     try:
         print(ascii_text(text), flush=True)
     except (OSError, ValueError):
-        return  # a closed or broken stream is no reason to lose a score
+        return  # a closed or broken stream must not cost a score
 
 
 def _log(text: str) -> None:
@@ -167,7 +167,7 @@ def _log(text: str) -> None:
 _TRUTHS = TruthCache(_log)
 
 
-def _incident(error: Exception) -> str:
+def _log_incident(error: Exception) -> str:
     """Log an error with a new incident number; return the sentence for the participant."""
     number = os.urandom(4).hex()
     if isinstance(error, (CrashError, HostError)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from .files import INSTANCE_LIMITS, UNIT_LIMITS, ArchiveLimits
 from .scoring import Phase, PhaseSplit
 
-#: What the leaderboards show: any of the protocol's metrics, or `J-Volume`, `J-Visible`, `False-Alarm`…
+#: The metrics on the leaderboards: any of the protocol's, or `J-Volume`, `J-Visible`, `False-Alarm`…
 LABELS = ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")
 INSTANCE_LABELS = ("AP", "AP50", "AP75", "APs", "APm", "APl", "AR@1", "AR@50", "AR@255", "ARs", "ARm", "ARl")
 PANOPTIC_LABELS = ("PQ", "SQ", "RQ", "PQ-Things", "SQ-Things", "RQ-Things", "PQ-Stuff", "SQ-Stuff", "RQ-Stuff")

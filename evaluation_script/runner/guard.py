@@ -27,7 +27,7 @@ from typing import Any, Callable, Iterator, List, NoReturn, Optional, Tuple
 from ..files.problems import HostError, SubmissionError, escape
 from . import supervisor
 
-#: Characters that a job may print; the participant's log keeps no more.
+#: The maximum number of characters of a job's output, as in the participant's log.
 _LOG_CHARACTERS = 1 << 20
 #: Kinds of messages: a part of a line and its last part, a part of the answer and its last part.
 _LINE_PART, _LINE_END, _ANSWER_PART, _ANSWER_END = b"s", b"S", b"a", b"A"
@@ -46,7 +46,7 @@ class _MessageSender:
 
     def say(self, text: str) -> None:
         """Send a line in parts, each written atomically."""
-        size = (_LONGEST - _HEADER) // 4  # characters, of which none has more bytes
+        size = (_LONGEST - _HEADER) // 4  # characters, each at most this many bytes
         text = text[: _LOG_CHARACTERS + 1]
         with self._lock:
             for start in range(0, len(text), size):
@@ -133,11 +133,11 @@ def _take_messages(data: bytearray) -> Iterator[Tuple[bytes, bytes]]:
 Say = Callable[[str], None]
 _Job = Callable[[Say], object]
 
-#: The longest answer, in bytes of JSON.
+#: The maximum size of an answer, in bytes of JSON.
 _ANSWER_BYTES = 64 << 20
-#: A job that has answered ends by itself within this time in seconds, mostly.
+#: The seconds in which a job usually ends after its answer.
 _GRACE = 0.1
-#: Why no process could be forked, once the participant has read it.
+#: The reason why no process could be forked, once the participant has seen it.
 _reported: List[str] = []
 
 
@@ -152,7 +152,7 @@ class UnfinishedError(SubmissionError):
         super().__init__(
             f"Your submission could not be scored: {cause}. Check it with a local run, then tell the organisers."
         )
-        #: How it ended, in words: "it takes longer than 60 seconds".
+        #: The cause of its end: "it takes longer than 60 seconds".
         self.cause = cause
 
 
@@ -193,7 +193,7 @@ class _Child:
             if self._supervisor < 0:
                 self._close()
         _, _, error = self._line().partition(" ")
-        if error not in ("", "0"):  # without a line its supervisor was ended, and the job began
+        if error not in ("", "0"):  # without a line, its supervisor died after the job began
             self.end()
             raise OSError(int(error), os.strerror(int(error)))
 
@@ -260,7 +260,7 @@ def _answer(job: _Job, sender: _MessageSender) -> bytes:
         answer = json.dumps(ending).encode()
     except MemoryError:
         return b'["memory", null]'
-    except (TypeError, ValueError, RecursionError):  # an answer that JSON cannot hold is a defect of ours
+    except (TypeError, ValueError, RecursionError):  # an answer that is not JSON is our defect
         return json.dumps(["crash", traceback.format_exc()]).encode()
     if len(answer) > _ANSWER_BYTES:
         return json.dumps(
@@ -303,7 +303,7 @@ def _limit_memory(memory: int) -> None:
         bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
         resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
     except (ImportError, OSError, ValueError):
-        return  # not on this system; the wall clock still holds
+        return  # not on this system; the wall clock still limits it
 
 
 # ── in the parent ───────────────────────────────────────────────────────────
@@ -319,13 +319,13 @@ def _messages(child: _Child, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
         ready = [source for source, _ in waiting.poll(1000 * max(0.0, deadline - time.monotonic()))]
         if child.reader in ready:
             chunk = os.read(child.reader, 1 << 20)
-            if not chunk:  # it closed its end; whether it is still running the supervisor knows
+            if not chunk:  # it closed its end; the supervisor knows whether it still runs
                 waiting.unregister(child.reader)
             data += chunk
             yield from _take_messages(data)
         elif ready:
             return
-        if time.monotonic() > deadline:  # checked last: what was written in time counts
+        if time.monotonic() > deadline:  # checked last: output that was written in time counts
             raise TimeoutError
 
 

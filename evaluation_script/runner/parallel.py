@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-#: So many numbers of 4 bytes fit into any pipe.
+#: The number of 4-byte numbers that fit into any pipe.
 _TICKETS = 1024
-#: What a child may raise that its parent raises too; all else is a defect.
+#: The exceptions of a child that its parent raises too; all others are defects.
 _RAISED = (SubmissionError, HostError, Flaw, MemoryError)
 
 
@@ -122,7 +122,7 @@ def results_of_threads(work: Callable[[int], _Result], count: int, jobs: int) ->
 
     threads = [threading.Thread(target=take_items, daemon=True) for _ in range(min(jobs, count) - 1)]
     started: List[threading.Thread] = []
-    with suppress(RuntimeError):  # no other one may be started: those that run do the work
+    with suppress(RuntimeError):  # no further process may be started: the running ones do the work
         for thread in threads:
             thread.start()
             started.append(thread)
@@ -147,7 +147,7 @@ class Meanwhile(Generic[_Result]):
 
     def result(self) -> _Result:
         """Wait for the result."""
-        with suppress(Exception):  # which this process meets again, and raises
+        with suppress(Exception):  # this process meets it again and raises it
             for _, result in self._pool.results() if self._pool is not None else ():
                 return result
         return self._work()
@@ -161,7 +161,7 @@ class Meanwhile(Generic[_Result]):
 def _may_fork() -> bool:
     if not hasattr(os, "fork"):
         return False
-    import multiprocessing  # it takes a while, and one process does without it
+    import multiprocessing  # it takes a while, and one process does not need it
 
     return "fork" in multiprocessing.get_all_start_methods() and not multiprocessing.current_process().daemon
 
@@ -178,14 +178,14 @@ class _Pool(Generic[_Result]):
         self._children: List[ForkProcess] = []
         self._tickets, writing = os.pipe()
         os.write(writing, b"".join(number.to_bytes(4, "little") for number in range(min(self._count, _TICKETS))))
-        os.close(writing)  # whoever reads after the last ticket reads nothing
+        os.close(writing)  # readers after the last ticket read nothing
         context, parent = multiprocessing.get_context("fork"), os.getpid()
         for _ in range(jobs):
             reader, writer = context.Pipe(duplex=False)
             child = context.Process(target=self._take_items, args=(writer, parent), daemon=True)
             try:
                 child.start()
-            except OSError:  # no process may be started, or no other one: those that run do the work
+            except OSError:  # no further process may be started: the running ones, or this one, do the work
                 reader.close()
                 break
             finally:
@@ -223,13 +223,13 @@ class _Pool(Generic[_Result]):
     def _take_items(self, writer: Connection, parent: int) -> None:
         """Take items and send results, in a child."""
         die_with_parent(parent)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this process
-        for number in (signal.SIGTERM, signal.SIGHUP):  # the parent's handlers would go on, or print a traceback
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
+        for number in (signal.SIGTERM, signal.SIGHUP):  # the parent's handlers would continue, or print a traceback
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
-        for reader in self.readers:  # else a pipe would stay open after its reader has ended
+        for reader in self.readers:  # otherwise, a pipe would stay open after its reader has ended
             reader.close()
-        with suppress(BrokenPipeError):  # the parent was ended
+        with suppress(BrokenPipeError):  # the parent died
             try:
                 while ticket := os.read(self._tickets, 4):
                     for index in range(int.from_bytes(ticket, "little"), self._count, _TICKETS):

@@ -25,23 +25,23 @@ import time
 from contextlib import suppress
 from typing import Callable, Dict, List, NoReturn, Optional, Set, Tuple
 
-#: How a process ended, as `os.waitpid` returns it.
+#: The status of an ended process, as `os.waitpid` returns it.
 Status = int
-#: Runs in a child; its argument is a descriptor to close when it has begun.
+#: The job, which runs in a child; its argument is a descriptor to close at the start.
 _Job = Callable[[int], object]
 
 _DEATH_SIGNAL, _CHILD_SUBREAPER = 1, 36
-#: Seconds between checks of whether the parent is still there, should the socket not show it.
+#: Seconds between checks whether the parent still exists, in case the socket does not show it.
 _POLL_SECONDS = 1.0
-#: Seconds after which a process that cannot be killed (another user's, or waiting for a disk) is given up.
+#: Seconds after which a process that cannot be killed (another user's, or waiting for a disk) is abandoned.
 GIVEN_UP = 60.0
 _PAUSE = 0.01
 #: Signals that end a supervisor in order.
 _ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
 _HAS_PROC = os.path.exists("/proc/self/stat")
-# Loaded now: in a forked child the loader's lock, held by another thread, would stay locked.
+# Loaded now: if another thread held the loader's lock, a forked child could never get it.
 _prctl: Optional[Callable[..., int]] = None
-with suppress(OSError, AttributeError, TypeError):  # macOS has no prctl; Windows refuses to load nothing
+with suppress(OSError, AttributeError, TypeError):  # macOS has no prctl; Windows cannot load the program itself
     _prctl = ctypes.CDLL(None).prctl
 
 
@@ -49,7 +49,7 @@ def die_with_parent(parent: int) -> None:
     """Ask Linux to kill this process when its parent with this id ends."""
     _set_option(_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
-        os._exit(1)  # it ended before the kernel was asked
+        os._exit(1)  # it ended before the request to the kernel
 
 
 def descendants(process: int) -> Dict[int, int]:
@@ -75,7 +75,7 @@ def keep_forked(job: Callable[[], object], leash: int, parent: int) -> NoReturn:
     """Supervise a job, in a child that was forked for it."""
     try:
         collecting = gc.isenabled()
-        gc.disable()  # what it would collect is the parent's, whose descriptors are closed here
+        gc.disable()  # it would collect the parent's objects, whose descriptors are closed here
         signal.set_wakeup_fd(-1)
         os.setsid()
         allowed, allowing = os.pipe()  # `_let_go` closes it, once the parent knows that the job is there
@@ -204,8 +204,8 @@ def _obey(leash: int, child: int) -> bool:
 
 def _end(child: int, status: Optional[Status]) -> Status:
     """End the job's remaining processes; return the child's status."""
-    statuses = _end_all()
-    if not _HAS_PROC:  # only the group can be found
+    statuses = _kill_descendants()
+    if not _HAS_PROC:  # only the group can be located
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
         until = time.monotonic() + GIVEN_UP
@@ -215,7 +215,7 @@ def _end(child: int, status: Optional[Status]) -> Status:
     return statuses.get(child, signal.SIGKILL) if status is None else status
 
 
-def _end_all() -> Dict[int, Status]:
+def _kill_descendants() -> Dict[int, Status]:
     """Kill all descendants; return the statuses of children.
 
     They are stopped first, so that nothing forks meanwhile, and killed by group, which no fork escapes.
@@ -265,7 +265,7 @@ def _end_as(status: Status) -> NoReturn:
         with suppress(ImportError, OSError, ValueError):
             import resource
 
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command's own was enough
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the command's own signal was enough
         with suppress(OSError):  # SIGKILL has no handler
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

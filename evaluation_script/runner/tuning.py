@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from typing import Iterator
 
 _THREADS = "OPENBLAS_NUM_THREADS"
-#: Parameters of glibc's `mallopt`, and the bytes up to which freed blocks are kept instead of given back.
+#: Parameters of glibc's `mallopt`, and the size in bytes up to which freed blocks are kept.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _KEPT, _LARGEST_KEPT = 256 << 20, 64 << 20
-#: So many objects are made before Python looks for cycles among them.
+#: The number of new objects after which Python searches them for cycles.
 _GARBAGE = 100_000
 
 if "numpy" not in sys.modules and not __name__.startswith("segjudge."):
@@ -32,11 +32,11 @@ def reuse_memory() -> None:
     for sequences.
     """
     gc.set_threshold(_GARBAGE)
-    with suppress(OSError, AttributeError, TypeError):  # another C library
+    with suppress(OSError, AttributeError, TypeError):  # a C library other than glibc
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT)
         mallopt(_TRIM_THRESHOLD, _KEPT)
-        mallopt(_ARENA_MAX, 1)  # else what one thread freed no other one uses
+        mallopt(_ARENA_MAX, 1)  # otherwise, no thread reuses memory that another one freed
 
 
 @contextmanager

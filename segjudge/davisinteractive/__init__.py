@@ -13,7 +13,7 @@ from . import logging
 
 __all__ = ["install_alias", "logging"]
 
-#: The release of the framework whose names and behaviour these are.
+#: The release of the framework that this package replaces.
 __version__ = "1.0.4"
 
 _FRAMEWORK = "davisinteractive"

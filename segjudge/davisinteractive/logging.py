@@ -3,7 +3,7 @@
 import logging as standard
 from typing import Any
 
-#: absl's levels: the higher, the more is shown.
+#: absl's levels; a higher level shows more.
 FATAL, ERROR, WARNING, INFO, DEBUG = -3, -2, -1, 0, 1
 WARN = WARNING
 _STANDARD_LEVELS = {
@@ -16,7 +16,7 @@ _levels = {"info": 0, "verbosity": WARNING}
 
 debug, info, warning, error = _logger.debug, _logger.info, _logger.warning, _logger.error
 warn, exception = warning, _logger.exception
-#: Unlike absl's this does not end the process.
+#: Unlike absl's function, it does not end the process.
 fatal = _logger.critical
 
 
@@ -48,7 +48,7 @@ def set_info_level(level: int) -> None:
 
 
 def verbose(msg: object, level: int = 0, *args: object) -> None:
-    """Show a message, if its level is not beyond the one that `set_info_level` named."""
+    """Show a message up to the level that `set_info_level` set."""
     if level <= _levels["info"]:
         info(msg, *args)
 

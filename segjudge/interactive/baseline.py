@@ -22,15 +22,15 @@ _SCALED_WIDTH = 320
 _BINS, _BLUR = 16, 1.0
 #: The weight of a pixel under a line, and of one in an earlier mask, in a histogram.
 _UNDER_LINE, _IN_MASK = 3.0, 0.2
-#: Pixels around an object's first lines, and around a later line, in which it is likely.
+#: The maximum distance in pixels of an object from its first lines, and from a later line.
 _FIRST_REACH, _LATER_REACH = 13.0, 12.0
-#: Probabilities below and above which a pixel is certain in a cut.
+#: The probabilities below and above which a cut takes a pixel for certain.
 _CERTAINLY_NOT, _CERTAINLY = 0.05, 0.97
-#: Rounds of a cut, and its weight beside the probabilities before it.
+#: The rounds of a cut, and its weight relative to the previous probabilities.
 _CUT_ROUNDS, _CUT_WEIGHT = 2, 0.75
-#: Pixels that `lines` adds around a line.
+#: The width in pixels that `lines` adds to a line.
 _PEN = 8
-#: The least weight of any colour in a frame to which masks moved, and the pixels over which they are smoothed there.
+#: The minimum weight of a colour in a frame to which masks moved, and the pixels over which these are smoothed.
 _COLOUR_FLOOR, _SMOOTHING = 0.25, 1.5
 
 
@@ -122,7 +122,7 @@ class _Colours:
                 if probabilities is not None:
                     weights = probabilities[label, k].ravel() * _IN_MASK
                     tables[label] += np.bincount(video.bins[k].ravel(), weights=weights, minlength=_BINS**3)
-            if probabilities is None:  # people draw on objects first: far from their lines is background
+            if probabilities is None:  # people draw on objects first: pixels far from their lines are background
                 far = distance_transform_edt(seeds[k] <= 0) > _FIRST_REACH
                 tables[0] += np.bincount(video.bins[k][far], minlength=_BINS**3) * _IN_MASK
         blurred = (
@@ -166,7 +166,7 @@ def _cut_objects(frame: Array, score: Array, seeds: Array) -> Array:
         mask[seeds == label] = cv2.GC_FGD
         inside = mask & 1 == 1
         if inside.any() and not inside.all():
-            cv2.setRNGSeed(0)  # its clusters are drawn at random
+            cv2.setRNGSeed(0)  # its clusters are random
             cv2.grabCut(frame, mask, None, np.zeros((1, 65)), np.zeros((1, 65)), _CUT_ROUNDS, cv2.GC_INIT_WITH_MASK)  # type: ignore[call-overload]
             after[label] = (1 - _CUT_WEIGHT) * score[label] + _CUT_WEIGHT * (mask & 1)
     after[0] = np.clip(1 - after[1:].max(axis=0), 0, 1)

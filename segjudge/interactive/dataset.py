@@ -175,7 +175,7 @@ class Davis:
     dataset: Mapping[str, SequenceRecord] = _Catalogue(RECORDS, lambda davis, name: davis.dataset[name])
     #: Years in which sequences were published.
     years: ClassVar[list[int]] = [2016, 2017]
-    #: The root that was opened last.
+    #: The last opened root.
     opened: ClassVar[Davis | None] = None
 
     def __init__(self, davis_root: str | os.PathLike[str] | None = None) -> None:

@@ -67,13 +67,13 @@ class DavisInteractiveSession:
     interaction_start_time = _Attribute[float | None]()
     sample_scribbles = _Attribute[Scribbles | None]()
     sample_last_scribble = _Attribute[Scribbles | None]()
-    #: Drawn by the session, or by its server.
+    #: The key that the session or its server drew.
     session_key = _Attribute[str]("connector.session_key")
     report_save_dir = _Attribute[Path]("files.folder")
     report_name = _Attribute[str]("files.name")
     #: Empty until the session has ended.
     global_summary = _Attribute[Summary]("summary")
-    #: Locally `connector.service.robot` is the robot.
+    #: The local connector; its `service.robot` is the robot.
     connector: _Attribute[LocalConnector | RemoteConnector] = _Attribute()
 
     def __init__(  # noqa: PLR0913, PLR0917 - a published signature

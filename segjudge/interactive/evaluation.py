@@ -97,7 +97,7 @@ class EvaluationService:
             raise ValueError(f"Invalid sequence: {sequence}")
         if not 1 <= scribble_idx <= self.davis.num_scribbles(sequence):
             raise ValueError(f"Invalid scribble index: {scribble_idx}")
-        # The record may have to read the masks: an error in them is raised here, before a method's time begins.
+        # The record may read the masks, so errors in them are raised here, before a method's time begins.
         return load_first_scribbles(self.davis, sequence, scribble_idx)
 
     get_starting_scribble = get_scribble

@@ -27,7 +27,7 @@ from .scribbles import ScribbleLine, Scribbles
 
 #: The robot's kernel sizes, tried until one gives a line.
 _KERNEL_SIZES = (0.2, 0.1, 0.05, 0.0)
-#: Where none does, half the length of a stroke as a share of the frame's width.
+#: Half the length of a stroke, as a share of the frame's width, if no stroke fits.
 _STROKE = 0.01
 
 
@@ -54,7 +54,7 @@ class MaskDataset:
         """Return the sequences of a split of the packed file, or of a list of the dataset."""
         if self._packed is not None and subset not in self._packed:
             raise SessionInputError(f"{self._path}: has no split {subset!r}, only {sorted(self._packed)}")
-        if subset not in self._subsets:  # every session asks, and a published layout is read completely
+        if subset not in self._subsets:  # every session calls this, and a published layout is read completely
             if self._packed is not None:
                 truth = self._packed[subset]
             else:

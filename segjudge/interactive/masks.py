@@ -111,7 +111,7 @@ class EncodedMasks(TypedDict):
 
 def combine_masks(masks: ArrayLike, th: float = 0.5, method: str = "max_per_pixel") -> Array:
     """Return the most likely object of `masks[object][frame]`, where it exceeds `th`."""
-    del method  # the original knows one
+    del method  # the original has one
     masks = np.asarray(masks)
     best = masks.argmax(axis=0)
     return np.where(masks.max(axis=0) > th, best + 1, 0).astype(np.float64)

@@ -24,7 +24,7 @@ from .session import LOCAL_HOST, LocalConnector, SessionRules
 
 #: Seconds to connect, and between two bytes of an answer; the server may be measuring a long sequence.
 _TIMEOUTS = (10.0, 300.0)
-#: Within two minutes: a server that was restarted reads its dataset first.
+#: The number of attempts, about two minutes in total, since a restarted server reads its dataset first.
 _TRIES = 10
 
 
@@ -95,7 +95,7 @@ class RemoteConnector:
                 answer = self._http.request(
                     method, f"{self.host}/{path}", headers=headers, timeout=_TIMEOUTS, allow_redirects=False, **options
                 )
-            except (requests.ConnectionError, requests.Timeout, ChunkedEncodingError) as error:  # which breaks off
+            except (requests.ConnectionError, requests.Timeout, ChunkedEncodingError) as error:  # which is interrupted
                 answer, reason = None, reason_of(error)
             except (InvalidURL, LocationParseError):
                 raise SessionInputError(f"host: {self.host!r} is not the address of a server") from None
@@ -130,7 +130,7 @@ class RemoteSession(SessionRules):
         super().__init__(None, None)
         self.connector, self.files = connector, files
         self.summary: Summary = {}
-        #: The sample and interaction of the report that was written last.
+        #: The sample and interaction of the last written report.
         self._reported: tuple[int | None, int | None] | None = None
 
     def enter(self, *, resume: bool) -> None:

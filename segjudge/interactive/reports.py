@@ -22,10 +22,10 @@ from .dataset import RECORDS, SessionInputError
 #: Metric → column of a report.
 METRICS = {"J": "jaccard", "F": "contour", "J_AND_F": "j_and_f"}
 COLUMNS = ["session_id", "sequence", "scribble_idx", "interaction", "object_id", "frame", *METRICS.values(), "timing"]
-#: The seconds at which a method's curve is read.
+#: The time in seconds at which a method's curve is sampled.
 THRESHOLD = 60
 
-#: A sequence with one of its sets of first scribbles, counted from 1.
+#: A sequence with one of its sets of first scribbles, numbered from 1.
 Sample = tuple[str, int]
 
 
@@ -55,15 +55,15 @@ class SummaryTerms:
     """The terms of a session on which its summary depends."""
 
     metric: str = "J_AND_F"
-    #: Interactions with each sample; without a limit those that were reached.
+    #: The number of interactions with each sample; without a limit, of those that took place.
     interactions: int | None = None
     #: Seconds for each object of a sample.
     seconds: float | None = None
     #: The mean number of objects of a sequence.
     objects: float = 1.0
     threshold: float = THRESHOLD
-    #: The number of objects of every sample of the session.  A report has no row for a sample without an interaction
-    #: in time, and such a sample counts as 0; without this table only the samples of the report count.
+    #: The number of objects of every sample of the session. Samples without an interaction in time have no row in a
+    #: report and count as 0; without this table, only the samples of the report count.
     samples: Mapping[Sample, int] | None = None
 
     def summarize(self, report: pd.DataFrame) -> Summary:
@@ -90,7 +90,7 @@ def _draw_curve(report: pd.DataFrame, terms: SummaryTerms) -> tuple[list[float],
     by_object = report.groupby([*keys, "object_id", "interaction"])[column].mean().unstack("interaction")  # noqa: PD010 - these are groups
     seconds = report.groupby([*keys, "interaction"])["timing"].first().unstack("interaction")  # noqa: PD010
     interactions = list(range(1, last_interaction + 1))
-    # A sample that did not reach an interaction keeps its last value, and takes no time.
+    # A sample without an interaction keeps its last value, and takes no time.
     means = by_object.reindex(columns=interactions).ffill(axis=1).fillna(0.0).sum(axis=0)
     spent = seconds.reindex(columns=interactions).fillna(0.0).sum(axis=0).cumsum()
     objects, samples = _count_objects_and_samples(by_object.index, seconds.index, terms.samples)
@@ -115,7 +115,7 @@ _ANNOTATED_COLUMNS = ["session_id", "sequence", "scribble_idx", "frame", "overri
 class StoredProgress(TypedDict):
     """The progress of a session that a storage keeps beside its rows."""
 
-    #: Sequence, set of scribbles, and the interactions that were stored.
+    #: Sequence, set of scribbles, and the number of stored interactions.
     done: list[tuple[str, int, int]]
     #: Sequence, set of scribbles, frame, and whether the program named candidates.
     annotated: list[tuple[str, int, int, bool]]
@@ -254,7 +254,7 @@ def _check_values(jaccard: Sequence[float], contour: Sequence[float], indices: l
 
 
 _STATE = ".state.json"
-#: How the name of a report ends while its session runs.
+#: The ending of a report's name while its session runs.
 TEMPORARY = ".tmp.csv"
 
 

@@ -23,10 +23,10 @@ try:
     from skimage.morphology._skeletonize_various_cy import (  # type: ignore[import-not-found,unused-ignore]
         _skeletonize_loop as _loop,
     )
-except ImportError:  # scikit-image may rename what is private
+except ImportError:  # scikit-image may rename private functions
     _loop = None
 
-#: While nothing of a region stays the radius shrinks by this.
+#: The factor by which the radius shrinks until some of the region remains.
 _SHRINK = 0.9
 _EIGHT = np.ones((3, 3), dtype=int)
 
@@ -84,7 +84,7 @@ class InteractiveScribblesRobot:
         if not len(rows):
             return []
         radius = min(self.kernel_size * math.sqrt(np.count_nonzero(missing)) / 2, self.max_kernel_radius)
-        # Only what the disk can reach; at the image's border the box ends there too.
+        # Only the box that the disk can reach, cut at the image's border.
         margin = math.ceil(radius) + 2
         y, x = max(0, rows[0] - margin), max(0, columns[0] - margin)
         box = missing[y : rows[-1] + margin + 1, x : columns[-1] + margin + 1]
@@ -97,7 +97,7 @@ def _open_region(region: Array, radius: float) -> Array:
     if radius <= 1:
         return region
     while radius > 1:
-        # What lies outside the image is ignored; the dilation is the erosion of the background, by the same disk.
+        # Pixels outside the image are ignored; the dilation is the erosion of the background by the same disk.
         opened = ~_erode(~_erode(region, radius), radius)
         if opened.any():
             return opened
@@ -115,7 +115,7 @@ def _erode(region: Array, radius: float) -> Array:
     offsets = np.arange(count) - count // 2
     coordinates = np.arange(count) - radius
     height, width = region.shape
-    # Pixels outside the region down to each pixel of a column, so that a run is looked up in two steps.
+    # The number of pixels outside the region above each pixel, so that a run is looked up in two steps.
     missing = np.cumsum(np.pad(~region, count), axis=0, dtype=np.int32)
     eroded = np.ones_like(region)
     for shift, x in zip(offsets + count, coordinates, strict=True):
@@ -211,7 +211,7 @@ def _cut_cycles(neighbours: list[list[int]], start: int, ys: Array, xs: Array) -
 
     A search after a cut would repeat the same steps up to the cut, so the search continues there.
     """
-    #: The path of the search, the neighbours of each of its nodes that were not tried, and each node's depth.
+    #: The path of the search, the untried neighbours of each of its nodes, and each node's depth.
     path, untried, depth = [start], [iter(neighbours[start])], {start: 0}
     cuts: set[tuple[int, int]] = set()
     while path:

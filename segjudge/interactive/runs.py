@@ -31,7 +31,7 @@ from .session import MOST_INTERACTIONS
 
 _PACKAGE = "segjudge.interactive"
 _Progress = Callable[[str, int, int], None]
-#: One point of a line in so many is kept, which looks the same.
+#: The step between kept points of a line, which looks the same.
 _POINTS_TO_ONE = 10
 
 
@@ -74,7 +74,7 @@ class ModelError(Exception):
 
     def __init__(self, interaction: str, *, is_first: bool) -> None:
         super().__init__(interaction)
-        #: Whether nothing was submitted yet, so that there is nothing to resume.
+        #: Whether nothing has been submitted, so that nothing can be resumed.
         self.interaction, self.is_first = interaction, is_first
 
 
@@ -138,9 +138,9 @@ def _folder_of_steps(report: Path) -> Path:
 
 
 METRIC_NAMES = {"J": "J", "F": "F", "J_AND_F": "J&F"}
-#: How far apart the names of curves are, as a share of the height.
+#: The distance between the names of curves, as a share of the height.
 _LABEL = 0.11
-#: Pixels that the images of the page are wide at most.
+#: The maximum width in pixels of the page's images.
 _IMAGE_WIDTH = 640
 
 
@@ -152,7 +152,7 @@ class _Run:
     report: pd.DataFrame
     summary: Summary
     steps: Path
-    #: Whether samples without masks in time count, as 0.
+    #: Whether samples without masks in time count as 0.
     complete: bool = True
 
     @property
@@ -220,7 +220,7 @@ def _write_curves(runs: list[_Run], out: Path) -> str:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    # Without a date, and with names that do not change, equal runs give equal files.
+    # Without a date, and with constant names, equal runs give equal files.
     with mpl.rc_context({"svg.hashsalt": "segjudge", "svg.fonttype": "none", "font.size": 11}):
         figure = Figure(figsize=(8, 4.5), layout="constrained")
         axes = figure.subplots()

@@ -19,9 +19,9 @@ from segjudge.evaluation_script.masks.stack import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: The most samples of a curve.
+#: The maximum number of samples of a curve.
 MOST_POINTS = 1000
-#: The pixels that a line is wide.
+#: The width of a line in pixels.
 _LINE_WIDTH = 5
 
 

@@ -26,12 +26,12 @@ from .wire_format import Body, MaskSubmission
 
 _log = logging.getLogger("segjudge.interactive")
 
-#: Seconds within which a submission must have arrived.
+#: The maximum seconds for receiving a submission.
 _UPLOAD_SECONDS = 600.0
-#: Submissions of a session that may be on their way at once: one, and its repeat.
+#: The maximum number of a session's simultaneous submissions: one, and its repetition.
 _UPLOADS = 2
 
-#: Bytes of a submission that stays in memory while it arrives; a larger one is written to disk.
+#: The maximum bytes of a submission that stays in memory while it arrives; a larger one is written to disk.
 SMALL_BODY = 4 << 20
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def _error_response(error: Exception) -> Response:
     body, status = wire_format.describe_error(error)
     if status == 500:
         _log.error("a defect", exc_info=error)
-    # Unread bytes of a body that was refused would be taken for the next request.
+    # Unread bytes of a rejected body would be read as the next request.
     return JSONResponse(body, status, {"Connection": "close"} if status == 413 else None)
 
 
@@ -138,7 +138,7 @@ class _Handlers:
         except TimeoutError:
             raise RuntimeError(f"The masks did not arrive within {_UPLOAD_SECONDS:.0f} seconds.") from None
         finally:
-            self._uploads -= Counter([key])  # drops those that are 0
+            self._uploads -= Counter([key])  # drops zero counts
         return Response(status_code=204, headers=None if in_time else {wire_format.LATE: "1"})
 
     async def _measure(self, request: Request, body: Body, user: str, key: str) -> bool:

@@ -20,11 +20,11 @@ from .evaluation import UNPUBLISHED, EvaluationService
 from .reports import LocalStorage, ReportFiles, Sample, StoredProgress, Summary, read_report
 from .scribbles import Scribbles, fuse_scribbles
 
-#: The host that is this process.
+#: The name of this process as a host.
 LOCAL_HOST = "localhost"
-#: The challenge allowed no more.
+#: The challenge's limits.
 _MOST_SECONDS, MOST_INTERACTIONS = 600, 16
-#: Subsets whose masks were published; a root may list others.
+#: The subsets with published masks; a root may list more.
 _LOCAL_SUBSETS = ["train", "val", "trainval"]
 
 NOT_BEGUN = "The session has not begun: use it as `with DavisInteractiveSession(...) as session`."
@@ -49,7 +49,7 @@ class SessionTerms:
     max_time: float | None = None
     max_nb_interactions: int | None = 5
     metric: str = "J_AND_F"
-    #: The root of DAVIS, for a connector without a dataset.
+    #: The root of DAVIS for a connector without a dataset.
     davis_root: str | os.PathLike[str] | None = None
 
 
@@ -61,24 +61,24 @@ class SessionRules:
     """
 
     def __init__(self, max_time: float | None, max_nb_interactions: int | None) -> None:
-        #: Seconds for each object of a sample, all of its interactions together.
+        #: Seconds per object of a sample, for all of its interactions.
         self.max_time = None if max_time is None else min(max_time, _MOST_SECONDS)
-        #: Interactions with each sample.
+        #: The maximum number of interactions per sample.
         self.max_nb_interactions = None if max_nb_interactions is None else min(max_nb_interactions, MOST_INTERACTIONS)
         self.samples: list[Sample] = []
-        #: None before the session is entered, -1 until the first sample is open.
+        #: None before the session is entered, -1 until the first sample is opened.
         self.sample_idx: int | None = None
-        #: Interactions with the open sample that have ended.
+        #: The number of finished interactions with the open sample.
         self.interaction_nb: int | None = None
         #: Whether more interactions may follow.
         self.running = True
-        #: Whether scribbles were read and masks are due.
+        #: Whether scribbles were read, so that masks are expected.
         self.running_model = False
         self.sample_start_time: float | None = None
         self.interaction_start_time: float | None = None
         self.sample_scribbles: Scribbles | None = None
         self.sample_last_scribble: Scribbles | None = None
-        #: Whether the program was restarted and holds nothing of the open sample.
+        #: Whether the program was restarted and lacks the state of the open sample.
         self._is_resumed = False
 
     def _count_objects(self, _sequence: str) -> int:
@@ -104,7 +104,7 @@ class SessionRules:
             self.sample_idx = (self.sample_idx or 0) + 1 if self._has_opened else 0
             self.interaction_nb, self.sample_start_time = 0, time_now
             self.sample_scribbles = self.sample_last_scribble = None
-            self.running_model = False  # masks that were due came too late
+            self.running_model = False  # the masks came too late
         return (self.sample_idx or 0) < len(self.samples)
 
     def is_late(self, time_now: float) -> bool:

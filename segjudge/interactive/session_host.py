@@ -33,10 +33,10 @@ from .reports import TEMPORARY, ReportFiles, Summary, read_report
 from .session import MOST_INTERACTIONS, LocalConnector, Session, SessionTerms
 from .wire_format import MaskSubmission, ScribblesAnswer, are_equal
 
-#: Folders of sessions; keys are not stored, so that a copy of the state opens no session.
+#: The name of a session's folder. Keys are not stored, so that a copy of the state opens no session.
 _NAME = re.compile(r"session-[0-9a-f]{64}")
 _OWNER, _LEDGER, _SECRET = "owner.json", "ledger", "secret"
-#: Beside the report of a session that is over.
+#: The file beside the report of a finished session.
 _SUMMARY = "summary.json"
 
 
@@ -44,19 +44,19 @@ _SUMMARY = "summary.json"
 class SessionLimits:
     """The limits of a user on the server."""
 
-    #: Bytes of one submission.
+    #: The maximum bytes of a submission.
     body: int = 64 << 20
-    #: Characters of run lengths in one submission.
+    #: The maximum characters of run lengths in a submission.
     runs: int = 32 << 20
-    #: Frames × height × width of a sequence.
+    #: The maximum frames × height × width of a sequence.
     pixels: int = 1 << 30
-    #: Sessions of a user that are not finished.
+    #: The maximum number of a user's unfinished sessions.
     sessions: int = 4
-    #: Seconds without a request after which a session is closed.
+    #: The seconds without a request after which a session is closed.
     idle: float = 24 * 3600.0
-    #: Sessions of a user in which masks of one sequence are measured, ever.
+    #: The maximum number of a user's sessions, ever, in which masks of a sequence are measured.
     sessions_per_sequence: int = 5
-    #: Sessions in memory at once; the others are on disk until a request needs them.
+    #: The maximum number of sessions in memory; the others are on disk until a request needs them.
     open_sessions: int = 8
 
 
@@ -84,18 +84,18 @@ class SessionHost:
         self.folder.chmod(0o700)
         self._ledger = _Ledger(self.folder / _LEDGER)
         self._secret = _read_secret(self.folder / _SECRET)
-        #: The session that was used last comes last.
+        #: The open sessions; the most recently used one comes last.
         self._open: dict[str, HostedSession] = {}
-        #: Requests that use a session, or wait for its lock; then it must not be opened a second time.
+        #: The number of requests that use a session or wait for its lock, during which it must not be opened again.
         self._users: Counter[str] = Counter()
         self._lock = threading.Lock()
-        #: When a session that is not finished was last used; for those of an earlier process, when this one began.
+        #: When each unfinished session was last used; for an earlier process's sessions, when this process started.
         self._last_used = {
             name: self.clock() for name, owner in self._read_owners() if self._is_unfinished(name, owner)
         }
         names = self.dataset.sequences(self.terms.subset)
         self.dataset.check_files(names)
-        #: Brackets and commas of the largest submission: each frame has some, and each object of a frame.
+        #: The maximum number of brackets and commas of a submission: some per frame, and per object of a frame.
         self.most_marks = 1000
         for name in names:
             frames, height, width = shape_of(self.dataset.dataset[name])
@@ -173,7 +173,7 @@ class SessionHost:
                 yield session
         finally:
             with self._lock:
-                self._users -= Counter([name])  # drops those that are 0
+                self._users -= Counter([name])  # drops zero counts
 
     def check_session(self, user: str, key: str) -> None:
         with self._lock:
@@ -182,7 +182,7 @@ class SessionHost:
     def _find_name(self, user: str, key: str) -> str:
         name = _name_of(key)
         owner = self._read_owner(name)
-        if owner is None or owner["user"] != user:  # one answer, so that nothing is learned of another user's session
+        if owner is None or owner["user"] != user:  # the same answer reveals nothing about other sessions
             raise LookupError("You have no such session.")
         if owner["closed"]:
             raise LookupError("This session was closed because no request arrived for too long.")
@@ -193,14 +193,14 @@ class SessionHost:
         path = session.folder / _SUMMARY
         if not path.exists():
             return None
-        with self._lock:  # from now on the files are enough
+        with self._lock:  # from now on the files suffice
             self._open.pop(session.folder.name, None)
             self._last_used.pop(session.folder.name, None)
         return cast("Summary", json.loads(path.read_text()))
 
     def read_report(self, session: HostedSession) -> pd.DataFrame:
         if (session.folder / _SUMMARY).exists():
-            # A temporary report remains where the end was interrupted.
+            # If the end was interrupted, a temporary report remains.
             paths = session.folder.glob("result_*.csv")
             return _means_of(read_report(max(paths, key=lambda path: not path.name.endswith(TEMPORARY))))
         return _means_of(session.report())
@@ -255,13 +255,13 @@ def hold_sessions(
     folder: Path, dataset: InteractiveDataset, terms: SessionTerms, users: Mapping[str, str], limits: SessionLimits
 ) -> Iterator[SessionHost]:
     """Yield the sessions of a folder, locked for this server; raises UsageError if taken."""
-    os.umask(0o077)  # sessions and their reports are the server's alone
+    os.umask(0o077)  # only the server may read sessions and their reports
     folder.mkdir(parents=True, exist_ok=True)
     lock = files.hold_folder(str(folder), "server of sessions")
     clock = Uptime(folder)
     try:
         host = SessionHost(folder, dataset, terms, users, limits, clock)
-        clock.begin()  # reading the masks counted for nobody
+        clock.begin()  # reading the masks counts for nobody
         yield host
     finally:
         clock.stop()
@@ -319,7 +319,7 @@ class HostedSession(Session):
         clock: Callable[[], float],
         note_measured: Callable[[str], None],
     ) -> None:
-        # Without a limit masks could be measured as often as the time allows.
+        # Without a limit, masks could be measured as often as the time allows.
         terms = replace(terms, max_nb_interactions=terms.max_nb_interactions or MOST_INTERACTIONS)
         connector = LocalConnector(session_key=folder.name, dataset=dataset)
         super().__init__(connector, terms, ReportFiles(folder, _SUMMARY), clock)
@@ -327,7 +327,7 @@ class HostedSession(Session):
         self._note_measured = note_measured
         #: Whether the open sample is new to the client.
         self._is_new = False
-        #: The interaction that the masks named which came last, their checksum, and whether they were in time.
+        #: The last interaction whose masks were named, their checksum, and whether they were in time.
         self._last_taken: list[Any] = []
         self.lock = threading.RLock()
 
@@ -375,7 +375,7 @@ class HostedSession(Session):
         else:
             sequence, scribbles, self._is_new = self.read_scribbles(only_last=only_last)
             self._save_state()
-            # Reading the truth and writing is the server's work; the method's time begins when the answer can go.
+            # The server reads the truth and writes; the method's time begins when the answer is ready.
             self.interaction_start_time = self.clock()
         return {"sequence": sequence, "scribbles": scribbles, "new_sequence": self._is_new}
 
@@ -402,7 +402,7 @@ class HostedSession(Session):
         taken_before, self._last_taken = self._last_taken, [*due_interaction, checksum, in_time]
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of candidates that are not frames
+                warnings.simplefilter("ignore")  # about candidates that are not frames
                 self.submit(masks, submission.candidates, arrived)
         except BaseException:
             self._last_taken = taken_before
@@ -447,7 +447,7 @@ class _Ledger:
             entries_after = {**entries, sequence: [*sessions_before, session]}
             name = hashlib.sha256(user.encode()).hexdigest()
             files.replace(self._folder / f"{name}.json", json.dumps({"user": user, "sequences": entries_after}))
-            # Last, so that an entry that could not be written is tried again.
+            # Last, so that an entry whose writing failed is tried again.
             self._entries[user] = entries_after
 
 
@@ -465,7 +465,7 @@ def _read_entry(path: Path) -> tuple[str, dict[str, list[str]]]:
 
 
 _UPTIME = "uptime"
-#: Seconds between two notes of the time.
+#: Seconds between records of the time.
 _BEAT = 1.0
 
 
@@ -489,7 +489,7 @@ class Uptime:
 
     def _note(self) -> None:
         while not self._ended.wait(self._beat):
-            with suppress(OSError):  # a full disk may have room again
+            with suppress(OSError):  # a full disk may have space again
                 files.replace(self._path, repr(self()))
 
     def stop(self) -> None:

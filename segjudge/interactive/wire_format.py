@@ -28,16 +28,17 @@ REPORT = "api/evaluation/report"
 FINISH = "api/evaluation/finish"
 
 USER_KEY, SESSION_KEY = "User-Key", "Session-Key"
-#: Drawn by the client, so that asking for a session again after a lost answer does not open a second one.
+#: A header with a key that the client draws, so that a repeated request after a lost answer does not open a second
+#: session.
 REQUEST_KEY = "Request-Key"
-#: Set on the answer to masks that came after the sample's time and do not count.
+#: A header of the answer to masks that were too late and do not count.
 LATE = "Too-Late"
 
-#: Decimals of every J and F that leaves the server: with more, fewer queries would reveal the truth pixel by pixel.
+#: The decimals of every J and F that the server sends: with more, fewer queries would reveal the truth pixel by pixel.
 DECIMALS = 4
 
-#: The errors that cross the wire, and the status of each; any other, one that inherits from them (a KeyError) or comes
-#: from the operating system included, is a defect of the server.
+#: The errors that are transmitted, with their statuses. Any other error is a defect of the server, including subclasses
+#: (a KeyError) and errors of the operating system.
 _ERRORS: dict[type[Exception], int] = {
     ValueError: 400,
     TypeError: 422,

@@ -19,7 +19,7 @@ from pathlib import Path
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 ENVIRONMENTS = os.path.join(CHECKOUT, ".environments")
-#: The files that decide what is in an environment.
+#: The files that determine the content of an environment.
 _FILES = {
     "toolkit": ("pyproject.toml", "evaluation_script/scoring/__init__.py"),  # the second has the version
     "client": ("tests/client-pinned.txt", "tests/client-requirements.txt"),
@@ -29,18 +29,18 @@ _FILES = {
         "tests/worker-requirements.txt",
     ),
 }
-#: What the names of the bytecode of EvalAI's worker's interpreter have.
+#: The tag in names of bytecode of EvalAI's worker's Python.
 WORKER_TAG = "cpython-39"
 LINKS = {"toolkit": ".venv", "client": ".venv-client", "worker": ".venv-worker"}
-#: The toolkit's extras; each holds those behind it.
+#: The toolkit's extras; each contains those after it.
 _EXTRAS = ("test", "all", "")
-#: The extra of pyproject.toml that the toolkit's environment has without one of these.
+#: The extra of pyproject.toml in the toolkit's environment without any of these.
 _SMALLEST = "serve"
 _SUBJECTS = {"toolkit": "the toolkit", "client": "the official client", "worker": "EvalAI's worker"}
-#: Seconds in which a program that found an environment through its link takes the lock on it.
+#: The seconds within which a program that entered an environment through its link locks it.
 _GRACE = 10
-#: The code that runs at the start of every process in an environment. A process that was started through the link keeps
-#: the folder that the link pointed at, also when the link is switched.
+#: The code at the start of every process in an environment. A process that was started through the link keeps the
+#: folder that the link named, even if the link changes.
 _IN_USE = '''\
 """Keep the environment of this process: see segjudge/set_up/environment.py."""
 
@@ -63,8 +63,8 @@ try:
 except OSError:
     pass
 '''
-#: The code that lets the toolkit's environment import the checkout.  What setuptools writes for it imports pathlib, and
-#: with it so much that Python starts in twice the time.
+#: The code that lets the toolkit's environment import the checkout. The one of setuptools imports pathlib, and with it
+#: so much that Python takes twice as long to start.
 _FINDER = """
 from _frozen_importlib_external import PathFinder as _PathFinder
 
@@ -92,7 +92,7 @@ _PIP_SETTINGS = {
     "client-cert": "SSL_CLIENT_CERT",
     "proxy": "ALL_PROXY",
 }
-#: These would make pip or uv install elsewhere, or for another Python.
+#: Variables that would make pip or uv install elsewhere, or for another Python.
 _EXCLUDED = (
     "PYTHONHOME", "PYTHONPATH", "PIP_TARGET", "PIP_PREFIX", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_NO_EDITABLE",
     "UV_PROJECT_ENVIRONMENT",
@@ -155,7 +155,7 @@ class PythonEnvironment:
                     self._switch(folder)
             except OSError:
                 if not folder:
-                    raise  # else the checkout cannot be written, and keeps its links as they are
+                    raise  # otherwise the checkout is read-only, and keeps its links
         _sweep()
         return folder
 
@@ -204,7 +204,7 @@ class PythonEnvironment:
         """Point the link at the folder, in one step."""
         if os.path.isdir(self.link) and not os.path.islink(self.link):
             return say(f"{LINKS[self.kind]} is not a link made by ./run.sh and is kept; remove it to get the link")
-        with suppress(OSError):  # from now on the grace of the old one counts
+        with suppress(OSError):  # from now on, the old one's grace counts
             os.utime(os.path.join(os.path.realpath(self.link), "in-use"))
         new_link = f"{self.link}.{os.getpid()}.new"
         os.symlink(os.path.relpath(folder, CHECKOUT), new_link)
@@ -261,7 +261,7 @@ def _sweep() -> None:
         folder = path.rstrip(os.sep)
         with suppress(OSError):
             marker = os.path.join(folder, "in-use")
-            # A program may have found it a moment ago.
+            # A program may have entered it a moment ago.
             is_recent = os.path.exists(marker) and os.path.getmtime(marker) > time.time() - _GRACE
             if folder not in needed and not is_recent:
                 with _hold_lock(os.path.basename(folder).rpartition("-")[0], wait=False):
@@ -367,7 +367,7 @@ class _Installer:
                 process.stdout.close()
         if code:
             text = "\n".join(lines)
-            why = text if command[0] != self._uv else "see above"  # what uv said was shown
+            why = text if command[0] != self._uv else "see above"  # uv's message was shown
             if "No space left on device" in text:
                 why = "the disk is full. Free some space and run it again"
             elif _UNREACHED.search(text):
@@ -407,7 +407,7 @@ def _pip_settings(pip: list[str]) -> dict[str, str]:
 
 def _uv_settings(settings: dict[str, str], variables: dict[str, str]) -> dict[str, str]:
     """Return the variables that give uv pip's configuration."""
-    import ssl  # needed by installations alone; it would add a tenth to every start
+    import ssl  # only installations need it; it would add a tenth to every start
 
     result = {}
     for name, variable in _PIP_SETTINGS.items():
@@ -416,7 +416,7 @@ def _uv_settings(settings: dict[str, str], variables: dict[str, str]) -> dict[st
             result[variable] = (",".join if variable == "UV_FIND_LINKS" else " ".join)(value.split())
     if any(ssl.get_default_verify_paths()[:2]):  # the system's certificates, which pip trusts as well
         result |= {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
-    if "UV_INDEX" in result:  # pip looks for the best version on all of them
+    if "UV_INDEX" in result:  # pip searches all of them for the best version
         result["UV_INDEX_STRATEGY"] = "unsafe-best-match"
     return result
 

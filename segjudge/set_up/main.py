@@ -25,12 +25,12 @@ _EXPORTED = {"client": "SEGJUDGE_EVALAI_CLIENT", "worker": "SEGJUDGE_WORKER_PYTH
 
 
 def main(arguments: list[str]) -> int:
-    """Run the program in place of this process; return the exit code where that fails."""
+    """Run the program in place of this process; return the exit code if that fails."""
     middle = arguments.index("--")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         python, variables = prepare_environments(arguments[:middle])
-        if "segjudge" in arguments:  # it lets them through when it can answer; Python's start would print a traceback
+        if "segjudge" in arguments:  # they pass when it can answer; Python's start would print a traceback
             signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         os.execve(python, [python, *arguments[middle + 1 :]], {**os.environ, **variables})
     except SetUpError as error:
@@ -48,7 +48,7 @@ def prepare_environments(arguments: list[str]) -> tuple[str, dict[str, str]]:
 
     Returns the toolkit's interpreter, and the environment variables with the others.
     """
-    reserve_streams()
+    _reserve_streams()
     compiling = threading.Thread(target=_compile_kernel)
     compiling.start()
     try:
@@ -59,7 +59,7 @@ def prepare_environments(arguments: list[str]) -> tuple[str, dict[str, str]]:
     return programs
 
 
-def reserve_streams() -> None:
+def _reserve_streams() -> None:
     """Reserve the descriptors of closed streams, which stay closed for programs that replace this process.
 
     If stdout or stderr is closed, the shell may have opened its script with that descriptor.
@@ -116,11 +116,11 @@ def compile_bytecode(package: Path, worker: str = "") -> None:
     If the worker's interpreter exists, the mounted folders get bytecode for it too.
     """
     if not os.environ.get("PYTHONDONTWRITEBYTECODE"):
-        return  # programs write it when they import
+        return  # programs write it on import
     mounted = [path for path in package.iterdir() if path.is_symlink()]
     stale = [folder for folder in (package, *mounted) if not _is_compiled(folder, sys.implementation.cache_tag)]
     if stale:
-        import compileall  # it imports as much as all the rest of a start
+        import compileall  # its imports take as long as the rest of a start
 
         for folder in stale:
             compileall.compile_dir(folder, quiet=2)

@@ -16,7 +16,7 @@ from segjudge.system.errors import UsageError
 
 #: The page that lists all benchmarks.
 _LIST = "docs/benchmarks.md"
-#: So many files are shown of those that a truth or a submission has.
+#: The number of shown files of a truth or a submission.
 _SHOWN_FILES = 4
 
 
@@ -25,9 +25,9 @@ class Metric(NamedTuple):
 
     name: str
     about: str
-    #: Whether smaller values are better; None if the family of a plug-in does not say it.
+    #: Whether smaller values are better; None if the plug-in's family does not state it.
     smaller: bool | None
-    #: The least and the greatest value; None where there is no bound.
+    #: The minimum and the maximum value; None for no limit.
     bounds: tuple[float | None, float | None]
 
     def describe_values(self) -> str:
@@ -45,7 +45,7 @@ class Benchmark(NamedTuple):
     protocol: FamilyProtocol
     metrics: list[Metric]
     layout: str
-    #: The files of a small truth as it is published, and of a submission to it; none where the family makes none.
+    #: The files of a small published truth, and of a submission for it; empty if the family makes none.
     truth: list[str]
     submission: list[str]
     upload_types: str
@@ -103,7 +103,7 @@ def _list_files(protocol: FamilyProtocol) -> tuple[list[str], list[str]]:
             truths = list(read_truth(packed, protocol.name).splits.values())
             members = tools.make_sample(truths, protocol, 0.0)
             submission = [name for name, _ in islice(members, _SHOWN_FILES + 1)]
-        except UsageError:  # the family of a plug-in makes none
+        except UsageError:  # a plug-in's family makes none
             return [], []
         truth = sorted(
             os.path.relpath(os.path.join(top, name), published)

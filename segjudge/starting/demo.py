@@ -39,7 +39,7 @@ _Predict = Callable[[Scene, int], Labels]
 #: COCO's uncompressed run lengths, `size` and `counts`: down the columns, background first.
 _UncompressedMask = dict[str, list[int]]
 
-#: Methods: masks that are a little too fat, and those of some frames ago.
+#: Methods: slightly fat masks, and masks of earlier frames.
 _METHODS: dict[str, _Predict] = {
     "strong": lambda video, frame: video.labels(frame, grow=1.0),
     "lagging": lambda video, frame: video.labels(max(frame - 3, 0)),
@@ -100,7 +100,7 @@ def _write_json(path: str, document: object) -> None:
 def _detections(
     pictures: list[list[SyntheticInstance]], quality: float, generator: np.random.Generator
 ) -> list[dict[str, object]]:
-    """Return masks that are the more off, the worse the method is; the worst also sees instances that are not there."""
+    """Return masks that are less precise for worse methods; the worst also has false instances."""
     records: list[dict[str, object]] = []
     for image, instances in enumerate(pictures, 1):
         seen = [*instances, *(instance_image(generator) if quality < 0.3 else [])]

@@ -32,12 +32,12 @@ from segjudge.system.plugins import Plugin
 _PROJECT = "segjudge"
 FILE = "requirements.txt"
 _WHEELS = "wheels"
-#: A kernel inside is used on the system that its name says; the wheel itself installs everywhere.
+#: A kernel inside is used on the system in its name; the wheel itself installs everywhere.
 _ABOUT_WHEEL = "Wheel-Version: 1.0\nGenerator: segjudge\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 _METADATA = ("METADATA", "entry_points.txt", "licenses/LICENSE")
 _CHANGELOG = os.path.join(os.path.dirname(__file__), "CHANGELOG.md")
 _ACCEPTED = re.compile(r"^[^#\n]*\bsegjudge\b.*?#\s*scores as of (\S+)", re.MULTILINE)
-#: What fixes the content behind an address: a commit, a checksum.
+#: A part of an address that fixes its content: a commit, a checksum.
 _PINNED = re.compile(r"git\+\S+@[0-9a-f]{40}(#\S*)?|\S+#sha256=[0-9a-f]{64}")
 _OPTIONS_THAT_INSTALL = ("-r", "--requirement", "-e", "--editable", "-i", "--index-url", "--extra-index-url")
 #: The form that names a wheel of the repository with its checksum, as pip reads it.

@@ -9,7 +9,7 @@ import re
 import shutil
 import unicodedata
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -40,14 +40,14 @@ _FILES = {
     "README.md": "README.md",
 }
 _LOGO = os.path.join(os.path.dirname(__file__), "logo.png")
-#: How far the masks of each sample are moved, as a share of the width.
+#: The distance by which each sample's masks are moved, as a share of the width.
 _SAMPLES = {"good": 0.0012, "poor": 0.03}
-#: The most characters of a title on EvalAI, and of one in the texts.
+#: The maximum characters of a title on EvalAI, and in the texts.
 _MOST, _MOST_IN_TEXTS = 100, 1000
-#: The most columns of a leaderboard that fit a page.
+#: The maximum columns of a leaderboard that fit a page.
 MOST_LABELS = 7
 _ADDRESS = re.compile(r"[-a-zA-Z0-9_]+")
-#: What EvalAI takes as a codename, and what may be a file's name.
+#: The codenames that EvalAI accepts and that are valid file names.
 _CODENAME = re.compile(r"[A-Za-z0-9][\w-]{,49}", re.ASCII)
 
 
@@ -61,8 +61,10 @@ class NewChallenge:
     title: str = ""
     #: The wheel of the Segjudge that scores, or the git address of a commit (default: a wheel of this one).
     segjudge: str = ""
-    #: Whether leaderboards show all metrics, not only the first ones.
+    #: Whether leaderboards show all metrics, or only the first ones.
     all_metrics: bool = False
+    #: Whether the truth is the synthetic one, for which there are pictures.
+    is_demo: bool = False
     today: datetime.date = field(default_factory=datetime.date.today)
 
 
@@ -86,21 +88,12 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     splits, rules = read_truth(packed, protocol.name).splits, ScoringRules(protocol, LOCAL_LIMITS)
     scorers = [Scorer(name, truth, rules) for name, truth in splits.items()]
     truths = list(splits.values())
-    wrong = [name for name in splits if not _CODENAME.fullmatch(name)]
-    if wrong:
-        rule = "which has up to 50 characters of a-z, 0-9, - and _"
-        raise UsageError(f"{name_list(wrong)}: cannot be a codename, {rule}; pack the truth with --split NAME first")
-    phase = next(iter(splits)) if len(splits) == 1 else "all"
+    phase = _name_phase(list(splits))
     annotations = f"annotations/{phase}.zip"
     os.rename(packed, os.path.join(folder, annotations))
-    examples = os.path.join(folder, "examples", phase)
-    os.makedirs(examples)
-    for name, share in _SAMPLES.items():
-        with zipfile.ZipFile(os.path.join(examples, f"{name}.zip"), "w") as archive:
-            for member, data in tools.make_sample(truths, protocol, share):
-                form = zipfile.ZIP_STORED if member.endswith(".png") else zipfile.ZIP_DEFLATED
-                archive.writestr(packed_file.make_entry(member), data, form)
-    sample = os.path.join(examples, f"{next(iter(_SAMPLES))}.zip")
+    sample = _write_samples(truths, protocol, os.path.join(folder, "examples", phase))
+    pictures = tools.make_demo_pictures(protocol) if challenge.is_demo else ()
+    photographs = _write_files(pictures, os.path.join(folder, "pictures", phase))
     metrics_of, further = _choose_boards(_select_metrics(sample, scorers, protocol), challenge)
     notes += further
     of_folder = re.sub(r"[-_]+", " ", os.path.basename(os.path.abspath(challenge.folder))).strip().capitalize()
@@ -118,6 +111,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
         "end": challenge.today + datetime.timedelta(days=365),
         "phase": phase,
         "annotations": annotations,
+        "pictures": bool(photographs),
         "splits": list(splits),
         "protocol": protocol,
         "metrics": [metric for metric in protocol.metrics if any(metric in metrics for metrics in metrics_of.values())],
@@ -132,8 +126,28 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     return notes
 
 
+def _name_phase(splits: list[str]) -> str:
+    """Return the codename of the phase of a truth's splits; raises UsageError if a split cannot be a codename."""
+    wrong = [name for name in splits if not _CODENAME.fullmatch(name)]
+    if wrong:
+        rule = "which has up to 50 characters of a-z, 0-9, - and _"
+        raise UsageError(f"{name_list(wrong)}: cannot be a codename, {rule}; pack the truth with --split NAME first")
+    return splits[0] if len(splits) == 1 else "all"
+
+
+def _write_samples(truths: list[Any], protocol: FamilyProtocol, folder: str) -> str:
+    """Write samples made from the truth into a new folder; return the path of the best one."""
+    os.makedirs(folder)
+    for name, share in _SAMPLES.items():
+        with zipfile.ZipFile(os.path.join(folder, f"{name}.zip"), "w") as archive:
+            for member, data in tools_of(protocol.family).make_sample(truths, protocol, share):
+                form = zipfile.ZIP_STORED if member.endswith(".png") else zipfile.ZIP_DEFLATED
+                archive.writestr(packed_file.make_entry(member), data, form)
+    return os.path.join(folder, f"{next(iter(_SAMPLES))}.zip")
+
+
 def _select_metrics(sample: str, scorers: list[Scorer], protocol: FamilyProtocol) -> dict[str, tuple[str, ...]]:
-    """Return the metrics of each split that a sample made of the truth has: of the others a leaderboard shows 0."""
+    """Return the metrics of each split that a sample of the truth defines; a leaderboard would show 0 for others."""
     metrics_of = {}
     for scorer in scorers:
         try:
@@ -186,7 +200,7 @@ def choose_labels(metrics: tuple[str, ...], groups: Sequence[tuple[str, ...]] = 
 
 
 def _list_parts(metric: str, metrics: tuple[str, ...]) -> set[str]:
-    """Return a metric and those beside it that are parts of the same one: `Dice_WT` of `Dice_TC`."""
+    """Return a metric and its siblings, parts of the same metric: `Dice_WT` for `Dice_TC`."""
     stem = re.match(r"[^-_@(]+[-_@(]", metric)
     runs = groupby(metrics, lambda name: bool(stem) and name.startswith(stem[0])) if stem else []
     return next((set(run) for run in (list(run) for _, run in runs) if metric in run), {metric})
@@ -206,7 +220,7 @@ def _render(folder: str, values: dict[str, Any], tools: FamilyTools) -> None:
     )
     # A string in quotes is the same in YAML and in Python.
     environment.filters.update(
-        quoted=partial(json.dumps, ensure_ascii=False), meaning=tools.describe_metric, rises=tools.prefers_smaller
+        quoted=partial(json.dumps, ensure_ascii=False), meaning=tools.describe_column, rises=tools.prefers_smaller
     )
     for path, template in _FILES.items():
         target = Path(folder, path)
@@ -216,13 +230,19 @@ def _render(folder: str, values: dict[str, Any], tools: FamilyTools) -> None:
 
 def write_demo_truth(protocol: FamilyProtocol, folder: str) -> str:
     """Write a small synthetic truth in a benchmark's published form; return the path to pass as the truth."""
+    paths = _write_files(tools_of(protocol.family).make_demo(protocol), folder)
+    return str(paths[0]) if len(paths) == 1 else folder
+
+
+def _write_files(content: Iterable[tuple[str, Any]], folder: str) -> list[Path]:
+    """Write files by path below a folder: bytes, texts, or documents as JSON."""
     paths = []
-    for name, content in tools_of(protocol.family).make_demo(protocol):
+    for name, file_content in content:
         paths.append(Path(folder, name))
         paths[-1].parent.mkdir(parents=True, exist_ok=True)
-        data = content if isinstance(content, (bytes, str)) else json.dumps(content)
+        data = file_content if isinstance(file_content, (bytes, str)) else json.dumps(file_content)
         paths[-1].write_bytes(data if isinstance(data, bytes) else data.encode())
-    return str(paths[0]) if len(paths) == 1 else folder
+    return paths
 
 
 # ── titles ──────────────────────────────────────────────────────────────────

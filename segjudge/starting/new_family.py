@@ -24,27 +24,27 @@ from .lock import lock_line
 _EXAMPLE = "counting"
 _HERE = Path(__file__).parent
 _BLOCK = re.compile(r"^```\w+\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-#: Where the page's files stand in a distribution, by their folders in the sources of Segjudge.
+#: The places of the page's files in a distribution, by their folders in Segjudge's sources.
 _FOLDERS = {
     f"evaluation_script/families/{_EXAMPLE}/": f"segjudge_{_EXAMPLE}/upload/",
     f"segjudge/families/{_EXAMPLE}/": f"segjudge_{_EXAMPLE}/toolkit/",
     "tests/": "tests/",
     "pyproject.toml": "pyproject.toml",
 }
-#: The files that the page does not show, by those beside this module.
+#: The files that are not on the page, by those beside this module.
 _MORE = {
     "README.md": "README.md",
     "LICENSE": "LICENSE",
     ".gitignore": "gitignore",
     ".github/workflows/tests.yml": "tests.yml",
 }
-#: What a module, a distribution and a protocol may be called alike.
+#: A name that is valid for a module, a distribution and a protocol.
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
 class NewFamily:
-    """The choices of who writes a plug-in."""
+    """The choices of a plug-in's author."""
 
     folder: str
     name: str
@@ -64,7 +64,7 @@ def create_family(family: NewFamily) -> None:
 
 
 def _check_name(name: str) -> None:
-    """Raise UsageError where a family cannot be called that."""
+    """Raise UsageError if a family cannot have this name."""
     if not _NAME.fullmatch(name) or iskeyword(name):
         raise UsageError(f"--family {name}: is not a module name; use small letters, digits and _, as in my_family")
     if _is_taken(name):
@@ -82,12 +82,12 @@ def make_files(name: str) -> dict[str, str]:
 
 @cache
 def _read_blocks() -> dict[str, str]:
-    """Return the blocks of the page by their first lines, which say where they belong."""
+    """Return the page's code blocks by their first lines, which name their files."""
     return dict(_BLOCK.findall((_HERE / "adding-a-family.md").read_text(encoding="utf-8")))
 
 
 def _rename(text: str, name: str) -> str:
-    """Write a name in the place of the example's: of distributions, classes, constants, modules, and in sentences."""
+    """Replace the example's name: in distributions, classes, constants, modules and sentences."""
     words = name.split("_")
     names = {
         f"segjudge-{_EXAMPLE}": f"segjudge-{'-'.join(words)}",
@@ -101,7 +101,7 @@ def _rename(text: str, name: str) -> str:
 
 
 def _is_taken(name: str) -> bool:
-    """Return whether a module, a family, a protocol or a layout is called that, or a class that the example imports."""
+    """Return whether the name is taken by a module, a family, a protocol, a layout or an imported class."""
     classes = {_rename(f"{_EXAMPLE.title()}{noun}", name) for noun in ("Protocol", "Submission", "Tools")}
     imported = {word for text in _read_blocks().values() for word in re.findall(r"\w+", text)}
     if name in {*FAMILIES, *LAYOUTS, *PROTOCOLS} or (name != _EXAMPLE and classes & imported):

@@ -28,5 +28,5 @@ __all__ = [
     "streams",
 ]
 
-#: The folder from which this package is imported: of a checkout its root.
+#: The folder that contains this package; in a checkout, its root.
 IMPORT_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -24,16 +24,16 @@ from segjudge.system.files import file_name, redact, redact_address
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-#: The environment variables with the cache's folder, and how many gigabytes it may hold.
+#: The variables with the cache's folder, and with its maximum gigabytes.
 _FOLDER, _GIGABYTES = "SEGJUDGE_CACHE", "SEGJUDGE_CACHE_GB"
 _DEFAULT_GIGABYTES = 50.0
-#: Bytes fetched at a time.
+#: The number of bytes fetched at a time.
 _CHUNK = 8 << 20
-#: Files of a folder that are read ahead, and their bytes.
+#: The maximum number of a folder's files that are read ahead, and their maximum bytes.
 _AHEAD_FILES, _AHEAD_BYTES = 64, 16 << 20
-#: Requests of S3 at a time.
+#: The maximum number of simultaneous requests of S3.
 _REQUESTS = 16
-#: What file systems call the property that changes with a file.
+#: The file systems' names of the property that changes with a file.
 _VERSIONS = (
     "ETag", "etag", "md5Hash", "content_md5", "Content-MD5", "mtime", "LastModified", "Last-Modified", "last_modified",
     "updated", "modified",
@@ -69,7 +69,7 @@ class RemoteFolder(FolderElsewhere):
     """The address of a remote folder and the state of its files, printed without secrets."""
 
     __slots__ = ("sizes",)
-    #: Names under the folder, in the order of a folder on this machine, and sizes.
+    #: Names under the folder, in the order of a folder on this machine, with their sizes.
     sizes: dict[str, int]
 
     @classmethod
@@ -155,8 +155,8 @@ def _report_errors(address: str, missing: type[Exception] = HostError) -> Iterat
         yield
     except (UsageError, HostError):
         raise
-    except Exception as error:  # each file system has errors of its own
-        # fsspec's of HTTP says so of a server that cannot be reached, too.
+    except Exception as error:  # each file system has its own errors
+        # fsspec's HTTP reports an unreachable server in the same way.
         if isinstance(error, FileNotFoundError) and not isinstance(error.__cause__, OSError):
             raise missing(f"{redact_address(address)}: does not exist") from error
         reason = error.__cause__ if isinstance(error, FileNotFoundError) else error
@@ -200,7 +200,7 @@ def _cache_bytes() -> int:
 
 def _make_room(cache: Path, size: int, address: str) -> None:
     """Remove the least recently used files until a file of this size fits, except those in use."""
-    for partial in cache.glob("*.partial"):  # of a process that was ended
+    for partial in cache.glob("*.partial"):  # left by a process that was killed
         partial.unlink()
     files = sorted((path for path in cache.iterdir() if path.name != "lock"), key=lambda path: path.stat().st_mtime)
     total = sum(path.stat().st_size for path in files)
@@ -245,7 +245,7 @@ class _RemoteFiles(Files):
     def __init__(self, folder: RemoteFolder, limits: ArchiveLimits) -> None:
         super().__init__()
         self._address = folder[:].rstrip("/")
-        #: The names of files by those that they are read by.
+        #: The names of files by the names under which they are read.
         self._names: dict[str, str] = {}
         self._read: dict[str, bytes] = {}
         checks = MemberChecks(limits)
@@ -276,11 +276,11 @@ class _RemoteFiles(Files):
                 break
             names.append(next_name)
         system, root = _system(self._address)
-        filled = [name for name in names if self.sizes[name]]  # there is no range of nothing
+        filled = [name for name in names if self.sizes[name]]  # an empty range is impossible
         paths = [f"{root}/{self._names[name]}" for name in filled]
         stops = [
             self.sizes[name] + 1 for name in filled
-        ]  # a byte more, so that a file that grew is not taken as complete
+        ]  # one byte more, so that a file that has grown does not seem complete
         with _report_errors(self._address):
             blocks = system.cat_ranges(paths, [0] * len(paths), stops, on_error="raise")
         contents = dict.fromkeys(names, b"") | {key: bytes(data) for key, data in zip(filled, blocks)}
@@ -348,7 +348,7 @@ class _S3Files:
             body = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1}")["Body"]
             return bytes(body.read())
 
-        from concurrent.futures import ThreadPoolExecutor  # of a bucket alone
+        from concurrent.futures import ThreadPoolExecutor  # only of a bucket
 
         with ThreadPoolExecutor(_REQUESTS) as pool:
             return list(pool.map(read_range, paths, starts, ends))

@@ -46,7 +46,7 @@ def describe_value(value: object) -> str:
     """Return the description of an argument in a sentence: its beginning and its type."""
     if value is None:
         return "None"
-    from reprlib import repr as abbreviate  # where something is wrong alone
+    from reprlib import repr as abbreviate  # only if there are faults
 
     text = " ".join(abbreviate(value).split())
     return f"{text[:60]}{'…' if len(text) > 60 else ''}, of type {type(value).__name__}"

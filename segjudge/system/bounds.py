@@ -24,21 +24,21 @@ from segjudge.evaluation_script.runner.supervisor import descendants
 from . import sandbox
 from .processes import Child, ExitCode, Streams, Tail
 
-#: Seconds between two looks at most; below that looking takes at most this share of the time.
+#: The maximum seconds between two checks; below that, checks take at most this share of the time.
 _LONG_PAUSE, _SHARE = 1.0, 0.1
-#: The same for the disk, where a look takes long.
+#: The same for the disk, where a check takes longer.
 _DISK_PAUSE, _DISK_SHARE = 0.5, 0.05
-#: A command's own processes and those of its sandbox, which are not counted.
-_OWN = 4
-#: How often the exact memory of processes is read at most, where some end meanwhile.
-_READINGS = 3
-#: Bytes of kernel memory for a file of a tmpfs, be it empty.
+#: The command's own processes and its sandbox's, which are not counted.
+_UNCOUNTED_PROCESSES = 4
+#: The maximum number of exact readings of memory, if processes end meanwhile.
+_MOST_READINGS = 3
+#: Bytes of kernel memory for a file of a tmpfs, even an empty one.
 _INODE_BYTES = 1024
-#: Bytes of the disk that a file, folder or link takes at least, its name and its inode.
+#: The minimum bytes on disk of a file, folder or link: its name and its inode.
 _ENTRY_BYTES = 1024
 _STATUS = re.compile(rb"^(RssAnon|VmSwap|Threads):\s+(\d+)", re.MULTILINE)
 _ROLLUP = re.compile(rb"^(?:Pss_Anon|SwapPss):\s+(\d+) kB", re.MULTILINE)
-#: Mappings of what has no name any more: shared memory, System V's, memfds, and removed files.
+#: Mappings without a name: shared memory, System V's, memfds, and removed files.
 _NAMELESS = re.compile(
     rb"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) (\w+):(\w+) (\d+) +(/\S+).* \(deleted\)$", re.MULTILINE
 )
@@ -46,18 +46,18 @@ _NAMELESS = re.compile(
 
 @dataclass(frozen=True)
 class TreeBounds:
-    """The bounds of a command and all its processes together; 0 is no bound."""
+    """The bounds of a command and all its processes together; 0 removes a bound."""
 
-    #: Bytes of memory.
+    #: The maximum bytes of memory.
     memory: int = 0
-    #: Processes and threads.
+    #: The maximum number of processes and threads.
     processes: int = 0
     #: The paths of the tmpfs mounts in the sandbox, whose files are memory.
     tmpfs: Sequence[str] = ()
-    #: Folders on the disk that it may write, and how many bytes they may take together.
+    #: Writable folders on the disk, and the maximum of their bytes together.
     folders: Sequence[str] = ()
     disk: int = 0
-    #: Seconds between two looks at least: a look takes some milliseconds of a core.
+    #: The minimum seconds between two checks, which take some milliseconds of a core.
     pause: float = 0.1
 
 
@@ -67,7 +67,7 @@ class TreeWatch:
     def __init__(self, child: Child, bounds: TreeBounds) -> None:
         self._child, self._bounds = child, bounds
         self._next_disk = 0.0
-        #: Which bound was passed, as a clause whose subject is the command; empty while none was.
+        #: The exceeded limit, as a clause whose subject is the command; "" if there is none.
         self.sentence = ""
         if os.path.isdir("/proc/self"):
             threading.Thread(target=self._run, daemon=True).start()
@@ -90,11 +90,11 @@ class TreeWatch:
         bounds = self._bounds
         pids = list(descendants(self._child.above))
         private, threads = _private_bytes(pids)
-        if bounds.processes and threads > bounds.processes + _OWN:
+        if bounds.processes and threads > bounds.processes + _UNCOUNTED_PROCESSES:
             return f"it had more than {bounds.processes} processes and threads"
         if bounds.memory:
             shared = _tmpfs_bytes(pids, bounds.tmpfs) + _nameless_bytes(pids, bounds.tmpfs)
-            # Pages that processes share after a fork are in the first number once for each of them.
+            # The first number counts pages that processes share after a fork once per process.
             if private + shared > bounds.memory and self._is_memory_above(bounds.memory - shared, pids):
                 return f"its processes took more than {bounds.memory >> 20} MB of memory together"
         if bounds.disk and self._bytes_on_disk(pids) > bounds.disk:
@@ -106,7 +106,7 @@ class TreeWatch:
 
         Shared pages count once, but several times if processes end during a reading; such a reading is repeated.
         """
-        for _ in range(_READINGS):
+        for _ in range(_MOST_READINGS):
             if _exact_private_bytes(pids) <= bound:
                 return False
             if descendants(self._child.above).keys() >= set(pids):
@@ -127,9 +127,9 @@ class TreeWatch:
 class _BoundedRun:
     """The end of a bounded command: its exit code and its last output."""
 
-    #: None where its time was over.
+    #: None if it ran out of time.
     code: ExitCode | None
-    #: Which bound it passed, as a clause whose subject is the command; empty where none.
+    #: The exceeded limit, as a clause whose subject is the command; "" if there is none.
     excess: str
     output: str
     errors: str
@@ -178,7 +178,7 @@ def _disk_bytes(folders: Sequence[str], bound: int) -> int:
                     if total > bound:
                         break
         except OSError as error:
-            # What is removed meanwhile counts no more; what nobody can look into may hold anything.
+            # Removed files no longer count; unreadable folders may hold anything.
             if error.errno not in (errno.ENOENT, errno.ENOTDIR):
                 raise
     return total
@@ -269,19 +269,19 @@ def _open_files(pid: int, beginning: str = "") -> Iterator[os.stat_result]:
 # ── cgroups ─────────────────────────────────────────────────────────────────
 
 _GROUP_ROOT = "/sys/fs/cgroup"
-#: Where groups are made: of the second version one for everything, of the first one for each kind.
-#: Not the first version's `memory`: it would take processes out of the limits that hold for us.
+#: The folders of control groups: in version 2 one for all limits, in version 1 one per kind. Version 1's `memory` is
+#: unused, since it would remove processes from our own limits.
 _GROUP_ROOTS = (_GROUP_ROOT, os.path.join(_GROUP_ROOT, "cpu"), os.path.join(_GROUP_ROOT, "pids"))
-#: Microseconds for which a share of the processor is counted.
+#: The microseconds over which a share of the processor is measured.
 _PERIOD = 100_000
 _GROUP_NAME = "segjudge-"
 _numbers = itertools.count()
-#: Enters the groups before anything else runs, so that every process of the command's is in them.
+#: Enters the groups before anything else runs, so that they contain all of the command's processes.
 _ENTER = 'for file in $0; do echo $$ > "$file" 2>/dev/null; done; exec "$@"'
 
 
 class ResourceGroup:
-    """Cgroups with bounds of cores, processes (including threads) and bytes; 0 is no bound."""
+    """Cgroups with bounds of cores, processes (including threads) and bytes; 0 removes a bound."""
 
     def __init__(self, *, cores: float = 0, processes: int = 0, memory: int = 0) -> None:
         _remove_abandoned()
@@ -316,7 +316,7 @@ class ResourceGroup:
                 try:
                     os.rmdir(folder)
                 except OSError:
-                    time.sleep(0.05)  # what was killed is still on its way out
+                    time.sleep(0.05)  # killed processes are still ending
                 else:
                     break
 
@@ -350,7 +350,7 @@ def _make_group(folder: str, values: dict[str, str]) -> list[str]:
             os.mkdir(folder)
         for name, value in values.items():
             path = os.path.join(folder, name)
-            # Where a kind of group is not to be had there is no such file, and none is to be made.
+            # If a kind of group is unavailable, the file does not exist and must not be created.
             with suppress(OSError), open(os.open(path, os.O_WRONLY), "w", encoding="ascii") as file:
                 file.write(value)
                 names.append(name)

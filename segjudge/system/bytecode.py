@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import suppress
 
-#: A disk with less room than this may fill up while a module is written.
+#: A disk with less space may fill up while a module is written.
 _LEAST_ROOM = 1 << 20
 
 

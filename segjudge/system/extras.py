@@ -158,10 +158,10 @@ def _quote(text: str) -> str:
     return shlex.quote(text) if re.search(r"""["$`\\!]""", text) and os.name != "nt" else f'"{text}"'
 
 
-def spell_script(path: str) -> str:
-    """Return a checkout's `run.sh` as it is typed in the current folder."""
-    with suppress(OSError):  # the current folder or the checkout may be gone
-        if os.path.samefile(os.curdir, os.path.dirname(path)):
+def spell_script(path: str, folder: str = os.curdir) -> str:
+    """Return a checkout's `run.sh` as it is typed in a folder."""
+    with suppress(OSError):  # the folder or the checkout may be gone
+        if os.path.samefile(folder, os.path.dirname(path)):
             return "./run.sh"
     return _quote_plain(path)
 

@@ -14,16 +14,16 @@ from segjudge.evaluation_script.files.packed import NotWritten, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.errors import UsageError
 
-#: What the name of a folder begins with while it is made.
+#: The prefix of a folder's name while it is made.
 _DRAFT = ".new-"
-#: Bytes of a file's name that come from one name.
+#: The maximum bytes of a file's name that come from one name.
 _NAME_BYTES = 120
-#: Files of these kinds may be renewed in a folder of results: no reader takes them, and the official tools write them.
+#: Files of these kinds may be replaced in a folder of results: no reader takes them, and the official tools write them.
 _NO_RESULTS = (".csv", ".html", ".svg", ".yaml", ".yml")
-#: Who names a folder so means a file.
+#: Endings of names that mean a file, not a folder.
 _NO_FOLDERS = (".zip", ".html", ".json", ".gz", ".tgz", ".tar", ".csv", ".svg", ".png", ".md", ".yaml")
 
-#: What of an address may be secret: user and password, as any @ before the path is read, and query and fragment.
+#: The parts of an address that may be secret: user and password, that is any @ before the path, and query and fragment.
 _USER = r"(\w[\w+.-]*://)(?:[^\s/'\"<>]*|[^\s/@:'\"<>]*:(?!\d+/)[^\s'\"<>]*)@"
 _QUERY = r"(\w[\w+.-]*://[^\s?#'\"<>]*)[?#][^\s'\"<>]*"
 
@@ -93,7 +93,7 @@ def _check_writable(path: str, *, makes_folders: bool) -> None:
     elif os.path.isfile(path) or os.path.isdir(path):
         with open(path, "ab"):
             return
-    elif not os.path.exists(path):  # a pipe would end for whoever reads it
+    elif not os.path.exists(path):  # its reader would see the end of a pipe
         folder = os.path.dirname(path) or "."
         while makes_folders and not os.path.exists(folder):
             folder = os.path.dirname(folder) or "."
@@ -190,7 +190,7 @@ def hold_folder(folder: str, user: str) -> TextIO:
 def replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
     """Write a file atomically: readers see the old content or the new."""
     with replace_file(str(path)) as partial:
-        if private:  # before there is anything in it
+        if private:  # before it has content
             os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600))
         Path(partial).write_bytes(content.encode() if isinstance(content, str) else content)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 STOPPED = "segjudge: stopped"
-#: Seconds in which a command may undo what it began; further signals change nothing meanwhile, and end it later.
+#: The seconds in which a command may undo its work; signals are ignored meanwhile, and end it later.
 _PATIENCE = 5.0
 _NUMBERS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 #: Seconds until Interrupted is raised again, if Python has swallowed it.
@@ -34,9 +34,9 @@ class _State:
     """The state of the signal handler, so that handlers never change."""
 
     process = os.getpid()
-    #: Whether the command has begun what must be undone.
+    #: Whether the command has begun work that must be undone.
     has_begun = False
-    #: The first signal, and when it came.
+    #: The first signal, and its time.
     number = 0
     came_at = 0.0
 
@@ -49,7 +49,7 @@ def leave_at_once() -> None:
     sys.unraisablehook = _on_swallowed
     for number in _list_signals():
         signal.signal(number, _handle_signal)
-    if hasattr(signal, "pthread_sigmask"):  # `set_up` holds them back while Python starts
+    if hasattr(signal, "pthread_sigmask"):  # `set_up` delays them while Python starts
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _NUMBERS)
 
 
@@ -61,7 +61,7 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     except Exception:
-        if _State.number:  # it failed because it was interrupted, as a zip does that has a member half written
+        if _State.number:  # it failed because it was interrupted, as a zip with an incomplete member does
             raise Interrupted(_State.number) from None
         raise
     finally:
@@ -81,9 +81,10 @@ def _handle_signal(number: int, _frame: FrameType | None) -> None:
 
 
 def _on_swallowed(unraisable: UnraisableHookArgs) -> None:
-    """Raise Interrupted again soon, since Python ignores exceptions in finalizers and around forks."""
+    """Report an exception that Python ignores, in finalizers and around forks; raise Interrupted again soon."""
     if not isinstance(unraisable.exc_value, Interrupted):
-        sys.__unraisablehook__(unraisable)
+        if not _State.number:  # after a signal it is the finalizer of an object that was interrupted while it was made
+            sys.__unraisablehook__(unraisable)
     elif not hasattr(signal, "setitimer"):  # on Windows the next signal ends the command
         _State.number = 0
     elif os.getpid() == _State.process:

@@ -24,14 +24,14 @@ import urllib3
 from requests.adapters import HTTPAdapter
 
 _Result = TypeVar("_Result")
-#: Called while something is waited for; raises to end the wait.
+#: Called during a wait; raises to end it.
 Watch = Callable[[], None]
-#: Seconds of the first and of the longest pause between tries.
+#: The seconds of the first and of the longest pause between attempts.
 FIRST, LONGEST = 0.5, 30.0
 #: Seconds between two calls of a watch.
 _WATCH_PAUSE = 0.1
-#: What is raised about an address, a name, a connection, a certificate, a header or a body; a ValueError or a
-#: TypeError is a defect of ours.
+#: The exceptions about an address, a name, a connection, a certificate, a header or a body; a ValueError or TypeError
+#: is a defect of ours.
 _NETWORK = (
     requests.RequestException,
     urllib3.exceptions.HTTPError,
@@ -66,7 +66,7 @@ def read_blocks(response: requests.Response, size: int = 1 << 16, *, decode: boo
     while True:
         try:
             block = next(blocks, None)
-        except ValueError as error:  # what urllib3 makes of a chunk whose length is negative
+        except ValueError as error:  # urllib3 raises it for a chunk of negative length
             raise WireError(str(error)) from None
         if block is None:
             return
@@ -116,7 +116,7 @@ class _Connections:
             self.session.mount(scheme, adapter)
 
     def _note(self, connected: socket.socket) -> None:
-        # A second handle of the same connection: TLS takes the first one apart.
+        # A second handle of the same connection, since TLS detaches the first one.
         handle = connected.dup()
         with self._lock:
             self._handles.append(handle)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-#: The environment variable with the bundle for folders that have none, which `run.sh` sets to its checkout.
+#: The environment variable with the bundle to use in folders without one; `run.sh` sets it to its checkout.
 BUNDLE = "SEGJUDGE_BUNDLE"
 
 

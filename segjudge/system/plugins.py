@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: The group of entry points that names plug-ins.
 GROUP = "segjudge.families"
-#: The package of each half of a family, and the folder of a plug-in that becomes a folder there.
+#: The packages of both halves of a family, and the folders of a plug-in that become folders there.
 UPLOADS, TOOLKITS = "segjudge.evaluation_script.families", "segjudge.families"
 _HALVES = {UPLOADS: "upload", TOOLKITS: "toolkit"}
 

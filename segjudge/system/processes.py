@@ -19,11 +19,11 @@ from typing import IO, TypeAlias
 
 from segjudge.system import IMPORT_ROOT
 
-#: Not imported: the remote worker is slim, and the package of the scorers is not.
+#: Not imported: the remote worker must stay slim, and the scorers' package is not.
 _SUPERVISOR = os.path.join(IMPORT_ROOT, "segjudge", "evaluation_script", "runner", "supervisor.py")
-#: Variables that every program needs; none of them holds a token, an address or a folder of ours.
+#: Variables that every program needs; none contains a token, an address or a folder of ours.
 _COMMON_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
-#: Seconds after which a supervisor that was asked to end is killed; it gives up by itself after 60.
+#: The seconds after which a supervisor that was asked to stop is killed; it gives up by itself after 60.
 _END_SECONDS = 65.0
 #: Seconds within which a supervisor reports the command's start, on any machine.
 _START_SECONDS = 60.0
@@ -82,7 +82,7 @@ class Child:
         folder: str | None = None,
     ) -> None:
         streams = streams or Streams()
-        # Bytes that we send are signals for the command; the end of the socket ends everything.
+        # Bytes sent are signals for the command; closing the socket ends everything.
         self._control, supervisor_end = socket.socketpair()
         with supervisor_end:
             self._process = subprocess.Popen(
@@ -96,7 +96,7 @@ class Child:
                 start_new_session=True,
             )
         report = self._start_report()
-        #: The command's process number, and that of the process below which all is that it started.
+        #: The command's process id, and the id of the process above all that it started.
         self.pid, self.above = report[0] if report else self._process.pid, self._process.pid
         error = report[1] if report else 0
         if error or not report:
@@ -177,7 +177,7 @@ class Child:
     def close_streams(self) -> None:
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
-                with suppress(OSError):  # what was written is not read any more
+                with suppress(OSError):  # the output is no longer read
                     stream.close()
 
 
@@ -195,7 +195,7 @@ class Tail:
         self._thread.start()
 
     def _read(self) -> None:
-        with suppress(OSError, ValueError), self._stream:  # it may be closed meanwhile
+        with suppress(OSError, ValueError), self._stream:  # it may have been closed
             while block := os.read(self._stream.fileno(), 1 << 16):
                 with self._lock:
                     self._keep(block)

@@ -21,21 +21,21 @@ from . import IMPORT_ROOT
 MEMORY = 8 << 30
 _PACKAGES = ("evaluation_script", "segjudge", "code_upload_challenge_evaluation")
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/ssl", "/etc/alternatives")
-#: What name resolution and pip read beside it.
+#: The files that name resolution and pip read in addition.
 _NETWORK = (
     *("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ca-certificates", "/etc/pip.conf", "/opt"),
     "/run/systemd/resolve",
 )
 _SHARED_MEMORY, _TEMPORARY = "/dev/shm", "/tmp"  # noqa: S108 - inside the sandbox
-#: The mounts in the memory that an agent may write.
+#: The tmpfs mounts that an agent, and a scorer, may write.
 AGENT_TMPFS, SCORER_TMPFS = (_SHARED_MEMORY, _TEMPORARY), (_SHARED_MEMORY,)
 _ISOLATED = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--proc", "/proc")
-#: No namespaces of its own, in which it could mount what is not bounded.
+#: Forbid namespaces, in which a program could mount unbounded file systems.
 _NO_NAMESPACES = ("--unshare-user", "--disable-userns")
-#: Processes and threads: libraries start threads by the core.
+#: The maximum number of processes and threads; libraries start threads per core.
 PROCESSES = 128 + 32 * (os.cpu_count() or 1)
 SCORER_PROCESSES = 1024
-#: From this Linux on RLIMIT_NPROC counts a sandbox alone, before that all that the user runs.
+#: The Linux version from which RLIMIT_NPROC counts each sandbox alone; before, it counts all processes of the user.
 _COUNTED_APART = (5, 14)
 
 
@@ -44,11 +44,11 @@ class ProcessLimits:
     """The limits of an agent's processes."""
 
     seconds: float = 3600.0
-    #: Of one process, and of all of them together with what they write into mounts in the memory.
+    #: The maximum bytes of one process, and of all together with their files in tmpfs mounts.
     memory: int = MEMORY
-    #: Refuse to run where there is no sandbox.
+    #: Refuse to run without a sandbox.
     sandbox: bool = False
-    #: Processes and threads together.
+    #: The maximum number of processes and threads together.
     processes: int = PROCESSES
 
 
@@ -57,7 +57,7 @@ def find_sandbox(*, required: bool = False) -> str | None:
     program = shutil.which("bwrap")
     if program is not None:
         trial = [program, "--unshare-all", "--ro-bind", "/", "/", "true"]
-        # In a session of its own: Ctrl-C in a terminal must not look as if there were none.
+        # In a session of its own, so that Ctrl-C in a terminal does not look like a missing sandbox.
         if subprocess.run(trial, capture_output=True, check=False, start_new_session=True).returncode == 0:
             return program
     if required:
@@ -139,7 +139,7 @@ def scorer_command(  # noqa: PLR0913 - what a sandbox consists of
     """
     (source, target), *further_mounts = mounts
     boxed = [*_box(program, memory or MEMORY), "--hostname", "worker"]
-    boxed += ["--bind", source, target]  # first: what is readable may lie in it
+    boxed += ["--bind", source, target]  # first: readable paths may lie in it
     boxed += _read_only((*_SYSTEM, *readable))
     for source, path in further_mounts:
         boxed += ["--bind", source, path]
@@ -173,7 +173,7 @@ def _box(program: str, memory: int) -> list[str]:
     return [*boxed, "--size", str(memory), "--tmpfs", _SHARED_MEMORY]
 
 
-#: Nothing is mounted after it: bwrap's own mounts have no size.
+#: Nothing is mounted after it: bwrap's own mounts have no size limit.
 _CLOSED = ("--remount-ro", "/dev", "--remount-ro", "/")
 
 
@@ -200,7 +200,7 @@ def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-#: Set before the command begins, and inside the sandbox, whose processes are not ours to limit later.
+#: Set before the command begins and inside the sandbox, whose processes we cannot limit later.
 _LIMIT = """
 import os, resource, sys
 memory, seconds, processes = map(int, sys.argv[1:4])
@@ -230,21 +230,21 @@ os.execvp(sys.argv[5], sys.argv[5:])
 def _limit_words(
     python: str, command: list[str], memory: int = 0, seconds: int = 0, processes: int = 0, *, is_boxed: bool = False
 ) -> list[str]:
-    # Elsewhere what the user runs otherwise would be counted, too.
+    # Older systems would also count the user's other processes.
     numbers = (memory, seconds, processes if is_boxed and _counts_apart() else 0)
     return [python, "-I", "-S", "-c", _LIMIT, *map(str, numbers), _filter().hex() if is_boxed else "", *command]
 
 
-#: Machine → its number for the kernel, and its numbers of the system calls that are refused.
-#: Those take memory that belongs to no process and no mount, so that nobody could count it: memfd_create, memfd_secret,
-#: shmget, semget, msgget, io_uring_setup.
+#: Machine -> its number for the kernel, and the numbers of its forbidden system calls. These allocate memory that
+#: belongs to no process and no mount, so nobody could count it: memfd_create, memfd_secret, shmget, semget, msgget,
+#: io_uring_setup.
 _FILTERED = {
     "x86_64": (0xC000003E, (319, 447, 29, 64, 68, 425)),
     "aarch64": (0xC00000B7, (279, 447, 194, 190, 186, 425)),
 }
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOWED, _REFUSED = 0x7FFF0000, 0x00050000 | errno.ENOSYS
-#: Numbers from here on are those of another calling convention of the same machine.
+#: Higher numbers belong to another calling convention of the same machine.
 _OTHER_CONVENTION = 0x40000000
 
 

@@ -49,13 +49,13 @@ from segjudge.system.errors import UsageError
 from .hostile import make_refused, make_variants
 from .running import Outcome, run_apart
 
-#: Metrics by name; None where there is nothing to average.
+#: Metric -> value; None if there is nothing to average.
 Metrics = Mapping[str, "float | None"]
-#: The interpreter that EvalAI has, for the check `python39`.
+#: The variable with EvalAI's interpreter, for the check `python39`.
 WORKER = "SEGJUDGE_WORKER_PYTHON"
-#: After so many hostile submissions that are not refused as they should be, no others are tried.
+#: The number of mishandled hostile submissions after which the check stops.
 _MOST_FAULTS = 6
-#: A sentence to a participant is no longer.
+#: The maximum length of a sentence to a participant.
 _LONGEST_SENTENCE = 20_000
 
 
@@ -66,23 +66,23 @@ class Case:
     protocol: str
     #: The truth as its benchmark publishes it, or packed.
     truth: str | os.PathLike[str]
-    #: Submissions that score, by names of one's own; their units should not all be alike.
+    #: Name → a submission that scores. Its units should differ from each other.
     submissions: Mapping[str, str | os.PathLike[str]]
-    #: The numbers that are right: by the name of the submission, or what is called with truth and submission.
+    #: The correct numbers per name of a submission, or a function of truth and submission that returns them.
     expected: Mapping[str, Metrics] | Callable[[str, str], Metrics] | None = None
-    #: How far a number may be from that.
+    #: The maximum difference from `expected`.
     tolerance: float = 1e-9
-    #: Submissions with several faults, and words of each of these: the message has all.
+    #: Submission with several faults → words of each fault, all of which its rejection must contain.
     faults: Mapping[str | os.PathLike[str], Sequence[str]] = field(default_factory=dict)
-    #: Submissions with a common slip, and words of what is suspected then; the others are suspected of nothing.
+    #: Submission with a common slip → words of the warning that it raises. Other submissions raise none.
     slips: Mapping[str | os.PathLike[str], str] = field(default_factory=dict)
-    #: Prediction and truth in memory that are a submission, by its name.
+    #: Name of a submission → a function that returns its prediction and the truth in memory.
     arrays: Mapping[str, Callable[[], tuple[object, object]]] = field(default_factory=dict)
-    #: The categories of masks in memory, of families whose numbers need them.
+    #: The categories of masks in memory, if the family's numbers need them.
     categories: Sequence[Mapping[str, Any]] = ()
-    #: A truth of the same units that gives the same submissions other numbers.
+    #: A truth of the same units, by which the same submissions have other numbers.
     other_truth: str | os.PathLike[str] = ""
-    #: What a hostile submission may take: CPU seconds, and bytes beside those that the process holds.
+    #: Limits for a hostile submission: CPU seconds, and bytes of memory that scoring may add to the process.
     seconds: float = 5.0
     memory: int = 400 << 20
 
@@ -435,7 +435,7 @@ def _score_variant(scorer: Scorer, write: Callable[[Path], Path], folder: Path) 
 
 
 def _fault_of(case: Case, outcome: Outcome) -> str:
-    """Return the fault of how a hostile submission was handled; "" if handled well."""
+    """Return the fault in the handling of a hostile submission; "" without one."""
     if outcome.kind not in ("returned", "refused"):
         return f"{outcome.kind}: {outcome.text}"
     if outcome.kind == "refused":
@@ -572,7 +572,7 @@ def _tell(holds: Callable[[Case], None]) -> Callable[[Case], None]:
     return run
 
 
-#: What families promise, by name.
+#: The promises of families, by name.
 CHECKS: dict[str, Callable[[Case], None]] = {
     holds.__name__.removeprefix("_check_"): _tell(holds)
     for holds in (

@@ -23,17 +23,17 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-#: Writes a submission into an empty folder, and says where it is.
+#: Writes a submission into an empty folder, and returns its path.
 Writer = Callable[[Path], Path]
 Variant = tuple[str, Writer]
 
-#: What stands in JSON where something else belongs; the last ones are written as JSON cannot.
+#: Values that replace others in JSON; the last ones are written as JSON forbids.
 _ODD: tuple[Any, ...] = (
     None, True, -1, 0.5, 10**30, 1e308, "", "x", "../x", "\ud800", "\0", [], {}, [[]], [{}], [None],
     float("nan"), float("inf"), float("-inf"),
 )  # fmt: skip
-#: So many places of a document are changed: the first of each kind.
-_PLACES = 24
+#: The maximum number of changed places in a document: the first of each kind.
+_MOST_PLACES = 24
 _ZEROS = 96 << 20
 
 
@@ -211,7 +211,7 @@ def _damage_json(data: bytes) -> Iterator[tuple[str, bytes]]:
         for value in _ODD:
             yield f"{place_in_json} is {value!r}", _json(_change(document, steps, partial(_other, value)))
         yield f"{place_in_json} is missing", _json(_change(document, steps, None))
-    lists = [steps for steps in _places_of(document, (list, dict)) if isinstance(_at(document, steps), list)]
+    lists = [steps for steps in _places_of(document, (list, dict)) if isinstance(_value_at(document, steps), list)]
     for steps in lists:
         place_in_json = "/".join(map(str, steps)) or "all"
         yield f"{place_in_json}: first one twice", _json(_change(document, steps, lambda rows: rows[:1] + rows))
@@ -232,7 +232,7 @@ def _places_of(document: Any, kinds: tuple[type, ...] = (object,)) -> list[tuple
     """Return the first path of each kind in a document, ignoring positions."""
     places: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     pending: list[tuple[tuple[Any, ...], Any]] = [((), document)]
-    while pending and len(places) < _PLACES:
+    while pending and len(places) < _MOST_PLACES:
         steps, value = pending.pop(0)
         depth_and_last = (*(type(step) if isinstance(step, int) else step for step in steps), type(value))
         if isinstance(value, kinds) and (steps or isinstance(value, list)):
@@ -248,7 +248,7 @@ def _places_of(document: Any, kinds: tuple[type, ...] = (object,)) -> list[tuple
     return list(places.values())
 
 
-def _at(document: Any, steps: tuple[Any, ...]) -> Any:
+def _value_at(document: Any, steps: tuple[Any, ...]) -> Any:
     for step in steps:
         document = document[step]
     return document
@@ -258,7 +258,7 @@ def _change(document: Any, steps: tuple[Any, ...], change: Callable[[Any], Any] 
     """Return a document with a value at a path changed or removed."""
     changed = [copy.deepcopy(document)]
     *above, last = (0, *steps)
-    holder = _at(changed, tuple(above))
+    holder = _value_at(changed, tuple(above))
     if change is None:
         del holder[last]
     else:

@@ -16,23 +16,23 @@ from typing import Any, NamedTuple
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.system.errors import UsageError
 
-#: Bytes beyond those that are allowed, at which the system refuses more.
+#: The bytes beyond the allowed ones from which the system refuses memory.
 _SLACK = 1 << 30
-#: So many works are held at once, since what they write may be large.
-_AT_ONCE = 32
-#: So many times the CPU seconds may pass on the clock, where a machine is busy.
+#: The number of jobs in progress, since their files may be large.
+_JOBS_AT_ONCE = 32
+#: The maximum ratio of wall-clock time to CPU seconds, on a busy machine.
 _PATIENCE = 12
 
 
 class Outcome(NamedTuple):
     """The outcome of work in a separate process."""
 
-    #: `returned`, `refused` by a SubmissionError, or what went wrong.
+    #: `returned`, `refused` by a SubmissionError, or the failure.
     kind: str
-    #: What it returned as text, the sentence, or the last lines of a traceback.
+    #: The returned text, the sentence, or the last lines of a traceback.
     text: str
     seconds: float = 0.0
-    #: The most bytes of memory that it took beside those of the process before it.
+    #: The maximum bytes of memory that it added to the process.
     extra_bytes: int = 0
 
 
@@ -44,7 +44,7 @@ def run_apart(
         raise UsageError("the conformance kit needs Linux or macOS; on Windows, run it in WSL")
     coming = iter(works)
     pending: list[tuple[str, Callable[[], object]]] = []
-    while pending := pending + list(islice(coming, _AT_ONCE - len(pending))):
+    while pending := pending + list(islice(coming, _JOBS_AT_ONCE - len(pending))):
         count = 0
         for outcome in _run_some([work for _, work in pending], seconds, memory):
             yield pending[count][0], outcome

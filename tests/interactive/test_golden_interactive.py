@@ -1,4 +1,4 @@
-"""Scribbles, curves, run lengths, measures and the robot, against numbers of the framework that programs know."""
+"""Scribbles, curves, run lengths, measures and the robot, compared with numbers of the original framework."""
 
 from __future__ import annotations
 

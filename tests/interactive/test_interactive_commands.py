@@ -1,4 +1,4 @@
-"""`segjudge interactive` as people use it: try a method, look at what came of it."""
+"""`segjudge interactive` as people use it: try a method, look at the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs written for the DAVIS interactive framework, after its name was replaced."""
+"""Programs written for the DAVIS interactive framework, with its name replaced."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def named(line: str) -> str:
 
 @pytest.mark.long
 def test_every_line_of_a_program_runs_by_itself() -> None:
-    """In one process, but each from a state in which nothing of ours was imported."""
+    """In one process, but each from a state without imports of our modules."""
     code = (
         "import json, sys\n"
         "for line in json.loads(sys.argv[1]):\n"
@@ -197,7 +197,7 @@ def test_the_published_sequences_are_known_before_a_root_is_opened() -> None:
 
 
 def test_the_catalogue_is_in_the_package() -> None:
-    """An installed package holds what its metadata names."""
+    """An installed package contains what its metadata names."""
     import tomllib
 
     output = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
@@ -209,7 +209,7 @@ def line(number: int = 1, path: Any = ((0.2, 0.5), (0.4, 0.5))) -> dict[str, Any
 
 
 def written(root: Path, name: str, frames: int, sets: int, *, objects: int = 1, lists: int | None = None) -> None:
-    """A sequence of 30 × 40 pixels, as the framework's own test data have some."""
+    """A sequence of 30 × 40 pixels, like some of the framework's own test data."""
     for kind in ("Annotations/480p", "JPEGImages/480p", "Scribbles"):
         (root / kind / name).mkdir(parents=True)
     for frame in range(frames):
@@ -267,7 +267,7 @@ def test_a_changed_catalogue_goes_before_the_disk(root: Path) -> None:
 
 
 def test_first_scribbles_may_be_of_the_whole_sequence(tmp_path: Path) -> None:
-    """One frame on the disk, and scribbles of all 82: what is read is what is there."""
+    """One frame on the disk, and scribbles of all 82: only existing frames are read."""
     written(tmp_path, "bear", 1, 1, lists=82)
     scribble = Davis(tmp_path).load_scribble("bear", 1)
     assert len(scribble["scribbles"]) == 82
@@ -748,7 +748,7 @@ def test_masks_are_laid_over_colours_alone(shape: tuple[int, ...], ann: Any) -> 
 
 
 def test_the_reference_names_everything() -> None:
-    """Every argument, column and key, as the code has them."""
+    """Every argument, column and key, as in the code."""
     import inspect
 
     from segjudge.interactive.reports import COLUMNS

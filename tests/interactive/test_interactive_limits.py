@@ -1,4 +1,4 @@
-"""What a user may learn from a server of sessions and take of it, through restarts and kills."""
+"""What a user can learn and take from a session server, across restarts and kills."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_time_and_the_number_of_interactions_go_on_over_a_restart(root: Path
 
 
 def test_sessions_that_are_begun_count_before_they_measure(root: Path) -> None:
-    """Else many would be opened at once, and each used."""
+    """Otherwise many would be opened at once, and each used."""
     clock = Clock()
     with served(hosting(root, clock, SessionLimits(sessions=99, sessions_per_sequence=2, idle=60))) as address:
         first, _ = Wire(address).begun().handed(), Wire(address).begun()
@@ -153,7 +153,7 @@ def test_late_and_refused_masks_do_not_count_as_measured(root: Path) -> None:
 
 @pytest.mark.long
 def test_what_counts_is_on_the_disk_before_anything_is_told(root: Path) -> None:
-    """A server that is killed in the middle of a submission has counted it."""
+    """A server that is killed during a submission has counted it."""
     server = Served(root, "--sessions-per-sequence", "1")
     try:
         wired = Wire(server.address).begun()
@@ -226,7 +226,7 @@ def test_nothing_but_times_leaves_with_more_than_four_decimals(root: Path) -> No
 
 
 def test_one_pixel_does_not_show_in_a_sequence_of_usual_size() -> None:
-    """What docs/interactive-protocol.md says about four decimals, by the numbers it names."""
+    """The statement of docs/interactive-protocol.md about four decimals, with its numbers."""
     frames, area = 70, 10_000
     item = 1 / area / frames  # J of a mask of one pixel, over all frames
     assert round(item, wire_format.DECIMALS) == 0
@@ -299,7 +299,7 @@ def test_a_session_in_use_is_never_opened_a_second_time(root: Path) -> None:
 
 
 def high_water(process: int) -> int:
-    """MB of memory that a process has had at most."""
+    """The peak memory of a process in MB."""
     (line,) = [line for line in Path(f"/proc/{process}/status").read_text().splitlines() if "VmHWM" in line]
     return int(line.split()[1]) >> 10
 
@@ -339,7 +339,7 @@ def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> N
 
 
 def test_a_submission_that_was_refused_is_not_kept(root: Path) -> None:
-    """An error holds the frames it went through, and these held the submission."""
+    """An error refers to the frames on its path, and these to the submission."""
     import gc
 
     with served(hosting(root)) as address:

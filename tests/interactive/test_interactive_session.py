@@ -1,4 +1,4 @@
-"""The interactive session, against sessions of the framework that programs know, and against misuse."""
+"""The interactive session, compared with sessions of the original framework, and misused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEY = bytes(range(32)).hex()
 
 
 def predicted(model: str, truth: Any, interaction: int) -> Any:
-    """What the toy models of the golden sessions answer."""
+    """The answers of the golden sessions' toy models."""
     truth = np.where(truth == 255, 0, truth)
     if model == "shift":
         results = np.zeros_like(truth)

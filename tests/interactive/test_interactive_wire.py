@@ -1,4 +1,4 @@
-"""Sessions over the wire, against a server that really runs."""
+"""Sessions over the wire, with a real server."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ import requests
 import uvicorn
 from PIL import Image
 
-from segjudge.interactive import DavisInteractiveSession, wire_format
+from segjudge.interactive import DavisInteractiveSession, session_host, wire_format
 from segjudge.interactive.dataset import Davis, SessionInputError
 from segjudge.interactive.masks import encode_batch_masks, encode_frames
 from segjudge.interactive.remote_session import RemoteConnector
@@ -41,7 +42,7 @@ SHAPE = (4, 40, 60)
 
 @contextmanager
 def served(host: SessionHost) -> Iterator[str]:
-    """The server in a thread of ours, so that a test has its clock."""
+    """The server in a thread of the test, which controls its clock."""
     port = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(build_app(host), log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)
@@ -72,13 +73,13 @@ def answer(interaction: int) -> Any:
 
 
 def means_of(report: pd.DataFrame) -> pd.DataFrame:
-    """What leaves a server: a row for each object of each interaction."""
+    """The server's data: a row for each object of each interaction."""
     keys = ["session_id", "sequence", "scribble_idx", "interaction", "object_id"]
     return report.groupby(keys, sort=False, as_index=False)[["jaccard", "contour", "j_and_f", "timing"]].mean()
 
 
 class Wire:
-    """A client that says what it likes."""
+    """A client that sends anything."""
 
     def __init__(self, address: str, key: str = ANN) -> None:
         self.address, self.headers = address, {wire_format.USER_KEY: key}
@@ -89,13 +90,13 @@ class Wire:
 
     def post(self, path: str, body: Any = None) -> requests.Response:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return requests.post(f"{self.address}/{path}", data=data, headers=self.headers, timeout=30)
+        return requests.post(f"{self.address}/{path}", data=data, headers=self.headers, timeout=60)
 
     def get(self, path: str) -> requests.Response:
-        return requests.get(f"{self.address}/{path}", headers=self.headers, timeout=30)
+        return requests.get(f"{self.address}/{path}", headers=self.headers, timeout=60)
 
     def handed(self) -> Wire:
-        """With scribbles in its hands."""
+        """With scribbles received."""
         self.post(wire_format.NEXT)
         self.get(wire_format.SCRIBBLES)
         return self
@@ -299,7 +300,7 @@ def test_limits(root: Path) -> None:
     with served(host) as address:
         wired = Wire(address).begun().handed()
         for body in (b"x" * 20_001, (b"x" * 10_000 for _ in range(3))):
-            output = requests.post(f"{address}/{wire_format.INTERACTION}", data=body, headers=wired.headers, timeout=30)
+            output = requests.post(f"{address}/{wire_format.INTERACTION}", data=body, headers=wired.headers, timeout=60)
             assert (output.status_code, output.json()["error"]) == (413, "OverflowError")
         noise = np.random.default_rng(1).integers(0, 2, SHAPE)
         output = wired.post(wire_format.INTERACTION, wired.masks(noise))
@@ -514,14 +515,17 @@ def test_a_file_of_users_that_is_wrong(tmp_path: Path, text: str, message: str) 
         read_users(str(tmp_path / "users"))
 
 
-def test_time_while_the_server_is_down_counts_for_nobody(tmp_path: Path) -> None:
-    first = Uptime(tmp_path, beat=0.01)
-    time.sleep(0.05)
+def test_time_while_the_server_is_down_counts_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(session_host, "time", SimpleNamespace(monotonic=clock))
+    first = Uptime(tmp_path)
+    clock.now += 40
     first.stop()
-    noted = first()
-    time.sleep(0.5)
+    clock.now += 500
     second = Uptime(tmp_path)
-    assert noted - 0.05 <= second() < noted + 0.45
+    assert second() == 40
+    clock.now += 2
+    assert second() == 42
     second.stop()
 
 
@@ -546,7 +550,7 @@ class Served:
 
     def kill(self, number: int = signal.SIGKILL) -> int:
         os.kill(self.process.pid, number)
-        code = self.process.wait(timeout=20)
+        code = self.process.wait(timeout=120)
         self.process.stdout.close()  # type: ignore[union-attr]
         return code
 

@@ -1,4 +1,4 @@
-"""What robots draw, sessions answer and servers refuse stays what was noted."""
+"""Robots, sessions and servers give the noted lines, answers and rejections."""
 
 from __future__ import annotations
 

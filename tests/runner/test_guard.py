@@ -1,4 +1,4 @@
-"""The worker lives on, whatever happens to the child that scores."""
+"""The worker survives, whatever happens to the child that scores."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_job_may_print_a_gigabyte(line: bytes) -> None:
 @pytest.mark.parametrize("excess", [0, 1])
 @pytest.mark.parametrize("way", ["printed", "said"])
 def test_as_much_is_kept_as_a_log_holds(way: str, excess: int) -> None:
-    """A line's end counts as a character, where the line has any."""
+    """A line's end counts as a character, if the line has one."""
     output: list[str] = []
 
     def job(say: Any) -> Any:
@@ -158,7 +158,7 @@ def test_a_submission_error_keeps_its_text() -> None:
 
 
 def disabled() -> bool:
-    """Without pages about a death that is meant."""
+    """Without pages about an intended death."""
     faulthandler.disable()
     return True
 
@@ -169,7 +169,7 @@ def crash() -> None:
 
 
 def raw(say: Any, data: bytes, then: Callable[[], Any] = lambda: os._exit(0)) -> None:
-    """Write to the parent what is no message."""
+    """Write an invalid message to the parent."""
     while data:
         data = data[os.write(say.__self__._writer, data) :]
     then()
@@ -274,7 +274,7 @@ def test_an_answer_that_is_too_large_is_a_defect_of_ours(monkeypatch: pytest.Mon
 
 
 def left(say: Any, way: str) -> None:
-    """Leave a process behind, and tell its number."""
+    """Leave a process behind, and print its number."""
     reader, writer = os.pipe()
     if os.fork() == 0:
         if way != "child":
@@ -307,7 +307,7 @@ def left(say: Any, way: str) -> None:
     ids=["answers", "exits", "is killed", "leaves", "hangs"],
 )
 def test_nothing_that_a_child_started_outlives_it(way: str, end: Any, message: str) -> None:
-    """Nor does it make a child that has ended look like one that has not."""
+    """Nor does it make an ended child look alive."""
     output: list[str] = []
     ended: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Where there is no /proc, the supervisor waits until the job that it killed has ended, and reports how."""
+"""Without /proc, the supervisor waits until the job that it killed has ended, and reports how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that is shared by several processes comes to an end with them."""
+"""Work shared by several processes ends with them."""
 
 from __future__ import annotations
 

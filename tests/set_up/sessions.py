@@ -1,4 +1,4 @@
-"""What setting up does, says and leaves in sessions with programs that only say what they are asked, as one text.
+"""The actions, messages and files of set-ups, with programs that only record their arguments, as one text.
 
     python -m tests.set_up.sessions
 
@@ -102,7 +102,7 @@ class _Session:
         return path
 
     def play(self, title: str, action: Callable[[], object], **variables: str) -> None:
-        """Do something, and note what is said, what the programs are asked, what comes of it, and what is there."""
+        """Act, and note messages, the programs' arguments, the outcome, and the files."""
         names = {name.upper(): str(self.folder / name) for name in ("said", "fault", "no_pip", "config")}
         fixed = {"HOME": str(self.folder / "home"), "PATH": f"{self.folder}/programs:{self.folder}/tools", **names}
         output, printed = io.StringIO(), io.TextIOWrapper(io.BytesIO())
@@ -140,10 +140,10 @@ class _Session:
         self._listed = listed
 
     def _settle(self, text: str) -> str:
-        """Number digests as they appear."""
+        """Number digests in the order of their appearance."""
         self._digests += dict.fromkeys(item for item in _DIGEST.findall(text) if item not in self._digests)
         text = _DIGEST.sub(lambda found: str(1 + self._digests.index(found[0])), text)
-        return text.replace(str(self.folder), "FOLDER").replace(str(os.getpid()), "PID")
+        return text.replace(str(self.folder), "FOLDER").replace(f"→ {os.getpid()}\n", "→ PID\n")
 
     def _list(self) -> str:
         root = self.checkout / ".environments"
@@ -159,7 +159,7 @@ class _Session:
         return sorted((self.checkout / ".environments").glob(f"{name}*-*/"))
 
     def age(self) -> None:
-        """Let every environment have been found long ago."""
+        """Let every environment be long unused."""
         for path in self.environments():
             os.utime(path / "in-use", (1, 1))
 
@@ -185,7 +185,7 @@ def _ensure(kind: str, extra: str = "") -> Callable[[], str]:
 
 
 def _play_making(session: _Session) -> None:
-    """Make each environment, and see old ones go."""
+    """Make each environment; old ones are removed."""
     session.play("a first environment", _ensure("toolkit", "test"))
     hooks = [*session.checkout.glob(".environments/*/lib/*/site-packages/*")]
     session.lines.append(
@@ -217,7 +217,7 @@ def _play_making(session: _Session) -> None:
 
 
 def _play_repairs(session: _Session) -> None:
-    """Find an environment broken, its link in the way, and another process at it."""
+    """Meet a broken environment, an obstructed link, and another process at work."""
     (session.environments("client")[0] / "stamp").unlink()
     session.play("one that was never finished is made again", _ensure("client"))
     python = session.environments("client")[0] / "bin/python"
@@ -260,7 +260,7 @@ def _play_repairs(session: _Session) -> None:
 
 
 def _play_no_access(session: _Session, link: Path) -> None:
-    """Find old environments that another process sets up, and a checkout that cannot be written."""
+    """Meet old environments that another process sets up, and a read-only checkout."""
     old = session.checkout / ".environments/toolkit-test-000000000000"
     old.mkdir()
     (old / "in-use").touch()
@@ -370,7 +370,7 @@ def _play_settings(session: _Session) -> None:
 
 
 def _play_certificates(session: _Session) -> None:
-    """Names of variables stand behind the paths that the system has, or has not."""
+    """Names of variables replace the paths that the system has, or lacks."""
     for paths in ((None, None, "SSL_CERT_FILE"), (None, "/certificates", "SSL_CERT_FILE")):
         with patch.object(ssl, "get_default_verify_paths", lambda paths=paths: paths):
             settings = environment._uv_settings({"timeout": " 9 ", "cert": " "}, {})
@@ -378,7 +378,7 @@ def _play_certificates(session: _Session) -> None:
 
 
 def _play_pythons(session: _Session) -> None:
-    """Look for a Python 3.9: in PATH, in the home's pyenv and in another one."""
+    """Search for a Python 3.9: in PATH, in the home's pyenv and in another one."""
     failing = "#!/bin/sh\nexit 1\n"
     kept = (session.folder / "programs/python3.9").read_text()
     session.play("a Python 3.9 in PATH", environment._worker_python)

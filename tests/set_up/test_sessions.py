@@ -1,4 +1,4 @@
-"""What setting up does, says and leaves is as `sessions.txt` has it; with the real uv, `tests/house/test_set_up.py` tests it."""
+"""Set-ups act as in `sessions.txt`; `tests/house/test_set_up.py` tests them with the real uv."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a challenge's requirements are locked to, and what is said of locks, as one text.
+"""The locks of a challenge's requirements, and messages about them, as one text.
 
     python -m tests.starting.locks
 
@@ -126,7 +126,7 @@ def _play_sources(lines: list[str], folder: Path) -> None:
 
 
 def _list(folder: Path) -> list[str]:
-    """The wheels of a folder: their files, and what tells of them."""
+    """The wheels of a folder: their files and metadata."""
     names: list[str] = []
     for path in sorted(folder.rglob("*.whl")):
         with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as wheel:

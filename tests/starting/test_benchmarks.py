@@ -1,4 +1,4 @@
-"""`segjudge benchmarks NAME`: what is said of a benchmark is what its family does."""
+"""`segjudge benchmarks NAME`: the description of a benchmark agrees with its family."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def test_a_benchmark_is_described_with_all_that_is_needed_to_use_it(
     assert PROTOCOLS[name].about in text
     for metric in PROTOCOLS[name].metrics:
         assert re.search(rf"^  {re.escape(metric)} .* (lower|higher) is better\)$", text, re.MULTILINE), metric
+    assert not re.search(r"is better.* is better", text), "the direction stands twice"
     assert main(["benchmarks", name, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [metric["name"] for metric in document["metrics"]] == list(PROTOCOLS[name].metrics)

@@ -1,4 +1,4 @@
-"""The demo's files are those that this repository has."""
+"""The demo's files equal those of this repository."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_demo_is_made_as_it_is_kept_here(tmp_path: Path) -> None:
 
 
 def _read(path: Path) -> dict[str, bytes]:
-    """What a file holds, whichever zlib packed it."""
+    """The content of a file, regardless of the zlib that packed it."""
     if path.suffix != ".zip":
         return {"": path.read_bytes()}
     with zipfile.ZipFile(path) as archive:

@@ -1,4 +1,4 @@
-"""What requirements are locked to, and what is said of locks, is as `locks.txt` has it."""
+"""Locks of requirements, and messages about them, are as in `locks.txt`."""
 
 from __future__ import annotations
 

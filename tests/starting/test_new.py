@@ -29,6 +29,7 @@ from segjudge.platforms.evalai.bundle.trial import try_samples
 from segjudge.starting import lock, new_challenge
 from segjudge.starting.new_challenge import MOST_LABELS, _evalai_title, _plain_title, choose_labels
 from tests.builders import ROOT
+from tests.families.contract import merge_rows
 from tests.families.sequences.family import davis
 
 FILES = {
@@ -416,23 +417,7 @@ def test_a_leaderboard_leaves_out_what_its_truth_does_not_define(tmp_path: Path,
     assert main(["check", "--quick", "--strict", str(folder)]) == 0
 
 
-LABELS = {
-    "davis2017": ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay"),
-    "mots": ("HOTA", "DetA", "AssA", "DetRe", "DetPr", "AssRe", "AssPr"),
-    "coco": ("AP", "AP50", "AP75", "APs", "APm", "APl"),
-    "youtube-vis-2019": ("AP", "AP50", "AP75", "AR@1", "AR@10"),
-    "kits23": ("Dice", "NSD", "Dice_kidney", "Dice_mass", "Dice_tumor"),
-    "flare22": ("Dice", "NSD"),
-    "coco-panoptic": ("PQ", "SQ", "RQ", "PQ-Things", "SQ-Things", "PQ-Stuff", "SQ-Stuff"),
-    "vipseg": ("VPQ", "VPQ-Things", "VPQ-Stuff", "STQ", "AQ", "IoU"),
-    "semantic-kitti-panoptic": ("PQ", "PQ_dagger", "SQ", "RQ", "PQ-Things", "PQ-Stuff", "mIoU"),
-    "burst": ("HOTA", "DetA", "AssA", "AP", "HOTA-common", "HOTA-uncommon"),
-    "places2017": ("AP", "AP50", "AP75", "APs", "APm", "APl"),
-    "ctc": ("OP_CTB", "OP_CSB", "SEG", "DET", "TRA", "LNK"),
-}
-
-
-@pytest.mark.parametrize(("protocol", "labels"), LABELS.items())
+@pytest.mark.parametrize(("protocol", "labels"), merge_rows("BOARD_LABELS").items())
 def test_a_leaderboard_has_the_first_metrics_and_no_half_of_a_group(protocol: str, labels: tuple[str, ...]) -> None:
     assert choose_labels(PROTOCOLS[protocol].metrics, groups_of(protocol)) == labels
 
@@ -475,7 +460,7 @@ def test_all_metrics_are_on_the_leaderboard_where_the_host_wants_them(tmp_path: 
         for name in ("few", "all")
     )
     assert tuple(every["labels"]) == PROTOCOLS["mots"].metrics
-    assert tuple(few["labels"]) == LABELS["mots"]
+    assert tuple(few["labels"]) == merge_rows("BOARD_LABELS")["mots"]
     assert set(few["metadata"]) == set(few["labels"])
 
 

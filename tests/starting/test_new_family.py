@@ -1,4 +1,4 @@
-"""`segjudge new --family`: a plug-in's repository, as the page on families shows it, that passes its tests where pip installs it."""
+"""`segjudge new --family`: a plug-in's repository, as the page on families shows it; it passes its tests with pip."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_its_files_are_what_the_page_shows_word_for_word() -> None:
 
 
 def run_pytest(python: str, folder: Path, **variables: str) -> None:
-    """Run the tests of a plug-in: each check of the kit, and none is skipped."""
+    """Run the tests of a plug-in: each check of the kit, without skipping any."""
     done = subprocess.run(
         [python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
         cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=280, check=False,

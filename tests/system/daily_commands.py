@@ -95,7 +95,7 @@ def run_all(folder: Path) -> None:
 
 
 def work_apart() -> object:
-    """Return what the conformance kit has done in a process of its own, or why it cannot."""
+    """Run the conformance kit in a separate process; return its output, or the reason why it cannot run."""
     try:
         ((name, outcome),) = run_apart([("kit", lambda: 1 + 2)], 60.0, 1 << 30)
     except segjudge.UsageError as error:

@@ -1,4 +1,4 @@
-"""What is asked of a machine, and what is made of its answers: sandboxes, bounds, cgroups and buckets, as one text.
+"""Requests to a machine, and the use of its answers: sandboxes, limits, cgroups and buckets, as one text.
 
     python -m tests.system.machine
 
@@ -41,7 +41,7 @@ _LINE = 100
 
 
 class _Text:
-    """Lines, with what follows from where it was written left out."""
+    """Lines, without the parts that depend on where they were written."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -58,9 +58,9 @@ class _Text:
         )
 
     def _settle(self, text: str) -> str:
-        return (
-            text.replace(str(self.folder), "FOLDER").replace(sandbox._LIMIT, "LIMIT").replace(str(os.getpid()), "PID")
-        )
+        """Replace what differs between runs; a number that merely contains the process's is not touched."""
+        text = text.replace(str(self.folder), "FOLDER").replace(sandbox._LIMIT, "LIMIT")
+        return text.replace(f"segjudge-{os.getpid()}-", "segjudge-PID-")
 
     def attempt(self, title: str, action: Callable[[], object]) -> None:
         try:
@@ -100,7 +100,7 @@ def _patched(*changes: tuple[Any, str, Any]) -> Iterator[None]:
 
 
 def _play_sandbox(text: _Text, folder: Path) -> None:
-    """The words of sandboxes"""
+    """The command lines of sandboxes"""
     for name in ("system", "agent", "agent/secret", "data", "wheels", "home/.pip"):
         (folder / name).mkdir(parents=True)
     (folder / "agent/key").touch()
@@ -178,7 +178,7 @@ def _state(inode: int, *, blocks: int = 8, links: int = 0, device: int = 1, kind
 
 
 def _play_bounds(text: _Text, folder: Path) -> None:
-    """What processes use"""
+    """The resources that processes use"""
     opened = {
         1: [_state(1), _state(2, blocks=16)],
         2: [_state(1), _state(3, links=1), _state(4, device=9), _state(5, kind=stat.S_IFIFO)],
@@ -248,7 +248,7 @@ def _excess(
     disk: int = 0,
     ending: int = 0,
 ) -> str:
-    """Return why processes are ended; memory of those that end is in the first exact reading once more."""
+    """Return why processes are ended; the first exact reading counts the memory of ending ones twice."""
     readings = [exact, *[exact - ending] * 2]
     families = iter([{1: 1}, *[{} if ending else {1: 1}] * 3])
     with _patched(
@@ -280,7 +280,7 @@ def _play_groups(text: _Text, folder: Path) -> None:
     pauses: list[float] = []
 
     def sleep(seconds: float) -> None:
-        """Whoever was in the groups leaves."""
+        """Processes leave the groups."""
         pauses.append(seconds)
         for path in (path for root in roots for path in root.glob("*/*")):
             path.unlink()
@@ -328,7 +328,7 @@ def _play_groups(text: _Text, folder: Path) -> None:
 
 
 class _Client:
-    """S3 as far as it is asked; it notes what it is asked."""
+    """A minimal S3, which notes its requests."""
 
     class exceptions:  # noqa: N801 - boto3's name
         class ClientError(Exception):
@@ -404,7 +404,7 @@ def _play_bucket(text: _Text, folder: Path) -> None:
 
 
 def _play_cache(text: _Text, folder: Path) -> None:
-    """The cache of what is fetched"""
+    """The cache of fetched files"""
     cache = folder / "cached"
     cache.mkdir()
     os.environ["SEGJUDGE_CACHE"] = str(cache)
@@ -454,7 +454,7 @@ def _raise_within(address: str, error: Exception) -> None:
 
 
 def _play_files(text: _Text, folder: Path) -> None:
-    """Names of files, and what is written"""
+    """Names of files, and written files"""
     text.note("a plug-in", Plugin("cells", "cells_package", "cells-of-ours", "1.0").origin)
     names = (
         "plain.png",
@@ -540,7 +540,7 @@ def _end(code: int) -> None:
 
 
 def _play_signals(text: _Text, _folder: Path) -> None:
-    """What a signal does"""
+    """The effects of a signal"""
     done: list[str] = []
     clock = SimpleNamespace(now=100.0)
     handlers: dict[int, Any] = dict.fromkeys((*interrupts._NUMBERS, signal.SIGALRM), signal.SIG_DFL)
@@ -608,7 +608,7 @@ def _block(error: Exception | None) -> str:
 
 
 def _play_plugins(text: _Text, folder: Path) -> None:
-    """Plug-ins, their halves, and what installs an extra"""
+    """Plug-ins, their halves, and the installation of an extra"""
     group = "[segjudge.families]\n"
     site = folder / "site"
     for name, points in {
@@ -658,7 +658,7 @@ def _origin_of(name: str) -> str:
 
 
 def _play_network(text: _Text, folder: Path) -> None:
-    """What goes wrong on the way, and with children"""
+    """Failures of networks and children"""
 
     def stream(*blocks: object) -> Any:
         def read(size: int, *, decode_content: bool) -> Iterator[object]:

@@ -1,4 +1,4 @@
-"""Results and truths at addresses: S3, as moto's server speaks it, and any file system of fsspec's."""
+"""Results and truths at addresses: S3, as moto's server implements it, and any fsspec file system."""
 
 from __future__ import annotations
 

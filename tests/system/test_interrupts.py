@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, a reader that goes away and a full disk, in the middle of a command."""
+"""Ctrl-C, SIGTERM, a vanished reader and a full disk, in the middle of a command."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def zombie(pid: int) -> bool:
 
 
 def met(process: Any, look: Callable[[], Any]) -> bool:
-    """Whether a look found something before the command ended; without a pause, since the moment is short."""
+    """Whether a check succeeded before the command ended; without a pause, since the moment is short."""
     while not zombie(process.pid):
         if look():
             return True
@@ -169,6 +169,25 @@ except Interrupted as error:
     print(error.number)
 """)
     assert (done.stdout, done.stderr) == ("15\n", "")
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_a_finalizer_is_heard_unless_its_object_was_interrupted_half_made(interrupted: bool) -> None:
+    done = run(f"""
+class HalfMade:
+    def __init__(self):
+        if {interrupted}:
+            signal.raise_signal(signal.SIGINT)
+    def __del__(self):
+        self.file.close()
+try:
+    with interruptible():
+        HalfMade()
+except Interrupted as error:
+    print(error.number)
+""")
+    assert done.stdout == ("2\n" if interrupted else "")
+    assert ("no attribute 'file'" in done.stderr) is not interrupted
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])

@@ -1,4 +1,4 @@
-"""What is asked of a machine, and what is made of its answers, is as `machine.txt` has it."""
+"""Requests to a machine, and the use of its answers, are as in `machine.txt`."""
 
 from __future__ import annotations
 

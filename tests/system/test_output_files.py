@@ -1,4 +1,4 @@
-"""What the commands write is there whole, or stays as it was."""
+"""Commands write their files completely, or leave them unchanged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BEFORE = "written before"
 
 
 def places(folder: Path) -> list[str]:
-    """A picture and its categories, as words for `convert`."""
+    """A picture and its categories, as arguments of `convert`."""
     (folder / "png").mkdir()
     Image.fromarray(np.ones((8, 9, 3), np.uint8)).save(folder / "png/a.png")
     (folder / "categories.json").write_text('{"categories": [{"id": 1, "name": "bed"}]}')

@@ -1,4 +1,4 @@
-"""What a child process started ends with it, wherever it went."""
+"""Processes that a child process started end with it, wherever they went."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from segjudge.evaluation_script.runner import supervisor
 from segjudge.platforms.evalai.hosted_worker import process as hosted_process
 from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
-from segjudge.system import processes
+from segjudge.system import processes, sandbox
 from segjudge.system.bounds import ResourceGroup
 from segjudge.system.processes import Child, ExitCode, Streams, clean_environment
 from tests.builders import ROOT
@@ -170,7 +170,7 @@ while True:
 
 
 def test_a_chain_of_forks_in_one_group_is_ended() -> None:
-    """Each lives for less than a look at /proc takes."""
+    """Each lives for less than a reading of /proc."""
     child = python("print('go', flush=True)\nwhile True:\n    if os.fork(): os._exit(0)")
     child.output.readline()
     assert done(child) == 0, "the first of them ended by itself"
@@ -222,7 +222,7 @@ def test_what_cannot_be_started_is_an_error_that_names_it(command: str, kind: ty
 
 
 def test_two_at_once_do_not_end_each_other() -> None:
-    """Orphans of one are not taken for the other's, and ending may come from several threads."""
+    """Orphans of one are not confused with the other's, and several threads may end them."""
     first, second = (python(AWAY["a session of its own"] + SLEEP) for _ in range(2))
     of_one, of_other = (int(child.output.readline()) for child in (first, second))
     threads = [threading.Thread(target=first.end) for _ in range(3)]
@@ -270,6 +270,9 @@ def test_a_watch_ends_the_wait_and_a_deadline_does() -> None:
     child.signal(signal.SIGTERM)
     assert child.watch(lambda: None) == -15
     assert done(child) == -15
+    brief = python("time.sleep(0.2)")
+    assert brief.watch(lambda: None, 60) == 0
+    assert done(brief) == 0
 
 
 def _stopped() -> None:
@@ -290,7 +293,7 @@ def test_how_it_died_is_said() -> None:
 
 
 def test_elsewhere_than_on_linux_the_group_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without /proc and prctl there is the process group."""
+    """Without /proc and prctl, there is only the process group."""
     program = tmp_path / "supervisor.py"
     text = Path(processes._SUPERVISOR).read_text()
     text = text.replace('_HAS_PROC = os.path.exists("/proc/self/stat")', "_HAS_PROC = False")
@@ -321,3 +324,12 @@ def test_a_start_that_is_killed_is_told_from_a_start_that_fails(
         assert caught.value.killed is (number == 0)
     finally:
         folder.remove()
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_sandbox_forbids_namespaces_if_its_program_can(status: int, tmp_path: Path) -> None:
+    program = tmp_path / "sandbox"
+    program.write_text(f"#!/bin/sh\nexit {status}\n")
+    program.chmod(0o755)
+    command = sandbox.agent_command(str(program), ["true"], str(tmp_path), [], [], sandbox.ProcessLimits())
+    assert ("--disable-userns" in command) == (status == 0)

@@ -1,4 +1,4 @@
-"""Where processes cannot be forked and limited, as on Windows, the commands of every day give the same bytes."""
+"""On systems without fork and limits, such as Windows, the daily commands give the same bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _run(folder: Path, *arguments: str) -> Path:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return what the commands wrote here, and what they wrote where the calls that Windows lacks are hidden."""
+    """Return the files that commands wrote here, and those written without the calls that Windows lacks."""
     folder = tmp_path_factory.mktemp("systems")
     return _run(folder / "here", "-m"), _run(folder / "windows", *_WINDOWS)
 

@@ -1,4 +1,4 @@
-"""Hides what Windows lacks from this process, then runs a module: `python -m tests.system.windows MODULE WORDS…`.
+"""Hides from this process what Windows lacks, then runs a module: `python -m tests.system.windows MODULE WORDS…`.
 
 The parts of the standard library and of other packages that decide by the system how they work are loaded before.
 """

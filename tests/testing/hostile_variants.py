@@ -33,7 +33,7 @@ _ALWAYS = ("empty", "as it is")
 
 
 def write_variants() -> str:
-    """What is made of a submission of each kind, a line each; what was shown of an earlier one is left out."""
+    """The variants of a submission of each kind, one per line, without those of earlier ones."""
     lines: list[str] = []
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, _nothing_compressed():
         shown: set[str] = set()
@@ -53,7 +53,7 @@ def write_variants() -> str:
 
 
 def _join_values(lines: list[str]) -> Iterator[str]:
-    """Yield the lines; of a place that takes many values one line: the values, and the first and a checksum of all."""
+    """Yield the lines; one line for a place with many values: the values, and the first and a checksum of all."""
     found = [(line, _VALUE.match(line)) for line in lines]
     places, joined = Counter(match[1] for _, match in found if match), set[str]()
     for line, match in found:
@@ -83,7 +83,7 @@ def _submissions() -> Iterator[tuple[str, bytes]]:
 
 @contextmanager
 def _nothing_compressed() -> Iterator[None]:
-    """Compressors differ between machines, and bombs take long; other tests send both as they are."""
+    """Compressors differ between machines, and bombs take long; other tests send both unchanged."""
     squeeze = SimpleNamespace(
         compress=lambda data, level=9, mtime=None: b"\x1f\x8b%d %a|" % (level, mtime) + data,
         decompress=lambda data: data.partition(b"|")[2],
@@ -130,7 +130,7 @@ def _show(data: bytes) -> str:
 
 
 def _list_names(data: bytes) -> str:
-    """The files of an archive that can be opened, where they are few."""
+    """The files of an archive that can be opened, if there are few."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = [f"{entry.filename[:20]} {entry.file_size}" for entry in archive.infolist()]

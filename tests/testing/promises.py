@@ -1,4 +1,4 @@
-"""What the conformance kit says of families that keep or break each promise, as one text; the families are made up.
+"""The conformance kit's messages about invented families that keep or break each promise, as one text.
 
     python -m tests.testing.promises
 
@@ -43,7 +43,7 @@ class Row:
 
 @dataclass
 class Report:
-    """What one submission scores."""
+    """The scores of one submission."""
 
     values: dict[str, Any]
     split: str = "val"
@@ -59,7 +59,7 @@ class Report:
 
 
 class Case:
-    """A case whose scores, refusals and truths are made up."""
+    """A case with invented scores, rejections and truths."""
 
     protocol, truth, other_truth, tolerance, seconds, memory = "row", "truth", "others", 1e-9, 5.0, 400 << 20
 
@@ -88,7 +88,7 @@ class Case:
 
 
 class Ledger:
-    """What was said so far."""
+    """The text up to now."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -108,7 +108,7 @@ class Ledger:
 
 def rules_and_numbers(ledger: Ledger) -> None:
     class Loose(SimpleNamespace):
-        """A row that is no dataclass."""
+        """A row that is not a dataclass."""
 
     @dataclass
     class Thawed(Row.__mro__[1]):  # type: ignore[misc]
@@ -334,7 +334,7 @@ def what_is_shown(ledger: Ledger) -> None:
 
 
 class Counts:
-    """An accumulator of numbers, which can lose, double or mix them up."""
+    """An accumulator of numbers, which can lose, duplicate or exchange them."""
 
     def __init__(self, numbers: tuple[int, ...] = (), *, strict: bool = True, mistake: str = "") -> None:
         self.numbers, self.strict, self.mistake, self.protocol = {*numbers}, strict, mistake, "row"
@@ -429,7 +429,7 @@ def sharing_and_packing(ledger: Ledger) -> None:
 
 
 def works_apart(ledger: Ledger) -> None:
-    """What a process apart says of works, in this one."""
+    """Run in this process what would run in a separate one."""
 
     def refuse() -> None:
         raise SubmissionError("no masks")
@@ -472,7 +472,7 @@ def works_apart(ledger: Ledger) -> None:
 
 
 def another_python(ledger: Ledger) -> None:
-    """The check by a Python of 3.9, which is not there."""
+    """The check by a Python 3.9, which is missing."""
     answer: list[Any] = []
 
     def run(arguments: list[str], **options: Any) -> Any:

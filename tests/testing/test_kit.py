@@ -1,4 +1,4 @@
-"""The conformance kit tells of each promise that a family does not keep: the family of the docs, with one mistake."""
+"""The conformance kit reports each broken promise: the family of the docs, with one mistake."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CHECKS[sys.argv[1]](case)
 
 
 def run_kit(folder: Path, name: str, changes: dict[str, tuple[str, str]] | None = None) -> str:
-    """Check the family of the docs, with changes by file; return the sentence that fails, or nothing."""
+    """Check the family of the docs, with changes by file; return the failing sentence, or None."""
     site = counting(folder / "site")
     for path, (before, after) in (changes or {}).items():
         text = (site / "segjudge_counting" / path).read_text(encoding="utf-8")

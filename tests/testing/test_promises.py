@@ -1,4 +1,4 @@
-"""What `segjudge.testing` says of made-up families that keep or break its promises stays what was noted."""
+"""`segjudge.testing` gives the noted messages about invented families that keep or break its promises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `segjudge.testing` sends in the place of a submission stays what it is, unless a change is meant."""
+"""`segjudge.testing` makes the noted variants of a submission, which only an intended change renews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What robots draw, sessions answer and servers refuse, on two small sequences, as one text.
+"""The lines of robots, the answers of sessions and the rejections of servers, on two small sequences, as one text.
 
     python -m tests.interactive.tale
 
@@ -33,7 +33,7 @@ ANN, BOB = "ann-key-0123456789", "bob-key-0123456789"
 
 
 class Clock:
-    """Time that passes when somebody says so."""
+    """Time that advances on command."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
@@ -43,7 +43,7 @@ class Clock:
 
 
 class Tale:
-    """What was said so far, and a folder."""
+    """The text up to now, and a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.lines, self.clock = folder, list[str](), Clock()
@@ -53,7 +53,7 @@ class Tale:
         self.lines.append(" ".join(str(settle(word)) for word in arguments).replace(str(self.folder), "FOLDER"))
 
     def try_out(self, about: str, work: Callable[[], object]) -> Any:
-        """Say what comes of something: a value, warnings, an error."""
+        """Describe an outcome: a value, warnings, an error."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -73,7 +73,7 @@ class Tale:
 
 
 def settle(value: Any) -> Any:
-    """Round numbers, and make arrays lists."""
+    """Round numbers, and convert arrays to lists."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, np.generic):
@@ -128,7 +128,7 @@ def draw_truth(name: str, frame: int) -> Any:
 
 
 def answer(name: str, frames: int, interaction: int) -> Any:
-    """Masks that become better: the truth, moved, without its right."""
+    """Masks that become better: the truth, moved, without its right part."""
     truth = np.stack([draw_truth(name, frame) for frame in range(frames)]).astype(int)
     moved = np.roll(np.where(truth == 255, 0, truth), 4 // interaction, axis=1)
     moved[:, :, 30 + 7 * interaction :] = 0
@@ -149,7 +149,7 @@ def drawn(*rows: str) -> Any:
 
 
 def play(tale: Tale, session: DavisInteractiveSession, *, seconds: float = 9.0, most: int = 99, late: int = 0) -> None:
-    """Say each interaction of a session, and what is wrong with its masks; it is left after so many."""
+    """Describe each interaction of a session, and the faults of its masks; leave it after this many."""
     with session:
         tale.say(f"limits {session.max_time}, {session.max_nb_interactions}; samples {session.samples}")
         for number, (name, lines, new) in enumerate(session.scribbles_iterator(only_last=number_is_odd(session)), 1):
@@ -185,7 +185,7 @@ def number_is_odd(session: DavisInteractiveSession) -> bool:
 
 @contextlib.contextmanager
 def _same_everywhere() -> Iterator[None]:
-    """Keys, names and waits as on any other day."""
+    """Constant keys, names and waits."""
     keys = itertools.count(1)
     secrets = SimpleNamespace(token_hex=lambda size: f"{next(keys):0{2 * size}x}")
     days = itertools.count(1)

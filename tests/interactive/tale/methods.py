@@ -1,4 +1,4 @@
-"""The method to compare others with, in its pieces; what libraries draw themselves is left out."""
+"""The method for comparisons, in its parts; drawings of libraries are omitted."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SIZE = (6, 8)
 
 
 def _digest(layers: Any) -> Any:
-    """Some numbers of each layer to four digits: its mean, its ends, and its mean with a weight for each place."""
+    """Some numbers of each layer to four digits: its mean, its extremes, and a mean weighted by position."""
     flat = np.asarray(layers, float).reshape(len(layers), -1)
     weights = 1 + np.arange(flat.shape[1]) % 11
     return [[round(float(value), 4) for value in (row.mean(), row[0], row[-1], (row * weights).mean())] for row in flat]
 
 
 class Still:
-    """Frames of few colours between which everything moves by a pixel for each frame."""
+    """Frames of few colours, between which everything moves by a pixel per frame."""
 
     def __init__(self, frames: int) -> None:
         rows, columns = np.mgrid[: SIZE[0], : SIZE[1]]
@@ -93,7 +93,7 @@ def a_method_step_by_step(tale: Tale) -> None:
 
 
 def a_method_that_is_asked_again(tale: Tale) -> None:
-    """Which frames are cut anew, from how many lines, and with what before."""
+    """The frames that are cut again, with the number of lines and the earlier state."""
 
     def note(_video: Any, frame: int, _seeds: Any, _colours: Any, earlier: Any) -> Any:
         tale.say(f"  cuts frame {frame}, before: {None if earlier is None else earlier.shape}")

@@ -25,7 +25,7 @@ from . import ANN, BOB, Tale, answer, play
 
 
 class Wire:
-    """The server's application, called without a network; it stands in the place of `requests.Session`, too."""
+    """The server's application, called without a network; it also replaces `requests.Session`."""
 
     def __init__(self, tale: Tale, host: session_host.SessionHost) -> None:
         self._tale, self._app, self._runner = tale, build_app(host), asyncio.Runner()
@@ -301,7 +301,7 @@ def what_a_server_allows(tale: Tale) -> None:
 
 
 def a_server_in_trouble(tale: Tale) -> None:
-    """Too much at once, calls that break off, defects while something is begun or measured."""
+    """Too much at once, interrupted calls, defects while work begins or masks are measured."""
     held = host(tale, "small", {"runs": 40, "body": 700, "sessions": 9})
     wire = Wire(tale, held)
     wire.keys = {wire_format.USER_KEY: ANN}
