@@ -1,4 +1,4 @@
-"""What gRPC costs: the optical-flow agent and its environment in two processes, beside both in one.
+"""Compare an agent and its environment in two processes over gRPC with both in one process.
 
     python -m benchmarks.arena [--repeat N]
 

@@ -1,4 +1,4 @@
-"""Scoring label maps of cells in single images beside Cellpose's `average_precision` on the same files.
+"""Compare the scoring of cells' label maps in single images with Cellpose's `average_precision`.
 
     python -m benchmarks.cellpose [--images 68] [--repeat N] [--peers FOLDER] [--peer-python PYTHON]
 
@@ -43,7 +43,7 @@ out.write_text(json.dumps(dict(zip(("AP50", "AP75", "AP90"), map(float, means)))
 
 
 def draw_image(generator: np.random.Generator) -> tuple[Array, Array]:
-    """Draw a label map, and an answer."""
+    """Return a label map and a prediction of it."""
     count = int(generator.poisson(_CELLS))
     centres = generator.uniform(0, _SIZE, (count, 2))
     answer = centres + generator.normal(0, _SHIFT, centres.shape)
@@ -66,7 +66,7 @@ def _draw_cells(centres: Array, labels: Array) -> Array:
 
 
 def write_set(folder: Path, images: int) -> None:
-    """Write masks, and an answer under the names that Cellpose gives."""
+    """Write masks, and predictions under Cellpose's file names."""
     generator = np.random.default_rng(5)
     for number in range(images):
         for side, labels in zip(("truth", "answers"), draw_image(generator), strict=True):

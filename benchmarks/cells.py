@@ -1,4 +1,4 @@
-"""Scoring sequences of cells as large as the Cell Tracking Challenge's, beside py-ctcmetrics on the same files.
+"""Compare the scoring of sequences as large as the Cell Tracking Challenge's with py-ctcmetrics.
 
     python -m benchmarks.cells [--frames 92] [--repeat N] [--peers FOLDER] [--peer-python PYTHON] [--folder FOLDER]
 
@@ -30,7 +30,7 @@ _COMPARED = ("SEG", "DET", "TRA", "LNK", "CT", "TF", "BC(1)", "CHOTA")
 
 
 def draw_sequence(frames: int) -> tuple[list[Array], dict[int, int]]:
-    """Draw label maps, and the parents of labels."""
+    """Return label maps, and the parents of labels."""
     generator = np.random.default_rng(3)
     cells = {label: generator.uniform(20, _SIZE) for label in range(1, _CELLS + 1)}
     parents: dict[int, int] = {}
@@ -53,7 +53,7 @@ def draw_sequence(frames: int) -> tuple[list[Array], dict[int, int]]:
 
 
 def spoil(maps: Sequence[Array]) -> list[Array]:
-    """Draw an answer: cells lie two pixels beside, some are missed, and some have the label of another."""
+    """Return a prediction: cells moved by two pixels, some missed, some with another cell's label."""
     generator = np.random.default_rng(4)
     answers = []
     for labels in maps:
@@ -67,7 +67,7 @@ def spoil(maps: Sequence[Array]) -> list[Array]:
 
 
 def write_set(folder: Path, frames: int) -> None:
-    """Write the truth, the answers, and these as a zip."""
+    """Write the truth and the predictions, also as a zip."""
     maps, parents = draw_sequence(frames)
     tracks = follow_labels(maps, parents)
     answers = spoil(maps)

@@ -1,4 +1,4 @@
-"""How much sooner two processes are done than one, family by family, and what Dask on one machine adds.
+"""Measure the speed-up of two processes by family, and the overhead of Dask on one machine.
 
     python -m benchmarks.cores [--scale 1] [--repeat 3]
 
@@ -66,7 +66,7 @@ MAKERS = {"davis2017": davis, "places2017-official": places} | {
     "coco-panoptic": generated("coco-panoptic"),
     "vspw-official": generated("vspw"),
 }
-HEAD = ["protocol", "one process", "of two: its own", "its children", "two quiet cores", "Dask beside `--jobs 2`"]
+HEAD = ["protocol", "one process", "two: main process", "two: children", "two quiet cores", "Dask / `--jobs 2`"]
 
 
 def main(arguments: Sequence[str] | None = None) -> Table:

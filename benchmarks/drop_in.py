@@ -1,10 +1,11 @@
-"""Comparing detections inside Python as programs do with pycocotools' classes, beside other packages that replace these.
+"""Compare the drop-in for pycocotools with other packages that replace its classes.
 
     python -m benchmarks.drop_in [--images 1000] [--repeat N] [--peer-python PYTHON] [--folder FOLDER]
 
 The set is that of `instances`, and each record has a box beside its mask, as detectors write it.  Each process imports the
 classes, loads truth and detections, evaluates, accumulates and summarizes, on one core.  Peers are those that their
-interpreter has; their twelve statistics are compared with ours.
+interpreter has; their twelve statistics are compared with ours.  Files are scored by the command, too, which also prints
+categories and standard errors.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.instances import CLOSE, write_set
-from benchmarks.measuring import Table, Task, add_peers, least, options, show, take_turns
+from benchmarks.measuring import Table, Task, add_peers, least, options, segjudge, show, take_turns
 from segjudge.evaluation_script.masks.run_lengths import runs_of
 
 PROGRAM = """
@@ -61,6 +62,9 @@ CASES = {
     "boxes, of a file without masks": ("boxes.json", "bbox", "file"),
     "boxes, of a list in memory": ("boxes.json", "bbox", "list"),
 }
+#: The column of the command, and its protocol by kind.
+COMMAND = "segjudge score"
+PROTOCOLS = {"segm": "coco-official", "bbox": "coco-box"}
 
 
 def box_of(segmentation: dict[str, Any]) -> list[float]:
@@ -79,7 +83,7 @@ def box_of(segmentation: dict[str, Any]) -> list[float]:
 
 
 def write_boxes(folder: Path, images: int) -> tuple[int, int]:
-    """Write the truth, its detections with masks and boxes, and with boxes alone; return how many of each."""
+    """Write the truth and its detections, with masks and boxes and with boxes only; return their numbers."""
     counts = write_set(folder, images)
     truth, records = (json.loads((folder / f"{name}.json").read_text()) for name in ("truth", "records"))
     for row in (*truth["annotations"], *records):
@@ -107,13 +111,18 @@ def main(arguments: Sequence[str] | None = None) -> Table:
                 name: Task([args.peer_python if index else sys.executable, "-c", code, *given], is_peer=index > 0)
                 for index, (name, code) in enumerate(PROGRAMS.items())
             }
+            if way == "file":
+                tasks[COMMAND] = Task(segjudge("score", given[1], "--truth", given[0], "--protocol", PROTOCOLS[kind]))
             runs = take_turns(tasks, args.repeat)
-            (own, *others) = (json.loads(known[0].printed.splitlines()[-1]) for known in runs.values())
-            for name, values in zip([*runs][1:], others, strict=True):
+            known = [name for name in runs if name != COMMAND]
+            (own, *others) = (json.loads(runs[name][0].printed.splitlines()[-1]) for name in known)
+            for name, values in zip(known[1:], others, strict=True):
                 if any(abs(one - two) > CLOSE for one, two in zip(own, values, strict=True)):
                     print(f"{case}: {name} has {values}, here {own}")
-            rows.append([case, *(f"{least(runs[name]).cpu:.2f}" if name in runs else "" for name in PROGRAMS)])
-    return show(Table(["CPU seconds", *PROGRAMS], rows))
+            rows.append(
+                [case, *(f"{least(runs[name]).cpu:.2f}" if name in runs else "" for name in (*PROGRAMS, COMMAND))]
+            )
+    return show(Table(["CPU seconds", *PROGRAMS, COMMAND], rows))
 
 
 if __name__ == "__main__":

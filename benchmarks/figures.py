@@ -1,4 +1,4 @@
-"""Every figure that a page shows: which command gives it, what it gave last, and where it stands.
+"""The figures in the docs: the command, the last result and the place of each.
 
     python -m benchmarks.figures [NAME …] [--machine TEXT] [--peers FOLDER] [--peer-python PYTHON]
     python -m benchmarks.figures --list
@@ -41,6 +41,10 @@ FIGURES: dict[str, tuple[str, str]] = {
     "scans": ("scans", "scans --scans 2 --repeat 1"),
     "scans-of-points": ("scans --wrong points", "scans --scans 2 --wrong points --repeat 1"),
     "noise": ("noise", "noise ade20k sod --scale 0.02 --repeat 1"),
+    "noisy-families": (
+        "noisy_families --scale 0.5 --repeat 1",
+        "noisy_families sequences mots --scale 0.05 --repeat 1",
+    ),
     "saliency": ("saliency", "saliency --images 1 --large 1 --repeat 1"),
     "volumes": ("volumes", "volumes --scale 0.1 --repeat 1"),
     "volume-sets": ("volume_sets", "volume_sets --cases 2 --scale 0.1 --repeat 1"),
@@ -85,16 +89,27 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
 }
 #: Options that are said once for all benchmarks with peers.
-WITH_PEERS = ("sequences", "instances", "drop_in", "tracks", "scans", "saliency", "volumes", "cells", "cellpose")
+WITH_PEERS = (
+    "sequences",
+    "instances",
+    "drop_in",
+    "tracks",
+    "scans",
+    "saliency",
+    "volumes",
+    "cells",
+    "cellpose",
+    "noisy_families",
+)
 
 
 def machine() -> str:
-    """The class of this machine."""
+    """Return the class of this machine."""
     return f"{os.cpu_count()} cores, {platform.machine().replace('_', '-')}"
 
 
 def measure(name: str, peers: Sequence[str] = (), where: str = "") -> dict[str, Any]:
-    """Run a benchmark; its entry in the data."""
+    """Run a benchmark and return its entry in the data."""
     command, _ = FIGURES[name]
     module, *words = shlex.split(command)
     table: Table = import_module(f"benchmarks.{module}").main([*words, *(peers if module in WITH_PEERS else ())])
@@ -104,13 +119,13 @@ def measure(name: str, peers: Sequence[str] = (), where: str = "") -> dict[str, 
 
 
 def shown(figures: dict[str, Any]) -> str:
-    """What stands at a marked place."""
+    """Return the text of a marked place."""
     table = Table(figures["head"], figures["rows"])
     return f"{table}\n\n`{figures['command']}`, {figures['date']}, {figures['machine']}.\n\n"
 
 
 def filled(text: str, data: dict[str, Any]) -> str:
-    """A page's text with the figures at its marked places."""
+    """Return a page's text with the figures at its marked places."""
     return MARKED.sub(lambda match: f"{match[1]}\n{shown(data[match[2]])}{match[4]}", text)
 
 
@@ -134,7 +149,7 @@ def main() -> None:
 
 
 def write_pages(data: dict[str, Any], pages: Sequence[Path] = tuple(PAGES)) -> None:
-    """Show the figures at their places, as far as they are known."""
+    """Write the known figures into the pages."""
     for page in pages:
         text = page.read_text()
         if all(name in data for _, name, *_ in MARKED.findall(text)):

@@ -1,4 +1,4 @@
-"""The remote worker's guarantee on a bad day, and what the worker costs when nothing happens.
+"""Measure the remote worker's guarantee under faults, and its cost when idle.
 
     python -m benchmarks.fleet [--submissions 500] [--kill-every 2] [--hostile 600] [--throttled 20] [--idle 60]
 
@@ -34,7 +34,7 @@ STRONG = ROOT / "examples/sequences-dev/strong.zip"
 
 @contextmanager
 def started(folder: Path, *options: str, faults: str = "") -> Iterator[Rehearsal]:
-    """A rehearsal that remote workers score, without workers."""
+    """Return a rehearsal without workers, which remote workers score."""
     words = ("--workers", "0", *options, str(remote_bundle(folder)))
     server = Rehearsal(folder / "data", words, faults=faults).start()
     try:
@@ -45,7 +45,7 @@ def started(folder: Path, *options: str, faults: str = "") -> Iterator[Rehearsal
 
 @contextmanager
 def fleet_of(server: Rehearsal, folder: Path, machines: dict[str, int], **environment: str) -> Iterator[Fleet]:
-    """Workers on machines."""
+    """Return workers on several machines."""
     fleet = Fleet(server, folder, machines, **environment)
     try:
         yield fleet
@@ -54,7 +54,7 @@ def fleet_of(server: Rehearsal, folder: Path, machines: dict[str, int], **enviro
 
 
 def is_held(day: Day) -> bool:
-    """Print what came of a day; return whether the guarantee held."""
+    """Print the outcome of a run; return whether the guarantee held."""
     print(f"  {day.sent} submissions in {day.seconds:.0f} s, {day.kills} kills, statuses {dict(day.statuses)}")
     print(
         f"  rows {len(day.rows)}, each once: {set(day.rows.values()) == {1}}, other than undisturbed: {len(day.wrong)}"
@@ -66,7 +66,7 @@ def is_held(day: Day) -> bool:
 
 
 def survives_faults(folder: Path, args: Namespace) -> bool:
-    """Part 1."""
+    """Return whether the guarantee holds while workers are killed and calls fail."""
     print("faults:")
     options = ("--visibility", "5", "--requests-per-minute", "6000")
     machines = {"shared": 4, "alone": 1, "apart": 1}
@@ -75,7 +75,7 @@ def survives_faults(folder: Path, args: Namespace) -> bool:
 
 
 def survives_network(folder: Path, args: Namespace) -> bool:
-    """Part 2."""
+    """Return whether the guarantee holds on a hostile network."""
     print("a hostile network:")
     weather = Weather(args.hostile, max(4, int(args.hostile / 10)), args.seed, 0.5, 15.0, 100 << 20, 600.0)
     with started(folder, "--visibility", "5", "--requests-per-minute", "100000") as server:
@@ -91,14 +91,14 @@ def survives_network(folder: Path, args: Namespace) -> bool:
 
 
 def survives_throttling(folder: Path, args: Namespace) -> bool:
-    """Part 3."""
+    """Return whether the guarantee holds at 60 requests a minute."""
     print("60 requests a minute:")
     with started(folder) as server, fleet_of(server, folder, {"one": 1}, REQUESTS_PER_MINUTE="58") as fleet:
         return is_held(bad_day(server, fleet, args.throttled, 10**6, limit=1200))
 
 
 def rows_of_idle(folder: Path, args: Namespace) -> list[list[str]]:
-    """Part 4."""
+    """Return the cost and the delays of an idle worker as rows."""
     with (
         started(folder, "--requests-per-minute", "6000") as server,
         fleet_of(server, folder, {"one": 1}) as fleet,
@@ -116,8 +116,8 @@ def rows_of_idle(folder: Path, args: Namespace) -> list[list[str]]:
             waited(lambda n=number: server.get(f"/api/jobs/submission/{n}", "host").json()["status"] in BEGUN, 60)
             delays.append(time.monotonic() - sent)
             time.sleep(3 + 0.7 * len(delays))
-    delay = f"{statistics.median(delays):.1f} s, {max(delays):.1f} s at the most"
-    return [["an idle worker", idle], ["from message to running, half of them within", delay]]
+    delay = f"{statistics.median(delays):.1f} s, at most {max(delays):.1f} s"
+    return [["an idle worker", idle], ["from message to running, median", delay]]
 
 
 def _cpu(pid: int) -> float:

@@ -1,4 +1,4 @@
-"""What an installation brings: packages, megabytes and seconds of pip, beside peers.
+"""Measure installations: packages, megabytes and seconds of pip, compared with peers.
 
 Each is installed by pip into an empty environment, a first time to fill pip's cache, and a second time to be measured.
 Packages and megabytes are those of the environment without pip; Segjudge is installed from this checkout.
@@ -30,7 +30,7 @@ _TOOLS = ("pip", "setuptools", "wheel", "__pycache__")
 
 
 def copy_sources(folder: Path) -> Path:
-    """Copy what git tracks, so that nothing is built inside the checkout; without git, copy everything."""
+    """Copy the files that git tracks, so that nothing is built inside the checkout; without git, copy all."""
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, tracked.split("\0")):
         source, target = ROOT / name, folder / name
@@ -48,7 +48,7 @@ def install(environment: Path, packages: list[str]) -> Run:
 
 
 def measure_environment(environment: Path) -> tuple[int, float]:
-    """Return how many packages beside pip an environment has, and their megabytes."""
+    """Return the number of packages in an environment, without pip, and their megabytes."""
     (packages,) = environment.glob("lib/python*/site-packages")
     entries = [path for path in packages.iterdir() if not path.name.partition("-")[0].startswith(_TOOLS)]
     count = sum(path.name.endswith(".dist-info") for path in entries)

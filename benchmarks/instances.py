@@ -1,4 +1,4 @@
-"""Scoring a Places-size set of instance masks, beside pycocotools and others on the same files.
+"""Compare the scoring of as many instance masks as in Places with pycocotools and others.
 
     python -m benchmarks.instances [--images 1000] [--repeat N] [--peer-python PYTHON] [--folder FOLDER]
 
@@ -89,7 +89,7 @@ def blob(generator: np.random.Generator, size: Size) -> Blob:
 
 
 def shifted(generator: np.random.Generator, shape: Blob, size: Size, by: int) -> Blob:
-    """Return the same blob a little elsewhere and frayed."""
+    """Return the blob slightly moved, with a frayed outline."""
     left, spans = shape
     table = np.array(spans).reshape(-1, 2)
     table[:, 0] = np.clip(table[:, 0] + by + generator.integers(-1, 2, len(table)), 0, size[0] - 1)
@@ -118,7 +118,7 @@ def category_of(generator: np.random.Generator) -> int:
 
 
 def detection(generator: np.random.Generator, truths: list[tuple[Blob, int]], size: Size) -> dict[str, Any]:
-    """Draw a record: mostly a true instance with another outline, else something that is not there."""
+    """Return a record: mostly a true instance with another outline, else a false detection."""
     if truths and generator.random() < 0.55:
         shape, category = truths[int(generator.integers(len(truths)))]
         shape = shifted(generator, shape, size, int(generator.integers(-6, 7)))
@@ -131,7 +131,7 @@ def detection(generator: np.random.Generator, truths: list[tuple[Blob, int]], si
 
 
 def write_set(folder: Path, images: int, seed: int = 2017) -> tuple[int, int]:
-    """Write truth and detections; return how many of each."""
+    """Write truth and detections; return their numbers."""
     generator = np.random.default_rng(seed)
     categories = [{"id": k, "name": f"category {k}"} for k in range(1, CATEGORIES + 1)]
     truth: dict[str, Any] = {"images": [], "categories": categories, "annotations": []}
@@ -166,7 +166,7 @@ def compare_with_peers(
     images: int,
     arguments: Sequence[str] | None,
 ) -> Table:
-    """Score a set beside other tools on the same files; `write` makes it of so many images, and counts it."""
+    """Compare the scoring of a set with other tools; `write` makes the set for a number of images."""
     parser = options(about)
     parser.add_argument("--images", type=int, default=images)
     parser.add_argument("--folder", help="keep the set here and use it again")

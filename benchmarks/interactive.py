@@ -1,4 +1,4 @@
-"""What an interaction costs: the robot beside its specification written plainly, scoring beside the prediction scorer.
+"""Measure an interaction: the robot compared with plain code, the scoring with the prediction scorer.
 
     python -m benchmarks.interactive [--repeat N]
 
@@ -74,12 +74,12 @@ def robot_rows(repeat: int) -> list[list[str]]:
     each = {name: 1000 * seconds / len(missing) for name, seconds in best.items()}
     return [
         [f"the robot, for each of {len(missing)} regions", f"{each['ours']:.1f} ms"],
-        ["the same written plainly", f"{each['plain']:.1f} ms, {each['plain'] / each['ours']:.1f} times"],
+        ["a plain implementation", f"{each['plain']:.1f} ms, {each['plain'] / each['ours']:.1f} times"],
     ]
 
 
 def dataset(folder: Path, frames: int) -> Array:
-    """Write a DAVIS root of one sequence of 480p, and predictions as PNGs; return these as an array."""
+    """Write a DAVIS root with one sequence of 480p and predictions as PNGs; return the predictions as an array."""
     video = scene("video", 3, objects=OBJECTS, frames=frames)
     for path, shift in (("root/Annotations/480p/video", 0), ("predictions/video", 2)):
         (folder / path).mkdir(parents=True)
@@ -124,7 +124,7 @@ def scoring_rows(repeat: int, frames: int) -> list[list[str]]:
     return [
         [f"measuring {frames} frames of 480p with {OBJECTS} objects", f"{1000 * best['again']:.0f} ms"],
         ["the prediction scorer", f"{1000 * best['prediction']:.0f} ms"],
-        ["both, where they read the truth's PNGs first", f"{1000 * best['first']:.0f}, {1000 * best['pngs']:.0f} ms"],
+        ["both, including reading the truth's PNGs", f"{1000 * best['first']:.0f}, {1000 * best['pngs']:.0f} ms"],
     ]
 
 

@@ -1,4 +1,4 @@
-"""Scoring keypoints of as many people as COCO val2017 has, beside pycocotools on the same files.
+"""Compare the scoring of keypoints, of as many people as in COCO val2017, with pycocotools.
 
     python -m benchmarks.keypoints [--images 5000] [--repeat N] [--peer-python PYTHON] [--folder FOLDER]
 
@@ -28,7 +28,7 @@ PEER = PEER.replace("[:, :, :, 0, 2]", "[:, :, :, 0, 0]")
 
 
 def people(generator: np.random.Generator, number: int) -> list[dict[str, Any]]:
-    """Draw so many people of one image, as COCO annotates them."""
+    """Return the people of an image as COCO annotates them."""
     annotations = []
     for _ in range(number):
         corner, sides = generator.uniform(0, 400, 2), generator.lognormal(4.3, 0.8, 2).clip(8, 400)
@@ -43,7 +43,7 @@ def people(generator: np.random.Generator, number: int) -> list[dict[str, Any]]:
 
 
 def poses(generator: np.random.Generator, truths: list[dict[str, Any]], number: int) -> Iterator[dict[str, Any]]:
-    """Draw so many detections of one image: mostly a person with other points, else somebody who is not there."""
+    """Return detections of an image: mostly a person with moved points, else a false detection."""
     for _ in range(number):
         points = generator.uniform(0, 1, (POINTS, 2)) * generator.lognormal(4.3, 0.8) + generator.uniform(0, 400, 2)
         if truths and generator.random() < 0.6:
@@ -56,7 +56,7 @@ def poses(generator: np.random.Generator, truths: list[dict[str, Any]], number: 
 
 
 def write_set(folder: Path, images: int, seed: int = 2017) -> tuple[int, int]:
-    """Write truth and detections; return how many of each."""
+    """Write truth and detections; return their numbers."""
     generator = np.random.default_rng(seed)
     names = [f"point {number}" for number in range(1, POINTS + 1)]
     categories = [{"id": 1, "name": "person", "keypoints": names, "skeleton": []}]

@@ -1,4 +1,4 @@
-"""What every benchmark measures by: whole processes, in turns, ours beside the peers, as tables.
+"""The measurements of all benchmarks: whole processes, run in turns with peers, as tables.
 
 CPU is user and system time of a process and its children, start-up included, from bytecode as installed packages have
 it.  Times of a shared machine swing; the ratios of runs in turns swing less, and the least of several runs least.
@@ -23,7 +23,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Run:
-    """What one run of a command took."""
+    """The cost of one run of a command."""
 
     cpu: float
     wall: float
@@ -34,22 +34,22 @@ class Run:
     own: float
 
     def wall_on(self, cores: int) -> float:
-        """Seconds that it takes on so many cores that do nothing else: its own work, and then that of its children."""
+        """Return the seconds on a number of idle cores: the process's own work, then its children's."""
         return self.own + (self.cpu - self.own) / cores
 
 
 class CommandError(Exception):
-    """A command failed; says what it printed last."""
+    """Raised if a command failed; the text is its last output."""
 
 
 def cpu_of(process: int) -> float:
-    """CPU seconds of a process so far, without its children."""
+    """Return the CPU seconds of a process so far, without its children."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def run(command: Sequence[str], folder: Path = ROOT, *, cores: int = 1, env: Mapping[str, str] | None = None) -> Run:
-    """Run a command on so many cores."""
+    """Run a command on a number of cores."""
     allowed = sorted(os.sched_getaffinity(0))[-cores:]
     more = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(env or {})
     begun = time.perf_counter()
@@ -75,13 +75,13 @@ def run(command: Sequence[str], folder: Path = ROOT, *, cores: int = 1, env: Map
 
 
 def segjudge(*arguments: str | Path, python: str = sys.executable) -> list[str]:
-    """The command that a user types."""
+    """Return the command that a user types."""
     return [python, "-m", "segjudge", *map(str, arguments)]
 
 
 @dataclass(frozen=True)
 class Task:
-    """A command to compare with others; a peer that cannot be run is named and left out."""
+    """A command to compare with others; a peer that cannot run is named and skipped."""
 
     command: list[str]
     folder: Path = ROOT
@@ -90,7 +90,7 @@ class Task:
 
 
 def take_turns(tasks: Mapping[str, Task], repeat: int) -> dict[str, list[Run]]:
-    """Run tasks in turns, so often each, peers as often as ours; the first turn, which writes bytecode, does not count."""
+    """Run each task several times, in turns; the first turn, which writes bytecode, does not count."""
     runs: dict[str, list[Run]] = {name: [] for name in tasks}
     for turn in range(repeat + 1):
         for name, task in tasks.items():
@@ -108,13 +108,13 @@ def take_turns(tasks: Mapping[str, Task], repeat: int) -> dict[str, list[Run]]:
 
 
 def least(runs: Sequence[Run]) -> Run:
-    """The run that took the least CPU."""
+    """Return the run with the least CPU time."""
     return min(runs, key=lambda run: run.cpu)
 
 
 @dataclass(frozen=True)
 class Table:
-    """What a benchmark found, as a page shows it."""
+    """The results of a benchmark as a page shows them."""
 
     head: list[str]
     rows: list[list[str]]
@@ -125,7 +125,7 @@ class Table:
 
 
 def check_peer(peer: str, scores: Path, theirs: Path, tolerance: float = 0.0) -> None:
-    """Print each number of a peer's JSON from which ours is further off."""
+    """Print each number of a peer's JSON that differs from ours."""
     own = json.loads(scores.read_text())["result"][0]["val"]
     for name, value in json.loads(theirs.read_text()).items():
         if abs(value - own[name]) > tolerance:
@@ -133,7 +133,7 @@ def check_peer(peer: str, scores: Path, theirs: Path, tolerance: float = 0.0) ->
 
 
 def cost_rows(runs: Mapping[str, Sequence[Run]], ours: str) -> list[list[str]]:
-    """A row for each command: CPU seconds, megabytes, and how many times of ours that is."""
+    """Return a row per command: CPU seconds, megabytes, and the ratio to ours."""
     base = least(runs[ours]).cpu
     rows = []
     for name, known in runs.items():
@@ -144,7 +144,7 @@ def cost_rows(runs: Mapping[str, Sequence[Run]], ours: str) -> list[list[str]]:
 
 
 def options(about: str | None) -> argparse.ArgumentParser:
-    """The options that benchmarks share."""
+    """Return a parser with the options that all benchmarks share."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, of which the best counts")
     return parser
@@ -155,7 +155,7 @@ def _folder(text: str) -> Path:
 
 
 def add_peers(parser: argparse.ArgumentParser) -> None:
-    """The options of benchmarks with peers."""
+    """Add the options of benchmarks with peers."""
     parser.add_argument(
         "--peers", type=_folder, default=ROOT.parent / "peers", help="the folder with checkouts of peers"
     )

@@ -1,9 +1,9 @@
-"""Scoring predictions that are pleasant to count, and the same with speckle and ragged edges, by several families.
+"""Compare the scoring of smooth predictions with predictions that have speckle and ragged edges.
 
     python -m benchmarks.noise [FAMILY …] [--scale 1] [--repeat N]
 
 Every set is made by a seeded generator and is no benchmark's data.  Truths are regions of many sizes with straight and
-curved edges.  The pleasant prediction is the truth, moved by some pixels.  The other one has labels drawn again at five
+curved edges.  The clean prediction is the truth, moved by some pixels.  The other one has labels drawn again at five
 in a hundred pixels, as networks leave them that look at each pixel by itself, and edges that are off by up to three pixels;
 of LiDAR scans every seventh point is wrong.  Everything runs on one core.  Beside `ade20k` runs a loop over the same PNGs
 by Pillow and `np.bincount`, and its mIoU is compared.
@@ -25,9 +25,9 @@ from benchmarks.scans import draw_scan
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.masks.compression import grey_png
 
-#: Kinds of predictions, the pleasant one first.
-KINDS = ("pleasant", "speckled")
-#: The share of pixels that have any label, how far edges are off, and how far the pleasant prediction is moved.
+#: Kinds of predictions, the clean one first.
+KINDS = ("clean", "speckled")
+#: The share of pixels that have any label, how far edges are off, and how far the clean prediction is moved.
 _SPECKLE, _RAGGED, _SHIFT = 0.05, 3, 5
 _EFFORT = 3
 #: What a plain program does with label maps.
@@ -49,7 +49,7 @@ out.write_text(json.dumps({"mIoU": float((hits[present] / union[present]).mean()
 
 
 def draw_regions(generator: np.random.Generator, size: tuple[int, int], labels: Array, count: int) -> Array:
-    """Draw a map of regions: of each pixel the label of the nearest of some points, by distances that are bent."""
+    """Return a map of regions: each pixel has the label of its nearest point, by warped distances."""
     points = generator.uniform(0, 1, (count, 2)) * size
     stretch = generator.uniform(0.5, 2, (count, 2))
     rows, columns = np.ogrid[: size[0] : 2, : size[1] : 2]
@@ -93,8 +93,8 @@ def _write_greys(folder: Path, images: int) -> None:
     for number in range(images):
         truth = draw_regions(generator, (300, 400), np.array([0, 0, 0, 255]), 12)
         levels = np.array([20, 90, 160, 255])
-        pleasant = np.where(truth > 0, 230, 0)
-        sides = {"truth": truth, "pleasant": pleasant, "speckled": predict(generator, pleasant, levels, "speckled")}
+        clean = np.where(truth > 0, 230, 0)
+        sides = {"truth": truth, "clean": clean, "speckled": predict(generator, clean, levels, "speckled")}
         for side, image in sides.items():
             (folder / side).mkdir(exist_ok=True)
             (folder / side / f"{number:04d}.png").write_bytes(grey_png(image.astype(np.uint8), _EFFORT))
@@ -103,10 +103,10 @@ def _write_greys(folder: Path, images: int) -> None:
 def _write_scans(folder: Path, scans: int) -> None:
     generator = np.random.default_rng(8)
     for number in range(scans):
-        truth, pleasant = draw_scan(generator, "stretches")
+        truth, clean = draw_scan(generator, "stretches")
         speckled = truth.copy()
         speckled[::7] = generator.choice(np.unique(truth), len(speckled[::7]))
-        for side, points in {"truth": truth, "pleasant": pleasant, "speckled": speckled}.items():
+        for side, points in {"truth": truth, "clean": clean, "speckled": speckled}.items():
             kind = "labels" if side == "truth" else "predictions"
             path = folder / side / f"sequences/08/{kind}/{number:06d}.label"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -151,12 +151,12 @@ def main(arguments: Sequence[str] | None = None) -> Table:
                 own, value = (json.loads((folder / f"{name}{kind}.json").read_text()) for name in ("", "loop "))
                 if abs(own["result"][0]["val"]["mIoU"] - value["mIoU"]) > CLOSE:
                     print(f"ade20k, {kind}: the loop has mIoU {value['mIoU']}, here {own['result'][0]['val']['mIoU']}")
-            pleasant, speckled = (costs[kind] for kind in KINDS)
-            rows.append([f"`{protocol}`", f"{pleasant:.2f}", f"{speckled:.2f}", f"{speckled / pleasant:.2g}"])
+            clean, speckled = (costs[kind] for kind in KINDS)
+            rows.append([f"`{protocol}`", f"{clean:.2f}", f"{speckled:.2f}", f"{speckled / clean:.2g}"])
             if protocol == "ade20k":
                 loop = [costs[f"loop {kind}"] for kind in KINDS]
                 rows.append(["Pillow and np.bincount", *(f"{cost:.2f}" for cost in loop), f"{loop[1] / loop[0]:.2g}"])
-    return show(Table(["scored by", "pleasant", "with noise", "times the pleasant"], rows))
+    return show(Table(["scored by", "clean", "with noise", "ratio"], rows))
 
 
 if __name__ == "__main__":

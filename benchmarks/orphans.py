@@ -1,4 +1,4 @@
-"""Scoring submissions of real size to the benchmarks whose servers closed, within what EvalAI and Codabench allow.
+"""Score submissions of real size to closed benchmarks within the limits of EvalAI and Codabench.
 
     python -m benchmarks.orphans [PROTOCOL …] [--scale 1] [--folder FOLDER]
 
@@ -69,7 +69,7 @@ class _Orphan:
 
 
 def stream(path: Path, head: str, records: Iterator[Any], tail: str) -> None:
-    """Write a list that need not fit into memory."""
+    """Write a list item by item, since it may not fit into memory."""
     with path.open("w") as file:
         file.write(head)
         for number, record in enumerate(records):
@@ -78,7 +78,7 @@ def stream(path: Path, head: str, records: Iterator[Any], tail: str) -> None:
 
 
 def _images(count: int, categories: int, lot: _Lot | None = None) -> str:
-    """The beginning of a truth; with a generator images say which categories they lack, as those of LVIS."""
+    """Return the beginning of a truth; a generator adds the categories that each image lacks, as in LVIS."""
     listed: list[dict[str, Any]] = [
         {"id": image, "file_name": f"{image:012d}.jpg", "height": _SIZE[0], "width": _SIZE[1]}
         for image in range(1, count + 1)
@@ -95,7 +95,7 @@ def _images(count: int, categories: int, lot: _Lot | None = None) -> str:
 def _write_instances(
     folder: Path, lot: _Lot, count: int, *, boxes: bool = False, each: int = 100, kinds: int = 80
 ) -> None:
-    """7 instances of an image, 12 where there are many categories, and so many detections."""
+    """Write 7 instances per image (12 if there are many categories) and their detections."""
     mean = 7.3 if kinds == 80 else 12.3
     shapes: list[Blob] = [blob(lot, _SIZE) for _ in range(_SHAPES)]
     drawn = [segmentation(shape, _SIZE) for shape in shapes]
@@ -136,7 +136,7 @@ def _box(shape: Blob) -> list[float]:
 
 
 def _write_keypoints(folder: Path, lot: _Lot, count: int, each: int = 100) -> None:
-    """2.2 people of an image, and so many detections."""
+    """Write 2.2 people per image, and detections."""
     drawn = [
         (group, list(poses(lot, group, each))) for group in (people(lot, int(lot.poisson(2.2))) for _ in range(50))
     ]
@@ -160,7 +160,7 @@ def _write_videos(folder: Path, lot: _Lot, count: int, *, frames: int, labels: b
 
 
 def _write_expressions(folder: Path, lot: _Lot, count: int, *, expressions: float, frames: int, labels: bool) -> None:
-    """Films of 720p, whose expressions name one object or two; truths as run lengths or label images, results as PNGs."""
+    """Write videos of 720p whose expressions name one or two objects; truths are run lengths or label images."""
     size, shown = (720, 1280), 4
     shapes: list[Blob] = [blob(lot, size) for _ in range(_SHAPES)]
     drawn = [segmentation(shape, size) for shape in shapes]
@@ -199,7 +199,7 @@ def _write_expressions(folder: Path, lot: _Lot, count: int, *, expressions: floa
 
 
 def _write_panoptic(folder: Path, lot: _Lot, count: int) -> None:
-    """Pictures of 11 segments."""
+    """Write pictures of 11 segments."""
     pictures = []
     for number in range(min(count, 100)):
         video = PanopticVideo(lot, _SIZE, int(lot.integers(5, 18)), 133)
@@ -242,7 +242,7 @@ ORPHANS = {
 
 
 def _measure(orphan: _Orphan, folder: Path, scale: float) -> list[str]:
-    """Write, pack and score a set; its row of the table."""
+    """Write, pack and score a set; return its row of the table."""
     count = max(2, round(orphan.count * scale))
     folder.mkdir(parents=True, exist_ok=True)
     results, truth = folder / "results.zip", folder / "packed.zip"

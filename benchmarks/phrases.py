@@ -1,4 +1,4 @@
-"""Scoring answers to words on pictures: SA-Co Gold at its real size, and as many expressions as gRefCOCO's `val` has.
+"""Score predictions for SA-Co Gold at its real size, and for as many expressions as in gRefCOCO's `val`.
 
     python -m benchmarks.phrases [--pairs 170000] [--expressions 15000] [--repeat N] [--peer-python PYTHON]
 
@@ -56,7 +56,7 @@ Mask = dict[str, Any]
 
 
 def draw_shapes(generator: np.random.Generator) -> list[list[Mask]]:
-    """Draw ellipses as run lengths, each with others that lie a little off it."""
+    """Return ellipses as run lengths, each with slightly moved copies."""
     y, x = np.ogrid[: _SIZE[0], : _SIZE[1]]
     shapes = []
     for _ in range(_SHAPES):
@@ -107,7 +107,7 @@ def write_phrases(folder: Path, pairs: int) -> None:
 
 
 def write_expressions(folder: Path, expressions: int) -> None:
-    """Write gRefCOCO's JSON, and answers."""
+    """Write gRefCOCO's JSON, and predictions."""
     generator = np.random.default_rng(4)
     shapes = draw_shapes(generator)
     (folder / "truth").mkdir()

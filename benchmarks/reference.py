@@ -1,4 +1,4 @@
-"""J and F written straight from their definitions, without a thought for speed: a witness and a yardstick."""
+"""J and F written from their definitions, without optimisation, for comparison."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Array = np.ndarray[Any, Any]
 
 
 def boundary(mask: Array) -> Array:
-    """Pixels that differ from the one to their right, below, or diagonal; the frame's border is no change."""
+    """Return the pixels that differ from their right, lower or diagonal neighbour; the frame's border does not count."""
     padded = np.pad(mask, ((0, 1), (0, 1)), mode="edge")
     return (mask != padded[:-1, 1:]) | (mask != padded[1:, :-1]) | (mask != padded[1:, 1:])
 
 
 def grown(edge: Array, radius: int) -> Array:
-    """Every pixel within this distance of a boundary pixel."""
+    """Return the pixels within a distance of any boundary pixel."""
     height, width = edge.shape
     out = np.zeros((height + 2 * radius, width + 2 * radius), bool)
     for dy in range(-radius, radius + 1):
@@ -28,13 +28,13 @@ def grown(edge: Array, radius: int) -> Array:
 
 
 def region_similarity(truth: Array, prediction: Array) -> float:
-    """J."""
+    """Return J."""
     union = np.count_nonzero(truth | prediction)
     return np.count_nonzero(truth & prediction) / union if union else 1.0
 
 
 def boundary_similarity(truth: Array, prediction: Array) -> float:
-    """F."""
+    """Return F."""
     radius = math.ceil(0.008 * math.hypot(*truth.shape))
     edges = boundary(truth), boundary(prediction)
     sizes = [np.count_nonzero(edge) for edge in edges]

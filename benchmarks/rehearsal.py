@@ -1,4 +1,4 @@
-"""The rehearsal under load: a rush of submissions while processes die, and the latency of a long leaderboard.
+"""Measure the rehearsal under load: many submissions while processes die, and a long leaderboard's latency.
 
     python -m benchmarks.rehearsal [--submissions 200] [--teams 20] [--workers 4] [--kill-every 3]
                                    [--rows 1000] [--requests 500]
@@ -31,7 +31,7 @@ from tests.rehearsals import Rehearsal
 
 
 def rows_of_rush(folder: Path, args: Namespace) -> list[list[str]]:
-    """The rush; raises SystemExit where anything was lost."""
+    """Return the rows of the rush; raises SystemExit if a submission was lost."""
     options = ("--workers", str(args.workers), "--visibility", "5", "--requests-per-minute", "1000000")
     files = sorted((ROOT / "examples/sequences-dev").iterdir())
     server = Rehearsal(folder / "rush", options).start()
@@ -43,11 +43,11 @@ def rows_of_rush(folder: Path, args: Namespace) -> list[list[str]]:
     if not single or came.statuses != {"finished": args.submissions}:
         raise SystemExit(f"something was lost or doubled: {dict(came.statuses)}, {len(came.rows_of_submissions)} rows")
     what = f"{came.sent} submissions of {args.teams} teams, {args.workers} processes, {came.kills} kills, none lost"
-    return [[what, f"{came.seconds:.1f} s"], ["the server's peak meanwhile", f"{came.megabytes:.0f} MB"]]
+    return [[what, f"{came.seconds:.1f} s"], ["the server's peak memory", f"{came.megabytes:.0f} MB"]]
 
 
 def filled(data: Path, rows: int) -> None:
-    """A leaderboard of so many teams, written as results are."""
+    """Return a leaderboard of several teams, stored as results are."""
     services = Services(str(data))
     split = services.store.splits_of(1)[0]
     chosen = random.Random(1)
@@ -83,8 +83,8 @@ def rows_of_latency(folder: Path, args: Namespace) -> list[list[str]]:
     finally:
         server.stop()
     cuts = statistics.quantiles(taken, n=100)
-    what = f"leaderboard of {args.rows} rows, {len(page.content) / 1e3:.0f} kB: half of {args.requests} requests within"
-    return [[what, f"{cuts[49]:.0f} ms"], ["99 of 100 within", f"{cuts[98]:.0f} ms"]]
+    what = f"leaderboard of {args.rows} rows, {len(page.content) / 1e3:.0f} kB: median of {args.requests} requests"
+    return [[what, f"{cuts[49]:.0f} ms"], ["99th percentile", f"{cuts[98]:.0f} ms"]]
 
 
 def main(arguments: Sequence[str] | None = None) -> Table:

@@ -1,4 +1,4 @@
-"""The robot's lines, written plainly from the specification with scikit-image and networkx, to compare ours with."""
+"""The robot's lines, written from the specification with scikit-image and networkx, for comparison."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def without_cycles(graph: nx.Graph) -> nx.Graph:
 
 
 def longest(acyclic: nx.Graph) -> list[int]:
-    """Return the longest path by number of edges, which two searches find."""
+    """Return the path with the most edges, found by two searches."""
     start = next(iter(acyclic))
     for _ in range(2):
         paths = nx.single_source_shortest_path(acyclic, start)

@@ -1,4 +1,4 @@
-"""Scoring grey maps as large as those of DUTS, and of 4K, beside PySODMetrics on the same files.
+"""Compare the scoring of grey maps, as large as DUTS's and in 4K, with PySODMetrics.
 
     python -m benchmarks.saliency [--images 150] [--large 2] [--repeat N] [--peers FOLDER] [--peer-python PYTHON]
 
@@ -50,7 +50,7 @@ out.write_text(json.dumps({name: float(value) for name, value in values.items()}
 
 
 def draw_image(generator: np.random.Generator, size: tuple[int, int], noise: int) -> tuple[Array, Array]:
-    """Draw a mask, and a map of it."""
+    """Return a mask and a grey map of it."""
     y, x = (axis / side for axis, side in zip(np.ogrid[: size[0], : size[1]], size, strict=True))
     sides = []
     for _ in range(2):
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> Table:
             ((args.images, _USUAL, 1), (args.images, _USUAL, _NOISE), (args.large, _LARGE, 1))
         ):
             folder = Path(temporary).resolve() / str(number)
-            about = f"{images} images of {size[1]}×{size[0]}" + (", nowhere black" if noise > 1 else "")
+            about = f"{images} images of {size[1]}×{size[0]}" + (", without black" if noise > 1 else "")
             write_set(folder, images, size, noise)
             truth, maps, scores = folder / "masks", folder / "maps", folder / "scores.json"
             ours, peer = f"segjudge: {about}", f"{_PEER}: the same"

@@ -1,4 +1,4 @@
-"""What scoring costs as sets grow, and in parts.
+"""Measure the cost of scoring by the size of a set, and in parts.
 
     python -m benchmarks.scale [--sequences 10000] [--parts 64] [--repeat 3]
 
@@ -30,7 +30,7 @@ VIDEOS, FRAMES = 10, 30
 
 
 def write_videos(folder: Path) -> None:
-    """Write the few videos: a packed truth, and results as a zip."""
+    """Write a few videos: a packed truth, and results as a zip."""
     with zipfile.ZipFile(folder / "plain.zip", "w") as truth, zipfile.ZipFile(folder / "sent.zip", "w") as sent:
         for number in range(VIDEOS):
             video = scene(str(number), number, objects=3, frames=FRAMES)
@@ -43,7 +43,7 @@ def write_videos(folder: Path) -> None:
 
 
 def write_set(folder: Path, count: int) -> tuple[str, str]:
-    """Write so many sequences; return the paths of the results and of the truth."""
+    """Write a number of sequences; return the paths of the results and of the truth."""
     paths = str(folder / f"sent-{count}.zip"), str(folder / f"truth-{count}.zip")
     with zipfile.ZipFile(folder / "sent.zip") as source, zipfile.ZipFile(paths[0], "w") as archive:
         masks = {name: source.read(name) for name in source.namelist()}
@@ -67,7 +67,7 @@ def write_set(folder: Path, count: int) -> tuple[str, str]:
 
 
 def scored(paths: tuple[str, str], *arguments: str, repeat: int = 1) -> Run:
-    """Score a set; the least of several runs."""
+    """Score a set several times; return the cheapest run."""
     command = segjudge("score", paths[0], "--truth", paths[1], "--protocol", "davis2017", *arguments)
     return least([run(command) for _ in range(repeat)])
 
@@ -91,14 +91,14 @@ def main(arguments: Sequence[str] | None = None) -> Table:
             whole = scored(paths, repeat=args.repeat if count < 1000 else 1)
             opening = 1000 * (scored(paths, "--sequences", "v000000").cpu - start) / count / FRAMES
             each = 1000 * (whole.cpu - start) / count
-            cost = f"{whole.cpu:.2f} CPU-s, {whole.megabytes:.0f} MB: {each:.2f} ms for each"
-            rows.append([f"{count:,} videos", f"{cost}, of it {opening:.3f} ms opening for each mask"])
+            cost = f"{whole.cpu:.2f} CPU-s, {whole.megabytes:.0f} MB: {each:.2f} ms per video"
+            rows.append([f"{count:,} videos", f"{cost}, {opening:.3f} ms per mask for opening"])
         rows += rows_of_parts(folder, paths, args.parts)
     return show(Table(["", "measured"], rows))
 
 
 def rows_of_parts(folder: Path, paths: tuple[str, str], count: int) -> list[list[str]]:
-    """What parts cost beside one run, which is measured before and after them, in turns with empty ones."""
+    """Return the costs of parts and of one run, measured in turns."""
     first = scored(paths).cpu
     files = [str(folder / f"part-{number}") for number in range(1, count + 1)]
     counting = empty = 0.0
@@ -109,14 +109,14 @@ def rows_of_parts(folder: Path, paths: tuple[str, str], count: int) -> list[list
     whole = (first + scored(paths).cpu) / 2
     more = (counting + merging.cpu - empty) / (whole - empty / count) - 1
     return [
-        ["a part, before it counts", f"{empty / count:.2f} CPU-s, starting and opening"],
+        ["a part, before counting", f"{empty / count:.2f} CPU-s, starting and opening"],
         [
             f"{count} parts",
-            f"{counting:.1f} CPU-s, {counting - empty:.1f} without that, against {whole:.1f} in one run",
+            f"{counting:.1f} CPU-s, {counting - empty:.1f} without starting and opening; one run {whole:.1f}",
         ],
         [
             "merging",
-            f"{merging.cpu:.2f} CPU-s, {merging.megabytes:.0f} MB; parts and merging {more:+.1%}, start-ups apart",
+            f"{merging.cpu:.2f} CPU-s, {merging.megabytes:.0f} MB; parts and merging {more:+.1%} without start-ups",
         ],
     ]
 

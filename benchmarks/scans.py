@@ -1,4 +1,4 @@
-"""Scoring LiDAR scans as large as SemanticKITTI's, beside semantic-kitti-api on the same files.
+"""Compare the scoring of LiDAR scans as large as SemanticKITTI's with semantic-kitti-api.
 
     python -m benchmarks.scans [--scans 200] [--wrong stretches|points] [--repeat N] [--peers FOLDER]
         [--peer-python PYTHON] [--folder FOLDER]
@@ -38,7 +38,7 @@ _SCRIPTS = {
 
 
 def draw_scan(generator: np.random.Generator, kind: str) -> tuple[Array, Array]:
-    """Draw the points of a scan, and an answer that is wrong in stretches or at points."""
+    """Return the points of a scan, and a prediction that is wrong in stretches or at single points."""
     classes = SCAN_PROTOCOLS["semantic-kitti"]
     kinds = [labels[0] for labels in classes.class_labels]
     things = generator.choice(kinds[: classes.things], _OBJECTS) | np.arange(1, _OBJECTS + 1) << 16
@@ -58,7 +58,7 @@ def draw_scan(generator: np.random.Generator, kind: str) -> tuple[Array, Array]:
 
 
 def write_set(folder: Path, scans: int, wrong: str) -> None:
-    """Write the truth, the answers, and these as a zip."""
+    """Write the truth and the predictions, also as a zip."""
     generator = np.random.default_rng(8)
     with zipfile.ZipFile(folder / "answers.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for number in range(scans):

@@ -1,4 +1,4 @@
-"""How much CPU and memory scoring sequences takes, beside the peers on the same masks.
+"""Measure CPU and memory of scoring sequences, compared with peers on the same masks.
 
     python -m benchmarks.sequences [--set NAME] [--peers FOLDER] [--peer-python PYTHON] [--python PYTHON] [--repeat N]
 
@@ -44,7 +44,7 @@ Frames = Iterator[tuple[str, int, Any, Any]]
 
 
 def synthetic(lengths: list[int], objects: list[int], zoom: tuple[int, int] = (4, 5)) -> Frames:
-    """Sequences of these lengths and numbers of objects, each pixel of the scene as a block."""
+    """Return sequences of these lengths and numbers of objects; each pixel of the scene becomes a block."""
     for number, (length, count) in enumerate(zip(lengths, objects, strict=True)):
         video = scene(f"video-{number:02d}", number, objects=count, frames=length)
         for frame in range(video.frames):
@@ -69,7 +69,7 @@ MASKS = "root/Annotations/480p"
 
 
 def write_dataset(folder: Path, frames: Frames) -> int:
-    """A DAVIS root with truth, a folder and a zip of predictions, a packed truth; the number of frames."""
+    """Write a DAVIS root, predictions as folder and zip, and a packed truth; return the number of frames."""
     lengths: dict[str, int] = {}
     with zipfile.ZipFile(folder / "predictions.zip", "w") as archive:
         for sequence, k, *sides in frames:
@@ -91,7 +91,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def peers(folder: Path, checkouts: Path, python: str) -> dict[str, Task]:
-    """How the peers are called, each in its checkout; `sav` and `vos-benchmark` with one process."""
+    """Return the commands of the peers, each in its checkout; `sav` and `vos-benchmark` use one process."""
     root, masks, results = (str(folder / name) for name in ("root", MASKS, "predictions"))
     commands = {
         "vos-benchmark": ["benchmark.py", "-n", "1", "-g", masks, "-m", results],

@@ -1,4 +1,4 @@
-"""Where the CPU seconds of `segjudge score` go: starting, and then by room and by function.
+"""Measure the CPU seconds of `segjudge score` by stage: start, rooms and functions.
 
     python -m benchmarks.stages [--set NAME | --images N] [--functions 12]
 
@@ -36,7 +36,7 @@ STARTS = {
 
 
 def room_of(path: str) -> str:
-    """The folder of ours that a file is in, or what else it belongs to."""
+    """Return the folder of ours that holds a file, or the file's other origin."""
     if "site-packages" in path:
         return f"{path.partition('site-packages/')[2].split('/')[0]} (package)"
     if path.startswith(str(ROOT)):

@@ -1,4 +1,4 @@
-"""How the official evaluators are run: each in a process of its own, which prints its numbers under our names.
+"""Run the official evaluators, each in its own process, and print their numbers under our names.
 
 A script gets the evaluator's folder and the folder of the data.  What old code expects of numpy is put back first; no
 number depends on it.

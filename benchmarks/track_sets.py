@@ -1,4 +1,4 @@
-"""Generated data in the published form and of the size of each benchmark, scaled: truth, and results that are a bit off."""
+"""Generated data in each benchmark's format and scaled size: truth, and slightly wrong results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VOID = 255
 
 
 class Regions:
-    """Regions of wavy borders that move from frame to frame; each frame gives every pixel the index of its region."""
+    """Regions with wavy borders that move from frame to frame; each pixel of a frame has the index of its region."""
 
     def __init__(self, lot: Lot, size: Size, count: int) -> None:
         self.size = size
@@ -33,7 +33,7 @@ class Regions:
         self._speeds = lot.normal(0, 2, (count, 2))
 
     def labels(self, frame: int, off: Array | float = 0.0) -> Array:
-        """The regions of a frame; `off` moves their centres."""
+        """Return the regions of a frame; `off` moves their centres."""
         places = self._centres + self._speeds * frame + off
         waves = 400 * np.sin(self._xs / 4 + places[:, :1, None]) * np.cos(self._ys / 13 + places[:, 1:, None])
         far = (self._ys - places[:, :1, None]) ** 2 + (self._xs - places[:, 1:, None]) ** 2 + waves
@@ -60,7 +60,7 @@ def scaled(count: int, scale: float) -> int:
 
 
 def segments(ids: Array, categories: dict[int, int], crowds: frozenset[int]) -> list[dict[str, int]]:
-    """What the JSON lists of a picture."""
+    """Return the segments that the JSON lists of a picture."""
     found, areas = np.unique(ids, return_counts=True)
     return [
         {"id": record, "category_id": categories[record], "area": area, "iscrowd": int(record in crowds)}
@@ -70,7 +70,7 @@ def segments(ids: Array, categories: dict[int, int], crowds: frozenset[int]) -> 
 
 
 class PanopticVideo:
-    """Ids of both sides, their categories, and what is drawn of each frame."""
+    """The ids of both sides, their categories, and the regions of each frame."""
 
     def __init__(self, lot: Lot, size: Size, count: int, classes: int) -> None:
         self._lot, self._regions, self._count = lot, Regions(lot, size, count), count
@@ -84,7 +84,7 @@ class PanopticVideo:
         self.crowds = frozenset(self._ids[0][:count][lot.random(count) < 0.04].tolist())
 
     def frame(self, index: int) -> tuple[Array, Array]:
-        """The ids of truth and results, each with some pixels that are void or left out."""
+        """Return the ids of truth and results, each with some void or missing pixels."""
         truth = self._regions.labels(index)
         sent = self._regions.labels(index, self._lot.normal(0, 1.5, (self._count, 2)))
         truth[: truth.shape[0] // 18, : truth.shape[1] // 10] = self._count
@@ -96,11 +96,11 @@ def things(classes: int) -> list[dict[str, Any]]:
     return [{"id": k, "name": f"c{k}", "isthing": int(k < classes * 0.5)} for k in range(classes)]
 
 
-def coco_panoptic(folder: Path, lot: Lot, scale: float, size: Size) -> None:
-    """5,000 images of val2017, 11 segments each."""
+def coco_panoptic(folder: Path, lot: Lot, scale: float, size: Size, counts: tuple[int, int] = (5, 18)) -> None:
+    """Write val2017's 5,000 images with 11 segments each, or with other counts."""
     lists: list[list[Any]] = [[], []]
     for image in range(scaled(5000, scale)):
-        video = PanopticVideo(lot, size, int(lot.integers(5, 18)), 133)
+        video = PanopticVideo(lot, size, int(lot.integers(*counts)), 133)
         for side, ids in enumerate(video.frame(0)):
             name = f"{image:012d}.png"
             save(folder / ("truth", "results/results")[side] / name, coloured(ids))
@@ -111,7 +111,7 @@ def coco_panoptic(folder: Path, lot: Lot, scale: float, size: Size) -> None:
 
 
 def vipseg(folder: Path, lot: Lot, scale: float, size: Size) -> None:
-    """343 videos of val, 24 frames each."""
+    """Write val's 343 videos with 24 frames each."""
     videos: list[Any] = []
     lists: list[list[Any]] = [[], []]
     for number in range(scaled(343, scale)):
@@ -135,7 +135,7 @@ def vipseg(folder: Path, lot: Lot, scale: float, size: Size) -> None:
 
 
 def kitti_step(folder: Path, lot: Lot, scale: float, size: Size) -> None:
-    """2,981 frames of nine sequences: 19 classes, and 12 objects."""
+    """Write nine sequences of 2,981 frames in all: 19 classes, and 12 objects."""
     for number in range(9):
         regions = Regions(lot, size, 32)
         classes = np.append(np.arange(20), lot.choice([11, 13], 12))
@@ -153,7 +153,7 @@ def kitti_step(folder: Path, lot: Lot, scale: float, size: Size) -> None:
 
 
 def vspw(folder: Path, lot: Lot, scale: float, size: Size) -> None:
-    """343 videos of val, 71 frames each."""
+    """Write val's 343 videos with 71 frames each."""
     names = [f"v{number}" for number in range(scaled(343, scale))]
     for name in names:
         regions, classes = Regions(lot, size, 20), lot.integers(0, 124, 20)
@@ -168,7 +168,7 @@ def vspw(folder: Path, lot: Lot, scale: float, size: Size) -> None:
 
 
 def cityscapes(folder: Path, lot: Lot, scale: float, size: Size) -> None:
-    """500 images of val, with 30 regions each."""
+    """Write val's 500 images with 30 regions each."""
     ids = np.array(SEMANTIC_PROTOCOLS["cityscapes"].labels)
     sized = np.array([label for label, _ in SEMANTIC_PROTOCOLS["cityscapes"].sizes])
     for number in range(scaled(500, scale)):
@@ -184,7 +184,7 @@ def cityscapes(folder: Path, lot: Lot, scale: float, size: Size) -> None:
 
 
 def cityscapes_instances(folder: Path, lot: Lot, scale: float, size: Size) -> None:
-    """500 images of val, with 20 objects each and 40 detections, half of them of noise."""
+    """Write val's 500 images with 20 objects and 40 detections each, half of them noise."""
     labels = np.array([label for label, _ in SEMANTIC_PROTOCOLS["cityscapes"].sizes])
     for number in range(scaled(500, scale)):
         regions, stem = Regions(lot, size, 30), f"town_{number:06d}_000019"
@@ -205,7 +205,7 @@ def cityscapes_instances(folder: Path, lot: Lot, scale: float, size: Size) -> No
 
 
 def coco_stuff(folder: Path, lot: Lot, scale: float, size: Size) -> None:
-    """5,000 images of val2017, with 8 labels each."""
+    """Write val2017's 5,000 images with 8 labels each."""
     categories = [{"id": label, "name": f"s{label}", "supercategory": f"g{label % 15}"} for label in range(92, 184)]
     truth: dict[str, Any] = {"images": [], "annotations": [], "categories": categories}
     results = []
@@ -230,7 +230,7 @@ def coco_stuff(folder: Path, lot: Lot, scale: float, size: Size) -> None:
 
 
 def mots_lines(lot: Lot, size: Size, frames: int, first: int, classes: list[int]) -> Iterator[tuple[str, str]]:
-    """For each frame lines of truth and of results: people side by side, some lost, some with another number."""
+    """Yield lines of truth and results per frame: people side by side, some lost, some with another number."""
     count, height = 10, size[0]
     stride = size[1] // count
     tall = height // 3
@@ -258,7 +258,7 @@ def mots_lines(lot: Lot, size: Size, frames: int, first: int, classes: list[int]
 
 
 def mots(folder: Path, lot: Lot, scale: float, size: Size) -> None:
-    """The 4 sequences of MOTS20's training set: 2,862 frames, 9 people in each."""
+    """Write the 4 sequences of MOTS20's training set: 2,862 frames, 9 people in each."""
     names = [f"MOTS20-{number:02d}" for number in (2, 5, 9, 11)]
     for name in names:
         frames = scaled(715, scale)
@@ -273,7 +273,7 @@ def mots(folder: Path, lot: Lot, scale: float, size: Size) -> None:
 
 
 def kitti_mots(folder: Path, lot: Lot, scale: float, size: Size) -> None:
-    """The 9 sequences of KITTI-MOTS's validation set: 2,981 frames."""
+    """Write the 9 sequences of KITTI-MOTS's validation set: 2,981 frames."""
     rows = []
     for number in range(9):
         frames, name = scaled(331, scale), f"{number:04d}"
@@ -285,7 +285,7 @@ def kitti_mots(folder: Path, lot: Lot, scale: float, size: Size) -> None:
 
 
 def segmentation(shape: Blob, size: Size) -> dict[str, Any]:
-    """A blob as run lengths of which none is empty: the union of two that have one at the same pixel ends there."""
+    """Return a blob as non-empty run lengths, because pycocotools' union stops where two masks have an empty run."""
     drawn, pixels = with_empty_runs(shape, size), size[0] * size[1]
     borders, times = np.unique(np.cumsum(runs_of(drawn["counts"], pixels)), return_counts=True)
     borders = borders[(times % 2 == 1) & (borders < pixels)]
@@ -297,7 +297,7 @@ def runs(mask: dict[str, Any]) -> Array:
 
 
 def tube(lot: Lot, shape: Blob, size: Size, frames: int, seen: float) -> list[Any]:
-    """The masks of something that moves, null where it is not to be seen."""
+    """Return the masks of a moving object; null in frames without it."""
     speed, off = int(lot.integers(-4, 5)), int(lot.integers(-3, 4))
     return [
         segmentation(shifted(lot, shape, size, speed * index + off), size) if lot.random() < seen else None
@@ -306,7 +306,7 @@ def tube(lot: Lot, shape: Blob, size: Size, frames: int, seen: float) -> list[An
 
 
 def near(lot: Lot, masks: list[Any], shape: Blob, size: Size) -> list[Any]:
-    """Results for such a thing: its own masks, others near it, or none."""
+    """Return results for an object: its own masks, others near it, or none."""
     other = tube(lot, shape, size, len(masks), 0.9)
     return [mask if lot.random() < 0.7 else two for mask, two in zip(masks, other, strict=True)]
 
@@ -375,7 +375,7 @@ def image_instances(images: int, *, federated: bool) -> Callable[[Path, Lot, flo
 
 
 def burst(folder: Path, lot: Lot, scale: float, size: Size) -> None:
-    """993 sequences of val, 36 frames each, 5 tracks."""
+    """Write val's 993 sequences with 36 frames and 5 tracks each."""
     sequences: tuple[list[Any], list[Any]] = ([], [])
     categories = lot.choice(1230, 60, replace=False) + 1
     for number in range(scaled(993, scale)):
@@ -410,7 +410,7 @@ def burst(folder: Path, lot: Lot, scale: float, size: Size) -> None:
 
 
 def mevis(folder: Path, lot: Lot, scale: float, size: Size) -> None:
-    """The 50 videos of valid_u: 80 frames and 16 expressions each."""
+    """Write the 50 videos of valid_u: 80 frames and 16 expressions each."""
     videos: dict[str, Any] = {}
     masks: dict[str, Any] = {}
     for number in range(scaled(50, scale)):
@@ -436,7 +436,7 @@ def mevis(folder: Path, lot: Lot, scale: float, size: Size) -> None:
 
 
 def pixels(mask: Any, size: Size) -> Array:
-    """A mask as flags."""
+    """Return a mask as flags."""
     if mask is None:
         return np.zeros(size, bool)
     lengths = runs(mask)

@@ -1,4 +1,4 @@
-"""How much CPU and memory the further benchmarks take, beside their official evaluators on the same generated data.
+"""Measure CPU and memory of further benchmarks, compared with their official evaluators on generated data.
 
     python -m benchmarks.tracks [SET …] [--scale 0.05] [--repeat N] [--peers FOLDER] [--peer-python PYTHON]
     python -m benchmarks.tracks [SET …] --scale 0.01 --size 60x90 --seeds 20 --repeat 1 …     # are all numbers equal?
@@ -96,7 +96,7 @@ Values = dict[str, float | None]
 
 
 def differences(mine: Values, theirs: Values) -> list[str]:
-    """What differs between our numbers and an evaluator's."""
+    """Return the differences between our numbers and an evaluator's."""
     odd = []
     for name, value in theirs.items():
         own = mine[name]
@@ -106,8 +106,20 @@ def differences(mine: Values, theirs: Values) -> list[str]:
     return odd
 
 
+def read_values(evaluator: Run) -> Values:
+    """Return the numbers that an evaluator's script printed."""
+    text = next(text for text in reversed(evaluator.printed.splitlines()) if text.startswith('{"'))
+    return dict(json.loads(text))
+
+
+def read_scores(path: Path) -> Values:
+    """Return our numbers from a JSON of `score`."""
+    (values,) = json.loads(path.read_text())["result"][0].values()
+    return dict(values)
+
+
 def compare(args: Namespace, tracks: TrackSet, folder: Path) -> tuple[list[list[str]], list[str]]:
-    """What a set costs by each protocol, ours and theirs, as rows; and which numbers differ."""
+    """Return the costs of a set by each protocol, ours and the evaluator's, as rows, and the different numbers."""
     rows, odd = [], []
     out = folder / "ours.json"
     for protocol, (peer, script) in tracks.peers.items():
@@ -122,11 +134,8 @@ def compare(args: Namespace, tracks: TrackSet, folder: Path) -> tuple[list[list[
         row = [f"`{protocol}`", f"{args.scale:g}", *_cost(ours)]
         if peer in runs:
             theirs = least(runs[peer])
-            values: Values = json.loads(
-                next(text for text in reversed(theirs.printed.splitlines()) if text.startswith('{"'))
-            )
-            (mine,) = json.loads(out.read_text())["result"][0].values()
-            different = differences(mine, values)
+            values = read_values(theirs)
+            different = differences(read_scores(out), values)
             odd += [f"{protocol}: {text}" for text in different]
             equal = f"{len(values) - len(different)} of {len(values)}"
             row += [peer, *_cost(theirs), f"{theirs.cpu / ours.cpu:.1f}", equal]

@@ -1,4 +1,4 @@
-"""Scoring a test set of CT volumes within what EvalAI and Codabench allow.
+"""Score a test set of CT volumes within the limits of EvalAI and Codabench.
 
     python -m benchmarks.volume_sets [--cases 4] [--set 300] [--scale S] [--python PYTHON] [--folder FOLDER]
 

@@ -1,4 +1,4 @@
-"""Scoring a CT case of ten organs and a case of BraTS 2023, beside surface-distance and MONAI on the same files.
+"""Compare the scoring of a CT case with ten organs and of a BraTS 2023 case with surface-distance and MONAI.
 
     python -m benchmarks.volumes [--scale S] [--repeat N] [--peer-python PYTHON]
 
@@ -78,7 +78,7 @@ def draw_blob(volume: Array, label: int, middle: Array, radii: Array, phase: flo
 
 
 def draw_ct(shape: tuple[int, ...], seed: int = 3) -> tuple[Array, Array]:
-    """Draw ten organs of several sizes on a ring, and their predictions, moved by a voxel or two."""
+    """Return ten organs of several sizes on a ring, and predictions moved by a voxel or two."""
     draw, sides = np.random.default_rng(seed), (np.zeros(shape, np.uint8), np.zeros(shape, np.uint8))
     for organ in range(_ORGANS):
         angle = 2 * np.pi * organ / _ORGANS
@@ -90,7 +90,7 @@ def draw_ct(shape: tuple[int, ...], seed: int = 3) -> tuple[Array, Array]:
 
 
 def draw_brats(shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Draw lesions of three tissues in a brain, their predictions, and small false lesions."""
+    """Return lesions of three tissues in a brain, their predictions, and small false lesions."""
     draw, sides = np.random.default_rng(4), (np.zeros(shape, np.uint8), np.zeros(shape, np.uint8))
     for lesion in range(_LESIONS + _FALSE):
         place, radius = draw.uniform(0.25, 0.75, 3) * shape, shape[0] * draw.uniform(0.08, 0.16)
