@@ -42,7 +42,7 @@ LISTED = re.compile(r"^   (?=(    )?\S)", re.MULTILINE)
 
 
 def build(out: Path) -> list[str]:
-    """Write the site; return what is wrong with it."""
+    """Write the site; return its faults."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pages = folder / "pages"
@@ -61,7 +61,7 @@ def build(out: Path) -> list[str]:
 
 
 def place_of(source: Path) -> str:
-    """Return where a file of the checkout stands in the site."""
+    """Return the path of a checkout's file in the site."""
     name = source.relative_to(ROOT).as_posix()
     if source == NOTEBOOK:
         return "tutorials/notebook.md"
@@ -69,7 +69,7 @@ def place_of(source: Path) -> str:
 
 
 def put_pages(pages: Path) -> None:
-    """Copy the pages with their links, and what they link to."""
+    """Copy the pages with their links, and the linked files."""
     inside = [path for path in (ROOT / "docs").rglob("*") if path.is_file() and SETTINGS.parent not in path.parents]
     pending = [*(path for path in map(ROOT.joinpath, OUTSIDE) if path.exists()), *inside]
     done = set()
@@ -103,7 +103,7 @@ def put_pages(pages: Path) -> None:
 
 
 def with_still(picture: re.Match[str], page: Path) -> str:
-    """Show a frame of a moving picture to those who asked their system for less motion."""
+    """Show a still frame of a moving picture to readers who prefer reduced motion."""
     alt, link = picture.groups()
     with Image.open(ROOT / "docs" / Path(link).name) as image:
         frames = getattr(image, "n_frames", 1)
@@ -117,7 +117,7 @@ def with_still(picture: re.Match[str], page: Path) -> str:
 
 
 def with_bars(table: str) -> str:
-    """Put bars beside the seconds of a table, as long as they are."""
+    """Add bars of proportional length to the seconds of a table."""
     longest = max(float(row[2]) for row in SECONDS.finditer(table))
 
     def bar(row: re.Match[str]) -> str:
@@ -147,7 +147,7 @@ def settings(pages: Path) -> dict[str, Any]:
 
 
 class Page(HTMLParser):
-    """The links of a page, and the places in it that links may name."""
+    """The links of a page, and its anchors."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class Page(HTMLParser):
 
 
 def broken_links(site: Path) -> list[str]:
-    """Return the links that lead nowhere, and what a browser would fetch from elsewhere."""
+    """Return the broken links, and the files that a browser would fetch from elsewhere."""
     pages = {path: Page(path) for path in sorted(site.rglob("*.html"))}
     return [
         f"{path.relative_to(site)}: {link} is not in the site"
@@ -176,7 +176,7 @@ def broken_links(site: Path) -> list[str]:
 
 
 def leads(path: Path, link: str, pages: dict[Path, Page]) -> bool:
-    """Return whether a link of this page leads to something; addresses of other sites are not tried."""
+    """Return whether a link of this page has a target; other sites are not tried."""
     address = urlsplit(link)
     if address.scheme or address.netloc:
         return True
@@ -192,7 +192,7 @@ def is_replaceable(out: Path) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Return 0 where the site is whole; 2 where the folder cannot be what is meant."""
+    """Return 0 if the site is complete, 2 for an unsuitable folder."""
     parser = argparse.ArgumentParser(prog="./run.sh site", description="Build the site of the documentation.")
     parser.add_argument("folder", nargs="?", metavar="FOLDER", help="the same as --out")
     parser.add_argument("--out", metavar="FOLDER", help="the folder to write (default: dist/site)")

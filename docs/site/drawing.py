@@ -1,4 +1,4 @@
-"""A picture as SVG: masks on a grid, lines and words, on a ground that is light whatever surrounds it."""
+"""A picture as SVG: masks on a grid, lines and words, on a light ground in every theme."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Drawing:
         self._elements: list[str] = []
 
     def mask(self, mask: Mask, colour: str, corner: tuple[float, float], cell: float) -> None:
-        """Draw the pixels of a mask as squares of this size; those of a row that touch are one."""
+        """Draw the pixels of a mask as squares of this size; adjacent ones of a row are joined."""
         path = []
         for row, line in enumerate(np.pad(mask.astype(np.int8), ((0, 0), (1, 1)))):
             edges = np.flatnonzero(np.diff(line))
@@ -35,7 +35,7 @@ class Drawing:
         self._elements.append(f'<path fill="{colour}" d="{"".join(path)}"/>')
 
     def box(self, corner: tuple[float, float], size: tuple[float, float], colour: str = "none") -> None:
-        """Draw a rectangle; where its colour could not be seen, it has an outline."""
+        """Draw a rectangle, with an outline if its colour would be invisible."""
         outline = PALE if colour in ("none", "#ffffff") else colour
         place = f'x="{corner[0]:.1f}" y="{corner[1]:.1f}" width="{size[0]:.1f}" height="{size[1]:.1f}"'
         self._elements.append(f'<rect {place} fill="{colour}" stroke="{outline}"/>')
@@ -56,7 +56,7 @@ class Drawing:
         self._elements.append(f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(text)}</text>')
 
     def legend(self, entries: dict[str, str], x: float, y: float) -> None:
-        """Say what colours mean, one below the other."""
+        """Write the meanings of colours, one below the other."""
         for place, (text, colour) in enumerate(entries.items()):
             self.box((x, y + 20 * place - 10), (12, 12), colour)
             self.text(text, x + 18, y + 20 * place)

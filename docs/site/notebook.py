@@ -10,7 +10,7 @@ NOTEBOOK = Path(__file__).resolve().parents[1] / "tutorials/notebook.ipynb"
 
 
 def executed() -> dict[str, Any]:
-    """Return the notebook with new outputs; what a cell printed in several goes is one output."""
+    """Return the notebook with new outputs; the printed texts of a cell are joined."""
     import nbformat
     from nbclient import NotebookClient
 
@@ -31,7 +31,7 @@ def executed() -> dict[str, Any]:
 
 
 def as_markdown() -> str:
-    """Return the notebook as it stands, as a page of the site."""
+    """Return the stored notebook as a page of the site."""
     parts = []
     for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])

@@ -34,7 +34,7 @@ def ellipse(size: tuple[int, int], centre: tuple[float, float], radii: tuple[flo
 
 
 def frame_scores(prediction: Mask, truth: Mask) -> dict[str, float]:
-    """Return J and F of one frame; DAVIS leaves out the first and the last."""
+    """Return J and F of one frame; DAVIS skips the first and the last."""
     sides = [np.repeat(side[None], 3, axis=0).astype(np.uint8) for side in (prediction, truth)]
     metrics = segjudge.score_arrays(*sides, "davis2017").metrics["all"]
     return {"J": metrics["J-Mean"] or 0.0, "F": metrics["F-Mean"] or 0.0}
@@ -51,7 +51,7 @@ def pair() -> tuple[Mask, Mask]:
 
 
 def region() -> Drawing:
-    """J: what both masks share, of what either has."""
+    """Draw J: the pixels in both masks, divided by the pixels in either."""
     truth, prediction = pair()
     drawing = Drawing(560, 270, "J is the intersection of truth and prediction, divided by their union")
     for mask, colour in ((truth & ~prediction, TRUTH), (prediction & ~truth, PREDICTION), (truth & prediction, BOTH)):
@@ -65,7 +65,7 @@ def region() -> Drawing:
 
 
 def boundary_of(mask: Mask) -> Mask:
-    """Return the boundary as the scorers see it."""
+    """Return the boundary as the scorers compute it."""
     stack = Region(crop(pack(np.pad(mask[None], ((0, 0), (0, 0), (0, -mask.shape[1] % 64)))), mask.shape)).boundary
     found = np.zeros((mask.shape[0], 64 * (-(-mask.shape[1] // 64))), bool)
     rows, words = stack.words.shape[1:]
@@ -84,7 +84,7 @@ def near(mask: Mask, radius: int) -> Mask:
 
 
 def boundary() -> Drawing:
-    """F: how many boundary pixels of each side are near one of the other."""
+    """Draw F: the boundary pixels of each side near the other boundary."""
     truth, prediction = pair()
     sides = boundary_of(truth), boundary_of(prediction)
     radius = reach(truth.shape)
@@ -106,7 +106,7 @@ def boundary() -> Drawing:
 
 
 def over_time() -> Drawing:
-    """J of each frame, and what mean, recall and decay make of it."""
+    """Draw J of each frame, with mean, recall and decay."""
     size, frames = (60, 80), 26
     truth = np.array([ellipse(size, (30, 20 + 1.5 * k), (14, 12)) for k in range(frames)])
     lost = [0.35 * k + (9 if 14 <= k < 18 else 0) for k in range(frames)]
@@ -136,7 +136,7 @@ def over_time() -> Drawing:
 
 
 def kinds() -> Drawing:
-    """The nine kinds of failure, each on a small frame."""
+    """Draw the nine kinds of failure, each in a small frame."""
     size = (40, 56)
     truth, nobody = ellipse(size, (20, 18), (12, 11)), np.zeros(size, bool)
     neighbour = ellipse(size, (20, 42), (12, 11))
@@ -169,7 +169,7 @@ def kinds() -> Drawing:
 
 
 def kind_of(frame: tuple[Mask, Mask, Mask], *, returned: bool) -> str:
-    """Return the kind that takes most of what a frame loses, the second of a video, or the third after an absence."""
+    """Return the costliest kind in a frame: the second of a video, or the third after an absence."""
     truth, prediction, other = (side.astype(np.uint8) for side in frame)
     labels = np.where(truth, truth, 2 * other), np.where(prediction, prediction, 2 * other)
     first = np.where(ellipse(truth.shape, (20, 18), (12, 11)), np.uint8(1), 2 * other)
@@ -188,7 +188,7 @@ def kind_of(frame: tuple[Mask, Mask, Mask], *, returned: bool) -> str:
 
 
 def precision() -> Drawing:
-    """AP: the area under precision over recall, on the way down the scores."""
+    """Draw AP: the area under precision over recall."""
     hits = [True, True, False, True, True, False, False, True, False, True]
     instances = 7
     side = 20.0
@@ -260,7 +260,7 @@ PICTURES = {
 
 
 def main(arguments: list[str]) -> None:
-    """Draw all of them."""
+    """Draw all pictures."""
     folder = Path(arguments[0]) if arguments else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     for name, draw in PICTURES.items():

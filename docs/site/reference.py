@@ -1,4 +1,4 @@
-"""The pages of the site that the code describes itself: public names, commands, the keys of a challenge's YAML."""
+"""The pages of the site that are made from code: public names, commands, the keys of a challenge's YAML."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def describe_commands() -> Iterator[str]:
 
 
 def parser_of(arguments: list[str]) -> argparse.ArgumentParser:
-    """The parser of one command, of which the whole parser has no other then."""
+    """Return the parser of one command, without the other commands."""
     return next(iter(inner_parsers(cli.make_parser(arguments)).values()))  # what `--help` prints
 
 
@@ -76,7 +76,7 @@ def inner_parsers(parser: argparse.ArgumentParser) -> dict[str, argparse.Argumen
 
 
 def describe_parser(title: str, parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield a section on a command, then those on the commands within it."""
+    """Yield a section on a command, then sections on the commands within it."""
     yield f"{'##' if ' ' not in title else '###'} {title}\n\n{plain(parser.description or '')}\n"
     formatter = argparse.HelpFormatter(f"{parser.prog} [OPTION …]", width=88)
     needed = [action for action in parser._actions if action.required or not action.option_strings]  # noqa: SLF001
@@ -94,14 +94,14 @@ def describe_parser(title: str, parser: argparse.ArgumentParser) -> Iterator[str
 
 
 def plain(text: str) -> str:
-    """A text as Markdown that shows it as it is, but for what stands between backticks."""
+    """Return a text as Markdown that shows it unchanged, except between backticks."""
     parts = " ".join(text.split()).split("`")
     parts[::2] = [SIGNS.sub(lambda sign: f"&#{ord(sign[0])};", part) for part in parts[::2]]
     return "`".join(parts)
 
 
 def describe_keys(schema: dict[str, Any], title: str = "") -> Iterator[str]:
-    """Yield the lines of a table of a YAML's keys, then those of the tables within it."""
+    """Yield the lines of a table of a YAML's keys, then the tables within it."""
     head = "key | type | meaning"
     yield f"## {title}\n" if title else "# challenge_config.yaml, key by key\n"
     yield from (f"| {head} |", f"| {re.sub('[a-z]+', '---', head)} |")

@@ -43,7 +43,7 @@ class DocumentedFamily(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The anchor of its heading in the list of benchmarks."""
+        """Return the anchor of its heading in the list of benchmarks."""
         return re.sub(r"[^\w -]", "", self.entry.title.lower()).replace(" ", "-")
 
     @property
@@ -193,7 +193,7 @@ def summarize_limits() -> str:
 
 
 def list_writers() -> str:
-    """Return the pictures, records and archives of other programs that are read."""
+    """Return the pictures, records and archives that other programs write and Segjudge reads."""
     rows = [(row.program, f"`{row.call}`", row.ending, READERS[row.kind][0], row.note) for row in WRITERS]
     return format_table(("program", "call", "ending", "read as", "remark"), rows)
 

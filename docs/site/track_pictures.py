@@ -1,4 +1,4 @@
-"""The pictures of docs/metrics.md about whole images and tracks."""
+"""Draw the pictures of docs/metrics.md about whole images and tracks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7")
 
 
 def scored(prediction: Path, truth: Path, protocol: str) -> dict[str, float | None]:
-    """Return the metrics of some results."""
+    """Return the metrics of results."""
     (metrics,) = segjudge.score(str(prediction), str(truth), protocol).metrics.values()
     return metrics
 
 
 def panoptic() -> Drawing:
-    """PQ: how well the segments that match fit, times how many match."""
+    """Draw PQ: the fit of matched segments, and how many match."""
     size = (60, 90)
     y, x = np.mgrid[: size[0], : size[1]]
     truth, prediction = np.ones(size, np.int64), np.ones(size, np.int64)
@@ -64,7 +64,7 @@ def id_png(labels: Labels) -> bytes:
 
 
 def panoptic_files(folder: Path, truth: Labels, prediction: Labels) -> tuple[Path, Path, str]:
-    """Write an image of segments, numbered as their categories, in COCO's form; a patch is taken for a disk."""
+    """Write an image of segments, numbered by category, in COCO's form; one patch is predicted as a disk."""
     categories = [{"id": number, "name": str(number), "isthing": int(number > 1)} for number in (1, 2, 3)]
     documents: list[dict[str, Any]] = []
     for labels in (prediction, truth):
@@ -86,7 +86,7 @@ def panoptic_files(folder: Path, truth: Labels, prediction: Labels) -> tuple[Pat
 
 
 def tracks() -> Drawing:
-    """HOTA: two objects, one of which changes its track, while the other is lost for a while."""
+    """Draw HOTA: two objects; one changes its track, the other is lost for some frames."""
     frames = 20
     identities = [[1 if k < 10 else 3 for k in range(frames)], [0 if 6 <= k < 11 else 2 for k in range(frames)]]
     with tempfile.TemporaryDirectory() as name:
@@ -107,7 +107,7 @@ def tracks() -> Drawing:
 
 
 def track_files(folder: Path, identities: list[list[int]]) -> tuple[Path, Path, str]:
-    """Write two people who stand still, and the tracks that were predicted for them, as MOTS has them."""
+    """Write two people who stand still, and their predicted tracks, in MOTS's form."""
     lines: dict[str, list[str]] = {"truth": [], "results": []}
     for frame in range(len(identities[0])):
         for person, found in enumerate(identities):

@@ -1,4 +1,4 @@
-"""What common programs write, as calls that `tests/masks/test_writers.py` executes, and what is read of it."""
+"""The calls by which common programs write results, and how Segjudge reads the files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Writer(NamedTuple):
-    """One way in which a program writes results."""
+    """A call by which a program writes results."""
 
     program: str
     #: An expression that writes `labels` or `folder` at `path`, or is a record.

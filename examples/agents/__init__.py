@@ -1,1 +1,1 @@
-"""Agents to begin with: what runs in a participant's container."""
+"""Example agents, which run in a participant's container."""

@@ -1,4 +1,4 @@
-"""An agent to begin with, which repeats the first mask: put your method into `Method`, leave the rest as it is."""
+"""An example agent that repeats the first mask: put your method into `Method`, and keep the rest."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -13,7 +13,7 @@ Image = NDArray[np.uint8]
 
 
 class _Segmenter(Protocol):
-    """What `run` asks of a method."""
+    """The interface that `run` requires of a method."""
 
     def segment(self, frame: Image, new_objects: Image) -> Image: ...
 
@@ -25,7 +25,7 @@ class Method:
         self.frame, self.mask = frame, mask
 
     def segment(self, frame: Image, new_objects: Image) -> Image:
-        """Masks and frames are (height, width[, 3]); `new_objects` has the masks of those that appear in this frame."""
+        """Return the mask of a frame (height, width, 3), in which `new_objects` (a mask) appear first."""
         self.frame = frame
         self.mask[new_objects > 0] = new_objects[new_objects > 0]
         return self.mask

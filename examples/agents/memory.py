@@ -1,7 +1,11 @@
-"""An agent with a bank of earlier frames, restricted to a few as RMem does (arXiv 2406.08476), on hand-made features.
+"""An agent with a bank of a few earlier frames, as in RMem (arXiv 2406.08476), and hand-made features.
 
-Each cell of a frame looks for the cells most like it in the bank and takes their objects.  The bank keeps the first
-frame, the latest, and of the others those that were of use and those that are fresh; `--frames 0` keeps all.
+Each cell of a frame takes the objects of the most similar cells in the bank.  The bank keeps the first frame, the
+latest, and the most useful or recent others; `--frames 0` keeps all.
+
+On four sequences of DAVIS (199 frames), which say little about learned features, J&F-Mean is 0.329 without a bank
+(2 seconds), 0.390 with the first and the latest frame (8), 0.368 with 3 frames (12), 0.355 with 6 (15), 0.356 with 10
+(21), and 0.376 with all (58).
 """
 
 import argparse
@@ -14,41 +18,41 @@ import numpy as np
 from agent import Image, run
 from optical_flow import WIDTH, Layer, OpticalFlow
 
-#: Pixels of a cell's side, at the width at which flow is found.
+#: The side of a cell in pixels, at the width of the flow.
 _CELL = 8
-#: How many cells of the bank a cell asks, and how much less it believes those that are less like it.
+#: The number of similar cells that answer, and how fast their weight falls with dissimilarity.
 _ASKED, _SHARPNESS = 16, 12.0
-#: Position counts little beside colour and texture: objects move.
+#: The weight of position; low, because objects move.
 _POSITION_WEIGHT = 0.6
-#: Frames in a restricted bank, the first and the latest included.
+#: Frames in the bank, including the first and the latest.
 _FRAMES = 6
-#: How much freshness counts beside use, as the width of a confidence bound does.
+#: The weight of recency against use, as in an upper confidence bound.
 _FRESH = 0.15
-#: How much the bank counts beside what travelled.
+#: The weight of the bank against the moved masks.
 _BANK = 0.5
 
 
-@dataclass(eq=False)  # each is itself: arrays have no one truth
+@dataclass(eq=False)  # arrays cannot be compared as a whole
 class _BankFrame:
     """A frame of the bank."""
 
     keys: Layer
     values: dict[int, Layer]
-    #: The share of all answers that came from it, summed, and how often it was asked.
+    #: The summed shares of answers from this frame, and the number of queries.
     use: float = 0.0
     asked: int = 0
 
     def note_answers(self, share: float) -> None:
-        """Count a frame that asked, and the share of its answers that came from here."""
+        """Count a query, and the share of its answers from this frame."""
         self.use, self.asked = self.use + share, self.asked + 1
 
     def worth(self, frames: int) -> float:
-        """Its mean use plus a bound that is wider the fewer times it was asked."""
+        """Return its mean use plus a bound that shrinks with the number of queries."""
         return self.use / max(self.asked, 1) + _FRESH * math.sqrt(math.log(frames + 1) / max(self.asked, 1))
 
 
 class Memory:
-    """Optical flow for contours, a bank of frames for what flow loses."""
+    """A method with optical flow for contours, and a bank of frames for objects that flow loses."""
 
     def __init__(self, frame: Image, mask: Image, frames: int = _FRAMES) -> None:
         self._flow = OpticalFlow(frame, mask)
@@ -57,7 +61,7 @@ class Memory:
         self._frame_count = 0
 
     def segment(self, frame: Image, new_objects: Image) -> Image:
-        """Move the masks by flow and correct them by the bank, with the given masks on top."""
+        """Return the masks moved by flow and corrected by the bank, with the given masks on top."""
         keys, grid = _features(frame)
         layers = self._flow.move(frame)
         if self._bank and layers:
@@ -76,7 +80,7 @@ class Memory:
         return self._flow.mask()
 
     def _answers(self, keys: Layer, objects: list[int]) -> Layer:
-        """For each cell the share of each object in the cells most like it."""
+        """Return for each cell the share of each object in the most similar cells."""
         bank = np.concatenate([bank_frame.keys for bank_frame in self._bank])
         nothing = np.zeros(len(keys), np.float32)
         values = np.concatenate(
@@ -106,7 +110,7 @@ class Memory:
 
 
 def _features(frame: Image) -> tuple[Layer, tuple[int, int]]:
-    """A row for each cell, colour, colour around it, texture and position, and the grid's size."""
+    """Return a row per cell (colour, surrounding colour, texture, position), and the grid's size."""
     height = max(_CELL, round(frame.shape[0] * WIDTH / frame.shape[1]))
     grid = (max(1, height // _CELL), WIDTH // _CELL)
     lab = cv2.cvtColor(cv2.resize(frame, (WIDTH, height), interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2LAB)

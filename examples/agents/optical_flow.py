@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 #: The soft mask of an object.
 Layer = MatLike
 
-#: Flow is found at this width.
+#: The width at which flow is computed.
 WIDTH = 427
 #: The smoothing of a moved mask, in pixels.
 _SMOOTHING = 1.0
 
 
 class OpticalFlow:
-    """Keeps a soft mask, a layer, for each object."""
+    """A method that keeps a soft mask, a layer, for each object."""
 
     def __init__(self, frame: Image, mask: Image) -> None:
         self._size = mask.shape
@@ -28,7 +28,7 @@ class OpticalFlow:
         self.layers: dict[int, Layer] = {}
 
     def segment(self, frame: Image, new_objects: Image) -> Image:
-        """Move the masks to this frame, with the given masks on top."""
+        """Return the masks moved to this frame, with the given masks on top."""
         layers = self.move(frame)
         for label in np.unique(new_objects[new_objects > 0]).tolist():
             layers[label] = self.layer(new_objects == label)
@@ -39,12 +39,12 @@ class OpticalFlow:
         return cv2.resize(flags.astype(np.float32), self._small, interpolation=cv2.INTER_AREA)
 
     def move(self, frame: Image) -> dict[int, Layer]:
-        """Move each object's layer to a new frame."""
+        """Return each object's layer moved to a new frame."""
         grey = self._grey(frame)
         if not self.layers:
             self._before = grey
             return {}
-        # `remap` fetches from the frame before, so the flow goes from this frame to that.
+        # `remap` reads from the previous frame, so the flow goes from this frame to that one.
         flow: Layer = self._flow.calc(grey, self._before, None)  # type: ignore[call-overload]
         self._before = grey
         x, y = self._pixels[0] + flow[..., 0], self._pixels[1] + flow[..., 1]
@@ -56,7 +56,7 @@ class OpticalFlow:
         }
 
     def mask(self) -> Image:
-        """The likeliest object of each pixel, 0 where none is likelier than the background."""
+        """Return the likeliest object of each pixel; 0 where none is likelier than the background."""
         if not self.layers:
             return np.zeros(self._size, np.uint8)
         ids = np.array([0, *self.layers], np.uint8)
