@@ -25,7 +25,7 @@ __all__ = [
     "load", "rank", "score", "score_arrays",
 ]  # fmt: skip
 
-#: Where each public name is defined; imported on first use, since EvalAI's worker has an older Python.
+#: The module of each public name, imported on first use, since EvalAI's worker has an older Python.
 _MODULES = {
     "Comparison": "segjudge.analysis.comparison",
     "FrameAccumulator": "segjudge.scoring.arrays",

@@ -36,14 +36,14 @@ try:
 except ModuleNotFoundError as error:
     raise make_error("agents", __name__, error.name or "") from None
 
-#: Seconds: how long an environment may take to start, or to come back.
+#: The maximum seconds for an environment to start, or to return.
 _PATIENCE = 600.0
-#: Bytes of a reply; an interactive sample brings all of its frames.
+#: The maximum bytes of a reply; an interactive sample contains all of its frames.
 _REPLY_BYTES = 1 << 30
-#: Seconds between two lines of progress where there is no terminal.
+#: The seconds between progress lines without a terminal.
 _SELDOM = 30.0
 
-_AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
+_TRANSIENT_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 
 class ActionRefusedError(Exception):
@@ -64,7 +64,7 @@ class Environment:
         self._channel = grpc.insecure_channel(self._address, options=size)
         self._session, self._step = "", 0
         self._space: dict[str, Any] = {}
-        #: Whether the episode is over.
+        #: Whether the episode has ended.
         self.done = False
         self.reward = 0.0
         #: The environment's closing sentence.
@@ -126,7 +126,7 @@ class Environment:
                 code, details = error.code(), error.details() or ""
                 if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
                     raise _UnsendableActionError(f"the message is too large ({details})") from None
-                if code not in _AGAIN:
+                if code not in _TRANSIENT_CODES:
                     raise ActionRefusedError(details) from None
                 if time.monotonic() > until:
                     raise ConnectionError(f"{self._address} does not answer ({details})") from None

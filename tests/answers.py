@@ -1,4 +1,4 @@
-"""Transcripts as cases: a title, and what comes of it; of an answer like an earlier one only what differs."""
+"""Transcripts as cases: a title and its answer; of an answer similar to an earlier one, only the differences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INDENTED_JSON = re.compile(r"(?m)^[{\[]\n(?: .*\n)+[}\]]$")
 
 
 class Answers:
-    """The cases of one file, in the order in which they were played."""
+    """The cases of one file, in the order in which they ran."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -28,7 +28,7 @@ class Answers:
         self._events.append(event)
 
     def add(self, title: str, answer: str, frame: str = "") -> None:
-        """Note a case: `title` is what is typed or asked; files stand in the answer as `── path ──` and their lines.
+        """Note a case: `title` is the typed command or request; the answer shows files as `── path ──` and their lines.
 
         A frame is noted whole, and no part of what later answers are compared with.
         """
@@ -53,7 +53,7 @@ class Answers:
         self.texts.append("\n".join(parts) + "\n")
 
     def shorten(self, name: str, lines: list[str]) -> list[str]:
-        """Return the lines, or how they differ from those of an earlier name."""
+        """Return the lines, or their differences from those of an earlier name."""
         shortest = lines
         if len(lines) >= _SHORT:
             common = sorted(self._earlier, key=lambda other: -len({*lines} & {*self._earlier[other]}))
@@ -93,7 +93,7 @@ def _wrap(text: str) -> list[str]:
 
 
 def _compare(before: list[str], after: list[str]) -> list[str]:
-    """Return the lines that are gone (-), those that came (+), and those that stand in the place of as many others (~)."""
+    """Return removed lines (-), added ones (+), and lines that replace an equal number of others (~)."""
     changes = []
     for _, old, old_end, new, new_end in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if before[old:old_end] == after[new:new_end]:
@@ -106,7 +106,7 @@ def _compare(before: list[str], after: list[str]) -> list[str]:
 
 
 class Book:
-    """Files of cases: `choose` says in which file a case stands."""
+    """Files of cases: `choose` determines the file of a case."""
 
     def __init__(self) -> None:
         self.files: dict[str, Answers] = {}
@@ -138,7 +138,7 @@ def write_answers(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def split_answers(name: str, text: str) -> dict[str, str]:
-    """Return the cases of a file by the file's name and their titles, which are numbered where they come again."""
+    """Return the cases of a file by the file's name and their titles; repeated titles are numbered."""
     cases: dict[str, str] = {}
     for case in filter(str.strip, _TITLE.split(text)):
         title = case.splitlines()[0][2:]

@@ -39,7 +39,7 @@ def files_of(path: Path = STRONG) -> dict[str, bytes]:
 
 
 def written(folder: Path, files: Any) -> Path:
-    """Write files into a folder, what is neither text nor bytes as JSON."""
+    """Write files into a folder; values other than texts and bytes become JSON."""
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         data = content if isinstance(content, (bytes, str)) else json.dumps(content)

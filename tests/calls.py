@@ -1,4 +1,4 @@
-"""What calls give or refuse, as one text: each line as it is typed, and below it what it returns or raises."""
+"""The values and errors of calls as one text: each line as it is typed, and below it the value or error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .pages import round_numbers
 
 
 def run_calls(session: str, names: Mapping[str, Any]) -> str:
-    """Run lines of Python one after another in one namespace; return them with what they say, where that is anything."""
+    """Run lines of Python one after another in one namespace; return them with their output, if any."""
     space, lines, source = dict(names), list[str](), session.splitlines()
     for node in ast.parse(session).body:
         text = source[node.lineno - 1].encode()[node.col_offset : node.end_col_offset].decode()  # no call has two lines
@@ -25,7 +25,7 @@ def run_calls(session: str, names: Mapping[str, Any]) -> str:
 
 
 def answer_call(call: str, space: dict[str, Any]) -> list[str]:
-    """Run a call; return the indented lines of what it returns or raises. Other statements answer nothing."""
+    """Run a call; return indented lines of its value or error. Other statements give no answer."""
     if isinstance(ast.parse(call).body[0], ast.Expr):
         return [f"    {line}" for line in _say(call, space).splitlines()]
     exec(compile(call, "session", "exec"), space)
@@ -33,7 +33,7 @@ def answer_call(call: str, space: dict[str, Any]) -> list[str]:
 
 
 def run_session(session: str, names: Mapping[str, Any]) -> str:
-    """Run lines of Python in a new folder, whose name is left out; `print` collects what `printed` takes."""
+    """Run lines of Python in a new folder, whose name is removed; `print` collects the values for `printed`."""
     printed = list[str]()
     talk = {
         "print": lambda *words, sep=" ": printed.append(sep.join(map(str, words))),
@@ -52,12 +52,12 @@ def _say(text: str, space: dict[str, Any]) -> str:
 
 
 def hold(text: str, file: Path) -> None:
-    """Hold a text to what was noted, line by line; show where they differ."""
+    """Compare a text with the noted one, line by line; show the differences."""
     hold_lines(file.read_text(encoding="utf-8"), text, file.name)
 
 
 def hold_lines(noted: str, text: str, name: str) -> None:
-    """Fail with the lines in which a text differs from what was noted."""
+    """Fail with the lines in which a text differs from the noted one."""
     lines = difflib.unified_diff(noted.splitlines(), text.splitlines(), name, "now", lineterm="", n=1)
     changes = "\n".join([*lines][:60])
     assert not changes, changes

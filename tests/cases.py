@@ -1,4 +1,4 @@
-"""Texts that are their own scripts: calls, and below each the answer that was noted, in cases that can be run alone.
+"""Texts that are their own scripts: calls, and below each the noted answer, in cases that can run alone.
 
 The lines before the first title are the setting: every case starts with it, in a new namespace and a new folder. A call may
 take several lines while its brackets are open. What is indented below a call is its answer.
@@ -27,7 +27,7 @@ Setting = Callable[[], contextlib.AbstractContextManager[Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class Case:
-    """Calls under a title, as they were noted with their answers."""
+    """Calls under a title, with their noted answers."""
 
     file: Path
     title: str
@@ -38,7 +38,7 @@ class Case:
         return f"{self.file.stem}: {self.title}"
 
     def run(self, names: Setting) -> str:
-        """Return the calls with the answers that they give now."""
+        """Return the calls with their current answers."""
         with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder), names() as given:
             space = dict(given)
             exec(compile(self.setting, f"{self.file.stem}, setting", "exec"), space)
@@ -46,12 +46,12 @@ class Case:
         return "\n".join([f"# {self.title}", *lines]).replace(folder, "FOLDER") + "\n"
 
     def hold(self, names: Setting) -> None:
-        """Fail if an answer is not the one that was noted."""
+        """Fail if an answer differs from the noted one."""
         hold_lines(f"# {self.title}\n{self.noted}", self.run(names), self.file.name)
 
 
 def read_cases(file: Path) -> list[Case]:
-    """Return the cases of a text, whose titles differ."""
+    """Return the cases of a text; their titles differ."""
     lines = file.read_text(encoding="utf-8").splitlines()
     titles = [number for number, line in enumerate(lines) if line.startswith("# ")]
     setting = "\n".join(lines[: titles[0]])
@@ -73,7 +73,7 @@ def list_calls(noted: str) -> Iterator[str]:
 
 
 def write_cases(file: Path, names: Setting) -> None:
-    """Note the answers that the calls of a text give now."""
+    """Note the current answers of a text's calls."""
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     setting = "".join(takewhile(lambda line: not line.startswith("# "), lines))
     file.write_text("\n".join([setting.rstrip() + "\n", *(case.run(names) for case in read_cases(file))]), "utf-8")

@@ -1,4 +1,4 @@
-"""Codabench's API, played over real HTTP as far as a push needs it."""
+"""Codabench's API, simulated over real HTTP as far as a push needs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOKEN = "0123456789abcdef"
 
 
 class CodabenchServer:
-    """Accounts, uploads and competitions; `refusal` is what its unpacker says, and `looks` how long it works."""
+    """Accounts, uploads and competitions; `refusal` is the unpacker's message, `looks` the number of polls until it."""
 
     def __init__(self) -> None:
         self.refusal = ""
@@ -29,7 +29,7 @@ class CodabenchServer:
         self._results: dict[int, int] = {}
 
     def answer(self, method: str, path: str, token: str, body: bytes) -> tuple[int, Any]:
-        """The status and the JSON of one call."""
+        """The status and the JSON of a call."""
         self.calls.append((method, path, token))
         if path.startswith("/storage/"):
             self.data_sets[path.split("/")[2]]["bytes"] = body
@@ -105,7 +105,7 @@ def codabench_server() -> Iterator[CodabenchServer]:
         do_GET = do_POST = do_PUT = _handle  # noqa: N815 - the names of the base class
 
         def log_message(self, *_: object) -> None:
-            """Nothing is logged."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     played.address = f"http://127.0.0.1:{server.server_port}"

@@ -1,4 +1,4 @@
-"""Under the worker's interpreter only the tests of the uploaded folder run."""
+"""With the worker's interpreter, run only the tests of the uploaded folder."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ interruptions: list[Any] = []
 
 
 def pytest_keyboard_interrupt(excinfo: Any) -> None:
-    """Remember it."""
+    """Remember the interruption."""
     interruptions.append(excinfo)
 
 
 def pytest_unconfigure() -> None:
-    """End what interrupted tests have left."""
+    """End the leftovers of interrupted tests."""
     for pid in descendants() if interruptions else ():
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -60,6 +60,7 @@ QUICK_CASES = {
     "test_a_broken_rule_is_reported": 3,
     "test_a_broken_truth_is_a_sentence_and_leaves_nothing": 3,
     "test_a_challenge_passes_the_step_that_it_names_next": 1,
+    "test_a_comparison_begins_as_reports_do": 1,
     "test_a_distractor_is_no_object_even_where_its_category_is_merged": 3,
     "test_a_family_of_ours_keeps_its_promises": 20,
     "test_a_file_that_cannot_be_written_whole_stays_as_it_was": 3,
@@ -80,6 +81,7 @@ QUICK_CASES = {
     "test_a_module_that_the_worker_cannot_import_is_reported": 3,
     "test_a_name_from_a_file_makes_no_path": 3,
     "test_a_name_in_another_unicode_form_is_the_same_name": 3,
+    "test_a_notebook_and_a_comparison_name_the_cause_of_the_page": 6,
     "test_a_number_never_moves_within_a_revision": 3,
     "test_a_packed_truth_reads_back_the_same": 3,
     "test_a_part_reads_any_manifest_without_a_crash": 3,
@@ -162,7 +164,7 @@ QUICK_CASES = {
     "test_nothing_is_loaded_that_is_not_needed": 3,
     "test_nothing_of_an_agent_outlives_its_evaluation": 1,
     "test_nothing_of_it_is_left": 3,
-    "test_of_two_faults_the_verdict_names_one_or_both": 2,
+    "test_of_two_faults_the_verdict_names_the_larger_first_and_a_comparable_one_beside_it": 2,
     "test_overlaps_are_those_of_pycocotools": 3,
     "test_pages_have_the_masks_of_both_sides_and_what_is_wrong": 3,
     "test_parts_of_images_have_the_same_bits": 3,
@@ -190,12 +192,13 @@ QUICK_CASES = {
     "test_the_example_scores_as_the_page_says": 3,
     "test_the_exit_code_is_the_commands": 3,
     "test_the_family_keeps_its_promises": 3,
-    "test_the_first_sentence_names_a_fault_of_small_strength": 12,
-    "test_the_first_sentence_names_the_fault": 24,
+    "test_the_first_sentence_names_a_fault_of_small_strength": 8,
+    "test_the_first_sentence_names_the_fault": 16,
     "test_the_form_is_read_from_the_first_name": 3,
     "test_the_iou_of_tubes_is_that_of_all_their_pixels": 3,
     "test_the_loops_of_its_users_run_unchanged": 3,
     "test_the_order_of_annotators_and_of_records_changes_nothing": 3,
+    "test_the_report_of_a_demo_has_a_picture_below_all_masks": 3,
     "test_the_report_says_what_costs_most": 3,
     "test_the_robots_regions_skeletons_and_lines": 5,
     "test_two_commands_lead_from_published_data_to_a_leaderboard": 2,
@@ -230,7 +233,7 @@ OLD_CASES, KINDS = 3, 12
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Count as long what repeats a path; hostile uploads and the guard are quick on the worker's interpreter alone."""
+    """Count repeated paths as long; hostile uploads and the guard are quick only on the worker's interpreter."""
     suites = [*HERE.rglob("test_hostile*.py"), HERE / "runner" / "test_guard.py"]
     hostile = [path for path in suites if not needs_toolkit(path)]
     elsewhere = hostile if sys.version_info >= (3, 11) and os.environ.get("SEGJUDGE_WORKER_PYTHON") else []
@@ -246,7 +249,7 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 
 
 def spread(cases: list[Any], most: int) -> list[Any]:
-    """Some of the cases: one of each of as many blocks, another in each, so that of two parameters both change."""
+    """Some of the cases: one from each of equally many blocks, so that both of two parameters vary."""
     if len(cases) <= most:
         return cases
     size = len(cases) // most
@@ -266,7 +269,7 @@ settings.load_profile("here")
 
 @pytest.fixture
 def without_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Test the rules as the Python code has them; that the kernel agrees with it is tested elsewhere."""
+    """Test the rules in the Python code; other tests compare it with the kernel."""
     from .backends import use_numpy
 
     use_numpy(monkeypatch)
@@ -278,7 +281,7 @@ DEADLINE = 1200
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: Any) -> Iterator[None]:
-    """Fail a test that hangs instead of hanging with it; again every minute, since what it leaves may hang too."""
+    """Fail a hanging test instead of hanging with it; again every minute, since its leftovers may hang too."""
 
     def fail(*_: object) -> None:
         raise TimeoutError(f"{item.nodeid} did not end in {DEADLINE} seconds")
@@ -292,7 +295,7 @@ def pytest_runtest_protocol(item: Any) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _end_servers(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Kill the servers of a test that failed before it stopped them: the next test would be blamed for them.
+    """Kill the servers of a test that failed before it stopped them, since the next test would be blamed.
 
     They are those with data in the test's own folder; others serve several tests.
     """

@@ -1,4 +1,4 @@
-"""Where the golden numbers are: small and free ones here, those on real masks outside the repository."""
+"""The places of the golden numbers: small and free ones here, those on real masks outside the repository."""
 
 from __future__ import annotations
 

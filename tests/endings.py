@@ -1,4 +1,4 @@
-"""Whether processes have ended, as tests look at it."""
+"""Whether processes have ended, as tests check it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 
-def is_gone(process: int, seconds: float = 20.0) -> bool:
-    """Whether a process has ended; a zombie has."""
+def is_gone(process: int, seconds: float = 60.0) -> bool:
+    """Return whether a process has ended; a zombie has."""
     until = time.monotonic() + seconds
     while True:
         try:

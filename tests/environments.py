@@ -1,4 +1,4 @@
-"""An environment as its container runs it: a process of its own, reached over a real channel."""
+"""An environment as its container runs it: a separate process, reached over a real channel."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Served:
         self.most = 0
 
     def memory(self) -> int:
-        """The most that the process ever had."""
+        """The peak memory of the process."""
         try:
             text = Path(f"/proc/{self.process.pid}/status").read_text()
         except OSError:
@@ -68,7 +68,7 @@ class Served:
         return self.most
 
     def outcome(self, seconds: float = 120) -> dict[str, Any]:
-        """What it saved, once it has ended; it never grew too large."""
+        """Its saved result, once it has ended; it never grew too large."""
         assert self.memory() < MEMORY
         assert self.process.stdout
         self.process.wait(timeout=seconds)
@@ -78,7 +78,7 @@ class Served:
         return output
 
     def end(self) -> None:
-        """Whatever became of it."""
+        """Its result, regardless of the outcome."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
@@ -88,7 +88,7 @@ class Served:
 
 
 class Caller:
-    """An agent that sends whatever it likes."""
+    """An agent that sends anything."""
 
     def __init__(self, address: str, **options: Any) -> None:
         size = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1), *options.items()]
@@ -112,7 +112,7 @@ class Caller:
         return reply
 
     def refused(self, name: str, data: bytes, **more: Any) -> tuple[grpc.StatusCode, str]:
-        """How a call is refused."""
+        """The rejection of a call."""
         try:
             self.raw(name, data, **more)
         except grpc.RpcError as error:

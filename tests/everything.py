@@ -1,11 +1,11 @@
-"""Every check and test: ruff, then mypy and the tests in parts, some of which run at once, and one count of them all.
+"""All checks and tests: ruff, then mypy and the tests in parts, several at once, with one total.
 
 usage: ./run.sh test                     the linters and the quick tests
-       ./run.sh test --all               and those that are marked `long`
-       ./run.sh test tests/ROOM          the tests of a room, or one file, without the linters; pytest's options go along
-       ./run.sh format                   format the sources, and mend what ruff can mend
+       ./run.sh test --all               also the tests marked `long`
+       ./run.sh test tests/ROOM          the tests of a room or file, without the linters; pytest's options follow
+       ./run.sh format                   format the sources, and apply ruff's fixes
 
-Runs before anything is installed, and has `segjudge.set_up` make the environments that the tests need.
+It runs before anything is installed; `segjudge.set_up` creates the environments that the tests need.
 """
 
 from __future__ import annotations
@@ -28,48 +28,50 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 LINTERS = (["ruff", "format", "--check", "."], ["ruff", "check", "."])
-MENDING = (["format", "."], ["check", "--fix", "."])
-#: These use the toolkit or what stands on it, which needs a newer Python than the worker has.
+FIXERS = (["format", "."], ["check", "--fix", "."])
+#: Matches uses of the toolkit or of its users, which need a newer Python than the worker's.
 NEWER = re.compile(r"""segjudge(?!\.evaluation_script)(?![-\w]*["'/])|rehearsals|from demo|scoring\.test_parts""")
-#: What a module of tests imports as soon as it is: the line, the module's dots, its name, and what is taken of it.
+#: Matches a top-level import of a test module: the line, the module's dots, its name, and the imported names.
 IMPORTED = re.compile(r"^(?=(.*))from (\.*)([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
-#: Folders of tests of which no file is for the worker's interpreter.
+#: Folders without tests for the worker's interpreter.
 NEWER_FOLDERS = ("tests/house", "tests/journeys", "tests/server", "tests/set_up", "tests/system")
-#: The environment beside the toolkit's that a file of tests needs if it names this variable.
+#: The further environment that a test file needs if it names the variable.
 VARIABLES = {"SEGJUDGE_EVALAI_CLIENT": "client", "SEGJUDGE_WORKER_PYTHON": "worker"}
-#: pytest's exit code when none of the tests that were asked for is in a part.
+#: pytest's exit code if a part has none of the requested tests.
 NOTHING = 5
-#: Seconds in which what is interrupted ends by itself.
+#: "1" if the quick tests have just passed on the worker's Python, by numpy as in every run: `--all` adds the long ones.
+PASSED_VARIABLE = "SEGJUDGE_QUICK_PASSED_ON_WORKER"
+#: Seconds that interrupted processes get to end.
 PATIENCE = 20.0
-#: The parts that run at once, for each core: most tests wait for others most of the time.
+#: The parts that run at once per core: most tests mostly wait.
 AT_ONCE = 2
-#: A part has files of so many bytes: each part loads what it tests anew.
+#: The bytes of test files in a part: each part imports the tested modules again.
 PART_BYTES = 300_000
-#: Rooms whose tests wait or work longest for their size, the slowest first: their parts come first, and are a quarter as
-#: large, so that parts take about equally long and no core is left without one at the end.
+#: Rooms with the slowest tests for their size, the slowest first: their parts start first and are a quarter as large, so
+#: that parts take about equally long and all cores work until the end.
 SLOW_ROOMS = (
     "tests/server", "tests/remote", "tests/code_upload", "tests/report", "tests/house", "tests/commands", "tests/journeys",
     "tests/starting", "tests/system", "tests/platforms/evalai", "tests/platforms/codabench",
 )  # fmt: skip
-#: What Linux does with processes: send one a signal when its parent ends; give those who lost their parent to this one.
+#: Options of Linux' prctl: signal a process when its parent ends; give orphaned descendants to this process.
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 
 
 @dataclass
 class Part:
-    """Some of the tests, in a process of their own."""
+    """Some of the tests, in a separate process."""
 
     title: str
     command: list[str]
     folder: Path
-    #: Whether the scorers use the compiled kernel, where there is one, or numpy.
+    #: Whether the scorers use the compiled kernel, if there is one, or numpy.
     kernel: bool = True
     process: Any = None
     started: float = 0.0
     seconds: float = 0.0
 
     def start(self, *, shown: bool) -> None:
-        """Run it; what is not shown at once goes to a log."""
+        """Run it; output that is not shown at once goes to a log."""
         self.folder.mkdir(parents=True)
         self.started = time.monotonic()
         command = [*self.command, *self.options()]
@@ -82,11 +84,11 @@ class Part:
             )  # fmt: skip
 
     def options(self) -> list[str]:
-        """What the command is told beside what it tests."""
+        """Return the options of the command, besides its tests."""
         return [f"--junitxml={self.folder / 'counts.xml'}", f"--basetemp={self.folder / 'files'}"]
 
     def counts(self) -> dict[str, int]:
-        """How many passed, failed and were skipped; a part that ended early counts as a failure."""
+        """Return the numbers of passed, failed and skipped tests; a part that ended early counts as a failure."""
         names = ("tests", "failures", "errors", "skipped")
         try:
             suite = next(ElementTree.parse(self.folder / "counts.xml").getroot().iter("testsuite"))
@@ -100,7 +102,7 @@ class Part:
 
 
 class Check(Part):
-    """A linter that works for long, while the tests wait for others; it counts as one test."""
+    """A slow linter that runs beside the tests and counts as one test."""
 
     def options(self) -> list[str]:
         return []
@@ -111,18 +113,20 @@ class Check(Part):
 
 
 def parts_of(arguments: list[str], folder: Path, python: str, worker: str) -> list[Part]:
-    """The parts: mypy and the worker's, which work all the time, before those on this Python, the slow ones first."""
-    # A file that cannot be imported fails, and the others are run all the same.
+    """Return the parts: mypy and the worker's, which never wait, then the parts on this Python, the slow ones first."""
+    # A file that cannot be imported fails; the others still run.
     pytest = ["-m", "pytest", "--continue-on-collection-errors", "-p", "no:cacheprovider"]
     parts: list[Part] = [Check("mypy", [python, "-m", "mypy"], folder / "mypy")] if is_whole(arguments) else []
     quick = ["-m", "not long"] if not arguments else []
     older = quick if is_whole(arguments) else for_worker(arguments)
+    if arguments == ["--all"] and os.environ.get(PASSED_VARIABLE) == "1":
+        older = ["-m", "long"]
     if worker and older is not None:
         title = "On the interpreter and pins of EvalAI's worker, by numpy"
         parts.append(Part(title, [worker, *pytest, *older], folder / "worker", kernel=False))
     if not is_whole(arguments):
         asked = [python, "-m", "pytest", "--continue-on-collection-errors", *arguments]
-        return [Part("What was asked for", asked, folder / "asked"), *parts]
+        return [Part("The requested tests", asked, folder / "asked"), *parts]
     for number, files in enumerate(_groups()):
         rooms = dict.fromkeys(os.path.dirname(file) for file in files)
         title = f"{', '.join(rooms)} ({len(files)} files)"
@@ -131,7 +135,7 @@ def parts_of(arguments: list[str], folder: Path, python: str, worker: str) -> li
 
 
 def _groups() -> list[list[str]]:
-    """The files of tests in groups of about the same size, each of neighbours; slow rooms come first."""
+    """Return test files in groups of about the same size and neighbouring files; slow rooms come first."""
     files = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
     groups: list[list[str]] = []
     slow = [file for room in SLOW_ROOMS for file in files if file.startswith(f"{room}/")]
@@ -147,12 +151,12 @@ def _groups() -> list[list[str]]:
 
 
 def is_whole(arguments: list[str]) -> bool:
-    """Whether all tests are asked for, or all quick ones."""
+    """Return whether all tests, or all quick tests, are requested."""
     return arguments in ([], ["--all"])
 
 
 def for_worker(arguments: list[str]) -> list[str] | None:
-    """The arguments without the files that need the toolkit; None when all files that are named do."""
+    """Return the arguments without files that need the toolkit; None if all named files need it."""
     older = [argument for argument in arguments if not needs_toolkit(file_of(argument))]
     if len(older) < len(arguments) and not any(file_of(argument).exists() for argument in older):
         return None
@@ -160,12 +164,12 @@ def for_worker(arguments: list[str]) -> list[str] | None:
 
 
 def file_of(argument: str) -> Path:
-    """The path in an argument of pytest's; one that cannot be is no file."""
+    """Return the path in an argument of pytest, whether or not it exists."""
     return ROOT / argument.partition("::")[0]
 
 
 def needs_toolkit(path: Path) -> bool:
-    """Whether a file or folder of tests is not for the worker's interpreter; pytest would take it, since it was asked for."""
+    """Return whether a test file or folder needs the toolkit, so that the worker's interpreter cannot run it."""
     if any(path.is_relative_to(ROOT / folder) for folder in NEWER_FOLDERS):
         return True
     if not path.is_file():
@@ -176,7 +180,7 @@ def needs_toolkit(path: Path) -> bool:
 
 @functools.cache
 def _imports_toolkit(path: Path) -> bool:
-    """Whether a module of tests imports the toolkit as soon as it is imported."""
+    """Return whether importing a test module imports the toolkit."""
     text = path.read_text(encoding="utf-8")
     if any(NEWER.search(line) for line, *_ in IMPORTED.findall(text)):
         return True
@@ -184,7 +188,7 @@ def _imports_toolkit(path: Path) -> bool:
 
 
 def _imported_files(path: Path, text: str) -> list[Path]:
-    """The other modules of tests that a module imports."""
+    """Return the other test modules that a module imports."""
     files = []
     for _, dots, module, names in IMPORTED.findall(text):
         if dots or module.partition(".")[0] == "tests":
@@ -194,7 +198,7 @@ def _imported_files(path: Path, text: str) -> list[Path]:
 
 
 def missing_path(arguments: list[str]) -> str:
-    """A sentence on the first path that does not exist; "" when all do."""
+    """Return a sentence about the first missing path; "" if all exist."""
     for before, argument in zip(["", *arguments], arguments):
         path = argument.partition("::")[0]
         is_value = before.startswith("-") and "=" not in before and "/" not in path and not path.endswith(".py")
@@ -207,7 +211,7 @@ def missing_path(arguments: list[str]) -> str:
 
 
 def environments_for(arguments: list[str]) -> list[str]:
-    """What the tests need, in the words of `segjudge.set_up`; CI requires the worker's."""
+    """Return the environments that the tests need, as `segjudge.set_up` names them; CI requires the worker's."""
     files = [file_of(argument) for argument in arguments if file_of(argument).is_file()]
     if files and not [argument for argument in arguments if file_of(argument).is_dir()]:
         text = "".join(path.read_text(encoding="utf-8") for path in files)
@@ -220,7 +224,7 @@ def environments_for(arguments: list[str]) -> list[str]:
 
 
 def main(command_line: list[str]) -> int:
-    """Run `test` or `format`, the first word: 0 when everything passed."""
+    """Run `test` or `format`, the first word; return 0 if everything passed."""
     command, *arguments = command_line
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -244,21 +248,20 @@ def main(command_line: list[str]) -> int:
         say("stopped")
         return 130
     for number in (0, 1, 2):
-        os.set_inheritable(number, True)  # linters and pytest want streams, also where ours are closed
+        os.set_inheritable(number, True)  # linters and pytest need streams, even if ours are closed
     if command == "format":
         codes = [
-            subprocess.run([python, "-m", "ruff", *arguments], cwd=ROOT, check=False).returncode
-            for arguments in MENDING
+            subprocess.run([python, "-m", "ruff", *arguments], cwd=ROOT, check=False).returncode for arguments in FIXERS
         ]
         return max(codes)
     os.environ.update(variables)
     if is_whole(arguments):
         for linter in LINTERS:
             if subprocess.run([python, "-m", *linter], cwd=ROOT, check=False).returncode:
-                say(f"failed: {' '.join(linter)}, so no test was run; ./run.sh format mends what can be mended")
+                say(f"failed: {' '.join(linter)}, so no test ran; ./run.sh format applies ruff's fixes")
                 return 1
     else:
-        say("Without the linters: ./run.sh format is for them, and ./run.sh test runs everything")
+        say("Linters are skipped: ./run.sh test runs them and all quick tests")
     worker = variables.get("SEGJUDGE_WORKER_PYTHON", "")
     if "try:worker" in needed and not worker:
         say("\n*** PYTHON 3.9 ABSENT: the tests under the worker's interpreter are SKIPPED ***\n")
@@ -267,7 +270,7 @@ def main(command_line: list[str]) -> int:
 
 
 def run(parts: list[Part]) -> int:
-    """Run the parts; whatever ends them, nothing that they started stays."""
+    """Run the parts; however they end, end every process that they started."""
     control(_SET_CHILD_SUBREAPER, 1)
     try:
         return report(parts)
@@ -281,13 +284,13 @@ def run(parts: list[Part]) -> int:
 
 
 def control(option: int, value: int) -> None:
-    """Ask Linux to treat this process so; other systems have nothing like it."""
+    """Set an option of Linux' prctl for this process; do nothing on other systems."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def end(parts: list[Part]) -> None:
-    """Interrupt the parts that run, so that they end what they started; then end what is left."""
+    """Interrupt the running parts, so that they end their processes; then end the remaining ones."""
     for part in parts:
         if part.process and part.process.poll() is None:
             part.process.send_signal(signal.SIGINT)
@@ -306,7 +309,7 @@ def end(parts: list[Part]) -> None:
 
 
 def descendants() -> list[int]:
-    """The processes that this one has started, and those that they have; those that have lost their parent are ours."""
+    """Return the living descendants of this process, orphans included."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -320,21 +323,21 @@ def descendants() -> list[int]:
 
 
 def reap() -> None:
-    """Take the exit codes of those who lost their parent, so that tests which look for them see that they ended."""
+    """Reap orphans, so that tests that look for them see that they ended."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 def report(parts: list[Part]) -> int:
-    """Run some at once; show what each said when it has ended, and count: 0 when nothing failed."""
+    """Run several parts at once, show the output of each at its end, and the totals; return 0 if nothing failed."""
     waiting, running = list(parts), list[Part]()
     lines, whole = [], dict.fromkeys(("passed", "failed", "skipped"), 0)
     live = parts[0] if len(parts) <= AT_ONCE else None
     if live is not None:
         _heading(live.title)
     else:
-        say(f"{len(parts)} parts, each shown when it has ended")
+        say(f"{len(parts)} parts, each shown at its end")
     while waiting or running:
         while waiting and len(running) < max(AT_ONCE, AT_ONCE * (os.cpu_count() or 1)):
             running.append(waiting.pop(0))
@@ -358,7 +361,7 @@ def report(parts: list[Part]) -> int:
 
 
 def wait(running: list[Part]) -> list[Part]:
-    """Wait until a part has ended, and meanwhile for those who lost their parent, so that a test sees that they did."""
+    """Wait until a part ends; meanwhile reap orphans, so that tests see that they ended."""
     parts_by_process = {part.process.pid: part for part in running}
     while True:
         ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)

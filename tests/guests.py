@@ -171,7 +171,7 @@ def starter(folder: Path, script: dict[str, str] | None = None, config: str = CO
 
 
 def with_samples(folder: Path) -> Path:
-    """Sample submissions, where a host follows this project's form for them."""
+    """Sample submissions, if a host follows this project's form for them."""
     half = dict(list(TRUTH.items())[:2])
     written(folder, {f"examples/{phase}/half.json": json.dumps(half) for phase in ("dev", "test")})
     written(folder, {"examples/dev/all.json": json.dumps(TRUTH)})
@@ -179,7 +179,7 @@ def with_samples(folder: Path) -> Path:
 
 
 def remote(folder: Path) -> Path:
-    """A challenge that its host evaluates; the truth is nowhere in the bundle."""
+    """A challenge that its host evaluates; the bundle does not contain the truth."""
     text = CONFIG.replace("remote_evaluation: False", "remote_evaluation: True")
     lines = [line for line in text.splitlines() if "test_annotation_file" not in line]
     starter(folder, config="\n".join(lines))

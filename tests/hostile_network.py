@@ -40,7 +40,7 @@ _BLOCK = 1 << 16
 
 @dataclass
 class Exchange:
-    """One request, what the server said to it, and where to send what is made of it."""
+    """A request, the server's answer, and the connection for its damaged form."""
 
     client: socket.socket
     request: bytes
@@ -59,12 +59,12 @@ class Exchange:
         self.client.sendall(data)
 
     def reset(self) -> None:
-        """Not an end of file: the connection is gone."""
+        """Not an end of file: the connection is reset."""
         self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.client.close()
 
     def drip(self, data: bytes) -> None:
-        """A byte now and then."""
+        """A byte from time to time."""
         until = time.monotonic() + self.patience
         for number in range(len(data)):
             if self.over.wait(0.1) or time.monotonic() > until:
@@ -202,7 +202,7 @@ def _not_http(exchange: Exchange) -> None:
 
 
 def _mutated(exchange: Exchange) -> None:
-    """The true answer with one value that is missing or of another kind."""
+    """The true answer with one value missing or of another kind."""
     head, body = split(exchange.forward())
     kept = without_length(head)
     try:
@@ -223,25 +223,25 @@ def _mutated(exchange: Exchange) -> None:
 
 
 def _empty(exchange: Exchange) -> None:
-    """Nothing, and well formed."""
+    """Empty, and well formed."""
     exchange.forward()
     exchange.answer("200 OK", b"", "Content-Type: application/zip")
 
 
 def _whole_half(exchange: Exchange) -> None:
-    """A beginning that is said to be all."""
+    """A beginning that claims to be complete."""
     _, body = split(exchange.forward())
     exchange.answer("200 OK", body[: len(body) // 2], "Content-Type: application/json")
 
 
 def _headless(exchange: Exchange) -> None:
-    """The end comes before the head has ended."""
+    """The connection ends within the head."""
     head, _ = split(exchange.forward())
     exchange.send(head.split(b"\r\n")[0] + b"\r\n")
 
 
 def _flipped(exchange: Exchange) -> None:
-    """As many bytes, one of them another."""
+    """As many bytes, with a changed one."""
     head, body = split(exchange.forward())
     place = exchange.chosen.randrange(len(body)) if body else 0
     exchange.send(
@@ -250,12 +250,12 @@ def _flipped(exchange: Exchange) -> None:
 
 
 def _replayed(exchange: Exchange) -> None:
-    """What was answered once, of another submission or another moment; the server hears nothing."""
+    """An earlier answer, of another submission or another moment; the server hears nothing."""
     exchange.send(exchange.chosen.choice(exchange.past) if exchange.past else exchange.forward())
 
 
 def _answered_and_not_done(exchange: Exchange) -> None:
-    """A report or a delete that is answered and not carried out."""
+    """A report or a delete that is confirmed but not carried out."""
     if exchange.request.startswith(b"GET"):
         exchange.send(exchange.forward())
     else:
@@ -268,14 +268,14 @@ def _done_twice(exchange: Exchange) -> None:
 
 
 def _late(exchange: Exchange) -> None:
-    """The true answer, later than anybody expects it."""
+    """The true answer, much later than expected."""
     answer = exchange.forward()
     exchange.over.wait(exchange.patience)
     exchange.send(answer)
 
 
 def _throttled(exchange: Exchange) -> None:
-    """As EvalAI's limit of requests, with a wait that is none."""
+    """Like EvalAI's limit of requests, with an invalid wait."""
     wait = exchange.chosen.choice(["0", "-1", "1e9", "1", "soon", "9" * 400, "Sun, 06 Nov 1994 08:49:37 GMT"])
     body = b'{"detail": "Request was throttled. Expected available in 12 seconds."}'
     exchange.answer("429 Too Many Requests", body, "Content-Type: application/json", f"Retry-After: {wait}")
@@ -287,24 +287,24 @@ def _no_content(exchange: Exchange) -> None:
 
 
 def _switched(exchange: Exchange) -> None:
-    """Another protocol, which nobody asked for."""
+    """An unrequested protocol."""
     exchange.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n" + b"\0" * 64)
 
 
 def _two_lengths(exchange: Exchange) -> None:
-    """Two lengths that contradict each other, or one beside chunks."""
+    """Two contradictory lengths, or a length with chunks."""
     head, body = split(exchange.forward())
     second = exchange.chosen.choice([b"Content-Length: %d" % (len(body) // 2), b"Transfer-Encoding: chunked"])
     exchange.send(head + b"\r\n" + second + b"\r\n\r\n" + body)
 
 
 def _more_than_all(exchange: Exchange) -> None:
-    """Another answer behind the true one."""
+    """Another answer after the true one."""
     exchange.send(exchange.forward() + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 
 
 def _unasked_range(exchange: Exchange) -> None:
-    """A part that nobody asked for, or of another file."""
+    """An unrequested part, or a part of another file."""
     _, body = split(exchange.forward())
     start = exchange.chosen.choice([0, 1, len(body) // 2, 10**15])
     size = exchange.chosen.choice([f"{len(body)}", f"{len(body) + 5}", "*", "x"])
@@ -323,7 +323,7 @@ def _other_clock(exchange: Exchange) -> None:
 
 
 def _other_encoding(exchange: Exchange) -> None:
-    """Bytes that are not what their head says: a mark of order, another alphabet, a compression that does not exist."""
+    """Bytes that contradict their head: a byte order mark, another encoding, an unknown compression."""
     head, body = split(exchange.forward())
     kept = without_length(head)
     if exchange.chosen.random() < 0.5:
@@ -343,7 +343,7 @@ FAULTS: dict[str, Callable[[Exchange], None]] = {
 
 @dataclass
 class Network:
-    """Listens, passes on to a server, and strikes a share of the requests."""
+    """Listens, forwards to a server, and damages a share of the requests."""
 
     server: str
     seed: int = 1
@@ -429,7 +429,7 @@ class Network:
 
 
 def _whole(client: socket.socket) -> bytes:
-    """A request with its body."""
+    """A request and its body."""
     data = b""
     while b"\r\n\r\n" not in data:
         block = client.recv(_BLOCK)

@@ -1,4 +1,4 @@
-"""What a hostile submission may cost in families that count by unit."""
+"""The cost of hostile submissions in families that count by unit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Make = Callable[[], bytes]
 
 
 def hostile(rows: Dict[str, Tuple[Make, str]]) -> Callable[[Any], Any]:
-    """Run a test on each row, where it can be measured what that costs."""
+    """Run a test on each row, if its cost can be measured."""
     each = pytest.mark.parametrize(("make", "sentence"), list(rows.values()), ids=list(rows))
     quiet = pytest.mark.filterwarnings("ignore::DeprecationWarning")
     measured = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -25,7 +25,7 @@ def hostile(rows: Dict[str, Tuple[Make, str]]) -> Callable[[Any], Any]:
 
 
 def sentence_of(data: bytes, folder: Path, score: Callable[[Path], Any]) -> str:
-    """`scored`, or what the participant reads, within the time and memory that a submission may take."""
+    """`scored`, or the participant's message, within the time and memory of a submission."""
     path, output = folder / "upload", folder / "said"
     path.write_bytes(data)
 

@@ -1,4 +1,4 @@
-"""Two short drawn videos, and what every family makes of them: truths as benchmarks publish theirs, and uploads for them."""
+"""Two short drawn videos, and every family's truths, as benchmarks publish theirs, and uploads from them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ SIZE = (96, 128)
 #: How fast the objects of each video move.
 VIDEOS = {"swan": 1, "goat": 2}
 FRAMES = 8
+#: Frames of two labels in stripes, as masks in memory.
+LABEL_FRAMES = np.arange(6 * 8 * 9).reshape(6, 8, 9) % 3
 
 
 def disk(radius: int, x: int) -> Any:
@@ -46,7 +48,7 @@ def streets(name: str, frame: int) -> Any:
 
 
 def published(protocol: str, folder: Path) -> Path:
-    """Write the truth of a benchmark; return what a host names."""
+    """Write the truth of a benchmark; return the path that a host names."""
     write: Callable[[Path], Path] | None = value_of(protocol, "PUBLISHED").get(protocol)
     assert write, f"{protocol} has no truth: add it to PUBLISHED in the family.py of its family's tests"
     return write(folder)
@@ -64,7 +66,7 @@ def replaced(path: Path, old: str, new: str) -> None:
 
 
 def upload(protocol: str, truth: Path) -> bytes:
-    """Return an upload that is as good as the truth, or a sample of the family's demo."""
+    """Return an upload that equals the truth, or a sample of the family's demo."""
     rules = PROTOCOLS[protocol]
     senders: dict[str, Callable[[Path], bytes]] = {name: row[0] for name, row in value_of(protocol, "UPLOADS").items()}
     senders |= value_of(protocol, "FURTHER_UPLOADS", {})

@@ -1,4 +1,4 @@
-"""Remote workers as processes, against a rehearsal."""
+"""Remote workers as processes, with a rehearsal."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def submitted(server: Rehearsal, file: Any = STRONG, **data: Any) -> int:
 
 
 def lines_until(process: subprocess.Popen[str], message: str, seconds: float = 60) -> list[str]:
-    """The lines of a worker until one of them has these words; one that says nothing is ended."""
+    """The lines of a worker until one of them has these words; a silent one is stopped."""
     lines: list[str] = []
     assert process.stderr is not None
     patience = threading.Timer(seconds, process.kill)

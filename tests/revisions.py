@@ -1,4 +1,4 @@
-"""What each protocol gives for two samples, and for results with many mistakes, at each of its revisions.
+"""The scores of each protocol for two samples, and for results with many mistakes, at each of its revisions.
 
 These numbers never move.
 
@@ -33,19 +33,19 @@ MISTAKES = "mistakes"
 
 
 def rules(protocol: FamilyProtocol) -> dict[str, Any]:
-    """The rules by which numbers come about."""
+    """The rules that determine the numbers."""
     return {name: value for name, value in rules_as_json(protocol).items() if name not in ("name", "about", "metrics")}
 
 
 def known(protocol: FamilyProtocol) -> dict[str, Any]:
-    """Return what a protocol gives at its revision, or nothing."""
+    """Return a protocol's scores at its revision, or None."""
     rows = read_rows(golden_path(folder_of(protocol.family), NUMBERS))
     entry: dict[str, Any] = rows.get(protocol.name, {}).get(str(protocol.revision), {})
     return entry
 
 
 def read_all() -> dict[str, dict[str, Any]]:
-    """Return what every protocol gives, by revision."""
+    """Return every protocol's scores, by revision."""
     return {name: rows for folder in FOLDERS for name, rows in read_rows(golden_path(folder, NUMBERS)).items()}
 
 
@@ -82,7 +82,7 @@ def add() -> None:
 
 
 def _note(protocol: FamilyProtocol, archive: zipfile.ZipFile) -> dict[str, Any]:
-    """Score what a new challenge holds; add its files to an archive, and return what a revision's row has."""
+    """Score the samples of a new challenge; add its files to an archive, and return a revision's row."""
     from .published import published
 
     entry: dict[str, Any] = {"rules": rules(protocol), "truth": "", "samples": {}}

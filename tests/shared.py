@@ -1,4 +1,4 @@
-"""What a test needs beside the repository, and what it does without."""
+"""The requirements of a test outside the repository, and its behaviour without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands print and write on small results, case by case.
+"""The output and files of commands on small results, case by case.
 
     python -m tests.transcript
 
@@ -165,7 +165,7 @@ interactive curve lost.csv
 
 
 def write_transcript() -> dict[str, str]:
-    """Run the commands in a new folder; return all that they print and write."""
+    """Run the commands in a new folder; return everything that they print and write."""
     start_folder = os.getcwd()
     with (
         tempfile.TemporaryDirectory(prefix="segjudge-") as folder,
@@ -189,26 +189,27 @@ def write_transcript() -> dict[str, str]:
 
 
 def _place_sandbox(stack: contextlib.ExitStack, program: str | None) -> None:
-    """Have commands find this sandbox until the stack ends."""
+    """Let commands use this sandbox until the stack ends."""
     sentences = bounds.missing_bounds(None) if program is None else []
     stack.enter_context(patch.object(sandbox, "find_sandbox", lambda *, required=False: program))
     stack.enter_context(patch.object(bounds, "missing_bounds", lambda _program: sentences))
 
 
 def run(line: str) -> str:
-    """Run a command; return what it prints, its code unless that is 0, and the texts that it writes."""
+    """Run a command; return its output, its code unless that is 0, and the texts that it writes."""
     before, output = _list_files(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         try:
             code = main(shlex.split(line))
         except SystemExit as error:
             code = error.code  # type: ignore[assignment]
-    texts = [f"── {path} ──\n{_read(path)}" for path, state in _list_files().items() if before.get(path) != state]
+    changed = sorted(Path(path) for path, state in _list_files().items() if before.get(path) != state)
+    texts = [f"── {path} ──\n{_read(path)}" for path in changed]
     return "\n".join([output.getvalue(), *([f"exit code {code}"] if code else []), *texts])
 
 
 def shorten(text: str) -> str:
-    """Return a text whole, or its first lines and a digest of the others."""
+    """Return a text completely, or its first lines and a digest of the others."""
     lines = text.splitlines(keepends=True)
     rest = digest("".join(lines[_LINES:]).encode())
     return (
@@ -216,12 +217,16 @@ def shorten(text: str) -> str:
     )
 
 
-def _list_files() -> dict[Path, tuple[int, int]]:
-    return {
-        path: (path.stat().st_size, path.stat().st_mtime_ns)
-        for path in sorted(Path().rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    }
+def _list_files() -> dict[str, tuple[int, int]]:
+    """Return the size and time of each file in this folder."""
+    listed = {}
+    for folder, folders, names in os.walk("."):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for path in (os.path.join(folder, name) for name in names):
+            if os.path.isfile(path):
+                state = os.stat(path)
+                listed[path] = (state.st_size, state.st_mtime_ns)
+    return listed
 
 
 def _read(path: Path) -> str:
@@ -230,7 +235,7 @@ def _read(path: Path) -> str:
 
 
 def settle(text: str) -> str:
-    """Leave out what other versions and machines change: digests, sizes of what is packed, days, digits that nobody sees."""
+    """Omit what depends on versions and machines: digests, sizes of packed files, days, invisible digits."""
     text = re.sub(r"\b[0-9a-f]{12,}\b", "DIGEST", round_numbers(text).replace(VERSION, "VERSION"))
     text = re.sub(r"[\d,]+ bytes instead of [\d,]+, \d+\s?%", "N bytes instead of M", text)
     text = re.sub(r"\([\d.]+ MB\)", "(N MB)", text)

@@ -17,7 +17,7 @@ def varint(number: int) -> bytes:
 
 
 def length_delimited(number: int, data: bytes) -> bytes:
-    """A field that is bytes, a text or a message."""
+    """A field of bytes, of a text or of a message."""
     return varint(number << 3 | BYTES) + varint(len(data)) + data
 
 

@@ -1,4 +1,4 @@
-"""Our tables beside those of the official evaluators, in their order and units."""
+"""Our tables compared with those of the official evaluators, in their order and units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON of which every row is a line, so that a change of one is a change of one line."""
+"""JSON with one line per row, so that a changed row is a changed line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def write_rows(path: Path, document: dict[str, Any], depth: int = 1) -> None:
-    """Write a document whose objects are opened down to a depth; what lies below stands in one line each."""
+    """Write a document whose objects are expanded down to a depth; deeper ones take one line each."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(_lay_out(document, depth, "") + "\n", encoding="utf-8")
 
@@ -21,6 +21,6 @@ def _lay_out(value: Any, depth: int, indent: str) -> str:
 
 
 def read_rows(path: Path) -> dict[str, Any]:
-    """Return what stands there; nothing of a file that does not exist."""
+    """Return the content; None for a file that does not exist."""
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return document

@@ -67,7 +67,7 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def statements(path: Path, *, late: bool = True, typed: bool = True) -> Iterator[ast.AST]:
-    """The imports of a file, with or without those that wait inside functions, and those for types alone."""
+    """The imports of a file, with or without those inside functions, and those only for types."""
     pending = list(tree_of(path).body)
     while pending:
         node = pending.pop()
@@ -81,7 +81,7 @@ def statements(path: Path, *, late: bool = True, typed: bool = True) -> Iterator
 
 @functools.cache
 def imports(name: str, *, late: bool = True, typed: bool = True) -> set[str]:
-    """What a file imports of anybody's, as absolute module names."""
+    """The imports of a file, as absolute module names."""
     path = FILES[name]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     results = set()
@@ -120,7 +120,7 @@ def test_the_upload_imports_its_own_modules_relatively(path: Path) -> None:
 
 
 def _circles(arrows: dict[str, set[str]]) -> set[frozenset[str]]:
-    """The groups whose members reach each other."""
+    """The groups whose members import each other."""
 
     def reached(start: str) -> set[str]:
         seen: set[str] = set()
@@ -194,7 +194,7 @@ def test_only_the_command_line_and_progress_print() -> None:
 
 @pytest.mark.parametrize("package", [package for package in LAYERS if package != "segjudge"])
 def test_what_workers_print_is_ascii(package: str) -> None:
-    """EvalAI serves their output without its charset, so that browsers misread the rest."""
+    """EvalAI serves their output without its charset, so that browsers misread other characters."""
     for path in paths(package):
         docstrings = {
             id(node.body[0].value)

@@ -1,4 +1,4 @@
-"""Scores have the same bits everywhere: what depends on a Python, a numpy or a processor is not used."""
+"""Scores have the same bits everywhere: the code avoids whatever depends on a Python, a numpy or a processor."""
 
 from __future__ import annotations
 

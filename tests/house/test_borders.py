@@ -1,4 +1,4 @@
-"""What rooms show each other, and how what they hold is named.
+"""The interfaces of rooms, and the names inside them.
 
 A room says in its `__init__` what it is for and names its contract in `__all__`: names, or public modules of it.  Other
 rooms import exactly that.  What acts is named by a verb and what is a value by a noun; a pronoun or a participle is neither.
@@ -107,7 +107,7 @@ def _imports(path: Path, package: str) -> Iterator[tuple[str, int]]:
 
 
 def _uses(module: str, path: Path, package: str) -> Iterator[Use]:
-    """What a file imports from inside rooms; a room itself, imported whole, is no such use."""
+    """The imports of a file from inside rooms; importing a whole room is not such a use."""
     for name, line in _imports(path, package):
         owner = name if name in FILES else name.rpartition(".")[0]
         if owner in FILES and (room := room_of(owner)) != name:
@@ -153,7 +153,7 @@ def _tests_of(room: str) -> Path:
 
 
 def _looks_inside(path: Path) -> Iterator[Use]:
-    """What a file of tests imports of rooms that are not its own, beside their contracts."""
+    """The imports of a test file from other rooms than its own, besides their contracts."""
     name = str(path.relative_to(ROOT))
     for use in _uses(name, path, ".".join(path.relative_to(ROOT).parts[:-1])):
         if _tests_of(use.room) in path.parents or use.names[-1] in TESTED_FROM_OUTSIDE:
@@ -168,7 +168,7 @@ def test_tests_import_contracts_beside_their_own_room() -> None:
 
 
 def _names(tree: ast.AST) -> Iterator[tuple[str, int, str]]:
-    """Names that are bound, and those of functions that act, with their fault."""
+    """Bound names, and names of functions that act, with their fault."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             properties = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)

@@ -1,4 +1,4 @@
-"""One language of colour: docs, pages and pictures agree, and eyes that lack a kind of cone tell its words apart."""
+"""One colour code: docs, pages and pictures agree, and colour-blind readers can tell the colours apart."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from segjudge.report import colours
+from segjudge.scoring import figures
 from tests.builders import ROOT
 
 #: What linear RGB becomes for eyes without one kind of cone (Machado, Oliveira and Fernandes, 2009, severity 1).
@@ -27,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 def as_seen(inks: Floats, cones: str) -> Floats:
-    """Return inks (0–255) in CIELAB as they look to such eyes."""
+    """Return inks (0–255) in CIELAB as colour-blind eyes see them."""
     linear = np.where(inks <= 10.31, inks / 255 / 12.92, ((inks / 255 + 0.055) / 1.055) ** 2.4)
     linear = np.clip(linear @ np.transpose(CONES[cones]), 0, 1)
     xyz = linear @ np.transpose([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
@@ -91,7 +92,7 @@ def test_missing_surplus_and_right_are_told_apart_by_all_eyes(cones: str) -> Non
 
 
 def inks_of(style: str) -> list[tuple[int, ...]]:
-    """Return the opaque colours of a style, which later rules may only draw patterns on or fill."""
+    """Return the opaque colours of a style; later rules may only draw patterns on them or fill them."""
     text = (ROOT / "segjudge/report/pages/page.css").read_text(encoding="utf-8")
     rules = re.findall(rf"(?<![\w.-])\.{style.split(maxsplit=1)[0]} \{{([^}}]*background:[^}}]*)\}}", text)
     assert len(rules) == 1, style
@@ -137,7 +138,7 @@ STYLES = ("missing", "extra", "mixed", "merged", "split", "inexact", "partial")
 
 
 def inks_in(path: str, pattern: str) -> list[tuple[int, ...]]:
-    """Return the colours of a file, within what a pattern matches."""
+    """Return the colours of a file in a pattern's matches."""
     match = re.search(pattern, (ROOT / path).read_text(encoding="utf-8"), re.DOTALL)
     assert match, path
     return [triple(ink) for ink in re.findall(r"#\w{6}\b|\d+, \d+, \d+", match[0])]
@@ -166,6 +167,12 @@ def test_no_identity_has_the_colour_of_a_mistake(palette: str, apart: float, con
     mistakes = as_seen(np.array(MISTAKES, float), cones)
     for ink in IDENTITIES[palette]:
         assert np.linalg.norm(mistakes - as_seen(np.array(ink, float), cones), axis=1).min() > apart, ink
+
+
+def test_plots_have_the_inks_of_methods() -> None:
+    assert colours.METHODS[:2] == (figures.INK, figures.ACCENT)
+    for path in ("segjudge/scoring/figures.py", "segjudge/analysis/plots.py", "segjudge/interactive/runs.py"):
+        assert set(re.findall(r"#[0-9a-f]{6}", (ROOT / path).read_text(encoding="utf-8"))) <= {figures.GREY}
 
 
 @pytest.mark.parametrize("cones", CONES)

@@ -1,4 +1,4 @@
-"""What `./run.sh test` counts, with real runs of pytest."""
+"""The counts of `./run.sh test`, with real runs of pytest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,17 @@ import pytest
 import segjudge as _toolkit  # noqa: F401 - not for the worker's interpreter
 from tests.builders import ROOT
 from tests.conftest import QUICK_CASES
-from tests.everything import AT_ONCE, Check, Part, environments_for, for_worker, missing_path, report
+from tests.everything import (
+    AT_ONCE,
+    PASSED_VARIABLE,
+    Check,
+    Part,
+    environments_for,
+    for_worker,
+    missing_path,
+    parts_of,
+    report,
+)
 from tests.rehearsals import waited
 
 GOOD = "import pytest\n\ndef test_one(): pass\n\ndef test_two(): pytest.skip('not here')\n"
@@ -95,6 +105,23 @@ def runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "passed", "selection"),
+    [
+        pytest.param([], "1", ["-m", "not long"], id="quick"),
+        pytest.param(["--all"], "1", ["-m", "long"], id="all, after the quick ones"),
+        pytest.param(["--all"], "", [], id="all"),
+    ],
+)
+def test_the_worker_repeats_no_quick_test_that_has_just_passed(
+    arguments: list[str], passed: str, selection: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PASSED_VARIABLE, passed)
+    (worker,) = (part for part in parts_of(arguments, tmp_path, "python", "worker") if part.command[0] == "worker")
+    assert worker.command[6:] == selection
+    assert not worker.kernel
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="NO /proc")

@@ -1,4 +1,4 @@
-"""The action for pull requests scores, compares, comments and fails; the workflow that docs offer gives it what it needs."""
+"""The action for pull requests scores, compares, comments and fails; the docs' workflow passes what it needs."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ PULL_REQUEST = {"github.event.pull_request.number": "7", "github.token": "secret
 
 
 class Runner:
-    """Run the steps of the action as a runner of GitHub does, with its files and variables."""
+    """Run the action's steps like GitHub's runner, with its files and variables."""
 
     def __init__(self, folder: Path, **inputs: str) -> None:
-        """Lay out the files of a pull request, and programs that stand for GitHub's."""
+        """Create the files of a pull request, and programs that replace GitHub's."""
         self.folder = folder
         self.temporary = folder / "temporary directory"
         self.path = [str(folder / "bin"), os.path.dirname(sys.executable), *os.environ["PATH"].split(os.pathsep)]
@@ -48,7 +48,7 @@ class Runner:
         program.chmod(0o755)
 
     def use_checkout(self) -> None:
-        """Let `segjudge` be this checkout, in place of the step that installs it."""
+        """Let `segjudge` be this checkout, instead of the step that installs it."""
         (self.temporary / "segjudge").mkdir(parents=True)
         self.values["steps.install.outputs.folder"] = str(self.temporary / "segjudge")
         self.add_program("segjudge", f'PYTHONPATH="{ROOT}" exec "{sys.executable}" -P -m segjudge "$@"')
@@ -80,7 +80,7 @@ class Runner:
         return done
 
     def evaluate(self, text: str) -> str:
-        """Replace the expressions of a setting, which name inputs, outputs and facts of the event alone."""
+        """Replace the expressions of a setting, which name only inputs, outputs and facts of the event."""
         while True:
             expression = re.search(r"\$\{\{ ([\w.-]+) \}\}", text)
             if expression is None:

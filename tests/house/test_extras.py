@@ -67,7 +67,7 @@ def package_of(module: str) -> str:
 
 @functools.cache
 def declared(extra: str = "") -> frozenset[str]:
-    """The packages of an extra, or of the core, with those of extras in it."""
+    """The packages of an extra, or of the core, including contained extras."""
     packages: set[str] = set()
     for line in PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]:
         package = Requirement(line)
@@ -94,7 +94,7 @@ def third_parties(module: str, *, late: bool) -> set[str]:
 
 @functools.cache
 def loaded(module: str) -> frozenset[str]:
-    """The files that an import of this one loads, with the rooms that they are in."""
+    """The files that an import of this one loads, including their rooms."""
     seen: set[str] = set()
     pending = [module]
     while pending:
@@ -117,7 +117,7 @@ def test_an_import_loads_only_packages_of_the_rooms_extra() -> None:
 
 
 def named_extras(path: Path) -> set[str]:
-    """The extras that a file says are missing, and those of the commands that it runs."""
+    """The extras that a file reports as missing, and those of the commands that it runs."""
     calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
     named = {
         call.args[0].value
@@ -190,7 +190,7 @@ def test_the_packages_of_an_extra_are_those_of_pyproject(extra: str) -> None:
 
 @pytest.fixture
 def environment(tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
-    """An environment with pip on PATH, into which something installed Segjudge."""
+    """An environment with pip on PATH, in which Segjudge was installed."""
     folder = tmp_path / "env"
     (folder / "bin").mkdir(parents=True)
     for name in ("python", "pip"):
@@ -297,7 +297,7 @@ REQUIRED_WORDS = {"arena": ["agent.py"], "board": ["7", "--out", "boards"], "int
 
 
 def run_thin(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run code where no package of an extra can be imported."""
+    """Run code that cannot import packages of an extra."""
     program = HIDING.format(hidden=HIDDEN) + code
     return subprocess.run(
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, cwd=ROOT

@@ -1,4 +1,4 @@
-"""A protocol's name stands in its family's folders, and in few files beside; a new family's commit has few files."""
+"""A protocol's name occurs in its family's folders and in few other files; a new family's commit has few files."""
 
 from __future__ import annotations
 
@@ -15,28 +15,26 @@ MOST_FILES = 4
 #: Files about every benchmark: commands write them or their tables, or they say what happened.
 LISTS = (
     "CHANGELOG.md", "README.md", "docs/benchmarks.md", "docs/hosts.md", "docs/participants.md", "docs/python.md",
-    "docs/speed.md", "benchmarks/figures.json", "segjudge/report/published.json",
+    "docs/speed.md", "benchmarks/figures.json",
 )  # fmt: skip
 #: Benchmarks' pages, what measures their speed, and what commands print that list all of them.
 PAGES = ("docs/benchmarks/", "benchmarks/", "tests/commands/results/", "tests/commands/hosting/")
 #: Protocols that demo, docs and tests take as examples, and names that are also those of layouts, data sets or families.
 HOUSE_EXAMPLES = {
-    "davis2016", "davis2017", "davis2017-unsupervised", "lvos", "vost", "vos-benchmark", "vos-benchmark-all-frames", "sav",
-    "mosev2", "mevis", "places2017", "coco", "coco-box", "coco-boundary", "coco-keypoints", "lvis", "ovis",
-    "youtube-vis-2019", "coco-panoptic", "vipseg", "vspw", "vspw-official", "semantic", "cityscapes", "mots", "burst",
-    "volumes",
+    "davis2016", "davis2017", "davis2017-unsupervised", "lvos", "vost", "vos-benchmark", "sav", "mosev2", "places2017",
+    "coco", "coco-box", "vipseg", "vspw", "vspw-official", "semantic", "cityscapes", "mots", "burst", "volumes",
 }  # fmt: skip
 
 
 def list_files() -> list[str]:
-    """Return the files of the repository that are no links."""
+    """Return the files of the repository that are not links."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [path for path in listed.splitlines() if not (ROOT / path).is_symlink() and (ROOT / path).exists()]
 
 
 @pytest.fixture(scope="module")
 def files_of_names() -> dict[str, list[str]]:
-    """Each protocol's files beside its folders."""
+    """The files outside its folders that name each protocol."""
     files: dict[str, list[str]] = {protocol: [] for protocol in PROTOCOLS}
     longest_first = sorted(map(re.escape, PROTOCOLS), key=len, reverse=True)
     name = re.compile(rf"(?<![\w-])(?:{'|'.join(longest_first)})(?![\w-])")

@@ -1,4 +1,4 @@
-"""Benchmarks run, and every figure on a page is what its command gave."""
+"""Benchmarks run, and every figure on a page is the output of its command."""
 
 from __future__ import annotations
 

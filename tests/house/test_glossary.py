@@ -1,4 +1,4 @@
-"""One word, one meaning: a public name stands once, and words that were given up do not come back."""
+"""One word, one meaning: a public name is unique, and abandoned words do not return."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def files(*folders: str) -> list[Path]:
 
 @cache
 def identifiers(path: Path) -> dict[str, int]:
-    """The identifiers of a file, and a line of each."""
+    """The identifiers of a file, each with a line."""
     return dict(_identifiers(path))
 
 

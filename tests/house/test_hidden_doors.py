@@ -1,4 +1,4 @@
-"""No door lets the scores of a hidden split out: each command, platform and built file, however the split is hidden.
+"""No output reveals scores of a hidden split: each command, platform and built file, for every way of hiding.
 
 A new command, or a new file of a build, fails here until the tables below say what leaves by it.  The routes of the
 rehearsal are walked in `tests/server/test_hidden_routes.py`.
@@ -34,7 +34,7 @@ CODENAME, SECRET = "all", "test-hard"
 
 
 class Way(NamedTuple):
-    """How a challenge treats its split `test-hard`."""
+    """How a challenge hides its split `test-hard`."""
 
     visibility: int
     in_phases: bool
@@ -62,7 +62,7 @@ WAYS = [Way(*way) for way in itertools.product((3, 1, 2), (False, True), ("", "i
 
 @pytest.fixture(scope="module")
 def challenge(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A challenge with the splits test and test-hard, which everybody sees."""
+    """A challenge with the splits test and test-hard, which are visible to everybody."""
     folder = tmp_path_factory.mktemp("new") / "challenge"
     truth = str(ROOT / "annotations/sequences-test.zip")
     assert main(["new", str(folder), "--protocol", "davis2017", "--truth", truth, "--quiet"]) == 0
@@ -73,7 +73,7 @@ def challenge(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def marks(challenge: Path, tmp_path_factory: pytest.TempPathFactory) -> re.Pattern[str]:
-    """The digits of each score of test-hard, but for those that what is shown of test has too."""
+    """The digits of each score of test-hard, except digits that also occur in the output about test."""
     phase = find_bundle(str(challenge)).own_phase(CODENAME)
     with redirect_stdout(StringIO()):
         answer = evaluate_phase(phase, str(challenge / phase.annotations), str(SAMPLE))
@@ -95,7 +95,7 @@ def marks(challenge: Path, tmp_path_factory: pytest.TempPathFactory) -> re.Patte
 
 
 def hide(challenge: Path, way: Way, folder: Path) -> Path:
-    """Copy the challenge, with its split hidden in a way."""
+    """Copy the challenge, and hide its split in this way."""
     mine = folder / "mine"
     shutil.copytree(challenge, mine)
     config, phases = mine / "challenge_config.yaml", mine / "evaluation_script/phases.py"
@@ -109,14 +109,14 @@ def hide(challenge: Path, way: Way, folder: Path) -> Path:
 
 
 def run(*arguments: object) -> tuple[int, str]:
-    """Run a command; return its exit code and all that it prints."""
+    """Run a command; return its exit code and all output."""
     with redirect_stdout(StringIO()) as out, redirect_stderr(out):
         code = main([*map(str, arguments)])
     return code, out.getvalue()
 
 
 def spill(path: Path) -> Iterator[str]:
-    """Yield the text of all files below a folder, members of zips too."""
+    """Yield the text of all files below a folder, including members of zips."""
     for file in sorted(path.rglob("*")) if path.is_dir() else [path] if path.exists() else []:
         if file.is_file():
             yield from _texts_of(file.read_bytes())
@@ -134,7 +134,7 @@ def _texts_of(data: bytes) -> Iterator[str]:
 
 
 def leave_evalai(mine: Path, folder: Path, way: Way) -> Iterator[str]:
-    """What participants of EvalAI read: a board by the YAML, and the files that the uploaded scorers write."""
+    """The output for EvalAI's participants: a leaderboard by the YAML, and the files of the uploaded scorers."""
     code, output = run("build", mine, "--out", folder / "bundle.zip", "--no-kernel")
     assert (code == 0) == way.agrees, output
     assert (folder / "bundle.zip").exists() == way.agrees
@@ -155,7 +155,7 @@ def leave_evalai(mine: Path, folder: Path, way: Way) -> Iterator[str]:
 
 
 def leave_remote(mine: Path, _folder: Path, way: Way) -> Iterator[str]:
-    """What a remote worker reports for participants, whether or not the two agree."""
+    """The report of a remote worker for participants, whether or not the two agree."""
     with pytest.MonkeyPatch.context() as patched, redirect_stdout(StringIO()) as stdout, redirect_stderr(stdout):
         patched.setenv("BUNDLE", str(mine))
         answer = remote.evaluate(str(SAMPLE), CODENAME, str(mine / "annotations/all.zip"))
@@ -173,7 +173,7 @@ def leave_hub(mine: Path, folder: Path, _way: Way) -> Iterator[str]:
 
 
 def leave_codabench(mine: Path, folder: Path, way: Way) -> Iterator[str]:
-    """What Codabench shows of a submission to whom the competition is shown: scores, and detailed results."""
+    """Codabench's output for people who can see the competition: scores, and detailed results."""
     code, output = run("build", mine, "--platform", "codabench", "--out", folder / "codabench", "--no-kernel")
     assert (code == 0) == (way.agrees and way.unset != "leaderboard_public"), output
     if code:
@@ -196,7 +196,7 @@ def leave_codabench(mine: Path, folder: Path, way: Way) -> Iterator[str]:
 
 
 def leave_grand_challenge(mine: Path, folder: Path, way: Way) -> Iterator[str]:
-    """What grand-challenge shows participants: the metrics, and what the container prints."""
+    """The output for grand-challenge's participants: the metrics, and the container's output."""
     code, output = run("build", mine, "--platform", "grand-challenge", "--out", folder / "gc")
     assert (code == 0) == way.agrees, output
     if code:
@@ -215,7 +215,7 @@ def leave_grand_challenge(mine: Path, folder: Path, way: Way) -> Iterator[str]:
 
 
 def leave_rehearsal(mine: Path, folder: Path, way: Way) -> Iterator[str]:
-    """A rehearsal does not begin where the two disagree; what it shows is walked route by route elsewhere."""
+    """A rehearsal does not start if the two disagree; other tests visit each of its routes."""
     if not way.agrees:
         code, output = run("rehearse", mine, "--data", folder / "data", "--port", "0")
         assert (code, (folder / "data").exists()) == (3, False), output
@@ -365,7 +365,7 @@ def test_the_tables_have_every_file_of_a_build(challenge: Path, tmp_path: Path) 
 
 
 def test_one_module_reads_visibilities() -> None:
-    """Who would read the YAML's visibility or `phases.py` alone decides anew what is hidden."""
+    """Code that reads only the YAML's visibility or `phases.py` would decide differently what is hidden."""
     readers = {
         path.relative_to(ROOT).as_posix()
         for folder in ("segjudge", "remote_challenge_evaluation", "code_upload_challenge_evaluation")

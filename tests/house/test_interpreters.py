@@ -1,4 +1,4 @@
-"""The tests of the uploaded folder run on the worker's interpreter too, and none of them is lost on the way."""
+"""The worker's interpreter also runs the tests of the uploaded folder, and skips none of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The texts that tests compare with stay few enough to read."""
+"""The noted texts stay short enough to read."""
 
 from __future__ import annotations
 

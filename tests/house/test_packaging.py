@@ -30,7 +30,7 @@ INSTRUCTIONS = {"COPY", "ENTRYPOINT", "FROM", "RUN", "USER", "WORKDIR"}
 
 
 def read_instructions(path: Path = CONTAINERFILE) -> list[tuple[str, str]]:
-    """Return the instructions of a Containerfile, each on a line."""
+    """Return the instructions of a Containerfile, one per line."""
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith(("#", "{"))]
     return [(name, rest) for name, _, rest in (line.partition(" ") for line in lines)]
 

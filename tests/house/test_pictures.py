@@ -1,4 +1,4 @@
-"""The pictures that explain the metrics are what the code draws, with the numbers that it computes."""
+"""The pictures that explain the metrics equal those that the code draws, with the numbers that it computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every public name of `segjudge`, given what it cannot use: a sentence of the product's, not an error of Python's own."""
+"""Every public name of `segjudge` answers unusable arguments with the product's sentence, not with Python's error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SENTENCES = (HostError, SubmissionError, UsageError)
 
 
 def write_truth(folder: Path) -> None:
-    """Write a truth and results of COCO's form, which are scored in milliseconds."""
+    """Write a truth and results in COCO's form, which are scored in milliseconds."""
     box = {"image_id": 1, "category_id": 1, "bbox": [1, 1, 4, 4], "area": 16.0, "iscrowd": 0, "id": 1}
     segmentation = {"segmentation": [[1.0, 1.0, 5.0, 1.0, 5.0, 5.0, 1.0, 5.0]]}
     images = [{"id": 1, "file_name": "a.png", "width": 8, "height": 8}]
@@ -35,7 +35,7 @@ def write_truth(folder: Path) -> None:
 
 
 def make_scores(shift: int = 0, videos: int = 8) -> Scores:
-    """Score squares that are predicted beside themselves."""
+    """Score squares that are predicted with an offset."""
     truths = {f"v{number}": np.zeros((3, 24, 24), np.uint8) for number in range(videos)}
     for masks in truths.values():
         masks[:, 6:14, 4:16] = 1
@@ -56,7 +56,7 @@ MASKS = np.ones((2, 8, 8), np.uint8)
 
 
 def list_calls(methods: dict[str, Scores]) -> dict[str, list[_Call]]:
-    """The calls of each public name: functions, and the methods of what they return."""
+    """The calls of each public name: functions, and the methods of their results."""
     scores, comparison, ranking = methods["A"], segjudge.compare(methods), segjudge.rank(methods)
     frame = {"sequence": "v", "frame": 0, "prediction": MASKS[0], "truth": MASKS[0]}
     in_memory = {"prediction": {"v": MASKS}, "truth": {"v": MASKS}}
@@ -105,7 +105,7 @@ RANK_OPTIONS = ("metric", "split", "missing")
 
 
 def list_methods(instance: object) -> list[_Call]:
-    """The public methods, with what they need: a figure's path, a metric, a table's name; `show` opens a browser."""
+    """The public methods, with their arguments: a figure's path, a metric, a table's name; `show` opens a browser."""
     needed = {"path": "out.png", "metric": "J&F-Mean", "name": "metrics", "options": None, "row": "A", "column": "B"}
     names = [name for name in dir(type(instance)) if not name.startswith("_") and name != "show"]
     calls: list[_Call] = []
@@ -146,7 +146,7 @@ def test_what_a_public_name_cannot_use_is_a_sentence(
 
 
 def find_fault(function: Callable[..., object], arguments: Mapping[str, object]) -> str:
-    """Call a function; return what it raises where that is no sentence of the product's."""
+    """Call a function; return its error unless it is the product's sentence."""
     try:
         function(**arguments)
     except SENTENCES as error:

@@ -1,4 +1,4 @@
-"""The Python of the pages for Python is run as it stands there, and gives the numbers of files."""
+"""The Python of the pages for Python runs as shown, and gives the numbers of files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Logged(dict[str, Any]):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the reader works: a root of DAVIS, and results as a zip and as a folder."""
+    """The reader's folder: a root of DAVIS, and results as a zip and as a folder."""
     for place, videos in (("DAVIS/Annotations/480p", TRUTHS), ("results", PREDICTIONS)):
         for name, frames in videos.items():
             (tmp_path / place / name).mkdir(parents=True)
@@ -54,7 +54,7 @@ def frames_of(sequence: str) -> Any:
 
 
 def given() -> dict[str, Any]:
-    """What pages take for granted."""
+    """What pages assume."""
     return {
         "prediction": PREDICTIONS["dog"],
         "truth": TRUTHS["dog"],

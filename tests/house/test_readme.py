@@ -1,4 +1,4 @@
-"""What the README promises is what happens."""
+"""The README's promises are kept."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def test_the_first_score_is_what_the_command_prints(
     assert block
     assert main(shlex.split(block[1])) == 0
     shown = re.sub(r"^    ", "", block[2], flags=re.MULTILINE)
-    assert capsys.readouterr().out.startswith(shown)
+    note, _, tables = shown.partition("\n")
+    output = capsys.readouterr()
+    assert output.err.splitlines()[0] == note
+    assert output.out.startswith(tables)
 
 
 #: A command on a line of its own, or within a sentence; `tests/house/test_snippets.py` runs the former.

@@ -1,4 +1,4 @@
-"""What a release says of itself agrees, and its workflows hold commands that a shell and the toolkit understand."""
+"""A release's statements agree, and its workflows contain commands that a shell and the toolkit understand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments: made once, added to, replaced beside their users; with the real uv, and packages made here."""
+"""Environments: created once, extended, replaced while in use; with the real uv, and packages made here."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def real_uv() -> str:
 
 
 def uv_wheel(folder: Path) -> None:
-    """As the package index has it: a wheel with a program."""
+    """As in the package index: a wheel with a program."""
     with zipfile.ZipFile(folder / "uv-1.0-py3-none-any.whl", "w") as file:
         program = zipfile.ZipInfo("uv-1.0.data/scripts/uv")
         program.external_attr = 0o100755 << 16
@@ -139,7 +139,7 @@ class Checkout:
         return output
 
     def change(self) -> None:
-        """As after `git pull` with other dependencies."""
+        """As after `git pull` with changed dependencies."""
         with open(self.folder / "pyproject.toml", "a", encoding="utf-8") as file:
             file.write("# changed\n")
 
@@ -151,7 +151,7 @@ class Checkout:
         return (self.folder / ".venv").resolve()
 
     def user(self) -> Any:
-        """A program in the environment, started as a service starts it; it imports something on request."""
+        """A program in the environment, started like a service; it imports a module on request."""
         code = (
             "import base_thing, sys; print('ready', flush=True); sys.stdin.readline(); "
             "import base_thing.late; print(base_thing.late.HERE, sys.executable)"

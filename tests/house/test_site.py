@@ -1,4 +1,4 @@
-"""The documentation is a site: every page is in it, every link leads somewhere, and nothing is fetched from elsewhere."""
+"""The documentation is a site: it contains every page, every link works, and it fetches nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_reference_describes_every_public_name_and_setting(site: Path) -> No
         assert f'id="segjudge.{name}"' in reference
     for name in ("torch.SegmentationMetric", "drop_in.cocoeval.COCOeval", "drop_in.vos_benchmark.benchmark"):
         assert f'id="segjudge.{name}"' in reference
-    assert "Wall clock for one submission, in seconds." in reference
+    assert "The maximum wall-clock seconds for scoring a submission." in reference
     commands = (site / "reference/commands.html").read_text(encoding="utf-8")
     assert all(f'id="{name}"' in commands for name in COMMANDS)
     assert re.search(r"<td><code>--protocol NAME</code></td>\s*<td>the benchmark whose rules score", commands)
@@ -193,5 +193,5 @@ def test_the_site_is_searched_in_a_browser_and_asks_nobody_else(address: str, wi
         page.keyboard.press("Control+k")
         page.locator("input:focus").wait_for()
         page.keyboard.type("jackknife")
-        page.locator("a:visible", has_text="leaves out a whole sequence at a time").first.wait_for()
+        page.locator("a:visible", has_text="omits a whole sequence at a time").first.wait_for()
     assert all(item.startswith((address, "data:", "blob:")) for item in asked)

@@ -1,4 +1,4 @@
-"""What README and docs show is run as it stands there: commands by a shell, Python by Python, files by their readers."""
+"""The snippets of README and docs run as shown: commands in a shell, Python in Python, files by their readers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def program(path: Path, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what belongs to the project, in which commands are run."""
+    """A copy of the project's files, in which commands run."""
     folder = tmp_path_factory.mktemp("pages") / "checkout"
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     if not names:

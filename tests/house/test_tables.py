@@ -1,4 +1,4 @@
-"""The tables of pages are those of the rows: protocols, metrics, limits."""
+"""The tables of pages are generated from the rows: protocols, metrics, limits."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The snippets of README and docs: commands, Python and files, as they stand there."""
+"""The snippets of README and docs: commands, Python and files, as shown."""

@@ -1,4 +1,4 @@
-"""`segjudge` in the folder of a page: makes the inputs that a command names and that are not there, then runs it.
+"""`segjudge` in the folder of a page: makes missing inputs of a command, then runs it.
 
 A command that serves is stopped once it has said its address; one that needs another machine is only parsed.
 """
@@ -22,7 +22,7 @@ ELSEWHERE = ("push", "worker", "--scheduler", "--host", "--database", "s3://")
 
 
 def main(arguments: list[str]) -> int:
-    """Do what a page says."""
+    """Carry out a page's command."""
     arguments = [_existing(word) for word in arguments]
     if any(re.search(rf"(^|[= ]){item}", " ".join(arguments)) for item in ELSEWHERE):
         cli.make_parser(arguments).parse_args(arguments)
@@ -41,7 +41,7 @@ def _existing(word: str) -> str:
 
 
 def served(arguments: list[str]) -> int:
-    """Start a server, wait until it has said where it is, and stop it as Ctrl-C does."""
+    """Start a server, wait until it has printed its address, and stop it as Ctrl-C does."""
     command = [sys.executable, "-m", "segjudge", *arguments, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout

@@ -1,4 +1,4 @@
-"""The inputs of a command: a truth as its benchmark publishes it, results that fit it, and what else it names."""
+"""The inputs of a command: a published truth, matching results, and the other named files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAYOUTS = {"places2017": "coco", "generic": "davis2017"}
 
 
 def prepare(arguments: list[str]) -> None:
-    """Make what is missing."""
+    """Make missing files."""
     command = Command(arguments)
     maker = MAKERS.get(arguments[0])
     if maker:
@@ -33,7 +33,7 @@ def prepare(arguments: list[str]) -> None:
 
 
 class Command:
-    """The words of a command, and its options by name."""
+    """The arguments of a command, and its options by name."""
 
     def __init__(self, arguments: list[str]) -> None:
         self.name = arguments[0]
@@ -70,7 +70,7 @@ def score(command: Command) -> None:
 
 
 def other_parts(path: str, options: dict[str, str]) -> None:
-    """Write the parts beside the one that is asked for, as the other machines do."""
+    """Write the other parts, as the other machines do."""
     asked, of = map(int, options["--part"].split("/"))
     for number in set(range(1, of + 1)) - {asked}:
         out = options["--out"].replace(str(asked), str(number))
@@ -89,7 +89,9 @@ def compare(command: Command) -> None:
     if "--truth" not in command.options:
         return  # what was saved before
     scored(command.places, command.options)
-    if "--images" in command.options:
+    if "--images" in command.options and Path(command.places[0]).is_dir():
+        shutil.copytree(command.places[0], command.options["--images"], dirs_exist_ok=True)  # volumes stand for scans
+    elif "--images" in command.options:
         with zipfile.ZipFile(command.places[0]) as archive:
             for name in archive.namelist():
                 picture = Path(command.options["--images"], "JPEGImages/480p", name).with_suffix(".jpg")
@@ -185,7 +187,7 @@ MAKERS = {
 
 
 def truth(path: str, protocol: str, subset: str = "") -> None:
-    """Write a truth as its benchmark publishes it, unless it is there."""
+    """Write a truth as its benchmark publishes it, unless it exists."""
     target = Path(path)
     if target.exists() and path not in made():
         return
@@ -206,7 +208,7 @@ def truth(path: str, protocol: str, subset: str = "") -> None:
 
 
 def results(path: str, truth_path: str, protocol: str, *, poor: bool = False) -> None:
-    """Write results as a participant would send them, unless they are there."""
+    """Write results as a participant would send them, unless they exist."""
     key = f"{truth_path} {protocol} {poor}"
     if Path(path).exists() and made().get(path, key) == key:
         return
@@ -218,7 +220,7 @@ def results(path: str, truth_path: str, protocol: str, *, poor: bool = False) ->
 
 
 def as_named(source: Path, target: Path) -> None:
-    """Copy a sample in the form that a name asks for."""
+    """Copy a sample in the form that a file's name requires."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.name.endswith(".json.gz"):
         target.unlink(missing_ok=True)
@@ -236,7 +238,7 @@ def as_named(source: Path, target: Path) -> None:
 
 
 def sample(path: str, phase: str) -> None:
-    """Copy a sample of a phase of the bundle, unless the results are there."""
+    """Copy a sample of a phase of the bundle, unless the results exist."""
     if Path(path).exists() and made().get(path, phase) == phase:
         return
     (source,) = [item for item in sorted(Path("examples", phase).iterdir()) if item.suffix == Path(path).suffix][-1:]
@@ -260,7 +262,7 @@ def pngs(folder: str, categories: str) -> None:
 
 
 def detections(path: str, folder: str, categories: str) -> None:
-    """Write detections that are what such PNGs show."""
+    """Write detections that match such PNGs."""
     with tempfile.TemporaryDirectory() as name:
         document = Path(name, "truth.json")
         quietly(
@@ -272,7 +274,7 @@ def detections(path: str, folder: str, categories: str) -> None:
 
 
 def made() -> dict[str, str]:
-    """Return what was made here."""
+    """Return the files made here."""
     return json.loads(MADE.read_text(encoding="utf-8")) if MADE.exists() else {}
 
 

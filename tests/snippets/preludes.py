@@ -1,4 +1,4 @@
-"""What pages take for granted: by page, files that stand in the reader's folder; `prelude.py` is imported by its Python."""
+"""What pages assume: files in the reader's folder, by page; their Python imports `prelude.py`."""
 
 from __future__ import annotations
 

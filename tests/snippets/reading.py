@@ -1,4 +1,4 @@
-"""Find the snippets of a page, and say of what kind each is."""
+"""Find the snippets of a page, and their kinds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def snippets(page: Path) -> list[Snippet]:
 
 
 def _indented(text: str) -> Iterator[Snippet]:
-    """Yield the blocks of indented lines after an empty one, split where other empty ones are."""
+    """Yield the blocks of indented lines after an empty one, split at other empty ones."""
     block: list[str] = []
     blank, margin = True, 4
     for number, line in enumerate([*text.splitlines(), ""], 1):
@@ -68,7 +68,7 @@ def _indented(text: str) -> Iterator[Snippet]:
 
 
 def kind_of(text: str) -> str:
-    """Return the kind of a snippet whose page does not say it."""
+    """Return the kind of a snippet whose page does not state it."""
     if FILE.match(text):
         return "file"
     if {line.split()[0] for line in text.splitlines()} & COMMANDS:
@@ -81,6 +81,6 @@ def kind_of(text: str) -> str:
 
 
 def script_of(text: str) -> str:
-    """Return the commands of a shell's snippet; where there are prompts, their lines alone, without what was printed."""
+    """Return the commands of a shell snippet; if it has prompts, only their lines, without output."""
     prompted = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
     return "\n".join(prompted or text.splitlines()) + "\n"
