@@ -337,8 +337,8 @@ def rank_kinds(kinds: Mapping[str, float], metric: str = "") -> str:
     if lost < LITTLE:
         return ""
     (costliest, largest), *following = sorted(kinds.items(), key=lambda item: -item[1])
-    whole = f"the loss of {metric}" if metric else "the loss"
-    clauses = [f"By kind of error, {whole} is {_word_share(largest / lost)} {costliest}"]
+    whole = f"loss of {metric}" if metric else "loss"
+    clauses = [f"The {whole} by kind of error: {_word_share(largest / lost)} {costliest}"]
     clauses += [f"{_word_share(cost / lost)} {kind}" for kind, cost in following[:2] if cost >= _MENTIONED * lost]
     return f"{' and '.join([', '.join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)}."
 
@@ -382,7 +382,7 @@ def _anchor_of(title: str) -> str:
 
 
 def _word_share(share: float) -> str:
-    bounds = ((0.995, "entirely"), (0.53, ""), (0.47, "half"))
+    bounds = ((0.995, "all"), (0.53, ""), (0.47, "half"))
     return next((word for least, word in bounds if share >= least), "") or f"{100 * share:.0f} %"
 
 

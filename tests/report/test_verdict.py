@@ -15,7 +15,7 @@ SAMPLES = {
     "sequences-dev.zip": (
         "sequences-dev/lagging.zip",
         "davis2017",
-        r"<b>J&amp;F-Mean is 0\.\d{3}\.</b> The masks of all 3 sequences are 3 frames late\. By kind of error, the loss is",
+        r"<b>J&amp;F-Mean is 0\.\d{3}\.</b> The masks of all 3 sequences are 3 frames late\. The loss by kind of error:",
     ),
     "instances-dev.zip": (
         "instances-dev/wild.json",
@@ -43,14 +43,14 @@ def test_a_report_begins_with_a_verdict(truth: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kinds", "sentence"),
     [
-        ({"leak": 0.2}, "By kind of error, the loss is entirely leak."),
-        ({"edge": 0.01, "leak": 0.19}, "By kind of error, the loss is 95 % leak."),
-        ({"edge": 0.1, "leak": 0.2, "miss": 0.1}, "By kind of error, the loss is half leak, 25 % edge and 25 % miss."),
+        ({"leak": 0.2}, "The loss by kind of error: all leak."),
+        ({"edge": 0.01, "leak": 0.19}, "The loss by kind of error: 95 % leak."),
+        ({"edge": 0.1, "leak": 0.2, "miss": 0.1}, "The loss by kind of error: half leak, 25 % edge and 25 % miss."),
         (
             {"edge": 0.3, "leak": 0.4, "miss": 0.2, "swap": 0.1},
-            "By kind of error, the loss is 40 % leak, 30 % edge and 20 % miss.",
+            "The loss by kind of error: 40 % leak, 30 % edge and 20 % miss.",
         ),
-        ({"edge": 0.01, "leak": 0.3, "miss": 0.09}, "By kind of error, the loss is 75 % leak and 22 % miss."),
+        ({"edge": 0.01, "leak": 0.3, "miss": 0.09}, "The loss by kind of error: 75 % leak and 22 % miss."),
         ({"edge": 0.0, "leak": 0.0001}, ""),
         ({}, ""),
     ],
