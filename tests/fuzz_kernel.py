@@ -449,6 +449,7 @@ def records(generator: random.Random, kernel: Kernel) -> None:
             "area": number(),
             "id": generator.choice([1, -7, 1 << 40, 0.5, "1"]),
             "iscrowd": generator.choice([0, 1, 1, True, 1 << 62]),
+            "num_keypoints": generator.choice([0, 17, -1, 2.0, None]),
             "note": generator.choice(["\n\u1234é", [[], {}, [1, {"b": None}]], True]),
         }
         return some if generator.random() < 0.7 else {f"key {index}": index for index in range(generator.randrange(40))}
@@ -456,6 +457,7 @@ def records(generator: random.Random, kernel: Kernel) -> None:
     def frames() -> list[object]:
         return [generator.choice([None, mask()]) for _ in range(generator.randrange(4))]
 
+    is_bare = generator.random() < 0.5
     some = [
         {"video_id": 1, **item, "segmentations": frames(), **others()}
         if video
@@ -463,7 +465,11 @@ def records(generator: random.Random, kernel: Kernel) -> None:
             "image_id": generator.randrange(-9, 99),
             **item,
             "segmentation": mask(),
-            **({} if shape == 4 else {"keypoints": [number() for _ in range(6)]}),
+            **(
+                {}
+                if shape == 4 and is_bare
+                else {"keypoints": [number() for _ in range(generator.choice([6, 6, 6, 3]))]}
+            ),
             **others(),
         }
         for _ in range(generator.randrange(1, 4))
@@ -489,7 +495,7 @@ def records(generator: random.Random, kernel: Kernel) -> None:
         most,
         np.zeros((most, _RECORD_COLUMNS), np.int64),
         np.zeros(letters, np.uint8),
-        np.zeros((frame_room, 3), np.int64),
+        np.zeros((frame_room, 4 if shape == 4 else 3), np.int64),
         np.zeros(number_room),
         np.zeros(ring_room, np.int64),
         np.zeros((odd_room, 3), np.int64),

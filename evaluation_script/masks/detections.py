@@ -287,7 +287,7 @@ BOXES = NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX = range(4)
 #: The shape of each record to read: a mask, the masks of a video's frames, a box, or keypoints.
 SHAPES = MASK, FRAMES, BOX, POINTS, ANNOTATION = range(5)
 #: Bits of an annotation's keys, besides the mandatory ones.
-HAS_AREA, HAS_CROWD = 1 << 2, 1 << 6
+HAS_AREA, HAS_MASK, HAS_BOX, HAS_CROWD, HAS_MARKED, HAS_POINTS = (1 << bit for bit in (2, 3, 4, 6, 7, 8))
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class RecordTable:
     boxed: Array
     boxes: Array
     #: In videos, a row per frame: height, width (-1: no mask) and the end of the frame's text. In annotations, which
-    #: have areas instead of scores: the id, whether it is a crowd, and the bits of its keys.
+    #: have areas instead of scores: the id, whether it is a crowd, its num_keypoints, and the bits of its keys.
     frames: Optional[Array] = None
     #: The rows with polygons, which have no text, and their polygons.
     outlined: Optional[Array] = None

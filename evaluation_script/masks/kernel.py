@@ -245,7 +245,7 @@ class Kernel:
         masks = np.empty(length + length // 4 + 64, np.uint8)
         for each in (MASK, FRAMES) if shape is None else (shape,):
             frame_room = {FRAMES: length // _SHORTEST_FRAME + 1, ANNOTATION: len(rows)}.get(each, 1)
-            frames = np.empty((frame_room, 3), np.int64)
+            frames = np.empty((frame_room, 4 if each == ANNOTATION else 3), np.int64)
             numbers, rings = np.empty(length // 2 + 1), np.empty(length // 12 + 2, np.int64)
             odd, used = np.empty((length // 64 + 8, 3), np.int64), np.zeros(7, np.int64)
             rooms = np.array([len(masks), len(frames), len(numbers), len(rings) - 1, len(odd)], np.int64)
@@ -257,9 +257,15 @@ class Kernel:
                 continue
             count, end, frame_count, number_count, ring_count, odd_count, points = used.tolist()
             # Copies, since otherwise the rows would keep the memory of all possible ones.
-            rows, numbers = rows[:count].copy(), numbers[:number_count].copy()
+            rows = rows[:count].copy()
             _read_odd(data, odd[:odd_count], rows.view(float).reshape(-1), numbers)
-            table = _record_table(rows, masks, each, numbers, rings[: ring_count + 1].copy(), points)
+            table = _record_table(rows, masks, each, numbers[:number_count].copy(), rings[: ring_count + 1].copy())
+            if points >= 0 and each == ANNOTATION:  # the last annotation's stand first
+                table = replace(
+                    table, points=numbers[len(numbers) - count * points :].reshape(count, points)[::-1].copy()
+                )
+            elif points >= 0:
+                table = replace(table, points=numbers[:number_count].reshape(count, points).copy())
             if each in (FRAMES, ANNOTATION):
                 table = replace(table, frames=frames[:frame_count].copy())
             if each == FRAMES:
@@ -366,7 +372,7 @@ def _read_odd(data: bytes, odd: Array, rows: Array, numbers: Array) -> None:
             numbers[-1 - index] = float(data[start:stop])
 
 
-def _record_table(rows: Array, masks: Array, shape: int, numbers: Array, rings: Array, points: int) -> RecordTable:
+def _record_table(rows: Array, masks: Array, shape: int, numbers: Array, rings: Array) -> RecordTable:
     """Return rows that the kernel read as a table."""
     outlined, polygons, reals = None, None, rows.view(float)
     if shape in (MASK, ANNOTATION) and len(rings) > 1:
@@ -374,8 +380,7 @@ def _record_table(rows: Array, masks: Array, shape: int, numbers: Array, rings: 
         polygons = Rings(numbers, rings, np.append(rows[outlined, 14], rows[outlined[-1], 15]))
     text = _text(masks, int(rows[-1, 6])) if shape in (MASK, ANNOTATION) else b""
     columns = (rows[:, 0], rows[:, 1], reals[:, 2].copy(), rows[:, 3:5], rows[:, 5:7], rows[:, 7], rows[:, 8])
-    table = RecordTable("", 0, *columns, text, rows[:, 9], reals[:, 10:14].copy(), None, outlined, polygons)
-    return replace(table, points=numbers.reshape(len(rows), points)) if points >= 0 else table
+    return RecordTable("", 0, *columns, text, rows[:, 9], reals[:, 10:14].copy(), None, outlined, polygons)
 
 
 @lru_cache(maxsize=64)

@@ -26,8 +26,9 @@ enum { MASK, FRAMES, BOX, POINTS, ANNOTATION };
 /* What `bbox` is: absent, null or an empty list, four numbers, or anything else. */
 enum { NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX };
 
-/* The keys that an annotation has beside those of records; area stands in place of their score. */
-enum { HAS_ID = 1 << 5, HAS_CROWD = 1 << 6 };
+/* Numbers of an annotation that stand in no row, and of a frame. */
+#define OF_ANNOTATION 4
+#define OF_FRAME 3
 
 /* A key of the last record that had one in its place, and what it stands for. */
 typedef struct {
@@ -42,9 +43,10 @@ typedef struct {
     uint8_t *masks; /* the texts of all masks, without escapes */
     int64_t written, letters;
     int64_t *frames; /* of videos: height, width and where the text ends of the masks of all frames, one after the other;
-                      * of annotations: id, whether it is a crowd, and the keys that it has */
+                      * of annotations: id, whether it is a crowd, its marked keypoints, and the keys that it has */
     int64_t room, used;
-    double *numbers; /* corners of polygons, or keypoints, one record after the other */
+    double *numbers; /* corners of polygons, or keypoints, one record after the other; keypoints of annotations stand at
+                      * the end, where the last comes first, and make the room smaller */
     int64_t numbers_room, numbers_used;
     int64_t *rings; /* where the numbers of each ring end */
     int64_t rings_room, rings_used;
@@ -525,6 +527,19 @@ static int take_points(source *from)
     return from->points == from->numbers_used - before;
 }
 
+/* Read an annotation's keypoints, and move them to the end of the numbers. */
+static int take_true_points(source *from)
+{
+    int64_t before = from->numbers_used, odd = from->odd_used;
+    if (!take_points(from))
+        return 0;
+    from->numbers_used = before, from->numbers_room -= from->points;
+    for (; odd < from->odd_used; odd++)
+        from->odd[3 * odd] -= from->numbers_room - before;
+    memmove(from->numbers + from->numbers_room, from->numbers + before, (size_t)from->points * sizeof *from->numbers);
+    return 1;
+}
+
 /* Read a box, or go on after what is none. */
 static int take_box(source *from, int64_t *rows, int64_t *row)
 {
@@ -581,7 +596,7 @@ static int take_frames(source *from, int64_t *row)
             mask[HEIGHT] = mask[WIDTH] = -1;
         else if (!take_mask(from, mask))
             return 0;
-        int64_t *frame = from->frames + 3 * from->used++;
+        int64_t *frame = from->frames + OF_FRAME * from->used++;
         frame[0] = mask[HEIGHT], frame[1] = mask[WIDTH], frame[2] = from->written;
     } while (take(from, ','));
     row[COUNTS_END] = from->used;
@@ -589,15 +604,24 @@ static int take_frames(source *from, int64_t *row)
 }
 
 /* What a key of a record stands for; its number is its bit among those that were seen. */
-enum { IMAGE_KEY, CATEGORY_KEY, SCORE_KEY, SHAPE_KEY, BOX_KEY, ID_KEY, CROWD_KEY, OTHER_KEY, UNUSUAL_KEY };
+enum {
+    IMAGE_KEY, CATEGORY_KEY, SCORE_KEY, SHAPE_KEY, BOX_KEY, ID_KEY, CROWD_KEY, MARKED_KEY, POINTS_KEY, OTHER_KEY, UNUSUAL_KEY
+};
+
+/* What an annotation has, whose area stands in place of a score: all of these, and a mask or keypoints with an area. */
+enum {
+    ALWAYS = 1 << IMAGE_KEY | 1 << CATEGORY_KEY | 1 << ID_KEY, HAS_MASK = 1 << SHAPE_KEY,
+    HAS_POINTS = 1 << SCORE_KEY | 1 << POINTS_KEY
+};
 
 static int find_key(const source *from, int64_t start, int64_t end)
 {
-    static const char *const unusual[] = {"keypoints", "sigmas", "hidden", "distance", "density"};
+    static const char *const unusual[] = {"sigmas", "hidden", "distance", "density"};
     static const char *const shapes[] = {"segmentation", "segmentations", "bbox", "keypoints", "segmentation"};
     int is_annotation = from->shape == ANNOTATION;
     const char *const wanted[] = {from->shape == FRAMES ? "video_id" : "image_id", "category_id",
-                                  is_annotation ? "area" : "score", shapes[from->shape], "bbox", "id", "iscrowd"};
+                                  is_annotation ? "area" : "score", shapes[from->shape], "bbox", "id", "iscrowd",
+                                  "num_keypoints", "keypoints"};
     for (int key = 0; key < (is_annotation ? OTHER_KEY : ID_KEY); key++)
         if (is_key(from, start, end, wanted[key]))
             return key;
@@ -645,7 +669,10 @@ static int take_value(source *from, int key, int64_t start, int64_t end, int64_t
         return take_box(from, rows, row);
     case ID_KEY:
     case CROWD_KEY:
-        return take_whole(from, from->frames + 3 * from->used + (key == CROWD_KEY));
+    case MARKED_KEY:
+        return take_whole(from, from->frames + OF_ANNOTATION * from->used + (key - ID_KEY));
+    case POINTS_KEY:
+        return take_true_points(from);
     }
     switch (from->shape) {
     case MASK:
@@ -660,6 +687,21 @@ static int take_value(source *from, int key, int64_t start, int64_t end, int64_t
     }
 }
 
+/* Finish an annotation that has these keys; return whether it has what it needs, and keypoints if those before have any. */
+static int close_annotation(source *from, int64_t *row, int seen)
+{
+    int64_t *annotation = from->frames + OF_ANNOTATION * from->used;
+    if ((seen & ALWAYS) != ALWAYS || (!(seen & HAS_MASK) && (seen & HAS_POINTS) != HAS_POINTS))
+        return 0;
+    if (from->used && (annotation[-1] & 1 << POINTS_KEY) != (seen & 1 << POINTS_KEY))
+        return 0;
+    if (!(seen & HAS_MASK))
+        row[COUNTS] = row[COUNTS_END] = from->written;
+    annotation[OF_ANNOTATION - 1] = seen;
+    from->used++;
+    return 1;
+}
+
 static int take_record(source *from, int64_t *rows, int64_t *row)
 {
     int seen = 0, place = 0;
@@ -669,7 +711,7 @@ static int take_record(source *from, int64_t *rows, int64_t *row)
     if (from->shape == ANNOTATION) {
         if (from->used == from->room)
             return 0;
-        memset(from->frames + 3 * from->used, 0, 3 * sizeof *from->frames);
+        memset(from->frames + OF_ANNOTATION * from->used, 0, OF_ANNOTATION * sizeof *from->frames);
     }
     if (!take(from, '{'))
         return 0;
@@ -679,12 +721,9 @@ static int take_record(source *from, int64_t *rows, int64_t *row)
         if (!take_value(from, key, start, end, rows, row, &seen, &known))
             return 0;
     } while (take(from, ','));
-    int needed = from->shape == ANNOTATION ? HAS_ID | 11 : 15;
-    if ((seen & needed) != needed || !take(from, '}'))
+    if (!take(from, '}'))
         return 0;
-    if (from->shape == ANNOTATION)
-        from->frames[3 * from->used++ + 2] = seen;
-    return 1;
+    return from->shape == ANNOTATION ? close_annotation(from, row, seen) : (seen & 15) == 15;
 }
 
 /* Read the records at the start of a text, each with a comma behind it, into rows of sixteen numbers: image, category,
@@ -696,8 +735,9 @@ static int take_record(source *from, int64_t *rows, int64_t *row)
  * Of a video a row says which frames it has, in place of a text, and nothing of sizes and areas.  Each of the frames has
  * three numbers: height and width, or -1 where it has no mask, and where its text ends.
  *
- * Of a truth's annotations area stands in place of a score, and each has three such numbers too: its id, whether it is a
- * crowd, and bits of the keys that it has.  The last may have the list's end behind it.
+ * Of a truth's annotations area stands in place of a score, and each has four such numbers: its id, whether it is a
+ * crowd, how many of its keypoints are marked, and bits of the keys that it has.  All have equally many keypoints or none,
+ * at the end of `numbers`, the last annotation's first.  The last may have the list's end behind it.
  *
  * `rooms` says how many letters, frames, numbers, rings and odd numbers there may be.  `used` is how many records were
  * read, where the text goes on with what is not complete, or not the usual form, JSON or not: Python's parser decides

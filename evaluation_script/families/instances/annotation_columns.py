@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -14,9 +15,20 @@ import numpy as np
 from ...masks import polygons
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
-from ...masks.detections import ANNOTATION, HAS_AREA, HAS_CROWD, NO_BOX, WHOLE_BOX, RecordTable
+from ...masks.detections import (
+    ANNOTATION,
+    HAS_AREA,
+    HAS_BOX,
+    HAS_CROWD,
+    HAS_MARKED,
+    HAS_MASK,
+    NO_BOX,
+    WHOLE_BOX,
+    RecordTable,
+)
 from ...masks.run_lengths import MaskTexts, join_texts
 from ...masks.stack import Array
+from .keypoints import PointColumns
 
 _LIST = re.compile(rb'"annotations"[ \t\n\r]*:[ \t\n\r]*\[')
 #: A number that replaces the list while the rest is parsed; no document contains it there.
@@ -40,6 +52,9 @@ class AnnotationColumns(NamedTuple):
     crowd: Array
     has_crowd: Array
     boxes: Array
+    has_mask: Array
+    #: If all have keypoints.
+    points: Optional[PointColumns]
     #: Some of the annotations with their masks, in order.
     tables: List[RecordTable]
 
@@ -57,24 +72,44 @@ class AnnotationColumns(NamedTuple):
         return MaskTexts(b"", nothing, nothing), nothing
 
 
+@lru_cache
+def compress_nothing(pixels: int) -> str:
+    """Return an empty mask of so many pixels as text."""
+    return rle.compress([pixels])
+
+
 def _draw_masks(table: RecordTable, sizes: Array) -> Tuple[MaskTexts, Array]:
     outlined = np.zeros(0, np.int64) if table.outlined is None else table.outlined
-    same, area = (table.sizes == sizes).all(axis=1), table.area.copy()
-    same[outlined] = True
+    lacking = np.flatnonzero(~_has(table, HAS_MASK))
+    same, area, pixels = (table.sizes == sizes).all(axis=1), table.area.copy(), sizes.prod(axis=1)
+    same[outlined] = same[lacking] = True
     starts, stops = (column.copy() for column in table.bounds.T)
-    if not same.all() or table.fault.any() or (stops - starts > rle.length_limit(sizes.prod(axis=1))).any():
+    if not same.all() or table.fault.any() or (stops - starts > rle.length_limit(pixels)).any():
         raise ValueError
-    if table.rings is None:
-        return MaskTexts(table.masks, starts, stops), area
-    polygons.measure(table.rings, sizes[outlined].max(axis=1))
-    drawn, area[outlined] = backend().draw_polygons(table.rings, sizes[outlined])
-    starts[outlined], stops[outlined] = drawn.starts + len(table.masks), drawn.stops + len(table.masks)
-    if len(outlined) == len(table):
-        return drawn, area
-    text = memoryview(table.masks + drawn.text)
+    text = table.masks
+    if table.rings is not None:
+        polygons.measure(table.rings, sizes[outlined].max(axis=1))
+        drawn, area[outlined] = backend().draw_polygons(table.rings, sizes[outlined])
+        starts[outlined], stops[outlined] = drawn.starts + len(text), drawn.stops + len(text)
+        text += drawn.text
+    if len(lacking):
+        empty = [compress_nothing(number).encode() for number in pixels[lacking].tolist()]
+        ends = len(text) + np.cumsum(list(map(len, empty)))
+        starts[lacking], stops[lacking] = np.append(len(text), ends)[:-1], ends
+        text += b"".join(empty)
     lengths = stops - starts
-    joined = b"".join(text[start:stop] for start, stop in zip(starts.tolist(), stops.tolist()))
+    if (starts == np.cumsum(lengths) - lengths).all():
+        return MaskTexts(text, starts, stops), area
+    characters = memoryview(text)
+    joined = b"".join(characters[start:stop] for start, stop in zip(starts.tolist(), stops.tolist()))
     return MaskTexts(joined, np.cumsum(lengths) - lengths, np.cumsum(lengths)), area
+
+
+def _has(table: RecordTable, key: int) -> Array:
+    """Return which annotations have a key."""
+    columns = np.zeros((len(table), 4), np.int64) if table.frames is None else table.frames
+    flags: Array = columns[:, 3] & key > 0
+    return flags
 
 
 def read_annotations(data: bytes) -> Optional[Tuple[Dict[str, Any], AnnotationColumns]]:
@@ -109,6 +144,17 @@ def _join_tables(tables: List[RecordTable]) -> Optional[AnnotationColumns]:
     image_id, category_id, area, boxes = (
         np.concatenate([getattr(table, name) for table in tables]) for name in ("image", "category", "score", "boxes")
     )
-    ids, crowd, keys = np.concatenate([table.frames for table in tables if table.frames is not None]).T
-    has_area, has_crowd = (keys & bit > 0 for bit in (HAS_AREA, HAS_CROWD))
-    return AnnotationColumns(ids.copy(), image_id, category_id, area, has_area, crowd != 0, has_crowd, boxes, tables)
+    ids, crowd, marked, _ = np.concatenate([table.frames for table in tables if table.frames is not None]).T
+    has_area, has_mask, has_box, has_crowd, has_marked = (
+        np.concatenate([_has(table, key) for table in tables])
+        for key in (HAS_AREA, HAS_MASK, HAS_BOX, HAS_CROWD, HAS_MARKED)
+    )
+    points = None
+    rows = [table.points for table in tables if table.points is not None]
+    if rows:
+        if len(rows) < len(tables) or len({numbers.shape[1] for numbers in rows}) > 1:
+            return None
+        points = PointColumns(ids.copy(), np.concatenate(rows), np.where(has_marked, marked, -1), has_marked, has_box)
+    return AnnotationColumns(
+        ids.copy(), image_id, category_id, area, has_area, crowd != 0, has_crowd, boxes, has_mask, points, tables
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from itertools import chain
-from typing import Any, Dict, List
+from typing import Any, Dict, List, NamedTuple
 
 import numpy as np
 
@@ -58,6 +58,18 @@ class TrueKeypoints:
         )
 
 
+class PointColumns(NamedTuple):
+    """The keypoints of annotations as columns."""
+
+    ids: Any
+    #: x, y and flag of each point (annotations, 3 * points).
+    numbers: Array
+    #: The number of marked points that each states, and whether it does.
+    stated: Array
+    states: Array
+    has_box: Array
+
+
 def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict[str, Any]]) -> TrueKeypoints:
     """Return the keypoints of a truth; raises a Flaw, or the error of a malformed annotation."""
     lacking = [str(annotation.get("id")) for annotation in annotations if "keypoints" not in annotation]
@@ -69,27 +81,49 @@ def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict
             f"has keypoints of {name_list(list(map(str, lengths)))} numbers; each needs x, y and a flag per point",
             "Mend them",
         )
-    named: List[Any] = next((category["keypoints"] for category in categories if category.get("keypoints")), [])
+    length = lengths[0] if lengths else 3 * _count_points(categories)
+    columns = PointColumns(
+        [annotation.get("id") for annotation in annotations],
+        np.array([annotation["keypoints"] for annotation in annotations], float).reshape(-1, length),
+        np.array([annotation.get("num_keypoints", -1) for annotation in annotations], np.int64),
+        np.array(["num_keypoints" in annotation for annotation in annotations], bool),
+        np.array(["bbox" in annotation for annotation in annotations], bool),
+    )
+    return join_true_keypoints(columns, categories)
+
+
+def _count_points(categories: List[Dict[str, Any]]) -> int:
+    """Return the number of keypoints according to the categories."""
     known_sigmas = next((category["sigmas"] for category in categories if category.get("sigmas")), _COCO_SIGMAS)
-    count = lengths[0] // 3 if lengths else len(named) or len(known_sigmas)
-    rows = np.array([annotation["keypoints"] for annotation in annotations], float).reshape(-1, count, 3)
+    return len(_names_of(categories)) or len(known_sigmas)
+
+
+def _names_of(categories: List[Dict[str, Any]]) -> List[Any]:
+    names: List[Any] = next((category["keypoints"] for category in categories if category.get("keypoints")), [])
+    return names
+
+
+def join_true_keypoints(columns: PointColumns, categories: List[Dict[str, Any]]) -> TrueKeypoints:
+    """Return the keypoints of annotations of these categories; raises a Flaw, or the error of a malformed category."""
+    count, surplus = divmod(columns.numbers.shape[1], 3)
+    if surplus or not count:
+        raise ValueError
+    rows = columns.numbers.reshape(-1, count, 3)
     if not (np.abs(rows) <= _LARGEST_COORDINATE).all():
         raise Flaw("has keypoints that are not finite, or far outside their image", "Mend them")
     marked = rows[..., 2] > 0
-    uncounted = [index for index, annotation in enumerate(annotations) if "num_keypoints" not in annotation]
-    unmarked = [annotations[index] for index in np.flatnonzero(~marked.any(axis=1)).tolist()]
-    unboxed = [str(annotation.get("id")) for annotation in unmarked if "bbox" not in annotation]
+    uncounted = np.flatnonzero(~columns.states)
+    unboxed = [str(columns.ids[index]) for index in np.flatnonzero(~marked.any(axis=1) & ~columns.has_box).tolist()]
     if unboxed:
         raise Flaw(
             f"has annotations with neither marked keypoints nor a bbox: {name_list(unboxed)}", "Write their bbox"
         )
-    stated = np.array([annotation.get("num_keypoints", -1) for annotation in annotations], np.int64)
-    notes = []
-    if uncounted:
+    stated = np.where(columns.states, columns.stated, marked.sum(axis=1))
+    notes, named = [], _names_of(categories)
+    if len(uncounted):
         notes.append(
             f"{quantity(len(uncounted), 'annotation')} without num_keypoints: the number of marked points is used"
         )
-        stated[uncounted] = marked[uncounted].sum(axis=1)
     return TrueKeypoints(
         rows[..., :2],
         marked,

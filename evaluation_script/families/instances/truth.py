@@ -9,7 +9,6 @@ import gzip
 import json
 import zipfile
 from dataclasses import field, replace
-from functools import lru_cache
 from itertools import repeat
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple, Union
 
@@ -35,8 +34,8 @@ from ...runner.tuning import without_collector
 from ...values import dataclass
 from ...values.arithmetic import mean
 from ..base.truth import SplitTruth
-from .annotation_columns import AnnotationColumns, read_annotations
-from .keypoints import TrueKeypoints, read_true_keypoints
+from .annotation_columns import AnnotationColumns, compress_nothing, read_annotations
+from .keypoints import TrueKeypoints, join_true_keypoints, read_true_keypoints
 from .protocols import InstanceProtocol
 from .records import UNUSUAL, Category, KnownImages, check_tube, read_tubes
 
@@ -198,11 +197,6 @@ def truth_of(document: Any, name: str) -> InstanceTruth:
         raise HostError(f"{name}: is not an annotation file in COCO's format ({_reason(error)})") from None
 
 
-@lru_cache
-def _compress_nothing(pixels: int) -> str:
-    return rle.compress([pixels])
-
-
 def _reason(error: Exception) -> str:
     """Return the reason why a document could not be read."""
     if isinstance(error, json.JSONDecodeError):
@@ -281,7 +275,13 @@ class _Document:
         """Return the truth with annotations read as columns; raises an error if any is unusual."""
         truth = self.truth()
         image = places_of(truth.images.ids, columns.image_id)
-        if truth.keypoints is not None or truth.keypoint_fault or (image < 0).any():
+        if (image < 0).any():
+            raise ValueError
+        keypoints, images = None, truth.images
+        if columns.points is not None:
+            keypoints = join_true_keypoints(columns.points, self._categories)
+            images = replace(images, keypoints=keypoints.points.shape[1])
+        elif truth.keypoints is not None or truth.keypoint_fault:
             raise ValueError
         ids = np.sort(columns.ids)  # np.unique would load numpy.ma
         if (ids[1:] == ids[:-1]).any():
@@ -291,6 +291,7 @@ class _Document:
         self._note_lacking("iscrowd", int(np.count_nonzero(~columns.has_crowd)), _NO_CROWD)
         return replace(
             truth,
+            images=images,
             ids=columns.ids,
             image=image,
             category=places_of(truth.images.categories, columns.category_id),
@@ -300,6 +301,9 @@ class _Document:
             masks=masks,
             boxes=columns.boxes,
             occlusion=np.full(len(image), -1.0),
+            keypoints=keypoints,
+            keypoint_fault="",
+            masked=bool(columns.has_mask.all()),
         )
 
     def _keypoints(self) -> Tuple[Optional[TrueKeypoints], str]:
@@ -351,7 +355,7 @@ class _Document:
         outlines: Dict[int, List[Any]] = {}
         for annotation, size in zip(self._annotations, sizes.tolist()):
             if "segmentation" not in annotation and {"keypoints", "area"} <= annotation.keys():
-                texts.append(_compress_nothing(size[0] * size[1]))
+                texts.append(compress_nothing(size[0] * size[1]))
                 continue
             segmentation = annotation["segmentation"]
             if isinstance(segmentation, list):

@@ -83,12 +83,11 @@ def assert_equal(ours: Any, theirs: Any) -> None:
         mine, other = getattr(ours, field.name), getattr(theirs, field.name)
         if field.name == "masks":
             assert (mine.text, mine.starts.tolist()) == (other.text, other.starts.tolist())
-        elif field.name in ("images", "coverage"):
-            for part in dataclasses.fields(other):
-                np.testing.assert_array_equal(getattr(mine, part.name), getattr(other, part.name))
+        elif dataclasses.is_dataclass(other):
+            assert_equal(mine, other)
         elif isinstance(other, np.ndarray):
             assert (mine.dtype, mine.shape) == (other.dtype, other.shape), field.name
-            np.testing.assert_array_equal(mine, other, err_msg=field.name)
+            assert mine.tobytes() == other.tobytes(), field.name
         else:
             assert mine == other, field.name
 
@@ -103,6 +102,62 @@ def test_usual_annotations_give_the_truth_of_the_json_parser(seed: int, monkeypa
     assert found is not None
     assert len(found[1].ids) == 12
     assert_equal(truths._read_by_kernel(text.encode(), "t"), truths.truth_of(json.loads(text), "t"))
+
+
+#: A coordinate that stands in place of numbers that `json` never writes.
+PLACE = 16_777_215
+ODD = (
+    "0.020000000000000000000000000000000001",
+    "0E5",
+    "-0",
+    "30000000000e-10",
+    "1.0e-400",
+    "9007199254740993e-9",
+    "1E+0",
+)
+
+
+def number(draw: random.Random) -> float:
+    """A coordinate as anybody may write it."""
+    whole = draw.choice([0, draw.randrange(700), draw.randrange(-9, 0), PLACE])
+    fraction = draw.choice([draw.uniform(0, 640), round(draw.uniform(0, 640), 2), 0.1 + 0.2, 1e-7, 5e-324, -0.0, 3e2])
+    return draw.choice([whole, fraction])
+
+
+def posed(draw: random.Random, *, points: int = 17) -> dict[str, Any]:
+    """A document whose annotations have keypoints, and masks where they need them."""
+    content = document(draw)
+    for row in content["annotations"]:
+        flags = [draw.choice([0, 1, 2, 2.0]) for _ in range(points)]
+        flags[0] = flags[0] if "bbox" in row else 2
+        row["keypoints"] = [value for flag in flags for value in (number(draw), number(draw), flag)]
+        if draw.random() < 0.9:
+            row["num_keypoints"] = draw.choice([sum(flag > 0 for flag in flags), 0, -1])
+        if {"area", "bbox"} <= row.keys() and draw.random() < 0.5:
+            del row["segmentation"]
+        rows = list(row.items())
+        draw.shuffle(rows)
+        row.clear()
+        row.update(rows)
+    for category in content["categories"]:
+        category.update(keypoints=["nose"] * points, skeleton=[[1, 2]])
+        if points != 17 or draw.random() < 0.5:
+            category["sigmas"] = [0.05 + index for index in range(points)]
+    return content
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_keypoints_have_the_bits_of_the_json_parser(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(seed)
+    monkeypatch.setattr(reader, "_WINDOW", draw.choice([1 << 24, 9000]))
+    content = posed(draw, points=draw.choice([17, 17, 4, 1]))
+    text = json.dumps(content, indent=draw.choice([None, 1]))
+    for odd in ODD:
+        text = text.replace(str(PLACE), odd, 1)
+    read = truths._read_by_kernel(text.encode(), "t")
+    assert read is not None
+    assert read.keypoints is not None
+    assert_equal(read, truths.truth_of(json.loads(text), "t"))
 
 
 def changed(**values: Any) -> Any:
@@ -134,6 +189,52 @@ UNUSUAL: dict[str, Any] = {
     "no images": lambda content: content.pop("images"),
     "keypoints of a category": lambda content: content["categories"][0].update(keypoints=["nose"]),
 }
+
+
+POINTS = list(range(51))
+UNUSUAL_POSES: dict[str, Any] = {
+    "no keypoints": lambda content: content["annotations"][5].pop("keypoints"),
+    "no keypoints first": lambda content: content["annotations"][0].pop("keypoints"),
+    "a number less": changed(keypoints=POINTS[:50]),
+    "a point less": changed(keypoints=POINTS[:48]),
+    "no numbers": changed(keypoints=[]),
+    "null": changed(keypoints=None),
+    "text": changed(keypoints=[*POINTS[:50], "2"]),
+    "a word": changed(keypoints=[*POINTS[:50], True]),
+    "no number": changed(keypoints=[float("nan"), *POINTS[1:]]),
+    "a far point": changed(keypoints=[1 << 25, *POINTS[1:]]),
+    "a number beyond doubles": changed(keypoints=[10**400, *POINTS[1:]]),
+    "a list of points": changed(keypoints=[[1, 2, 2]] * 17),
+    "half a mark": changed(num_keypoints=0.5),
+    "marks as text": changed(num_keypoints="3"),
+    "no marks": changed(num_keypoints=None),
+    "many marks": changed(num_keypoints=1 << 70),
+    "own sigmas": changed(sigmas=[1]),
+    "another count of sigmas": lambda content: content["categories"][0].update(sigmas=[1, 2]),
+    "neither mask nor area": lambda content: [
+        content["annotations"][5].pop(key, 0) for key in ("area", "segmentation")
+    ],
+    "neither marks nor box": lambda content: (
+        content["annotations"][5].update(keypoints=[0] * 51),
+        content["annotations"][5].pop("bbox", 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNUSUAL_POSES)
+def test_unusual_keypoints_are_left_to_the_json_parser(case: str) -> None:
+    content = posed(random.Random(3))
+    UNUSUAL_POSES[case](content)
+    data = json.dumps(content).encode()
+    assert truths._read_by_kernel(data, "t") is None
+    try:
+        expected = truths.truth_of(json.loads(data), "t")
+    except HostError as error:
+        with pytest.raises(HostError) as caught:
+            truths.read_document(data, "t")
+        assert str(caught.value) == str(error)
+    else:
+        assert_equal(truths.read_document(data, "t"), expected)
 
 
 @pytest.mark.parametrize("case", UNUSUAL)
