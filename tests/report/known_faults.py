@@ -147,6 +147,14 @@ def _break(video: Video, _pixels: int, _random: np.random.Generator) -> None:
 
 def _mirror(video: Video, _pixels: int, _random: np.random.Generator) -> None:
     video.labels[:] = video.labels[:, :, ::-1]
+    for number, points in video.points.items():
+        video.points[number] = [SIZE[1] - 1, 0] + points * [-1, 1]
+
+
+def turn_over(video: Video, _pixels: int, _random: np.random.Generator) -> None:
+    video.labels[:] = video.labels[:, ::-1]
+    for number, points in video.points.items():
+        video.points[number] = [0, SIZE[0] - 1] + points * [1, -1]
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
 from segjudge.report.page import PageOptions
 from segjudge.scoring.report import make_report
-from tests.report.known_faults import pattern_of, spoil
+from tests.report.known_faults import FAULTS, pattern_of, spoil, turn_over
 from tests.report.known_files import list_benchmarks
-from tests.report.known_scenes import make_world
+from tests.report.known_scenes import World, make_world
 
 BENCHMARKS = list_benchmarks()
 #: Faults of the same pixels, objects or classes: with two of a group, there is another fault than either.
@@ -37,11 +37,19 @@ _COMPARABLE, _EQUAL = 0.4, 0.7
 
 
 def score(protocol: str, faults: list[str], folder: Path, seed: int, *, least: bool = False) -> Any:
+    world, random = make_worlds(protocol, seed)
+    return score_worlds(protocol, world, spoil(world, faults, random, least=least), folder)
+
+
+def make_worlds(protocol: str, seed: int) -> tuple[World, np.random.Generator]:
     benchmark, random = BENCHMARKS[protocol], np.random.default_rng(seed)
-    world = make_world(random, 3 if benchmark.frames > 1 else 6, benchmark.frames, benchmark.kinds)
+    return make_world(random, 3 if benchmark.frames > 1 else 6, benchmark.frames, benchmark.kinds), random
+
+
+def score_worlds(protocol: str, truth_world: World, predicted: World, folder: Path) -> Any:
     (folder / "truth").mkdir()
-    truth = benchmark.publish(world, folder / "truth")
-    data = benchmark.send(spoil(world, faults, random, least=least))
+    truth = BENCHMARKS[protocol].publish(truth_world, folder / "truth")
+    data = BENCHMARKS[protocol].send(predicted)
     results = folder / (
         "results.zip" if data[:2] == b"PK" else "results.jsonl" if data.count(b"\n") else "results.json"
     )
@@ -125,6 +133,53 @@ def test_a_notebook_and_a_comparison_name_the_cause_of_the_page(protocol: str, t
     methods: Any = compared.make_page(PageOptions()).sections[0].values
     assert f"spoilt: {cause}" in methods["kinds"]
     assert not any(line.startswith("right: ") for line in methods["kinds"])
+
+
+#: Benchmarks whose predictions can be mirrored: scans have no sides, and the objects of volumes are few.
+_WITH_SIDES = [
+    name
+    for name in BENCHMARKS
+    if name not in {"semantic-kitti", "semantic-kitti-panoptic", "brats-2023", "isles22", "volumes"}
+]
+
+
+@pytest.mark.parametrize("way", ["left and right", "top and bottom"])
+@pytest.mark.parametrize("protocol", _WITH_SIDES)
+def test_mirrored_predictions_are_named(protocol: str, way: str, tmp_path: Path) -> None:
+    world, random = make_worlds(protocol, 18)
+    for video in world:  # so that no object lies on another one's mirror image
+        video.labels[:] = np.roll(video.labels, (5, 5), (1, 2))
+        video.points = {number: points + 5.0 for number, points in video.points.items()}
+    predicted = [video.copy() for video in world]
+    for video in predicted:
+        (turn_over if way == "top and bottom" else FAULTS["mirrored"].spoil)(video, 0, random)
+    cause = find_cause(score_worlds(protocol, world, predicted, tmp_path))
+    assert re.search(
+        rf"^({way}|in the \d+ \w+ that cost most, {way}) are exchanged in all [\w ]+\.$", cause, re.IGNORECASE
+    ), cause
+
+
+@pytest.mark.parametrize("protocol", [name for name, row in BENCHMARKS.items() if row.asks == "maps"])
+def test_a_region_that_another_class_covers_in_part_is_not_called_too_small_for_the_rest(
+    protocol: str, tmp_path: Path
+) -> None:
+    cause = find_cause(score(protocol, ["half"], tmp_path, 19))
+    assert "called" in cause
+    assert "too small" not in cause
+
+
+@pytest.mark.parametrize("protocol", ["youtube-vis-2021", "ovis"])
+def test_a_swapped_tube_is_not_called_inexact_too(protocol: str, tmp_path: Path) -> None:
+    assert "inexact" not in find_cause(score(protocol, ["identities"], tmp_path, 20))
+
+
+@pytest.mark.parametrize("protocol", ["coco", "vipseg"])
+def test_exchanged_classes_of_different_frequency_are_named(protocol: str, tmp_path: Path) -> None:
+    world, random = make_worlds(protocol, 21)
+    for video in world:
+        video.classes = {1: 1, 2: 1, 3: 1, 4: 1, 5: 2, 6: 3}
+    cause = find_cause(score_worlds(protocol, world, spoil(world, ["exchanged"], random), tmp_path))
+    assert re.search(pattern_of("exchanged", BENCHMARKS[protocol]), cause, re.IGNORECASE), cause
 
 
 def test_each_benchmark_has_faults() -> None:

@@ -7,7 +7,7 @@ The causes refine the faults of `segments`: a match may be too small, too large 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -95,6 +95,8 @@ class CauseCounts:
     element: str = "pixels"
     #: The weight of a match's missing IoU relative to a missing match.
     edge_weight: float = 1.0
+    #: Segments are whole tracks, whose shape is wrong wherever they are swapped.
+    whole_tracks: bool = False
     segments: int = 0
     predicted: int = 0
     costs: dict[str, float] = field(default_factory=dict)
@@ -146,8 +148,9 @@ class CauseCounts:
             match = _Match(row, column, tuple(shown_row for shown_row in shown.get(column, []) if shown_row != row))
             cause, cost = self._judge_match(PARTIAL if row in near else kind, seen, match)
             self._note(cause, cost, name)
-            has_shape = column >= 0 and (judged.taken_for is None or row in shown.get(column, []))
-            if cause in {FAULTS[WRONG_CLASS].name, FAULTS[SWAPPED].name} and has_shape:
+            if cause in {FAULTS[WRONG_CLASS].name, FAULTS[SWAPPED].name} and self._has_shape(
+                seen, judged, match, shown
+            ):
                 cause = self._note_shape(seen, row, match.measure(seen), name)  # next to its name
             elif cause == FAULTS[SPLIT].name:
                 columns = [part_column for part_column, whole in parts.items() if whole == row]
@@ -168,6 +171,22 @@ class CauseCounts:
                 self.predicted_classes[name] += 1
             if kind == SURPLUS and column not in explained:
                 self._note(FAULTS[SURPLUS].name, 1.0, name)
+
+    def _has_shape(
+        self, seen: SeenFrame, judged: JudgedSegments, match: _Match, shown: Mapping[int, list[int]]
+    ) -> bool:
+        """Return whether the shape of a swapped or misnamed segment is a fault beside this one.
+
+        A region of a class that its own label covers in part is misnamed in another part, and not too small.
+        """
+        row, column, _ = match
+        if column < 0 or (self.whole_tracks and judged.truth[row] == SWAPPED):
+            return False
+        if judged.taken_for is None:
+            return True
+        own_pixels = seen.shared[row][seen.prediction.classes == seen.truth.classes[row]]
+        is_partly_right = judged.truth[row] == WRONG_CLASS and own_pixels.any()
+        return row in shown.get(column, []) and not is_partly_right
 
     def add_true(self, name: str, unit: str, count: int = 1) -> None:
         """Add segments of a class in the truth of a unit."""
@@ -348,7 +367,8 @@ class CauseCounts:
         (name, called), count = self.confused.most_common(1)[0]
         back = self.confused[called, name]
         both = self.confused_in[name, called] | self.confused_in.get((called, name), set())
-        if _is_exchange(count, back, self.confused.total()):
+        is_mutual = count >= _MOSTLY * self.true_classes[name] and back >= _MOSTLY * self.true_classes[called]
+        if (is_mutual or back >= _MOSTLY * count) and count + back >= _MOSTLY * self.confused.total():
             return f"{name} and {called} are exchanged{self._count_units(len(both), self.units_with[name])}"
         units = self._count_units(len(both if back else self.confused_in[name, called]), self.units_with[name])
         if count >= _MOSTLY * self.confused.total():
@@ -438,11 +458,6 @@ def count_among(count: int, total: int, noun: str) -> str:
     if count < total:
         return f"{count:,} of {quantity(total, noun)}"
     return {1: f"the only {noun}", 2: f"both {noun}s"}.get(total, f"all {quantity(total, noun)}")
-
-
-def _is_exchange(count: float, back: float, total: float) -> bool:
-    """Return whether two classes that are confused with each other cause most of a confusion."""
-    return back >= _MOSTLY * count and count + back >= _MOSTLY * total
 
 
 def _percent(value: float) -> str:

@@ -16,7 +16,6 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth, no_pixels
 from segjudge.evaluation_script.files.problems import HostError, inflect
-from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.evaluation_script.masks.stream import bytes_in_page
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, RIGHT, SURPLUS, SWAPPED
@@ -24,6 +23,7 @@ from segjudge.report.page import PageOptions, Section, make_confusion
 from segjudge.report.player import make_player, picture_room, shrink_picture
 
 from .causes import CauseCounts
+from .mirrored import FEWEST_FITTING, FITTING, FITTING_SEVERAL, SUSPECT, TOP_AND_BOTTOM, MirrorSearch
 from .painted import PaintedUnit
 from .pictures import UnitPainter, fit_width
 
@@ -38,15 +38,12 @@ _ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".JPG", ".JPEG", ".PNG")
 _SUBFOLDERS = ((), ("img1",), ("origin",))
 #: Names of pictures in benchmarks, by the names of label files.
 _RENAMED = (("_gtFine_instanceIds", "_leftImg8bit"),)
-#: The maximum panoptic quality of an image whose prediction may belong to another image; the minimum with that image's
-#: truth, for one segment and for several; the number of segments that proves nothing.
-_ILL, _FITTING, _FITTING_SEVERAL, _FEWEST_FITTING = 0.2, 0.75, 0.5, 3
+#: The maximum panoptic quality of an image whose prediction may belong to another image.
+_ILL = 0.2
 #: The maximum number of such images, and of neighbours compared before and after each.
 _MOST_ILL, _NEAR = 24, 8
-#: The maximum quality of an image whose prediction may be mirrored; mirrored, it lacks at most this share of the rest.
-_SUSPECT, _CLOSER = 0.6, 0.5
-#: How predictions may be mirrored, and how to mirror a map of the truth in the same way.
-_MIRRORS = {"left and right": np.fliplr, "top and bottom": np.flipud}
+#: A frame of masks takes this many times less work than a map of the same size.
+_CHEAPER = 16
 #: The maximum number of moments on a page, and of one unit.
 _MOST_MOMENTS, _MOMENTS_OF_UNIT = 120, 4
 
@@ -138,7 +135,8 @@ class _Painted(NamedTuple):
 def _describe_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence[_Painted]) -> str:
     """Describe the most expensive causes of painted units."""
     counts = CauseCounts(painter.segment, units.noun.removesuffix("s"), edge_weight=painter.edge_weight)
-    mirrored = _find_mirrored(painter, painted)
+    mirrored, examined = _find_mirrored(painter, painted)
+    painted = painted[:examined] if mirrored else painted
     owners = {} if mirrored else _find_owners(painter, units.truth.units, painted)
     for unit, painting in painted:
         names = _name_classes(painter, unit)
@@ -155,43 +153,29 @@ def _describe_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence
     return counts.describe(units.describe_scope(len(painted)))
 
 
-def _find_mirrored(painter: UnitPainter, painted: Sequence[_Painted]) -> dict[str, tuple[str, PaintedUnit]]:
-    """Return by unit which sides of its prediction are certainly exchanged, if most units that fit badly agree.
+def _find_mirrored(painter: UnitPainter, painted: Sequence[_Painted]) -> tuple[dict[str, tuple[str, PaintedUnit]], int]:
+    """Return by unit which sides of its prediction are certainly exchanged, and how many painted units were examined.
 
     Units whose segments hardly match are looked at again beside the mirrored truth; this painting is returned too.
     """
-    suspects = [entry for entry in painted if _is_ill(entry.painting, _SUSPECT)][:_MOST_ILL]
-    mirrored: dict[str, tuple[str, PaintedUnit]] = {}
-    pixels, segments = 0, 0
-    for tried, (unit, painting) in enumerate(suspects):
+    search, pixels = MirrorSearch[PaintedUnit](), 0
+    for index, (unit, painting) in enumerate(painted):
+        if not _is_ill(painting, SUSPECT):
+            continue
         frames = unit.load()
-        is_hopeless = tried > _FEWEST_FITTING * (len(mirrored) + 1)
-        if pixels > _MOST_PIXELS or is_hopeless or not _has_map(frames[0]):
-            break
-        pixels += len(_MIRRORS) * _count_pixels(frames)
-        count, fit = painting.count_segments()[0], painting.measure_fit()
-        for way in _MIRRORS:
-            righted = _look_at_unit(painter, unit, [_mirror_frame(frame, way) for frame in frames], {})
-            is_fitting = righted.measure_fit() >= (_FITTING if count == 1 else _FITTING_SEVERAL)
-            if is_fitting and 1 - righted.measure_fit() <= _CLOSER * (1 - fit):
-                mirrored[unit.name] = way, righted
-                segments += count
-    ways = {way for way, _ in mirrored.values()}
-    is_certain = segments >= _FEWEST_FITTING and 2 * len(mirrored) > len(suspects) and len(ways) == 1
-    return mirrored if is_certain else {}
-
-
-def _has_map(frame: TruthFrame) -> bool:
-    """Return whether a frame has pixels in rows and columns, unlike the points of a scan or a list of masks."""
-    return frame.read is not no_pixels and min(frame.size) > 1
-
-
-def _mirror_frame(frame: TruthFrame, way: str) -> TruthFrame:
-    def read() -> LabelMap:
-        numbers, labels = frame.read()
-        return LabelMap(np.ascontiguousarray(_MIRRORS[way](numbers)), labels)
-
-    return replace(frame, read=read)
+        if search.tried == _MOST_ILL or pixels > _MOST_PIXELS or search.is_hopeless:
+            return search.decide(), index
+        righted = {}
+        for way in search.ways:
+            mirrored = [painter.mirror(frame, upside_down=way == TOP_AND_BOTTOM) for frame in frames]
+            mirrored_frames = [frame for frame in mirrored if frame is not None]
+            if len(mirrored_frames) < len(frames):
+                return {}, 0
+            pixels += _count_pixels(frames) // (1 if frames[0].read is not no_pixels else _CHEAPER)
+            painting_of_way = _look_at_unit(painter, unit, mirrored_frames, {})
+            righted[way] = painting_of_way.measure_fit(), painting_of_way
+        search.add(unit.name, painting.count_segments()[0], painting.measure_fit(), righted)
+    return search.decide(), len(painted)
 
 
 def _find_owners(painter: UnitPainter, all_units: Sequence[Unit], painted: Sequence[_Painted]) -> dict[str, Unit]:
@@ -214,10 +198,10 @@ def _find_owners(painter: UnitPainter, all_units: Sequence[Unit], painted: Seque
             looked_at = [replace(frame, name=present.name) for frame, present in pairs]
             painting = _look_at_unit(painter, replace(ill[neighbour], name=unit.name), looked_at, {})
             count = painting.count_segments()[0]
-            if painting.measure_fit() >= (_FITTING if count == 1 else _FITTING_SEVERAL):
+            if painting.measure_fit() >= (FITTING if count == 1 else FITTING_SEVERAL):
                 owners[unit.name] = ill[neighbour]
                 segments += count
-    return owners if segments >= _FEWEST_FITTING else {}
+    return owners if segments >= FEWEST_FITTING else {}
 
 
 def _count_pixels(frames: Sequence[TruthFrame]) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitSubmission, UnitTruth
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitSubmission, UnitTruth, no_pixels
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import printable
 from segjudge.evaluation_script.masks.backend import backend
@@ -97,6 +98,17 @@ class UnitPainter(abc.ABC):
     def measure_picture(self, unit: Unit, frame: TruthFrame) -> Size:
         """Return the size of a frame's picture; 0 on both sides if it cannot be drawn."""
         return frame.size
+
+    def mirror(self, frame: TruthFrame, *, upside_down: bool) -> TruthFrame | None:
+        """Return a frame of the mirrored truth; None if it has no rows and columns, as the points of a scan."""
+        if frame.read is no_pixels or min(frame.size) <= 1:
+            return None
+
+        def read() -> LabelMap:
+            numbers, labels = frame.read()
+            return LabelMap(np.ascontiguousarray(np.flip(numbers, 0 if upside_down else 1)), labels)
+
+        return replace(frame, read=read)
 
     def make_picture(self, unit: Unit, frame: TruthFrame) -> bytes:
         """Return the picture below the masks of a frame that the painter makes itself; b"" if it lies in a file."""

@@ -11,12 +11,13 @@ import pycocotools.mask as coco
 from segjudge.evaluation_script.files.problems import inflect, quantity
 from segjudge.evaluation_script.masks.run_lengths import flags
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.causes import CauseCounts, measure_ious
+from segjudge.families.base.causes import CauseCounts, count_among, measure_ious
 from segjudge.families.base.pictures import SeenFrame, Side
 from segjudge.families.base.segments import FAULTS, RIGHT, SPLIT, SURPLUS, SWAPPED, JudgedSegments, judge_segments
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 
 from .keypoints import KeypointFault, find_shift, list_faults
+from .mirrored import Mirrored, find_mirrored
 
 #: The maximum number of examined images; the ones with most mistakes come first.
 _MOST_IMAGES = 1000
@@ -34,17 +35,22 @@ _MIDDLE = 0.5
 
 def describe_causes(diagnosis: InstanceDiagnosis) -> str:
     """Describe the most expensive causes; "" if every instance is detected exactly."""
+    images = diagnosis.rank_images(_MOST_IMAGES)
+    mirrored = find_mirrored(diagnosis, images)
+    righted = mirrored.righted if mirrored else diagnosis
     if diagnosis.protocol.keypoints:
-        return _describe_keypoints(diagnosis)
+        return _describe_keypoints(righted, mirrored)
     unit = "video" if diagnosis.protocol.tubes else "image"
-    counts, scope, images = CauseCounts("instance", unit), "", diagnosis.rank_images(_MOST_IMAGES)
+    counts, scope = CauseCounts("instance", unit, whole_tracks=True), ""
     if len(images) < len(diagnosis.counts.right):
         scope = f"In the {len(images):,} {unit}s with most mistakes, "
-    for number, scene in enumerate(list_scenes(diagnosis, images)):
-        _count_scene(counts, scene, diagnosis, follows=diagnosis.protocol.tubes and number < _MOST_VIDEOS)
+    for image, gain in (mirrored.gains if mirrored else {}).items():
+        counts.add_mirrored(diagnosis.name_image(image), mirrored.way if mirrored else "", gain)
+    for number, scene in enumerate(list_scenes(righted, images)):
+        _count_scene(counts, scene, righted, follows=diagnosis.protocol.tubes and number < _MOST_VIDEOS)
     sentence = counts.describe(scope)
     surplus = counts.counts[FAULTS[SURPLUS].name]
-    return f"{sentence} {_describe_scores(diagnosis) if surplus else ''}".rstrip()
+    return f"{sentence} {_describe_scores(righted) if surplus else ''}".rstrip()
 
 
 class JudgedScene:
@@ -223,9 +229,13 @@ def _describe_scores(diagnosis: InstanceDiagnosis) -> str:
 # ── keypoints ───────────────────────────────────────────────────────────────
 
 
-def _describe_keypoints(diagnosis: InstanceDiagnosis) -> str:
+def _describe_keypoints(diagnosis: InstanceDiagnosis, mirrored: Mirrored | None) -> str:
+    """Describe the faults of keypoints, which are mirrored back in mirrored images."""
     faults = list_faults(diagnosis)
     costs: dict[str, float] = {}
+    if mirrored:
+        images = count_among(len(mirrored.gains), len(diagnosis.counts.right), "image")
+        costs[f"{mirrored.way} are exchanged in {images}"] = sum(mirrored.gains.values())
     people = int((~diagnosis.judged.crowd).sum())
     missed, surplus, shift = people - faults.people, faults.surplus, find_shift(diagnosis)
     if shift:

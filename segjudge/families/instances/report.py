@@ -8,6 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
+from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.families.base.tools import ScoringInputs
 from segjudge.families.instances.diagnosis import (
     InstanceDiagnosis,
@@ -119,7 +120,7 @@ def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Repo
     main = report.protocol.metrics[0]
     value = report.values[main]
     inexact = 0.0 if value is None else at_half - value
-    causes = [_describe_inexact(measure, report, at_half, inexact) if inexact >= LITTLE else "", kinds]
+    causes = [_describe_inexact(diagnosis.protocol, report, at_half, inexact) if inexact >= LITTLE else "", kinds]
     if inexact < 1 - at_half:
         causes.reverse()
     verdict = make_verdict(report, main, [describe_causes(diagnosis), *causes], costs, "categories", worst)
@@ -140,9 +141,10 @@ def describe_rises(measure: str, costs: Mapping[str, float]) -> str:
     return f"AP at an {measure} of one half would rise most {rises}." if rises else ""
 
 
-def _describe_inexact(measure: str, report: Report, at_half: float, inexact: float) -> str:
+def _describe_inexact(protocol: InstanceProtocol, report: Report, at_half: float, inexact: float) -> str:
     """Describe the AP that inexact masks lose at greater thresholds."""
-    main, noun = report.protocol.metrics[0], "keypoints" if measure == "OKS" else "masks"
+    measure = protocol.measure
+    main, noun = report.protocol.metrics[0], "boxes" if protocol.boxes else "keypoints" if measure == "OKS" else "masks"
     stricter = report.values.get("AP75")
     beside = "" if stricter is None else f", and {format_number(stricter)} at .75"
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_masks, share_of_masks
 from segjudge.families.base.segments import RIGHT, judge_segments
+from segjudge.masks.run_lengths import mirror_mask
 
 #: The minimum share of a prediction on a crowd that makes it ignored.
 _ON_CROWD = 0.5
@@ -43,6 +45,13 @@ class PhrasePainter(UnitPainter):
                 seen = seen._replace(maps=maps)
             yield seen
 
+    def mirror(self, frame: TruthFrame, *, upside_down: bool) -> TruthFrame:
+        rows = [
+            [(crowd, mirror_mask(text, frame.size, upside_down=upside_down), area) for crowd, text, area in annotated]
+            for annotated in frame.rows
+        ]
+        return replace(frame, rows=rows)
+
 
 class VideoPhrasePainter(UnitPainter):
     """A painter of video pairs; tracks that follow an object get its number."""
@@ -67,6 +76,11 @@ class VideoPhrasePainter(UnitPainter):
                 maps = np.stack([paint_masks(side, frame.size, drawn[index]) for side in sides])
                 seen = seen._replace(maps=maps)
             yield seen
+
+    def mirror(self, frame: TruthFrame, *, upside_down: bool) -> TruthFrame:
+        texts = [mirror_mask(row[MASK], frame.size, upside_down=upside_down) for row in frame.rows]
+        rows = [[*row[:MASK], text, *row[MASK + 1 :]] for row, text in zip(frame.rows, texts, strict=True)]
+        return replace(frame, rows=rows)
 
     def _list_predictions(self, unit: Unit, frames: int) -> list[list[tuple[int, str, int]]]:
         """List the masks of each frame that count: the track, the run lengths, the area."""

@@ -17,6 +17,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
 from segjudge.evaluation_script.families.sequences.truth import label_order
 from segjudge.evaluation_script.files.problems import inflect, quantity
 from segjudge.families.base.causes import INEXACT_CAUSES, CauseCounts, count_among
+from segjudge.families.base.mirrored import WAYS
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, SWAPPED
 
 from .misplaced import Placement
@@ -29,7 +30,6 @@ _WHOLE = {
     "drift": "lost on the background",
 }
 _GHOST, _SWAP, _CONFUSED = "ghost", "swap", "confused"
-_MIRRORED = "mirrored"
 _CAUSES = {"miss": FAULTS[MISSED].name, "swap": FAULTS[SWAPPED].name}
 #: The maximum number of objects to name.
 _MOST_NAMED = 2
@@ -85,7 +85,7 @@ class _SequenceCauses(CauseCounts):
             self.add_elsewhere((sequence.name, ""), (placement.owner, ""), (frames, 0), (), cost)
         else:
             self.add_true("", sequence.name, frames)
-            cause = _MIRRORED
+            cause = placement.mirrored
             if placement.offset:
                 cause = f"{quantity(abs(placement.offset), 'frame')} {'early' if placement.offset > 0 else 'late'}"
                 self.offsets.add(cause)
@@ -104,10 +104,10 @@ class _SequenceCauses(CauseCounts):
         number = self.counts[cause]
         if cause == FAULTS[SWAPPED].name and self.swapped:
             return super()._describe_cause(cause)
-        if cause in {_MIRRORED, *self.offsets}:
+        if cause in {*WAYS, *self.offsets}:
             some = count_among(number, len(self.units), self.unit)
-            if cause == _MIRRORED:
-                return f"left and right are exchanged in {some}"
+            if cause in WAYS:
+                return f"{cause} are exchanged in {some}"
             return f"the masks of {some} are {cause}"
         if cause == _GHOST:
             masks = quantity(number, "predicted mask")

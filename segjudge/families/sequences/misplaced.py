@@ -21,6 +21,7 @@ from segjudge.evaluation_script.families.sequences.protocols import SequenceProt
 from segjudge.evaluation_script.families.sequences.truth import VOID
 from segjudge.evaluation_script.masks.similarity import count_shared
 from segjudge.evaluation_script.masks.stack import WORD, Array, Size, Stack, Stacks, unpack, words_across
+from segjudge.families.base.mirrored import TOP_AND_BOTTOM, WAYS
 
 #: The offsets in frames at which masks are compared with the truth.
 _OFFSETS = range(-4, 5)
@@ -46,7 +47,8 @@ class Placement:
     """Where the masks of a sequence belong: to another sequence, to the mirrored picture, or to later frames."""
 
     owner: str = ""
-    mirrored: bool = False
+    #: The exchanged sides of a mirrored picture.
+    mirrored: str = ""
     #: The number of frames; negative for late masks.
     offset: int = 0
 
@@ -60,14 +62,16 @@ class _Sample:
     #: By offset, the pixels shared with the truth that many frames later, and the pixels of either.
     fits: dict[int, Array] = field(default_factory=lambda: {offset: np.zeros(2) for offset in _OFFSETS})
 
-    def measure_fit(self, target: _Sample, *, mirrored: bool = False) -> float:
+    def measure_fit(self, target: _Sample, mirrored: str = "") -> float:
         """Return the IoU of the predictions over all pixels, beside the truth of another sequence; 0 if unknown."""
         common = self.frames.keys() & target.frames.keys()
         shared = total = 0
         for frame in common if 2 * len(common) >= len(self.frames) and len(common) >= _FEWEST_FRAMES else ():
             truth, prediction = target.frames[frame][0], self.frames[frame][1]
             for name in self.frames[frame][0]:
-                mask = prediction[name][:, ::-1] if mirrored else prediction[name]
+                mask = prediction[name]
+                if mirrored:
+                    mask = np.flip(mask, 0 if mirrored == TOP_AND_BOTTOM else 1)
                 of_truth = truth.get(name, np.zeros_like(mask))
                 if of_truth.shape != mask.shape:
                     return 0.0
@@ -98,9 +102,10 @@ def find_misplaced(
     }
     fits = {name: sample.measure_fit(sample) for name, sample in samples.items()}
     ill = {name: samples[name] for name, fit in fits.items() if fit <= _ILL}
-    mirrored = [name for name, sample in ill.items() if _belongs(sample.measure_fit(sample, mirrored=True), fits[name])]
-    if 2 * len(mirrored) > len(ill):
-        return {name: Placement(mirrored=True) for name in mirrored}
+    for way in WAYS:
+        mirrored = [name for name, sample in ill.items() if _belongs(sample.measure_fit(sample, way), fits[name])]
+        if 2 * len(mirrored) > len(ill):
+            return {name: Placement(mirrored=way) for name in mirrored}
     places = {name: Placement(owner) for name, owner in _find_owners(ill, fits)}
     offsets = {name: sample.find_offset() for name, sample in samples.items() if name not in places}
     offset, count = max(Counter(offsets.values()).items(), key=lambda item: item[1], default=(0, 0))

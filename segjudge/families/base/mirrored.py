@@ -1,0 +1,57 @@
+"""The search for predictions that are mirrored: units that fit far better beside the mirrored truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+#: The sides that mirrored predictions exchange.
+LEFT_AND_RIGHT, TOP_AND_BOTTOM = WAYS = "left and right", "top and bottom"
+#: The maximum panoptic quality of a unit whose prediction may be mirrored; mirrored, it lacks at most this share of the
+#: rest.
+SUSPECT, _CLOSER = 0.6, 0.5
+#: The minimum quality of a prediction where it belongs, for one segment and for several; the number of segments that
+#: proves nothing.
+FITTING, FITTING_SEVERAL, FEWEST_FITTING = 0.75, 0.5, 3
+
+_Righted = TypeVar("_Righted")
+
+
+@dataclass
+class MirrorSearch(Generic[_Righted]):
+    """The units whose predictions are mirrored, of those tried so far."""
+
+    #: By unit, the exchanged sides and what the prediction shows once it is mirrored back.
+    found_units: dict[str, tuple[str, _Righted]] = field(default_factory=dict)
+    tried: int = 0
+    _segments: int = 0
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """Return the ways to try: all, until enough segments agree on one."""
+        found_ways = tuple({way for way, _ in self.found_units.values()})
+        return found_ways if self._segments >= FEWEST_FITTING and len(found_ways) == 1 else WAYS
+
+    @property
+    def is_hopeless(self) -> bool:
+        return self.tried > FEWEST_FITTING * (len(self.found_units) + 1)
+
+    def add(self, unit: str, segments: int, fit: float, righted: dict[str, tuple[float, _Righted]]) -> None:
+        """Add a unit: its true segments, its quality, and by way the quality once it is mirrored back."""
+        self.tried += 1
+        for way, (righted_fit, content) in righted.items():
+            if fits_mirrored(segments, fit, righted_fit):
+                self.found_units[unit] = way, content
+                self._segments += segments
+
+    def decide(self) -> dict[str, tuple[str, _Righted]]:
+        """Return the mirrored units, if most of the tried ones agree."""
+        ways = {way for way, _ in self.found_units.values()}
+        is_certain = self._segments >= FEWEST_FITTING and 2 * len(self.found_units) > self.tried and len(ways) == 1
+        return self.found_units if is_certain else {}
+
+
+def fits_mirrored(segments: int, fit: float, righted_fit: float) -> bool:
+    """Return whether a unit of so many segments fits far better once it is mirrored back."""
+    least = FITTING if segments == 1 else FITTING_SEVERAL
+    return righted_fit >= least and 1 - righted_fit <= _CLOSER * (1 - fit)
