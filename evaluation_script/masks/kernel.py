@@ -350,7 +350,7 @@ class Kernel:
         _require_fine(self.library.sj_curves(*detections, *parts, *limits, *numbers, *results))
 
     def similarities(self, pairs: Pairs, predicted: Array, truth: TrueSets) -> Optional[Array]:
-        """Return the OKS of each pair of keypoints; None where one is unusual."""
+        """Return the OKS of each pair of keypoints, 0 below one half; None where one is unusual."""
         oks, (sets, points) = np.empty(len(pairs.prediction)), truth.marked.shape
         if not points or predicted.shape[1:] != (2 * points,):
             return None

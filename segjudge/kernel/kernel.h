@@ -19,7 +19,7 @@
 #define SJ_EXPORT __attribute__((visibility("default")))
 
 /* Raised whenever a signature or the meaning of a result changes; library.py has the same number. */
-#define SJ_ABI 22
+#define SJ_ABI 23
 
 enum {
     SJ_FINE = 0,

@@ -480,6 +480,13 @@ static const double series_of[] = {1 / 6227020800.0, 1 / 479001600.0, 1 / 399168
 #define GREATEST_EXPONENT 700.0
 /* Far more points than any annotation has. */
 #define MOST_POINTS (1 << 16)
+/* No threshold is lower, so smaller similarities need not be known. */
+#define LEAST_SIMILARITY 0.5
+/* A point is far away where its exponent is less than minus half of this number; its exponential is less than that. */
+#define FAR_SQUARES 6.0
+#define OF_FAR_POINT 0.05
+/* More than all that rounding changes. */
+#define ROUNDING 1e-6
 
 /* Return two to this power, which is that of a normal number. */
 static inline double power_of_two(int64_t power)
@@ -522,10 +529,12 @@ static double outside(double at, double corner, double side)
     return (below > 0 ? below : 0) + (above > 0 ? above : 0);
 }
 
-/* Write the exponents of the marked points, or of all where none is; return how many, or -1 where one is unusual. */
+/* Write the exponents of the marked points, or of all where none is; return how many, 0 where their similarity is less than
+ * the least, or -1 where one is unusual.  There is room for twice as many. */
 static int64_t find_exponents(const two_sets *both, double *exponents)
 {
-    int64_t count = 0, any = 0;
+    int64_t count = 0, any = 0, near = 0;
+    double *squares = exponents + both->points, area = both->area + DBL_EPSILON;
     for (int64_t k = 0; k < both->points; k++)
         any |= both->marked[k];
     for (int64_t k = 0; k < both->points; k++) {
@@ -534,16 +543,23 @@ static int64_t find_exponents(const two_sets *both, double *exponents)
         const double *at = both->sent + 2 * k;
         double across = any ? at[0] - both->real[2 * k] : outside(at[0], both->box[0], both->box[2]);
         double down = any ? at[1] - both->real[2 * k + 1] : outside(at[1], both->box[1], both->box[3]);
-        double width = both->sigmas[k] * 2, squares = across * across + down * down;
-        exponents[count] = -(squares / (width * width) / (both->area + DBL_EPSILON) / 2);
-        if (!(exponents[count] <= GREATEST_EXPONENT))
-            return -1;
+        double width = both->sigmas[k] * 2;
+        squares[count] = across * across + down * down, exponents[count] = width * width;
+        near += !(squares[count] > FAR_SQUARES * exponents[count] * area);
         count++;
+    }
+    if (area > 0 && (double)near + OF_FAR_POINT * (double)(count - near) < (LEAST_SIMILARITY - ROUNDING) * (double)count)
+        return 0;
+    for (int64_t k = 0; k < count; k++) {
+        exponents[k] = -(squares[k] / exponents[k] / area / 2);
+        if (!(exponents[k] <= GREATEST_EXPONENT))
+            return -1;
     }
     return count;
 }
 
-/* Find the similarity (OKS) of pairs of keypoints: the mean over the marked points, by the same steps as numpy.
+/* Find the similarity (OKS) of pairs of keypoints: the mean over the marked points, by the same steps as numpy; 0 where it
+ * is less than the least.
  *
  * A detection has x and y of each point, an annotation these, whether they are marked, and a sigma of each point, its area
  * and its box.  It is bad data where an exponential would be too large.
@@ -556,7 +572,7 @@ SJ_EXPORT int sj_similarities(
     if (!pair_sent || !pair_real || pairs < 0 || !sent || sent_count < 0 || !real || !marked || !sigmas || !area || !boxes
         || real_count < 0 || points < 1 || points > MOST_POINTS || !oks)
         return SJ_BAD_CALL;
-    double *exponents = malloc((size_t)points * sizeof *exponents);
+    double *exponents = malloc(2 * (size_t)points * sizeof *exponents);
     int status = exponents ? SJ_FINE : SJ_NO_MEMORY;
     for (int64_t i = 0; status == SJ_FINE && i < pairs; i++) {
         int64_t one = pair_sent[i], two = pair_real[i];
@@ -572,7 +588,8 @@ SJ_EXPORT int sj_similarities(
             break;
         }
         exponentiate(exponents, count);
-        oks[i] = add(exponents, count) / (double)count;
+        double mean = count ? add(exponents, count) / (double)count : 0;
+        oks[i] = mean >= LEAST_SIMILARITY ? mean : 0;
     }
     free(exponents);
     return status;

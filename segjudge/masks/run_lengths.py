@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.evaluation_script.masks import run_lengths as rle
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 
 def encode_labels(labels: ArrayLike) -> dict[int, str]:

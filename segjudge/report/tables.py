@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -290,6 +289,8 @@ def read_published_numbers(family: str) -> list[_PublishedNumbers]:
 @cache
 def _members() -> dict[str, set[str]]:
     """Return the sequences of published sets, by their names in the published numbers."""
+    import csv  # most commands do not need it
+
     with open(_SEQUENCES, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     sets = {name: {row["sequence"] for row in rows if row["set"] == name} for name in ("val", "test-dev")}
@@ -365,6 +366,8 @@ def format_units(report: Report, metrics: Sequence[str] = ()) -> tuple[str, str]
 
 
 def format_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    import csv
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

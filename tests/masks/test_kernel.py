@@ -502,7 +502,7 @@ def test_keypoints_are_compared_as_numpy_compares_them(seed: int, switch: Any) -
         lot.uniform(-50, 400, (sets, points, 2)),
         lot.random((sets, points)) < lot.choice([0, 0.3, 1], (sets, 1)),
         lot.uniform(0.001, 0.3, (sets, points)),
-        lot.choice([0, 1e-9, 1, 5000, 1e5], sets),
+        lot.choice([0, 1e-9, 1, 5000, 1e5, 1e6, 1e7], sets),
         lot.uniform(0, 300, (sets, 4)),
     )
     near = truth.points[lot.integers(0, sets, sent)] + lot.normal(0, lot.choice([0, 0.01, 1, 20]), (sent, points, 2))
@@ -515,16 +515,17 @@ def test_keypoints_are_compared_as_numpy_compares_them(seed: int, switch: Any) -
 
 
 def test_exponentials_have_the_bits_of_numpys_twin(switch: Any) -> None:
-    exponents = -np.concatenate([np.linspace(0, 2, 2001), np.linspace(700, 760, 6001), [0.0, 5e-324, 1e-300, 1e9]])
-    truth = TrueSets(np.zeros((1, 1, 2)), np.ones((1, 1), bool), np.full((1, 1), 0.5), np.ones(1), np.zeros((1, 4)))
-    places = np.stack([np.sqrt(-2 * exponents), np.zeros(len(exponents))], axis=1)
+    exponents = -np.concatenate([np.linspace(0, 40, 8001), np.linspace(700, 760, 601), [0.0, 5e-324, 1e-300, 1e9]])
+    # A second point is exact, so that no similarity is below one half.
+    truth = TrueSets(np.zeros((1, 2, 2)), np.ones((1, 2), bool), np.full((1, 2), 0.5), np.ones(1), np.zeros((1, 4)))
+    places = np.stack([np.sqrt(-2 * exponents), *np.zeros((3, len(exponents)))], axis=1)
     pairs = Pairs(np.arange(len(places)), np.zeros(len(places), np.int64), np.array([0, len(places)]))
 
     by_kernel, by_numpy = switch(lambda: similarities(pairs, places, truth))
 
     assert by_kernel.tolist() == by_numpy.tolist()
-    assert ((by_kernel > 0) & (by_kernel < 1e-310)).any()
-    assert (by_kernel.min(), by_kernel.max()) == (0, 1)
+    assert ((by_kernel > 0.5) & (by_kernel < 0.5 + 1e-15)).any()
+    assert (by_kernel.min(), by_kernel.max()) == (0.5, 1)
 
 
 def test_similarities_beyond_doubles_are_left_to_numpy() -> None:

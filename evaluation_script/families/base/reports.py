@@ -121,10 +121,12 @@ def deal_groups(count: int) -> Array:
 
     The shuffle equals numpy's `Generator(PCG64(0)).permutation(count)`, whose import is slow.
     """
-    order, random_words = list(range(count)), _draw_words()
+    order, draw = list(range(count)), _draw_words().__next__
     for last in range(count - 1, 0, -1):
         mask = (1 << last.bit_length()) - 1
-        chosen = next(word & mask for word in random_words if word & mask <= last)
+        chosen = draw() & mask
+        while chosen > last:
+            chosen = draw() & mask
         order[last], order[chosen] = order[chosen], order[last]
     return np.array(order, np.int64) % max(1, min(_GROUP_COUNT, count))
 

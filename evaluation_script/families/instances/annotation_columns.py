@@ -93,7 +93,9 @@ def _draw_masks(table: RecordTable, sizes: Array) -> Tuple[MaskTexts, Array]:
         starts[outlined], stops[outlined] = drawn.starts + len(text), drawn.stops + len(text)
         text += drawn.text
     if len(lacking):
-        empty = [compress_nothing(number).encode() for number in pixels[lacking].tolist()]
+        numbers = pixels[lacking].tolist()
+        text_of = {number: compress_nothing(number).encode() for number in {*numbers}}
+        empty = [text_of[number] for number in numbers]
         ends = len(text) + np.cumsum(list(map(len, empty)))
         starts[lacking], stops[lacking] = np.append(len(text), ends)[:-1], ends
         text += b"".join(empty)

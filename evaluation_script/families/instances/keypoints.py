@@ -27,6 +27,8 @@ _COCO_SIGMAS = (
 )  # fmt: skip
 #: The number of pairs compared at once; they take a few MB.
 _PAIRS_AT_ONCE = 1 << 14
+#: No threshold is lower.
+_LEAST_SIMILARITY = 0.5
 #: The maximum coordinate of a point, up to which distances are exact.
 _LARGEST_COORDINATE = 1 << 24
 
@@ -196,7 +198,7 @@ def extents_of(points: Array) -> Array:
 
 
 def similarities(pairs: Pairs, predicted: Array, truth: TrueSets) -> Array:
-    """Return the OKS of each pair: the mean similarity of the marked points.
+    """Return the OKS of each pair, 0 below one half: the mean similarity of the marked points.
 
     For an annotation without marked points it is the mean over all points. Each is compared with the closest place in
     the annotation's box, doubled on each side.
@@ -219,7 +221,7 @@ def similarities(pairs: Pairs, predicted: Array, truth: TrueSets) -> Array:
             else:
                 alike = _similarities_to_boxes(points, truth, annotation)
             oks[some] = alike.sum(axis=1) / alike.shape[1]
-    return oks
+    return np.where(oks >= _LEAST_SIMILARITY, oks, 0.0)
 
 
 def point_similarities(predicted: Array, truth: TrueSets, annotation: Array) -> Array:

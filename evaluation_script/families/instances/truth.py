@@ -332,6 +332,8 @@ class _Document:
     def _pairs(self, images: KnownImages, key: str) -> Array:
         """Return images with each of the categories that they list, as one number."""
         listed_ids = [image.get(key) or [] for image in self._images]
+        if not any(listed_ids):
+            return np.zeros(0, np.int64)
         image = np.repeat(np.arange(len(listed_ids)), list(map(len, listed_ids)))
         category = images.category_indices([number for ids in listed_ids for number in ids])
         pairs: Array = (image * len(images.categories) + category)[category >= 0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-from numpy.typing import NDArray
 
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.run_lengths import runs_of
@@ -38,7 +37,7 @@ def move_runs(mask: str, size: tuple[int, int], frames: int, share: float) -> li
     runs = ends[: len(ends) // 2 * 2].reshape(-1, 2)
     masks = []
     for frame in range(frames):
-        inside: NDArray[np.int64] = np.clip(runs - frame * pixels, 0, pixels)
+        inside: Array = np.clip(runs - frame * pixels, 0, pixels)
         borders = inside[inside[:, 1] > inside[:, 0]].reshape(-1) + shift_of(width, share) * height
         masks.append(np.diff(borders[borders < pixels], prepend=0, append=pixels).tolist())
     return masks

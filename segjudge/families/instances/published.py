@@ -16,7 +16,6 @@ from typing import Any, TypedDict
 from segjudge.evaluation_script.families.base.family import Progress, ignore_progress
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
 from segjudge.evaluation_script.families.instances import truth
-from segjudge.evaluation_script.families.instances.mask_files import read_mask_files
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords, read_records
 from segjudge.evaluation_script.files.archive import open_files
@@ -28,7 +27,8 @@ from segjudge.system.addresses import RemoteFolder
 from segjudge.system.errors import UsageError
 from segjudge.system.files import make_folder
 
-from .streets import convert_streets, holds_streets
+#: The endings of archives, which may be Cityscapes' `gtFine`.
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
 def open_instances(source: TruthSource, *, progress: Progress = ignore_progress) -> AnnotationFile[truth.InstanceTruth]:
@@ -38,8 +38,8 @@ def open_instances(source: TruthSource, *, progress: Progress = ignore_progress)
         check_subset(source)
     if isinstance(path, RemoteFolder):
         raise UsageError(f"{path}: a folder of PNGs must be on this machine; copy it, or pack it")
-    if not source.categories and holds_streets(path):
-        streets = convert_streets(path, split, progress)
+    streets = _convert_streets(source, progress)
+    if streets is not None:
         return AnnotationFile({split: truth.read_document(json.dumps(streets).encode(), path)})
     if not os.path.isdir(path):
         if source.categories:
@@ -54,23 +54,40 @@ def open_instances(source: TruthSource, *, progress: Progress = ignore_progress)
     return AnnotationFile({split: truth.read_document(json.dumps(document).encode(), path)}, oddities)
 
 
+def _convert_streets(source: TruthSource, progress: Progress, split: str = DEFAULT_SPLIT) -> dict[str, Any] | None:
+    """Return the document of a folder or an archive of Cityscapes; None for anything else."""
+    if (
+        source.categories
+        or not (os.path.isdir(source.path) or source.path.endswith(_ARCHIVES))
+        or is_packed(source.path)
+    ):
+        return None
+    from .streets import convert_streets, holds_streets  # other benchmarks do not need it
+
+    if not holds_streets(source.path):
+        return None
+    return convert_streets(source.path, source.subset or split, progress)
+
+
 def read_predictions(
     path: str, instances: truth.InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits
 ) -> InstanceRecords:
     """Read all detections of a submission; raises SubmissionError with every problem."""
     if protocol.streets:
+        from segjudge.evaluation_script.families.instances.mask_files import read_mask_files  # others do not need it
+
         return read_mask_files(path, instances, protocol, limits)
     return read_records(path, instances.images, protocol, limits)
 
 
 def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ignore_progress) -> PackedTruth:
     """Write COCO's JSON or Places-style PNGs as an annotation file; with `split`, add it to one under that name."""
-    streets = not source.categories and holds_streets(source.path)
-    if streets or os.path.isdir(source.path):
+    streets = _convert_streets(source, progress, split)
+    if streets is not None or os.path.isdir(source.path):
         notes: list[str] = []
         document: _CocoDocument | dict[str, Any]
-        if streets:
-            document = convert_streets(source.path, source.subset or split, progress)
+        if streets is not None:
+            document = streets
         elif not any(name.lower().endswith(".png") for name in os.listdir(source.path)):
             raise HostError(f"{source.path}: holds neither PNGs nor the files of Cityscapes, and is not COCO's JSON")
         elif not source.categories:

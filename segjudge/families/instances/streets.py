@@ -7,7 +7,6 @@ unlisted categories.
 from __future__ import annotations
 
 import json
-import os
 from functools import lru_cache
 from typing import Any
 
@@ -45,8 +44,6 @@ _DEMO_ROAD = 7
 
 def holds_streets(path: str) -> bool:
     """Return whether a folder or an archive has maps of numbered objects."""
-    if not os.path.isdir(path) and not path.endswith((".zip", ".tar", ".tar.gz", ".tgz")):
-        return False
     try:
         files = open_files(path, HOST_LIMITS)
     except (OSError, Flaw, SubmissionError):

@@ -1,0 +1,68 @@
+"""Modules that are loaded when a program first needs one of their names, not when another module imports them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: numpy's modules that write signatures and docstrings when they are loaded.
+_DESCRIBING = ("numpy._core.overrides", "numpy._core.function_base")
+
+
+class LateModule(ModuleType):
+    """A module in place of one that is loaded on first use; `names` are used without loading it."""
+
+    def __init__(self, module: str, **names: Any) -> None:
+        super().__init__(module)
+        self._known, self._lock = names, threading.Lock()
+
+    def retire(self) -> None:
+        """Let the next import of this name load the module itself."""
+        with self._lock:
+            self._known = {}
+            if sys.modules.get(self.__name__) is self:
+                del sys.modules[self.__name__]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a name of the module itself, also to a thread that imports it meanwhile."""
+        if name in self._known:
+            return self._known[name]
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _load_name(self.__name__, name)
+
+
+def import_late(module: str, **names: Any) -> None:
+    """Let imports of a module load it when they first use anything but `names`; without effect if it is loaded."""
+    sys.modules.setdefault(module, LateModule(module, **names))
+
+
+class GenericHint:
+    """A generic type that programs write only as a hint."""
+
+    def __class_getitem__(cls, _of: object) -> type[GenericHint]:
+        return cls
+
+
+def answer_numpy(function: str, value: str | None) -> Callable[..., Any]:
+    """Return a function of `inspect` that answers with a value while numpy describes its own functions."""
+
+    def answer(*arguments: Any, **options: Any) -> Any:
+        if sys._getframe(1).f_globals.get("__name__") in _DESCRIBING:  # noqa: SLF001 - only its caller tells
+            return value
+        return _load_name("inspect", function)(*arguments, **options)
+
+    return answer
+
+
+def _load_name(module: str, name: str) -> Any:
+    late = sys.modules.get(module)
+    if isinstance(late, LateModule):
+        late.retire()
+    return getattr(import_module(module), name)
