@@ -7,18 +7,23 @@ what is wrong with it, and `slices`, three planes of a volume.
 from __future__ import annotations
 
 import io
+import math
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import ExifTags, Image, ImageOps
 
-from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.files.problems import HostError, inflect, quantity
+from segjudge.evaluation_script.masks.stack import Size
 from segjudge.report.page import Section, picture_kind
 
 #: The maximum width and the quality of pictures.
 _SIDE, _QUALITY = 320, 45
+#: The EXIF orientations that turn a picture by a quarter, and the ratio, as a logarithm, by which it may be stretched.
+_QUARTER_TURNS, _MOST_STRETCHED = range(5, 9), 0.05
 #: The worst moments with a filmstrip.
 FILMS = 12
 #: The number of frames on each side of the worst one in a filmstrip.
@@ -86,15 +91,47 @@ def picture_room(budget: int) -> float:
     return budget * _PICTURE_SHARE
 
 
-def shrink_picture(path: str, side: int = _SIDE) -> bytes:
-    """Read a picture and make it small; raises HostError where it is none, or too large."""
-    small = read_picture(path, side)
-    small.thumbnail((side, side))
-    return encode_picture(small)
+class PictureFolder:
+    """The pictures below the masks of a page, made small; a sentence names the first one that cannot be shown."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        #: By path of a picture, why it cannot be shown.
+        self._faults: dict[str, str] = {}
+        self._turned_paths: set[str] = set()
+
+    def shrink(self, path: str, side: int = _SIDE, size: Size | None = None) -> bytes:
+        """Return a small picture; b"" for a file that is no picture, or too large.
+
+        A picture that its EXIF data turn by a quarter may not fit frames of the given size.
+        """
+        try:
+            small = read_picture(path, side)
+        except HostError as error:
+            fault = str(error).removeprefix(f"{path}: ").replace(path, os.path.basename(path))
+            self._faults[path] = f"{os.path.relpath(path, self._path)} {fault}"
+            return b""
+        stretch = math.log(small.width / small.height * size[0] / size[1]) if size else 0.0
+        if abs(stretch) > _MOST_STRETCHED and _is_turned(path):
+            self._turned_paths.add(path)
+        small.thumbnail((side, side))
+        return encode_picture(small)
+
+    def describe_faults(self) -> str:
+        """Return the sentences on pictures that cannot be shown, or do not fit; "" without any."""
+        sentences = []
+        if self._faults:
+            pictures, fault = quantity(len(self._faults), "picture"), next(iter(self._faults.values()))
+            sentences.append(f"{pictures} cannot be shown: {'the first: ' if len(self._faults) > 1 else ''}{fault}.")
+        if self._turned_paths:
+            pictures = quantity(len(self._turned_paths), "picture")
+            verb = inflect(len(self._turned_paths), "does", "do")
+            sentences.append(f"{pictures} {verb} not fit the masks once turned as the EXIF data say.")
+        return " ".join(sentences)
 
 
 def read_picture(path: str, side: int = 0) -> Image.Image:
-    """Read a picture as RGB, if a side is given at a smaller size that is not below it.
+    """Read a picture as RGB, turned as its EXIF data say, if a side is given at a smaller size that is not below it.
 
     Raises HostError where it is none, or too large.
     """
@@ -102,12 +139,18 @@ def read_picture(path: str, side: int = 0) -> Image.Image:
         with Image.open(path) as image:
             if side:
                 image.draft("RGB", (side, side))
-            return _reduce_depth(image).convert("RGB")
+            return _reduce_depth(ImageOps.exif_transpose(image)).convert("RGB")
     except (OSError, SyntaxError, ValueError) as error:
         raise HostError(f"{path}: is not a picture ({error})") from None
     except Image.DecompressionBombError:
         limit = 2 * (Image.MAX_IMAGE_PIXELS or 0)
         raise HostError(f"{path}: has more than {limit:,} pixels. Make the picture smaller") from None
+
+
+def _is_turned(path: str) -> bool:
+    """Return whether the EXIF data of a picture turn it by a quarter."""
+    with Image.open(path) as image:
+        return image.getexif().get(ExifTags.Base.Orientation, 1) in _QUARTER_TURNS
 
 
 def _reduce_depth(image: Image.Image) -> Image.Image:

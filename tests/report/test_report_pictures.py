@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import zlib
@@ -17,7 +16,6 @@ from PIL import Image
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth, no_pixels
-from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.families import tools_of
@@ -27,7 +25,6 @@ from segjudge.families.base.segments import FAULTS, judge_segments
 from segjudge.families.truths import TruthSource
 from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.report.page import PageOptions, make_confusion, templates
-from segjudge.report.player import read_picture, shrink_picture
 from segjudge.scoring.scores import ScoreRequest, prepare
 from tests.browser import chromium, needs_chromium
 from tests.builders import ROOT, zipped
@@ -498,29 +495,3 @@ def test_a_frame_is_saved_as_a_picture(page: tuple[str, Path, Path], browser: An
     with Image.open(tmp_path / "saved.png") as saved:
         assert saved.size == (canvas[0], canvas[1] + 28)
         assert len(np.unique(np.asarray(saved.convert("L")))) > 2
-
-
-def test_pictures_of_any_depth_and_colour_keep_their_shades(tmp_path: Path) -> None:
-    grey = np.full((20, 30), 100, np.uint8)
-    saved = {
-        "deep.png": Image.fromarray(grey.astype(np.uint16) * 257),
-        "print.jpg": Image.fromarray(grey).convert("CMYK"),
-        "plain.png": Image.fromarray(grey),
-    }
-    for name, image in saved.items():
-        image.save(tmp_path / name)
-        assert np.abs(np.asarray(read_picture(str(tmp_path / name))).astype(int) - 100).max() <= 2, name
-
-
-def test_a_picture_that_is_none_or_too_large_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    saved = io.BytesIO()
-    Image.effect_noise((160, 120), 50).convert("RGB").save(saved, "JPEG")
-    (tmp_path / "cut.jpg").write_bytes(saved.getvalue()[: len(saved.getvalue()) // 2])
-    (tmp_path / "empty.jpg").write_bytes(b"")
-    Image.new("1", (20_000, 20_000)).save(tmp_path / "huge.png")
-    for name, sentence in {
-        "cut.jpg": "is not a picture", "empty.jpg": "is not a picture",
-        "huge.png": "has more than 178,956,970 pixels. Make the picture smaller",
-    }.items():  # fmt: skip
-        with pytest.raises(HostError, match=sentence):
-            shrink_picture(str(tmp_path / name))

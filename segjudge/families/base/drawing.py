@@ -20,7 +20,7 @@ from segjudge.evaluation_script.masks.stack import Size
 from segjudge.evaluation_script.masks.stream import bytes_in_page
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, RIGHT, SURPLUS, SWAPPED
 from segjudge.report.page import PageOptions, Section, make_confusion
-from segjudge.report.player import make_player, picture_room, shrink_picture
+from segjudge.report.player import PictureFolder, make_player, picture_room
 
 from .causes import CauseCounts
 from .mirrored import FEWEST_FITTING, FITTING, FITTING_SEVERAL, SUSPECT, TOP_AND_BOTTOM, MirrorSearch
@@ -290,15 +290,16 @@ class _UnitDrawing:
             for painting, stream, costs in zip(self.painted, self._stream_of.values(), self._costs, strict=True)
         ]
         is_wanted = bool(self._options.images) and not any("#" in name for name in streams)
+        folder = PictureFolder(self._options.images)
         if is_wanted:
-            streams |= _make_pictures(self._options, self._stream_of, self.painted)
+            streams |= _make_pictures(self._options, self._stream_of, self.painted, folder)
         about = {
             "of": methods[:2][-1],
             "bare": 0,
             "pictures": sum("#" in name for name in streams),
             "wanted": is_wanted,
             "smaller": False,
-            "note": painter.note_picture(),
+            "note": f"{painter.note_picture()} {folder.describe_faults()}".strip(),
             "shown": units.describe_first(len(self.painted), methods),
             "looked_at": len(self.painted),
             "units": len(units.truth.units),
@@ -463,7 +464,7 @@ def _find_picture(folder: str, unit: str, frame: str) -> str:
 
 
 def _make_pictures(
-    options: PageOptions, stream_of: Mapping[str, str], units: Sequence[PaintedUnit]
+    options: PageOptions, stream_of: Mapping[str, str], units: Sequence[PaintedUnit], folder: PictureFolder
 ) -> dict[str, bytes]:
     """Return pictures of the first frames by stream name, as many as fit."""
     paths = {
@@ -476,16 +477,17 @@ def _make_pictures(
         raise HostError(f"{options.images}: has no pictures of the scored frames; it needs files such as {sought}")
     room, pictures = picture_room(options.budget), dict[str, bytes]()
     ranked = [
-        (stream, np.argsort(-np.array(unit.frame_costs()), kind="stable").tolist())
+        (stream, np.argsort(-np.array(unit.frame_costs()), kind="stable").tolist(), unit.size)
         for stream, unit in zip(paths, units, strict=True)
     ]
-    for rank in range(max(len(order) for _, order in ranked)):
-        for stream, order in ranked:
+    for rank in range(max(len(order) for _, order, _ in ranked)):
+        for stream, order, size in ranked:
             if rank >= len(order) or not paths[stream][order[rank]]:
                 continue
-            data = shrink_picture(paths[stream][order[rank]])
+            data = folder.shrink(paths[stream][order[rank]], size=size)
             room -= bytes_in_page([data])
             if room < 0:
                 return pictures
-            pictures[f"{stream}#{order[rank]}"] = data
+            if data:
+                pictures[f"{stream}#{order[rank]}"] = data
     return pictures

@@ -115,8 +115,10 @@ def make_truth_sections(split: str, truth: SplitTruth, options: PageOptions) -> 
             [_link_sequence(sequence.name, stream), len(labels), len(sequence.frames), size, ", ".join(categories)]
         )
     room = options.budget - bytes_in_page(streams.values())
-    pictures = _make_pictures(options.images, sequences, [], room) if options.images else {}
-    about = {"of": "", "bare": 0, "pictures": len(pictures), "wanted": bool(options.images)}
+    folder = player.PictureFolder(options.images)
+    pictures = _make_pictures(options.images, sequences, [], room, folder) if options.images else {}
+    about: dict[str, object] = {"of": "", "bare": 0, "pictures": len(pictures), "wanted": bool(options.images)}
+    about["note"] = folder.describe_faults()
     about["smaller"] = any(sequence.width > width for sequence in sequences)
     columns = ["sequence", "objects", "frames", "size", "categories"]
     if not any(row[-1] for row in rows):
@@ -482,14 +484,17 @@ def _make_frames(
     If space is short, the last masks are omitted; spare space is filled with pictures.
     """
     bare, names = reader.leave_out_masks(order, options.budget), [method.name for method in methods]
+    folder = player.PictureFolder(options.images)
     if options.images:
         room = options.budget - _FIXED - bytes_in_page(reader.streams.values())
-        reader.add_pictures(_make_pictures(options.images, order, _find_shown_moments(methods)[: player.FILMS], room))
+        moments = _find_shown_moments(methods)[: player.FILMS]
+        reader.add_pictures(_make_pictures(options.images, order, moments, room, folder))
     about = {
         "of": names[:2][-1],
         "bare": bare,
         "pictures": sum("#" in name for name in reader.streams),
         "wanted": bool(options.images),
+        "note": folder.describe_faults(),
         "smaller": any(sequence.width > reader.width for sequence in order),
     }
     return make_player(methods, order, about, reader.streams)
@@ -608,30 +613,34 @@ def _draw_line(losses: ObjectLosses) -> Markup:
 # ── pictures ────────────────────────────────────────────────────────────────
 
 
-def _make_pictures(folder: str, sequences: list[SequenceLosses], moments: list[_Moment], room: int) -> dict[str, bytes]:
+def _make_pictures(
+    path: str, sequences: list[SequenceLosses], moments: list[_Moment], room: int, folder: player.PictureFolder
+) -> dict[str, bytes]:
     """Return pictures of the first frames by stream name, as many as fit."""
     by_name = {sequence.name: sequence for sequence in sequences}
-    paths = _find_pictures(folder, sequences)
+    paths = _find_pictures(path, sequences)
     pictures: dict[str, bytes] = {}
     for name, frame in _rank_pictures([sequence for sequence in sequences if paths[sequence.name]], moments):
         if room < _PICTURE_BYTES * 4 / 3:
             break
         stream = f"{by_name[name].stream}#{frame}"
-        if stream not in pictures:
-            pictures[stream] = player.shrink_picture(paths[name][frame])
-            room -= bytes_in_page([pictures[stream]])
+        if stream not in pictures and (data := folder.shrink(paths[name][frame])):
+            pictures[stream] = data
+            room -= bytes_in_page([data])
     return pictures
 
 
 def _make_posters(folder: str, sequences: list[SequenceLosses], budget: int) -> dict[str, Markup]:
     """Return a small picture of each sequence's worst frame by name, as many as fit."""
-    room, posters = budget * _POSTERS, dict[str, Markup]()
+    room, posters, pictures = budget * _POSTERS, dict[str, Markup](), player.PictureFolder(folder)
     paths = _find_pictures(folder, sequences)
     for sequence in sequences:
         if not paths[sequence.name] or room < 0:
             continue
         frame = _sort_frames(sequence)[-1]
-        data = base64.b64encode(player.shrink_picture(paths[sequence.name][frame], _POSTER_SIDE)).decode("ascii")
+        data = base64.b64encode(pictures.shrink(paths[sequence.name][frame], _POSTER_SIDE)).decode("ascii")
+        if not data:
+            continue
         room -= len(data)
         posters[sequence.name] = Markup('<img class="poster" alt="frame {}" src="data:image/{};base64,{}">').format(
             sequence.frames[frame], picture_kind(), data
