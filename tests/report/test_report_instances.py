@@ -124,6 +124,22 @@ def test_the_worst_image_is_on_the_first_screen_and_opens_the_player(
 
 @pytest.mark.long
 @needs_chromium
+def test_the_keyboard_stops_only_at_what_is_seen(page: Path, browser: Any) -> None:
+    stops = "[...document.querySelectorAll('[tabindex=\"0\"], button, a[href], input, select, summary')]"
+    with fresh_page(browser, {"width": 1440, "height": 900}) as (opened, _):
+        opened.goto(page.as_uri())
+        opened.locator(".first canvas").first.wait_for()
+        assert opened.evaluate(f"{stops}.filter((one) => one.checkVisibility()).length") > 20
+        assert (
+            opened.evaluate(
+                f"{stops}.filter((one) => one.checkVisibility() && !one.getBoundingClientRect().height)"
+                ".map((one) => one.outerHTML)"
+            )
+            == []
+        )
+
+
+@needs_chromium
 def test_moments_are_chosen_by_category_and_by_a_cell_of_the_confusion(page: Path, browser: Any) -> None:
     with fresh_page(browser, {"width": 1440, "height": 900}) as (opened, _):
         opened.goto(page.as_uri())
