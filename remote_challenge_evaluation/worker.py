@@ -122,7 +122,7 @@ class Worker:
         self._services.queue.acknowledge_end(message)
 
     def _is_of_others(self, row: SubmissionRow, looks: int) -> bool:
-        """Leave the message to others if this machine cannot score its submission."""
+        """Return whether this machine cannot score a message's submission; then leave the message to others."""
         phase = row["challenge_phase"]
         problem = self.scoring.problem_of(phase)
         if not problem:

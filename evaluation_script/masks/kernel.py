@@ -364,7 +364,7 @@ def _text(characters: Array, length: int) -> bytes:
 
 
 def _read_odd(data: bytes, odd: Array, rows: Array, numbers: Array) -> None:
-    """Read numbers of many digits with Python, each at its index: in the rows, or from -1 down in the others."""
+    """Read numbers of many digits with Python: index i into `rows[i]`, negative i into `numbers[-1 - i]`."""
     for index, start, stop in odd.tolist():
         if index >= 0:
             rows[index] = float(data[start:stop])

@@ -34,7 +34,7 @@ _Answers = Iterator[Tuple[object, object]]
 
 
 class _Array:
-    """A ctypes argument type: an array, made contiguous and of one kind, or an address."""
+    """A ctypes argument type: an array, converted to one contiguous dtype, or an address."""
 
     def __init__(self, kind: Optional[str]) -> None:
         self._kind = kind and np.dtype(kind)

@@ -127,7 +127,7 @@ def choose_stream(*paths: str | None) -> TextIO:
 
 
 def look(stream: TextIO | None = None, otherwise: int = 0) -> Look:
-    """Return the look of text on a stream (default: stdout): width, on files and pipes `otherwise`, and colours."""
+    """Return the width and colours of text on a stream (default: stdout); `otherwise` is the width of files."""
     import shutil
 
     from segjudge.report.tables import Look

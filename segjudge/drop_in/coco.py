@@ -191,7 +191,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
         return loaded
 
     def find_truth(self, *, boxes: bool) -> InstanceTruth | None:
-        """Return the annotations as arrays, with empty masks if boxes are compared; None if a program has them."""
+        """Return the annotations as arrays, with empty masks if boxes are compared; None if a program has seen them."""
         if "dataset" in vars(self) or self._detections is not None:
             return None
         if boxes not in self._columns:
@@ -209,7 +209,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
         return truth
 
     def find_records(self, truth: Any, *, boxes: bool) -> InstanceRecords | None:
-        """Return the detections as arrays; None if a program has them, or Python has to read them."""
+        """Return the detections as arrays; None if the program has changed or seen them, or Python must read them."""
         if self._detections is None or self._detections[0] is not truth:
             return None
         data = self._detections[1]
@@ -228,7 +228,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
 
 
 def _are_boxes(rows: list[dict[str, Any]], images: dict[int, Any]) -> bool:
-    """Return whether records have boxes that need pycocotools' completion alone."""
+    """Return whether records are boxes, to which pycocotools only adds fields."""
     first_row = rows[0]
     if (
         not isinstance(first_row, dict)

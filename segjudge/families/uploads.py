@@ -84,7 +84,7 @@ def read_package(folder: str, name: str, most_bytes: float = math.inf) -> dict[s
 
 
 def _list_files(folder: str, most_bytes: float) -> tuple[list[Path], list[str]]:
-    """Return the files of a folder to bundle, without hidden and compiled ones, and objections."""
+    """Return the files of a folder to bundle, except hidden and compiled ones, and any objections."""
     paths, faults, root = [], [], os.path.join(os.path.realpath(folder), "")
     for path in sorted(Path(folder).rglob("*")):
         inner = path.relative_to(folder)

@@ -230,7 +230,7 @@ class SessionHost:
         return not owner["closed"] and not (self.folder / name / _SUMMARY).exists()
 
     def _close_idle(self) -> None:
-        """Drop idle sessions from memory, and close those that are not finished for good."""
+        """Drop idle sessions from memory, and permanently close unfinished ones."""
         for name, last_used in list(self._last_used.items()):
             if self.clock() - last_used <= self.limits.idle or self._users[name]:
                 continue

@@ -1,4 +1,4 @@
-"""Compiling the kernel: for this machine by its C compiler, for EvalAI's worker by ziglang; both kept by content.
+"""The compilation of the kernel: for this machine by its C compiler, for EvalAI's worker by ziglang.
 
 The standard library alone is imported: `./run.sh` compiles before any environment exists.
 """
@@ -123,7 +123,7 @@ def this_system() -> str:
 def compile_local(scorers: Path) -> bool:
     """Compile for this machine into the folder of the scorers, unless that is done; return whether it was done now.
 
-    Raises `CompileError` where it cannot be, and removes a library of earlier sources: numpy does the work then.
+    If that fails, raises `CompileError` and removes a library of earlier sources, so that numpy is used.
     """
     if not hasattr(os, "uname"):
         raise CompileError("it is compiled on Linux and macOS")

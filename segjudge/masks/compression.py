@@ -63,13 +63,13 @@ def code_png(codes: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
 
 
 def grey_png(labels: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
-    """Return a grey image: of bytes one of 8 bits, else one of 16."""
+    """Return a grey image, with 8 bits for bytes, else 16."""
     depth, kind = (8, "u1") if labels.dtype == np.uint8 else (16, ">u2")
     return _png(labels.shape, (depth, png.GREY), labels.astype(kind, order="C").view(np.uint8), effort=effort)
 
 
 def label_png(labels: Array, effort: int = _LIBDEFLATE_EFFORT) -> bytes:
-    """Return a label image in DAVIS's palette, with as few bits a pixel as its labels need."""
+    """Return a label image in DAVIS's palette, with the fewest bits per pixel that its labels need."""
     depth, palette = _least_depth(labels), png.davis_palette()[: int(labels.max(initial=0)) + 1].tobytes()
     return _png(labels.shape, (depth, png.PALETTE), _pack_bits(labels, depth), ((b"PLTE", palette),), effort)
 

@@ -46,7 +46,7 @@ class _Shape:
     def place(
         self, rows: NDArray[Any], columns: NDArray[Any], frame: int, grow: float = 0.0
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return how far across and along the shape pixels are in a frame, in its radii."""
+        """Return the coordinates of a frame's pixels across and along the shape, in units of its radii."""
         y = rows - self.centre[0] - self.speed[0] * frame
         x = columns - self.centre[1] - self.speed[1] * frame
         angle = self.turn * frame
@@ -67,7 +67,7 @@ class Scene:
     rim: int = 0
 
     def labels(self, frame: int, grow: float = 0.0) -> Labels:
-        """Return the truth, or with `grow` a prediction that is too fat or too thin."""
+        """Return the truth, or with `grow` a prediction that is too large or too small."""
         labels = np.zeros(self.size, np.uint8)
         for number, shape in enumerate(self.shapes, 1):
             labels[shape.mask(frame, self.size, grow)] = number
@@ -128,7 +128,7 @@ IMAGE_SIZE = (240, 320)
 
 @dataclass(frozen=True)
 class SyntheticInstance:
-    """One instance: the index of its category, where it lies and how large it is."""
+    """One instance: the index of its category, its position and its size."""
 
     category: int
     centre: tuple[float, float]
@@ -246,7 +246,7 @@ def write_frames(root: str, seed: int = DEMO_SEED) -> None:
 
 
 def write_picture(path: str | os.PathLike[str], video: Scene, frame: int) -> None:
-    """Write the picture of a frame, whole or not at all."""
+    """Write the picture of a frame atomically."""
     with replace_file(os.fspath(path)) as partial:
         Image.fromarray(video.picture(frame)).save(partial, "JPEG", quality=92)
 

@@ -1,6 +1,6 @@
 """Photographs of the synthetic scenes: cut-outs in the shapes of their objects, over photographed grounds.
 
-`material/` has the cut-outs; `demo/SOURCES.md` says of which photographs they are.
+`material/` has the cut-outs; `demo/SOURCES.md` lists their photographs.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def runs_of_mask(mask: NDArray[np.bool_]) -> list[int]:
 
 
 def _runs(starts: NDArray[np.int_], ends: NDArray[np.int_], total: int) -> list[int]:
-    """Return the runs of an object from where it begins and ends."""
+    """Return the runs of an object, given its starts and ends."""
     bounds = np.empty(2 * len(starts) + 2, np.int64)
     bounds[0], bounds[-1] = 0, total
     bounds[1:-1:2], bounds[2:-1:2] = starts, ends
@@ -79,7 +79,7 @@ def mirror_mask(text: str, size: tuple[int, int], *, upside_down: bool = False, 
 def decode_labels(
     objects: Iterable[tuple[int, str]], size: tuple[int, int], *, overlapping: bool = False
 ) -> NDArray[np.uint8]:
-    """Return the label image of some objects' run lengths, within the bounds of a size that is ours; raises Flaw.
+    """Return the label image of some objects' run lengths, within the bounds of a trusted size; raises Flaw.
 
     The work is bounded by the runs and the objects' pixels. Unless masks may overlap (then the larger id is on top), an
     untrusted agent cannot send more object pixels than the frame has.

@@ -1,10 +1,10 @@
 """The parts of pages and tables of scores, for every family and command.
 
-`page` has the sections that a page is made of, those that any family can show among them, and makes one HTML file of
-them, which `browser` brings to its reader; `player` is the section in which one steps through frames; `colours` are
-those of pictures; `tables` writes numbers for terminals, CSV and pandas; `stored` reads what `evaluate()` or
-`score --json` left.  Templates and scripts are in the folder `pages`.  Nothing here knows a family: one that is written
-elsewhere builds its sections of these.  `labels` places names beside the lines of charts.
+`page` has the sections that every family can show, and joins sections into one HTML file; `browser` shows it. `player`
+is the section that steps through frames, `colours` has the colours of pictures. `tables` writes numbers for terminals,
+CSV and pandas; `stored` reads the results of `evaluate()` and `score --json`. Templates and scripts are in the folder
+`pages`. Nothing here depends on a family: plug-ins build their sections from these parts. `labels` places names beside
+the lines of charts.
 """
 
 __all__ = ["browser", "colours", "labels", "page", "player", "stored", "tables"]

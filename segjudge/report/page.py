@@ -1,7 +1,7 @@
 """Pages of scores: sections in one self-contained HTML file, whose policy forbids loading anything else.
 
-A section is a template, the values that it shows, and where it needs them scripts and what these read.  Here are the
-sections that every family can show; one of its own has its template, scripts and `page.css` in the family's `pages`:
+A section is a template with its values and, if needed, scripts with their data. This module has the sections that every
+family can show; a family's own section has its template, scripts and `page.css` in the family's `pages`:
 
     Section("wheels", "Wheels", {"rows": rows}, package="segjudge.families.wheels")
 """
@@ -154,7 +154,7 @@ def render_page(page: ReportPage) -> str:
 def templates() -> Environment:
     """Return the environment of templates: by name from here, as `PACKAGE/NAME` from other packages.
 
-    They refuse undefined names and escape all values.
+    Undefined names raise an error, and all values are escaped.
     """
     environment = Environment(
         loader=FunctionLoader(_load), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -164,7 +164,7 @@ def templates() -> Environment:
 
 
 def _typeset_number(value: float | None) -> str:
-    """Format a number with a minus sign, as bars have it, where terminals have a hyphen."""
+    """Format a number with a minus sign, as bars do; terminals use a hyphen."""
     return format_number(value).replace("-", "−")
 
 
@@ -253,10 +253,8 @@ def make_summary(report: Report, meanings: Mapping[str, str]) -> Section:
 def make_verdict(
     report: Report, metric: str, causes: Sequence[str], costs: Sequence[float], noun: str, worst: Markup | str
 ) -> Section:
-    """Return a page's first section: a metric's value, its largest losses, in how many cases, and where most.
-
-    `causes` are sentences, empty ones where nothing is known; `costs` are those of all cases, which a noun in the
-    plural names.
+    """Return a page's first section: a metric's value, its largest losses, the number of costly cases, and the worst
+    one. `causes` are sentences, empty if unknown; `costs` are the costs of all cases, named by a plural noun.
     """
     main, *beside = report.protocol.metrics
     value = Markup("<b>{} is {}.</b>").format(main, format_number(report.values[main]))
@@ -274,7 +272,7 @@ def make_verdict(
 
 
 def add_bar(verdict: Section, about: str, bar: Bar, meanings: Mapping[str, str] = MappingProxyType({})) -> Section:
-    """Return the verdict with a bar of a metric, named by `about`: what is kept, and any loss by kind of error."""
+    """Return the verdict with a bar of a metric, named by `about`: its value, and any loss by kind of error."""
     if max((share for _, share, _ in bar[1:]), default=0.0) < LITTLE:
         return verdict
     named = ", ".join(f"{name} {format_number(share)}" for name, share, _ in bar if share >= LITTLE)
@@ -282,7 +280,7 @@ def add_bar(verdict: Section, about: str, bar: Bar, meanings: Mapping[str, str] 
 
 
 def make_loss_bar(rows: Iterable[Row]) -> Bar:
-    """Return the bar of a metric, given what it loses by kind of error: rows with `kind` and `cost`."""
+    """Return the bar of a metric, given its loss by kind of error: rows with `kind` and `cost`."""
     lost = [(row["kind"], row["cost"], style_of_kind(row["kind"], number)) for number, row in enumerate(rows, 1)]
     return [("kept", max(0.0, 1 - sum(cost for _, cost, _ in lost)), "kept"), *lost]
 
@@ -325,7 +323,7 @@ def _list_values(main: str, report: Report, lower_values: Sequence[str]) -> str:
 
 
 def _describe_rest(metric: str, value: float | None) -> str:
-    """Describe a loss of zero, or a loss that has none of a page's causes."""
+    """Describe a loss of zero, or a loss without a cause that the page names."""
     if value is None:
         return ""
     return "Nothing is lost." if _is_whole(value) else f"No kind of error on this page explains the loss of {metric}."
@@ -362,9 +360,8 @@ def _count_costly(costs: Sequence[float], noun: str) -> str:
 def name_worst(
     rows: list[Row], noun: str, split: str = "", names: Mapping[str, str] = MappingProxyType({})
 ) -> Markup | str:
-    """Return a sentence on the first row: its name, its loss, and the largest kind of this loss.
-
-    Its link opens it in the player of a split, where that has it, or else its table.
+    """Return a sentence about the first row: its name, its loss, and the largest kind of that loss. Its link opens it
+    in a split's player, or in its table if the player lacks it.
     """
     if len(rows) < 2 or rows[0]["costs"] < LITTLE:
         return ""
@@ -387,7 +384,7 @@ def _word_share(share: float) -> str:
 
 
 def make_tables(report: Report) -> Section:
-    """Show the tables of a split, as they are in the JSON of scores; of long ones the first rows."""
+    """Show the tables of a split as in the JSON of scores; long tables show their first rows."""
     tables: dict[str, tuple[list[str], list[list[object]]]] = {}
     counts: dict[str, int] = {}
     for name, rows in report.rows().items():
@@ -440,7 +437,7 @@ def make_changes(
     """Show each method's value in each case, and the differences from the first method.
 
     The cases in which the second method lost most come first; `shown` are streams of the player, and names, by case.
-    A case that a method does not have, such as a class that only others predict, has no value there.
+    A method has no value in a case that it lacks, such as a class that only others predict.
     """
     names = list(values)
     base = values[names[0]]
@@ -504,7 +501,7 @@ _VISIBLE_PAIRS = 5
 def make_confusion(names: Sequence[str], table: Array, unit: str, about: str, missed: str = "") -> Section:
     """Show counts by class of the truth (rows) and the prediction (columns); the last class means unmatched.
 
-    `missed` is what of the truth is counted where nothing was predicted, if that is called otherwise than the rest.
+    `missed` names true items without a prediction, if they have a name of their own.
     """
     wrong = table.sum(axis=0) + table.sum(axis=1) - 2 * np.diagonal(table)
     costly = np.argsort(-wrong[:-1], kind="stable")[:_IN_MATRIX]
@@ -530,7 +527,7 @@ def make_confusion(names: Sequence[str], table: Array, unit: str, about: str, mi
 
 
 def list_pairs(names: Sequence[str], table: Array, unit: str) -> list[Row]:
-    """List which classes were taken for which, most often first; the share is of all that the truth has of a class."""
+    """List confused classes, most frequent first; shares are relative to all true items of a class."""
     off = table.copy()
     np.fill_diagonal(off, 0)
     in_rows = table.sum(axis=1)

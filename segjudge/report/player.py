@@ -101,7 +101,7 @@ class PictureFolder:
         self._turned_paths: set[str] = set()
 
     def shrink(self, path: str, side: int = _SIDE, size: Size | None = None) -> bytes:
-        """Return a small picture; b"" for a file that is no picture, or too large.
+        """Return a small picture; b"" for a file that is not a picture, or too large.
 
         A picture that its EXIF data turn by a quarter may not fit frames of the given size.
         """
@@ -133,7 +133,7 @@ class PictureFolder:
 def read_picture(path: str, side: int = 0) -> Image.Image:
     """Read a picture as RGB, turned as its EXIF data say, if a side is given at a smaller size that is not below it.
 
-    Raises HostError where it is none, or too large.
+    Raises HostError if it is not a picture, or too large.
     """
     try:
         with Image.open(path) as image:
@@ -154,14 +154,14 @@ def _is_turned(path: str) -> bool:
 
 
 def _reduce_depth(image: Image.Image) -> Image.Image:
-    """Return a picture of 16 bits with the upper 8 bits of its shades, and any other as it is."""
+    """Return a 16-bit picture reduced to the upper 8 bits of its shades; other pictures are unchanged."""
     if not image.mode.startswith("I"):
         return image
     return Image.fromarray(np.clip(np.asarray(image).astype(np.int64) >> 8, 0, 255).astype(np.uint8))
 
 
 def encode_picture(picture: Image.Image) -> bytes:
-    """Return a picture as pages hold it."""
+    """Return a picture as bytes to embed in a page."""
     data = io.BytesIO()
     picture.save(data, picture_kind(), quality=_QUALITY)
     return data.getvalue()

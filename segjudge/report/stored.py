@@ -117,7 +117,7 @@ class _StoredReport(Report):
 
 
 def read_result(path: str) -> Mapping[str, object]:
-    """Read the JSON of a stored result; raises UsageError where it is none."""
+    """Read the JSON of a stored result; raises UsageError for anything else."""
     try:
         if os.path.getsize(path) > _MOST_BYTES:
             refuse(f"is larger than {size_text(_MOST_BYTES)}")
@@ -132,7 +132,7 @@ def read_result(path: str) -> Mapping[str, object]:
 
 
 def read_reports(result: Mapping[str, object]) -> list[Report]:
-    """Read the splits of a stored result; raises UsageError where it is none."""
+    """Read the splits of a stored result; raises UsageError for anything else."""
     values, errors, intervals = (_by_split(result, key) for key in ("result", "errors", "intervals"))
     if "result" not in result:
         refuse("has no result")

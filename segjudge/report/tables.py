@@ -72,7 +72,7 @@ LOOK = Kind((Look,), "a Look of segjudge.report.tables")
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], look: Look = PLAIN) -> str:
     """Format columns as wide as they must be: names to the left, numbers to the right.
 
-    Where the look is too narrow, long names are cut in their middle, and columns go on below.
+    If that is too wide for the look, long names lose their middle, and columns continue below.
     """
     lines, widths = _measure_columns(header, rows, look)
     return "\n\n".join(_format_columns(lines, widths, columns, look) for columns in _cut_columns(widths, look.width))
@@ -268,7 +268,7 @@ def own_metrics(report: Report) -> list[str]:
 def find_published_numbers(report: Report) -> list[_PublishedNumbers]:
     """Find published scores of a protocol, if the scored sequences are the published set's.
 
-    So they stand beside sets whose sequences are known here: those of DAVIS.
+    So they appear only beside the published sets whose sequences are known: those of DAVIS.
     """
     names = {str(row["sequence"]) for row in report.rows().get("sequences", []) if "sequence" in row}
     datasets = [dataset for dataset, members in _members().items() if members == names]
@@ -388,9 +388,8 @@ def make_frame(
     tables: Sequence[Mapping[str, Callable[[], Mapping[str, Any]]]],
     name: str,
 ) -> DataFrame:
-    """Make a table of all splits: of their rows, of what else `tables` can make of each, or `metrics`.
-
-    Raises UsageError where there is none of this name.
+    """Make a table of all splits: of their rows, another table of `tables`, or `metrics`. Raises UsageError for an
+    unknown name.
     """
     frames = []
     for report, more in zip(reports, tables, strict=True):
@@ -409,7 +408,7 @@ def make_frame(
 
 
 def to_frame(content: Mapping[str, Any] | list[Row]) -> DataFrame:
-    """Make columns or rows a table of pandas; None becomes NaN."""
+    """Convert columns or rows to a pandas table; None becomes NaN."""
     if isinstance(content, list):
         content = [{key: _or_nan(value) for key, value in row.items()} for row in content]
     try:

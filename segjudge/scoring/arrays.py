@@ -57,7 +57,7 @@ class FrameAccumulator:
         self._frames: dict[str, dict[str, bytes]] = {}
 
     def update(self, sequence: object, frame: object, prediction: object, truth: object) -> None:
-        """Count one frame; raises SubmissionError where its masks cannot be compared."""
+        """Count one frame; raises SubmissionError if its masks cannot be compared."""
         name, key = text_name(sequence), frame_name(frame)
         self._add(name, key, self._door.count(name, key, prediction, truth))
 
@@ -68,7 +68,7 @@ class FrameAccumulator:
             raise ArgumentValueError(f"{location} was counted twice, with different results")
 
     def merge(self, accumulator: Self) -> Self:
-        """Add the counts of another accumulator of the same protocol; raises ValueError where they contradict."""
+        """Add the counts of another accumulator of the same protocol; raises ValueError if they contradict."""
         if not isinstance(accumulator, FrameAccumulator):
             raise ArgumentTypeError(f"accumulator is {describe_value(accumulator)}; give a FrameAccumulator")
         if accumulator.protocol != self.protocol:
@@ -83,12 +83,12 @@ class FrameAccumulator:
         self._frames = {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that was counted, as bytes by sequence and frame; equal contents give equal bytes."""
+        """Return all counts as bytes by sequence and frame; equal contents give equal bytes."""
         frames = {name: dict(sorted(self._frames[name].items())) for name in sorted(self._frames)}
         return {"protocol": self.protocol.name, "frames": frames}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Replace the contents by a state from `state_dict`; raises ValueError where it is not one."""
+        """Replace the contents by a state from `state_dict`; raises ValueError for anything else."""
         try:
             if state["protocol"] != self.protocol.name:
                 raise KeyError(state["protocol"])

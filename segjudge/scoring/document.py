@@ -21,7 +21,7 @@ def list_hidden(reports: Iterable[Report], notes: Collection[str]) -> list[str]:
 
 
 def make_document(reports: list[Report], provenance: Mapping[str, Any], notes: Collection[str] = ()) -> dict[str, Any]:
-    """Return the document, as far as rankings read it."""
+    """Return the part of the document that rankings read."""
     beside = {"groups": _groups_of(reports), "rules": _rules_of(reports), "hidden": list_hidden(reports, notes)}
     return {**tables(reports), **{key: value for key, value in beside.items() if value}, "provenance": provenance}
 

@@ -47,7 +47,7 @@ _FORMATS: dict[str, dict[str, Any]] = {
 
 
 def _make_figure(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> Figure:
-    """Make an empty figure, in inches, that no window of matplotlib holds."""
+    """Make an empty figure, sized in inches, that no matplotlib window shows."""
     try:
         from matplotlib.figure import Figure as NewFigure
     except ImportError:
@@ -66,7 +66,7 @@ def check_ending(path: str) -> str:
 
 
 def save_figure(figure: Figure, path: str, dpi: int = 150) -> None:
-    """Write a figure in the form that a path's ending names; equal figures make equal files."""
+    """Write a figure in the format of a path's extension; equal figures make equal files."""
     import matplotlib as mpl
 
     ending = check_ending(path)
@@ -93,7 +93,7 @@ def format_label(name: str) -> str:
 
 
 def plot_scores(report: Report, metric: str = "") -> Figure:
-    """Draw a metric of each row of a split's first table, the lowest first, beside the whole split's value."""
+    """Draw a metric of each row of a split's first table, lowest first, with the split's value."""
     metric = metric or report.protocol.metrics[0]
     kind, rows = next(iter(report.rows().items()))
     rows = [row for row in rows if row.get(metric) is not None]
@@ -132,9 +132,9 @@ def write_film(  # noqa: PLR0913 - published: what a user may say of a figure
     errors: bool = False,
     width: float = 6.9,
 ) -> None:
-    """Write frames of methods as a figure: of a page's width, with outlines and letters as vectors where it has any.
+    """Write frames of methods as a figure of page width; vector formats draw outlines and letters as vectors.
 
-    Without matplotlib it has pixels alone.
+    Without matplotlib the figure has only pixels.
     """
     ending = check_ending(path)
     choice = FilmChoice(sequence, [str(frame) for frame in frames], columns, os.fspath(images), errors=errors)

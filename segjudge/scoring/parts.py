@@ -101,7 +101,7 @@ def save(
     provenance: Mapping[str, Any],
     costs: Mapping[str, Mapping[str, float]],
 ) -> None:
-    """Write scores as the only part of a scoring; raises UsageError where it could not be read again."""
+    """Write scores as the only part of a scoring; raises UsageError if they could not be loaded again."""
     protocols = {report.protocol.name: report.protocol for report in reports}
     if len(protocols) != 1:
         raise UsageError(f"splits of {' and '.join(protocols)} cannot be saved together; score each with split=…")
@@ -183,7 +183,7 @@ def _reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]
 
 
 def rules_as_json(protocol: FamilyProtocol) -> dict[str, Any]:
-    """Return the rules of a protocol as JSON has them."""
+    """Return the rules of a protocol as JSON values."""
     return dict(json.loads(json.dumps(asdict(protocol), default=_name)))
 
 
@@ -205,7 +205,7 @@ def _open(path: str) -> zipfile.ZipFile:
 
 
 def _read(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
-    """Return a member; raises ValueError where it is larger than allowed or damaged."""
+    """Return a member; raises ValueError if it is too large or damaged."""
     try:
         info = archive.getinfo(name)
         if info.file_size > limit:

@@ -119,7 +119,7 @@ def make_stored_page(result: Mapping[str, object], title: str) -> ReportPage:
 
 
 def render_stored(page: ReportPage) -> str:
-    """Render the page of a stored result as HTML; raises UsageError if that is nested too deeply."""
+    """Render the page of a stored result as HTML; raises UsageError if the result is nested too deeply."""
     try:
         text = render_page(page)
     except RecursionError:

@@ -32,7 +32,7 @@ class ScoreFiles:
     hidden: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Raise OptionError for a file for hubs without the dataset's name there, which differs from the protocol's."""
+        """Raise OptionError if a file for model hubs lacks the hub's name of the dataset."""
         if self.hub_dataset and not self.results_yaml:
             raise OptionError("hub-dataset needs --results-yaml")
         if self.results_yaml and not re.fullmatch(r"[\w.-]+/[\w.-]+", self.hub_dataset, re.ASCII):

@@ -55,7 +55,7 @@ _WORTH_SHARING = 1 << 25
 
 
 def load(path: str | os.PathLike[str]) -> Scores:
-    """Return the scores that `save` wrote; raises UsageError where they cannot be read."""
+    """Return the scores that `save` wrote; raises UsageError if they cannot be read."""
     from segjudge.scoring.parts import merge_parts, read_costs
 
     check_arguments(PATH, path=path)
@@ -65,7 +65,7 @@ def load(path: str | os.PathLike[str]) -> Scores:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of results, split by split; a value is None where there is nothing to average."""
+    """The scores of results, split by split; a value is None if there is nothing to average."""
 
     reports: list[Report]
     #: The oddities of the truth.
@@ -383,7 +383,7 @@ class PreparedScoring:
 
 
 def find_protocol(protocol: str | FamilyProtocol) -> FamilyProtocol:
-    """Return the protocol of this name; one that is given itself is returned."""
+    """Return the protocol of this name; a protocol object is returned unchanged."""
     if not isinstance(protocol, str):
         if isinstance(protocol, type) or not all(hasattr(protocol, name) for name in _OF_PROTOCOLS):
             row = "the name of a protocol (`segjudge benchmarks` lists them), or a row of PROTOCOLS"
@@ -456,7 +456,7 @@ def _are_large(paths: Iterable[str]) -> bool:
 def _open_truth(
     path: str, source: TruthSource, rules: ScoringRules, progress: Progress, digest_of: Callable[[str], str]
 ) -> tuple[ScoringRules, AnnotationFile[SplitTruth], tuple[str, str]]:
-    """Open a truth; by another process where it is large, while this one begins to read the results."""
+    """Open a truth; another process opens a large one while this process begins to read the results."""
     read_ahead = engine_of(rules.protocol.family).read_ahead
     is_small = not os.path.isfile(source.path) or os.path.getsize(source.path) < _LARGE
     if rules.jobs == 1 or not read_ahead or not path or is_small:

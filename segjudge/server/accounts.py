@@ -58,7 +58,7 @@ class Accounts:
         return self._store.find_first(User, User.username == username)
 
     def authenticate(self, username: str, password: str) -> User | None:
-        """Return the user with a name and a password; None when the pair is wrong, after as much work."""
+        """Return the user with a name and a password; None for a wrong pair, after the same amount of work."""
         user = self.find_user(username)
         salt, _, expected = (user.password if user else "x$").partition("$")
         matches = secrets.compare_digest(_stretch(password[:200], salt), expected)
@@ -128,7 +128,7 @@ class Accounts:
         )
 
     def team_of(self, user: User | None, challenge: int) -> Team | None:
-        """Return the team with which a user takes part in a challenge; None when with none."""
+        """Return the team with which a user takes part in a challenge; None without one."""
         if user is None:
             return None
         return self._store.find_first(
@@ -159,7 +159,7 @@ class Accounts:
     def visible_splits(self, user: User | None, phase: ChallengePhase) -> list[ChallengePhaseSplit]:
         """Return the splits of a phase whose scores a user may see.
 
-        EvalAI shows those for "owner and host" to hosts alone.
+        As on EvalAI, only hosts see the splits for "owner and host".
         """
         splits, host = self._store.splits_of(phase.id), self.is_host(user, phase.challenge_id)
         return [split for split in splits if host or is_visible(split.visibility)]

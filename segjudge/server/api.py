@@ -60,7 +60,7 @@ _NOT_VALID = {
 
 
 class Throttle:
-    """A limit of requests in a minute for each user, over all paths."""
+    """A limit of requests per minute for each user, over all paths."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._lock = limit, threading.Lock()
@@ -148,7 +148,7 @@ def _period_of(challenge: JsonObject, moment: float) -> str:
 
 
 def _challenge_json(request: UserRequest, challenge: Challenge) -> JsonObject:
-    """Return a challenge as the caller sees it: its script is for its hosts alone."""
+    """Return a challenge as the caller sees it: only its hosts see its script."""
     host = request.services.accounts.is_host(request.user, challenge.id)
     return request.services.json.challenge(challenge, request.base, host=host)
 
@@ -297,7 +297,7 @@ def _log_in(request: UserRequest) -> JsonObject:
 
 @_answer("GET", routes.AUTH_TOKEN)
 def _mint_token(request: UserRequest) -> JsonObject:
-    """Return the token of the profile page: a new one, since tokens are kept as hashes."""
+    """Return the token of the profile page: a new one, because only hashes of tokens are stored."""
     token, expires = request.services.accounts.mint_token(request.require_user(), "profile")
     return {"token": token, "expires_at": format_moment(expires)}
 
@@ -402,7 +402,7 @@ def _check_may_submit(request: UserRequest, challenge: int, phase: int) -> None:
 
 @_answer("POST", routes.SUBMISSIONS, check=_check_may_submit, limits=_UPLOAD)
 def _submit(request: UserRequest, challenge: int, phase: int) -> Response:
-    """Submit a file, which for a challenge that runs code names an image."""
+    """Submit a file; in a challenge that runs code, it names an image."""
     upload = request.files.get("input_file")
     if request.fields.get("file_url"):
         message = "A rehearsal downloads no files: upload the file itself."
@@ -478,7 +478,7 @@ def _resume(request: UserRequest, submission: int) -> JsonObject:
 
 @_answer("PATCH", routes.SUBMISSION_META)
 def _edit_submission(request: UserRequest, challenge: int, submission: int) -> JsonObject:
-    """Change fields of a submission; a status too, which is how it is cancelled."""
+    """Change fields of a submission; a change of its status cancels it."""
     host = hosting.edit(request.services, request.require_user(), challenge, submission, request.fields)
     return _submission_json(request, submission, host=host)
 

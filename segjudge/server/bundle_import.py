@@ -144,7 +144,7 @@ def _keep_file(services: Services, bundle: Bundle, path: object, kind: str) -> s
 
 
 def _row(services: Services, model: type[Model], **keys: int) -> Model:
-    """Return the row with these keys; a new one, which is not stored yet, where there is none."""
+    """Return the row with these keys, or a new unstored one."""
     return services.store.find_first(model, *(getattr(model, key) == keys[key] for key in keys)) or model(**keys)
 
 

@@ -107,7 +107,7 @@ def _with_path(home: str, word: str) -> str:
 class CodeUploads(Background):
     """A thread that receives code uploads from the queues and runs them, one after the other.
 
-    What an environment reports after a stop meets a server that has ended, and is nobody's fault.
+    After a stop, an environment's reports fail because the server has ended; such failures are ignored.
     """
 
     STOP_SECONDS = 10.0

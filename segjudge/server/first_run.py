@@ -42,7 +42,7 @@ class Person:
 
 
 def reset(folder: str, database: str = "") -> None:
-    """Delete a server's data; refuses a folder that is not a server's."""
+    """Delete a server's data; rejects a folder that is not a server's."""
     _check_ours(folder, "so it is not emptied")
     hold_folder(folder, "rehearsal").close()
     if database:
@@ -53,7 +53,7 @@ def reset(folder: str, database: str = "") -> None:
 
 
 def lock_folder(folder: str) -> TextIO:
-    """Return the lock of a folder that is for this process alone, and for no other user to read."""
+    """Lock a folder for this process, make it private to this user, and return the lock."""
     _check_ours(folder, "so it is not used; name an empty folder with --data")
     lock: TextIO = hold_folder(folder, "rehearsal")
     os.chmod(folder, 0o700)
@@ -98,8 +98,8 @@ def _first_team(services: Services, name: str, kind: str) -> int:
 def create_challenge(services: Services, bundle: str, origin: str, folder: str) -> tuple[int, bool]:
     """Create or update the challenge of a bundle, and add both participants to it.
 
-    `origin` is where the bundle lies: one from elsewhere is another challenge. Reports draw over the pictures in its
-    folder.  Return its number and whether it is new.
+    `origin` is where the bundle lies: one from elsewhere is another challenge. Reports use the pictures in its folder.
+    Return its number and whether it is new.
     """
     repository = f"rehearsal/{hashlib.sha256(os.path.realpath(origin).encode()).hexdigest()[:16]}"
     existing = bundle_import.find_challenge(services, repository)

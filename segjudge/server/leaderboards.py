@@ -1,6 +1,7 @@
 """Leaderboards: the best row of each team in EvalAI's order, their scores over time, and which differ significantly.
 
-The last follows from the sums that `evaluate()` leaves in the hosts' files. Participants may see it, never the sums.
+Significance follows from the sums that `evaluate()` leaves in the hosts' files. Participants may see it, never the
+sums.
 """
 
 import json
@@ -128,7 +129,7 @@ class _BoardHistory:
 
 
 def history_of(board: RankedBoard) -> _BoardHistory | None:
-    """Return how the scores of the first teams came about; None where there are no two to draw."""
+    """Return the score histories of the first teams; None without two scores to draw."""
     rows = {row.team_id: row for row in board.rows[:_DRAWN_TEAMS]}
     points: dict[int, list[tuple[float, float]]] = {team: [] for team in rows}
     for entry in board.history:

@@ -243,7 +243,7 @@ class Submission(_NumberedMixin, Base):
 
     @property
     def execution_time(self) -> float | None:
-        """Return the seconds from start to completion, 0 if the clock was set back; None before completion."""
+        """Return the seconds from start to completion; 0 if the clock was set back, None before completion."""
         return max(0.0, self.completed_at - self.started_at) if self.completed_at and self.started_at else None
 
 

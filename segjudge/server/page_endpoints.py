@@ -1,4 +1,4 @@
-"""What every web page rests on: templates, sessions and forms of its own, and the routes of all pages.
+"""The base of all web pages: templates, sessions, forms, and routes.
 
 Each function that `answer` registers answers one method of a route: it takes the request and the values of the address.
 """

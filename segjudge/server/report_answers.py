@@ -27,7 +27,7 @@ class Glance:
 
     @property
     def cause(self) -> str:
-        """Return what costs most; "" if the verdict says nothing about it."""
+        """Return the costliest cause; "" if the verdict names none."""
         return self.verdict[1] if len(self.verdict) > 1 else ""
 
 

@@ -91,7 +91,7 @@ class ReportPages(Background):
     def find_or_order(self, order: PageOrder, team: int) -> ProgramAnswer | None:
         """Return the ordered page, or None while it is made; raises Refusal with a sentence if that failed.
 
-        Of each team one order is under way, so that none waits for all of another's.
+        Each team has at most one order in progress, so no team waits for all orders of another.
         """
         key = order.key
         with self._lock:

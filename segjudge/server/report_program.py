@@ -1,7 +1,7 @@
 """The program that makes a submission's page, in its own process and, if possible, in the sandbox.
 
-It reads the order and the files in its folder, and writes as JSON what was ordered (`report_answers`), or with an exit
-code of its own what people may read of a failure.  Any other end is a defect.
+It reads the order and the files in its folder, and writes the ordered page as JSON (`report_answers`). After a failure
+it writes a sentence for people and returns a special exit code. Any other end is a defect.
 """
 
 from __future__ import annotations

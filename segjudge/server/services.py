@@ -39,7 +39,7 @@ class Services:
         database: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`clock` returns the moment by which challenges and phases are open."""
+        """`clock` returns the current moment, which decides whether challenges and phases are open."""
         self.store = Store(folder, database)
         self.files = FileStore(self.store)
         self.accounts = Accounts(self.store, hosts)
@@ -127,7 +127,7 @@ class UserRequest(Request):
         return self.user
 
     async def read(self) -> None:
-        """Read a body that is a form or JSON; refuses one that is broken, or larger than the limits allow."""
+        """Read a form or JSON body; raises a refusal if it is broken or exceeds the limits."""
         limits, kind = self._limits, self.headers.get("content-type", "").split(";")[0].strip().lower()
         if content_length(self.scope) > limits.bytes:
             raise self._size_refusal()
@@ -153,7 +153,7 @@ class UserRequest(Request):
         _check_text([self.fields, [value for _, value in self.form_data.multi_items()]])
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body; refuses one that is larger than its limit."""
+        """Yield the body; raises a refusal if it exceeds its limit."""
         received = 0
         async for block in super().stream():
             received += len(block)
@@ -210,7 +210,7 @@ class Endpoint:
     """Answers one method of a route, in threads; rejects users before their bodies are read."""
 
     def __init__(self, handler: Handler, check: Handler, limits: BodyLimits) -> None:
-        """`check` refuses by the user and the address alone."""
+        """`check` rejects requests by user and address, before the body is read."""
         self._handler, self.check, self._limits = handler, check, limits
 
     async def answer(self, request: Request) -> Response:

@@ -1,6 +1,6 @@
 """The server's database, SQLite or PostgreSQL: its outages, connections, transactions, and every query.
 
-An outage, as a database that is away or locked or a full disk, passes by itself and is nobody's defect.
+An outage, such as an unreachable or locked database or a full disk, ends by itself and is not a defect.
 """
 
 import errno
@@ -202,7 +202,7 @@ def _database_url(folder: str, database: str) -> URL:
 
 
 def _new_engine(url: URL) -> Engine:
-    """Return an engine; a connection with the option `_WRITES` begins its transactions as the only one that writes."""
+    """Return an engine; connections with the option `_WRITES` begin exclusive write transactions."""
     sqlite = url.get_backend_name() == "sqlite"
     limits = {"connect_timeout": _ANSWER_SECONDS, "tcp_user_timeout": 1000 * _WAIT_SECONDS}
     if sqlite:
@@ -280,7 +280,7 @@ class _Deferred:
 
 
 class Store:
-    """The database. A write has it exclusively and is atomic."""
+    """The database. Writes are exclusive and atomic."""
 
     def __init__(self, folder: str, database: str = "") -> None:
         """`database` is a URL as SQLAlchemy reads it; without one SQLite keeps a file in the folder."""
@@ -495,7 +495,7 @@ class Store:
     # ── what the server notes for itself ─────────────────────────────────────
 
     def note_folder(self, folder: str) -> None:
-        """Remember a worker's folder elsewhere, so that the next start finds what a killed one left."""
+        """Record a worker's folder, so that the next start can remove the files of a killed worker."""
         with self.write() as session:
             session.merge(Setting(key=f"worker {folder}", value=folder))
 
@@ -506,7 +506,7 @@ class Store:
         self.remove(Setting, Setting.key == f"worker {folder}")
 
     def log(self, challenge: int, line: str) -> None:
-        """Write into the worker's log, which hosts read."""
+        """Write to the worker's log, which hosts can read."""
         with self.write() as session:
             entry = LogLine(challenge_id=challenge, at=time.time(), line=line)
             session.add(entry)

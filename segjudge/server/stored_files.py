@@ -1,6 +1,6 @@
 """The server's files, in a folder under its own names, with signed URLs that are valid for an hour.
 
-No name that came in a request is ever a path: a file lies under its random id.
+Names in requests never become paths: files are stored under random ids.
 """
 
 import hashlib

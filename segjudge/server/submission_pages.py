@@ -1,4 +1,4 @@
-"""The pages of submissions: the form to submit, lists, one with its reports, and what hosts do with it."""
+"""The pages of submissions: the form, lists, one submission with its reports, and the hosts' actions on it."""
 
 import re
 import time

@@ -49,7 +49,7 @@ class MessageQueues:
     def receive(self, queue: str, *, hosted: bool | None = None) -> ReceivedMessage | None:
         """Return the oldest visible message, and hide it; None without one.
 
-        EvalAI's own worker (`hosted`) and the one for code uploads (not `hosted`) skip those of the other.
+        EvalAI's own worker (`hosted`) and the one for code uploads (not `hosted`) skip each other's messages.
         """
         moment = time.time()
         # A clock that was set back must not hide a message for longer than the visibility.
@@ -144,7 +144,7 @@ class Submissions:
     # ── reading ──────────────────────────────────────────────────────────────
 
     def get(self, submission: int) -> Submission:
-        """Return a submission; refuses with the server's words where there is none."""
+        """Return a submission; raises a refusal in the server's words if it does not exist."""
         return self._store.require(Submission, submission, Refusal(404, f"Submission {submission} does not exist"))
 
     def of_message(self, queue: str, message: ReceivedMessage) -> Submission | None:

@@ -250,7 +250,7 @@ class _Worker:
 
 
 def _is_scored_here(challenge: Challenge) -> bool:
-    """Return whether EvalAI's own worker scores it; of code uploads only the second stage of static ones."""
+    """Return whether EvalAI's own worker scores it; of code uploads, only the second stage of static ones."""
     if challenge.flag("remote_evaluation"):
         return False
     return not challenge.flag("is_docker_based") or challenge.flag("is_static_dataset_code_upload")

@@ -114,11 +114,11 @@ def _list_files(protocol: FamilyProtocol) -> tuple[list[str], list[str]]:
 
 
 def _spread(files: list[str]) -> list[str]:
-    """Sort the first file of each folder before the others: they show the layout."""
+    """Sort the first file of each folder before the others, because it shows the layout."""
     firsts = list({os.path.dirname(name): name for name in reversed(files)}.values())[::-1]
     return [*firsts, *(name for name in files if name not in firsts)]
 
 
 def shorten(files: list[str]) -> list[str]:
-    """Return the first files, and a sign where there are more."""
+    """Return the first files, with an ellipsis if there are more."""
     return files if len(files) <= _SHOWN_FILES else [*files[:_SHOWN_FILES], "…"]

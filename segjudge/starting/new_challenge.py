@@ -163,7 +163,7 @@ def _select_metrics(sample: str, scorers: list[Scorer], protocol: FamilyProtocol
 def _choose_boards(
     metrics_of: dict[str, tuple[str, ...]], challenge: NewChallenge
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """Return the columns of each split's leaderboard, among its defined metrics, and notes on omitted ones."""
+    """Return each split's leaderboard columns, chosen among its defined metrics, and notes on omitted metrics."""
     notes = []
     for split, metrics in metrics_of.items():
         if without := [metric for metric in PROTOCOLS[challenge.protocol].metrics if metric not in metrics]:

@@ -322,7 +322,7 @@ class ResourceGroup:
 
 
 def missing_bounds(program: str | None) -> list[str]:
-    """Return a sentence for each bound that does not hold in this sandbox."""
+    """Return a sentence for each bound that this sandbox cannot enforce."""
     if program is None:
         return ["No sandbox: limits stop accidents, not attackers (install bwrap for a sandbox)."]
     sentences = sandbox.missing_limits(program)

@@ -81,7 +81,7 @@ def _handle_signal(number: int, _frame: FrameType | None) -> None:
 
 
 def _on_swallowed(unraisable: UnraisableHookArgs) -> None:
-    """Report an exception that Python ignores, in finalizers and around forks; raise Interrupted again soon."""
+    """Report an exception that Python ignores in finalizers and around forks, and re-raise a lost Interrupted soon."""
     if not isinstance(unraisable.exc_value, Interrupted):
         if not _State.number:  # after a signal it is the finalizer of an object that was interrupted while it was made
             sys.__unraisablehook__(unraisable)
@@ -105,7 +105,7 @@ def _ignore() -> None:
 
 
 def end_by_signal(number: int) -> int:
-    """End the process by a signal, as its sender expects; of Ctrl-C return the exit code instead."""
+    """End the process by a signal, as its sender expects; for Ctrl-C return the exit code instead."""
     if number != signal.SIGINT:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

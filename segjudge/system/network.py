@@ -182,6 +182,6 @@ def growing_pauses(shortest: float = 2.0, longest: float = 60.0) -> Iterator[flo
 
 
 def pauses(tries: int) -> Iterator[float]:
-    """Yield the seconds to wait after each try but the last, with jitter, so that many do not come back together."""
+    """Yield the seconds to wait after each try but the last, with jitter, so that many clients do not retry at once."""
     for pause in itertools.islice(growing_pauses(FIRST, LONGEST), tries - 1):
         yield pause * random.uniform(0.5, 1.5)

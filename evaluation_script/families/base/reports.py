@@ -1,6 +1,6 @@
 """Reports: the scores of one split as rows for people and programs, with standard errors and intervals.
 
-Errors come from the jackknife: from what metrics are without each case; intervals are Student's t.
+Standard errors come from the jackknife, which leaves out one case at a time; intervals are Student's t.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _draw_words() -> Iterator[int]:
 
 
 def standard_errors(without: Mapping[str, Array]) -> Dict[str, float]:
-    """Return the standard errors of the metrics that are known without each case."""
+    """Return the standard errors of metrics, given their values without each case."""
     return {
         name: math.sqrt((len(values) - 1) / len(values) * add(np.square(values - mean(values))))
         for name, values in without.items()

@@ -207,6 +207,6 @@ def _is_png(name: str) -> bool:
 
 
 def _form_of(path: str) -> str:
-    """Return the name of a PNG, in one Unicode form and with its ending in small letters."""
+    """Return the name of a PNG, in one Unicode form and with a lower-case extension."""
     stem, _, ending = compose(path.rpartition("/")[2]).rpartition(".")
     return f"{stem}.{ending.lower()}"

@@ -341,7 +341,7 @@ def _compare_cycles(truth: Array, predicted: Array) -> Array:
 
 
 class _Forest(NamedTuple):
-    """The forest of tracks without only children, each followed by its descendants."""
+    """The forest of tracks, each followed by its descendants; an only child is joined to its parent."""
 
     #: The place of each label, by label.
     places: Array
@@ -358,7 +358,7 @@ class _Forest(NamedTuple):
 
 
 def _grow(tracks: Array, *, as_script: bool) -> _Forest:
-    """Join each only child with its parent, and put descendants behind their ancestors."""
+    """Join each only child to its parent, and sort tracks so that descendants follow ancestors."""
     rows = tracks.tolist()
     only, counts = np.unique(tracks[tracks[:, PARENT] > 0, PARENT], return_counts=True)
     single = set(only[counts == 1].tolist())
@@ -461,7 +461,7 @@ def measure_sequence(tables: Dict[str, Array], protocol: CellProtocol) -> Values
 
 
 def _measure_divisions(divisions: Array, protocol: CellProtocol) -> Optional[float]:
-    """Return the F1 of divisions; None, or 0 for the script, if neither side has any."""
+    """Return the F1 of divisions; without divisions on both sides None, or 0 as in the script."""
     hits, surplus, missed = (int(divisions[column]) for column in (_HITS, _SURPLUS, _MISSED))
     if not hits + surplus + missed and not protocol.as_script:
         return None

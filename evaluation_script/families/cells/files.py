@@ -127,7 +127,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
 
 
 def _file_away(path: List[str], member: str, truths: Dict[Tuple[str, str], _Truth]) -> None:
-    """Store a file under its sequence and part, if it is one."""
+    """Store a file under its sequence and part, if it belongs to a sequence."""
     if len(path) < 3 or not path[-3].endswith("_GT") or path[-2] not in ("TRA", "SEG"):
         return
     key = (path[-4] if len(path) > 3 else "", path[-3][: -len("_GT")])

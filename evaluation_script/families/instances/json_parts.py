@@ -54,7 +54,7 @@ class JsonPart:
     data: bytes = b""
 
     def parse(self) -> List[Any]:
-        """Return the records parsed."""
+        """Return the parsed records."""
         if isinstance(self.records, list):
             return self.records
         end = self.records.end
@@ -208,7 +208,7 @@ def _read_complete_records(text: str, source: _Characters) -> Tuple[List[Any], i
 
 
 def _find_last_border(text: AnyStr, border: Pattern[AnyStr], brace: AnyStr) -> Tuple[int, int]:
-    """Return the end of the last record that another one follows, and that one's start; zeros for none."""
+    """Return the end of the last record but one, and the start of the record after it; zeros without both."""
     end = len(text)
     for _ in range(_MOST_BRACES):
         end = text.rfind(brace, 0, end)

@@ -44,7 +44,7 @@ _SCORE = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 
 def name_of(file_name: str) -> str:
-    """Return the name of an image, the common beginning of its files' names."""
+    """Return the name of an image: the common prefix of its files' names."""
     stem = file_name.rpartition("/")[2].rpartition(".")[0] or file_name
     return "_".join(stem.split("_")[:_NAME_PARTS])
 
@@ -206,7 +206,7 @@ class StreetSubmission:
 
 
 def _fold_ending(path: str) -> str:
-    """Return a path in one Unicode form, with its ending in small letters."""
+    """Return a path in one Unicode form, with a lower-case extension."""
     stem, ending = posixpath.splitext(compose(path))
     return stem + ending.lower()
 

@@ -248,7 +248,7 @@ def _judge_streets(block: ImageBlock, records: Array, annotations: Array, rows: 
 
 
 def _pair_neighbours(predictions: Array, truths: Array) -> Pairs:
-    """Return all pairs with the same key, by which both rise."""
+    """Return all pairs with the same key; both inputs are sorted by key."""
     low, high = (np.searchsorted(truths, predictions, side=side) for side in ("left", "right"))
     prediction = np.repeat(np.arange(len(predictions)), high - low)
     truth = np.arange(len(prediction)) + np.repeat(low - (np.cumsum(high - low) - (high - low)), high - low)

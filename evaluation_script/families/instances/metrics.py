@@ -237,7 +237,7 @@ class InstanceReport(Report):
 class _Curves:
     """Precision (thresholds, recalls, categories, areas, caps) and the recall reached; -1 without truth.
 
-    The score at which each recall is reached is as large as precision, or empty.
+    The scores at which recalls are reached have the shape of precision, or are empty.
     """
 
     precision: Array
@@ -317,7 +317,7 @@ class MatchedDetections:
         results_of_threads(lambda number: backend().draw_curves(task, parts[number], tables), len(parts), self._jobs)
 
     def _enter_first_scores(self, scores: Array, recall: Array, pairs: Sequence[_Pair]) -> None:
-        """Enter the score that reaches recall 0: that of the first detection up to the cap, be it true or not."""
+        """Enter the score that reaches recall 0: that of the first detection up to the cap, whether correct or not."""
         starts, stops, caps = self._bounds[:-1], self._bounds[1:], self.caps
         score: Any = self._ranked.score
         for area, cap in pairs:

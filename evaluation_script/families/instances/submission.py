@@ -166,7 +166,7 @@ def check_json(data: bytes, images: KnownImages, protocol: InstanceProtocol) -> 
 
 
 def _check_json(data: bytes, checker: _Checker) -> Iterator[_CheckedPart]:
-    """Yield the records of the usual form in batches, which become no text, then the others like those of a file."""
+    """Yield records of the usual form in batches, read from bytes, then the others as from a file."""
     shape, start = _shape_of(checker.protocol), 1
     while data.startswith(b"["):
         table = backend().read_records(data[start : start + 2 * CHUNK_BYTES], shape)
@@ -228,7 +228,7 @@ def _shape_of(protocol: InstanceProtocol) -> int:
 
 
 def _read_raw(source: Iterator[bytes], goes_on: Callable[[], bool], shape: int) -> List[RawPart]:
-    """Return the parts of a list, the first ones in usual form as tables; None if it cannot be cut."""
+    """Return the parts of a list, as tables while records have the usual form; None if it cannot be cut."""
     raw: List[RawPart] = []
     try:
         for raw_part in cut_raw_json(source):

@@ -50,7 +50,7 @@ def count_image(pairs: LabelPairs) -> Dict[str, Array]:
 
 
 def _judge_background(pairs: LabelPairs) -> Tuple[bool, bool]:
-    """Return whether much of an image is true background, and whether a single predicted cell covers most of this."""
+    """Return whether an image has much true background, and whether a single predicted cell covers most of it."""
     is_background = pairs.truth == 0
     background = int(pairs.pixels[is_background].sum())
     is_wide = background > 0 and background >= _WIDE_SHARE * int(pairs.pixels.sum())
@@ -88,7 +88,7 @@ def _name_values(numbers: Array) -> Values:
 
 
 def _compute_metrics(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Values:
-    """Return the means over images with a value, or, for the script, over all images."""
+    """Return the means over images with a value, or over all images as in the script."""
     precisions = _measure_images(accumulator)
     if not accumulator.protocol.as_script:
         precisions = precisions[np.isfinite(precisions[:, 0])]

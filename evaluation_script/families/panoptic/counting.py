@@ -279,10 +279,10 @@ def _associate_tubes(overlaps: _Overlaps, categories: int) -> Dict[str, Array]:
 
 
 def _join_in_frames(parts: _Overlaps, pairs: Array, count: int) -> Tuple[Array, Array]:
-    """Return the pixels of each pair's object in other tracks, and of its track on other objects, in frames of both.
+    """Return, by pair, the object's pixels in other tracks and the track's on other objects, in their common frames.
 
-    A pair is in a frame if the track has a share of the object there; a pair that is in none is an inexact edge, of
-    all frames.
+    A frame is common if the track covers enough of the object there. A pair without common frames is an inexact edge:
+    all its frames count.
     """
     sides = []
     for numbers in (parts.truth, parts.prediction):

@@ -1,4 +1,4 @@
-"""The scoring of phrases: how well objects are found, times how well their presence is known."""
+"""The scoring of phrases: how well objects are found, times how well their presence is predicted."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _share(hits: Array, errors: Array, *, official: bool) -> Array:
 
 
 def _measure_answers(pairs: Array, *, official: bool) -> Values:
-    """Return how well the presence of objects is known; None if the truth's answers are all equal."""
+    """Return how well the presence of objects is predicted; None if the truth's answers are all equal."""
     right, wrong, silent, rejected = (
         float(np.count_nonzero(pairs[:, counting.ANSWER] == answer))
         for answer in (counting.RIGHT, counting.WRONG, counting.SILENT, counting.REJECTED)

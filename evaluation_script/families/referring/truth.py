@@ -200,7 +200,7 @@ def _check_size(height: Any, width: Any) -> Size:
 
 
 def _open_pictures(path: str, files: Files, subset: str) -> UnitTruth:
-    """Return ReasonSeg's samples: each picture is one, asked for by its first text."""
+    """Return ReasonSeg's samples: each picture is one, queried by its first text."""
     folder = subset if any(subset in name.split("/")[:-1] for name in files.sizes) else ""
     members = {
         name: json.loads(_decode(files.read(name)))

@@ -218,7 +218,7 @@ _BLURRED_AT_ONCE = 1 << 15
 
 
 def _measure_weighted(values: Array, truth: Array, levels: Array) -> float:
-    """Return weighted F of a map of values. Levels are 0 up to one value, 1 from another value on, and rise evenly
+    """Return weighted F of a map of values. Levels are 0 up to one value, 1 from another value on, and rise linearly
     between; the truth has at least one pixel.
     """
     least, top = int(np.searchsorted(levels, 0, "right")) - 1, int(np.searchsorted(levels, 1))

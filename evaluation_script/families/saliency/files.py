@@ -101,7 +101,7 @@ class SaliencySubmission(FilesOfUnits):
                 yield self._name_image(member[: -len(_ENDING)].split("/"), datasets), member
 
     def _name_image(self, parts: List[str], datasets: AbstractSet[str]) -> str:
-        """Return the name of an image, after the name of the innermost folder that names a data set."""
+        """Return the name of an image, prefixed with the innermost folder that names a data set."""
         folders = [folder for folder in map(self.truth_names.respell, parts[-2::-1]) if folder in datasets]
         if len(parts) == 1 == len(datasets):  # a single data set needs no folder
             folders = list(datasets)

@@ -186,7 +186,7 @@ def _are_equal(counted: Array, added: Array) -> bool:
 
 
 def _first_frames(mine: Dict[str, str], theirs: Dict[str, str], frames: List[str]) -> Dict[str, str]:
-    """Return the labels of both, each with its first frame, in the order of frames."""
+    """Return the labels of both sides, each with its first frame, in the order of frames."""
     order = {name: index for index, name in enumerate(frames)}
     frames_by_label: Dict[str, str] = {}
     for label, frame in [*mine.items(), *theirs.items()]:

@@ -35,7 +35,7 @@ class Boxes(NamedTuple):
 
 
 def cover(boxes: Iterable[Box]) -> Box:
-    """Return the smallest box that holds all boxes; empty if all are."""
+    """Return the smallest box that holds all boxes; empty if all boxes are empty."""
     filled = [box for box in boxes if box[0].stop]
     if not filled:
         return (slice(0, 0),) * 3
@@ -94,5 +94,5 @@ def select_labels(labels: Array, chosen: Tuple[int, ...]) -> Array:
 
 
 def find_box(*masks: Array) -> Box:
-    """Return the smallest box around all masks; empty if all are."""
+    """Return the smallest box around all masks; empty if all masks are empty."""
     return cover(find_boxes(mask.view(np.uint8), 2).box_of(1) for mask in masks)

@@ -26,7 +26,7 @@ _SLAB, _CHUNK = 1 << 21, 1 << 18
 
 
 class Runs(NamedTuple):
-    """The voxels of a mask as runs along x, in the order of the volume; each row and plane has a voxel behind it."""
+    """The voxels of a mask as runs along x, in the order of the volume; one padding voxel ends each row and plane."""
 
     starts: Array
     #: The voxel after each run.
@@ -87,7 +87,7 @@ def limit_runs(truth: Runs) -> int:
 
 
 def _pair_runs(runs: Runs, neighbours: Runs, offset: int = 0, reach: int = 0) -> Iterator[Tuple[Array, Array]]:
-    """Yield pairs of overlapping runs: runs moved by an offset and widened by a reach, and other runs."""
+    """Yield pairs of overlapping runs, after moving the first by an offset and widening it by a reach."""
     for start in range(0, runs.total, _CHUNK):
         chunk = slice(start, start + _CHUNK)
         lowest = np.searchsorted(neighbours.ends, runs.starts[chunk] + (offset - reach), side="right")
@@ -138,7 +138,7 @@ class Components:
         self.sizes: Array = np.bincount(names, weights=runs.ends - runs.starts, minlength=total).astype(np.int64)
 
     def cut(self, runs: Runs) -> Components:
-        """Return the same components of a smaller mask; each of its runs lies in one of these."""
+        """Return the components of a smaller mask, each of whose runs lies in one of these components."""
         return Components(runs, self.names[np.searchsorted(self.runs.ends, runs.starts, side="right")], self.total)
 
     def keep(self, flags: Array) -> Components:
@@ -150,17 +150,17 @@ class Components:
 
     @cached_property
     def _order(self) -> Array:
-        """The runs of the first component, then those of the next one."""
+        """The indices of the runs, sorted by component."""
         return np.argsort(self.names, kind="stable")
 
     @cached_property
     def _firsts(self) -> Array:
-        """The place of each component in this order, and the end."""
+        """The first position of each component in `_order`, and the end."""
         return np.append(0, np.cumsum(np.bincount(self.names, minlength=self.total)))
 
     @cached_property
     def _ends(self) -> Array:
-        """For each component from and to along z, y and x."""
+        """The start and end of each component along z, y and x."""
         starts, (_, height, width) = self.runs.starts[self._order], self.runs.shape
         places = starts // (height * width), starts // width % height, starts % width
         stops = (*places[:2], self.runs.ends[self._order] % width - 1)
@@ -191,7 +191,7 @@ class Components:
 
 
 def _paint(runs: Runs, values: Array, box: Box) -> Array:
-    """Return a box that has the values of runs, which lie in it, and 0 elsewhere."""
+    """Return a box with the values of the runs inside it, and 0 elsewhere."""
     _, height, width = runs.shape
     painted: Array = np.zeros([side.stop - side.start for side in box], values.dtype)
     depth, rows, columns = painted.shape

@@ -43,7 +43,7 @@ class _Field(NamedTuple):
 
 
 class _Queries(NamedTuple):
-    """Voxels whose nearest place is not found yet."""
+    """Voxels whose nearest place is not yet known."""
 
     #: The position in the answers.
     indices: Array
@@ -58,9 +58,9 @@ class _Queries(NamedTuple):
 
 
 def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
-    """Return the distance of each query, in the order of the array, to the nearest place.
+    """Return the distance from each query voxel to the nearest place, in the order of the array.
 
-    Both are bytes other than 0 and 255.  Without a place the distance is infinite.
+    Bytes other than 0 and 255 mark queries and places. Without a place the distance is infinite.
     """
     kernel = backend().kernel
     kernel_distances = kernel.find_distances(queries, places, spacing) if kernel else None

@@ -58,7 +58,7 @@ def list_labels_of(protocol: VolumeProtocol) -> Set[int]:
 
 
 def _check_labels(name: str, truth: Boxes, prediction: Boxes, protocol: VolumeProtocol) -> Optional[Problem]:
-    """Return the problem of a prediction with labels of no region, which this truth lacks too."""
+    """Return the problem of a prediction with labels that belong to no region and are not in this truth."""
     if not protocol.regions:
         return _check_false_labels(name, truth, prediction, protocol)
     allowed = list_labels_of(protocol)

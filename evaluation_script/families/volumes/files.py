@@ -1,7 +1,7 @@
 """Label volumes as published and submitted: one file per case, below any folders, in a folder, zip or tar.
 
-The case is the file's name without its ending, and without `-seg` or `_seg` if any name ends so, as BraTS names its
-truth.  A file named `segmentation` is named after its folder, as in KiTS.  If the files of grand-challenge have a
+The case is the file's name without its ending, and without `-seg` or `_seg` if any name has that suffix, as BraTS's
+truth does. A file named `segmentation` is named after its folder, as in KiTS. If the files of grand-challenge have a
 `predictions.json`, the case of `JOB/output/images/.../UUID.mha` is the name of the job's input image.
 """
 
@@ -52,7 +52,7 @@ def _stem(member: str) -> str:
 
 
 def _is_volume(member: str) -> bool:
-    """Return whether a file is a volume by its ending, maybe one with detached data, which is rejected by name."""
+    """Return whether a file has a volume's extension; formats with detached data count, and are rejected later."""
     return bool(ending_of(member)) or member.lower().endswith(DETACHED)
 
 
@@ -158,7 +158,7 @@ class VolumeSubmission(FilesOfUnits):
                 yield name, member
 
     def _pair_outputs(self, member: str) -> Iterator[Tuple[str, str]]:
-        """Yield the case and the files of each job of grand-challenge: those in its folder, or of its images' names."""
+        """Yield the case and files of each job of grand-challenge: in the job's folder, or named as its images."""
         jobs = read_json(self.files.read(member), self.limits, _EXAMPLE, digits=40)
         root = member[: -len(_PREDICTIONS)]
         by_folder: Dict[str, List[str]] = {}

@@ -105,7 +105,7 @@ def _worst_spacing(truth: Geometry, volume: Geometry) -> Optional[int]:
 
 
 def _corner_distance(truth: Geometry, volume: Geometry) -> float:
-    """Return the largest distance between equal corners along an axis, in voxels of the truth."""
+    """Return the largest distance between corresponding corners along an axis, in voxels of the truth."""
     if truth.affine is None or volume.affine is None:
         return 0.0
     corners = np.array(list(product(*((-0.5, side - 0.5) for side in truth.shape)))).T

@@ -302,7 +302,7 @@ def read_metaimage(read: Read) -> VolumeHeader:
 
 
 def _push_back(start: bytes, read: Read) -> Read:
-    """Return a reader of the same bytes, with the first ones again."""
+    """Return a reader that yields the bytes already read once more, then the rest."""
     waiting = [start]
     return lambda count: waiting.pop() if waiting else read(count)
 

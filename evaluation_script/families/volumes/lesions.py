@@ -57,7 +57,7 @@ class LesionSides(NamedTuple):
 
     @property
     def meetings(self) -> SharedComponents:
-        """Pairs of a lesion of the truth and a predicted one that meet where the former has grown."""
+        """The pairs of a true lesion, after growing, and a predicted lesion that meet."""
         return share_components(self.grown, self.predicted)
 
     @property
@@ -67,7 +67,7 @@ class LesionSides(NamedTuple):
 
 
 def find_true(truth: Array, rule: LesionRule, neighbours: int = 26) -> Tuple[Components, Components]:
-    """Return the lesions of a truth as they have grown, and as they are."""
+    """Return the lesions of a truth, grown and as annotated."""
     grown = find_components(truth, neighbours, steps=rule.steps)
     return grown, grown.cut(find_runs(truth)) if rule.steps else grown
 
@@ -98,7 +98,7 @@ def match_lesions(sides: LesionSides, rule: LesionRule, spacing: Spacing, *, nsd
 
 
 class _Places(NamedTuple):
-    """The bytes other than 0 of an array, which are few beside its voxels."""
+    """The non-zero bytes of a sparse array."""
 
     shape: Tuple[int, ...]
     positions: Array
@@ -123,7 +123,7 @@ def _list_places(array: Array) -> _Places:
 
 
 class _LesionSurfaces:
-    """The surfaces of lesions; those of predictions that meet several lesions are kept from one to the next."""
+    """The surfaces of lesions; the last prediction's are cached, because it may meet several lesions."""
 
     def __init__(self, sides: LesionSides, spacing: Spacing) -> None:
         self._lesions, self._spacing = sides, spacing
@@ -132,7 +132,7 @@ class _LesionSurfaces:
         self._kept: List[_Places] = []
 
     def measure(self, lesion: int, meeting: Array, *, nsd: bool) -> Tuple[float, Tuple[float, float]]:
-        """Return HD95 by elements, and NSD by border voxels, of a lesion and of all that meets it."""
+        """Return HD95 by elements, and NSD by border voxels, of a lesion and all predicted lesions that meet it."""
         true, predicted = self._lesions.true, self._lesions.predicted
         box = cover([true.box_of(lesion), *map(predicted.box_of, meeting.tolist())])
         key = str(box), meeting.tobytes()

@@ -93,7 +93,7 @@ class RegionOfCase:
         return self._measure_borders(corners=True)
 
     def _measure_borders(self, **choice: bool) -> Sides:
-        """Measure the borders of both sides; what is outside of their box is given up before the next one is made."""
+        """Measure the borders of both sides, cropping each to the common box before the next is made."""
         box = find_box(self.truth, self.prediction)
         true = np.ascontiguousarray(find_border(self.truth, **choice)[box])
         predicted = np.ascontiguousarray(find_border(self.prediction, **choice)[box])

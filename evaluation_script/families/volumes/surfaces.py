@@ -116,7 +116,7 @@ def find_corners(mask: Array) -> Array:
 
 
 def find_surface(mask: Array) -> Array:
-    """Return the codes of a mask as `find_corners`, but 0 also inside of it, where nothing ends."""
+    """Return the codes of `find_corners`, with 0 at corners inside the mask, which are not on its surface."""
     codes = find_corners(mask)
     for slab in cut_slabs(codes.shape):
         planes = codes[slab]
@@ -131,7 +131,7 @@ def measure_elements(truth: Array, prediction: Array, spacing: Spacing) -> Sides
 
 
 def measure_codes(codes: List[Array], spacing: Spacing) -> Sides:
-    """Measure the elements of two masks by the codes of their surfaces, of a truth and of a prediction."""
+    """Return the surface elements of both masks and their distances, given the codes of truth and prediction."""
     _check_noise(codes)
     areas = list_areas(spacing)
     slabs = ([code[slab] for slab in cut_slabs(code.shape)] for code in codes)
@@ -142,7 +142,7 @@ def measure_codes(codes: List[Array], spacing: Spacing) -> Sides:
 def measure_borders(
     truth: Array, prediction: Array, spacing: Spacing, *, open_ends: bool = False, corners: bool = False
 ) -> Sides:
-    """Measure the border voxels of two masks, by the six voxels around each, with corners by all 26.
+    """Return the border voxels of both masks and their distances; `find_border` explains the options.
 
     With open ends the outside of the volume is no background, so nothing ends there.
     """
@@ -152,14 +152,14 @@ def measure_borders(
 
 
 def measure_places(borders: List[Array], spacing: Spacing) -> Sides:
-    """Measure the border voxels of two masks, of a truth and of a prediction."""
+    """Return the distances of border voxels, given the borders of truth and prediction."""
     _check_noise(borders)
     weights = [np.ones(np.count_nonzero(border)) for border in borders]
     return _measure([np.ascontiguousarray(border).view(np.uint8) for border in borders], weights, spacing)
 
 
 def find_border(mask: Array, *, open_ends: bool = False, corners: bool = False) -> Array:
-    """Return the voxels of a mask with one of six neighbours outside of it, with corners one of 26."""
+    """Return the voxels of a mask that have a neighbour outside it, among six or, with `corners`, 26."""
     border: Array = np.zeros(mask.shape, bool)
     depth = len(mask)
     step = max(1, _SLAB // max(1, mask[:1].size))
@@ -217,7 +217,7 @@ def _distance_at(side: Surface, percent: float) -> float:
 
 
 def _narrow(side: Surface, weight: float) -> Tuple[float, Surface]:
-    """Return the weight of near places, and a small set of places in which a weight is reached."""
+    """Return the few places among which a cumulated weight is reached, and the weight of all nearer places."""
     distances, weights, nearer = side.distances, side.weights, 0.0
     while len(distances) > _MOST_SORTED:
         lowest, highest = float(distances.min()), float(distances.max())

@@ -73,7 +73,7 @@ class _Match(NamedTuple):
     other_rows: tuple[int, ...]
 
     def measure(self, seen: SeenFrame) -> tuple[float, float, float]:
-        """Return the pixels of the segment, of its match without the others, and of both."""
+        """Return the areas of the segment, of its match outside other segments, and of their overlap."""
         predicted = float(seen.prediction.areas[self.column]) - float(
             seen.shared[list(self.other_rows), self.column].sum()
         )
@@ -248,9 +248,9 @@ class CauseCounts:
         return self.judge_pixels(*pixels, is_object=bool(seen.truth.things[match.row])), cost
 
     def _note_shape(self, seen: SeenFrame, row: int, pixels: tuple[float, float, float], name: str) -> str:
-        """Note why a segment with another fault is inexact too, given its pixels, those of its matches and of both.
+        """Record why a segment with another fault is also inexact, given its pixels, those of its matches and of both.
 
-        Return this cause; "" for a segment that is exact, or whose shape says nothing.
+        Return this cause; "" if the segment is exact or its shape shows no cause.
         """
         cost = _lack_iou(*pixels)
         if not _NONE < cost <= _SHAPELESS:
@@ -412,7 +412,7 @@ class CauseCounts:
         return f"{sides} are exchanged in {count_among(len(units), len(self.units), self.unit)}"
 
     def _choose_mirrored(self) -> tuple[str, set[str]]:
-        """Return the sides that are exchanged in most units, and these."""
+        """Return the sides that are exchanged in most units, and those units."""
         return max(self.mirrored.items(), key=lambda item: len(item[1]))
 
     def _describe_inexact(self, cause: str, some: str, verb: str) -> str:
@@ -479,9 +479,9 @@ def _pair_near(seen: SeenFrame, judged: JudgedSegments, kinds: list[int]) -> dic
 
 
 def _find_parts(seen: SeenFrame, judged: JudgedSegments, kinds: list[int]) -> dict[int, int]:
-    """Return the matched or split segments that surplus predictions lie in, if the score has its own rule.
+    """Return, by surplus prediction, the matched or split segment around it, if the score has its own rule.
 
-    A segment that nothing matches is split if several predictions lie inside it, and cover enough of it together.
+    An unmatched segment is split if several predictions inside it together cover enough of it.
     """
     if judged.taken_for is None or seen.judged is None or not seen.shared.size:
         return {}

@@ -179,7 +179,7 @@ def _find_mirrored(painter: UnitPainter, painted: Sequence[_Painted]) -> tuple[d
 
 
 def _find_owners(painter: UnitPainter, all_units: Sequence[Unit], painted: Sequence[_Painted]) -> dict[str, Unit]:
-    """Return the unit that the prediction of another one certainly shows, by the name of the latter.
+    """Return by unit name the other unit that its prediction certainly shows.
 
     Units whose segments hardly match are looked at again, with the predictions of the next ones of these units.
     """
@@ -209,7 +209,7 @@ def _count_pixels(frames: Sequence[TruthFrame]) -> int:
 
 
 def _is_ill(painting: PaintedUnit, limit: float = _ILL) -> bool:
-    """Return whether a unit has segments on both sides, which hardly match."""
+    """Return whether a unit has segments on both sides, but few of them match."""
     return all(painting.count_segments()) and painting.measure_fit() <= limit
 
 

@@ -115,7 +115,7 @@ def _find_people(diagnosis: InstanceDiagnosis) -> _People:
 
 
 class Shift(NamedTuple):
-    """People whose detections lie off by about the same vector, in pixels: found ones, and missed ones."""
+    """People whose detections are displaced by about the same vector, in pixels: found and missed ones."""
 
     found_people: int
     missed_people: int
@@ -123,7 +123,7 @@ class Shift(NamedTuple):
 
 
 def find_shift(diagnosis: InstanceDiagnosis) -> Shift | None:
-    """Find the vector by which the detections of most people lie off, all points alike.
+    """Return the vector by which all points of most people's detections are displaced.
 
     The detection of a missed person is the nearest free one that has the same pose.
     """
@@ -153,7 +153,7 @@ def find_shift(diagnosis: InstanceDiagnosis) -> Shift | None:
 
 
 def _measure_moves(diagnosis: InstanceDiagnosis, keypoints: TrueKeypoints, people: Array, records: Array) -> Array:
-    """Return by how much the nearest detection of the same pose lies off each person that has one (people, 2)."""
+    """Return the offset of the nearest detection with the same pose, for each person that has one (people, 2)."""
     truth, moves = diagnosis.judged.truth, []
     predicted = diagnosis.judged.records.points[records].reshape(len(records), -1, 2)
     for person in people.tolist():

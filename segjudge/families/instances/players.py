@@ -77,7 +77,7 @@ class InstancePainter(UnitPainter):
     def _paint(self, scene: JudgedScene, partner: Array, size: Size, small: Size) -> Array:
         """Paint both sides of an image, smaller masks over larger ones.
 
-        Detections have the points that are marked for the instances that they stand for; only those count.
+        Only points that are marked on the matched instance are drawn, because only those count.
         """
         truth, records, keypoints = self._diagnosis.judged.truth, self._diagnosis.judged.records, None
         if self._diagnosis.protocol.keypoints:
@@ -201,7 +201,7 @@ class VideoInstancePainter(UnitPainter):
 
 
 def _renumber(image: Array, rows: Array) -> Array:
-    """Return an image of masks' numbers from 1 with the numbers that they have among some of them; 0 for others."""
+    """Return an image of mask numbers (from 1), renumbered by the positions of some masks; 0 for others."""
     numbers = np.zeros(max(int(image.max(initial=0)), int(rows.max(initial=0)) + 1) + 1, np.uint16)
     numbers[rows + 1] = np.arange(1, len(rows) + 1)
     renumbered: Array = numbers[image]

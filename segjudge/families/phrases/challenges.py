@@ -39,7 +39,7 @@ def make_demo(protocol: PhraseProtocol) -> Content:
 
 
 def _make_picture_sample(truths: list[UnitTruth], share: float) -> Members:
-    """Yield a JSON for each subset: the first annotator's objects, moved; a bad sample sees some that are not there."""
+    """Yield a JSON for each subset: the first annotator's objects, moved; a poor sample has additional false ones."""
     for truth in truths:
         subsets = [subset for (subset,) in truth.facts["subsets"]]
         records: dict[str, list[dict[str, Any]]] = {subset: [] for subset in subsets}
@@ -96,7 +96,7 @@ def _shift_for_annotator(mask: Any, annotator: int) -> Any:
 
 
 def _make_video_sample(truths: list[UnitTruth], share: float) -> Members:
-    """Yield a list of tracks: the objects, moved, with the boxes and areas that others write beside the masks."""
+    """Yield a list of tracks: the objects, moved, with boxes and areas, which other tools write too."""
     for truth in truths:
         yield "results.json", encode_json([record for unit in truth.units for record in _move_tracks(unit, share)])
 

@@ -98,7 +98,7 @@ def _outline(mask: Array) -> list[list[int]]:
 
 
 def make_demo_pictures(protocol: ReferringProtocol) -> Members:
-    """Yield the pictures, and of expressions, whose truth does not name them, one for each sentence."""
+    """Yield the pictures; for expressions, whose truth names no pictures, one for each sentence."""
     pictures = photograph_images()
     if protocol.form == REASONSEG:
         yield from ((f"{image:06d}.jpg", data) for image, data in pictures.items())

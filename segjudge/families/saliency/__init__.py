@@ -53,7 +53,7 @@ class _SaliencyTools(UnitTools):
         return metric == "MAE"
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Measure each image's loss of S: each image has one kind of mistake, by the pixels above the middle."""
+        """Measure each image's loss of S; its one kind of mistake follows from pixels brighter than the middle."""
         import numpy as np
 
         from segjudge.evaluation_script.families.saliency import counting

@@ -105,7 +105,7 @@ class _ScanTools(UnitTools):
     def _open_painter(
         self, inputs: ScoringInputs, report: Report, stack: ExitStack, images: str = ""
     ) -> tuple[UnitPainter | None, UnitTruth]:
-        """Return the painter of scans, whose points are beside the truth if nobody names another folder."""
+        """Return the painter of scans, whose points lie beside the truth unless another folder is named."""
         painter, truth = super()._open_painter(inputs, report, stack, images or inputs.truth)
         if images and painter is None:
             raise HostError(f"{images}: {_LACKS_POINTS}")

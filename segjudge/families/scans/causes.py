@@ -26,7 +26,7 @@ _BITS, _LABEL = 16, 0xFFFF
 
 
 def describe_causes(results: str, truth: UnitTruth, rules: ScoringRules, order: list[int]) -> str:
-    """Describe the causes that cost most segments in the first scans of an order."""
+    """Describe the causes that affect most segments in the first scans of an order."""
     protocol: Any = rules.protocol
     counts, names = CauseCounts("segment", "scan", "points"), tuple(protocol.class_names)
     chosen = order[:_MOST_SCANS]
@@ -47,7 +47,7 @@ def describe_causes(results: str, truth: UnitTruth, rules: ScoringRules, order: 
 
 
 def describe_classes(accumulator: UnitAccumulator[Any]) -> str:
-    """Describe the causes that cost most classes of scans, each of which has a region per scan."""
+    """Describe the causes that affect most classes; each class is one region per scan."""
     protocol, names = accumulator.protocol, tuple(accumulator.protocol.class_names)
     counts = CauseCounts("region", "scan", "points")
     for unit in accumulator.complete_counts():
@@ -100,14 +100,14 @@ def _judge_table(table: Array, protocol: Any) -> tuple[SeenFrame, JudgedSegments
 
 
 def name_points(values: Array, protocol: Any) -> Array:
-    """Return the name of each point's segment: its class, and of things its number below; stuff has one per class."""
+    """Return the name of each point's segment: its class above, and for things the number in the lower bits."""
     classes = place_classes(values, protocol)
     names: Array = (classes << _BITS) | np.where(classes < protocol.things, values >> _BITS, 0)
     return names.astype(np.int64)
 
 
 def find_names(names: Array, keys: Array) -> Array:
-    """Return the place of each name among sorted keys, -1 if it is not there."""
+    """Return the index of each name in sorted keys; -1 if it is missing."""
     places: Array = np.minimum(np.searchsorted(keys, names), max(len(keys) - 1, 0))
     return np.where(keys[places] == names, places, -1) if len(keys) else np.full(len(names), -1)
 

@@ -14,7 +14,7 @@ _END = 1 << 32
 
 
 class ScansInMemory(SamplesInMemory):
-    """A counter of points, each a label and, 16 bits up, a number."""
+    """A counter of points, each a label with an object number in the upper 16 bits."""
 
     may_be_listed = False
 

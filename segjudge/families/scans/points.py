@@ -97,7 +97,7 @@ def _index_ranges(points: Array, size: Size) -> Array:
 
 
 def _index_pixels(rows: Array, columns: Array, heights: Array, size: Size) -> Array:
-    """Return for each pixel the highest point, from 1; pixels that no point meets show one beside or above."""
+    """Return for each pixel the highest point, from 1; empty pixels take the value of one beside or above."""
     order = np.argsort(heights, kind="stable")
     down, across = np.floor(rows[order]).astype(np.int64), np.floor(columns[order]).astype(np.int64)
     inside = (down >= 0) & (down < size[0]) & (across >= 0) & (across < size[1])

@@ -36,9 +36,8 @@ _MOST_NAMED = 2
 
 
 def describe_causes(sequences: list[SequenceLosses], misplaced: Mapping[str, Placement]) -> str:
-    """Describe the two most expensive causes; "" if no mask loses anything, or pixels are not counted.
-
-    Of misplaced sequences the cause is where their masks belong.
+    """Describe the two most expensive causes; "" without losses, or if pixels are not counted. For misplaced sequences
+    the cause names where their masks belong.
     """
     causes = _SequenceCauses("mask", "sequence")
     for sequence in sequences:
@@ -133,9 +132,8 @@ class _SequenceCauses(CauseCounts):
 
 
 def _list_swaps(sequence: SequenceLosses) -> list[tuple[str, str, str]]:
-    """List the objects of a sequence that have the masks of others: object, the other one, first frame.
-
-    The other object is the one that is swapped in most of the same frames.
+    """List the objects of a sequence that have another object's masks: object, other object, first frame. The other
+    object is the one swapped in most of the same frames.
     """
     frames = {
         losses.score.name: [

@@ -27,7 +27,7 @@ _COVER, _PLAIN_COVER, _LIGHT = 0.6, 0.9, 0.6
 
 
 def draw_film(methods: Sequence[ScoredMethod], choice: FilmChoice) -> Film:
-    """Draw a row of the truth (unless errors are drawn) and of each method, a column per frame."""
+    """Draw one row for the truth (unless errors are drawn) and for each method, with a column per frame."""
     reports = [_report_of(method.report) for method in methods]
     name = choice.sequence or _find_worst_sequence(reports[-1])
     scores = [score for score in reports[-1].scores if score.sequence == name]

@@ -44,7 +44,7 @@ _Masks = dict[str, Array]
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the masks of a sequence belong: to another sequence, to the mirrored picture, or to later frames."""
+    """The sequence, mirrored picture or later frames to which the masks of a sequence belong."""
 
     owner: str = ""
     #: The exchanged sides of a mirrored picture.
@@ -63,7 +63,7 @@ class _Sample:
     fits: dict[int, Array] = field(default_factory=lambda: {offset: np.zeros(2) for offset in _OFFSETS})
 
     def measure_fit(self, target: _Sample, mirrored: str = "") -> float:
-        """Return the IoU of the predictions over all pixels, beside the truth of another sequence; 0 if unknown."""
+        """Return the IoU of the predictions over all pixels, with the truth of another sequence; 0 if unknown."""
         common = self.frames.keys() & target.frames.keys()
         shared = total = 0
         for frame in common if 2 * len(common) >= len(self.frames) and len(common) >= _FEWEST_FRAMES else ():
@@ -89,7 +89,7 @@ class _Sample:
 def find_misplaced(
     scored: Iterable[ScoredSequence], losses: Sequence[SequenceLosses], protocol: SequenceProtocol
 ) -> dict[str, Placement]:
-    """Return where the masks of misplaced sequences belong; `scored` are read again where `losses` suggest it."""
+    """Return where the masks of misplaced sequences belong, reading sequences again if `losses` suggest it."""
     suspects = [sequence for sequence in losses if _is_suspect(sequence)]
     names = {sequence.name for sequence in sorted(suspects, key=lambda sequence: -sequence.loss)[:_MOST_SEQUENCES]}
     if not names:
@@ -115,7 +115,7 @@ def find_misplaced(
 
 
 def _is_suspect(sequence: SequenceLosses) -> bool:
-    """Return whether a sequence's masks hardly fit, or have the areas of the truth but other pixels."""
+    """Return whether a sequence's masks fit poorly, or have the areas of the truth but other pixels."""
     j = [value for losses in sequence.objects for value in losses.score.j.tolist()]
     true, predicted, shared = (sum(losses.pixels[side] for losses in sequence.objects) for side in range(3))
     larger, union = max(true, predicted), true + predicted - shared

@@ -1,4 +1,4 @@
-"""The sentence on why volumes lose: components by cause, sizes of missed ones, and accuracy of surfaces."""
+"""The sentence that explains the loss of volumes: components by cause, sizes of missed ones, surface accuracy."""
 
 from __future__ import annotations
 

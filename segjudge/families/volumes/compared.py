@@ -1,4 +1,4 @@
-"""Slices of several methods: the cases in which the second one loses most beside the first."""
+"""Slices of several methods: the cases in which the second method loses most compared with the first."""
 
 from __future__ import annotations
 

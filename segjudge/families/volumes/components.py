@@ -121,7 +121,7 @@ def judge_region(
 
 
 def _find_other_labels(numbers: Array, labels: Array, region: LabelRegion) -> dict[int, tuple[int, int]]:
-    """Return for each component the label beyond its region that the other side has most often there."""
+    """Return for each component the other side's most frequent label there from outside its region."""
     foreign = (numbers > 0) & (labels > 0) & ~np.isin(labels, region.labels)
     if not foreign.any():
         return {}

@@ -1,4 +1,4 @@
-"""Why volumes lose: each component of the costliest cases, by cause, and the worst place of each case."""
+"""The causes of volumes' losses: the components of the costliest cases by cause, and each case's worst place."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class JudgedCase(NamedTuple):
 
     @property
     def worst(self) -> Voxel:
-        """The place where most is wrong."""
+        """The place with most wrong voxels."""
         return _find_worst_place(self.case, self.regions, self.costs)
 
     @property
@@ -345,7 +345,7 @@ def _list_voxels(numbers: Array) -> Iterator[tuple[Array, list[Array]]]:
 def _find_worst_place(case: OpenCase, judged: Sequence[JudgedRegion], costs: dict[str, float]) -> Voxel:
     """Return a voxel where the costliest component of the costliest region is wrong.
 
-    Without a loss it is where most voxels are wrong; in the middle of a case without components.
+    Without a loss, return the place with most wrong voxels, or the middle of a case without components.
     """
     worst: tuple[JudgedRegion, int, int] | None = None
     highest = -1.0, -1.0
@@ -365,7 +365,7 @@ def _find_worst_place(case: OpenCase, judged: Sequence[JudgedRegion], costs: dic
 
 
 def _find_error(judged: JudgedRegion, side: int, number: int) -> Voxel:
-    """Return a wrong voxel of a component, in the worst row of its worst slice; else one of its own."""
+    """Return a wrong voxel in the worst row of a component's worst slice; else any voxel of it."""
     numbers = judged.numbers
     component = numbers[side] == number + 1
     wrong = component & (numbers[1 - side] == 0)

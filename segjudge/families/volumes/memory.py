@@ -1,4 +1,4 @@
-"""Volumes in memory: arrays with their spacing, and images of nibabel, SimpleITK and MONAI, known by their methods."""
+"""Volumes in memory: arrays with spacing, and images of nibabel, SimpleITK and MONAI, recognised by their methods."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class VolumesInMemory(SamplesInMemory):
         return replace(counts, name="").encode()
 
     def _place_sides(self, truth: _Side, prediction: _Side, locations: Sequence[str]) -> tuple[Geometry, Geometry]:
-        """Return the grids of two images, or of two arrays, of which the prediction may have the truth's spacing."""
+        """Return the grids of both sides; a predicted array without spacing takes the truth's."""
         if truth.geometry and prediction.geometry:
             return truth.geometry, prediction.geometry
         if truth.geometry or prediction.geometry:
@@ -107,7 +107,7 @@ class VolumesInMemory(SamplesInMemory):
         return Geometry(truth.shape, spacing, None), Geometry(prediction.shape, prediction.spacing or spacing, None)
 
     def _assume_spacing(self, prediction: _Side, location: str) -> tuple[float, float, float]:
-        """Return any spacing for a truth without one; raises SubmissionError if a measure depends on it."""
+        """Return a default spacing for a truth without one; raises SubmissionError if a measure depends on it."""
         needing = [measure for measure in self.protocol.measures if _needs_spacing(measure, self.protocol)]
         if needing or prediction.spacing:
             verb = inflect(len(needing), "needs", "need")
@@ -117,7 +117,7 @@ class VolumesInMemory(SamplesInMemory):
 
 
 def _needs_spacing(measure: str, protocol: VolumeProtocol) -> bool:
-    """Return whether the size of voxels changes a measure; some protocols measure distances in voxels of their own."""
+    """Return whether the size of voxels changes a measure; some protocols fix a voxel size."""
     is_distance = measure in DISTANCES or measure.startswith("NSD")
     return measure not in _OF_VOXELS and not (protocol.voxel and is_distance)
 
@@ -176,7 +176,7 @@ def _open_placed(labels: object, affine: object, location: str) -> _Side:
 
 
 def _open_nibabel(image: Any, location: str) -> _Side:
-    """Return an image of nibabel as its file would be read: a NIfTI by its header, others by affine and zooms."""
+    """Return a nibabel image as if read from its file: a NIfTI by its header, others by affine and zooms."""
     shape = check_axes(list(map(int, image.shape)))
     geometry, oddities = _place_nibabel(image, shape)
 
@@ -217,7 +217,7 @@ def _read_data(data: object, shape: Shape, location: str) -> Array:
 
 
 def _open_itk(image: Any, location: str) -> _Side:
-    """Return an image of SimpleITK, whose module gives its voxels (z, y, x)."""
+    """Return a side from a SimpleITK image; its own module converts the voxels (z, y, x)."""
     if image.GetDimension() != 3:
         raise Flaw(f"has {image.GetDimension()} axes", "Save one label map with three axes")
     channels = image.GetNumberOfComponentsPerPixel()

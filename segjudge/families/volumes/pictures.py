@@ -132,7 +132,7 @@ class SliceDrawing:
     def __init__(
         self, split: str, options: PageOptions, cases: int, scans: ScanFolder | None = None, of: Sequence[str] = ("",)
     ) -> None:
-        """Prepare the drawing of so many cases as methods (`of`) predict them, over scans if they are at hand."""
+        """Prepare the drawing of cases as methods (`of`) predict them, over scans if available."""
         self._split, self._cases, self._scans, self._methods = split, cases, scans, of
         self._scan_room = picture_room(options.budget) if scans else 0.0
         self._room = options.budget * _MASKS - self._scan_room
@@ -196,7 +196,7 @@ class SliceDrawing:
         self._list_moments(case, components)
 
     def _share(self, room: float) -> float:
-        """Return the part of a room that the next case may take."""
+        """Return the share of the remaining bytes that the next case may use."""
         return max(room / max(1, self._cases - len(self._sequences)), _LEAST_SHARE * room)
 
     def _list_moments(self, case: OpenCase, components: Sequence[SeenComponent]) -> None:
@@ -258,7 +258,7 @@ class SliceDrawing:
         return replace(player, title=TITLE)
 
     def _describe_scans(self) -> str:
-        """Return the sentences on scans that are not below the slices; "" if none are missing."""
+        """Return the sentences about scans that could not be drawn below the slices; "" if none are missing."""
         if self._scans is None:
             return ""
         shown, drawn = sum("scan" in entry for entry in self._sequences), len(self._sequences)
@@ -267,7 +267,7 @@ class SliceDrawing:
 
 
 def _look_at(drawn: Sequence[JudgedCase], context: float) -> _Look:
-    """Turn all sides of a case, and cut them to the labels of all regions and so many millimetres around."""
+    """Turn all sides of a case, and crop them to the labels of all regions plus a margin in millimetres."""
     case = drawn[0].case
     view, shape = find_view(case.geometry), case.truth.shape
     regions = list(dict.fromkeys(judged.region for method in drawn for judged in method.regions))
@@ -347,7 +347,7 @@ def _pack(
     counts: Sequence[list[list[dict[str, Any]]]],
     form: tuple[int, int, int, int],
 ) -> tuple[dict[str, bytes], tuple[list[int], ...]]:
-    """Return the streams of a case in a form, and by plane the slices that are drawn, the most important first."""
+    """Return the streams of a case in one form, and the drawn slices of each plane, the most important first."""
     width, around, spread, limit = form
     worst, places = _place_in(look, voxels[0]), {_place_in(look, voxel) for voxel in voxels[1][:limit]}
     extents = [(extent.stop - extent.start) * step for extent, step in zip(look.box, look.spacing, strict=True)]

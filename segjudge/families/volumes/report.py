@@ -1,4 +1,4 @@
-"""Report sections of volumes: why the first share is lost, in which cases and regions."""
+"""Report sections of volumes: the loss of the first share by cause, case and region."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _write_verdict(diagnosis: Diagnosis, report: Report, cases: list[Row], worst
 
 
 def _state_errors(report: Report) -> Markup:
-    """State the first metric, which has no loss, and errors that are not 0."""
+    """State the first metric if it is not a share, and non-zero errors."""
     main, *metrics = report.protocol.metrics
     errors = [name for name in metrics if name.partition("_")[0] in SMALLER and (report.values[name] or 0) > LITTLE]
     stated = [f"{name} is {format_number(report.values[name])}" for name in (main, *errors[:2])]

@@ -42,7 +42,7 @@ _LARGEST_VALUE = 1e15
 
 
 class Shades(NamedTuple):
-    """How values become levels of grey, and the windows that a page offers."""
+    """The conversion of values to grey levels, and the windows that a page offers."""
 
     #: Levels from 0 to 255 and their values, both ascending; levels between them are interpolated.
     levels: tuple[float, ...]
@@ -55,7 +55,7 @@ class Shades(NamedTuple):
         return {key: list(numbers) for key, numbers in self._asdict().items()}
 
     def shade(self, values: Array) -> Array:
-        """Return the levels of values; of those that are not numbers the lowest."""
+        """Return the levels of values; NaN gets the lowest."""
         low, high = self.values[0], self.values[-1]
         finite = np.nan_to_num(values, nan=low, posinf=high, neginf=low)
         levels: Array = np.rint(np.interp(finite, self.values, self.levels)).astype(np.uint8)
@@ -154,7 +154,7 @@ def _scale(stored: Array, header: VolumeHeader) -> Array:
 
 
 def _choose_shades(file: VolumeFile) -> Shades:
-    """Return the shades for the values of a file; of a CT only its beginning is read."""
+    """Return the shades for the values of a file; only the beginning of a CT is read."""
     x, y, z = file.geometry.shape
     step, sampled = max(1, x * y * z // _SAMPLED), []
     for slab in file.read_stored():

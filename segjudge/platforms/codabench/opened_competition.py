@@ -67,7 +67,7 @@ class OpenedCompetition:
         self.config, self.lines = _parse(data)
 
     def path(self, name: str) -> str:
-        """Return the path where the unpacker looks for a file, which may leave the bundle."""
+        """Return the path where the unpacker looks for a file; it may lie outside the bundle."""
         return os.path.join(self.folder, name)
 
     def is_inside(self, name: str) -> bool:

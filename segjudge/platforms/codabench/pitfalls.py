@@ -312,7 +312,7 @@ def _check_boards(top: _Entry) -> BundleProblems:
 
 
 def _check_programs(top: _Entry) -> BundleProblems:
-    """Yield where programs do not fit their image, or their own tasks the leaderboard."""
+    """Yield programs that do not fit their image, and tasks that do not fit the leaderboard."""
     bundle = top.bundle
     image = str(bundle.config.get("docker_image", _DEFAULT))
     if image not in _IMAGES:
@@ -383,7 +383,7 @@ def find_written_columns(bundle: OpenedCompetition) -> dict[Any, list[str]]:
 
 
 def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]:
-    """Return columns and seconds by task, from reference data built here."""
+    """Return columns and seconds by task, read from reference data that Segjudge built."""
     documents: dict[Any, tuple[list[str], object]] = {}
     for _, task in bundle.mappings("tasks"):
         path = bundle.data(task.get("reference_data"))

@@ -131,7 +131,7 @@ def is_uuid(text: str) -> bool:
 
 
 def data_rules(rule: int, key: str) -> Check:
-    """Return the rules that a data set exists as a file or, as far as is known here, on the site."""
+    """Return the rules that a data set exists as a file or, as far as Segjudge knows, on the site."""
 
     def is_root(entry: CompetitionEntry) -> Verdict:
         is_path = isinstance(entry.value, str) and can_be_path(entry.value)

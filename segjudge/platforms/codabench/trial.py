@@ -84,7 +84,7 @@ class ComputeWorker:
         self._python, self._box = python, python.find_sandbox(required=required)
 
     def missing_bounds(self) -> list[str]:
-        """Return a sentence for each bound that does not hold here."""
+        """Return a sentence for each bound that this machine cannot enforce."""
         return missing_bounds(self._box)
 
     @property
@@ -225,7 +225,7 @@ def store_scores(written: object, columns: list[str]) -> dict[str, Decimal]:
 
 @contextmanager
 def as_zip(path: str) -> Iterator[str]:
-    """Yield a submission as a zip, the only form that Codabench takes."""
+    """Yield a submission as a zip, the only form that Codabench accepts."""
     if zipfile.is_zipfile(path):
         yield path
         return

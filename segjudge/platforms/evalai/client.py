@@ -422,7 +422,7 @@ class Jobs:
         return self._repeat("GET", routes.CHALLENGE_OF_QUEUE, {"queue": self._queue}, parse_challenge)
 
     def accepts_token(self) -> bool:
-        """Ask the server whether it still accepts our token, after it refused something."""
+        """Ask the server, after a rejection, whether it still accepts our token."""
         try:
             self.fetch_challenge()
         except ApiError as error:

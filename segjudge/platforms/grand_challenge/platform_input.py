@@ -43,7 +43,7 @@ def find_submission(source: str, codename: str, temporary: str) -> str:
 
 
 def _read_list(source: str, name: str) -> list[dict[str, Any]]:
-    """Return one of the platform's lists; empty if it is missing, or a participant's file has its name."""
+    """Return one of the platform's lists; empty if it is missing or a participant's file of that name."""
     path = os.path.join(source, name)
     if not os.path.isfile(path) or os.path.getsize(path) > _LIST_BYTES:
         return []

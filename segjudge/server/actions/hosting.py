@@ -53,7 +53,7 @@ def rerun(services: Services, user: User, submission: int) -> int:
 
 
 def resume(services: Services, user: User, submission: int) -> None:
-    """Send a failed submission once more, where the challenge is remote and allows it."""
+    """Send a failed submission again, if the challenge is remote and allows it."""
     row = _require_hosted(services, user, submission)
     challenge = services.submissions.challenge_of(row)
     if not challenge.flag("remote_evaluation") or not challenge.flag("allow_resuming_submissions"):
@@ -88,7 +88,7 @@ def toggle_mark(services: Services, user: User, submission: int, mark: str) -> N
 
 
 def edit(services: Services, user: User, challenge: int, submission: int, fields: JsonObject) -> bool:
-    """Change fields of a submission, which its team may cancel; return whether a host did it, who may do more."""
+    """Change fields of a submission; its team may only cancel it. Return whether the user is a host."""
     row = services.submissions.get(submission)
     is_of_challenge = services.submissions.phase_of(row).challenge_id == challenge
     if not is_of_challenge or not services.accounts.may_see_submission(user, row):

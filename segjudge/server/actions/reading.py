@@ -1,8 +1,8 @@
-"""The readable parts of a submission: its files, and the page of its report.
+"""The parts of a submission that users may read: its files, and the page of its report.
 
-Our own scorers leave hidden splits out of the files that they write, which `check` and `push` see to.  Another host's
-script knows nothing of visibilities, and EvalAI shows what it writes as it is; here the output of such a script is
-withheld, and of its result file what belongs to a visible split is shown.
+Our own scorers omit hidden splits from their files, as `check` and `push` ensure. A host's own script may not know
+which splits are hidden, and EvalAI shows its files unchanged. Here participants do not see the output of such a script,
+and only the visible splits in its result file.
 """
 
 import json
@@ -139,11 +139,12 @@ def _why_no_report(services: Services, challenge: Challenge, phase: ChallengePha
 
 
 def find_report_page(services: Services, user: User | None, submission: int) -> str | None:
-    """Return the page of a submission as a user may see it, None while it is being made; refuses where there is none.
+    """Return the page of a submission as a user may see it, None while it is being made; raises a refusal if there is
+    none.
 
-    Hosts see everything.  So does everybody else of their own submissions and of those on the leaderboards, if the
-    phase's detail is `all` and all of its splits are public.  Elsewhere participants see, of their own alone, a page
-    of what the phase left for them.
+    Hosts see everything. If the phase's detail is `all` and all of its splits are public, everybody sees the full page
+    of their own submissions and of those on the leaderboards. In other phases participants see only their own page,
+    with the permitted detail.
     """
     order = _order_for_reader(services, user, services.submissions.get(submission))
     answer = order and services.report_pages.find_or_order(*order)
@@ -153,8 +154,7 @@ def find_report_page(services: Services, user: User | None, submission: int) -> 
 def find_glances(services: Services, user: User | None, row: Submission) -> Mapping[str, Glance] | None:
     """Return the summaries on a submission's page for the splits that a user sees; None while it is made.
 
-    It is empty for users who may not open the page.  A page that is not there is made behind those that readers wait
-    for.
+    It is empty for users who may not open the page.  A missing page is made after the pages that readers wait for.
     """
     with suppress(Refusal):
         order = _order_for_reader(services, user, row)
@@ -186,7 +186,7 @@ def find_comparison_page(
 ) -> str | None:
     """Return the page that compares two submissions on a split, None while it is being made.
 
-    Who sees all of both reports may see it.
+    It is visible to users who may see both reports completely.
     """
     numbers = list(dict.fromkeys(numbers))
     if len(numbers) != 2:
@@ -240,7 +240,7 @@ def _is_on_boards(services: Services, phase: ChallengePhase, row: Submission) ->
 
 
 def may_open_report(services: Services, user: User | None, phase: ChallengePhase, row: Submission) -> bool:
-    """Return whether there is a page of a submission for a user who may see that submission."""
+    """Return whether a user who may see a submission may also open its page."""
     challenge = services.store.require(Challenge, phase.challenge_id)
     return (
         services.accounts.may_see_submission(user, row)

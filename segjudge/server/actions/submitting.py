@@ -47,7 +47,7 @@ class PhaseTarget(NamedTuple):
 
 
 def resolve(services: Services, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
-    """Return the challenge and the phase; refuses a phase of another challenge."""
+    """Return the challenge and the phase; raises a refusal if the phase belongs to another challenge."""
     challenge = services.store.require(Challenge, target.challenge, Refusal(400, "Challenge does not exist"))
     phase = services.store.get(ChallengePhase, target.phase)
     if phase is None or phase.challenge_id != challenge.id:
@@ -56,7 +56,7 @@ def resolve(services: Services, target: PhaseTarget) -> tuple[Challenge, Challen
 
 
 def check_open(services: Services, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
-    """Return the challenge and the phase; refuses when either is not open now."""
+    """Return the challenge and the phase; raises a refusal if either is closed now."""
     challenge, phase = resolve(services, target)
     moment = services.clock()
     if not challenge.is_open(moment):
@@ -70,7 +70,7 @@ def check_open(services: Services, target: PhaseTarget) -> tuple[Challenge, Chal
 
 
 def admit(services: Services, user: User, target: PhaseTarget) -> tuple[ChallengePhase, Team]:
-    """Return the phase, and the team with which a user may submit now; refuses where the server would."""
+    """Return the phase, and the team with which a user may submit now; raises a refusal as EvalAI would."""
     challenge, phase = check_open(services, target)
     host = services.accounts.is_host(user, challenge.id)
     if not phase.flag("is_public") and not host:
@@ -148,7 +148,7 @@ def submit(services: Services, user: User, target: PhaseTarget, fields: JsonObje
 
 
 def send(services: Services, user: User, target: PhaseTarget, fields: JsonObject, file: str, image: str = "") -> int:
-    """Make a stored file a submission with its message, both or neither; a file that is refused is dropped."""
+    """Turn a stored file into a submission with its message, atomically; a rejected file is deleted."""
     try:
         with services.store.write():
             number = _create_submission(services, user, target, fields, file)
@@ -237,7 +237,7 @@ def start_upload(services: Services, user: User, phase: int, fields: JsonObject)
 
 
 def finish_upload(services: Services, user: User, phase: int, submission: int, upload: str, parts: object) -> None:
-    """Join the parts, in the place of the placeholder."""
+    """Join the parts, replacing the placeholder."""
     check_open(services, _target(services, user, phase))
     with _join_parts(services, user, phase, submission, upload, parts) as file:
         services.files.drop(services.submissions.get(submission).input_file)

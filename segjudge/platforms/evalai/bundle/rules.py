@@ -33,7 +33,7 @@ from .validation import PHASE_SPLITS, VALIDATIONS, find_accepted, find_accepted_
 
 
 def check_server_rules(bundle: Bundle, state: ServerState | None = None) -> BundleProblems:
-    """Yield EvalAI's tests in its order, and the faults when it saves; with `state`, in an update."""
+    """Yield the problems by EvalAI's tests in its order, then those of saving; with `state`, for an update."""
     for block, check in VALIDATIONS.items():
         problems = [*check(Entry(bundle, "", bundle.config))]
         if state is not None and block in _UPDATES:

@@ -30,7 +30,7 @@ def is_visible(visibility: object) -> bool:
 
 
 def find_hidden(config: dict[str, Any], codename: str, phase: Phase | None = None) -> frozenset[str]:
-    """Return the splits of a phase that participants are not shown; scorers of a host's own have no `phases.py`."""
+    """Return the splits of a phase that are hidden from participants; a host's own scorers have no `phases.py`."""
     shown, hidden = _list_shown(config, codename)
     if phase is None:
         return hidden
@@ -56,7 +56,7 @@ def is_set(configured: dict[str, Any], key: str) -> bool:
 
 
 def hide_splits(config: dict[str, Any], phases: Iterable[Phase]) -> tuple[Phase, ...]:
-    """Return the phases of `phases.py` with each split hidden that either of both hides."""
+    """Return the phases of `phases.py`, hiding each split that `phases.py` or the YAML hides."""
     return tuple(_hide(phase, find_hidden(config, phase.codename, phase)) for phase in phases)
 
 

@@ -279,7 +279,7 @@ _BEFORE_SERIALIZER = all_of(
 
 
 def _check_leaderboard(entry: Entry) -> BundleProblems:
-    """Yield the problems of one leaderboard; its serializer runs only when all before it was right."""
+    """Yield the problems of one leaderboard; its serializer runs only if all earlier tests pass."""
     problems = [*_BEFORE_SERIALIZER(entry)]
     yield from problems
     if all(problem.accepted for problem in problems):
@@ -466,7 +466,7 @@ _NUMBERED = {"leaderboard_id": _check_leaderboard, "challenge_phase_id": _PHASE_
 
 
 def find_accepted(bundle: Bundle, key: str) -> list[Entry]:
-    """Return the items that a key of the rows may name: the items that pass the rules of their own block."""
+    """Return the items that a row's key may name: those that pass the rules of their own block."""
     accepted = []
     for entry in entries(bundle, REFERENCES[key][0]):
         refused = [problem for problem in _NUMBERED[key](entry) if not problem.accepted]
