@@ -15,10 +15,10 @@ typedef struct {
     int64_t top, left, rows, across;
 } stack;
 
-/* The boundary of one frame: a window of words, and in each row the words that are not zero: from, to.
+/* The boundary of one frame: a window of words, and for each row the span of its non-zero words: from, to.
  *
- * `near` holds for each row, from the disk's reach above the window on, the words of all rows within reach joined.
- */
+ * For each row, `near` is the union of the words of all rows within the disk's reach; it begins that far above the
+ * window. */
 typedef struct {
     uint64_t *words, *near;
     int64_t *spans;
@@ -26,7 +26,7 @@ typedef struct {
     int is_known, is_joined; /* of this frame */
 } edge;
 
-/* Row by row what matches a pixel: columns from, to (inclusive); none where from > to. */
+/* For each row, the range of columns that match a pixel: from, to (inclusive); empty if from > to. */
 typedef struct {
     int64_t reach;
     int64_t *low, *high;
@@ -54,7 +54,7 @@ static int is_empty(const uint64_t *words, int64_t count)
     return !any;
 }
 
-/* Whether two masks have the same window and the same words in it, in one frame. */
+/* Return whether two masks have the same window and equal words in one frame. */
 static int are_equal(const stack *a, const stack *b, int64_t frame)
 {
     return a->top == b->top && a->left == b->left && a->rows == b->rows && a->across == b->across
@@ -74,18 +74,18 @@ static int64_t shared(const stack *a, const stack *b, int64_t frame)
     return total;
 }
 
-/* Which bits of a word differ from the one to their right, below, or diagonal; the next words give the last of each. */
+/* Return the bits of a word that differ from their right, lower or diagonal neighbour; the next words hold the
+ * neighbours of the last bit. */
 static inline uint64_t change(uint64_t bits, uint64_t next, uint64_t below, uint64_t next_below)
 {
     uint64_t right = bits >> 1 | next << (WORD - 1), corner = below >> 1 | next_below << (WORD - 1);
     return (bits | right | below | corner) & ~(bits & right & below & corner);
 }
 
-/* Count a frame's pixels, and find those that differ from the one to their right, below, or diagonal.
+/* Count a frame's pixels, and find those that differ from their right, lower or diagonal neighbour.
  *
- * The border of the image makes no boundary: beyond the last column a pixel repeats, and the last row has none below.
- * `zeros` stands for a row outside of the mask's window.
- */
+ * The border of the image makes no boundary: the last column has no right neighbour, the last row none below.
+ * `zeros` is a row outside the mask's window. */
 static void find_edge(edge *out, const stack *mask, int64_t frame, int64_t height, int64_t width, const uint64_t *zeros)
 {
     int64_t across = mask->across, back = mask->left > 0, from = 0, to = mask->rows;
@@ -135,7 +135,8 @@ static uint64_t word_at(const uint64_t *row, int64_t across, int64_t x)
     return x >= 0 && x < across ? row[x] : 0;
 }
 
-/* Join the 64 pixels from bit `at` of a row with those up to `count` - 1 to their right; count is 1 to 64. */
+/* Return the union of the 64 pixels from bit `at` of a row with the `count` - 1 windows to their right; count is 1
+ * to 64. */
 static uint64_t joined(const uint64_t *row, int64_t across, int64_t at, int64_t count)
 {
     int64_t x = at >= 0 ? at / WORD : -((WORD - 1 - at) / WORD);
@@ -157,7 +158,7 @@ static uint64_t joined(const uint64_t *row, int64_t across, int64_t at, int64_t 
     return low;
 }
 
-/* Join the pixels from `low` to `high` of a word's place in a row. */
+/* Return the union of a row's pixels shifted by `low` to `high`, at a word's position. */
 static uint64_t spread(const uint64_t *row, int64_t across, int64_t x, int64_t low, int64_t high)
 {
     uint64_t found = 0;
@@ -166,7 +167,7 @@ static uint64_t spread(const uint64_t *row, int64_t across, int64_t x, int64_t l
     return found;
 }
 
-/* Fill `near`, doubling the rows that are joined. */
+/* Fill `near`, doubling the number of united rows at each step. */
 static void join_rows(edge *out, int64_t reach)
 {
     int64_t across = out->across, rows = out->rows + 4 * reach, joined_rows = 1, wanted = 2 * reach + 1;
@@ -220,7 +221,7 @@ static int64_t matched(const edge *one, edge *other, const disk *near)
     return total;
 }
 
-/* Turn columns (dx, low, high) into rows; return whether each row is without a gap. */
+/* Convert columns (dx, low, high) into rows; return whether no row has a gap. */
 static int rows_of_disk(disk *near, const int32_t *columns, int64_t count)
 {
     for (int64_t i = 0; i < 2 * near->reach + 1; i++)
@@ -248,10 +249,10 @@ static int64_t reach_of(const int32_t *columns, int64_t count)
     return reach;
 }
 
-/* Whether a pixel matches itself. */
+/* Return whether a pixel matches itself. */
 static int has_centre(const disk *near) { return near->low[near->reach] <= 0 && near->high[near->reach] >= 0; }
 
-/* Count a pair in one frame; of seven counts each is `step` behind the other. */
+/* Count a pair in one frame; its seven counts are `step` apart. */
 static void count_pair(
     const stack *masks[2], edge *edges[2], const disk *near, int64_t frame, const int64_t size[2], const uint64_t *zeros,
     int64_t *out, int64_t step)
@@ -277,11 +278,11 @@ static void count_pair(
 static int64_t edge_words(const stack *mask) { return (mask->rows + 1) * (mask->across + 1); }
 static int64_t near_words(const stack *mask, int64_t reach) { return (mask->rows + 1 + 4 * reach) * (mask->across + 1); }
 
-/* Count, for each pair of masks and each frame, the pixels: of each mask, shared, of each boundary, and matched of each.
+/* Count pixels for each pair of masks and each frame: of each mask, shared ones, of each boundary, and matched ones of
+ * each boundary.
  *
- * `counts` is (pairs, 7, frames).  `columns` is a disk as (dx, from, to), dx rising: which offsets around a boundary
- * pixel match it.
- */
+ * `counts` is (pairs, 7, frames). `columns` is a disk as (dx, from, to) with rising dx: the offsets from a boundary
+ * pixel that match it. */
 SJ_EXPORT int sj_compare(
     const uint64_t *const *words, const int64_t *windows, int64_t mask_count, const int64_t *pairs, int64_t pair_count,
     int64_t frames, int64_t height, int64_t width, const int32_t *columns, int64_t column_count, int64_t *counts)

@@ -1,7 +1,7 @@
 /* A PNG -> one number per pixel. */
 #include "png.h"
 
-/* Write red + 256 × green + 65,536 × blue of each pixel as four bytes; behind a row more may be read. */
+/* Write red + 256 × green + 65,536 × blue of each pixel as four bytes; may read bytes after the row. */
 static inline __attribute__((always_inline)) void put_codes(uint8_t *out, const uint8_t *row, int64_t width, const int step)
 {
     for (int64_t x = 0; x < width; x++) {
@@ -21,7 +21,7 @@ static void put_row(uint8_t *out, const uint8_t *row, int64_t width, int channel
     }
 }
 
-/* Write the number of each pixel of a PNG of 8 bits: of colours red + 256 × green + 65,536 × blue, as four bytes, else
+/* Write the number of each pixel of an 8-bit PNG: for colours red + 256 × green + 65,536 × blue as four bytes, else
  * its byte. */
 SJ_EXPORT int sj_read_png(
     const uint8_t *data, int64_t length, int64_t height, int64_t width, int32_t has_colours, uint8_t *out)

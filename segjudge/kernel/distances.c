@@ -6,12 +6,12 @@
 
 #include <stdlib.h>
 
-#define REACH 255 /* pixels; whatever is further counts as so far */
+#define REACH 255 /* pixels; greater distances count as this one */
 #define SQUARES (REACH * REACH + 1)
 #define MOST_SIDE (1 << 15) /* so that squares fit into 32 bits */
 #define BLOCK 64
 
-/* A map and its object, what is asked, and where the answers go. */
+/* A map and its object, the parameters, and the output arrays. */
 typedef struct {
     const uint8_t *truth, *values;
     int32_t height, width, near;
@@ -20,8 +20,9 @@ typedef struct {
     uint8_t *out;
 } map;
 
-/* A row: of each column how far up, or down, the nearest pixel of the object is, its square, and a lower envelope of the
- * parabolas that stand there: whose each is, and from which column on.  In columns from `left` to `right` the object is. */
+/* A row: for each column the distance up or down to the nearest object pixel and its square; and the lower envelope
+ * of these parabolas: the column of each, and where it begins. The object lies in the columns from `left` to
+ * `right`. */
 typedef struct {
     uint8_t *above, *below, *nearer;
     int32_t *squares, *sites, *starts;
@@ -43,7 +44,7 @@ static int has_wrong(const uint8_t *truth, const uint8_t *values, int32_t count,
     return any;
 }
 
-/* Find the columns of a row, from and to, between which all pixels lie that are wrong; the width and 0 where none is. */
+/* Find the range of columns (from, to) that contains all wrong pixels of a row; the width and 0 if there are none. */
 static void find_wrong(const uint8_t *truth, const uint8_t *values, int32_t width, uint8_t least, int32_t *from, int32_t *to)
 {
     int32_t first = 0, last = width;
@@ -58,7 +59,7 @@ static void find_wrong(const uint8_t *truth, const uint8_t *values, int32_t widt
     *from = first, *to = first < last ? last : 0;
 }
 
-/* Say for each column of a row how far up, or down, the nearest pixel of the object is, from the row before. */
+/* Compute for each column the distance up or down to the nearest object pixel, from the previous row. */
 static void step(uint8_t *out, const uint8_t *before, const uint8_t *truth, int32_t width)
 {
     for (int32_t x = 0; x < width; x++) {
@@ -67,7 +68,8 @@ static void step(uint8_t *out, const uint8_t *before, const uint8_t *truth, int3
     }
 }
 
-/* Add a parabola to the envelope of the columns up to `end`, and return how many there are; on a tie the left one stays. */
+/* Add a parabola to the envelope of the columns up to `end`, and return the number of parabolas; in a tie the left
+ * one stays. */
 static inline int32_t add_site(line *row, int32_t count, int32_t site, int32_t begin, int32_t end)
 {
     while (count && away(row, row->starts[count - 1], row->sites[count - 1]) > away(row, row->starts[count - 1], site))
@@ -84,7 +86,7 @@ static inline int32_t add_site(line *row, int32_t count, int32_t site, int32_t b
     return count;
 }
 
-/* Make the envelope of the columns from `begin` to `end` between two pixels of the object, or -1 and the width. */
+/* Build the envelope of the columns from `begin` to `end` between two object pixels, or -1 and the width. */
 static int32_t envelope(line *row, int32_t before, int32_t behind, int32_t width, int32_t begin, int32_t end)
 {
     int32_t count = before >= 0 ? add_site(row, 0, before, begin, end) : 0;
@@ -95,7 +97,7 @@ static int32_t envelope(line *row, int32_t before, int32_t behind, int32_t width
     return behind < width ? add_site(row, count, behind, begin, end) : count;
 }
 
-/* Measure the pixels of a row from `begin` to `end`, between two of the object, or -1 and the width. */
+/* Measure the pixels of a row from `begin` to `end` between two object pixels, or -1 and the width. */
 static void measure_gap(const map *all, line *row, int32_t y, int32_t before, int32_t behind, int32_t begin, int32_t end)
 {
     const uint8_t *values = all->values + (int64_t)y * all->width;
@@ -119,7 +121,7 @@ static void measure_gap(const map *all, line *row, int32_t y, int32_t before, in
     }
 }
 
-/* Measure the pixels of a row outside the object that are wrong, or may be near. */
+/* Measure the pixels of a row that lie outside the object and are wrong or possibly near. */
 static void measure_row(const map *all, line *row, int32_t y)
 {
     const uint8_t *truth = all->truth + (int64_t)y * all->width, *values = all->values + (int64_t)y * all->width;
@@ -152,7 +154,7 @@ static void measure_row(const map *all, line *row, int32_t y)
     }
 }
 
-/* Write how far up the nearest pixel of the object is, for all rows, and find the columns that have any. */
+/* Write the distance up to the nearest object pixel for all rows, and find the columns with object pixels. */
 static void look_up(const map *all, line *row, uint8_t *above, uint8_t *columns)
 {
     memset(row->below, REACH, (size_t)all->width);
@@ -171,11 +173,11 @@ static void look_up(const map *all, line *row, uint8_t *above, uint8_t *columns)
         }
 }
 
-/* Add up by how much pixels outside an object are brighter than `least`, for each square of their distance to it, and
- * copy the map, with 255 for all pixels outside but those that are near: these have what the nearest of the object has.
+/* For each squared distance to the object, sum the excess of outside pixels over `least`. Also copy the map: near
+ * outside pixels get the value of the nearest object pixel, all other outside pixels 255.
  *
- * Near is what has at the most this square.  Of pixels equally near it is that in the leftmost column, and of it the
- * upper.  `excess` has a number for each square up to that of 255. */
+ * A pixel is near if its squared distance is at most `near`. Of equally near object pixels, the leftmost counts,
+ * then the upper one. `excess` has one number for each square up to that of 255. */
 SJ_EXPORT int sj_survey(
     const uint8_t *truth, const uint8_t *values, int64_t height, int64_t width, uint32_t least, int32_t near,
     int64_t *excess, int64_t squares, uint8_t *out)

@@ -11,7 +11,7 @@
 /* A side of an image; the caller's frames are far smaller. */
 #define MOST_SIDE (1 << 24)
 
-/* One byte for each pixel of 1, 2 or 4 bits; `labels` has room for the pixels of whole bytes. */
+/* Write one byte for each pixel of 1, 2 or 4 bits; `labels` has room for the pixels of whole bytes. */
 static void widen(uint8_t *labels, const uint8_t *row, int64_t width, int depth)
 {
     uint8_t mask = (uint8_t)((1 << depth) - 1);
@@ -20,7 +20,7 @@ static void widen(uint8_t *labels, const uint8_t *row, int64_t width, int depth)
             labels[x++] = (uint8_t)(*row >> shift & mask);
 }
 
-/* Which of 64 labels are this one. */
+/* Return flags of the labels among 64 that equal this one. */
 static uint64_t equal(const uint8_t *labels, uint8_t label)
 {
     uint64_t bits = 0;
@@ -42,32 +42,32 @@ static uint64_t equal(const uint8_t *labels, uint8_t label)
     return bits;
 }
 
-/* The lowest set bit's index, of a word that is not zero. */
+/* Return the index of the lowest set bit of a non-zero word. */
 static int lowest(uint64_t word)
 {
     return __builtin_ctzll(word);
 }
 
-/* The masks of a block of frames, which are filled frame by frame; kernel.py has the same fields. */
+/* The masks of a block of frames, filled frame by frame; kernel.py has the same fields. */
 typedef struct {
     uint64_t *words;      /* of all objects: (slot, frame, row, word) */
-    int64_t room;         /* how many words there are, which must be as many as these sides make */
-    int64_t slots;        /* objects for which there is space */
+    int64_t room;         /* the number of words, which must match these sides */
+    int64_t slots;        /* the number of objects that fit */
     int64_t frames, height, width;
-    int64_t used;         /* how many slots are taken */
-    int32_t *slot_of;     /* of each label, or -1 */
-    int32_t *boxes;       /* of each slot: first row, row after the last, first word, word after the last */
-    uint8_t *seen;        /* of each label, 0 included: whether it is in the latest frame */
-    int64_t merged;       /* every label but 0 goes into one slot, that of label 1 */
+    int64_t used;         /* the number of used slots */
+    int32_t *slot_of;     /* the slot of each label, or -1 */
+    int32_t *boxes;       /* for each slot: first row, row after the last, first word, word after the last */
+    uint8_t *seen;        /* for each label including 0: whether it is in the latest frame */
+    int64_t merged;       /* every label except 0 goes into the slot of label 1 */
 } sj_frames;
 
 /* A frame that is being packed. */
 typedef struct {
     sj_frames *all;
-    int64_t across, step, at;      /* words of a row, of a slot, and where those of this row begin */
+    int64_t across, step, at;      /* words per row, words per slot, and the start of this row's words */
     int64_t y;
-    uint64_t tail;                 /* which pixels of the last word there are */
-    int count;                     /* of slots that have pixels in this row or the one above */
+    uint64_t tail;                 /* the existing pixels of the last word */
+    int count;                     /* the slots with pixels in this row or the one above */
     int32_t slots[LABELS];
     uint8_t is_listed[LABELS];
 } packer;
@@ -94,7 +94,7 @@ static packer begin_frame(sj_frames *all, int64_t frame)
     return one;
 }
 
-/* Return the slot of a label in this row, or -1 where there is no space for one. */
+/* Return the slot of a label in this row, or -1 if no slot is free. */
 static int32_t take_slot(packer *one, uint8_t label)
 {
     sj_frames *all = one->all;
@@ -113,7 +113,7 @@ static int32_t take_slot(packer *one, uint8_t label)
     return slot;
 }
 
-/* Set the bits of the labels under a word, of which only the `valid` ones are pixels; return 0 where one has no slot. */
+/* Set the bits of the labels under a word, whose `valid` bits are pixels; return 0 if a label has no slot. */
 static int pack_word(packer *one, const uint8_t *labels, uint64_t valid, int64_t column)
 {
     sj_frames *all = one->all;
@@ -138,7 +138,7 @@ static int pack_word(packer *one, const uint8_t *labels, uint64_t valid, int64_t
     return 1;
 }
 
-/* Copy the words of the row above, for all slots that have any. */
+/* Copy the words of the row above for all slots that have some. */
 static void repeat_row(packer *one)
 {
     for (int i = 0; i < one->count; i++) {
@@ -147,7 +147,7 @@ static void repeat_row(packer *one)
     }
 }
 
-/* Keep those slots that have pixels in this row, and extend their boxes; or, where it is not packed, leave it empty. */
+/* Keep the slots with pixels in this row and extend their boxes; if the row is not packed, leave it empty. */
 static void end_row(packer *one, int is_packed)
 {
     int count = one->count;
@@ -177,8 +177,8 @@ static int repack_word(packer *one, const uint8_t *row, int64_t column)
     return pack_word(one, row + WORD * column, column + 1 == one->across ? one->tail : ~(uint64_t)0, column);
 }
 
-/* Pack the next row, of which whole words may be read: those that are marked, or all where nothing is, and in the first
- * row; the others are those above.  Return whether there is space for all objects. */
+/* Pack the next row, of which whole words may be read. Marked words are packed, or all words if none is marked and
+ * in the first row; other words are copied from the row above. Return whether all objects fit. */
 static int pack_row(packer *one, const uint8_t *row, const uint64_t *marks)
 {
     int is_packed = 1;
@@ -217,7 +217,7 @@ static int pack_png(sj_frames *all, int64_t frame, sj_png *png)
     return status == SJ_FINE ? sj_png_next(png) : status;
 }
 
-/* Pack one frame from a PNG file: set in `words`, which are zero there, the bits of each label. */
+/* Pack one frame from a PNG file: set each label's bits in `words`, which are zero before. */
 SJ_EXPORT int sj_pack_png(sj_frames *all, int64_t frame, const uint8_t *data, int64_t length)
 {
     if (!is_block(all) || frame < 0 || frame >= all->frames)
@@ -230,7 +230,7 @@ SJ_EXPORT int sj_pack_png(sj_frames *all, int64_t frame, const uint8_t *data, in
     return status;
 }
 
-/* The same from labels of one byte each. */
+/* Pack one frame from one-byte labels. */
 SJ_EXPORT int sj_pack_labels(sj_frames *all, int64_t frame, const uint8_t *labels, int64_t length)
 {
     if (!is_block(all) || frame < 0 || frame >= all->frames || !labels || length != all->height * all->width)

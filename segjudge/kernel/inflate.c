@@ -1,8 +1,7 @@
-/* DEFLATE (RFC 1951) in zlib's frame (RFC 1950) -> bytes, as many at a time as the buffer holds.
+/* DEFLATE (RFC 1951) in zlib's frame (RFC 1950) -> bytes, one buffer at a time.
  *
- * It rejects everything that zlib rejects, and a little more, so every inflater gives the same bytes for a stream that
- * it accepts.
- */
+ * It rejects everything that zlib rejects, and a little more, so every inflater gives the same bytes for a stream
+ * that it accepts. */
 #include "inflate.h"
 
 #define LENGTHS 29
@@ -12,11 +11,11 @@
 
 /* An entry of a table: bits of the code and its extra bits, bits of the code << 5, a kind, a value << 16.
  * 0 if the code is longer than the table's. */
-enum { LITERAL = 1 << 9, OTHER = 1 << 10 /* the end of a block or, with the next bit, no symbol */, NONE = 3 << 10 };
+enum { LITERAL = 1 << 9, OTHER = 1 << 10 /* the end of a block; with the next bit, no symbol */, NONE = 3 << 10 };
 
 static uint32_t entry_of(uint32_t value, uint32_t extras) { return value << 16 | extras; }
 
-/* The bits that an entry takes in all, and those of its code. */
+/* The total bits of an entry, and the bits of its code. */
 static int bits_of(uint32_t entry) { return (int)(entry & 31); }
 static int code_bits_of(uint32_t entry) { return (int)(entry >> 5 & 15); }
 static uint32_t with_bits(uint32_t entry, int bits) { return entry + (uint32_t)bits * 33; }
@@ -47,10 +46,9 @@ static uint32_t distance_entry(int symbol)
 
 static uint32_t plain_entry(int symbol) { return entry_of((uint32_t)symbol, 0); }
 
-/* Make a code from the lengths of its symbols' codes; return whether it is one, with a symbol for whatever bits come.
+/* Build a code from the lengths of its symbols' codes; return whether it is complete, with a symbol for all bits.
  *
- * Of distances there may also be one alone, of one bit, or none.
- */
+ * A distance code may also have a single one-bit symbol, or none. */
 static int make_code(sj_code *code, const uint8_t *lengths, int count, uint32_t (*entry)(int), int may_lack)
 {
     int places[SJ_LONGEST_CODE + 2] = {0}, used = 0;
@@ -70,7 +68,7 @@ static int make_code(sj_code *code, const uint8_t *lengths, int count, uint32_t 
             code->entries[places[lengths[symbol]]++] = entry(symbol);
     for (int slot = 0; slot < SJ_CODE_SLOTS; slot++)
         code->table[slot] = whole ? 0 : with_bits(NONE, 1);
-    uint32_t next = 0; /* a code as the stream holds it, its first bit lowest */
+    uint32_t next = 0; /* a code in the stream's order, first bit lowest */
     for (int length = 1, at = 0; length <= SJ_CODE_BITS; length++)
         for (int end = at + code->counts[length]; at < end; at++) {
             for (uint32_t slot = next; slot < SJ_CODE_SLOTS; slot += 1u << length)
@@ -83,7 +81,7 @@ static int make_code(sj_code *code, const uint8_t *lengths, int count, uint32_t 
     return 1;
 }
 
-/* Look up a code that is longer than the table knows, bit by bit. */
+/* Look up a code that is longer than the table's bits, bit by bit. */
 static uint32_t long_entry(const sj_code *code, uint64_t bits)
 {
     int first = 0, at = 0, word = 0;
@@ -100,13 +98,13 @@ static uint32_t long_entry(const sj_code *code, uint64_t bits)
 
 static uint64_t low_bits(uint64_t bits, int count) { return bits & (((uint64_t)1 << count) - 1); }
 
-/* The value of an entry with the extra bits, which stand behind the code. */
+/* Return the value of an entry plus the extra bits, which follow the code. */
 static int64_t value_of(uint32_t entry, uint64_t bits)
 {
     return (int64_t)(entry >> 16) + (int64_t)(low_bits(bits, bits_of(entry)) >> code_bits_of(entry));
 }
 
-/* Have at least 56 bits, or all that are left and zeros behind them. */
+/* Load at least 56 bits, or all remaining bits followed by zeros. */
 static inline void refill(const uint8_t **in, const uint8_t *end, uint64_t *bits, int *count)
 {
     if (end - *in >= 8) {
@@ -119,7 +117,7 @@ static inline void refill(const uint8_t **in, const uint8_t *end, uint64_t *bits
     }
 }
 
-/* Take up to 32 bits; where there are too few, `count` says so from then on. */
+/* Take up to 32 bits; if too few remain, `count` is negative from then on. */
 static uint32_t take_bits(sj_inflater *stream, int count)
 {
     refill(&stream->in, stream->end, &stream->bits, &stream->count);
@@ -129,7 +127,7 @@ static uint32_t take_bits(sj_inflater *stream, int count)
     return bits;
 }
 
-/* Go back to the first byte of which no bit was taken. */
+/* Move back to the first byte without taken bits. */
 static void align(sj_inflater *stream)
 {
     stream->in -= stream->count >> 3;
@@ -199,8 +197,8 @@ static int begin_block(sj_inflater *stream)
     return stream->count >= 0;
 }
 
-/* Write `length` bytes and up to 14 or, of more than 64, as many as make 272: a loop whose end is hard to foresee costs
- * more than the bytes do.  They repeat what ends where `out` begins, or before it. */
+/* Write `length` bytes and up to 14 more, or up to 272 for lengths above 64: an unpredictable loop end costs more
+ * than the extra bytes. The bytes repeat earlier output that ends at `out` or before it. */
 static inline void copy(uint8_t *out, int64_t distance, int64_t length)
 {
     const uint8_t *from = out - distance;
@@ -222,7 +220,7 @@ static inline void copy(uint8_t *out, int64_t distance, int64_t length)
             *out++ = *from++;
 }
 
-/* Inflate symbols until the block ends, `at` has come to the limit, or something is wrong. */
+/* Inflate symbols until the block ends, `at` reaches the limit, or the stream is invalid. */
 static int inflate_symbols(sj_inflater *stream, uint8_t *base, int64_t *at, int64_t limit)
 {
     const uint8_t *in = stream->in, *end = stream->end;

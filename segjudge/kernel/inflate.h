@@ -4,13 +4,13 @@
 
 #include "kernel.h"
 
-/* No distance in a stream is longer, and no copy. */
+/* The maximum distance in a stream, and the maximum length of a copy. */
 #define SJ_WINDOW (1 << 15)
 #define SJ_LONGEST_COPY 258
-/* Bytes behind the last one that may be written, which are no part of what is inflated. */
+/* The number of scratch bytes after the output that may be overwritten. */
 #define SJ_SLACK (SJ_LONGEST_COPY + 16)
 
-/* Codes of so many bits are looked up at once. */
+/* The number of bits that a table looks up at once. */
 #define SJ_CODE_BITS 10
 #define SJ_CODE_SLOTS (1 << SJ_CODE_BITS)
 #define SJ_MOST_SYMBOLS 288
@@ -25,20 +25,20 @@ typedef struct {
 typedef struct {
     const uint8_t *in, *end;
     uint64_t bits;
-    int count;      /* bits that are left in `bits` of what `in` has passed; below 0 where there were too few */
+    int count;      /* the remaining bits in `bits`; below 0 if there were too few */
     int is_last, is_coded, has_ended;
-    int64_t stored; /* bytes that are left of a block without a code */
-    int64_t reach;  /* no distance may be longer */
+    int64_t stored; /* the remaining bytes of a stored block */
+    int64_t reach;  /* the maximum distance */
     sj_code literals, distances;
 } sj_inflater;
 
-/* Begin to inflate a stream with zlib's header, or return SJ_BAD_DATA. */
+/* Begin to inflate a stream with zlib's header; return SJ_BAD_DATA for others. */
 int sj_inflate_begin(sj_inflater *stream, const uint8_t *data, int64_t length);
 
-/* Inflate from out[*at] on until *at is `limit` or more, which leaves SJ_SLACK bytes behind it, or the stream ends. */
+/* Inflate from out[*at] on until *at is at least `limit`, which leaves SJ_SLACK bytes free, or the stream ends. */
 int sj_inflate_some(sj_inflater *stream, uint8_t *out, int64_t *at, int64_t limit);
 
-/* Return whether a stream that has ended has this checksum. */
+/* Return whether an ended stream has this checksum. */
 int sj_inflate_matches(sj_inflater *stream, uint32_t checksum);
 
 #endif

@@ -1,4 +1,4 @@
-/* Functions that all files of the kernel share. */
+/* The functions that all files of the kernel share. */
 #include "kernel.h"
 
 /* Return the version of the functions' signatures. */

@@ -1,10 +1,8 @@
-/* The kernel: what scoring does most often, on bytes and words, in whole numbers.
+/* The kernel: the most frequent operations of scoring, on bytes and words, in whole numbers.
  *
- * Every function checks its arguments, returns a status, keeps nothing between
- * two calls and allocates only what it frees before it returns.  Python calls
- * it through ctypes and computes fractions itself, but precisions and similarities,
- * whose every step rounds as numpy's does; numpy code that gives the same results stands beside each call.
- */
+ * Every function checks its arguments, returns a status, keeps no state between calls, and frees what it allocates.
+ * Python calls it through ctypes and computes fractions itself, except precisions and similarities, whose steps
+ * round as in numpy. Each call has equivalent numpy code beside it. */
 #ifndef SEGJUDGE_KERNEL_H
 #define SEGJUDGE_KERNEL_H
 
@@ -18,15 +16,15 @@
 
 #define SJ_EXPORT __attribute__((visibility("default")))
 
-/* Raised whenever a signature or the meaning of a result changes; library.py has the same number. */
+/* The version of the interface: raise it when a signature or the meaning of a result changes, also in library.py. */
 #define SJ_ABI 23
 
 enum {
     SJ_FINE = 0,
-    SJ_BAD_CALL = -1,  /* arguments that make no sense */
+    SJ_BAD_CALL = -1,  /* invalid arguments */
     SJ_NO_MEMORY = -2,
-    SJ_BAD_DATA = 1,   /* the numpy path finds the words for what is wrong */
-    SJ_FULL = 2        /* more objects than there is space for: call again with more */
+    SJ_BAD_DATA = 1,   /* invalid data; the numpy path describes the fault */
+    SJ_FULL = 2        /* too many objects for the space: call again with more */
 };
 
 /* Eight bytes, which need not be aligned. */
@@ -37,7 +35,8 @@ static inline uint64_t sj_load(const uint8_t *bytes)
     return word;
 }
 
-/* Set bits of a word, without an instruction that old processors lack; words of masks are mostly empty or full. */
+/* Return the number of set bits of a word, without instructions that old processors lack; most words of masks are
+ * empty or full. */
 static inline int64_t sj_ones(uint64_t word)
 {
     if (word == 0 || ~word == 0)
@@ -48,27 +47,28 @@ static inline int64_t sj_ones(uint64_t word)
     return (int64_t)((word * 0x0101010101010101u) >> 56);
 }
 
-/* How a mask's run lengths end: the last run of background and of the object, and whether it is one of background. */
+/* The end of a mask's run lengths: the last runs of background and of the object, and whether the very last is
+ * background. */
 typedef struct {
     int64_t background, object;
     int open;
 } sj_ending;
 
-/* How characters of run lengths say numbers: five bits each, from this character on, the lowest first. */
+/* Characters of run lengths encode numbers: five bits each, counted from this character, lowest bits first. */
 #define SJ_FIRST_CHARACTER 48
 #define SJ_CONTINUED 0x20
 #define SJ_NEGATIVE 0x10
-/* Room for any number: thirteen characters of five bits. */
+/* The maximum characters of a number: thirteen with five bits each. */
 #define SJ_LONGEST_NUMBER 13
 
-/* A mask that is being written: its last two runs, since all but three runs are differences to the one before last.  Of
- * how many there are it matters whether more than two, and an even number. */
+/* A mask being written: its last two runs, since from the fourth on a run is stored as the difference to the run
+ * before last. The count of runs matters only for this and for its parity. */
 typedef struct {
     uint8_t *at, *end;
     int64_t count, last[2];
 } sj_writer;
 
-/* Write one run; return whether there was room. */
+/* Write one run; return whether it fits. */
 static inline int sj_put_run(sj_writer *to, int64_t run)
 {
     int64_t value = run - (to->count > 2 ? to->last[to->count & 1] : 0);
@@ -85,10 +85,10 @@ static inline int sj_put_run(sj_writer *to, int64_t run)
     return 1;
 }
 
-/* No image or video has more pixels. */
+/* The maximum number of pixels of an image or video. */
 #define SJ_MOST_PIXELS ((int64_t)1 << 40)
 
-/* Whether numbers that are said to be the bounds of so many parts rise from 0, and not beyond the length of the whole. */
+/* Return whether the bounds of parts rise from 0 and stay within the total length. */
 static inline int sj_are_bounds(const int64_t *bounds, int64_t count, int64_t length)
 {
     if (count < 0 || bounds[0] != 0 || bounds[count] > length)
@@ -99,7 +99,7 @@ static inline int sj_are_bounds(const int64_t *bounds, int64_t count, int64_t le
     return 1;
 }
 
-/* Say what is wrong with the run lengths of one mask (0 where nothing is), its area, and how they end. */
+/* Return the fault of one mask's run lengths (0 for none), its area, and its end. */
 int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area, sj_ending *ending);
 
 #endif

@@ -7,13 +7,13 @@
 #define MOST_PIXELS ((int64_t)1 << 40)
 #define MOST_ROOM (1 << 26)
 #define MOST_CELLS ((int64_t)1 << 20)
-/* After a few runs that are shorter, pixels are looked at one by one, so many at once. */
+/* After a few shorter runs, this many pixels are examined one by one. */
 #define LONG_RUN 16
 #define FEW_RUNS 2
 #define BLOCK 128
 #define LANES 4
 
-/* Labels of so many bytes each. */
+/* Labels and their size in bytes. */
 typedef struct {
     const uint8_t *bytes;
     int64_t count;
@@ -29,7 +29,7 @@ static uint32_t label_at(const map *a, int64_t i)
     return label;
 }
 
-/* What differs between so many bytes and those a label further on. */
+/* Return the differences between these bytes and the bytes one label further. */
 static uint64_t changes(const uint8_t *at, int size, int words)
 {
     uint64_t any = 0;
@@ -73,14 +73,14 @@ static void take_labels(const map *a, int64_t at, int64_t count, uint32_t *out)
     }
 }
 
-/* Two maps of one size, how far they are counted, and where the runs end that are there. */
+/* Two maps of one size, the position of counting, and the ends of the current runs. */
 typedef struct {
     map one, two;
     int64_t at, end, other;
-    int short_runs; /* as many as came one after the other */
+    int short_runs; /* the number of consecutive ones */
 } walk;
 
-/* Return how many pixels from here on have one pair of labels; 0 where several short runs say that noise begins. */
+/* Return the number of pixels from here with one pair of labels; 0 if several short runs suggest noise. */
 static int64_t run_from(walk *from)
 {
     from->end = from->at >= from->end ? end_of_run(&from->one, from->at) : from->end;
@@ -90,7 +90,7 @@ static int64_t run_from(walk *from)
     return from->short_runs > FEW_RUNS ? 0 : run;
 }
 
-/* Copy the labels of the next pixels, and return how many they are. */
+/* Copy the labels of the next pixels, and return their number. */
 static int64_t take_block(const walk *from, uint32_t *one, uint32_t *two)
 {
     int64_t left = from->one.count - from->at, count = left < BLOCK ? left : BLOCK;
@@ -99,14 +99,15 @@ static int64_t take_block(const walk *from, uint32_t *one, uint32_t *two)
     return count;
 }
 
-/* A table with a cell for each pair of labels; pixels are counted in several by turns, since a cell takes some time. */
+/* A table with a cell for each pair of labels; several copies take turns, because updating one cell twice in a row
+ * is slow. */
 typedef struct {
     int64_t *lanes[LANES];
     uint32_t mask, labels, columns;
-    uint32_t *rows; /* where the row of each label begins */
+    uint32_t *rows; /* the start of each label's row */
 } cells;
 
-/* Return whether the labels of a block are below their ends; no sign of a difference says that one is not. */
+/* Return whether the labels of a block are below their ends, by the signs of differences. */
 static int have_cells(const cells *all, const uint32_t *one, const uint32_t *two, int64_t count)
 {
     uint32_t beyond = 0;
@@ -133,10 +134,10 @@ static void count_block(const cells *all, const uint32_t *one, const uint32_t *t
         all->lanes[0][cell_of(all, one[i], two[i])]++;
 }
 
-/* Count the pixels of each pair of labels in a table whose rows are the places of the truth's labels, or the labels.
+/* Count the pixels of each pair of labels in a table, whose rows are the places of the truth's labels, or the labels
+ * themselves.
  *
- * Of labels the bits of a mask count, and they end where `labels` and `columns` say; so do the table's rows.
- */
+ * Only the bits of a mask count. Labels must be below `labels` and `columns`, which also limit the table. */
 SJ_EXPORT int sj_label_table(
     const uint8_t *truth, int32_t truth_size, const uint8_t *prediction, int32_t prediction_size, int64_t count,
     uint32_t mask, const uint16_t *places, int64_t labels, int64_t rows, int64_t columns, int64_t *table)
@@ -177,16 +178,16 @@ SJ_EXPORT int sj_label_table(
     return status;
 }
 
-/* The pairs that were found, and where each is: an open table of their indices, from 1. */
+/* The found pairs, and an open-addressing table of their indices, from 1. */
 typedef struct {
-    uint32_t *labels; /* two for each pair */
+    uint32_t *labels; /* two numbers per pair */
     int64_t *pixels;
     int64_t count, room;
     uint32_t *slots;
     uint32_t mask;
 } table;
 
-/* Add pixels to a pair; return whether there was room. */
+/* Add pixels to a pair; return whether it fits. */
 static int add_pair(table *all, uint32_t one, uint32_t two, int64_t pixels)
 {
     uint32_t slot = (uint32_t)((((uint64_t)one << 32 | two) * 0x9e3779b97f4a7c15u) >> 32) & all->mask;
@@ -205,7 +206,7 @@ static int add_pair(table *all, uint32_t one, uint32_t two, int64_t pixels)
     return 1;
 }
 
-/* Add the pairs of a block, as many pixels as there is room for; return how many. */
+/* Add the pairs of a block until the space is full; return the number of pixels added. */
 static int64_t add_block(table *all, const uint32_t *one, const uint32_t *two, int64_t count)
 {
     for (int64_t at = 0, next; at < count; at = next) {
@@ -217,10 +218,11 @@ static int64_t add_block(table *all, const uint32_t *one, const uint32_t *two, i
     return count;
 }
 
-/* Find the pairs of labels that two maps have at the same pixels, and in how many: `labels` and `pixels` take so many.
+/* Find the pairs of labels at equal positions of two maps, and their numbers of pixels; `labels` and `pixels` limit the
+ * pairs.
  *
- * Where there are more, it is SJ_FULL: `begun` pixels are counted and `found` pairs known; with more room it goes on.
- */
+ * If there are more, return SJ_FULL: `begun` pixels are counted and `found` pairs known, and a call with more space
+ * continues. */
 SJ_EXPORT int sj_label_pairs(
     const uint8_t *truth, int32_t truth_size, const uint8_t *prediction, int32_t prediction_size, int64_t count,
     uint32_t *labels, int64_t *pixels, int64_t room, int64_t *begun, int64_t *found)
@@ -239,7 +241,7 @@ SJ_EXPORT int sj_label_pairs(
     for (int64_t i = 0; i < *found; i++)
         if (!add_pair(&all, labels[2 * i], labels[2 * i + 1], pixels[i]))
             break;
-    int status = all.count == *found ? SJ_FINE : SJ_BAD_CALL; /* a pair stands twice */
+    int status = all.count == *found ? SJ_FINE : SJ_BAD_CALL; /* a pair is repeated */
     from.at = *begun;
     while (from.at < count && status == SJ_FINE) {
         int64_t taken = run_from(&from), added = taken;
@@ -257,7 +259,7 @@ SJ_EXPORT int sj_label_pairs(
     return status;
 }
 
-/* Flag the pixels of a row around which a label reaches so far on both sides. */
+/* Flag the pixels of a row whose label extends at least this far on both sides. */
 static void flag_runs(uint32_t *flags, const uint32_t *row, int64_t width, int64_t reach)
 {
     map labels = {(const uint8_t *)row, width, sizeof *row};
@@ -269,7 +271,7 @@ static void flag_runs(uint32_t *flags, const uint32_t *row, int64_t width, int64
     }
 }
 
-/* Copy a map, with `inner` for each pixel of a label, but 0, that fills the box that reaches so far on all sides. */
+/* Copy a map, replacing by `inner` each pixel whose non-zero label fills the box that extends this far on all sides. */
 SJ_EXPORT int sj_boundaries(
     const uint32_t *labels, int64_t height, int64_t width, int64_t reach, uint32_t inner, uint32_t *out)
 {
@@ -279,7 +281,7 @@ SJ_EXPORT int sj_boundaries(
     uint32_t *flags = calloc((size_t)(2 * width), sizeof *flags);
     if (!flags)
         return SJ_NO_MEMORY;
-    uint32_t *rows = flags + width; /* for how many rows, up to this one, a pixel has been flagged with its label */
+    uint32_t *rows = flags + width; /* the number of rows up to this one in which a pixel was flagged with its label */
     for (int64_t y = 0; y < height; y++) {
         const uint32_t *row = labels + y * width, *above = y ? row - width : row;
         memcpy(out + y * width, row, (size_t)width * sizeof *out);

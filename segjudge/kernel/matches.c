@@ -10,7 +10,7 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* Keys are sorted by so many bits at a time. */
+/* The number of bits by which keys are sorted at a time. */
 #define DIGIT 11
 #define DIGITS 6
 
@@ -19,7 +19,7 @@ typedef struct {
     int64_t index;
 } entry;
 
-/* Sort entries by their keys, equal ones as they are; `space` has as much room. Return which of the two has them. */
+/* Sort entries by their keys, stably; `space` has the same size. Return the array with the result. */
 static entry *sort(entry *entries, entry *space, int64_t count)
 {
     int64_t starts[DIGITS][1 << DIGIT] = {{0}};
@@ -33,7 +33,7 @@ static entry *sort(entry *entries, entry *space, int64_t count)
             most = size > most ? size : most;
             starts[d][value] = total, total += size;
         }
-        if (most == count) /* all have the same digit */
+        if (most == count) /* all keys have the same digit */
             continue;
         for (int64_t i = 0; i < count; i++)
             space[starts[d][entries[i].key >> DIGIT * d & ((1 << DIGIT) - 1)]++] = entries[i];
@@ -43,7 +43,7 @@ static entry *sort(entry *entries, entry *space, int64_t count)
     return entries;
 }
 
-/* Find the order by rising group, then by falling score, then as it is. */
+/* Find the order by rising group, then falling score, then position. */
 SJ_EXPORT int sj_order(const double *score, const int64_t *group, int64_t count, int64_t *order)
 {
     if (!score || !group || count < 0 || count > INT64_MAX / 64 || !order)
@@ -52,7 +52,7 @@ SJ_EXPORT int sj_order(const double *score, const int64_t *group, int64_t count,
     if (!entries)
         return SJ_NO_MEMORY;
     for (int64_t i = 0; i < count; i++) {
-        double falling = 0.0 - score[i]; /* no zero is below another */
+        double falling = 0.0 - score[i]; /* -0 and 0 are equal */
         uint64_t bits;
         memcpy(&bits, &falling, sizeof bits);
         entries[i] = (entry){bits >> 63 ? ~bits : bits | (uint64_t)1 << 63, i};
@@ -67,7 +67,7 @@ SJ_EXPORT int sj_order(const double *score, const int64_t *group, int64_t count,
     return SJ_FINE;
 }
 
-/* Of two numbers the lesser, and the greater; what is no number stays none. */
+/* Return the lesser and the greater of two numbers; NaN stays NaN. */
 static inline double lesser(double one, double two)
 {
     return one < two || one != one ? one : two;
@@ -78,18 +78,18 @@ static inline double greater(double one, double two)
     return one > two || one != one ? one : two;
 }
 
-/* Kinds of instances: a bit for each range of areas in which it does not count, and these two. */
+/* Kinds of instances: a bit for each range of areas in which an instance is ignored, and these two. */
 #define CROWD 0x10
 #define UNMATCHABLE 0x20
 #define MOST_AREAS 4
 
 #define MOST_GROUPS 32
-/* Ranges of areas times caps, and recalls: far more than any benchmark has. */
+/* The maximum of ranges of areas times caps, and of recalls, above those of any benchmark. */
 #define MOST_PAIRS 64
 #define MOST_RECALLS (1 << 16)
 
-/* Pair the detections of each group with the instances that it names, where the ratio of their extents lets the IoU reach
- * a bound, or the instance is a crowd.  Detections of a group begin at `starts`; its pairs end at the next of `ends`. */
+/* Pair the detections of each group with its instances if the ratio of their extents lets the IoU reach a bound, or
+ * if the instance is a crowd. A group's detections begin at `starts`; its pairs end at the next of `ends`. */
 SJ_EXPORT int sj_similar_pairs(
     const int64_t *starts, const int64_t *low, const int64_t *high, int64_t groups, const double *sent, int64_t sent_count,
     const double *real, const uint8_t *crowd, int64_t real_count, const double *bounds, int64_t room, int64_t *pair_sent,
@@ -117,8 +117,8 @@ SJ_EXPORT int sj_similar_pairs(
     return SJ_FINE;
 }
 
-/* Find the IoU of pairs of boxes (left, top, width, height), 0 where they do not meet; with a crowd, the share of the
- * detection inside it.  Each step rounds as numpy's does. */
+/* Find the IoU of pairs of boxes (left, top, width, height), 0 for disjoint ones; for a crowd, the share of the
+ * detection inside it. Each step rounds as in numpy. */
 SJ_EXPORT int sj_box_overlaps(
     const int64_t *pair_sent, const int64_t *pair_real, int64_t pairs, const double *sent, int64_t sent_count,
     const double *real, int64_t real_count, const uint8_t *crowd, double *iou)
@@ -143,13 +143,13 @@ SJ_EXPORT int sj_box_overlaps(
     return SJ_FINE;
 }
 
-/* What all thresholds and ranges of areas are in words. */
+/* The thresholds and ranges of areas as bits of words. */
 typedef struct {
     const double *reached;
     int32_t thresholds, areas;
 } levels;
 
-/* Return the bits, in the first range, of the thresholds that an IoU reaches. */
+/* Return the bits of the thresholds that an IoU reaches, in the first range. */
 static uint64_t bits_reached(const levels *all, double iou)
 {
     uint64_t bits = 0;
@@ -158,7 +158,7 @@ static uint64_t bits_reached(const levels *all, double iou)
     return bits;
 }
 
-/* Return these bits in each range of areas that a kind has. */
+/* Return these bits repeated in each range of areas of a kind. */
 static uint64_t bits_of_areas(const levels *all, uint64_t bits, unsigned kind)
 {
     uint64_t repeated = 0;
@@ -168,9 +168,9 @@ static uint64_t bits_of_areas(const levels *all, uint64_t bits, unsigned kind)
     return repeated;
 }
 
-/* Order the pairs of a detection that reach a threshold: the best first, of equal ones the last; return their number.
+/* Sort the pairs of a detection that reach a threshold, best first, later ones first in ties; return their number.
  *
- * Few pairs reach one, however many instances a detection meets, so that insertion is fast enough. */
+ * Few pairs reach a threshold, so insertion sort is fast enough. */
 static int64_t order_pairs(const levels *all, const double *iou, int64_t first, int64_t count, int64_t *order)
 {
     int64_t reaching = 0;
@@ -185,12 +185,11 @@ static int64_t order_pairs(const levels *all, const double *iou, int64_t first, 
     return reaching;
 }
 
-/* Match detections, in order, each with the best instance left, of those that count first.
+/* Match detections in order, each with the best free instance, counted instances first.
  *
- * A word for each detection has a bit for each range of areas and threshold: in `matched` those where it got an
- * instance; in `ignored`, where those are set in which its own area does not count, the bits of its matches change to
- * whether the instance does not.
- */
+ * Each detection has a word with a bit for each range of areas and threshold. `matched` has the bits where it got an
+ * instance. `ignored` initially has the bits where its own area does not count; a match sets its bits to whether the
+ * instance is ignored. */
 SJ_EXPORT int sj_match(
     const int64_t *pair_sent, const int64_t *pair_real, const double *iou, int64_t pairs, const uint8_t *kinds,
     int64_t real, const double *reached, int32_t thresholds, int32_t areas, int64_t sent, uint64_t *matched,
@@ -239,26 +238,27 @@ SJ_EXPORT int sj_match(
     return SJ_FINE;
 }
 
-/* Detections of all categories, of each by falling score: bits as of `sj_match`, ranks, and the group of each. */
+/* The detections of all categories, each category by falling score: bits as from `sj_match`, ranks, and groups. */
 typedef struct {
     const uint64_t *right, *counted;
     const uint32_t *rank;
     const uint8_t *group;
 } ranked;
 
-/* Curves of a category, a range of areas and a cap, one for each threshold and each group that is left out.  Detections
- * are counted up to the last, and counted down again from there. */
+/* The curves of a category, a range of areas and a cap, one for each threshold and omitted group. Detections are
+ * counted up to the last one, then down again. */
 typedef struct {
     int64_t thresholds, groups, room;
-    /* Whole numbers, as doubles: they fill two at a time. */
+    /* Whole numbers stored as doubles, so that two fit a register. */
     double seen, seen_in[MOST_GROUPS], less[64], less_in[64][MOST_GROUPS];
     double best[64][MOST_GROUPS];
-    int32_t right[64][MOST_GROUPS], left[64][MOST_GROUPS]; /* of each without a group: all, and those not yet walked */
-    double *table; /* by threshold, group and number of right ones: the highest precision from there on */
-    int64_t *places; /* by threshold and number of right ones: which detection is the last of them, where scores are read */
+    int32_t right[64][MOST_GROUPS], left[64][MOST_GROUPS]; /* for each omitted group: all detections, and those not
+                                                            * yet visited */
+    double *table; /* by threshold, group and number of correct ones: the maximum precision from there on */
+    int64_t *places; /* by threshold and number of correct ones: the last of these detections, for reading scores */
 } curves;
 
-/* Count the detections of a category that count, and those that are right. */
+/* Count the counted detections of a category, and the correct ones. */
 static void count_up(curves *to, const ranked *all, int64_t begin, int64_t end, int64_t shift, int64_t cap)
 {
     const uint64_t every = ~(uint64_t)0 >> (64 - to->thresholds);
@@ -286,7 +286,8 @@ static void count_up(curves *to, const ranked *all, int64_t begin, int64_t end, 
             to->right[t][g] = to->left[t][g] = right[t] - right_in[t][g];
 }
 
-/* Enter the precision at a right detection of a group, or the best after it; its own group does without it. */
+/* Enter the precision at a correct detection of a group, or the best after it; the curve without that group skips
+ * it. */
 static void enter(curves *to, int t, uint8_t own)
 {
     const int64_t groups = to->groups;
@@ -305,7 +306,7 @@ static void enter(curves *to, int t, uint8_t own)
     left[own] += own < groups;
 }
 
-/* Walk from the last detection to the first and fill the tables; `count_up` was there. */
+/* Walk from the last detection to the first and fill the tables, after `count_up`. */
 static void walk_back(curves *to, const ranked *all, int64_t begin, int64_t end, int64_t shift, int64_t cap)
 {
     const uint64_t every = ~(uint64_t)0 >> (64 - to->thresholds);
@@ -329,7 +330,7 @@ static void walk_back(curves *to, const ranked *all, int64_t begin, int64_t end,
     }
 }
 
-/* Add numbers as numpy does: eight sums side by side, and of many numbers those of both halves. */
+/* Add numbers as numpy does: eight interleaved sums; long arrays are halved first. */
 static double add(const double *numbers, int64_t count)
 {
     double sums[8], total = 0;
@@ -350,16 +351,17 @@ static double add(const double *numbers, int64_t count)
     return total;
 }
 
-/* Where the curves of a category are read, and where they are written. */
+/* The input and output positions of a category's curves. */
 typedef struct {
-    const int64_t *counts, *which, *needed; /* by group: instances, and the line of the numbers that recalls need */
+    const int64_t *counts, *which, *needed; /* by group: the number of instances, and the row of numbers that recalls
+                                             * need */
     int64_t recalls;
     int averaged;
     const double *score;
     double *precision, *recall, *reached, *points;
 } places;
 
-/* Read the curves of all thresholds and groups; those of groups without instances stay as they are. */
+/* Read the curves of all thresholds and groups; groups without instances keep their values. */
 static void read_curves(const curves *of, const places *to)
 {
     for (int64_t t = 0; t < of->thresholds; t++)
@@ -382,7 +384,7 @@ static void read_curves(const curves *of, const places *to)
         }
 }
 
-/* Whether lines of numbers rise from 1 on. */
+/* Return whether rows of numbers rise from 1. */
 static int all_rise(const int64_t *numbers, int64_t lines, int64_t length)
 {
     for (int64_t line = 0; line < lines; line++)
@@ -392,17 +394,16 @@ static int all_rise(const int64_t *numbers, int64_t lines, int64_t length)
     return 1;
 }
 
-/* Draw the curves of some categories without each group of their detections in turn; a group that none has leaves all.
+/* Draw the curves of some categories, omitting each group of their detections in turn; a group without detections omits
+ * nothing.
  *
- * A curve is of a range of areas, a cap and the row of the results: `limits` has these three for each pair of both.
- * `counts` says for each category, range of areas and group how many instances there are without the group, `which` the
- * line of `needed` that says, rising, how many right detections reach each recall.  Results are by row, category, group
- * and threshold: `recall`, and `precision`, for each recall the highest from there on, 0 where it is never reached; or,
- * averaged, the mean over recalls.  Where there are no instances they stay as they are.  A precision is one division,
- * which rounds alike everywhere.
+ * `limits` has for each curve a range of areas, a cap and the row of the results. `counts` has for each category, range
+ * of areas and group the number of instances without the group; `which` has the row of `needed`, whose rising numbers
+ * are the correct detections that each recall requires. Results are by row, category, group and threshold: `recall`,
+ * and `precision`, which is the maximum from each recall on, or 0 if it is never reached; or, averaged, the mean over
+ * recalls. Without instances, results keep their values. A precision is one division, which rounds equally everywhere.
  *
- * Where nobody is left out, `reached` may get the score of the detection that reaches each recall, 0 where none does.
- */
+ * If no group is omitted, `reached` may get the score of the detection that reaches each recall, or 0. */
 SJ_EXPORT int sj_curves(
     const uint64_t *right_bits, const uint64_t *counted_bits, const uint32_t *rank, const uint8_t *group, int64_t count,
     const int64_t *bounds, int64_t categories, int64_t begin, int64_t stop, const int64_t *limits, int64_t pairs,
@@ -464,31 +465,31 @@ SJ_EXPORT int sj_curves(
     return status;
 }
 
-/* e^x = 2^n e^r: ln 2 in two parts, of which the first times a whole number is exact. */
+/* e^x = 2^n e^r: ln 2 in two parts; products of the first part with whole numbers are exact. */
 #define PER_LN2 0x1.71547652b82fep+0
 #define LN2 0x1.62e42fee00000p-1
 #define LN2_TAIL 0x1.a39ef35793c76p-33
-/* What makes a double of few bits whole, by rounding. */
+/* Adding and subtracting this number rounds a double to a whole number. */
 #define WHOLE 0x1.8p+52
 /* The series of e^r, from r^13 to r^2. */
 static const double series_of[] = {1 / 6227020800.0, 1 / 479001600.0, 1 / 39916800.0, 1 / 3628800.0, 1 / 362880.0,
                                    1 / 40320.0,      1 / 5040.0,      1 / 720.0,      1 / 120.0,     1 / 24.0,
                                    1 / 6.0,          1 / 2.0};
 #define TERMS ((int)(sizeof series_of / sizeof *series_of))
-/* No number has a smaller exponential than this one, whose is 0; none is greater than that one. */
+/* The range of arguments: below the first, exponentials are 0; above the second, they are rejected. */
 #define LEAST_EXPONENT -800.0
 #define GREATEST_EXPONENT 700.0
-/* Far more points than any annotation has. */
+/* The maximum number of points, above that of any annotation. */
 #define MOST_POINTS (1 << 16)
-/* No threshold is lower, so smaller similarities need not be known. */
+/* The lowest threshold: smaller similarities are not needed. */
 #define LEAST_SIMILARITY 0.5
-/* A point is far away where its exponent is less than minus half of this number; its exponential is less than that. */
+/* A point is far if its exponent is below minus half of the first number; its exponential is below the second. */
 #define FAR_SQUARES 6.0
 #define OF_FAR_POINT 0.05
-/* More than all that rounding changes. */
+/* A bound of all rounding errors. */
 #define ROUNDING 1e-6
 
-/* Return two to this power, which is that of a normal number. */
+/* Return two to this power, which must give a normal number. */
 static inline double power_of_two(int64_t power)
 {
     uint64_t bits = (uint64_t)(1023 + power) << 52;
@@ -514,7 +515,7 @@ static void exponentiate(double *numbers, int64_t count)
     }
 }
 
-/* The keypoints of a detection and those of an annotation, and what says how near they must be. */
+/* The keypoints of a detection and of an annotation, and the scales of their distances. */
 typedef struct {
     const double *sent, *real, *sigmas, *box;
     const uint8_t *marked;
@@ -522,15 +523,15 @@ typedef struct {
     int64_t points;
 } two_sets;
 
-/* Say how far a coordinate lies outside of the box's side, doubled on both ends. */
+/* Return the distance of a coordinate from the box's side, doubled at both ends; 0 inside. */
 static double outside(double at, double corner, double side)
 {
     double below = corner - side - at, above = at - (corner + side * 2);
     return (below > 0 ? below : 0) + (above > 0 ? above : 0);
 }
 
-/* Write the exponents of the marked points, or of all where none is; return how many, 0 where their similarity is less than
- * the least, or -1 where one is unusual.  There is room for twice as many. */
+/* Write the exponents of the marked points, or of all if none is marked; return their number, 0 if their similarity is
+ * less than the least, or -1 if one is unusual.  There is room for twice as many. */
 static int64_t find_exponents(const two_sets *both, double *exponents)
 {
     int64_t count = 0, any = 0, near = 0;
@@ -558,12 +559,11 @@ static int64_t find_exponents(const two_sets *both, double *exponents)
     return count;
 }
 
-/* Find the similarity (OKS) of pairs of keypoints: the mean over the marked points, by the same steps as numpy; 0 where it
- * is less than the least.
+/* Find the similarity (OKS) of pairs of keypoints: the mean over the marked points, by the same steps as numpy; 0 if it is
+ * less than the least.
  *
- * A detection has x and y of each point, an annotation these, whether they are marked, and a sigma of each point, its area
- * and its box.  It is bad data where an exponential would be too large.
- */
+ * A detection has x and y of each point; an annotation also has marks, sigmas, its area and its box. Exponentials
+ * that would be too large are bad data. */
 SJ_EXPORT int sj_similarities(
     const int64_t *pair_sent, const int64_t *pair_real, int64_t pairs, const double *sent, int64_t sent_count,
     const double *real, const uint8_t *marked, const double *sigmas, const double *area, const double *boxes,

@@ -1,4 +1,4 @@
-/* Masks of sequences -> what a page shows of them: runs of small images, their bytes, and masks grown by a disk. */
+/* Masks of sequences -> the data of a page: runs of small images, their bytes, and masks grown by a disk. */
 #include "kernel.h"
 
 #include <stdlib.h>
@@ -13,11 +13,10 @@ static int is_shape(int64_t frames, int64_t rows, int64_t across)
         && (!rows || !across || frames <= MOST_WORDS / rows / across);
 }
 
-/* Find where the runs of small images start and end, in frames of (rows, across) words of which some rows are picked.
+/* Find the starts and ends of the runs of small images, in frames of (rows, across) words with some picked rows.
  *
- * `columns` says for a pixel how many columns of the small image lie before it.  A run that no column shows is omitted.
- * The place of the first picked row is `first`; `per_row` and `per_frame` are the pixels of the small images.
- */
+ * `columns` has for each pixel the number of small columns before it. Runs that no column shows are omitted. `first`
+ * is the position of the first picked row; `per_row` and `per_frame` are pixels of the small images. */
 SJ_EXPORT int sj_small_runs(
     const uint64_t *words, int64_t frames, int64_t rows, int64_t across, const int64_t *picked, int64_t picked_count,
     const int64_t *columns, int64_t column_count, int64_t first, int64_t per_row, int64_t per_frame, int64_t *starts,
@@ -58,7 +57,7 @@ SJ_EXPORT int sj_small_runs(
     return SJ_FINE;
 }
 
-/* Write numbers in at most so many bytes of seven bits, lowest first; the eighth bit marks continuation. */
+/* Write numbers in groups of seven bits, lowest first, up to a number of bytes; the eighth bit marks continuation. */
 SJ_EXPORT int sj_groups(const int64_t *numbers, int64_t count, int64_t groups, uint8_t *out, int64_t room, int64_t *length)
 {
     if (!numbers || !out || !length || count < 0 || groups < 1 || groups > 9 || room < 0 || count > room / groups)
@@ -84,7 +83,8 @@ static void widen(uint64_t *out, const uint64_t *in, int64_t rows, int64_t acros
         }
 }
 
-/* Set the pixels within a disk of any set pixel; `halves` has its half width by rows from the centre, falling. */
+/* Set the pixels within a disk around any set pixel; `halves` has the disk's half widths by rows from the centre,
+ * falling. */
 SJ_EXPORT int sj_grow(
     const uint64_t *words, int64_t frames, int64_t rows, int64_t across, const int64_t *halves, int64_t count, uint64_t *out)
 {

@@ -10,9 +10,9 @@
 /* png.py has the same number. */
 #define MOST_CHUNKS 4096
 #define ADLER 65521
-/* How much is inflated at a time, beside the window and a row. */
+/* The bytes inflated at a time, in addition to the window and a row. */
 #define BATCH (3 << 16)
-/* Made anew for each number of bytes of a pixel, which is known then. */
+/* Compiled once for each pixel size, which is then constant. */
 #define INLINE static inline __attribute__((always_inline))
 
 /* ── checksums ── */
@@ -45,8 +45,7 @@ static uint32_t crc32_of(const uint8_t *bytes, int64_t count)
     return ~crc;
 }
 
-/* Add to the sum of bytes, and to the sum of all sums up to each of them, what 64 bytes do that have `rest` behind them:
- * what Adler's checksum is made of. */
+/* Add 64 bytes, followed by `rest` more, to Adler's two sums: of the bytes, and of all partial sums. */
 static inline void add_sums(uint64_t sums[2], const uint8_t *bytes, int64_t rest)
 {
     uint32_t sum = 0, total = 0;
@@ -55,12 +54,12 @@ static inline void add_sums(uint64_t sums[2], const uint8_t *bytes, int64_t rest
         total += (uint32_t)(uint16_t)((SJ_BLOCK - i) * bytes[i]);
     }
     sums[0] += sum;
-    sums[1] += total + (uint64_t)rest * sum; /* what goes below zero comes back: behind the last byte there are zeros */
+    sums[1] += total + (uint64_t)rest * sum; /* wraps around: zeros follow the last byte */
 }
 
 /* ── rows ── */
 
-/* A block of bytes; the last one is given, with zeros behind the row. */
+/* A block of bytes; the last block is passed separately, with zeros after the row. */
 static inline const uint8_t *block_of(const uint8_t *bytes, const uint8_t *last, int64_t block, int64_t blocks)
 {
     return block + 1 == blocks ? last : bytes + SJ_BLOCK * block;
@@ -74,7 +73,7 @@ static int64_t take_last(uint8_t *last, const uint8_t *bytes, int64_t count)
     return blocks;
 }
 
-/* Whether a block is not that of others, or not of zeros where there are none. */
+/* Return whether a block differs from another, or from zeros if there is none. */
 INLINE uint64_t differs(const uint8_t *bytes, const uint8_t *others)
 {
 #ifdef __SSE2__
@@ -92,7 +91,7 @@ INLINE uint64_t differs(const uint8_t *bytes, const uint8_t *others)
 #endif
 }
 
-/* Mark the blocks of bytes that differ from others, or from zeros where there are none; return whether any does. */
+/* Mark the blocks of bytes that differ from others, or from zeros if there are none; return whether any does. */
 INLINE int mark(uint64_t *marks, const uint8_t *bytes, const uint8_t *last, const uint8_t *others, int64_t blocks)
 {
     uint64_t any = 0;
@@ -125,7 +124,7 @@ int sj_update_row(uint8_t *row, const uint8_t *bytes, int64_t count, uint64_t *c
     return any;
 }
 
-/* Count the zeros that bytes begin with, eight at a time: most residuals are zero. */
+/* Count the leading zero bytes, eight at a time: most residuals are zero. */
 static inline int64_t zeros(const uint8_t *bytes, int64_t count)
 {
     int64_t i = 0;
@@ -168,14 +167,14 @@ INLINE void add_average(uint8_t *row, const uint8_t *residuals, const uint8_t *a
 
 static int distance(int a, int b) { return a > b ? a - b : b - a; }
 
-/* What PNG guesses from the bytes to the left, above, and above the left. */
+/* Return PNG's Paeth prediction from the bytes to the left, above, and above the left. */
 static uint8_t guess(uint8_t left, uint8_t up, uint8_t corner)
 {
     int sum = left + up - corner, a = distance(sum, left), b = distance(sum, up), c = distance(sum, corner);
     return a <= b && a <= c ? left : b <= c ? up : corner;
 }
 
-/* Count the bytes that are those a pixel before them, eight at a time. */
+/* Count the leading bytes that equal the byte one pixel before, eight at a time. */
 INLINE int64_t constant(const uint8_t *bytes, int64_t count, const int step)
 {
     int64_t i = 0;
@@ -184,8 +183,8 @@ INLINE int64_t constant(const uint8_t *bytes, int64_t count, const int step)
     return i;
 }
 
-/* Undo "Paeth".  Where residuals are zero, the row goes on as the one above once it has been as that, and repeats the
- * pixel on the left where the one above is constant. */
+/* Undo "Paeth". While residuals are zero, a row that equals the row above continues to equal it, and repeats its
+ * left pixel where the row above is constant. */
 INLINE void add_guesses(uint8_t *row, const uint8_t *residuals, const uint8_t *above, int64_t count, const int step)
 {
     for (int64_t i = 0; i < count;) {
@@ -203,7 +202,7 @@ INLINE void add_guesses(uint8_t *row, const uint8_t *residuals, const uint8_t *a
     }
 }
 
-/* Undo the filter of a row whose pixels have so many bytes; before `row` and `above` there is an empty pixel. */
+/* Undo the filter of a row with this pixel size; an empty pixel precedes `row` and `above`. */
 INLINE void undo(uint8_t *row, int filter, const uint8_t *residuals, const uint8_t *above, int64_t count, const int step)
 {
     if (filter == 1)
@@ -223,7 +222,7 @@ static void undo_row(uint8_t *row, int filter, const uint8_t *residuals, const u
     }
 }
 
-/* Read a row from its inflated bytes; return whether it has a filter that there is. */
+/* Read a row from its inflated bytes; return whether its filter exists. */
 static int read_row(sj_png *png, const uint8_t *source)
 {
     uint8_t last[SJ_BLOCK], *row = png->row;
@@ -260,7 +259,7 @@ static int read_row(sj_png *png, const uint8_t *source)
     return 1;
 }
 
-/* Have so many bytes at the start of the next row, or, where the stream ends before, all there are. */
+/* Inflate until the next row has this many bytes, or until the stream ends. */
 static int inflate_row(sj_png *png, int64_t count)
 {
     if (png->at - png->start >= count || png->stream.has_ended)
@@ -308,7 +307,7 @@ static int read_header(sj_png *png, const uint8_t *body)
     return !body[10] && !body[11] && !body[12];
 }
 
-/* Find the pixels: in `data` where one chunk holds them, else copied; return their length, or 0. */
+/* Find the compressed pixels, in `data` if one chunk holds them, else copied; return their length, or 0. */
 static int64_t find_pixels(sj_png *png, const uint8_t *data, int64_t length, const uint8_t **pixels)
 {
     int64_t at = 8, total = 0;
@@ -371,7 +370,7 @@ int sj_png_open(sj_png *png, const uint8_t *data, int64_t length, int64_t height
         return SJ_NO_MEMORY;
     memset(png->memory, 0, (size_t)(marks + 2 * space));
     png->changed = (uint64_t *)png->memory;
-    png->row = png->memory + marks + SJ_BLOCK; /* an empty pixel stands before it */
+    png->row = png->memory + marks + SJ_BLOCK; /* an empty pixel precedes it */
     png->space = png->row + space;
     png->window = png->memory + marks + 2 * space;
     png->y = png->start = png->at = 0;

@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-/* Corners are rounded to fifths of a pixel; a column is crossed between its second and third fifth. */
+/* Corners are rounded to fifths of a pixel; an outline crosses a column between its second and third fifth. */
 #define STEPS 5
 #define CROSSED 2
-/* A corner lies nearer than this, in fifths, and no image is larger. */
+/* The exclusive maximum of a corner's coordinate in fifths, and of an image's side. */
 #define FURTHEST 1e9
 #define FEW 64
 #define MOST_PIXELS ((int64_t)1 << 31)
@@ -18,11 +18,11 @@ typedef struct {
 typedef struct {
     crossing *found, *sorted;
     int64_t count, room;
-    int64_t *places; /* how many crossings each column has, then where they begin */
+    int64_t *places; /* the number of crossings per column, then their starts */
     int64_t height, width, first, last;
 } canvas;
 
-/* Note that an outline crosses a column at a height in fifths of a pixel. */
+/* Record that an outline crosses a column at a height in fifths of a pixel. */
 static int add_crossing(canvas *on, int64_t column, int64_t fifths)
 {
     if (on->count == on->room) {
@@ -43,7 +43,7 @@ static int add_crossing(canvas *on, int64_t column, int64_t fifths)
     return 1;
 }
 
-/* Note where a straight line between two corners crosses columns; it is walked along its longer side. */
+/* Record where a straight line between two corners crosses columns, walking along its longer side. */
 static int add_line(canvas *on, int64_t xs, int64_t ys, int64_t xe, int64_t ye)
 {
     int64_t dx = xe > xs ? xe - xs : xs - xe, dy = ye > ys ? ye - ys : ys - ye;
@@ -66,7 +66,7 @@ static int add_line(canvas *on, int64_t xs, int64_t ys, int64_t xe, int64_t ye)
     double slope = (double)(xe - xs) / (double)dy;
     int falls = xe < xs;
     for (int64_t x = STEPS * column + CROSSED; x < high && column < on->width; x += STEPS, column++) {
-        /* The first step behind the border, as rounded numbers have it. */
+        /* Return the first step beyond the border, in rounded numbers. */
         int64_t step = (int64_t)(((double)(x - xs) + .5) / slope);
         step = step < 1 ? 1 : step > dy ? dy : step;
         while (step > 1) {
@@ -112,7 +112,7 @@ static int by_pixel(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Bring the pixels at which a ring is crossed into order: by column, and there one by one, where they are few. */
+/* Sort the crossings of a ring: by column, then within each column, which has few. */
 static void sort_crossings(canvas *on)
 {
     int64_t before = 0, most = 0;
@@ -140,7 +140,7 @@ static void sort_crossings(canvas *on)
     }
 }
 
-/* What a mask covers, as pixels from, to. */
+/* The pixels that a mask covers, as ranges from, to. */
 typedef struct {
     int64_t (*parts)[2];
     int64_t count, room;
@@ -167,7 +167,7 @@ static int by_start(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Write what any of the parts covers. */
+/* Write the union of the parts. */
 static int write_cover(sj_writer *out, cover *all, int several, int64_t pixels, int64_t *area)
 {
     int64_t at = 0, i = 0;
@@ -201,8 +201,8 @@ static int draw(canvas *on, cover *all, sj_writer *out, const double *numbers, c
     return write_cover(out, all, last - first > 1, on->height * on->width, area);
 }
 
-/* Write the text of each mask, and its area: what any of its rings covers, which are numbers between two bounds, x and
- * y in turn, in an image of its height and width.  `stops` says where each text ends. */
+/* Write the text and area of each mask, the union of its rings in an image of its height and width. A ring is the
+ * numbers between two bounds, x and y in turn. `stops` has the end of each text. */
 SJ_EXPORT int sj_draw(
     const double *numbers, int64_t length, const int64_t *rings, int64_t ring_count, const int64_t *masks, int64_t count,
     const int64_t *sizes, uint8_t *text, int64_t room, int64_t *stops, int64_t *area)

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-/* Digits that an int64 holds whatever they are, and those that a uint64 holds. */
+/* The number of digits that always fit an int64, and that fit a uint64. */
 #define MOST_DIGITS 18
 #define MOST_FIGURES 19
-/* Digits, and a point, of numbers that are read the short way. */
+/* The maximum length of numbers that are read the fast way, with a point. */
 #define MOST_SHORT 18
 
-/* Larger images and longer texts are unusual, and what is nested deeper, has longer numbers or more unknown keys. */
+/* Limits of the usual form: sides of images, lengths of texts, depth, digits, and unknown keys. */
 #define MOST_SIDE (1 << 24)
 #define LONGEST_TEXT (1 << 16)
 #define DEEPEST 16
@@ -20,17 +20,17 @@ enum {
     IMAGE, CATEGORY, SCORE, HEIGHT, WIDTH, COUNTS, COUNTS_END, FAULT, AREA, BOXED, LEFT, TOP, ACROSS, DOWN, RING, RING_END, COLUMNS
 };
 
-/* What is read of a record. */
+/* The part of a record that is read. */
 enum { MASK, FRAMES, BOX, POINTS, ANNOTATION };
 
-/* What `bbox` is: absent, null or an empty list, four numbers, or anything else. */
+/* The kind of `bbox`: absent, null or an empty list, four numbers, or anything else. */
 enum { NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX };
 
-/* Numbers of an annotation that stand in no row, and of a frame. */
+/* The number of values of an annotation outside its row, and of a frame. */
 #define OF_ANNOTATION 4
 #define OF_FRAME 3
 
-/* A key of the last record that had one in its place, and what it stands for. */
+/* A key at this position of the last record, and its meaning. */
 typedef struct {
     int64_t start, end;
     int key;
@@ -42,15 +42,15 @@ typedef struct {
     int shape;
     uint8_t *masks; /* the texts of all masks, without escapes */
     int64_t written, letters;
-    int64_t *frames; /* of videos: height, width and where the text ends of the masks of all frames, one after the other;
-                      * of annotations: id, whether it is a crowd, its marked keypoints, and the keys that it has */
+    int64_t *frames; /* for videos: height, width and end of text of each frame's mask; for annotations: id, crowd
+                      * flag, number of marked keypoints, and bits of its keys */
     int64_t room, used;
     double *numbers; /* corners of polygons, or keypoints, one record after the other; keypoints of annotations stand at
                       * the end, where the last comes first, and make the room smaller */
     int64_t numbers_room, numbers_used;
-    int64_t *rings; /* where the numbers of each ring end */
+    int64_t *rings; /* the end of each ring's numbers */
     int64_t rings_room, rings_used;
-    int64_t *odd; /* of numbers that are not computed here: where in the rows or numbers they stand, and in the text */
+    int64_t *odd; /* the numbers left to Python: their positions in the rows or numbers, and in the text */
     int64_t odd_room, odd_used;
     int64_t points; /* the numbers of a record's keypoints; -1 before the first */
     guess guesses[MOST_KEYS];
@@ -71,7 +71,7 @@ static int peek(const source *from)
     return from->at < from->length ? from->text[from->at] : -1;
 }
 
-/* Go on after a character, and the blanks around it; return whether it is there. */
+/* Skip a character and the blanks around it; return whether it is there. */
 static int take(source *from, char wanted)
 {
     skip(from);
@@ -82,7 +82,7 @@ static int take(source *from, char wanted)
     return 1;
 }
 
-/* Read a whole number of few digits, with no more zeros in front than one. */
+/* Read a whole number of few digits without leading zeros. */
 static int take_whole(source *from, int64_t *value)
 {
     const uint8_t *at = from->text + from->at, *end = from->text + from->length;
@@ -99,7 +99,7 @@ static int take_whole(source *from, int64_t *value)
     return at == end || (*at != '.' && *at != 'e' && *at != 'E');
 }
 
-/* Powers of ten that doubles hold. */
+/* The powers of ten that doubles represent exactly. */
 static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                               1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
@@ -131,8 +131,8 @@ static double divide(uint64_t value, int64_t decimals)
     return whole * power;
 }
 
-/* Go on after a number; where its digits are few say what it is, elsewhere note that it is for Python to say.
- * `place` is where it will stand: in the rows, or from -1 down in the numbers. */
+/* Read a number: compute it if it has few digits, else leave it to Python. `place` is its index in the rows, or from
+ * -1 down in the numbers. */
 static int take_real(source *from, int64_t place, double *real)
 {
     int64_t first = from->at, figures = 0, decimals = 0, power = 0;
@@ -192,7 +192,7 @@ static int take_real(source *from, int64_t place, double *real)
     return 1;
 }
 
-/* Read a number of few digits without an exponent, as nearly all are; return 0 and stay where it is none. */
+/* Read a number of few digits without an exponent, the usual form; return 0 without moving for others. */
 static int take_short(source *from, double *real)
 {
     const uint8_t *at = from->text + from->at, *end = from->text + from->length;
@@ -229,7 +229,7 @@ static int take_column(source *from, int64_t *rows, int64_t *column)
     return 1;
 }
 
-/* Read a list of numbers to those of polygons or keypoints. */
+/* Append a list of numbers to those of polygons or keypoints. */
 static int take_numbers(source *from)
 {
     if (!take(from, '['))
@@ -244,7 +244,7 @@ static int take_numbers(source *from)
     return take(from, ']');
 }
 
-/* Read a text of plain characters; its place. */
+/* Read a text of plain characters; return its position. */
 static int take_text(source *from, int64_t *start, int64_t *end)
 {
     if (peek(from) != '"')
@@ -263,7 +263,7 @@ static int take_text(source *from, int64_t *start, int64_t *end)
     return 0;
 }
 
-/* Go on after a word. */
+/* Skip a word. */
 static int take_word(source *from, const char *word)
 {
     size_t length = strlen(word);
@@ -273,7 +273,7 @@ static int take_word(source *from, const char *word)
     return 1;
 }
 
-/* Return the bytes of the UTF-8 character that begins here, and 0 where there is none. */
+/* Return the length of the UTF-8 character that begins here; 0 if it is invalid. */
 static int64_t character_length(const uint8_t *at, int64_t room)
 {
     uint8_t one = at[0];
@@ -289,8 +289,8 @@ static int64_t character_length(const uint8_t *at, int64_t room)
     return size;
 }
 
-/* Whether any of eight bytes is a quote, a backslash, a control character or beyond ASCII; some others may be taken for
- * one of these. */
+/* Return whether any of eight bytes is a quote, a backslash, a control character or beyond ASCII; false positives
+ * are possible. */
 static int is_special(uint64_t word)
 {
     const uint64_t ones = 0x0101010101010101u;
@@ -298,7 +298,7 @@ static int is_special(uint64_t word)
     return (((quote - ones) | (backslash - ones) | (word - ones * 0x20) | word) & ones * 0x80) != 0;
 }
 
-/* Go on after any JSON text. */
+/* Skip any JSON text. */
 static int skip_text(source *from)
 {
     if (peek(from) != '"')
@@ -341,7 +341,7 @@ static int skip_text(source *from)
     return 0;
 }
 
-/* Go on after a number of whichever size. */
+/* Skip a number of any size. */
 static int skip_number(source *from)
 {
     double none;
@@ -353,7 +353,7 @@ static int skip_number(source *from)
     return is_number;
 }
 
-/* The keys of an object that are not those that are read: each may stand in it once. */
+/* The unread keys of an object; each may occur once. */
 typedef struct {
     int64_t bounds[MOST_KEYS][2];
     int count;
@@ -371,7 +371,7 @@ static int is_new(const source *from, keys *known, int64_t start, int64_t end)
     return 1;
 }
 
-/* Go on after any value, as Python's parser takes it, which knows NaN too. */
+/* Skip any value that Python's parser accepts, including NaN. */
 static int skip_value(source *from, int depth)
 {
     int one = peek(from);
@@ -404,7 +404,7 @@ static int skip_value(source *from, int depth)
         || take_word(from, "Infinity") || take_word(from, "-Infinity") || skip_number(from);
 }
 
-/* Copy a mask's text, in which a backslash may stand for itself, written twice. */
+/* Copy a mask's text, in which two backslashes mean one. */
 static int take_counts(source *from, int64_t *row)
 {
     uint8_t *out = from->masks + from->written;
@@ -424,7 +424,7 @@ static int take_counts(source *from, int64_t *row)
             odd |= (*one < 0x20) | (*one > 0x7e);
         memcpy(out, text, (size_t)(stop - text));
         out += stop - text;
-        if (stop != quote && stop[1] != '\\') /* a quote behind a backslash too */
+        if (stop != quote && stop[1] != '\\') /* an escaped quote too */
             return 0;
         if (stop != quote)
             *out++ = '\\';
@@ -437,7 +437,7 @@ static int take_counts(source *from, int64_t *row)
     return !odd && from->written - row[COUNTS] <= LONGEST_TEXT;
 }
 
-/* Write a list of run lengths as text; how many there are, and their sum. */
+/* Write a list of run lengths as text; find their number and their sum. */
 static int take_list(source *from, int64_t *row, int64_t *count, int64_t *sum)
 {
     sj_writer to = {from->masks + from->written, from->masks + from->letters, 0, {0, 0}};
@@ -494,7 +494,7 @@ static int take_mask(source *from, int64_t *row)
     return !listed || (sum == pixels && listed <= 2 * pixels + 64);
 }
 
-/* Read [[x, y, …], …], or one ring alone. */
+/* Read [[x, y, …], …], or a single ring. */
 static int take_polygon(source *from, int64_t *row)
 {
     int64_t first = from->at;
@@ -516,7 +516,7 @@ static int take_polygon(source *from, int64_t *row)
     return !several || take(from, ']');
 }
 
-/* Read as many numbers as the first record has keypoints. */
+/* Read as many numbers as the first record's keypoints have. */
 static int take_points(source *from)
 {
     int64_t before = from->numbers_used;
@@ -540,7 +540,7 @@ static int take_true_points(source *from)
     return 1;
 }
 
-/* Read a box, or go on after what is none. */
+/* Read a box, or skip any other value. */
 static int take_box(source *from, int64_t *rows, int64_t *row)
 {
     int64_t first = from->at, odd = from->odd_used;
@@ -582,7 +582,7 @@ static int take_checked_mask(source *from, int64_t *row)
     return 1;
 }
 
-/* Read a list with a mask, or null, for each frame: where its frames are. */
+/* Read a list with a mask or null for each frame; return the range of its frames. */
 static int take_frames(source *from, int64_t *row)
 {
     row[COUNTS] = from->used;
@@ -603,12 +603,12 @@ static int take_frames(source *from, int64_t *row)
     return take(from, ']');
 }
 
-/* What a key of a record stands for; its number is its bit among those that were seen. */
+/* The meaning of a record's key; its number is its bit among the seen keys. */
 enum {
     IMAGE_KEY, CATEGORY_KEY, SCORE_KEY, SHAPE_KEY, BOX_KEY, ID_KEY, CROWD_KEY, MARKED_KEY, POINTS_KEY, OTHER_KEY, UNUSUAL_KEY
 };
 
-/* What an annotation has, whose area stands in place of a score: all of these, and a mask or keypoints with an area. */
+/* The keys of an annotation, whose area takes the place of a score: all of these, and a mask or keypoints with an area. */
 enum {
     ALWAYS = 1 << IMAGE_KEY | 1 << CATEGORY_KEY | 1 << ID_KEY, HAS_MASK = 1 << SHAPE_KEY,
     HAS_POINTS = 1 << SCORE_KEY | 1 << POINTS_KEY
@@ -631,8 +631,7 @@ static int find_key(const source *from, int64_t start, int64_t end)
     return OTHER_KEY;
 }
 
-/* Read a key and the colon behind it; what it stands for, or -1.  The keys of a record mostly stand in the order of those
- * before it. */
+/* Read a key and the colon after it; return its meaning, or -1. Records usually have their keys in the same order. */
 static int take_key(source *from, int place, int64_t *start, int64_t *end)
 {
     guess *last = place < MOST_KEYS ? from->guesses + place : NULL;
@@ -726,24 +725,22 @@ static int take_record(source *from, int64_t *rows, int64_t *row)
     return from->shape == ANNOTATION ? close_annotation(from, row, seen) : (seen & 15) == 15;
 }
 
-/* Read the records at the start of a text, each with a comma behind it, into rows of sixteen numbers: image, category,
- * score, height, width, where the mask's text stands in `masks`, what is wrong with it, its area, whether there is a
- * box, its four sides, and which rings a polygon has, whose height and width are -1.  Score and sides are the bits of
- * doubles.  `shape` says what is read of each: a mask, the masks of a video's frames, a box, or keypoints.  Other keys
- * are skipped, whatever they hold.
+/* Read the records at the start of a text, each followed by a comma, into rows of sixteen numbers.
  *
- * Of a video a row says which frames it has, in place of a text, and nothing of sizes and areas.  Each of the frames has
- * three numbers: height and width, or -1 where it has no mask, and where its text ends.
+ * A row has image, category, score, height, width, the range of the mask's text in `masks`, its fault, its area, the
+ * kind of box, its four sides, and the range of a polygon's rings; a polygon has height and width -1.  Score and sides
+ * are bits of doubles.  `shape` selects the value to read: a mask, the masks of a video's frames, a box, or keypoints.
+ * Other keys are skipped.
  *
- * Of a truth's annotations area stands in place of a score, and each has four such numbers: its id, whether it is a
- * crowd, how many of its keypoints are marked, and bits of the keys that it has.  All have equally many keypoints or none,
- * at the end of `numbers`, the last annotation's first.  The last may have the list's end behind it.
+ * For a video, a row has the range of its frames instead of a text, and no sizes and areas.  Each frame has three
+ * numbers: height and width (-1 without a mask), and the end of its text.  For a truth's annotations, the area takes the
+ * place of the score, and each has four more numbers: its id, its crowd flag, the number of its marked keypoints, and the
+ * bits of its keys.  All have equally many keypoints or none, at the end of `numbers`, the last annotation's first.  The
+ * end of the list may follow the last one.
  *
- * `rooms` says how many letters, frames, numbers, rings and odd numbers there may be.  `used` is how many records were
- * read, where the text goes on with what is not complete, or not the usual form, JSON or not: Python's parser decides
- * what that is; then how many frames, numbers, rings and odd numbers there are, and the numbers of a record's keypoints.
- * It is bad data where nothing is read.
- */
+ * `rooms` limits the letters, frames, numbers, rings and odd numbers.  `used` gets the number of records; the position
+ * of the rest, which is incomplete or unusual, and which Python's parser judges; the numbers of frames, numbers, rings
+ * and odd numbers; and the numbers per record of keypoints.  Without any record, the result is SJ_BAD_DATA. */
 SJ_EXPORT int sj_records(
     const uint8_t *text, int64_t length, int32_t shape, int64_t most, int64_t *rows, uint8_t *masks, int64_t *frames,
     double *numbers, int64_t *rings, int64_t *odd, const int64_t *rooms, int64_t *used)

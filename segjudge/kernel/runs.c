@@ -1,23 +1,23 @@
-/* COCO's run lengths as text -> whether they are valid, areas of masks, and overlaps of two. */
+/* COCO's run lengths as text -> their validity, areas of masks, and overlaps of pairs. */
 #include "kernel.h"
 
 #include <stdlib.h>
 
-/* Characters of one number; six hold thirty bits. */
+/* The maximum characters of a number; six hold thirty bits. */
 #define LONGEST_VALUE 6
 #define HIGHEST_CODE 63
-/* Numbers for the parts of all masks of a group. */
+/* The maximum numbers for the parts of a group's masks. */
 #define MOST_SPACE ((int64_t)1 << 40)
 
-/* What is wrong with a text; run_lengths.py has the words. */
+/* The faults of a text, which run_lengths.py describes. */
 enum { SOUND = 0, CHARACTERS = 1, BREAKS_OFF = 2, BELOW_ZERO = 3, WRONG_SUM = 4 };
 
-/* Text from here to there. */
+/* A text: start and end. */
 typedef struct {
     const uint8_t *at, *end;
 } reader;
 
-/* Read one number; return whether the text is as it should be. */
+/* Read one number; return whether the text is valid. */
 static inline int take_value(reader *from, int64_t *value)
 {
     int64_t taken = 0;
@@ -41,12 +41,12 @@ static inline int take_value(reader *from, int64_t *value)
     return 1;
 }
 
-/* Runs alternate between background and object.  All but the first are differences to the run before last. */
+/* Runs alternate between background and object. From the fourth on, they are differences to the run before last. */
 int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area, sj_ending *ending)
 {
     reader from = {text, text + length};
     int64_t first = 0, background = 0, object = 0, value, signs;
-    uint64_t total, covered = 0, above = 0; /* a sum grows by less than a half of what 64 bits hold: none is skipped */
+    uint64_t total, covered = 0, above = 0; /* each step is less than half of 64 bits, so no overflow is missed */
     uint8_t highest = 0;
     *area = 0;
     for (int64_t i = 0; i < length; i++) {
@@ -84,7 +84,7 @@ int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_
     return SOUND;
 }
 
-/* Say for each mask, a part of the text between two bounds, what is wrong with it, and its area. */
+/* Find the fault and the area of each mask, a part of the text between two bounds. */
 SJ_EXPORT int sj_check_runs(
     const uint8_t *text, int64_t length, const int64_t *bounds, int64_t count, const int64_t *pixels, int8_t *fault,
     int64_t *area)
@@ -97,7 +97,7 @@ SJ_EXPORT int sj_check_runs(
     return SJ_FINE;
 }
 
-/* Write a label to the pixels of a sound mask; return whether all of them had none. */
+/* Write a label to the pixels of a valid mask; return whether all of them were unlabelled. */
 static int paint_mask(const uint8_t *text, int64_t length, uint8_t label, uint8_t *out)
 {
     reader from = {text, text + length};
@@ -119,7 +119,7 @@ static int paint_mask(const uint8_t *text, int64_t length, uint8_t label, uint8_
     return 1;
 }
 
-/* Write the label of each mask of an image, above 0, to its pixels of a map that is 0; masks share none. */
+/* Write each mask's label (above 0) to its pixels of an empty map; masks must be disjoint. */
 SJ_EXPORT int sj_paint_runs(
     const uint8_t *text, int64_t length, const int64_t *bounds, int64_t count, const uint8_t *labels, int64_t pixels,
     uint8_t *out)
@@ -140,13 +140,13 @@ SJ_EXPORT int sj_paint_runs(
     return SJ_FINE;
 }
 
-/* The parts of an image that a mask covers, as pixels from, to; a last part of nothing ends them. */
+/* The parts of an image that a mask covers, as ranges of pixels from, to; an empty part ends the list. */
 typedef struct {
     int64_t *parts;
     int64_t count;
 } cover;
 
-/* Note what a mask covers, as far as it begins before `limit`. */
+/* List the parts of a mask that begin before `limit`. */
 static int take_cover(cover *out, int64_t *space, const uint8_t *text, int64_t length, int64_t limit)
 {
     reader from = {text, text + length};
@@ -175,7 +175,7 @@ static int take_cover(cover *out, int64_t *space, const uint8_t *text, int64_t l
     return 1;
 }
 
-/* Return the first part that ends behind a pixel. */
+/* Return the first part that ends after a pixel. */
 static int64_t first_behind(const cover *a, int64_t pixel)
 {
     int64_t low = 0, high = a->count;
@@ -194,7 +194,7 @@ static int64_t shared_by(const cover *a, const cover *b)
     if (!a->count || !b->count || a->parts[0] >= b->parts[2 * b->count - 1] || b->parts[0] >= a->parts[2 * a->count - 1])
         return 0;
     int64_t total = 0, i = first_behind(a, b->parts[0]), j = first_behind(b, a->parts[0]);
-    while (i < a->count && j < b->count) { /* without branches: which part ends first is anybody's guess */
+    while (i < a->count && j < b->count) { /* without branches, which would be unpredictable */
         int64_t start = a->parts[2 * i], end = a->parts[2 * i + 1];
         int64_t other_start = b->parts[2 * j], other_end = b->parts[2 * j + 1];
         int64_t from = start > other_start ? start : other_start, to = end < other_end ? end : other_end;
@@ -205,7 +205,7 @@ static int64_t shared_by(const cover *a, const cover *b)
     return total;
 }
 
-/* Masks by number: their text is what stands between starts[i] and stops[i]. */
+/* Masks by number: the text of mask i lies between starts[i] and stops[i]. */
 typedef struct {
     const uint8_t *text;
     int64_t length;
@@ -228,13 +228,13 @@ static int64_t length_of(const masks *all, int64_t i)
     return all->stops[i] - all->starts[i];
 }
 
-/* Pairs of a group: sent[i] with real[i]. */
+/* The pairs of a group: predicted mask sent[i] with true mask real[i]. */
 typedef struct {
     const int64_t *sent, *real;
     int64_t count, lowest, highest; /* of the real ones */
 } pairs;
 
-/* Find which real masks a group needs, and how much space; return 0 where a mask does not exist. */
+/* Find the true masks and the space that a group needs; return 0 if a mask does not exist. */
 static int look_at(pairs *group, const masks *sent, const masks *real, int64_t *sent_space, int64_t *real_space)
 {
     int64_t total = 0;
@@ -265,7 +265,7 @@ static const uint8_t *text_of(const masks *all, int64_t i)
     return all->text + all->starts[i];
 }
 
-/* Count what the masks of each pair share; return 0 where one is not sound as far as it is read. */
+/* Count the shared pixels of each pair; return 0 if the read part of a mask is invalid. */
 static int compare_group(
     const pairs *group, const masks *sent, const masks *real, cover *covers, int64_t *space, int64_t *sent_space,
     int64_t *shared)
@@ -299,11 +299,10 @@ static int compare_group(
     return 1;
 }
 
-/* Count for each pair of a sent and a real mask the pixels of both; `count` says how many pairs there are.
+/* Count the shared pixels of `count` pairs of a predicted and a true mask.
  *
- * Pairs stand group by group, between two bounds; a group's pairs of one sent mask are neighbours, and its real masks
- * have numbers close to each other.
- */
+ * Pairs are grouped, each group between two bounds; in a group, pairs of one predicted mask are adjacent, and true
+ * masks have close numbers. */
 SJ_EXPORT int sj_overlaps(
     const uint8_t *sent_text, int64_t sent_length, const int64_t *sent_starts, const int64_t *sent_stops,
     int64_t sent_count, const uint8_t *real_text, int64_t real_length, const int64_t *real_starts,

@@ -1,7 +1,7 @@
 /* The masks of a video's frames -> one wide mask with the frames side by side, since run lengths go down columns. */
 #include "kernel.h"
 
-/* Read one number of a text that was checked. */
+/* Read one number of a checked text. */
 static const uint8_t *take_number(const uint8_t *at, int64_t *value)
 {
     int64_t taken = 0;
@@ -16,10 +16,9 @@ static const uint8_t *take_number(const uint8_t *at, int64_t *value)
     return at;
 }
 
-/* Add the runs of a frame, in pairs of background and object; return whether there was room.
+/* Add the runs of a frame, in pairs of background and object; return whether they fit.
  *
- * From the fourth on, runs are differences to others of the frame, and stay as they are written.
- */
+ * From the fourth on, runs are differences within the frame and are copied unchanged. */
 static int put_frame(sj_writer *to, const uint8_t *at, const uint8_t *end, const sj_ending *ending)
 {
     int64_t run;
@@ -39,11 +38,10 @@ static int put_frame(sj_writer *to, const uint8_t *at, const uint8_t *end, const
     return to->count & 1 ? sj_put_run(to, 0) : 1;
 }
 
-/* Join the masks of the frames of each instance; a frame that is not shown has an empty mask, and no text.
+/* Join the masks of the frames of each instance; a frame without a mask has no text and gets an empty one.
  *
- * The texts of the frames that are shown stand one after the other, each between two bounds; frames are ordered by
- * instance, whose frames stand between two bounds as well.  `texts` says how many texts there are, `count` how many frames.
- */
+ * The texts are consecutive, each between two bounds. Frames are ordered by instance, each instance's frames between
+ * two bounds. `texts` is the number of texts, `count` that of frames. */
 SJ_EXPORT int sj_join_frames(
     const uint8_t *text, int64_t length, const int64_t *bounds, int64_t texts, const uint8_t *shown,
     const int64_t *pixels, int64_t count, const int64_t *frames, int64_t instances, uint8_t *out, int64_t room,

@@ -1,8 +1,7 @@
 /* Volumes (z, y, x) -> boxes of labels, corners of surfaces, distances between surfaces.
  *
- * The square of a distance is the least sum of squares of steps times the spacing, x and y first, then z, in 64 bits.
- * Rounding keeps the order of sums, so this least sum has the same bits in whichever order places are looked at.
- */
+ * The square of a distance is the least sum of squares of steps times the spacing, x and y first, then z, in 64
+ * bits. Rounding keeps the order of sums, so the least sum has the same bits in any order of search. */
 #include "kernel.h"
 
 #include <float.h>
@@ -17,16 +16,16 @@
 #define MOST_VOXELS ((int64_t)1 << 31)
 #define FAR UINT8_MAX
 #define NOT_WRITTEN 2
-/* Columns that are transformed at once, if so many squares of their voxels suffice. */
+/* The number of columns transformed at once, limited by this number of squares of their voxels. */
 #define BLOCK 8
 #define MOST_SQUARES ((int64_t)1 << 22)
 #define CODES 256
-/* Places are looked up one by one for so many per query, and per voxel of columns with queries in planes with places; the
- * transform takes as long.
- * The search ends early where it is on the way to more: beyond this part of all lookups and the share of its queries. */
+/* The maximum lookups per query, and per voxel of columns with queries in planes with places; the transform takes as
+ * long as these. The search stops early if its progress predicts more: after this part of all lookups and this share
+ * of queries. */
 #define LOOKUPS 8
 #define EARLY 0.125
-/* The rounding errors of a crossing of two parabolas are less than so many units in the last place. */
+/* A bound of the rounding error of two parabolas' crossing, in units in the last place. */
 #define MARGIN 64
 
 typedef struct {
@@ -48,7 +47,7 @@ static inline uint32_t label_of(const uint8_t *at, int size)
     return label;
 }
 
-/* A row of labels, whose size in bytes the compiler knows. */
+/* A row of labels, whose size in bytes is a constant for the compiler. */
 static inline int read_row(
     const uint8_t *row, int size, int64_t z, int64_t y, int64_t width, int64_t labels, int64_t *voxels, int64_t *boxes)
 {
@@ -77,7 +76,7 @@ static inline int read_row(
     return 1;
 }
 
-/* Count the voxels of each label but 0, and find its box: from and to along z, y and x. */
+/* Count the voxels of each label except 0, and find its box: from and to along z, y and x. */
 SJ_EXPORT int sj_boxes(
     const uint8_t *map, int32_t size, int64_t depth, int64_t height, int64_t width, int64_t labels, int64_t *voxels,
     int64_t *boxes)
@@ -101,7 +100,8 @@ SJ_EXPORT int sj_boxes(
 
 /* ── corners ─────────────────────────────────────────────────────────────── */
 
-/* Add a row of a mask to a row of codes, which is one longer: its voxels at the right of a corner, and at the left. */
+/* Add a row of a mask to a row of codes, which is one longer: each voxel for the corners to its left and to its
+ * right. */
 static void add_row(uint8_t *codes, const uint8_t *row, int64_t width, int left, int right)
 {
     for (int64_t x = 0; x < width; x++)
@@ -120,8 +120,8 @@ static int is_empty(const uint8_t *row, int64_t width)
     return x == width;
 }
 
-/* Write for each corner between voxels (0 or 1) which of its eight are set, by bits 4 x + 2 y + z; outside none is.
- * Codes are 0 before; those of empty rows are not touched, so that they take no memory. */
+/* Write for each corner between voxels (0 or 1) the bits 4 x + 2 y + z of its set neighbours; voxels outside are 0.
+ * Codes are 0 before; those of empty rows are not written, so they take no memory. */
 SJ_EXPORT int sj_corners(const uint8_t *mask, int64_t depth, int64_t height, int64_t width, uint8_t *codes)
 {
     shape of = {depth, height, width};
@@ -144,15 +144,15 @@ SJ_EXPORT int sj_corners(const uint8_t *mask, int64_t depth, int64_t height, int
 
 /* ── distances ───────────────────────────────────────────────────────────── */
 
-/* A box: of each voxel by how many steps along x the nearest place is away, or FAR, which is written for a row when it is
- * first looked at, so that other rows take no memory; of each row whether it has a place (0, 1, or NOT_WRITTEN) and where its
- * queries' answers go, of each x whether it has queries; squares of steps along x, y and z. */
+/* A box. For each voxel: the steps along x to the nearest place, or FAR; a row is written when it is first read, so
+ * other rows take no memory. For each row: whether it has a place (0, 1, or NOT_WRITTEN), and the position of its
+ * answers. For each x: whether it has queries. Also the squares of steps along x, y and z. */
 typedef struct {
     shape of;
     const uint8_t *queries, *places;
     uint8_t *steps;
     uint8_t *has_place, *has_query;
-    int64_t first, last; /* planes with places lie from here to before there */
+    int64_t first, last; /* the range of planes with places */
     int64_t *next;
     double spacing[3], *squares[3];
     int64_t lookups;
@@ -171,7 +171,7 @@ static int64_t find_place(const uint8_t *places, int64_t width)
     return first;
 }
 
-/* Write by how many steps along a row with places the nearest is away. */
+/* Write the steps to the nearest place along a row with places. */
 static void write_row(field *all, int64_t row)
 {
     int64_t width = all->of.width, first, before;
@@ -191,7 +191,7 @@ static void write_row(field *all, int64_t row)
     }
 }
 
-/* Return the steps to the nearest place of a row, which are FAR or more: voxels on the way there see it. */
+/* Return the steps to the nearest place of a row if they are FAR or more; nearer voxels of the row know it. */
 static int64_t count_far_steps(const uint8_t *steps, int64_t width, int64_t x)
 {
     for (int64_t way = FAR - 1; way < width; way += FAR - 1) {
@@ -208,7 +208,7 @@ static inline double square_along_row(const field *all, int64_t row, int64_t x)
     return all->squares[0][steps[x] < FAR ? steps[x] : count_far_steps(steps, all->of.width, x)];
 }
 
-/* Look for a nearer place in a plane; its rows nearest to the query first. */
+/* Search a plane for a nearer place, the nearest rows first. */
 static double search_plane(field *all, int64_t plane, int64_t y, int64_t x, double rest, double best)
 {
     uint8_t *has_place = all->has_place + plane * all->of.height;
@@ -244,7 +244,7 @@ static double search(field *all, int64_t z, int64_t y, int64_t x)
     return best;
 }
 
-/* Answer the queries one by one; return whether they were answered before there were too many lookups. */
+/* Answer the queries one by one; return whether that needed no more than the allowed lookups. */
 static int search_all(field *all, int64_t count)
 {
     int64_t rows = all->of.depth * all->of.height, columns = 0;
@@ -265,13 +265,13 @@ static int search_all(field *all, int64_t count)
     return 1;
 }
 
-/* The lower envelope of parabolas along a line: whose each is, and from where on. */
+/* The lower envelope of parabolas along a line: the place of each, and where it begins. */
 typedef struct {
     int64_t *sites;
     double *starts;
 } envelope;
 
-/* Find the least sum at each place of a line in the order of steps, for spacings that differ by more than a million. */
+/* Find the least sum at each place of a line by trying all steps, for spacings that differ by more than a million. */
 static void search_line(const double *values, int64_t count, const double *squares, double *out)
 {
     for (int64_t at = 0; at < count; at++) {
@@ -285,16 +285,17 @@ static void search_line(const double *values, int64_t count, const double *squar
     }
 }
 
-/* Places of a line: which may have values, and which want sums, by a bit of their marks; all without marks. */
+/* The places of a line that may have values, and those that need sums, by a bit of their marks; all places without
+ * marks. */
 typedef struct {
     int64_t count, first, last;
     const uint8_t *marks;
     int bit;
 } line;
 
-/* Find the least sum of a value and the square of the steps to it, at places of a line.
+/* Find the least sum of a value and the squared steps to it, at places of a line.
  *
- * Parabolas that only touch the envelope stay on it, since their rounded sums may be the least. */
+ * Parabolas that only touch the envelope stay in it, since their rounded sums may be the least. */
 static void transform_line(
     const double *values, line of, double spacing, const double *squares, envelope *lower, double *out)
 {
@@ -340,12 +341,12 @@ static void transform_line(
     }
 }
 
-/* What the transform of some columns needs. */
+/* The work space for transforming some columns. */
 typedef struct {
     int64_t first, count;  /* along x */
-    double *squares;       /* (x, y, z): the least in the plane of each voxel */
-    double *values, *sums; /* of a line; values (x, y) of a plane */
-    uint8_t *marks;        /* (y, z): which columns have queries there, by bits */
+    double *squares;       /* (x, y, z): the least sum in the plane of each voxel */
+    double *values, *sums; /* sums sums of a line; values (x, y) of a plane */
+    uint8_t *marks;        /* (y, z): bits of the columns with queries there */
     envelope lower;
 } block;
 
@@ -387,7 +388,7 @@ static void mark_queries(field *all, block *of)
         }
 }
 
-/* Answer the queries of columns, of each row in the order of x. */
+/* Answer the queries of columns, in each row in the order of x. */
 static void transform_columns(field *all, block *of)
 {
     int64_t depth = all->of.depth, height = all->of.height;
@@ -441,7 +442,7 @@ static int transform_all(field *all)
     return status;
 }
 
-/* Prepare a box, and answer its queries; of the tables the caller is the owner. */
+/* Prepare a box, and answer its queries; the caller owns the tables. */
 static int measure_field(field *all, int64_t answers)
 {
     int64_t rows = all->of.depth * all->of.height, width = all->of.width, count = 0;
