@@ -20,12 +20,12 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.masks.compression import grey_png
 
 _SIZE, _CELLS, _RADIUS = (512, 512), 100, 18
-#: Pixels by which cells are shifted, and the shares that are missing and merged.
+#: The shift of cells in pixels, and the shares of cells that are missing and merged.
 _SHIFT, _MISSING, _MERGED = 3, 0.1, 0.1
 _EFFORT = 3
 _PROTOCOL, _PEER = "cellpose-ap-official", "cellpose"
-#: What the peer runs: its own function on all pairs of PNGs, of which it writes the means.  Its package asks for torch's
-#: version alone, which is not loaded, since that would take longer than the rest.
+#: The peer's program: it calls its own function on all pairs of PNGs and writes the means. Its package needs only
+#: torch's version; torch is not loaded, because that would take longer than the rest.
 _CODE = """
 import json, sys, types
 from pathlib import Path

@@ -25,7 +25,7 @@ from tests.clusters import cluster
 
 #: Videos, images, and shares of a benchmark's validation data.
 AMOUNTS = {"davis2017": 500, "places2017-official": 4000, "coco-panoptic": 0.2, "vspw-official": 0.03}
-#: How often the images of a set are repeated under other ids, which is written sooner than drawn.
+#: How often the images of a set are repeated under other ids, because writing copies is faster than drawing.
 COPIES = 8
 
 

@@ -48,14 +48,14 @@ if way == "list":
 summary = Evaluator(iou={"segm": Segm, "bbox": Bbox}[kind](), parity_mode="strict").evaluate(*both, num_threads=1)
 print(json.dumps(list(map(float, summary.stats))))
 """
-#: The programs by their names, ours first.
+#: The programs by name; Segjudge's is first.
 PROGRAMS = {
     "segjudge.drop_in": PROGRAM.replace("PACKAGE", "segjudge.drop_in"),
     "ultrafast-pycocotools": PROGRAM.replace("PACKAGE", "ultrafast_pycocotools"),
     "hotcoco": HOTCOCO,
     "vernier": VERNIER,
 }
-#: What is compared: the file of detections, the kind, and whether the program has parsed the file.
+#: The subjects of the comparison: file of detections, kind, and whether the program has parsed the file.
 CASES = {
     "masks, of a file with boxes beside them": ("both.json", "segm", "file"),
     "boxes, of the same file": ("both.json", "bbox", "file"),

@@ -88,7 +88,7 @@ FIGURES: dict[str, tuple[str, str]] = {
         "fleet --submissions 2 --kill-every 60 --hostile 0 --throttled 0 --idle 0",
     ),
 }
-#: Options that are said once for all benchmarks with peers.
+#: Options that all benchmarks with peers share.
 WITH_PEERS = (
     "sequences",
     "instances",

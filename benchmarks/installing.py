@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.measuring import Run, Table, run
 from tests.data import ROOT
 
-#: What is installed → what pip is given; {source} is a copy of this checkout.
+#: Name of the installation → pip's arguments; {source} is a copy of this checkout.
 INSTALLATIONS = {
     "Segjudge": ("{source}",),
     "Segjudge, `[serve]`": ("{source}[serve]",),
@@ -25,7 +25,7 @@ INSTALLATIONS = {
     "torchmetrics, pycocotools": ("torchmetrics", "pycocotools"),
     "TrackEval": ("trackeval",),
 }
-#: What pip itself and the environment are, which nobody installs.
+#: Distributions of pip and of the environment itself, which do not count as installed.
 _TOOLS = ("pip", "setuptools", "wheel", "__pycache__")
 
 

@@ -25,12 +25,12 @@ from benchmarks.scans import draw_scan
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.masks.compression import grey_png
 
-#: Kinds of predictions, the clean one first.
+#: The kinds of predictions; the clean one is first.
 KINDS = ("clean", "speckled")
 #: The share of pixels that have any label, how far edges are off, and how far the clean prediction is moved.
 _SPECKLE, _RAGGED, _SHIFT = 0.05, 3, 5
 _EFFORT = 3
-#: What a plain program does with label maps.
+#: A plain program's handling of label maps.
 _LOOP = """
 import json, sys
 from pathlib import Path

@@ -22,7 +22,7 @@ from benchmarks import sequences, track_sets, tracks
 from benchmarks.measuring import Table, Task, add_peers, least, options, segjudge, show, take_turns
 from benchmarks.spoiling import spoil_folder, spoil_records
 
-#: Kinds of predictions, the clean one first.
+#: The kinds of predictions; the clean one is first.
 KINDS = ("clean", "noisy")
 
 

@@ -29,7 +29,7 @@ from benchmarks.track_sets import PanopticVideo, coloured, pixels, save, segment
 from segjudge.masks.compression import grey_png, label_png
 
 _SIZE = (480, 640)
-#: So many different shapes there are.
+#: The number of different shapes.
 _SHAPES = 400
 #: What Codabench's public queue allows, in seconds, and which share of a core EvalAI gives.
 _SECONDS, _CORE = 480, 0.5

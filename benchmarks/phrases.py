@@ -27,7 +27,7 @@ _SIZE = (480, 640)
 #: Ellipses, each drawn with so many that lie a little off it.
 _SHAPES, _NEAR = 400, 4
 _SUBSETS, _ANNOTATORS = ("attributes", "crowded", "food", "metaclip", "sa1b", "sports", "wiki"), "abc"
-#: Shares: pairs that show what they name, expressions without a target, answers that change their mind.
+#: The shares of pairs that show what they name, of expressions without a target, and of answers that switch the object.
 _POSITIVE, _NO_TARGET, _WRONG = 0.2, 0.2, 0.1
 _OBJECTS = 4.0
 _PEER = "pycocotools and NumPy"

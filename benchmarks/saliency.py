@@ -24,7 +24,7 @@ _USUAL, _LARGE = (300, 400), (2160, 3840)
 _NOISE, _SHARPNESS, _LOBES = 5, 12, 4
 _EFFORT = 3
 _PROTOCOL, _PEER = "sod-official", "PySODMetrics"
-#: What the peer runs: its own classes on each pair of PNGs, of which it writes the metrics.
+#: The peer's program: it calls its own classes on each pair of PNGs and writes the metrics.
 _CODE = """
 import json, sys, warnings
 from pathlib import Path

@@ -24,11 +24,11 @@ from segjudge.evaluation_script.families.scans.protocols import SCAN_PROTOCOLS
 from segjudge.evaluation_script.masks.stack import Array
 
 _POINTS = 120_000
-#: Labels change every so many points, and answers are wrong for longer.
+#: Labels change at this interval in points; wrong answers last longer.
 _RUN, _WRONG_RUN, _WRONG = 12, 40, 0.15
-#: Of answers that are wrong at single points, so many points have one that is.
+#: One of this number of points is wrong in answers with single wrong points.
 _EACH_WRONG = 7
-#: So many objects are in a scan.
+#: The number of objects in a scan.
 _OBJECTS = 40
 #: The script of each protocol, its option for a folder of scores, and the metric that is compared, by both names.
 _SCRIPTS = {

@@ -36,7 +36,7 @@ main.PHASES = (Phase("bench", "", (PhaseSplit("val", "vos-benchmark", ("J&F-Mean
 for _ in range(int(sys.argv[4])):
     main.evaluate(sys.argv[2], sys.argv[3], "bench")
 """
-#: Submissions that one process scores, to see what another one costs while the truth is open.
+#: The number of submissions that one process scores, to measure the cost of a further one while the truth is open.
 WARM = 6
 
 #: Sequence, number of the frame, truth, prediction.
@@ -56,7 +56,7 @@ def pair(name: str) -> Frames:
     return frames_of(name) if SEQUENCES.is_dir() else synthetic([60] * 6, [3 if name == "B" else 1] * 6)
 
 
-#: What can be scored; `val` has the size of DAVIS 2017's: 30 sequences, 61 objects, 1,999 frames.
+#: The sets that can be scored; `val` has the size of DAVIS 2017's: 30 sequences, 61 objects, 1,999 frames.
 SETS: dict[str, Callable[[], Frames]] = {
     "B": lambda: pair("B"),
     "A": lambda: pair("A"),

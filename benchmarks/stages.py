@@ -25,7 +25,7 @@ from benchmarks.sequences import SETS, write_dataset
 from segjudge import cli
 from tests.data import ROOT
 
-#: Whole processes, each of which does what the one before does and more.
+#: Whole processes; each does the work of the one before and more.
 STARTS = {
     "Python": [sys.executable, "-c", "pass"],
     "and numpy": [sys.executable, "-c", "import numpy"],
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> Table:
             rooms[room_of(path)] += own
             functions[f"{room_of(path)}/{Path(path).name}: {function}"] += own
             continue
-        for (caller, _, name), (_, _, share, _) in callers.items():  # what is built in counts for its caller
+        for (caller, _, name), (_, _, share, _) in callers.items():  # built-in functions count for their caller
             rooms[room_of(caller)] += share
             functions[f"{room_of(caller)}/{Path(caller).name}: {name}"] += share
     rows += [[f"room: {room}", f"{seconds:.3f}"] for room, seconds in rooms.most_common() if seconds >= 0.005]

@@ -162,9 +162,9 @@ def _value(kind: str, text: str) -> str | int | float:
 
 _REQUIRED = {
     "auth_token": "copy it from your profile page on EvalAI",
-    "api_server": "https://eval.ai, or http://127.0.0.1:8899 for a rehearsal",
-    "queue_name": "`segjudge push` prints it, and so does the Manage tab",
-    "challenge_pk": "the number in the challenge's URL",
+    "api_server": "set it to https://eval.ai, or to http://127.0.0.1:8899 for a rehearsal",
+    "queue_name": "copy it from the output of `segjudge push`, or from the Manage tab",
+    "challenge_pk": "copy the number from the challenge's URL",
 }
 _ABOVE_ZERO = (
     *("scoring_seconds", "requests_per_minute", "poll_seconds", "sweep_seconds"),

@@ -25,6 +25,7 @@ from segjudge.commands.shared import (
     USAGE,
     add_help_option,
     add_quiet_option,
+    as_typed,
     be_quiet,
     check_files,
     mention,
@@ -75,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
         values = list(vars(args).values())
         writes_stdout = "-" in values
         with interruptible() if arguments is None else nullcontext():
-            check_files(values)
+            check_files(values, args.example)
             code: int = args.run(args)
             sys.stdout.flush()  # report unwritable output here, not while Python ends
         if arguments is None:
@@ -246,6 +247,8 @@ class _Formatter(argparse.HelpFormatter):
 
 #: The beginning of argparse's message about an unknown option.
 _UNKNOWN = "unrecognized arguments: "
+#: The beginning of argparse's message about missing arguments.
+_LACKING = "the following arguments are required: "
 #: The maximum number of names in a sentence about an unknown one: all commands, but not all protocols.
 _MOST_CHOICES = 24
 
@@ -299,8 +302,12 @@ class _Parser(argparse.ArgumentParser):
             options = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
             near = next(filter(None, (nearest(option, names) for option in options)), "")
             message += f"; did you mean --{near}?" if near else ""
-        typed = self.prog.replace(PROGRAM, program(), 1)
-        self.exit(USAGE, redact(f"{self.prog}: {message}\nSee {typed} --help.\n"))
+        typed = as_typed(self.prog)
+        subject = f"{self.prog}:"
+        if message.startswith(_LACKING) and (example := self.get_default("example")):
+            subject = f"{self.prog} needs"
+            message = f"{message.removeprefix(_LACKING)}, for example:\n  {as_typed(example)}"
+        self.exit(USAGE, redact(f"{subject} {message}\nSee {typed} --help.\n"))
 
 
 def _describe_needed(action: argparse.Action) -> str:

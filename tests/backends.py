@@ -10,7 +10,7 @@ from segjudge.evaluation_script.masks import backend as backends
 from segjudge.evaluation_script.masks import library
 from segjudge.evaluation_script.masks.backend import CompiledBackend, NumpyBackend
 
-#: The library that was compiled for this machine, whatever the setting says.
+#: The library compiled for this machine, independent of the setting.
 COMPILED = Path(library.__file__).parent / library.NAME
 
 

@@ -13,7 +13,7 @@ from .shared import IN_CI
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
 needs_chromium = pytest.mark.skipif(not CHROMIUM and not IN_CI, reason="CHROMIUM ABSENT: install it to test the pages")
-#: What a browser would otherwise look up on its own.
+#: Options that stop a browser from sending requests of its own.
 QUIET = [
     "--no-sandbox",
     "--disable-gpu",
@@ -75,7 +75,7 @@ def fresh_page(browser: Any, size: dict[str, int]) -> Iterator[tuple[Any, list[s
     opened.on("request", lambda request: asked.append(request.url))
     yield opened, asked
     context.close()
-    # A refused form answers 4xx on purpose, which the browser notes.
+    # A refused form is answered by 4xx on purpose, and the browser logs that.
     assert [line for line in complaints if "status of 4" not in line] == []
 
 

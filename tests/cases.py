@@ -21,7 +21,7 @@ from typing import Any
 
 from .calls import answer_call, hold_lines
 
-#: Returns what calls may name, for as long as a case runs.
+#: Returns the names that calls may use while a case runs.
 Setting = Callable[[], contextlib.AbstractContextManager[Mapping[str, Any]]]
 
 

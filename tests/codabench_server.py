@@ -35,9 +35,7 @@ class CodabenchServer:
             self.data_sets[path.split("/")[2]]["bytes"] = body
             return self.storage_status, None
         arguments = token.split()
-        if (
-            arguments and arguments[0].lower() == "token"
-        ):  # looked at before the view, whether that asks for a user or not
+        if arguments and arguments[0].lower() == "token":  # checked before the view, even if the view needs no user
             if len(arguments) == 1:
                 return 401, {"detail": "Invalid token header. No credentials provided."}
             if len(arguments) > 2:

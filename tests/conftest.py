@@ -22,17 +22,17 @@ NEEDS_TOOLKIT = (
 )
 collect_ignore = [*NEEDS_TOOLKIT, *[os.path.basename(folder) for folder in NEWER_FOLDERS if NEEDS_TOOLKIT]]
 
-# What a shell starts in the background ignores Ctrl-C, what `nohup` starts that a terminal was closed, and with them all
-# that the tests start and interrupt: unlike a signal that is ignored, one with a handler is a child's as usual.  Whatever
-# interrupts the tests, they end what they started.
+# Processes that a shell starts in the background ignore Ctrl-C, those that `nohup` starts ignore a closed terminal, and
+# so would all processes that the tests start and interrupt. Children inherit an ignored signal, but not a handler.
+# Interrupted tests end the processes that they started.
 for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if _number == signal.SIGINT or signal.getsignal(_number) is not signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler)
     else:
         signal.signal(_number, lambda *_: None)
-# Containers often set it, and it hides what a full buffer does at a program's end.
+# Containers often set it, and it hides the effect of a full buffer at a program's end.
 os.environ.pop("PYTHONUNBUFFERED", None)
-# `run.sh` says with it that it was typed, and commands answer with its name: tests say so themselves where they mean it.
+# `run.sh` sets it to its name, which commands then print; tests set it where they need it.
 os.environ.pop("SEGJUDGE_BUNDLE", None)
 
 
@@ -51,8 +51,8 @@ def pytest_unconfigure() -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-#: On this Python all cases of a test are quick but of those that take long together: of these so many, spread over all, since the
-#: others walk the same path.
+#: Of a test whose cases take long together, only this number of cases, spread evenly, runs among the quick tests on
+#: this Python: the others take the same path.
 QUICK_CASES = {
     "test_a_backslash_in_a_name_of_the_truth_is_a_letter_in_every_form": 3,
     "test_a_benchmark_is_described_with_all_that_is_needed_to_use_it": 4,
@@ -256,7 +256,7 @@ def spread(cases: list[Any], most: int) -> list[Any]:
     return [cases[number * len(cases) // most + number % size] for number in range(most)]
 
 
-# A slow machine is no failure; CI draws the same examples every time, so that it fails for what was changed.
+# A slow machine is not a failure; CI draws the same examples every time, so that it fails only because of changes.
 settings.register_profile(
     "here",
     derandomize=os.environ.get("CI", "").lower() in ("true", "bare"),
@@ -275,7 +275,7 @@ def without_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     use_numpy(monkeypatch)
 
 
-#: No test takes this long, in seconds, on any machine: what waits for longer waits for ever.
+#: The seconds after which a test is considered stuck on any machine.
 DEADLINE = 1200
 
 

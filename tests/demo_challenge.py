@@ -10,7 +10,7 @@ import yaml
 from tests.builders import ROOT
 
 CONFIG: dict[str, Any] = yaml.safe_load((ROOT / "challenge_config.yaml").read_text())
-#: In the order of the YAML, in which a rehearsal numbers phases from 1.
+#: In the order of the YAML; a rehearsal numbers phases from 1 in this order.
 CODENAMES: list[str] = [phase["codename"] for phase in CONFIG["challenge_phases"]]
 SAMPLES: dict[str, list[Path]] = {name: sorted((ROOT / "examples" / name).iterdir()) for name in CODENAMES}
 SAMPLE_COUNT = sum(map(len, SAMPLES.values()))

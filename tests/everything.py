@@ -45,7 +45,7 @@ PASSED_VARIABLE = "SEGJUDGE_QUICK_PASSED_ON_WORKER"
 PATIENCE = 20.0
 #: The parts that run at once per core: most tests mostly wait.
 AT_ONCE = 2
-#: The bytes of test files in a part: each part imports the tested modules again.
+#: The bytes of test files in a part; each part imports the tested modules again.
 PART_BYTES = 300_000
 #: Rooms with the slowest tests for their size, the slowest first: their parts start first and are a quarter as large, so
 #: that parts take about equally long and all cores work until the end.

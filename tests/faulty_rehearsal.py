@@ -23,7 +23,7 @@ from segjudge.server.submissions import MessageQueues, ReceivedMessage
 #: Kinds of faults: three in the place of a request, and three after one that was carried out.
 _KINDS = ("error", "portal", "delay", "done", "half", "reset")
 _LONGEST_DELAY = 3.0
-#: Until the server has noticed that a connection is gone, and does not complain that nothing was answered.
+#: The time until the server notices that a connection is closed, and does not report a missing answer.
 _NOTICED = 0.05
 _ERROR = "<html><body><h1>Server Error (500)</h1></body></html>"
 _PORTAL = "<html><body>Please accept the terms of this network.</body></html>"

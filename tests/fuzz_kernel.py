@@ -117,7 +117,7 @@ def frames(generator: random.Random, kernel: Kernel) -> None:
     packed.take(1)
     for field in generator.sample(["room", "slots", "frames", "height", "width", "used", "words"], 2):
         value = generator.choice([0, -1, 1, 2, 255, 1 << 24, 1 << 62])
-        if field not in ("room", "words") or value < 1:  # more words than there are is the caller's to know
+        if field not in ("room", "words") or value < 1:  # the caller must not ask for more words than there are
             setattr(packed._block, field, 0 if field == "words" else value)
     kernel.library.sj_pack_labels(ctypes.byref(packed._block), 0, labels.ctypes.data, len(labels))
     kernel.library.sj_pack_png(ctypes.byref(packed._block), generator.choice([0, 9, -1]), data.ctypes.data, len(data))

@@ -16,11 +16,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-#: What stands in the place of a value.
+#: Replacements for a value.
 WEIRD: tuple[Any, ...] = (
     None, True, False, 0, -1, 1.5, 10**30, 1e308, "", "x", "1", "\ud800", "x" * 100_000, [], [1], {}, {"id": 1}, [[[]]],
 )  # fmt: skip
-#: Bodies that are JSON and no answer.
+#: Bodies that are JSON but not a valid answer.
 GARBAGE = (
     b"null",
     b"5",
@@ -52,7 +52,7 @@ class Exchange:
     patience: float
     large: int
     over: threading.Event
-    #: Earlier answers to requests of the same form, whatever they are about.
+    #: Earlier answers to requests of the same form, about any subject.
     past: list[bytes]
 
     def send(self, data: bytes) -> None:
@@ -353,13 +353,13 @@ class Network:
     #: Only these faults, and only for requests whose first line holds this.
     kinds: tuple[str, ...] = tuple(sorted(FAULTS))
     only: bytes = b""
-    #: So often at most.
+    #: The maximum number of faults.
     most: int = 10**9
-    #: So many requests are spared at first.
+    #: The number of first requests without faults.
     spared: int = 0
-    #: So many earlier answers of each form of request are kept.
+    #: The number of earlier answers that are kept of each form of request.
     kept: int = 8
-    #: What struck, and what was asked in all.
+    #: The faults that struck, and the number of all requests.
     struck: Counter[str] = field(default_factory=Counter)
     requests: int = 0
 

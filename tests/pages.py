@@ -2,7 +2,7 @@
 
     python -m tests.pages [FAMILY…]
 
-notes what is shown now, as a digest of each part, of all families or of some: for changes that are meant to be seen.
+notes what is shown now, as a digest of each part, of all families or of some. Run it after an intended change.
 
     python -m tests.pages FOLDER
 

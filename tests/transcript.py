@@ -2,8 +2,8 @@
 
     python -m tests.transcript
 
-writes it to `tests/commands/results/`, a text for each command, for changes that are meant to be seen: look at the difference.
-With a folder it writes it there.
+writes it to `tests/commands/results/`, a text for each command. Run it after an intended change, and review the
+difference. With a folder it writes it there.
 """
 
 from __future__ import annotations

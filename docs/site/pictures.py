@@ -141,7 +141,7 @@ def kinds() -> Drawing:
     truth, nobody = ellipse(size, (20, 18), (12, 11)), np.zeros(size, bool)
     neighbour = ellipse(size, (20, 42), (12, 11))
     merged = ellipse(size, (20, 30), (12, 23))
-    # What is meant, and: truth, prediction, another object's truth.
+    # The meaning of a picture, then truth, prediction and another object's truth.
     rows: list[tuple[str, Mask, Mask, Mask]] = [
         ("ghost", nobody, truth, nobody),
         ("late", truth, nobody, nobody),

@@ -14,7 +14,7 @@ from segjudge import cli
 from segjudge.commands import COMMANDS, EXIT_CODES, GROUPS, PLATFORMS, RARE
 
 ROOT = Path(__file__).resolve().parents[2]
-#: What is described beside `segjudge.__all__`.
+#: Names that are described in addition to `segjudge.__all__`.
 DESCRIBED = (
     "segjudge.evaluation_script.scoring.phase.Phase",
     "segjudge.evaluation_script.scoring.phase.PhaseSplit",
@@ -29,7 +29,7 @@ DESCRIBED = (
     "segjudge.drop_in.davis2017.DAVISEvaluation",
     "segjudge.drop_in.vos_benchmark.benchmark",
 )
-#: What Markdown would take for its own signs.
+#: Characters that Markdown would read as markup.
 SIGNS = re.compile(r"[\\*_\[\]<|]")
 
 

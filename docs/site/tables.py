@@ -198,7 +198,7 @@ def list_writers() -> str:
     return format_table(("program", "call", "ending", "read as", "remark"), rows)
 
 
-#: What each extra is for.
+#: The purpose of each extra.
 _PURPOSES = {
     "host": "`new`, `run`, `check`, `build`, `push`, `board`, `worker`; the conformance kit",
     "serve": "`rehearse`",
@@ -211,7 +211,7 @@ _PURPOSES = {
     "postgres": "a rehearsal on PostgreSQL",
     "all": "everything but `torch`",
 }
-#: Extras that no page names: earlier names, and that of the tests.
+#: Extras that no page names: earlier names, and the tests' extra.
 _UNNAMED = {"agent", "environments", "test"}
 _REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)(?:\[([^]]+)\])?")
 

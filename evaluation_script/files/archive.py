@@ -420,7 +420,7 @@ def _members(stream: _Stream, count: Callable[[], None]) -> Iterator[_Member]:
         kind, size = header[156:157], _number(header[124:136])
         if kind in (b"x", b"g", b"L", b"K"):
             if size > _LONG_NAME:
-                raise Flaw("is a tar with a file name that does not end", PACK_AGAIN)
+                raise Flaw("is a tar with an unterminated file name", PACK_AGAIN)
             extra = _content(stream, _Member("a long name", size))
             if kind == b"L":
                 long_name = _text(extra.rstrip(b"\0"))
@@ -597,7 +597,7 @@ class _JsonFile(Files):
             self._refuse(size_text(self.sizes[JSON_NAME]))
 
     def _refuse(self, size: str) -> NoReturn:
-        raise Flaw(f"is JSON of {size}; {size_text(self._limits.json_bytes)} is the limit", self._limits.smaller)
+        raise Flaw(f"is JSON of {size}; the limit is {size_text(self._limits.json_bytes)}", self._limits.smaller)
 
     def read_chunks(self, name: str) -> Iterator[bytes]:
         del name  # there is one

@@ -182,7 +182,7 @@ class MemberChecks:
         limit = limits.json_bytes if is_json else limits.member_bytes
         if size > limit:
             remedy = limits.smaller if is_json else SEND_LESS
-            return Flaw(f"has {size_text(size)} when unpacked; {size_text(limit)} is the limit", remedy)
+            return Flaw(f"has {size_text(size)} when unpacked; the limit is {size_text(limit)}", remedy)
         self._total += size
         if self._total > limits.total_bytes:
             raise Flaw(f"would unpack to more than {size_text(limits.total_bytes)}", SEND_LESS)
@@ -207,7 +207,7 @@ def _name_flaw(raw: str, segments: list[str], depth: int) -> Flaw | None:
     if ".." in segments:
         return Flaw("points outside the archive", "Zip the folder from inside, so that no name contains ..")
     if len(segments) > depth:
-        return Flaw(f"lies {len(segments) - 1} folders deep; {depth - 1} is the limit", "Move it to a higher folder")
+        return Flaw(f"is {len(segments) - 1} folders deep; the limit is {depth - 1}", "Move it to a higher folder")
     return None
 
 

@@ -77,7 +77,7 @@ def measure(rings: Rings, sides: Array) -> int:
         raise _FAR_OUTSIDE
     cost = _outline_lengths(corners, lengths // 2)
     if (longest := cost.max(initial=0)) > LONGEST_OUTLINE:
-        fault = f"has a polygon whose outline is {longest:,} pixels long; {LONGEST_OUTLINE:,} is the limit"
+        fault = f"has a polygon whose outline is {longest:,} pixels long; the limit is {LONGEST_OUTLINE:,}"
         raise Flaw(fault, "Write masks as run lengths")
     return int(cost.sum()) + _RING_COST * len(lengths)
 

@@ -197,7 +197,7 @@ def _page_of(tags: Dict[int, Tuple[int, ...]], *, wide: bool) -> _Page:
     size, bits, samples = (number(_HEIGHT, 0), number(_WIDTH, 0)), number(_BITS, 1), number(_SAMPLES, 1)
     compression, predictor = number(_COMPRESSION, _PLAIN), number(_PREDICTOR, 1)
     if not all(size):
-        raise Flaw("is damaged: it has no size", _UPLOAD_AGAIN)
+        raise Flaw("is damaged: it does not state its size", _UPLOAD_AGAIN)
     if _TILE_WIDTH in tags and not wide:
         raise Flaw("is written in tiles", _SAVE_AGAIN)
     if samples != 1 and not (wide and samples == _CHANNELS and number(_PLANES, 1) == 1):

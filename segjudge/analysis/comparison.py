@@ -153,7 +153,7 @@ class Comparison(ShownPage):
         ties = [mean for mean in rivals if self.sign(best.name, mean.name) == "="]
         nearest = (ties or rivals)[0]
         values = (
-            f"{self.metric} is {format_number(best.value)}, beside {format_number(nearest.value)} of {nearest.name}"
+            f"{self.metric} is {format_number(best.value)}, against {format_number(nearest.value)} for {nearest.name}"
         )
         if ties:
             return (
@@ -364,7 +364,7 @@ class Comparison(ShownPage):
     def film(self, path: str | os.PathLike[str], **choice: Any) -> None:
         """Write frames of a sequence as a figure with one row for the truth and each method.
 
-        Where none is named, it is the sequence in which the last method loses most beside the first; the options are
+        By default it is the sequence in which the last method loses most compared with the first; the options are
         those of `Scores.film`.
         """
         changes = self.changes()
@@ -465,7 +465,7 @@ def check_kinds(protocol: FamilyProtocol, metric: str, option: str = "kinds") ->
     """Raise UsageError if the protocol or metric has no kinds of failure."""
     tools, ranked = tools_of(protocol.family), choose_ranking_metric(protocol.metrics)
     if tools.shares_loss and metric != ranked:
-        raise OptionError(f"{option} has no meaning for {metric}, only for {ranked}")
+        raise OptionError(f"{option} does not apply to {metric}, only for {ranked}")
     tools.check_kinds(protocol)
 
 

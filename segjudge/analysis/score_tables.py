@@ -316,7 +316,9 @@ def read_scores(names_and_files: list[str], split: str = "") -> list[AlgorithmSc
         except OSError as error:
             raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise UsageError(f"{path}: was written neither by `score --json` nor by `score --save`") from None
+            raise UsageError(
+                f"{path}: was written neither by `score --json` nor by `score --save`; do that first"
+            ) from None
     names = [method.name for method in scores]
     twice = [name for name in names if names.count(name) > 1]
     if twice:

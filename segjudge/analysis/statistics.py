@@ -307,5 +307,5 @@ def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> 
         text += ", interval without adjustment"
     many = f"about {needed}" if cases_are == SEQUENCES or not needed else f"{needed / cases:.1f} times as many"
     # An estimate of at most the existing cases would contradict the test, which shows that these are too few.
-    outlook = "" if needed is None or needed <= cases else f"; to detect a difference of this size takes {many}"
+    outlook = "" if needed is None or needed <= cases else f"; to detect a difference of this size, compare {many}"
     return f"{text}: do not differ significantly on {cases} {cases_are}{outlook}."

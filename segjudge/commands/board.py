@@ -103,7 +103,9 @@ def _make_page(title: str, boards: list[Board]) -> ReportPage:
         name = f"{board.name} (hidden)" if board.hidden else board.name
         rows = _complete_rows(board.rows)
         errors = " ± is one standard error." if any(column.endswith(" ±") for row in rows[:1] for column in row) else ""
-        about = f"By {board.order}.{errors} Full precision: {board.stem}.csv. Badge of the first row: {board.stem}.svg."
+        about = (
+            f"Sorted by {board.order}.{errors} Full precision: {board.stem}.csv. Badge of the leader: {board.stem}.svg."
+        )
         sections.append(make_list(name, rows, about if rows else "No submissions yet."))
     return ReportPage(title, sections)
 

@@ -132,7 +132,8 @@ def _is_competition(path: str, *, named: bool) -> bool:
 def _build(args: argparse.Namespace) -> int:
     options = read_options(_Options, args)
     source = choose_bundle(options.bundle, options.path)
-    print(*options.build(source, args.out or "").competitions, sep="\n")
+    for competition in options.build(source, args.out or "").competitions:
+        print(f"Built {competition}")
     return DONE
 
 

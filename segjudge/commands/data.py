@@ -49,9 +49,9 @@ def _pack(args: argparse.Namespace) -> int:
         with ProgressBar("item") as bar:
             truth = pack(source, args.out, args.split, bar)
     except HostError as error:
-        raise HostError(f"{error}{_describe_layout(args, str(error))}") from error.__cause__
+        raise HostError(f"{str(error).rstrip('.')}.{_describe_layout(args, str(error))}") from error.__cause__
     _warn(truth.notes)
-    print(f"{args.out}: split {truth.split}, {truth.about}, {os.path.getsize(args.out) / 1e6:.1f} MB")
+    print(f"Wrote {args.out}: split {truth.split}, {truth.about}, {os.path.getsize(args.out) / 1e6:.1f} MB")
     return DONE
 
 
@@ -63,7 +63,7 @@ def _describe_layout(args: argparse.Namespace, fault: str) -> str:
     if not names or not fault.startswith(f"{args.root}: "):
         return ""
     shown = f"`{program()} benchmarks {names[0]}` shows the files of {args.layout}"
-    return f". {shown}: name the folder that holds them, or another --layout"
+    return f" {shown}: name the folder that holds them, or another --layout"
 
 
 def _pack_json(args: argparse.Namespace) -> int:
@@ -73,7 +73,7 @@ def _pack_json(args: argparse.Namespace) -> int:
         raise UsageError(f"{fault}; name the annotation file {args.out.removesuffix(_JSON)}.zip")
     for option in ("subset", "split", "unseen"):
         if getattr(args, option):
-            raise OptionError(f"{option} has no meaning for COCO's JSON")
+            raise OptionError(f"{option} does not apply to COCO's JSON")
     if not args.categories:
         raise UsageError(f"{args.root}: is a folder of PNGs, which needs --categories FILE")
     return _write_json(args.root, args.categories, args.out)
@@ -97,7 +97,7 @@ def _write_json(root: str, categories: str, out: str) -> int:
         json.dump(document, file)
     _warn(oddities)
     instances = quantity(len(document["annotations"]), "instance")
-    print(f"{out}: {quantity(len(document['images']), 'image')}, {instances}")
+    print(f"Wrote {out}: {quantity(len(document['images']), 'image')}, {instances}")
     return DONE
 
 
@@ -116,14 +116,15 @@ def _warn(lines: list[str]) -> None:
 
 def _compress(args: argparse.Namespace) -> int:
     from segjudge.families.sequences.compression import PNGS, RUN_LENGTHS, compress
+    from segjudge.scoring.upload_names import naming_results
 
     out: str = args.out
     if not out.endswith((RUN_LENGTHS, PNGS)):
         raise UsageError(f"--out ends in {RUN_LENGTHS} (run lengths, the smallest) or in {PNGS} (PNGs), not {out}")
-    with ProgressBar("file" if out.endswith(PNGS) else "sequence") as bar:
+    with naming_results(args.results), ProgressBar("file" if out.endswith(PNGS) else "sequence") as bar:
         saving = compress(args.results, out, bar, PROTOCOLS[args.protocol] if args.protocol else None)
     share = saving.after / saving.before
-    print(f"{out}: {quantity(saving.after, 'byte')} instead of {saving.before:,}, {share:.0%}")
+    print(f"Wrote {out}: {quantity(saving.after, 'byte')} instead of {saving.before:,}, {share:.0%}")
     print(f"Verified: {saving.compared}, all equal.")
     if saving.of_objects and not args.protocol:
         print("Only protocols for objects in videos read this format (davis2017, sav, ...); --protocol NAME checks it.")
@@ -143,10 +144,10 @@ def _make_demo(args: argparse.Namespace) -> int:
 
     if args.frames:
         write_frames(args.frames, args.seed)
-        print(f"{args.frames}: the pictures of the sequences")
+        print(f"Wrote {args.frames}: the pictures of the sequences")
         return DONE
     for path in make(args.out or choose_bundle("").root, args.seed):
-        print(f"{os.path.relpath(path)} ({os.path.getsize(path) / 1e3:,.0f} kB)")
+        print(f"Wrote {os.path.relpath(path)} ({os.path.getsize(path) / 1e3:,.0f} kB)")
     return DONE
 
 
@@ -176,7 +177,7 @@ def _add_show_options(sub: argparse.ArgumentParser) -> None:
     add_truth_choice(sub, "COCO's JSON, a packed file, or Places-style PNGs", _SHOWN_PROTOCOL)
     add("--split", metavar="NAME", help="the split of a packed file (default: the first)")
     add("--images", metavar="DIR", type=InputPath, help="the folder of images; without it the background is plain")
-    add("--iou", metavar="IOU", type=float, default=IOU, help="IoU from which a detection is correct (default: 0.5)")
+    add("--iou", metavar="IOU", type=float, default=IOU, help="minimum IoU of a correct detection (default: 0.5)")
     add("--score", metavar="SCORE", type=float, default=0.0, help="skip detections with a lower score")
     add("--out", required=True, metavar="FOLDER", type=OutputFolder, help="the folder for index.html and the pictures")
 

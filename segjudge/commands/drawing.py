@@ -72,7 +72,7 @@ class Drawing(NamedTuple):
         check_outputs([BuiltFile(os.path.join(self.out, name)) for name in ("index.html", "images/1.png")], pictures)
         with ProgressBar("image") as bar:
             drawn = draw_images(truth, records, self.out, View(self.images, self.iou, self.score), bar)
-        print(f"{os.path.join(self.out, 'index.html')}: {len(drawn)} {inflect(len(drawn), 'image', 'images')}")
+        print(f"Wrote {os.path.join(self.out, 'index.html')}: {len(drawn)} {inflect(len(drawn), 'image', 'images')}")
         return DONE
 
     def _draw_player(self) -> int:
@@ -82,7 +82,7 @@ class Drawing(NamedTuple):
 
         rules, truth = self.choice.rules, self.choice.source.path
         if self.iou != IOU or self.score or self.choice.categories:
-            raise UsageError(f"--iou, --score and --categories have no meaning for {rules.name}")
+            raise UsageError(f"--iou, --score and --categories do not apply to {rules.name}")
         out = os.path.join(self.out, "index.html")
         check_outputs([BuiltFile(out)], [self.images] if self.images else [])
         options = PageOptions(self.images, _SHOWN_BYTES)

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+import zipfile
 from collections import Counter
 from dataclasses import dataclass
 from operator import itemgetter
@@ -200,7 +201,8 @@ def _build(args: argparse.Namespace) -> int:
     source = choose_bundle(args.bundle, args.path)
     how = _read_build(args, source)
     if source.archive:
-        raise UsageError(f"{source.archive}: is already built; name the bundle's folder")
+        fault = "is already built" if zipfile.is_zipfile(source.archive) else "is not a bundle"
+        raise UsageError(f"{source.archive}: {fault}; name the bundle's folder")
     say_version(source)
     if how.kernel:
         fetch_kernel(source)
@@ -220,7 +222,7 @@ def _build(args: argparse.Namespace) -> int:
     form = check_web_form(built.path)
     if form:
         say(f"Push it: EvalAI's web form would reject it ({form[0].subject}: {form[0].fault}).")
-    print(built)
+    print(f"Built {built}")
     return DONE
 
 
@@ -264,7 +266,7 @@ def _write_schema(args: argparse.Namespace) -> int:
     path = args.out or os.path.join(choose_bundle("").root, SCHEMA_PATH)
     with open_output(path) as file:
         file.write(json_schema())
-    print(os.path.relpath(path))
+    print(f"Wrote {os.path.relpath(path)}")
     return DONE
 
 

@@ -29,7 +29,7 @@ def _build(args: argparse.Namespace) -> int:
     for folder, method in build(source, args.out or "").items():
         for note in method.notes:
             say(note)
-        print(f"{os.path.relpath(folder)}: docker build it, upload the image and ground_truth.tar.gz;")
+        print(f"Built {os.path.relpath(folder)}: docker build it, upload the image and ground_truth.tar.gz;")
         path = f": the score's JSON path is {method.score_path}"
         print(f"    enter phase-settings.json in the phase's form{path}")
     return DONE

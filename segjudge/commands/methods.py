@@ -55,7 +55,7 @@ def _compare(args: argparse.Namespace) -> int:
     if len(paths) < len(args.results):
         raise UsageError("two results have the same name; name them as NAME=RESULTS")
     if len(paths) < 2:
-        raise UsageError("compare needs at least two results")
+        raise UsageError("compare needs at least two results, such as old.zip new.zip")
     choice, saved = _choose_truth(args, paths)
     protocol = next(iter(saved.values())).reports[0].protocol if saved else choice.rules
     metric = choose_metric(protocol, args.metric or "")

@@ -76,7 +76,7 @@ def _draw_into_folder(args: argparse.Namespace, choice: TruthChoice) -> int:
         ignored["sequences"] = None
     for option, default in ignored.items():
         if getattr(args, option) != default:
-            raise OptionError(f"{option} has no meaning for --draw")
+            raise OptionError(f"{option} does not apply to --draw")
     values = {name: getattr(args, name) for name in ("iou", "score") if getattr(args, name) is not None}
     return Drawing(args.results or "", choice, args.draw, args.images or "", **values).draw()
 
@@ -111,7 +111,7 @@ def _add_options(sub: argparse.ArgumentParser) -> None:
     add = options_of(sub, _DRAWING)
     about = "write a PNG of every image with truth and detections (instances), or only the player (other families)"
     add("--draw", metavar="FOLDER", type=OutputFolder, help=about)
-    add("--iou", metavar="IOU", type=float, help=f"IoU from which a detection is correct (default: {IOU:g})")
+    add("--iou", metavar="IOU", type=float, help=f"minimum IoU of a correct detection (default: {IOU:g})")
     add("--score", metavar="SCORE", type=float, help="skip detections with a lower score")
     add_jobs_option(sub)
 

@@ -25,6 +25,7 @@ from .shared import (
     ProgressBar,
     add_jobs_option,
     arrange_groups,
+    as_typed,
     choose_stream,
     look,
     mention,
@@ -48,6 +49,7 @@ _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 _BUDGET = 6
 #: The width of tables in files and pipes.
 _WIDTH = 80
+_EXAMPLE = "segjudge score masks.zip --truth DAVIS --protocol davis2017 --subset val"
 #: Options of the official tools, Places 2017's script and DAVIS's, by ours.
 _OFFICIAL = {
     "results": ("preds_json", "results_path"),
@@ -64,7 +66,7 @@ def _score(args: argparse.Namespace) -> int:
     paths = _list_results(args.results)
     options = _translate({**vars(args), "results": paths[0] if paths else None})
     if not options["results"]:
-        raise UsageError(f"score needs RESULTS; see {program()} help score")
+        raise UsageError(f"score needs RESULTS, for example: {as_typed(_EXAMPLE)}")
     secrecy = any((args.csv, args.json, args.results_yaml, args.report, args.save, args.chosen_part))
     choice = TruthChoice.read(options).complete("score")
     request = choice.request(options["results"], strict=args.strict, secrecy=secrecy)
@@ -183,7 +185,7 @@ def _refuse_ignored(options: dict[str, Any], request: ScoreRequest) -> None:
     for subject, fields in ignored.items():
         for field in fields:
             if options[field]:
-                raise UsageError(f"--{field.removeprefix('chosen_').replace('_', '-')} has no meaning for {subject}")
+                raise UsageError(f"--{field.removeprefix('chosen_').replace('_', '-')} does not apply to {subject}")
     if bool(options["chosen_part"]) != bool(options["out"]):
         raise UsageError("--part and --out need each other")
 
@@ -341,8 +343,6 @@ def _add_output_options(sub: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = {
-    "score": Command(
-        _add_score_options, _score, "segjudge score masks.zip --truth DAVIS --protocol davis2017 --subset val"
-    ),
+    "score": Command(_add_score_options, _score, _EXAMPLE),
     "merge": Command(_add_merge_options, _merge, "segjudge merge part-*.segjudge --json scores.json"),
 }

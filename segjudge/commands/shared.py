@@ -147,6 +147,11 @@ def program(folder: str = os.curdir) -> str:
     return spell_script(os.path.join(checkout, "run.sh"), folder)
 
 
+def as_typed(line: str) -> str:
+    """Return a command line as it is typed in this folder."""
+    return line.replace(PROGRAM, program(), 1)
+
+
 # ── what is read and written ────────────────────────────────────────────────
 
 
@@ -168,10 +173,11 @@ class PhaseName(str):
     __slots__ = ()
 
 
-def check_files(values: Sequence[object]) -> None:
+def check_files(values: Sequence[object], example: str) -> None:
     """Raise UsageError for missing inputs and unwritable or harmful outputs, before any work.
 
-    All arguments are given; their types mark inputs and outputs.
+    All arguments are given; their types mark inputs and outputs.  The example is for those who typed a word in capitals
+    that stands for a path.
     """
     from segjudge.system.errors import UsageError
     from segjudge.system.files import OutputFile, check_outputs
@@ -184,6 +190,9 @@ def check_files(values: Sequence[object]) -> None:
         check_outputs(outputs, [*_existing_inputs(values), *_files_of_bundle(values)])
     for path in [*_list_inputs(values), *(value for value in values if isinstance(value, BundlePath) and value)]:
         if "://" not in path and not os.path.lexists(os.path.expanduser(_path_of(path))):
+            if path.isalpha() and path.isupper():
+                hint = f"write the path of yours, for example: {as_typed(example)}"
+                raise UsageError(f"{path}: there is no such file or folder; {hint}")
             raise UsageError(_describe_missing(path))
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: The default protocol of a truth.
 _DEFAULT_PROTOCOL = "davis2017"
+#: Results in the example of a command that needs a truth.
+_RESULTS = {"score": "masks.zip", "report": "masks.zip", "compare": "old.zip new.zip"}
 #: The number of a truth's files that are examined to recognise it.
 _EXAMINED_FILES = 1000
 #: Options about a named truth, which phases do not have.
@@ -75,9 +77,9 @@ class TruthChoice(NamedTuple):
                 raise OptionError(f"{named[0]} needs --truth PATH")
             return self._replace(phase=_find_only_phase(command, otherwise))
         if self.phase and (named or self.region):
-            raise OptionError(f"{(*named, 'region')[0]} has no meaning for --phase")
+            raise OptionError(f"{(*named, 'region')[0]} does not apply to --phase")
         if self.truth and self.annotations:
-            raise OptionError("annotations has no meaning for --truth")
+            raise OptionError("annotations does not apply to --truth")
         if self.phase or self.protocol:
             return self
         _check_default(self.truth or "")
@@ -203,7 +205,8 @@ def _find_only_phase(command: str, otherwise: str) -> str:
     codenames, is_here = _list_phases(), any(os.path.isfile(name) for name in CONFIG_NAMES)
     if len(codenames) == 1 and is_here:
         return codenames[0]
-    phases = f", of {', '.join(codenames)}" if codenames else " in a challenge's folder"
+    phases = f"--phase CODENAME ({', '.join(codenames)})" if codenames else "--phase CODENAME in a challenge's folder"
+    line = f"{program()} {command} {_RESULTS.get(command, 'RESULTS')} --truth DAVIS --protocol davis2017 --subset val"
     raise UsageError(
-        f"{command} needs --truth PATH, or --phase CODENAME{phases}{otherwise}; see {program()} help {command}"
+        f"{command} needs a truth: --truth PATH and --protocol NAME, or {phases}{otherwise}. For example: {line}"
     )

@@ -34,7 +34,7 @@ def open_truth(
             return tools_of(protocol.family).read_published(protocol.family, _complete(source, protocol), progress)
     for option in ("layout", "unseen", "categories"):
         if getattr(source, option):
-            raise OptionError(f"{option} has no meaning for {source.path}, which is a packed file")
+            raise OptionError(f"{option} does not apply to {source.path}, which is a packed file")
     family = family_of(source.path)
     if family != protocol.family:
         fault = f"holds {family}, which the protocol {protocol.name} does not score"

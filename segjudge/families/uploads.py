@@ -112,7 +112,7 @@ def _why_refused(path: Path, root: str, most_bytes: float) -> str:
     if not path.is_file():
         return "is not a readable file. Remove it"
     size = path.stat().st_size
-    return f"has {size:,} bytes; {most_bytes:,} is the limit. Make it smaller" if size > most_bytes else ""
+    return f"has {size:,} bytes; the limit is {most_bytes:,}. Make it smaller" if size > most_bytes else ""
 
 
 def check_upload(folder: str, name: str) -> list[str]:

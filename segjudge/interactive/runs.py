@@ -185,9 +185,7 @@ def read_run(name_and_report: str, samples: Mapping[Sample, int] | None = None) 
     except FileNotFoundError:
         raise SessionInputError(f"{file}: there is no such report") from None
     except ValueError as error:
-        raise SessionInputError(
-            f"{file}: is not a report of an interactive session ({type(error).__name__}: {error})"
-        ) from None
+        raise SessionInputError(f"{file}: is not a report of an interactive session ({error})") from None
 
 
 def _read_summary(path: Path) -> Summary:

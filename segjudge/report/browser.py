@@ -51,7 +51,7 @@ def show_html(text: str) -> None:
     with tempfile.NamedTemporaryFile("w", prefix="segjudge-", suffix=".html", encoding="utf-8", delete=False) as file:
         file.write(text)  # this program may end before the browser reads it
     if not webbrowser.open(f"file://{file.name}"):
-        raise UsageError(f"there is no browser here; the page is {file.name}")
+        raise UsageError(f"no browser was found; open {file.name}")
 
 
 def _find_notebook() -> Any:

@@ -28,31 +28,31 @@ _Intervals = dict[str, tuple[float, float]]
 
 def refuse(what: str) -> NoReturn:
     """Raise UsageError for anything but a stored result."""
-    raise UsageError(f"this is no result that was stored: it {what}")
+    raise UsageError(f"this is not a stored result: it {what}")
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else refuse("has a list or a value where names belong")
+    return value if isinstance(value, dict) else refuse("has a value that is not a mapping")
 
 
 def as_list(value: object) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else refuse("has a value or names where a list belongs")
+    return list(value) if isinstance(value, (list, tuple)) else refuse("has a value that is not a list")
 
 
 def as_text(value: object) -> str:
-    return value if isinstance(value, str) else refuse("has something else where a text belongs")
+    return value if isinstance(value, str) else refuse("has a value that is not a text")
 
 
 def as_number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        refuse("has something else where a number belongs")
+        refuse("has a value that is not a number")
     return float(value)
 
 
 def as_whole_numbers(value: object, lowest: int, highest: int) -> list[int]:
     numbers = as_list(value)
     if not all(type(number) is int and lowest <= number <= highest for number in numbers):
-        refuse(f"has something else where numbers from {lowest} to {highest} belong")
+        refuse(f"has a value that is not a list of numbers from {lowest} to {highest}")
     return numbers
 
 

@@ -409,7 +409,7 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
     values = {"sequences": request.sequences, **source._asdict()}
     for option in ("sequences", "layout", "unseen", "categories"):
         if values[option] and option not in FAMILIES[request.protocol.family].options:
-            raise OptionError(f"{option} has no meaning for {request.protocol.family}")
+            raise OptionError(f"{option} does not apply to {request.protocol.family}")
     refuse_packed(path)
     digest = digest_of if request.is_identified else lambda _path: ""
     rules, annotations, digests = _open_truth(path, source, rules, progress, digest)
@@ -508,7 +508,7 @@ def read_names(sequences: Iterable[object] | None) -> list[str] | None:
     try:
         names = list(sequences)
     except TypeError:
-        raise UsageError(f"sequences is of {type(sequences).__name__}: give a list of names") from None
+        raise UsageError(f"sequences has the type {type(sequences).__name__}: give a list of names") from None
     odd = [name for name in names if not isinstance(name, (str, int)) or isinstance(name, bool)]
     if odd or not names:
         fault = f"names {odd[0]!r}, which is not a name" if odd else "names none"

@@ -64,17 +64,17 @@ def _read_glance(fields: Mapping[str, Any]) -> Glance:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError("has something else where names belong")
+        raise ValueError("has a value that is not a mapping")
     return value
 
 
 def _list(value: object) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError("has something else where a list belongs")
+        raise ValueError("has a value that is not a list")
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("has something else where a text belongs")
+        raise ValueError("has a value that is not a text")
     return value.encode("utf-8", "replace").decode("utf-8")  # a name may contain a lone surrogate

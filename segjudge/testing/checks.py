@@ -444,9 +444,9 @@ def _fault_of(case: Case, outcome: Outcome) -> str:
         except AssertionError as error:
             return str(error).removeprefix(": ")
     if outcome.seconds > case.seconds:
-        return f"took {outcome.seconds:.1f} CPU seconds; {case.seconds:g} is the limit"
+        return f"took {outcome.seconds:.1f} CPU seconds; the limit is {case.seconds:g}"
     if outcome.extra_bytes > case.memory:
-        return f"took {outcome.extra_bytes >> 20} MiB; {case.memory >> 20} is the limit"
+        return f"took {outcome.extra_bytes >> 20} MiB; the limit is {case.memory >> 20}"
     return ""
 
 
@@ -509,7 +509,7 @@ def _check_challenge(case: Case) -> None:
         smaller = tools_of(case.rules.family).prefers_smaller(metric)
         _expect(
             good is not None and poor is not None and (good <= poor if smaller else good >= poor),
-            f"`make_sample` makes a poor sample whose {metric} is {poor}, and a good one whose is {good}",
+            f"`make_sample` makes a poor sample whose {metric} is {poor}, and a good one with {good}",
         )
 
 

@@ -2,7 +2,7 @@
 
     python -m tests.analysis.standings
 
-writes it to `tests/golden/standings.txt`, for changes that are meant to be seen.
+writes it to `tests/golden/standings.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NUMBERS = (
 _ROWS = re.compile(
     r"(?m)(?:^    \| `.*\n){5,}|(?:^    all,.*\n){5,}|(?:^      \[\[.*\]\]\n){5,}|(?:^    v\d+ .*\n){5,}"
 )
-#: So many tables of changes stay whole: those of the first comparison.
+#: The number of tables of changes that are kept whole: those of the first comparison.
 _WHOLE_TABLES = 2
 
 SESSION = """

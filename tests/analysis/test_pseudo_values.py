@@ -144,7 +144,7 @@ def test_what_groups_cannot_tell_apart_takes_more_images(tmp_path: Path, capsys:
     command = ["compare", f"all={RESULTS}", f"fewer={tmp_path / 'worse.json'}", "--truth", str(TRUTH)]
     assert main([*command, "--protocol", "places2017"]) == 0
     assert re.search(
-        r"on 20 groups of images or videos; to detect a difference of this size takes [\d.]+ times as many",
+        r"on 20 groups of images or videos; to detect a difference of this size, compare [\d.]+ times as many",
         capsys.readouterr().out,
     )
 

@@ -32,13 +32,15 @@ def test_three_sequences_tell_nothing_apart(capsys: pytest.CaptureFixture[str], 
     assert cli.main(["compare", *methods, *TRUTH, "--json", str(tmp_path / "out.json")]) == 0
     printed = capsys.readouterr().out
     assert "strong − lagging: +0.488" in printed
-    assert "do not differ significantly on 3 sequences; to detect a difference of this size takes about 6." in printed
+    assert (
+        "do not differ significantly on 3 sequences; to detect a difference of this size, compare about 6." in printed
+    )
     document = json.loads((tmp_path / "out.json").read_text())
     assert document["pairs"][0]["p"] == 0.25
     assert [item["place_to"] for item in document["means"]] == [2, 2]
 
 
-#: Files that are no scores, by name: None is a folder.
+#: Files that are not scores, by name: None is a folder.
 ODD_FILES: dict[str, bytes | None] = {
     "missing.csv": b"", "folder.csv": None, "empty.csv": b"", "binary.csv": bytes(range(256)), "nul.csv": b"a\0b",
     "header.csv": b"algorithm,case,value\n", "UPPER.CSV": b"algorithm,case\n", "missing.json": b"", "folder.json": None,
@@ -251,7 +253,7 @@ def test_a_metric_that_a_protocol_lacks_is_not_asked_for(capsys: pytest.CaptureF
     assert "strong − lagging: +" in printed
     assert "1 − J " in printed
     assert cli.main(["compare", *methods, *TRUTH, "--protocol", "vost", "--kinds", "--metric", "J-Decay"]) == 2
-    assert "--kinds has no meaning for J-Decay, only for J-Mean" in capsys.readouterr().err
+    assert "--kinds does not apply to J-Decay, only for J-Mean" in capsys.readouterr().err
 
 
 MISSING_WINS = {

@@ -133,7 +133,7 @@ def test_saved_scores_are_compared_without_the_truth(
     assert "--film needs --truth or --phase: saved scores hold no masks" in capsys.readouterr().err
     assert cli.main(["compare", f"a={saved[0]}", f"b={EXAMPLES / 'strong.zip'}"]) == 2
     sentence = capsys.readouterr().err
-    assert "compare needs --truth PATH, or --phase CODENAME" in sentence
+    assert "compare needs a truth: --truth PATH and --protocol NAME, or --phase CODENAME" in sentence
     assert "was written neither by `score --part` nor by `score --save`" in sentence
 
 
@@ -170,7 +170,7 @@ def test_costs_that_are_none_are_one_sentence(scored: dict[str, Scores], tmp_pat
     ("arguments", "sentence"),
     [
         (["--metric", "J-Deca"], "davis2017 has no metric J-Deca, only J&F-Mean, "),
-        (["--metric", "J-Decay", "--kinds"], "--kinds has no meaning for J-Decay, only for J&F-Mean"),
+        (["--metric", "J-Decay", "--kinds"], "--kinds does not apply to J-Decay, only for J&F-Mean"),
         (["--protocol", "mosev2", "--kinds"], "failures of mosev2 have no kinds"),
         (["--table", "a.doc"], "a.doc: name the table FILE.tex or FILE.md"),
         (["--film", "a.gif"], "a.gif: end the figure's name in svg, png, pdf"),
@@ -415,7 +415,7 @@ def test_show_brings_the_page_below_a_cell_or_into_a_browser(
     comparison.show()
     assert Path(opened[0].removeprefix("file://")).read_text(encoding="utf-8") == comparison.page()
     monkeypatch.setattr("webbrowser.open", lambda _: False)
-    with pytest.raises(UsageError, match="there is no browser here; the page is "):
+    with pytest.raises(UsageError, match="no browser was found; open "):
         comparison.show()
 
 
@@ -471,7 +471,7 @@ def test_a_best_method_is_set_beside_one_that_it_cannot_be_told_apart_from() -> 
     sums = np.array([[0.98] * 6, [0.84] * 6, [1.2, 0.4, 1.2, 0.4, 1.2, 0.4]])
     comparison = Comparison("J&F-Mean", Sums(("careful", "coarse", "swapping"), sums, np.ones(6)), ["a", "b"])
     assert comparison.sign("careful", "swapping") == "="
-    assert comparison.describe_best().endswith("J&F-Mean is 0.980, beside 0.840 of coarse.") == (
+    assert comparison.describe_best().endswith("J&F-Mean is 0.980, against 0.840 for coarse.") == (
         comparison.sign("careful", "coarse") == "="
     )
     assert "swapping" in comparison.describe_best()

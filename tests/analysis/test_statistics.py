@@ -282,7 +282,8 @@ def test_each_method_ranks_a_small_table(rule: Rule, values: list[float], ranks:
     assert TASK.fill(0.25).values[2].tolist() == [0.5, 0.9, 0.25]
 
 
-#: In eight cases A is better than B and C, and B than C; in five cases p is 0.0295, which Holm's six make 0.18.
+#: In eight cases A is better than B and C, and B is better than C; in five cases p is 0.0295, which Holm's correction
+#: for six tests makes 0.18.
 LADDER = np.array([[3.0], [2.0], [1.0]]) * np.arange(1, 9)
 
 

@@ -2,7 +2,7 @@
 
     python -m tests.code_upload.calls
 
-writes it to `tests/golden/calls.txt`, for changes that are meant: look at the difference.
+writes it to `tests/golden/calls.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from tests.interactive.tale import Tale
 from .agents import agent as sample
 from .calls_of_hosts import Side
 
-#: What happens when somebody looks for the nth time.
+#: The number of a look → the event at it.
 Events = Mapping[int, Callable[[], object]]
 AGENT = arena.Agent(["play", "--fast"], "/agents/mine", {"MINE": "1"})
 LIMITS = arena.ProcessLimits(seconds=20.4, memory=7 << 20, processes=3)

@@ -320,7 +320,7 @@ def test_a_sandbox_refuses_what_could_not_be_bounded(data: Path, tmp_path: Path)
 def test_an_agent_cannot_exhaust_the_machine(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
 ) -> None:
-    # Folders take room as well, which is not what shall end the one that digs.
+    # Folders take memory as well, but that must not be what ends the process that creates them.
     monkeypatch.setattr(arena, "_FILE_BYTES", (64 if code.startswith("dig(") else 2) << 20)
     log = greedy(data, tmp_path, code)
     assert re.search(message, log), log

@@ -17,9 +17,9 @@ from .agents import agent, memory, optical_flow
 from .calls import FILE, PARTS, write_part
 
 NOTED = {text.partition("\n")[0]: text for text in FILE.read_text(encoding="utf-8").split("═══ ")}
-#: Method → J of both objects in each frame, the means and the mean squares of their layers at the end, and how often each
-#: frame that is left in its bank was asked, with its share of the answers. Libraries round
-#: otherwise on other processors: J may differ by one of the 92 pixels of an object.
+#: Method → J of both objects in each frame, the means and the mean squares of their layers at the end, and how often
+#: each frame that is left in its bank was asked, with its share of the answers. Libraries round differently on other
+#: processors: J may differ by one of the 92 pixels of an object.
 METHODS: dict[str, tuple[Any, Any, Any, Any]] = {
     "repeats": (
         agent.Method,

@@ -87,7 +87,7 @@ def test_the_documented_variables_are_there() -> None:
 def installed(name: str, folder: Path) -> Path:
     """An environment made by the install lines of an image."""
     made, source = folder / name, folder / "source"
-    if not source.exists():  # or pip would build inside the checkout
+    if not source.exists():  # otherwise pip would build inside the checkout
         ignored = shutil.ignore_patterns(".*", "dist", "build", "*.egg-info", "__pycache__", "tests")
         shutil.copytree(ROOT, source, symlinks=True, ignore=ignored)
     subprocess.run([sys.executable, "-m", "venv", str(made)], check=True)

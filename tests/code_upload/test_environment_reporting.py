@@ -25,7 +25,7 @@ class Diary:
     def __init__(self, answers: list[tuple[int, str]]) -> None:
         self.answers, self.reports, self.tokens = answers, [], []
         self.paths: list[str] = []
-        #: What a look at the submission tells; none is answered without it.
+        #: The response to a look-up of the submission; without it no look-up is answered.
         self.status = ""
 
     def answer(self, path: str, token: str, body: Any) -> tuple[int, str]:
@@ -84,6 +84,17 @@ def played(running: Served) -> Any:
         reply = agent.act(GOOD, timeout=60)
     agent.close()
     return reply
+
+
+def break_last_call(running: Served) -> Caller:
+    """Return an agent after eleven calls, the last of which timed out before its answer."""
+    agent = Caller(running.address)
+    agent.begin()
+    for _ in range(10):
+        agent.act(GOOD)
+    with pytest.raises(Exception, match="DEADLINE_EXCEEDED"):
+        agent.act(GOOD, timeout=0.7)
+    return agent
 
 
 def ended(running: Served) -> int:
@@ -148,12 +159,7 @@ def test_a_result_whose_answer_was_lost_is_looked_up(tmp_path: Path) -> None:
 def test_an_agent_that_ends_before_its_result_is_accepted_has_failed(tmp_path: Path) -> None:
     with evalai((503, "{}"), (503, "{}"), (503, "{}"), DONE) as (server, diary):
         running = served(tmp_path, server)
-        agent = Caller(running.address)
-        agent.begin()
-        for _ in range(10):
-            agent.act(GOOD)
-        with pytest.raises(Exception, match="DEADLINE_EXCEEDED"):
-            agent.act(GOOD, timeout=0.7)
+        agent = break_last_call(running)
         agent.close()
         assert ended(running) == 1
     assert diary.reports[0]["submission_status"] == "FINISHED"
@@ -164,12 +170,7 @@ def test_an_agent_that_ends_before_its_result_is_accepted_has_failed(tmp_path: P
 def test_a_last_call_that_broke_may_be_repeated(tmp_path: Path) -> None:
     with evalai((503, "{}"), (503, "{}"), DONE) as (server, diary):
         running = served(tmp_path, server, "--gone-seconds", "30")
-        agent = Caller(running.address)
-        agent.begin()
-        for _ in range(10):
-            agent.act(GOOD)
-        with pytest.raises(Exception, match="DEADLINE_EXCEEDED"):
-            agent.act(GOOD, timeout=0.7)
+        agent = break_last_call(running)
         assert agent.act(GOOD).all_complete
         agent.close()
         assert ended(running) == 0

@@ -167,7 +167,7 @@ def test_a_foreign_session_and_a_second_reset_are_refused_until_it_idles(data: P
 # ── agents that do not know what they do, or know it too well ───────────────
 
 
-#: Not of another run of these tests.
+#: The file that the bomb leaves; its name is of this run of the tests alone.
 BOMBED = f"/tmp/segjudge-was-here-{os.getpid()}"
 
 

@@ -22,7 +22,7 @@ from tests.environments import SIZE, Caller, Served, dataset
 HEIGHT, WIDTH = SIZE
 FRAME = f"the frame {HEIGHT} x {WIDTH} (height x width)."
 
-#: What an agent sends at its first step → what it and the host read.
+#: An agent's first message → the messages that the agent and the host read.
 ANSWERS = {
     "too small": ("np.zeros((10, 20), np.uint8)", f"drift/00000: the mask is 10 x 20, but {FRAME}"),
     "turned": (

@@ -2,7 +2,7 @@
 
     python -m tests.commands.drop_ins
 
-writes it to `tests/golden/drop_ins.txt`, for changes that are meant to be seen.
+writes it to `tests/golden/drop_ins.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

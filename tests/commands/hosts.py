@@ -2,8 +2,8 @@
 
     python -m tests.commands.hosts
 
-writes it to `tests/commands/hosting/`, a text for each command, for changes that are meant to be seen: look at the difference.  With servers and
-workers that are real there is `hosts_transcript`.
+writes it to `tests/commands/hosting/`, a text for each command. Run it after an intended change, and review the
+difference. With servers and workers that are real there is `hosts_transcript`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ from tests.scoring.mistakes import write_mistakes
 from tests.transcript import run, settle, shorten
 
 FOLDER = Path(__file__).with_name("hosting")
-#: What is typed, one after the other, in one folder; a line that begins with a colon says what happens between.
+#: The command lines, run one after the other in one folder; a line that begins with a colon names an event between
+#: them.
 COMMANDS = """
 check own --quick
 check own --quick --strict
@@ -242,7 +243,7 @@ _PHASE = {
     "submission_meta_attributes": None,
 }
 _ROW = CONFIG["challenge_phase_splits"][0]
-#: A challenge with a phase for all, and one that is not public.
+#: A challenge with one public phase and one that is not public.
 _CONFIG: Config = {
     **CONFIG,
     "evaluation_script": "evaluation_script.zip",
@@ -460,7 +461,7 @@ class _World:
     def __init__(self, stack: contextlib.ExitStack) -> None:
         self._stack = stack
         self._codabench: CodabenchServer | None = None
-        #: What is shown instead of addresses.
+        #: The text shown instead of addresses.
         self.names: dict[str, str] = {}
         _EvalAI.challenges, _EvalAI.fault, _EvalAI.refusal = {}, "", ""
 
@@ -615,7 +616,7 @@ def play(
 
 
 _ROOT = str(Path(__file__).resolve().parents[2])
-#: What other runs, machines and Pythons say otherwise, with what is shown instead.
+#: Texts that differ between runs, machines and Pythons → the text shown instead.
 _OTHERWISE = {
     r"\b\d{1,3}\.\d\d s\b": "N s",
     r"\b[\d.,]+ (kB|MB)\b": r"N \1",
@@ -626,12 +627,12 @@ _OTHERWISE = {
     r"\bon Python 3\.\d+": "on Python 3.N",
     r"(?m)^ +[\d,]+(  \S+\.zip)$": r"           N\1",
     r"(?m)^(No sandbox|The kernel does not limit processes|CPU is not limited|EvalAI uses Python).*\n": "",
-    r"processes=(?!5\b)\d+": "processes=N",  # by the number of cores
+    r"processes=(?!5\b)\d+": "processes=N",  # depends on the number of cores
     r"Scored here by: .*?\)\.": "Scored here by: ….",
     r'(?m)^  File "CHECKOUT.*\n(    .*\n)*': "",
-    r"(?m)^(ProtectHome)=.*": r"\1=…",  # by where the checkout lies
+    r"(?m)^(ProtectHome)=.*": r"\1=…",  # depends on the checkout's path
     r'File ".*?/segjudge-worker-': 'File "segjudge-worker-',
-    # Whoever adds a benchmark, or a file of the scorers, need not think of this text.
+    # A new benchmark, or a new file of the scorers, does not change this text.
     r"(generic )?davis2016(,? [\w.-]+){8,}": "PROTOCOLS",
     r"── \S*evaluation_script/\S+ ──\n\(not shown\)\n?": "",
     r"CHECKOUT/\.environments/\S+/bin/python": "PYTHON",

@@ -2,8 +2,8 @@
 
     python -m tests.commands.hosts_transcript
 
-writes it to `tests/commands/serving/`, a text for each command, for changes that are meant to be seen: look at the difference.
-With a folder it writes it there.  What needs no server and no worker is in `hosts`.
+writes it to `tests/commands/serving/`, a text for each command. Run it after an intended change, and review the
+difference. With a folder it writes it there. What needs no server and no worker is in `hosts`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tests.rehearsals import Rehearsal
 from .hosts import add_sponsors, change_leaderboard, new_host, play, start_codabench
 
 FOLDER = Path(__file__).resolve().parent / "serving"
-#: What is typed, one after the other, in one folder; a line that begins with a colon says what happens between.
+#: The command lines, run one after the other in one folder; a line that begins with a colon names an event between
+#: them.
 COMMANDS = """
 run own --python PYTHON
 run failing --python PYTHON
@@ -70,7 +71,7 @@ class _World:
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self._folder, self._stack = folder, stack
         self._evalai: Rehearsal | None = None
-        #: What is shown instead of addresses.
+        #: The text shown instead of addresses.
         self.names: dict[str, str] = {}
 
     def change(self, event: str) -> str:

@@ -2,7 +2,7 @@
 
     python -m tests.commands.interactions
 
-writes it to `tests/commands/interactions.txt`, for changes that are meant to be seen: look at the difference.
+writes it to `tests/commands/interactions.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from tests.pages import digest
 from tests.transcript import run, settle
 
 FILE = Path(__file__).with_name("interactions.txt")
-#: What is typed, one after the other, in one folder; a line that begins with a colon says what happens between.
+#: The command lines, run one after the other in one folder; a line that begins with a colon names an event between
+#: them.
 COMMANDS = """
 interactive demo --out scenes
 interactive demo --out methods.py

@@ -2,7 +2,7 @@
 
     python -m tests.commands.options
 
-writes it to `tests/commands/options.txt`, for changes that are meant to be seen: look at the difference.
+writes it to `tests/commands/options.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from segjudge.commands import COMMANDS, PLATFORMS
 
 FILE = Path(__file__).with_name("options.txt")
-#: What is tried on whatever reads a text, beside its bounds.
+#: Values tried on each function that reads a text, in addition to its bounds.
 _TEXTS = (
     "", "x", "-1", "0", "+1", "256", "257", "0.1", "nan", "9999999", "10000000", "auto", "1/1", "2/3", "3/2", "0/1", "1/0",
     "1/2/3", "100000/100000", "1/100001", " a, ,b ",
 )  # fmt: skip
-#: So many choices are listed; more of them are those of a table.
+#: The maximum number of choices that are listed; longer lists are those of a table.
 _MOST_CHOICES = 8
-#: What reads the texts of options, by name, as far as it has none of its own bounds.
+#: The functions that read the texts of options, by name, if they have no bounds of their own.
 _readers = dict[str, Callable[[str], Any]]()
 
 

@@ -2,7 +2,7 @@
 
     python -m tests.commands.streams
 
-writes it to `tests/commands/streams.txt`, for changes that are meant to be seen: look at the difference.  With a path it
+writes it to `tests/commands/streams.txt`. Run it after an intended change, and review the difference.  With a path it
 writes it there.  Each time is a fork of this process that runs a command `try`, which does what its name says.
 """
 
@@ -172,7 +172,7 @@ def _read_all(end: int | None, *, hold: bool) -> str:
     while end is not None and hold:
         try:
             part = os.read(end, 1 << 16)
-        except OSError:  # of a terminal whose other side is gone
+        except OSError:  # the error of a terminal whose other side is closed
             break
         if not part:
             break
@@ -185,7 +185,7 @@ def _read_all(end: int | None, *, hold: bool) -> str:
 def _shorten(data: bytes) -> str:
     text = data.decode("utf-8", "backslashreplace")
     text = re.sub(r'(?m)^  File ".*\n(    .*\n)*', "", text)
-    # How fast a bar goes, and what follows from it.
+    # The speed of a progress bar, and its consequences.
     text = re.sub(r"\|[^|⏎\r]*\| (\d/\d) \[[^]]*?(?:s/)?([a-z]+)(?:/s)?\] *", r"|…| \1 \2", text)
     text = re.sub("  +⏎", " ⏎", text.replace("\r", "⏎"))
     text = text if len(text) < 2000 else f"{len(text)} characters"
@@ -223,7 +223,7 @@ def _live(arguments: list[str], ends: dict[int, tuple[Any, Any]], **streams: str
         try:
             stream.flush()
         except OSError:
-            return 120  # as Python ends that cannot write what is left
+            return 120  # Python's exit code if it cannot write its remaining output
     return int(code)
 
 
@@ -243,7 +243,7 @@ _PLAYS = (
     ("ctrl-c", {"ignores": "SIGINT"}), ("--help", {"out": "gone"}), ("--help", {"out": "full"}), ("lettres", {}), ("letters --jsno x", {}), ("letters --jsno=x", {}),
     ("letters --code x", {}), ("letters --code http://me:secret@a.org/", {}), ("", {}), ("letters too", {}),
 )  # fmt: skip
-#: Those that a program runs in its own process, whose streams and signals stay as they are.
+#: Commands that a program runs in its own process; its streams and signals must not change.
 _DIRECT = ("letters", "ctrl-c", "interrupt", "leaves", "usage", "full-of-no-name")
 
 
@@ -252,7 +252,7 @@ def write_streams() -> str:
     COMMANDS["try"] = type(COMMANDS["score"])("tried", about)
     module = SimpleNamespace(COMMANDS={"try": shared.Command(_add_options, _run)})
     sys.modules[f"{commands.__name__}.tried"] = module  # type: ignore[assignment]
-    #: What came of it → how it was run.
+    #: Outcome → the ways of running that led to it.
     endings: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder):
         for arguments, streams in (*_PLAYS, *((message, {"by": "a program"}) for message in _DIRECT)):

@@ -60,6 +60,11 @@ def davis(root: Path) -> Path:
     return root
 
 
+def of_davis(root: Path, subset: str = "val") -> list[str]:
+    """Return the command that packs a subset of a DAVIS folder, without its output."""
+    return ["pack", "--layout", "davis2017", "--root", str(root), "--subset", subset]
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return davis(tmp_path / "DAVIS")
@@ -93,7 +98,7 @@ def test_a_model_hub_reads_one_value_for_each_split(root: Path, results: Path, t
     (entry,) = yaml.safe_load(target.read_text())
     assert entry["dataset"] == {"id": "someone/davis", "task_id": "val"}
     assert entry["value"] == json.loads(full.read_text())["result"][0]["val"]["J&F-Mean"]
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", entry["date"])  # a text: hubs refuse a YAML date
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", entry["date"])  # a text, because hubs refuse a YAML date
     assert "protocol davis2017" in entry["notes"]
     assert "J-Mean" in entry["notes"]
 
@@ -219,12 +224,12 @@ def test_commands_in_a_challenges_folder_score_by_its_phase(
 def test_a_challenge_of_several_phases_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["score", str(STRONG)], ["report"], ["compare", str(STRONG), f"b={STRONG}"]):
         assert main(arguments) == 2
-        assert f"--phase CODENAME, of {', '.join(CODENAMES)}" in capsys.readouterr().err
+        assert f"--phase CODENAME ({', '.join(CODENAMES)})" in capsys.readouterr().err
 
 
 def test_packing_and_scoring_give_the_same_as_the_dataset(root: Path, results: Path, tmp_path: Path) -> None:
     packed = tmp_path / "a" / "truth.zip"
-    assert main(["pack", "--layout", "davis2017", "--root", str(root), "--subset", "val", "--out", str(packed)]) == 0
+    assert main([*of_davis(root), "--out", str(packed)]) == 0
     answers = []
     for truth in (root, packed):
         target = tmp_path / "x.json"
@@ -237,21 +242,7 @@ def test_packing_and_scoring_give_the_same_as_the_dataset(root: Path, results: P
 def test_datasets_are_added_as_splits(root: Path, results: Path, tmp_path: Path, capsys: Any) -> None:
     packed = str(tmp_path / "truth.zip")
     for split, subset in (("easy", "val"), ("hard", "train")):
-        main(
-            [
-                "pack",
-                "--layout",
-                "davis2017",
-                "--root",
-                str(root),
-                "--subset",
-                subset,
-                "--out",
-                packed,
-                "--split",
-                split,
-            ]
-        )
+        main([*of_davis(root, subset), "--out", packed, "--split", split])
     assert main(["score", str(results), "--truth", packed, "--protocol", "davis2017"]) == 1
     assert "train-only" in capsys.readouterr().err
     assert main(["score", str(results), "--truth", packed, "--protocol", "davis2017", "--split", "easy"]) == 0
@@ -264,7 +255,11 @@ def test_datasets_are_added_as_splits(root: Path, results: Path, tmp_path: Path,
         (["score", "{nowhere}", "--truth", "{root}", "--protocol", "davis2017"], 2, "there is no such file or folder"),
         (["score", "{results}", "--truth", "{root}"], 0, "No --protocol given: davis2017 scores"),
         (["score"], 2, "needs RESULTS"),
-        (["score", "{results}"], 2, "needs --truth PATH, or --phase CODENAME, of sequences-dev"),
+        (
+            ["score", "{results}"],
+            2,
+            "needs a truth: --truth PATH and --protocol NAME, or --phase CODENAME (sequences-dev, ",
+        ),
         (["score", "{results}", "--phase", "x", "--truth", "{root}"], 2, "by --phase or by --truth, not both"),
         (["score", "{results}", "--subset", "val"], 2, "--subset needs --truth PATH"),
         (
@@ -303,13 +298,13 @@ def test_exit_codes_say_whose_mistake_it_is(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--phase", "instances-dev", "--cap", "image"], "--cap has no meaning for --phase"),
-        (["--truth", "{root}", "--protocol", "davis2017", "--cap", "image"], "--cap has no meaning for sequences"),
+        (["--phase", "instances-dev", "--cap", "image"], "--cap does not apply to --phase"),
+        (["--truth", "{root}", "--protocol", "davis2017", "--cap", "image"], "--cap does not apply to sequences"),
         (
             ["--truth", "{root}", "--protocol", "davis2017", "--style", "official"],
-            "--style has no meaning for sequences",
+            "--style does not apply to sequences",
         ),
-        (["--truth", "{root}", "--protocol", "coco", "--layout", "vost"], "--layout has no meaning for instances"),
+        (["--truth", "{root}", "--protocol", "coco", "--layout", "vost"], "--layout does not apply to instances"),
         (["--truth", "{root}", "--protocol", "davis2017", "--json", "/nowhere/x.json"], "cannot be written"),
     ],
 )
@@ -362,14 +357,14 @@ def test_a_mistake_in_phases_py_is_told_with_its_line(tmp_path: Path) -> None:
 
 
 WORKER = os.environ.get("SEGJUDGE_WORKER_PYTHON", "")
-#: What none of these needs, and takes long to load.
+#: Modules that none of these commands needs, and that take long to load.
 _SLOW = {
     *("PIL.Image", "asyncio", "concurrent.futures", "email", "http", "logging", "multiprocessing", "numpy.ma"),
     *("pandas", "scipy", "sqlite3", "yaml"),
 }
-#: The rows of a family, which are loaded of every family there is.
+#: The rows of a family; the rows of every family are loaded.
 _ROW = re.compile(r"evaluation_script\.families\.\w+(\.protocols)?$")
-#: What scoring does not need; on a truth there is no phase, and nothing that guards a worker.
+#: Modules that scoring does not need; with --truth there is no phase, and no worker to guard.
 _SCORING = _SLOW | {"segjudge.platforms.evalai.bundle.fields", "segjudge.analysis.score_tables", "segjudge.report.page"}
 _ON_TRUTH = _SCORING | {"segjudge.evaluation_script.runner.guard", "segjudge.platforms", "socket"}
 _TRUTHS = str(ANNOTATIONS), str(ROOT / "annotations/instances-dev.zip")
@@ -687,7 +682,7 @@ def test_a_subset_that_there_is_not_is_refused_in_every_family(protocol: str, tm
     truth = write_demo_truth(PROTOCOLS[protocol], str(tmp_path))
     assert main(["score", str(STRONG), "--truth", truth, "--protocol", protocol, "--subset", "nope"]) == 3
     assert "'nope'" in capsys.readouterr().err
-    if PROTOCOLS[protocol].family != "sequences":  # others have no lists, and their one split is called val
+    if PROTOCOLS[protocol].family != "sequences":  # other layouts have no lists, and their only split is called val
         assert main(["score", str(STRONG), "--truth", truth, "--protocol", protocol, "--subset", "val"]) in (0, 1)
 
 
@@ -826,7 +821,7 @@ def test_earlier_names_write_what_the_commands_write(tmp_path: Path, capsys: pyt
     [
         (["new", "x", "--protocol", "coco"], "new needs --truth PATH, or --demo for a small synthetic truth"),
         (["new", "x"], "new needs --protocol NAME, or --demo for a small synthetic truth"),
-        (["report", "--draw", "x", "--out", "y.html", "--phase", "instances-dev"], "--out has no meaning for --draw"),
+        (["report", "--draw", "x", "--out", "y.html", "--phase", "instances-dev"], "--out does not apply to --draw"),
         (["report", "--iou", "0.3", "--phase", "instances-dev"], "--iou and --score need --draw FOLDER"),
         (
             ["report", _SHARP, "--truth", _TRUTHS[1], "--protocol", "coco-keypoints", "--draw", "x"],

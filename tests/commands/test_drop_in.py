@@ -452,7 +452,7 @@ def files_of(truth: Any, sent: Any, folder: Path) -> tuple[str, str]:
     first = sent.dataset["annotations"][0]
     wanted = [key for key in keys if key in first and not isinstance(first[key], np.ndarray)]
     if isinstance(first["segmentation"], list):
-        wanted.remove("segmentation")  # which `loadRes` makes of a box
+        wanted.remove("segmentation")  # `loadRes` makes it from a box
     rows = [{key: row[key] for key in wanted} for row in sent.dataset["annotations"]]
     for name, content in (("truth", truth.dataset), ("sent", rows)):
         (folder / f"{name}.json").write_text(json.dumps(content))

@@ -155,7 +155,7 @@ def test_folders_deeper_than_the_limit_are_not_walked(root: Path, results: Path,
     (results / "/".join("d" * 40)).mkdir(parents=True)
     assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
     output = capsys.readouterr().err
-    assert "lies 12 folders deep; 11 is the limit" in output
+    assert "is 12 folders deep; the limit is 11" in output
     assert output.count("folders deep") == 1
 
 
@@ -189,9 +189,9 @@ def test_davis_script_has_its_own_defaults(root: Path, results: Path, capsys: An
         (["a", "--davis_path", "c", "--truth", "d"], "truth is given twice, as c and d"),
         (["a", "--davis_path", "c", "--set", "val", "--subset", "train"], "subset is given twice, as train and val"),
         (["a", "--davis_path", "c", "--task", "unsupervised", "--protocol", "vost"], "means --protocol davis2017-uns"),
-        (["a", "--phase", DEV, "--set", "val"], "--subset has no meaning for --phase"),
-        (["a", "--truth", "b", "--protocol", "vost", "--annotations", "c"], "--annotations has no meaning for --truth"),
-        (["a", "--truth", "b", "--protocol", "vost", "--categories", "c"], "--categories has no meaning for sequences"),
+        (["a", "--phase", DEV, "--set", "val"], "--subset does not apply to --phase"),
+        (["a", "--truth", "b", "--protocol", "vost", "--annotations", "c"], "--annotations does not apply to --truth"),
+        (["a", "--truth", "b", "--protocol", "vost", "--categories", "c"], "--categories does not apply to sequences"),
         (["a", "--truth", SHARP, "--protocol", "coco", "--categories", "c"], "which is not a folder of PNGs"),
         (["a", "--truth", ".", "--protocol", "places2017"], "with --categories FILE a folder of Places-style PNGs"),
         ([SHARP, "--truth", TRUTH, "--protocol", "coco", "--split", "test"], "has no split 'test', only dev"),
@@ -485,7 +485,7 @@ def test_a_truth_of_another_family_is_a_sentence(held: str, tmp_path: Path, caps
             text = capsys.readouterr().err
             if truth == packed:
                 assert (code, text.startswith(f"{packed}: holds {PROTOCOLS[held].family}, ")) == (3, True)
-            else:  # any folder of PNGs is a truth of classes, and any text one of tracks
+            else:  # any folder of PNGs is a truth of classes, and any text file a truth of tracks
                 assert code in (0, 1, 2, 3)
                 assert "defect" not in text
                 assert code != 3 or "your submission" not in text
@@ -522,4 +522,4 @@ def test_show_writes_the_player_of_other_families(results: bool, tmp_path: Path)
 def test_show_refuses_what_only_instances_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["show", "--truth", str(tmp_path), "--protocol", "vspw", "--iou", "0.7", "--out", str(tmp_path / "out")]
     assert main(arguments) == 2
-    assert "no meaning for vspw" in capsys.readouterr().err
+    assert "do not apply to vspw" in capsys.readouterr().err

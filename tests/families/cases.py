@@ -2,7 +2,7 @@
 
     python -m tests.families.cases tests/families/NAME/golden/files.txt
 
-notes the answers that the calls of a text give now, for changes that are meant to be seen.
+notes the answers that the calls of a text give now. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

@@ -36,9 +36,10 @@ from typing import Any
 from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS, folder_of
 
 HERE = Path(__file__).parent
-#: What every family's module has; a family leaves out any other name that has no meaning for it.
+#: The names that every family's module has; a family leaves out other names that do not apply to it.
 REQUIRED = ("PUBLISHED", "UPLOADS", "UPLOAD_OF_OTHERS", "REFUSALS", "EXAMPLES")
-#: What examples are tried for. A family lists those whose code differs; the first tries every form of its reports.
+#: The purposes for which examples are tried. A family lists the protocols whose code differs; the first one tries every
+#: form of its reports.
 SUBJECTS = {
     "pages": "pages, terminals and new challenges show what was noted (`python -m tests.pages FAMILY`)",
     "pages shown whole": "of these all is quick to show",

@@ -11,7 +11,7 @@ import pytest
 from segjudge.testing import CHECKS, Case
 from tests.builders import written, zipped
 
-#: Checks that take long.
+#: Checks that take a long time.
 LONG = ("hostile", "python39")
 PROMISES = pytest.mark.parametrize(
     "promise", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in CHECKS]

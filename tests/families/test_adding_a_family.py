@@ -14,7 +14,7 @@ import pytest
 from segjudge.families.uploads import check_upload
 from tests.families.plugins import ROOT, counting, install, run
 
-#: A Segjudge that scores, which is not fetched here.
+#: A Segjudge with scorers, which this test does not download.
 COMMIT = f"git+https://example.org/segjudge@{'0' * 40}"
 #: A protocol of each family that is taken away.
 PROTOCOLS_OF = {"panoptic": "vipseg", "semantic": "vspw", "tracking": "kitti-mots"}
@@ -83,7 +83,7 @@ def test_what_is_wrong_with_a_submission_to_it_is_a_sentence(site: Path, folder:
     assert "2 of 3 images are missing: b, c. Send every image." in run(site, folder, "score", "some.json", *on, code=1)
     assert "2. image c: has no whole number." in run(site, folder, "score", "text.json", *on, code=1)
     message = run(site, folder, "score", "some.json", *on, "--layout", "lvos", code=2)
-    assert "layout has no meaning for counting" in message
+    assert "layout does not apply to counting" in message
 
 
 def test_a_plug_in_that_cannot_be_used_is_a_sentence_and_hurts_nobody(site: Path, folder: Path) -> None:
@@ -263,7 +263,7 @@ def test_without_its_folders_and_its_word_a_family_of_ours_is_gone_and_the_rest_
         ignored = shutil.ignore_patterns("__pycache__", "*.c")
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
         shutil.rmtree(folder / name / "families" / family)
-    for name in ("logo.png", "CHANGELOG.md", "adding-a-family.md"):  # links to files beside the folders
+    for name in ("logo.png", "CHANGELOG.md", "adding-a-family.md"):  # links to files outside the folders
         (folder / "segjudge/starting" / name).unlink()
         shutil.copyfile(ROOT / "segjudge/starting" / name, folder / "segjudge/starting" / name)
     registry = folder / "evaluation_script/families/__init__.py"

@@ -39,7 +39,7 @@ CODED = "labels look like another encoding, such as 7 for 0, 11 for 1, 19 for 2 
             "83 % of the scored pixels have labels that never occur in the truth",
         ),
         (lambda labels: labels * 0 + 99, "have labels that never occur in the truth (99)" + CHECK),
-        (lambda labels: labels * 0 + 2, ""),  # a model that says one class is bad, and no more
+        (lambda labels: labels * 0 + 2, ""),  # a model that predicts one class is bad, but not suspicious
         (lambda labels: np.where(labels < 3, labels, 99), ""),
     ],
 )

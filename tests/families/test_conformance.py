@@ -13,14 +13,14 @@ from segjudge.testing import CHECKS, Case
 from tests.families.contract import examples
 from tests.scoring.shares import NAMES, write_files
 
-#: What takes seconds, and the protocol of which it is quick.
+#: The tests that take seconds, and the protocol for which each is quick.
 SLOW = {"hostile": "coco", "python39": "davis2017"}
 SAMPLES = examples("sharing")
-#: What every protocol is held to.
+#: The promises that every protocol keeps.
 EVERYWHERE = ("rules", "sharing", "archives", "hidden")
-#: What needs no arrays; `test_memory.py` of each family's folder has those.
+#: Tests that need no arrays; `test_memory.py` of each family's folder has the others.
 PROMISES = [name for name in CHECKS if name != "memory"]
-#: Each family once and each promise once, and the slow ones.
+#: Each family once, each promise once, and the slow ones.
 QUICK = {
     *zip(SAMPLES, cycle(name for name in PROMISES if name not in SLOW)),
     *((protocol, name) for name, protocol in SLOW.items()),

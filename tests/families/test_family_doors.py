@@ -95,4 +95,4 @@ def test_what_does_not_go_together_is_a_sentence(tmp_path: Path, capsys: pytest.
         assert cli(["score", paths("mots")[1], "--truth", out, "--protocol", protocol]) != 0
         assert "holds tracks" in capsys.readouterr().err
     assert cli(["score", paths("mots")[1], "--truth", out, "--protocol", "mots", "--cap", "image"]) != 0
-    assert "--cap has no meaning for tracks" in capsys.readouterr().err
+    assert "--cap does not apply to tracks" in capsys.readouterr().err

@@ -91,7 +91,7 @@ FORMS: dict[str, Callable[[Members, Path], Path]] = {
     ),
     "endings in capitals": lambda files, path: file(zipped(raised(files)), path / "results.zip"),
 }
-#: Of one JSON file, these too.
+#: These too, for a single JSON file.
 ALONE: dict[str, Callable[[Members, Path], Path]] = {
     "JSON": lambda files, path: file(*files.values(), path / "results.json"),
     "gzipped JSON": lambda files, path: file(gzip.compress(*files.values()), path / "results.json.gz"),

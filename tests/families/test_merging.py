@@ -52,7 +52,7 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
     for rows in (beyond, before, counts.rows[::-1], np.maximum(counts.rows, counts.rows[1])):
         with pytest.raises(ValueError, match="rows that are not in order"):
             decode_sequence(replace(counts, rows=rows).encode())
-    if counts.strict.size:  # an object that cannot be judged strictly is no contradiction
+    if counts.strict.size:  # an object that cannot be judged strictly is not a contradiction
         unknown, partial = replace(counts, strict=np.full_like(counts.strict, np.nan)), empty_like(whole)
         for _ in range(2):
             partial.update(unknown)

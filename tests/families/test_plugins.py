@@ -13,7 +13,7 @@ import pytest
 from segjudge.families.uploads import check_upload
 from tests.families.plugins import counting, run, run_process
 
-#: A Segjudge that scores, which is not fetched here.
+#: A Segjudge with scorers, which this test does not download.
 COMMIT = f"git+https://example.org/segjudge@{'0' * 40}"
 ORIGIN = "segjudge-counting 1.0 (counting = segjudge_counting)"
 SCORE = ("score", "answers.json", "--truth", "truth.json", "--protocol", "counting")
@@ -132,7 +132,7 @@ def test_what_no_bundle_takes_of_a_plug_in_is_refused(challenge: Path, own_site:
     output = run(own_site, tmp_path, "build", "--bundle", str(challenge), "--out", "new.zip", code=3)
     assert output.splitlines() == [
         f"{ORIGIN}, upload/linked: is a link that leads out of the folder. Replace it by the file itself",
-        f"{ORIGIN}, upload/long.py: has 3,000,000 bytes; 1,048,576 is the limit. Make it smaller",
+        f"{ORIGIN}, upload/long.py: has 3,000,000 bytes; the limit is 1,048,576. Make it smaller",
         f"{ORIGIN}, upload/password.py: is a link that leads out of the folder. Replace it by the file itself",
         f"{ORIGIN}, upload/pipe.py: is not a readable file. Remove it",
         f"{ORIGIN}, upload/two\\nlines.py: has an unprintable name. Rename it",

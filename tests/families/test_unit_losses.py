@@ -24,7 +24,7 @@ from tests.families.losses import losses_of, score_shared
 from tests.published import published
 from tests.shared import needs_shared
 
-#: Protocol → truth, submission, what is lost.
+#: Protocol → truth, submission, losses.
 SAMPLES: dict[str, tuple[str | Path, str | Path, str]] = merge_rows("SHARED_LOSSES")
 
 

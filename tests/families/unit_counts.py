@@ -21,7 +21,7 @@ from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
 from tests.builders import count_results
 
-#: How near a number is to the official one.
+#: The tolerance against the official number.
 CLOSE = {"abs": 1e-9, "rel": 0}
 
 

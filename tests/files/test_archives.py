@@ -47,7 +47,7 @@ def opened(data: bytes, folder: Path, limits: ArchiveLimits = LIMITS) -> dict[st
         contents = {name: files.read(name) for name in files.sizes}
         assert {name: len(content) for name, content in contents.items()} == files.sizes
         assert {name: b"".join(files.read_chunks(name)) for name in files.sizes} == contents
-        if isinstance(files, archive._ZipFiles):  # the quick way, which leaves to `parts` what is odd alone
+        if isinstance(files, archive._ZipFiles):  # the quick way, which leaves only unusual entries to `parts`
             for name, content in contents.items():
                 if content and name.isascii():
                     assert inflate_member(files._zip, files._infos[name]) == content
@@ -104,7 +104,7 @@ def test_what_a_folder_cannot_hold_is_named(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError) as caught:
         open_files(str(tmp_path), limits)
     assert "a/link.png: is a link or a device, not a file" in str(caught.value)
-    assert "a/large.png: has 11 bytes when unpacked; 10 bytes is the limit" in str(caught.value)
+    assert "a/large.png: has 11 bytes when unpacked; the limit is 10 bytes" in str(caught.value)
     with pytest.raises(SubmissionError, match="holds more than 2 files"):
         open_files(str(tmp_path), replace(limits, members=2))
 
@@ -196,7 +196,7 @@ def test_files_lie_at_most_eleven_folders_deep(depth: int, fits: bool, tmp_path:
     name = "/".join(["d"] * depth + ["x.png"])
     (tmp_path / "f" / name).parent.mkdir(parents=True)
     (tmp_path / "f" / name).write_bytes(b"x")
-    text = f"{name}: lies 12 folders deep; 11 is the limit. Move it to a higher folder"
+    text = f"{name}: is 12 folders deep; the limit is 11. Move it to a higher folder"
     for data in (zipped({name: b"x"}), tarred({name: b"x"})):
         if fits:
             assert opened(data, tmp_path) == {name: b"x"}
@@ -205,7 +205,7 @@ def test_files_lie_at_most_eleven_folders_deep(depth: int, fits: bool, tmp_path:
     if fits:
         assert list(open_files(str(tmp_path / "f"), LIMITS).sizes) == [name]
     else:
-        with pytest.raises(SubmissionError, match="lies 12 folders deep; 11 is the limit"):
+        with pytest.raises(SubmissionError, match="is 12 folders deep; the limit is 11"):
             open_files(str(tmp_path / "f"), LIMITS)
 
 
@@ -215,7 +215,7 @@ def test_empty_folders_are_walked_up_to_the_same_depth(depth: int, fits: bool, t
     if fits:
         assert open_files(str(tmp_path / "f"), LIMITS).sizes == {}
     else:
-        with pytest.raises(SubmissionError, match="lies 12 folders deep"):
+        with pytest.raises(SubmissionError, match="is 12 folders deep"):
             open_files(str(tmp_path / "f"), LIMITS)
 
 
@@ -261,7 +261,7 @@ UNFIT = {
     "Z:/a.png": "is an absolute path",
     "a/..": "points outside the archive",
     "../a.png": "points outside the archive",
-    DEEP + "/l/x.png": "lies 12 folders deep; 11 is the limit",
+    DEEP + "/l/x.png": "is 12 folders deep; the limit is 11",
     "a/b.ZIP": "is an archive itself",
     "a.tgz": "is an archive itself",
 }
@@ -323,14 +323,14 @@ def test_the_limits_are_those_that_the_docs_name() -> None:
     ("limits", "name", "size", "packed", "message"),
     [
         ({"member_bytes": 10}, "a.png", 10, 10, None),
-        ({"member_bytes": 10}, "a.png", 11, 11, f"has 11 bytes when unpacked; 10 bytes is the limit. {SEND_LESS}."),
+        ({"member_bytes": 10}, "a.png", 11, 11, f"has 11 bytes when unpacked; the limit is 10 bytes. {SEND_LESS}."),
         ({"member_bytes": 10, "json_bytes": 20}, "a.JSON", 20, 20, None),
         (
             {"member_bytes": 30, "json_bytes": 20},
             "a.json",
             21,
             21,
-            f"has 21 bytes when unpacked; 20 bytes is the limit. {LIMITS.smaller}.",
+            f"has 21 bytes when unpacked; the limit is 20 bytes. {LIMITS.smaller}.",
         ),
         ({"ratio": 3, "ratio_from": 30}, "a.png", 31, 11, None),
         ({"ratio": 3, "ratio_from": 30}, "a.png", 30, 1, None),
@@ -597,13 +597,13 @@ def test_what_changed_since_it_was_opened_is_said_where_it_is_read(tmp_path: Pat
     assert said("j", b"[1]", b"[" + b" " * 1499, few) == [str(b"[" + b" " * 1499)] * 2
     assert (
         said("j", b"[1]", b"[" + b" " * 1500, few)
-        == [f"{json} more than 2 kB; 2 kB is the limit. {LIMITS.smaller}."] * 2
+        == [f"{json} more than 2 kB; the limit is 2 kB. {LIMITS.smaller}."] * 2
     )
     with pytest.raises(SubmissionError) as caught:
         said("j", b"[" + b" " * 2600, b"", few)
     assert (
         str(caught.value).splitlines()[-1].strip()
-        == f"your file: is JSON of 3 kB; 2 kB is the limit. {LIMITS.smaller}."
+        == f"your file: is JSON of 3 kB; the limit is 2 kB. {LIMITS.smaller}."
     )
 
 
@@ -752,7 +752,7 @@ def test_a_long_name_has_its_limit(size: int, fits: bool, tmp_path: Path) -> Non
     if fits:
         assert opened(data, tmp_path) == {"n.png": b""}
     else:
-        assert "a file name that does not end" in refused(data, tmp_path)
+        assert "an unterminated file name" in refused(data, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ LAYERS = {
     },
 }  # fmt: skip
 
-#: What stands at the top of the uploaded folder beside its rooms: all that a host sees.
+#: The files at the top of the uploaded folder next to its packages: all that a host sees.
 TOP = {"__init__.py", "main.py", "phases.py", "requirements.txt"}
 
 #: Only these print.

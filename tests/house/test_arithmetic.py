@@ -83,7 +83,7 @@ for name, (results, truth) in json.load(sys.stdin).items():
         report = Scorer(split, opened, ScoringRules(PROTOCOLS[name], INSTANCE_LIMITS)).score(results)
         print(name, json.dumps([report.values, report.errors(), report.intervals(), report.rows()]))
 """
-#: What another processor lacks, in the words of numpy and of its library of matrices.
+#: The features that another processor lacks, as numpy and its matrix library name them.
 OLD_PROCESSOR = {
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 X86_V3 AVX512_ICL AVX512_SPR AVX512F AVX512CD AVX512_SKX AVX2 FMA3",
     "OPENBLAS_CORETYPE": "Prescott",

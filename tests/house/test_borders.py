@@ -33,7 +33,7 @@ USED_FROM_OUTSIDE = {
     "TOOLS": "fetched by the registry of families",
 }
 
-#: What tests of other rooms import beside contracts, and why.
+#: Names that tests of other packages import in addition to contracts, and why.
 TESTED_FROM_OUTSIDE = {
     "describe_counts": "how the kit compares counts, bit by bit",
     "empty_like": "what the kit merges counts into",
@@ -58,7 +58,7 @@ IRREGULAR = frozenset(
     }
 )  # fmt: skip
 
-#: Words that end like a participle and are none.
+#: Words that end like a participle but are not one.
 VERBS_AND_NOUNS = frozenset({"bed", "embed", "exceed", "feed", "hundred", "need", "proceed", "seed", "shed", "speed"})
 
 #: Names that keep such a word, and why.

@@ -57,7 +57,7 @@ def read(path: str, pattern: str) -> list[tuple[int, ...]]:
 
 
 NUMBERS = r"[\[(](\d+, \d+, \d+)[\])]"
-#: What is missed, what is surplus, what is right, wherever one of them is written down.
+#: The colours of missed, surplus and correct regions in every place that defines one.
 WORDS = {
     "player": read(
         "segjudge/report/pages/frames_masks.js",
@@ -144,13 +144,13 @@ def inks_in(path: str, pattern: str) -> list[tuple[int, ...]]:
     return [triple(ink) for ink in re.findall(r"#\w{6}\b|\d+, \d+, \d+", match[0])]
 
 
-#: What stands for a method, a run, a team, an object or a class, wherever charts and pictures have it.
+#: The colours of methods, runs, teams, objects and classes in charts and pictures.
 IDENTITIES = {
     "methods and runs": [triple(ink) for ink in colours.METHODS],
     "methods in the dark": [triple(ink) for ink in colours.METHODS_IN_DARK],
     "objects": list(colours.OBJECTS),
 }
-#: The mistakes of all families, and what is right.
+#: The mistakes of all families, and the correct answer.
 MISTAKES = [RIGHT, *dict.fromkeys(ink for style in STYLES for ink in inks_of(style))]
 
 
@@ -201,7 +201,7 @@ CHARTS = sorted(
     for ending in ("py", "js", "html", "css")
     for path in (ROOT / "segjudge" / folder).rglob(f"*.{ending}")
 )
-#: A cycle of somebody else's colours: matplotlib's, or a map of colours by name.
+#: A cycle of foreign colours: matplotlib's, or a named colour map.
 CYCLES = re.compile(r"""["']C\d|f["']C\{|tab\d+|["']viridis|color_cycle|prop_cycle|cmap=""")
 
 

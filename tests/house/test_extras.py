@@ -19,7 +19,7 @@ from segjudge.system.extras import CONTAINED, MODULES, MissingExtraError, instal
 
 from .test_architecture import FILES, ROOT, imports, tree_of
 
-#: Rooms and files by the extras that they may import; what is longer wins, and everything else is the core.
+#: Packages and files by the extras that they may import; the longest match decides, and everything else is the core.
 EXTRAS_OF_ROOMS: dict[str, tuple[str, ...]] = {
     "segjudge.agent": ("agents",),
     "segjudge.code_upload.environments": ("agents",),
@@ -46,7 +46,7 @@ CORE_FILES = (
     "segjudge.starting.demo",
     "segjudge.starting.new_challenge",
 )
-#: What is imported while a wheel is built, which brings its own packages.
+#: Imports while a wheel is built; the build brings their packages.
 BUILD = {"segjudge.kernel.wheels": {"setuptools"}}
 #: Packages by the names that are imported, where these differ.
 PACKAGES = {
@@ -284,7 +284,7 @@ class Hidden:
 
 sys.meta_path.insert(0, Hidden)
 """
-#: What extras bring, with what those packages bring, and what was once required.
+#: Packages that extras bring, with their dependencies, and packages that were once required.
 HIDDEN = sorted(
     {module.partition(".")[0] for modules in MODULES.values() for module in modules}
     | {name for name, owner in BROUGHT.items() if owner not in declared()}
@@ -292,7 +292,7 @@ HIDDEN = sorted(
 )
 
 
-#: What some commands must be given.
+#: Arguments that some commands need.
 REQUIRED_WORDS = {"arena": ["agent.py"], "board": ["7", "--out", "boards"], "interactive": ["demo", "--out", "scenes"]}
 
 

@@ -10,14 +10,14 @@ import pytest
 from segjudge.evaluation_script.families import PROTOCOLS, folder_of
 from tests.data import ROOT
 
-#: So many files beside its folders may name a protocol.
+#: The maximum number of files outside a family's folders that may name a protocol.
 MOST_FILES = 4
-#: Files about every benchmark: commands write them or their tables, or they say what happened.
+#: Files about all benchmarks: commands write them or their tables, or they record history.
 LISTS = (
     "CHANGELOG.md", "README.md", "docs/benchmarks.md", "docs/hosts.md", "docs/participants.md", "docs/python.md",
     "docs/speed.md", "benchmarks/figures.json",
 )  # fmt: skip
-#: Benchmarks' pages, what measures their speed, and what commands print that list all of them.
+#: Benchmarks' pages, the programs that measure speed, and the output of commands that list all protocols.
 PAGES = ("docs/benchmarks/", "benchmarks/", "tests/commands/results/", "tests/commands/hosting/")
 #: Protocols that demo, docs and tests take as examples, and names that are also those of layouts, data sets or families.
 HOUSE_EXAMPLES = {

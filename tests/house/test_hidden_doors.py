@@ -150,7 +150,7 @@ def leave_evalai(mine: Path, folder: Path, way: Way) -> Iterator[str]:
         row = config["challenge_phases"][0]
         shown = {split.codename for split in splits_of(config, row) if split.row["visibility"] == 3}
         yield json.dumps([entry for entry in answer["result"] if shown & entry.keys() and not way.unset])
-        if not way.unset:  # else a participant reads of an own submission
+        if not way.unset:  # otherwise participants read it about their own submissions
             yield json.dumps(answer["submission_result"]) + stdout.getvalue()
 
 
@@ -191,7 +191,7 @@ def leave_codabench(mine: Path, folder: Path, way: Way) -> Iterator[str]:
         [sys.executable, place / "program/score.py", place / "input", place / "output"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    if way.unset != "is_public":  # else the competition is not published
+    if way.unset != "is_public":  # otherwise the competition is not published
         yield from (done.stdout, done.stderr, *spill(place / "output"))
 
 
@@ -231,9 +231,9 @@ DOORS: dict[str, _Door] = {
     "grand-challenge": leave_grand_challenge,
     "rehearsal": leave_rehearsal,
 }
-#: Those in which every way takes a second or more.
+#: Platforms on which every way takes a second or more.
 _SLOW = ("Codabench", "grand-challenge")
-#: Those that show all of a challenge without secrets; a rehearsal is walked elsewhere.
+#: The way that shows all of a challenge without secrets; a rehearsal is tested elsewhere.
 _OPEN = Way(3, in_phases=False, unset="")
 
 
@@ -295,7 +295,7 @@ def test_a_cluster_scores_no_phase_and_so_no_hidden_split(
 ) -> None:
     monkeypatch.chdir(hide(challenge, Way(1, True, ""), tmp_path))
     code, output = run("score", SAMPLE, "--phase", CODENAME, "--scheduler", "tcp://127.0.0.1:1")
-    assert (code, "--scheduler has no meaning for --phase" in output) == (2, True)
+    assert (code, "--scheduler does not apply to --phase" in output) == (2, True)
 
 
 def test_samples_of_a_phase_with_a_hidden_split_are_not_offered(challenge: Path, tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ _WALKED, _OWN, _NONE = (
     "shows its user the truth in their hands, and says what is hidden",
     "has no scores",
 )
-#: What leaves by each command.
+#: The output of each command.
 BY_COMMAND = {
     **dict.fromkeys(("build", "check", "rehearse", "score"), _WALKED),
     **dict.fromkeys(("run", "merge", "compare", "rank", "report", "arena"), _OWN),

@@ -14,7 +14,8 @@ import segjudge
 from segjudge import FrameAccumulator, HostError, Scores, SubmissionError, UsageError
 from segjudge.system.errors import ArgumentTypeError, UnknownMetricError
 
-#: What somebody may pass by mistake; numbers and truth values of numpy come from a data frame or a configuration.
+#: Values that a caller may pass by mistake; numbers and truth values of numpy come from a data frame or a
+#: configuration.
 ODD_VALUES = (
     None, True, 3, -1, 2.5, float("nan"), 10**30, b"x", "", "nowhere", "\0", "two\nlines", Path("nowhere"), [], (), {},
     set(), [None], ["x"], {"a": None}, {1: 2}, object(), np.zeros((2, 3)), np.zeros(0), np.int64(2), np.bool_(True),
@@ -50,7 +51,7 @@ def methods() -> dict[str, Scores]:
     return {"A": make_scores(), "B": make_scores(2)}
 
 
-#: What is called, with arguments of which all but one stay as they are.
+#: The calls, with arguments of which one is changed at a time.
 _Call = tuple[Callable[..., object], Mapping[str, object]]
 MASKS = np.ones((2, 8, 8), np.uint8)
 
@@ -100,7 +101,7 @@ def list_calls(methods: dict[str, Scores]) -> dict[str, list[_Call]]:
     }
 
 
-#: These are given as they are by default, except where they are tried.
+#: Default arguments, changed one at a time.
 RANK_OPTIONS = ("metric", "split", "missing")
 
 
@@ -138,7 +139,7 @@ def test_what_a_public_name_cannot_use_is_a_sentence(
         for argument in names:
             for value in ODD_VALUES:
                 if argument == "progress" and callable(value):
-                    continue  # what it raises is its own
+                    continue  # its exceptions are its own
                 about = f"{getattr(function, '__qualname__', function)}({argument}={value!r:.40})"
                 fault = find_fault(function, {**arguments, argument: value})
                 faults += [f"{about}: {fault}"] if fault else []

@@ -54,7 +54,7 @@ def test_the_first_score_is_what_the_command_prints(
 SHOWN = re.compile(
     r"^\s*(?:\$ )?(?:\./run\.sh|segjudge) ([a-z].*)$|`(?:\./run\.sh|segjudge) ([a-z][^`]*)`", re.MULTILINE
 )
-#: What `run.sh` does itself, and the name of a format.
+#: Commands of `run.sh` itself, and the name of a format.
 NO_COMMANDS = ("test", "format", "site", "part")
 
 

@@ -51,7 +51,7 @@ serve = []
 more = ["extra-thing"]
 all = ["segjudge[more]"]
 """
-#: Says which version a checkout has.
+#: Prints the version of a checkout.
 VERSION_FILE = "evaluation_script/scoring/__init__.py"
 MAIN = "import os, sys; print(os.path.realpath(sys.prefix)); import base_thing; print('base', base_thing.VERSION)\n"
 

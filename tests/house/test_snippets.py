@@ -37,7 +37,7 @@ ABSENT = (
     "sbatch",
     "sudo",
 )
-#: Programs of Python's that go on for ever, or that test themselves.
+#: Python programs that do not end, or that test themselves.
 NOT_RUN = (
     "-m segjudge.code_upload",
     "-m http.server",
@@ -47,9 +47,9 @@ NOT_RUN = (
     "-m pytest",
     "-m benchmarks.interactive",
 )
-#: Where the tables of hosts stand, which import from beside them.
+#: The folders of the hosts' tables, which import from files next to them.
 PACKAGE = "import segjudge.evaluation_script\n__package__ = 'segjudge.evaluation_script'\n"
-#: Where a reader's files are, and where they are here.
+#: A reader's paths → the paths here.
 PLACES = {" /data/": " data/", " /path/to/": " path/to/", "&& cd segjudge": ""}
 SEGJUDGE = f'exec "{sys.executable}" -P -m tests.snippets "$@"\n'
 
@@ -125,7 +125,7 @@ def test_what_a_page_shows_is_what_works(page: Path, checkout: Path, stage: Path
     for item in every:
         if item.kind == "shell":
             script = script_of(item.text)
-            if "--starter" in script:  # it looks at all that is in the checkout
+            if "--starter" in script:  # it reads the whole checkout
                 folder = str(shutil.copytree(checkout, stage / "fork", symlinks=True))
             for shown, here in PLACES.items():
                 script = script.replace(shown, here)

@@ -110,7 +110,7 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # No symbolic links: the sandbox of scoring scripts shows the environment and nothing beside it.
     for path in {
         Path(path).resolve() for path in sys.path if path.endswith("site-packages")
-    }:  # some test may add it again
+    }:  # another test may add it again
         for entry in path.iterdir():
             if not entry.name.startswith(("segjudge", "__editable__", "_in_use", "__pycache__")):
                 target = packages / entry.name

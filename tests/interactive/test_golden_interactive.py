@@ -74,7 +74,7 @@ def test_scribbles_as_masks_and_points() -> None:
             wanted = rows[key.replace("/", "_")]
             drawn = np.argwhere(mask != int(ground[2:]))
             results = np.column_stack([drawn, mask[tuple(drawn.T)]])
-            # A sample that lies between two pixels to the last bit may fall on either side.
+            # A sample exactly between two pixels may fall on either side.
             different = {tuple(row) for row in results.tolist()} ^ {tuple(row) for row in wanted.tolist()}
             assert len(different) <= (2 if curved == "bez1" else 0), (key, different)
             seen += 1
@@ -168,7 +168,7 @@ def test_the_robots_regions_skeletons_and_lines(pair: str, number: str, case: An
         assert region[ys, xs].all(), "every control point lies in the opened region"
     lengths = sum(np.linalg.norm(np.diff(path, axis=0), axis=1).sum() for path in paths)
     wanted = sum(item["ctrl_length_px"] for item in case["paths"])
-    # By how much the original varies itself, with another order of ties.
+    # The variation of the original itself with another order of ties.
     assert wanted * 0.78 - 1 <= lengths <= wanted * 1.42 + 1
 
 

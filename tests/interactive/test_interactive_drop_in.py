@@ -111,7 +111,7 @@ if __name__ == "__main__":
 def test_a_program_runs_without_an_edit_where_that_is_asked_for(tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "beside.py").write_text("NAME = 'beside'\n")
-    # Asked for, another installed framework is not used; and nothing is in force without it.
+    # If one is requested, another installed framework is not used; without a request none is.
     (tmp_path / "davisinteractive.py").write_text("raise ImportError('the other one')\n")
     variables = {**os.environ, "PYTHONPATH": str(ROOT)}
 

@@ -228,7 +228,7 @@ def test_nothing_but_times_leaves_with_more_than_four_decimals(root: Path) -> No
 def test_one_pixel_does_not_show_in_a_sequence_of_usual_size() -> None:
     """The statement of docs/interactive-protocol.md about four decimals, with its numbers."""
     frames, area = 70, 10_000
-    item = 1 / area / frames  # J of a mask of one pixel, over all frames
+    item = 1 / area / frames  # the mean J over all frames for a mask of one pixel
     assert round(item, wire_format.DECIMALS) == 0
     # A frame's J shows from half a step of the mean on.
     assert 0.5 * 10**-wire_format.DECIMALS * frames == pytest.approx(0.0035)

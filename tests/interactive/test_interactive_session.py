@@ -95,7 +95,7 @@ def test_a_session_is_the_originals(path: Path, tmp_path: Path) -> None:
                 _, _, _, frame, override = service.storage._annotated[-1]
                 assert frame in output["tie_frames"]
                 assert override == output["override"]
-                if frame != output["next_frame"]:  # a tie: go on as the original did
+                if frame != output["next_frame"]:  # a tie: continue as the original did
                     service.storage._annotated[-1] = (KEY, sequence, number, output["next_frame"], override)
                     _move(session, frame, output["next_frame"])
             clock.now += 3.0 if "_gap" in golden["tag"] else 0.0
@@ -112,7 +112,7 @@ def _move(session: DavisInteractiveSession, frame: int, wanted: int) -> None:
     last["scribbles"][frame], last["scribbles"][wanted] = [], lines
     kept = whole["scribbles"][frame]
     whole["scribbles"][frame] = kept[: len(kept) - len(lines)]
-    # Whether there is anything to draw may differ between two frames that score alike: only places are compared.
+    # Two frames that score alike may differ in whether there is something to draw: only places are compared.
     whole["scribbles"][wanted] = whole["scribbles"][wanted] + lines
 
 

@@ -190,7 +190,7 @@ def test_nobody_sees_anothers_session(root: Path) -> None:
         assert ann.post(wire_format.NEXT).status_code == 404
 
 
-#: More brackets than any submission has.
+#: More opening brackets than any submission has.
 NESTED = b'{"pred_masks":' + b"[" * 200_000
 BOMB = {"object_id": 1, "counts": "0" * 5000}
 
@@ -566,7 +566,7 @@ def test_the_server_is_killed_and_nothing_is_lost(root: Path) -> None:
             for number, (_, _, _) in enumerate(session.scribbles_iterator()):
                 if number % 2 == 0:
                     server.kill()
-                    threading.Thread(target=server.start).start()  # the client finds nobody at first
+                    threading.Thread(target=server.start).start()  # the client finds no server at first
                 session.submit_masks(answer(session.interaction_nb or 0))
                 if number % 3 == 1:
                     server.kill()

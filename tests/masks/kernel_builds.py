@@ -2,7 +2,7 @@
 
     python -m tests.masks.kernel_builds
 
-writes it to `tests/golden/kernel_builds.txt`, for changes that are meant to be seen.
+writes it to `tests/golden/kernel_builds.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tests.masks.small_files
 
-writes it to `tests/golden/small_files.txt`, for changes that are meant to be seen.
+writes it to `tests/golden/small_files.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ def test_an_outline_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> Non
     assert polygons.LONGEST_OUTLINE == 250_000
     monkeypatch.setattr(polygons, "LONGEST_OUTLINE", 23)
     outlines([[0, 0, 10, 4, 3, 2.5]], np.array([20]))
-    with pytest.raises(Flaw, match="whose outline is 25 pixels long; 23 is the limit"):
+    with pytest.raises(Flaw, match="whose outline is 25 pixels long; the limit is 23"):
         outlines([[0, 0, 11, 4, 3, 2.5]], np.array([20]))
 
 

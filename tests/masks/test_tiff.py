@@ -73,7 +73,7 @@ PLAIN = bytes(24)
         (b"II*\0\x08\0\0\0", "is cut off: the file ends inside its tags"),
         (b"II*\0" + bytes(9), "is damaged: it holds no picture"),
         (_tiff(5, 3, PLAIN), "is 5x3 pixels but the frame is 4x3"),
-        (_tiff(0, 3, PLAIN), "is damaged: it has no size"),
+        (_tiff(0, 3, PLAIN), "is damaged: it does not state its size"),
         (_tiff(4, 3, PLAIN, {258: 32}), "holds numbers of 32 bits"),
         (_tiff(4, 3, PLAIN, {339: 2}), "holds signed numbers of 16 bits"),
         (_tiff(4, 3, PLAIN, {254: 1, 300: 1, 339: 2, 340: 1}), "holds signed numbers of 16 bits"),

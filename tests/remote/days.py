@@ -2,7 +2,7 @@
 
     python -m tests.remote.days
 
-writes it to `tests/golden/worker_days.txt`, for changes that are meant: look at the difference.
+writes it to `tests/golden/worker_days.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tests.remote.parts
 
-writes it to `tests/golden/worker_parts.txt`, for changes that are meant: look at the difference.
+writes it to `tests/golden/worker_parts.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tests.report.stored_pages
 
-writes it to `tests/golden/stored_pages.txt`, for changes that are meant to be seen.
+writes it to `tests/golden/stored_pages.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tests.report.tables_shown
 
-writes it to `tests/golden/tables_shown.txt`, for changes that are meant to be seen.
+writes it to `tests/golden/tables_shown.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

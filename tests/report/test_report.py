@@ -338,17 +338,22 @@ def test_the_page_of_methods_fits_a_phone(compared: Path, browser: Any) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
 
 
+def write_report_with_pictures(files: Path, folder: Path) -> None:
+    """Write yellow pictures of all frames below a folder, and its report as page.html."""
+    for video, frames in TRUTHS.items():
+        pictures = folder / "JPEGImages" / video
+        pictures.mkdir(parents=True)
+        for frame, labels in enumerate(frames):
+            Image.new("RGB", labels.shape[::-1], (250, 240, 10)).save(pictures / f"{frame:05d}.jpg")
+    command = ["report", str(files / "predictions.zip"), "--truth", str(files / "data/packed.zip")]
+    assert main([*command, "--images", str(folder), "--out", str(folder / "page.html")]) == 0
+
+
 @needs_chromium
 def test_masks_lie_over_the_pictures_where_there_are_some(
     files: Path, compared: Path, browser: Any, tmp_path: Path
 ) -> None:
-    for video, frames in TRUTHS.items():
-        folder = tmp_path / "JPEGImages" / video
-        folder.mkdir(parents=True)
-        for frame, labels in enumerate(frames):
-            Image.new("RGB", labels.shape[::-1], (250, 240, 10)).save(folder / f"{frame:05d}.jpg")
-    command = ["report", str(files / "predictions.zip"), "--truth", str(files / "data/packed.zip")]
-    assert main([*command, "--images", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
+    write_report_with_pictures(files, tmp_path)
     count = sum(map(len, TRUTHS.values()))
     assert f"Pictures of {count} of {count} frames." in (tmp_path / "page.html").read_text()
     with open_player(browser, (tmp_path / "page.html").as_uri(), WIDE) as page:

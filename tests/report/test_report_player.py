@@ -8,13 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from segjudge.cli import main
 from segjudge.evaluation_script.families.base.reports import Row
 from segjudge.report.page import ReportPage, Section, make_kinds, make_list, render_page
 from tests.browser import faint_texts, fresh_page, needs_chromium
-from tests.report.test_report import NARROW, WIDE, browser, compared, files, open_player, shown, wait_for
+from tests.report.test_report import (
+    NARROW,
+    WIDE,
+    browser,
+    compared,
+    files,
+    open_player,
+    shown,
+    wait_for,
+    write_report_with_pictures,
+)
 from tests.scoring.test_arrays import TRUTHS
 
 __all__ = ["browser", "compared", "files"]
@@ -359,13 +368,7 @@ def test_the_foot_of_a_page_names_what_was_scored(files: Path, compared: Path) -
 
 
 def test_tables_have_a_poster_where_pictures_are_given(files: Path, compared: Path, tmp_path: Path) -> None:
-    for video, frames in TRUTHS.items():
-        folder = tmp_path / "JPEGImages" / video
-        folder.mkdir(parents=True)
-        for frame, labels in enumerate(frames):
-            Image.new("RGB", labels.shape[::-1], (250, 240, 10)).save(folder / f"{frame:05d}.jpg")
-    command = ["report", str(files / "predictions.zip"), "--truth", str(files / "data/packed.zip")]
-    assert main([*command, "--images", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
+    write_report_with_pictures(files, tmp_path)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert text.count('<img class="poster" alt="frame 0') == len(TRUTHS)
     assert 'class="poster"' not in (files / "report.html").read_text(encoding="utf-8")

@@ -88,7 +88,7 @@ def test_a_phase_that_shows_nothing_has_a_page_that_says_so() -> None:
 def test_another_shape_is_refused_in_a_sentence(left: dict[str, Any], key: str, value: object) -> None:
     broken = copy.deepcopy(left)
     broken[key] = value
-    with pytest.raises(UsageError, match=r"^this is no result that was stored: it has "):
+    with pytest.raises(UsageError, match=r"^this is not a stored result: it has "):
         make_stored_report(broken, "broken")
 
 
@@ -166,7 +166,7 @@ def test_strange_results_show_or_are_refused_as_was_noted() -> None:
 
 def test_a_bomb_in_a_stream_is_not_unpacked() -> None:
     bomb = base64.b64encode(zlib.compress(b"{" + b" " * (200 << 20))).decode()
-    with pytest.raises(UsageError, match="where names belong"):
+    with pytest.raises(UsageError, match="that is not a mapping"):
         make_stored_report(store(streams=[bomb, pack({})]), "bomb")
 
 

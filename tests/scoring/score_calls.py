@@ -2,7 +2,7 @@
 
     python -m tests.scoring.score_calls
 
-writes it to `tests/scoring/score_calls.txt`, for changes that are meant: look at the difference.
+writes it to `tests/scoring/score_calls.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     python -m tests.server.readers
 
-writes it to `tests/server/readers.txt`, for changes that are meant to be seen: look at the difference.  No page is made here.
+writes it to `tests/server/readers.txt`. Run it after an intended change, and review the difference. No page is made
+here.
 """
 
 from __future__ import annotations

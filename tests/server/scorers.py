@@ -2,8 +2,8 @@
 
     python -m tests.server.scorers
 
-writes it to `tests/server/scorers.txt`, for changes that are meant to be seen: look at the difference.  The processes, which
-other tests start, are played here: each submission holds the word for what becomes of its process.
+writes it to `tests/server/scorers.txt`. Run it after an intended change, and review the difference. The processes,
+which other tests start, are played here: each submission holds the word for what becomes of its process.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tests.set_up.sessions
 
-writes it to `tests/set_up/sessions.txt`, for changes that are meant to be seen: look at the difference.
+writes it to `tests/set_up/sessions.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

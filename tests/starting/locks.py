@@ -2,7 +2,7 @@
 
     python -m tests.starting.locks
 
-writes it to `tests/starting/locks.txt`, for changes that are meant to be seen: look at the difference.
+writes it to `tests/starting/locks.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

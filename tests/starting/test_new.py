@@ -29,6 +29,7 @@ from segjudge.platforms.evalai.bundle.trial import try_samples
 from segjudge.starting import lock, new_challenge
 from segjudge.starting.new_challenge import MOST_LABELS, _evalai_title, _plain_title, choose_labels
 from tests.builders import ROOT
+from tests.commands.test_cli import of_davis
 from tests.families.contract import merge_rows
 from tests.families.sequences.family import davis
 
@@ -301,24 +302,7 @@ def test_a_challenge_passes_the_step_that_it_names_next(
 @pytest.mark.parametrize("split", ["true", "2026-01-01", "1e5", "007"])
 def test_a_split_may_be_called_what_yaml_reads_as_something_else(split: str, root: Path, tmp_path: Path) -> None:
     packed = tmp_path / "packed.zip"
-    assert (
-        main(
-            [
-                "pack",
-                "--layout",
-                "davis2017",
-                "--root",
-                str(root),
-                "--subset",
-                "val",
-                "--out",
-                str(packed),
-                "--split",
-                split,
-            ]
-        )
-        == 0
-    )
+    assert main([*of_davis(root), "--out", str(packed), "--split", split]) == 0
     folder = made(tmp_path / "mine", "davis2017", packed)
     assert main(["check", "--quick", "--strict", str(folder)]) == 0
 
@@ -517,7 +501,7 @@ def test_splits_that_cannot_be_codenames_and_samples_that_do_not_score_are_sente
 ) -> None:
     packed = tmp_path / "packed.zip"
     for split in ("x" * 50, "x" * 51, "a b"):
-        arguments = ["pack", "--layout", "davis2017", "--root", str(root), "--subset", "val", "--out", str(packed)]
+        arguments = [*of_davis(root), "--out", str(packed)]
         assert main([*arguments, "--split", split]) == 0
     assert main(["new", str(tmp_path / "mine"), "--protocol", "davis2017", "--truth", str(packed)]) == 2
     rule = "cannot be a codename, which has up to 50 characters of a-z, 0-9, - and _; pack the truth with --split NAME first"

@@ -180,7 +180,7 @@ def test_a_folder_is_listed_as_one_on_this_machine(memory: Any, tmp_path: Path) 
     assert {name: there.read(name) for name in there.sizes} == {name: here.read(name) for name in here.sizes}
     with pytest.raises(SubmissionError, match="holds more than 3 files"):
         open_files(resolve_address("memory://sent"), ArchiveLimits(members=3))
-    with pytest.raises(SubmissionError, match="lies 2 folders deep; 1 is the limit"):
+    with pytest.raises(SubmissionError, match="is 2 folders deep; the limit is 1"):
         open_files(resolve_address("memory://sent"), ArchiveLimits(depth=2))
 
 

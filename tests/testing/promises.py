@@ -2,7 +2,7 @@
 
     python -m tests.testing.promises
 
-writes it to `tests/golden/promises.txt`, for changes that are meant: look at the difference.
+writes it to `tests/golden/promises.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ MISTAKES = {
         "hostile", ENGINE, "if type(sent) is not int:",
         ("import time\n    end = time.process_time() + 6 * (sent == [])\n    while time.process_time() < end: pass\n"
         "    if type(sent) is not int:"),
-        "CPU seconds; 5 is the limit",
+        "CPU seconds; the limit is 5",
     ),
     "an end of the process": (
         "hostile", ENGINE, "if type(sent) is not int:", "import os\n    if sent == []: os._exit(1)\n    if type(sent) is not int:",

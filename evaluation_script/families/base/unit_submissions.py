@@ -154,7 +154,7 @@ class FilesOfUnits(UnitSubmission):
         member, *repeats = self._members[name]
         try:
             if repeats:
-                raise Flaw(f"is sent again as {name_list(repeats)}", self.once)
+                raise Flaw(f"is also sent as {name_list(repeats)}", self.once)
             return read(member)
         except Flaw as flaw:
             problems.add(flaw.as_problem(member))

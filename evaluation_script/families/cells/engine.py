@@ -515,7 +515,9 @@ def _note_undefined(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
     """Return a note about the sequences without LNK."""
     without = [unit.name for unit in accumulator.complete_counts() if not unit.tables["graph"][_EDGES]]
     return (
-        [f"LNK is undefined, since no cell of the truth appears in two frames: {name_list(without)}"] if without else []
+        [f"LNK is undefined, because no cell of the truth appears in two frames: {name_list(without)}"]
+        if without
+        else []
     )
 
 

@@ -46,7 +46,9 @@ def _parse_tracks(data: bytes) -> Array:
         fields = _LINE.fullmatch(line)
         if fields is None:
             text = printable(line[:60].decode("utf-8", "backslashreplace"))
-            raise Flaw(f'has the line {number} "{text}", which is not four whole numbers with spaces', _TRACK_LINES)
+            raise Flaw(
+                f'has the line {number} "{text}", which is not four whole numbers separated by spaces', _TRACK_LINES
+            )
         rows.append(list(map(int, fields.groups())))
         if len(rows) >= LABELS_END:
             raise Flaw(f"has more than {LABELS_END - 1:,} tracks, the limit of 16-bit labels", _TRACK_LINES)
@@ -239,7 +241,7 @@ class CellSubmission(UnitSubmission):
         for frame in sorted(members):
             member, *repeats = members[frame]
             if repeats:
-                problems.add(Problem(member, f"is sent again as {name_list(repeats)}", "Send each file once"))
+                problems.add(Problem(member, f"is also sent as {name_list(repeats)}", "Send each file once"))
         tracks = self._read_tracks(unit, folder, problems)
         return None if missing or surplus else tracks, [members.get(frame, [""])[0] for frame in frames]
 

@@ -90,7 +90,7 @@ def cut_json(parts: Iterator[bytes], shape: Optional[int] = None, *, is_begun: b
             few *= 2
         if more and not len(records):
             if size >= _LONGEST_RECORD:
-                raise Flaw("holds a record that does not end", f"Write {EXAMPLE}")
+                raise Flaw("holds an unterminated record", f"Write {EXAMPLE}")
             size *= 2
             continue
         yield JsonPart(records, position)

@@ -200,7 +200,7 @@ class _CodedFrame(PredictedFrame):
                 for number, category, area in segments
             ])  # fmt: skip
         if len(sides[1]) > _MOST_SEGMENTS:
-            raise Flaw(f"has {len(sides[1]):,} segments; {_MOST_SEGMENTS:,} is the limit", "Send fewer segments")
+            raise Flaw(f"has {len(sides[1]):,} segments; the limit is {_MOST_SEGMENTS:,}", "Send fewer segments")
         return sides[0], sides[1]
 
 
@@ -287,7 +287,7 @@ class _PanopticSubmission(UnitSubmission):
         )
         rows = entry["segments_info"]
         if len(rows) > _MOST_SEGMENTS:
-            raise Flaw(f"lists {len(rows):,} segments; {_MOST_SEGMENTS:,} is the limit", "Send fewer segments")
+            raise Flaw(f"lists {len(rows):,} segments; the limit is {_MOST_SEGMENTS:,}", "Send fewer segments")
         return PredictedFrame(member, dict(map(self._read_segment, rows)))
 
     def _read_segment(self, row: object) -> "tuple[int, int]":

@@ -92,7 +92,7 @@ def _add_video(tables: Dict[str, Array], unit: Unit, submission: VideoPhraseSubm
     ]
     total = sum(tracks.count for tracks, _, _ in sides)
     if total > _MOST_IN_VIDEO:
-        raise Flaw(f"has {total:,} tracks with a score of at least 0.5; {_MOST_IN_VIDEO:,} is the limit", "Send fewer")
+        raise Flaw(f"has {total:,} tracks with a score of at least 0.5; the limit is {_MOST_IN_VIDEO:,}", "Send fewer")
     tables["teta"] = count_teta(objects, sides, submission.phrases, frames)
 
 

@@ -145,7 +145,7 @@ class _InstanceMasks:
             chosen = [self._annotations[number] for number in ids]
             if any(annotation["image_id"] != image for annotation in chosen):
                 raise Flaw(
-                    f"refers from picture {image} to an object of another picture",
+                    f"belongs to picture {image} but refers to an object of another picture",
                     "Name the annotation file that it refers to",
                 )
             flags = np.zeros(size[0] * size[1], bool)

@@ -306,7 +306,7 @@ class TracksSubmission(UnitSubmission):
             category = truth_categories.get(int(key)) if self.protocol.exemplar else categories.get(key)
             score, counts = mask.get("score", 1.0), mask.get("rle")
             if type(score) not in (int, float) or not np.isfinite(score) or not isinstance(counts, str):
-                raise Flaw(f"track {key} has a mask without an rle and a finite score", f"Write {_EXAMPLE}")
+                raise Flaw(f"track {key} has a mask that lacks an rle or a finite score", f"Write {_EXAMPLE}")
             if category is None and self.protocol.exemplar:
                 continue  # a track that the truth lacks
             if type(category) is not int:

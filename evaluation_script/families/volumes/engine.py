@@ -76,7 +76,7 @@ def _check_false_labels(name: str, truth: Boxes, prediction: Boxes, protocol: Vo
     names = name_list(list(map(str, false)))
     remedy = f"Write the labels {name_list(list(map(str, sorted(truth.labels))), 20)}, not the number of each object"
     if len(false) > _MOST_FALSE_LABELS:
-        count = f"{len(false):,} labels that its truth lacks: {names}; {_MOST_FALSE_LABELS:,} is the limit"
+        count = f"{len(false):,} labels that its truth lacks: {names}; the limit is {_MOST_FALSE_LABELS:,}"
         return Problem(f"case {name}", f"has {count}", remedy)
     if COMPONENTS.intersection(protocol.measures):
         ends = prediction.sides[false].reshape(-1, 3, 2)

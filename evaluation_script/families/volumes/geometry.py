@@ -202,7 +202,7 @@ def _name_move(truth: Geometry, volume: Geometry) -> str:
     if (np.diagonal(turn) > 1 - _PARALLEL).all():
         distances = _multiply(frames[0].T, (volume.affine - truth.affine)[:, 3:])[:, 0]
         axis = int(np.abs(distances).argmax())
-        return f"lies {abs(distances[axis]):.3g} mm off along {AXES[axis]}"
+        return f"is offset by {abs(distances[axis]):.3g} mm along {AXES[axis]}"
     return "is rotated against the truth"
 
 

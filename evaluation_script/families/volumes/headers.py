@@ -31,7 +31,7 @@ ODDITIES = (
     "with a spacing in another unit, converted to millimetres",
     "with an sform and a qform that disagree, placed by the sform",
     "without a position in the header, compared by shape and spacing only",
-    "with labels that a slope made no whole numbers, rounded",
+    "with labels that a slope turned into fractions, rounded",
 )
 REORDERED, CONVERTED, PLACED_TWICE, UNPLACED, ROUNDED = range(len(ODDITIES))
 #: The slope and intercept of numbers that are labels as stored.
@@ -66,7 +66,7 @@ def _check_shape(sides: List[int], names: List[str]) -> Shape:
             raise Flaw(f"is damaged: {name} is {side}", _WRITE_AGAIN)
     voxels = math.prod(sides)
     if voxels > MOST_VOXELS:
-        raise Flaw(f"declares {voxels:.2g} voxels; {MOST_VOXELS:,} is the limit", _WRITE_AGAIN)
+        raise Flaw(f"declares {voxels:.2g} voxels; the limit is {MOST_VOXELS:,}", _WRITE_AGAIN)
     return sides[0], sides[1], sides[2]
 
 
@@ -151,7 +151,7 @@ def _interpret_nifti(fields: _NiftiFields, order: str, size: int) -> VolumeHeade
         raise Flaw(f"is damaged: dim[0] is {axes}", _WRITE_AGAIN)
     shape = check_axes(list(fields.dim[1 : axes + 1]))
     if fields.datatype not in _NIFTI_KINDS:
-        raise Flaw(f"has the datatype {fields.datatype}, which is no label", _WHOLE)
+        raise Flaw(f"has the datatype {fields.datatype}, which is not a type of labels", _WHOLE)
     kind = np.dtype(f"{order}{_NIFTI_KINDS[fields.datatype]}")
     offset = fields.data_offset
     if not math.isfinite(offset) or offset != int(offset) or offset < size + _EXTENDER:
@@ -244,7 +244,7 @@ def _read_lines(read: Read, is_last: Callable[[str], bool]) -> List[str]:
         byte = read(1)
         length += 1
         if not byte or length > _LONGEST_TEXT:
-            raise Flaw("is damaged: its header does not end", _WRITE_AGAIN)
+            raise Flaw("is damaged: the end of its header is missing", _WRITE_AGAIN)
         if byte != b"\n":
             line += byte
             continue
@@ -332,7 +332,9 @@ def _interpret_metaimage(fields: Dict[str, str]) -> VolumeHeader:
     shape = _check_shape(_sides(fields.get("DimSize", ""), 3, "DimSize"), [f"DimSize along {axis}" for axis in AXES])
     kind = _META_KINDS.get(fields.get("ElementType", ""))
     if kind is None:
-        raise Flaw(f"has the ElementType {printable(fields.get('ElementType', ''))}, which is no label", _WHOLE)
+        raise Flaw(
+            f"has the ElementType {printable(fields.get('ElementType', ''))}, which is not a type of labels", _WHOLE
+        )
     is_big = flag("BinaryDataByteOrderMSB", "ElementByteOrderMSB")
     spacing_key = "ElementSpacing" if "ElementSpacing" in fields else "ElementSize"
     spacing = check_spacing(_numbers(fields.get(spacing_key, "1 1 1"), 3, spacing_key))
@@ -401,7 +403,7 @@ def _interpret_nrrd(fields: Dict[str, str]) -> VolumeHeader:
     shape = _check_shape(_sides(fields.get("sizes", ""), 3, "sizes"), [f"the size along {axis}" for axis in AXES])
     kind = next((kind for kind, names in _NRRD_KINDS.items() if fields.get("type", "").lower() in names), "")
     if not kind:
-        raise Flaw(f"has the type {printable(fields.get('type', ''))}, which is no label", _WHOLE)
+        raise Flaw(f"has the type {printable(fields.get('type', ''))}, which is not a type of labels", _WHOLE)
     encoding = fields.get("encoding", "").lower()
     if encoding not in ("raw", "gzip", "gz"):
         raise Flaw(f"has the encoding {printable(encoding)}", "Save it with the encoding gzip")

@@ -124,12 +124,6 @@ def find_surface(mask: Array) -> Array:
     return codes
 
 
-def measure_elements(truth: Array, prediction: Array, spacing: Spacing) -> Sides:
-    """Measure the elements of two masks."""
-    box = find_box(truth, prediction)
-    return measure_codes([find_surface(mask[box]) for mask in (truth, prediction)], spacing)
-
-
 def measure_codes(codes: List[Array], spacing: Spacing) -> Sides:
     """Return the surface elements of both masks and their distances, given the codes of truth and prediction."""
     _check_noise(codes)

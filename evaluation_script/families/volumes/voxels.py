@@ -92,7 +92,7 @@ def _inflate(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
         try:
             data = stream.decompress(waiting, STEP)
         except zlib.error as error:
-            why = f"its {packing} checksum is wrong" if "check" in str(error) else f"it is no {packing} data"
+            why = f"its {packing} checksum is wrong" if "check" in str(error) else f"it is not {packing} data"
             raise Flaw(f"is damaged: {why}", _WRITE_AGAIN) from None
         waiting = stream.unconsumed_tail
         if data:
@@ -103,7 +103,7 @@ def _inflate(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
                 return
             members += 1
             if packing != "gzip" or members > _MOST_MEMBERS or not waiting.startswith(MAGIC[: len(waiting)]):
-                raise Flaw(f"has bytes behind its {packing} data", _WRITE_AGAIN)
+                raise Flaw(f"has bytes after its {packing} data", _WRITE_AGAIN)
             stream = zlib.decompressobj(_WINDOWS[packing])
 
 
@@ -118,7 +118,7 @@ def _find_member(following: bytes, source: Iterator[bytes]) -> bytes:
         following = next(source, b"")
         if not following:
             return b""
-    raise Flaw("has too many bytes behind its data", _WRITE_AGAIN)
+    raise Flaw("has too many bytes after its data", _WRITE_AGAIN)
 
 
 def ending_of(name: str) -> str:
@@ -183,7 +183,7 @@ class VolumeFile:
                 raise _cut_off(self._length - start - len(data))
             yield np.frombuffer(data, kind)
         if _find_member(b"", source.chunks()):
-            raise Flaw("has surplus bytes behind its voxels", _WRITE_AGAIN)
+            raise Flaw("has surplus bytes after its voxels", _WRITE_AGAIN)
 
 
 def _chain(start: bytes, source: _Source) -> Iterator[bytes]:

@@ -195,7 +195,7 @@ def _mask_of(action: object, size: tuple[int, int]) -> Image:
     # Only arrays: from a list of strings, NumPy makes a table as wide as the longest.
     if not isinstance(action, np.ndarray) or action.ndim != 2 or action.dtype.kind not in "iub":
         kind = f"{action.dtype} {action.shape}" if isinstance(action, np.ndarray) else type(action).__name__
-        raise ActionError(f"the mask is not an array of whole numbers in two dimensions but {kind}")
+        raise ActionError(f"the mask is not a two-dimensional array of whole numbers but {kind}")
     if action.shape[0] < size[0] or action.shape[1] < size[1]:
         raise ActionError(f"the mask is {action.shape}, smaller than the frame {size} (height, width)")
     mask = action[: size[0], : size[1]]

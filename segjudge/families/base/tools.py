@@ -180,7 +180,7 @@ class FamilyTools:
 
     def choose_region(self, protocol: Any, region: str) -> Any:
         """Return a protocol that scores only one region; raises OptionError for an unknown one."""
-        raise OptionError(f"region has no meaning for {protocol.name}")
+        raise OptionError(f"region does not apply to {protocol.name}")
 
     # ── masks in memory ──
 

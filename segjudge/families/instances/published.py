@@ -43,7 +43,7 @@ def open_instances(source: TruthSource, *, progress: Progress = ignore_progress)
         return AnnotationFile({split: truth.read_document(json.dumps(streets).encode(), path)})
     if not os.path.isdir(path):
         if source.categories:
-            raise UsageError(f"categories have no meaning for {path}, which is not a folder of PNGs")
+            raise UsageError(f"categories do not apply to {path}, which is not a folder of PNGs")
         return AnnotationFile(truth.read(path, split))
     if not source.categories:
         raise UsageError(

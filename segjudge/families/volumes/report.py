@@ -62,7 +62,7 @@ def make_sections(inputs: ScoringInputs, report: Report, losses: UnitLosses, opt
     causes = _list_causes(diagnosis, sum(row["costs"] for row in cases))
     verdict = _write_verdict(diagnosis, report, cases, _name_worst(cases, drawing, report.split))
     measure = name_measure(diagnosis.protocol)
-    about = f"By cause. The losses of all cases sum to what {measure} lacks to 1; so do the losses of all regions."
+    about = f"By cause. The losses of all cases sum to 1 minus {measure}; so do the losses of all regions."
     return [
         add_bar(verdict, measure, make_loss_bar(causes), {row["kind"]: row["about"] for row in causes}),
         make_kinds(f"Where {measure} is lost", causes, about),
@@ -120,7 +120,7 @@ def _make_volumes(diagnosis: Diagnosis) -> list[Section]:
             about = f"{int(met[chosen].sum()):,} of {quantity(count, noun)} found"
             rows.append({"kind": name, "about": about, "cost": float(lost[chosen].sum())})
     scope = "" if diagnosis.looked_at == diagnosis.cases else f" in the {diagnosis.looked_at:,} cases that cost most"
-    about = f"What {noun}s of the truth cost{scope}, by their volume. Surplus {noun}s are not in it."
+    about = f"The cost of true {noun}s{scope}, by volume. Surplus {noun}s are not included."
     caption = f"Loss by volume of {noun}"
     return [make_kinds(f"By volume of {noun}", rows, about, caption=caption, head="volume")]
 

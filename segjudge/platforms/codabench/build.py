@@ -510,7 +510,7 @@ def _seconds(source: _Source, phase: _DatedPhase) -> int:
     seconds = limit if source.options.queue else min(limit, CAP - _SPARE)
     if seconds < limit:
         cap = f"the public queue allows {CAP} for a run (--queue names your own)"
-        _note(source.notes, phase.codename, f"scoring may take {seconds} seconds, not {limit}, since {cap}")
+        _note(source.notes, phase.codename, f"scoring may take {seconds} seconds, not {limit}, because {cap}")
     return seconds
 
 
@@ -557,7 +557,7 @@ def _scoring_zip(source: _Source, chain: _Chain) -> bytes:
             files.update({f"{scoring_program.PACKAGES}/{name}": data for name, data in packages.items()})
         except CompileError as error:
             reason = f"pycocotools, which the image lacks, cannot be downloaded ({error})"
-            _note(source.notes, ", ".join(codenames), f"cannot be scored on Codabench, since {reason}")
+            _note(source.notes, ", ".join(codenames), f"cannot be scored on Codabench, because {reason}")
     elif codenames:
         _note(source.notes, ", ".join(codenames), f"needs pycocotools, which {source.options.image} must have")
     codenames = [phase.codename for phase in chain if _page_of(source, phase)]

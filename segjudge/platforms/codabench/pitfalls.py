@@ -83,12 +83,12 @@ def check_pitfalls(bundle: OpenedCompetition, path: str) -> BundleProblems:
     for check in (_check_keys, _SETTINGS, _check_paths, _check_tasks, _check_programs, _check_phases, _check_boards):
         yield from check(top)
     if os.path.isfile(path) and os.path.getsize(path) > _LARGE:
-        fault = f"has {os.path.getsize(path) >> 20} MB; unpacking takes long, and an account may hold 15 GB"
+        fault = f"has {os.path.getsize(path) >> 20} MB; unpacking takes a long time, and an account may hold 15 GB"
         yield warning(os.path.basename(path), fault, "Remove files that are not needed", 7)
     names = [item["path"] for _, item in bundle.mappings("solutions") if isinstance(item.get("path"), str)]
     solutions = map(bundle.path, names)
     if sum(os.path.getsize(solution) for solution in solutions if os.path.isfile(solution)) > _LARGE_SOLUTIONS:
-        yield warning("solutions", "are large, so unpacking takes long", "Put samples into starting_kit", 7)
+        yield warning("solutions", "are large, so unpacking takes a long time", "Put samples into starting_kit", 7)
 
 
 def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any]]]:

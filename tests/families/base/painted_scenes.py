@@ -2,7 +2,7 @@
 
     python -m tests.families.base.painted_scenes
 
-writes it to `painted_scenes.txt` beside it, for changes that are meant to be seen.
+writes it to `painted_scenes.txt` beside it. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.pages import digest, round_numbers
 
 FILE = Path(__file__).with_suffix(".txt")
 _SIZE = (18, 24)
-#: What painters are: tracks, classes of pixels, segments that cover all of a frame.
+#: The kinds of painters: tracks, classes of pixels, and segments that cover all of a frame.
 _KINDS = {
     "boxes": {},
     "tracks": {"follows": True},
@@ -99,7 +99,7 @@ def _describe(painter: UnitPainter, seed: int, count: int) -> Iterator[str]:
 
 
 def _paint(painter: UnitPainter, seed: int, count: int, worse: float) -> PaintedUnit:
-    draw = np.random.RandomState(seed)  # whose numbers are the same for ever
+    draw = np.random.RandomState(seed)  # whose numbers never change
     unit = PaintedUnit(f"scene {seed}", [f"{2 * frame:03d}" for frame in range(count)], _SIZE)
     boxes = [(draw.randint(0, 10), draw.randint(0, 14), draw.randint(3, 9), draw.randint(3, 10)) for _ in range(5)]
     for frame in range(count):

@@ -111,7 +111,7 @@ def merge(labels: Array, classes: dict[int, int], number: int) -> None:
     labels[labels == number] = (number + 1) % (GRID * GRID) + 1
 
 
-#: What a fault does to one object, and what the sentence on it says.
+#: The change that a fault makes to one object, and the sentence about it.
 FAULTS: dict[str, tuple[Fault, str]] = {
     "missed": (miss, "are missed"),
     "surplus": (add, "predicted segments match nothing"),
@@ -204,7 +204,7 @@ def count_map(table: Array, *others: Array, element: str = "pixels") -> str:
 def test_classes_of_maps_are_called_by_others_as_a_whole_or_in_part() -> None:
     right = np.diag([500, 200, 100])
     renamed = np.array([[500, 0, 0], [0, 0, 200], [0, 0, 100]])
-    # Dog is not too large beside: the pixels of cars are no second cause.
+    # The dog does not count as too large in addition: the pixels of cars are not a second cause.
     assert count_map(renamed, right) == "Car is called dog in 1 of 2 images."
     assert count_map(renamed) == "Car is called dog."
     exchanged = np.array([[500, 0, 0], [0, 0, 200], [0, 100, 0]])

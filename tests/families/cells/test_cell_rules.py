@@ -62,7 +62,7 @@ STAYING, DIVIDED = [1, 0, 2, 0], [[2, 0, 1, 0], [3, 2, 2, 2], [4, 2, 2, 2]]
             [{1: 1, 2: 2}, {1: 1, 2: 2}, {1: 1, 3: 3, 4: 4}], [STAYING, *DIVIDED], [STAYING, *DIVIDED],
             [0, 0, 0, 0, 0, 0, 7, 5], id="perfect",
         ),
-        # the first label of the first frame is surplus: links of others are what they are
+        # the first label of the first frame is surplus; the links of others stay as they are
         pytest.param([({2: 2}, [1]), {2: 2}], [[2, 0, 1, 0]], [[1, 0, 0, 0], [2, 0, 1, 0]],
                      [0, 0, 1, 0, 0, 0, 2, 1], id="surplus"),
         pytest.param(  # 9 is surplus, 2 is missed, 6 is two cells, and 5 a child where the cell goes on
@@ -74,7 +74,7 @@ STAYING, DIVIDED = [1, 0, 2, 0], [[2, 0, 1, 0], [3, 2, 2, 2], [4, 2, 2, 2]]
             [{1: 1, 2: 2}, {1: 2, 2: 1}], [[1, 0, 1, 0], [2, 0, 1, 0]], [[1, 0, 1, 0], [2, 0, 1, 0]],
             [0, 0, 0, 2, 2, 0, 4, 2], id="swapped",
         ),
-        pytest.param(  # three cells of one label are split twice, and its links mean nothing
+        pytest.param(  # three cells of one label are split twice, and its links do not count
             [{1: 1, 2: 1, 3: 1}, {1: 1, 2: 1, 3: 1}], [[n, 0, 1, 0] for n in (1, 2, 3)], [[1, 0, 1, 0]],
             [4, 0, 0, 0, 3, 0, 6, 3], id="merged",
         ),
@@ -280,7 +280,7 @@ def test_combined_metrics_are_means_of_what_has_a_value() -> None:
     [
         ([0, 4, 0, 0, 2, 0, 4, 2], "there is no cell of any class that counts"),
         ([0, 4, 1, 0, 2, 0, 4, 2], "not one cell was matched"),
-        ([0, 0, 0, 0, 0, 0, 4, 0], "LNK is undefined, since no cell of the truth appears in two frames: unit 0"),
+        ([0, 0, 0, 0, 0, 0, 4, 0], "LNK is undefined, because no cell of the truth appears in two frames: unit 0"),
         ([1, 2, 0, 0, 2, 0, 4, 2], ""),
     ],
 )

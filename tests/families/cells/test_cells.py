@@ -27,7 +27,7 @@ from tests.families.unit_counts import count_units, pack_units, read_golden, sco
 
 DATA = FAMILIES_DATA / "ctc"
 CASES = read_golden(DATA)["cases"]
-#: What the script stops at, and what it takes for another thing than it is: here these are other numbers, or sentences.
+#: Inputs at which the script stops, or which it misreads: here they give other numbers, or messages.
 OTHERWISE = {"frame-shifted", "label-65535", "no-background"}
 OFFICIAL = [name for name, case in CASES.items() if case.get("Valid") and name not in OTHERWISE]
 EXACT = {"abs": 1e-12, "rel": 0}
@@ -113,7 +113,7 @@ def test_the_safe_rules_differ_where_the_script_has_a_defect_and_nowhere_else(ca
         ("frame-missing", "your file: lacks 1 of 9 frames: mask008.tif. Send every frame"),
         ("frame-shifted", "your file: has 1 frame that the sequence lacks: mask009.tif. Number frames from 000"),
         ("no-text", "your file: has no res_track.txt. Write a line for each label"),
-        ("comma", 'res_track.txt: has the line 1 "1,0,8,0", which is not four whole numbers with spaces'),
+        ("comma", 'res_track.txt: has the line 1 "1,0,8,0", which is not four whole numbers separated by spaces'),
     ],
 )
 def test_what_is_invalid_or_stops_the_script_is_a_sentence(case: str, message: str) -> None:

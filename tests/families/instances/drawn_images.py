@@ -2,8 +2,8 @@
 
     python -m tests.families.instances.drawn_images
 
-writes it to `drawn_images.txt` beside it, for changes that are meant to be seen.  Letters, of which every machine has
-its own, are not drawn: their words and places are noted.
+writes it to `drawn_images.txt` beside it. Run it after an intended change, and review the difference. Letters, of which
+every machine has its own, are not drawn: their words and places are noted.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def images(seed: int, count: int = 9) -> list[Any]:
         truth, prediction = sides
         truth.pop("scores")
         truth["iscrowd"] = draw.random(len(truth["labels"])) < 0.2
-        if len(truth["labels"]) and len(prediction["labels"]):  # found, if not quite
+        if len(truth["labels"]) and len(prediction["labels"]):  # found, though not exactly
             prediction["masks"][0], prediction["labels"][0] = np.roll(truth["masks"][0], 2, 1), truth["labels"][0]
         results.append((prediction, truth))
     return results

@@ -30,12 +30,12 @@ from tests.shared import needs_shared
 DATA = FAMILIES_DATA / "cityscapes"
 CASES: dict[str, Any] = read_golden(DATA).get("instance", {})
 SAFE, OFFICIAL = "cityscapes-instance", "cityscapes-instance-official"
-#: What is said where the script ends.
+#: The message where the script stops.
 SENTENCES = {
     "no-file": "has no text for 1 of 4 images: aachen_000000_000019",
     "unknown-label": "aachen_000000_000019.txt, line 13: has the label 34, which is not a label of Cityscapes",
 }
-#: What it scores where the script ends.
+#: The score where the script stops.
 SCORED = {"only-in-void": 0.0, "two-spaces": 1.0}
 
 

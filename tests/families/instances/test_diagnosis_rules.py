@@ -48,15 +48,19 @@ def kinds_found(instances: list[list[Any]], detections: list[list[Any]], folder:
     ("instances", "detections", "kinds"),
     [
         ([[1, 1, BOX, 0]], [[1, 1, HALF, 0.9]], "right"),
-        ([[1, 1, BOX, 0]], [[1, 1, BOX, 0.9], [1, 1, HALF, 0.8]], "right Loc"),  # up to a half it is no double
+        (
+            [[1, 1, BOX, 0]],
+            [[1, 1, BOX, 0.9], [1, 1, HALF, 0.8]],
+            "right Loc",
+        ),  # up to a half it does not count as a double
         ([[1, 1, BOX, 0]], [[1, 1, BOX, 0.9], [1, 1, MOST, 0.8]], "right Dupe"),
         ([[1, 1, BOX, 0]], [[1, 1, TENTH, 0.9]], "Loc"),
         ([[1, 2, BOX, 0]], [[1, 1, TENTH, 0.9]], "Bkg"),
         ([[1, 2, BOX, 0]], [[1, 1, THIRD, 0.9]], "Both"),
         ([[1, 2, BOX, 0]], [[1, 1, HALF, 0.9]], "Cls"),
-        ([[1, 1, BOX, 0], [1, 2, MOST, 0]], [[1, 1, THIRD, 0.9]], "Loc"),  # its own category goes before
+        ([[1, 1, BOX, 0], [1, 2, MOST, 0]], [[1, 1, THIRD, 0.9]], "Loc"),  # its own category takes precedence
         ([[1, 1, BOX, 0], [1, 2, BOX, 0]], [[1, 1, BOX, 0.9], [1, 1, MOST, 0.8]], "right Cls"),
-        ([[1, 1, BOX, 1], [1, 2, FAR, 0]], [[1, 2, BOX, 0.9]], "Bkg"),  # a crowd is nothing to take it for
+        ([[1, 1, BOX, 1], [1, 2, FAR, 0]], [[1, 2, BOX, 0.9]], "Bkg"),  # a crowd cannot be what it is confused with
         ([[1, 1, [40, 0, 20, 20], 0], [1, 2, BOX, 0]], [[1, 1, [0, 0, 41, 20], 0.9]], "Both"),
     ],
 )
@@ -80,7 +84,7 @@ def half_up_to(recalls: int, precision: float = 1.0) -> float:
 
 
 def test_each_kind_costs_what_repairing_it_gains(tmp_path: Path) -> None:
-    # Dogs: two instances, a Loc above the one that is right. Cats: two instances; one is taken for a dog, one missed.
+    # Dogs: two instances, a Loc above the one that is right. Cats: two instances; one is detected as a dog, one is missed.
     instances = [[1, 1, BOX, 0], [2, 1, BOX, 0], [1, 2, FAR, 0], [3, 2, FAR, 0]]
     detections = [[1, 1, THIRD, 0.9], [1, 1, FAR, 0.6], [2, 1, BOX, 0.8], [2, 2, FAR, 0.5], [3, 1, BOX, 0.4]]
     errors = _find_errors(made_up(instances, detections, tmp_path))
@@ -223,7 +227,7 @@ def test_calibration_is_the_gap_between_score_and_what_is_right(tmp_path: Path) 
     assert bins.error == pytest.approx((0.05 + 0.7 + 2 * 0.46) / 4)
     assert bins.largest == pytest.approx(0.7)
     assert measure_calibration(diagnosis, 0.3).counts.sum() == 3
-    # Dogs: 25 bins part 1 and .92 from .3, which lies at .9; cats: .05 for nothing.
+    # Dogs: 25 bins part 1 and .92 from .3, which lies at .9; cats: .05 for a missing detection.
     assert measure_localisation_error(diagnosis) == pytest.approx(((2 * abs(0.96 - 0.5) + 0.6) / 3 + 0.05) / 2)
     assert measure_localisation_error(diagnosis, 0.2) == pytest.approx((2 * 0.46 + 0.6) / 3)
 
@@ -376,7 +380,7 @@ def test_images_with_most_mistakes_are_first(tmp_path: Path) -> None:
     assert results.find_worst_of_categories() == [
         0,
         0,
-    ]  # both categories have one mistake in the first, which is the first
+    ]  # both categories have one mistake in the first image, so it is listed first
     named = replace(results.judged, truth=replace(results.judged.truth, names={2: "b.jpg"}))
     assert replace(results, judged=named).name_image(1) == "b.jpg"
 

@@ -31,9 +31,9 @@ PIXELS = HEIGHT * WIDTH
 EMPTY = rle.compress([PIXELS])
 NOISE = rle.compress([1] * PIXELS)
 
-#: What the reader may take: this much anyway, and this much for each byte.
+#: The memory that the reader may take: a fixed part, and a part for each byte.
 MEMORY_ANYWAY, MEMORY_PER_BYTE = 64 << 20, 12
-#: And this many times the CPU of `json.loads`.
+#: The CPU time that the reader may take, as a multiple of `json.loads`'s.
 JSON_LOADS = 10
 
 TRUTH = {
@@ -95,7 +95,7 @@ def scattered(rings: int) -> list[list[int]]:
     return [[x, y, x + 2, y, x + 2, y + 2] for x, y in starts]
 
 
-#: Each makes about so many bytes of JSON.
+#: Each makes about this many bytes of JSON.
 COSTLY: dict[str, Callable[[int], bytes]] = {
     "good": lambda n: repeated(record(), n),
     "borders-in-texts": lambda n: repeated(record(note="}, {" * 1500), n),
@@ -178,7 +178,7 @@ def test_whatever_is_sent_costs_memory_and_cpu_in_proportion(name: str, tmp_path
         assert memory <= MEMORY_ANYWAY + MEMORY_PER_BYTE * len(data)
         if seconds <= allowed:
             break
-    assert seconds <= allowed or "outline" in name  # what those cost is counted below
+    assert seconds <= allowed or "outline" in name  # their cost is counted below
 
 
 class CountingDecoder:
@@ -393,7 +393,7 @@ def test_polygons_are_measured_before_they_are_drawn(tmp_path: Path, monkeypatch
         submission.CHUNK_BYTES
     )  # the piece that was one too many
     drawn.clear()
-    assert "outline is 799,969 pixels long; 250,000 is the limit" in outcome(
+    assert "outline is 799,969 pixels long; the limit is 250,000" in outcome(
         json.dumps([record([[*zigzag(1248), 0, 0]])]).encode(), tmp_path
     )
     assert not drawn

@@ -130,7 +130,7 @@ def test_a_record_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_parts, "_LONGEST_RECORD", 400)
     data = json.dumps([{"a": "x" * 300}]).encode()
     assert read(data, 100) == [{"a": "x" * 300}]
-    assert flaw(json.dumps([{"a": "x" * 900}]).encode(), 100) == "holds a record that does not end"
+    assert flaw(json.dumps([{"a": "x" * 900}]).encode(), 100) == "holds an unterminated record"
 
 
 def test_a_long_record_is_priced_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -279,7 +279,7 @@ BAD: dict[str, tuple[Any, str]] = {
 }
 
 
-#: What takes seconds, and is made by its test.
+#: The inputs that take seconds, and are made by their tests.
 SLOW = ("gzip-bomb", "endless-record", "many-lists")
 
 
@@ -346,7 +346,7 @@ def test_nothing_is_dropped_in_silence(tmp_path: Path) -> None:
 def test_too_many_records_are_refused_early(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError, match="holds more than 1,000 records"):
         score([GOOD] * 1001, tmp_path, limits=ArchiveLimits(records=1000))
-    with pytest.raises(SubmissionError, match="is the limit"):
+    with pytest.raises(SubmissionError, match="the limit is"):
         score([GOOD] * 1001, tmp_path, limits=ArchiveLimits(json_bytes=10_000))
 
 

@@ -57,7 +57,8 @@ def check(values: dict[str, float | None], expected: dict[str, float], exact: fl
             assert values[name] == pytest.approx(number, abs=exact), name
 
 
-#: What pycocotools stops at or takes otherwise, and a part of what is said instead; nothing where it is scored.
+#: Inputs at which pycocotools stops or which it misreads, with a part of the message here; empty where the input is
+#: scored.
 SAFE_RULES = {
     "count-0-flags-set": "num_keypoints is not the number of their marked points: 2",
     "count-set-flags-0": "num_keypoints is not the number of their marked points: 2",
@@ -181,7 +182,7 @@ def test_boxes_give_areas_where_the_first_detection_has_one(boxed: str, tmp_path
         if boxed not in ("all", "others" if index else "first"):
             del record["bbox"]
     results, truth = write(tmp_path, document, records)
-    if boxed == "first":  # pycocotools stops at the first that has none
+    if boxed == "first":  # pycocotools stops at the first one that has none
         records = [{**record, "bbox": record.get("bbox", [])} for record in records]
         assert metrics(results, truth, OFFICIAL)["AP"] is not None
         return

@@ -30,7 +30,7 @@ def test_masks_of_frames_are_one_wide_mask() -> None:
         areas = [int(part.sum()) for part in parts if part.any()]
         assert results.pixels[index] == sum(areas)
         assert results.mean_area[index] == (np.mean(areas) if areas else 0)
-    with pytest.raises(ValueError):  # without words: the caller finds the mask
+    with pytest.raises(ValueError):  # without a message, because the caller finds the mask
         join_frames(texts, shown, tube, np.full(7, 13), 4)
 
 

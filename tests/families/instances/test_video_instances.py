@@ -25,7 +25,7 @@ from tests.shared import needs_shared
 
 DATA = TRACKS_DATA / "vis"
 ROWS = {"ytvis": "youtube-vis-2019", "ovis": "ovis"}
-#: The official numbers are those of a defect, or there are none: these are refused, or scored without it.
+#: The official numbers come from a defect, or do not exist: these inputs are refused, or scored without the defect.
 NOT_EQUALLED = {
     "short-lists": "has 1 segmentation but the video has 2 frames",
     "wrong-size": r"has a mask of size \[299, 320\] but the image is \[300, 320\]",

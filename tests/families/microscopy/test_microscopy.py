@@ -127,7 +127,7 @@ def test_an_image_without_background_keeps_all_its_cells(tmp_path: Path) -> None
     full = np.repeat([[1, 2, 3]], 4, axis=0)
     assert set(score_one(tmp_path / "1", full, full).values()) == {1}
     assert score_one(tmp_path / "2", full, full, "cellpose-ap-official")["AP50"] == 3
-    # A single prediction all over is none for the script.
+    # The script ignores a single prediction that covers everything.
     assert score_one(tmp_path / "3", full, full > 0, "cellpose-ap-official")["AP50"] == 0
     assert score_one(tmp_path / "4", full[:, :1], full[:, :1], "cellpose-ap-official")["AP50"] is None
     assert bounds_of("AP50", PROTOCOLS["cellpose-ap-official"]) == (0, math.inf)
@@ -136,7 +136,7 @@ def test_an_image_without_background_keeps_all_its_cells(tmp_path: Path) -> None
     assert lines == [
         "val: 1 image is without background in truth or prediction, where the script counts one cell less: a"
     ]
-    # Beside background both count as they are.
+    # Next to background both count unchanged.
     assert score_one(tmp_path / "5", TWO, TWO == 7, "cellpose-ap-official")["AP50"] == 0.5
 
 
@@ -201,7 +201,7 @@ REFUSED = {
     "colours": ({"b_masks.png": png(COLOURS)}, "b_masks.png: is a colour picture. Write the number of its cell"),
     "no picture": ({"b_masks.png": b"JFIF"}, "b_masks.png: is not a PNG"),
     "cut": ({"b_masks.png": png(TWO.astype(np.uint16))[:-30]}, "b_masks.png: is cut off"),
-    "twice": ({"b": TWO, "x/b": TWO}, "b_masks.png: is sent again as x/b_masks.png. Send one file for each image"),
+    "twice": ({"b": TWO, "x/b": TWO}, "b_masks.png: is also sent as x/b_masks.png. Send one file for each image"),
     "missing": ({"c": TWO}, "1 of 2 images is missing: b; 1 is not in the truth: c. Send every image"),
 }
 
@@ -225,7 +225,7 @@ def test_masks_without_numbers_and_of_other_images_are_said(sent: Any, message: 
     assert message in warning
 
 
-#: Small cells on a wide background, and maps of poor methods, which are right.
+#: Small cells on a wide background, and valid maps of poor methods.
 GRID = np.zeros((96, 96), np.uint16)
 GRID[2::5, 2::5] = np.arange(1, 19 * 19 + 1).reshape(19, 19)
 GRID = np.maximum(GRID, np.roll(GRID, 1, 1))

@@ -99,7 +99,7 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "id-text": (lambda: rows({"id": "5", "category_id": 1}), "lists a segment without an id from 1"),
     "no-category": (lambda: rows({"id": 5}), "and a category_id"),
     "unknown-category": (lambda: rows({"id": 5, "category_id": 124}), "segment 5 has the category 124"),
-    "many-segments": (lambda: rows(*ROWS * 2000), "lists 4,000 segments; 2,000 is the limit"),
+    "many-segments": (lambda: rows(*ROWS * 2000), "lists 4,000 segments; the limit is 2,000"),
     "unlisted": (lambda: rows(ROWS[0]), "pan_pred/a/1.png: holds ids that the JSON does not list: 300"),
     "not-drawn": (lambda: rows(*ROWS, {"id": 7, "category_id": 1}), "lacks ids that the JSON lists: 7"),
     "picture-missing": (lambda: upload(picture=b"absent"), "a, frame 1: there is no PNG a/1.png"),

@@ -50,7 +50,7 @@ def laid_out(case: Any, folder: Path) -> tuple[Path, Path]:
 
 CITYSCAPES = FAMILIES_DATA / "cityscapes"
 STREETS = read_golden(CITYSCAPES).get("panoptic", {})
-#: What is said where the script ends.
+#: The message where the script stops.
 STREET_SENTENCES = {
     "missing": "1 of 4 images is missing: aachen_000000_000019",
     "png-only": "holds ids that the JSON does not list: 1",
@@ -253,7 +253,7 @@ def cut(data: bytes, length: int) -> bytes:
 
 
 GOOD = upload()
-#: Each with what the participant reads.
+#: Each with the participant's message.
 HOSTILE: dict[str, tuple[Make, str]] = {
     "text": (lambda: b"hello", "neither a zip nor a tar"),
     "no-json": (lambda: upload(b"absent"), "holds 0 JSON files"),

@@ -31,7 +31,7 @@ CASES = [
     for name in ("kitti-step", "motchallenge-step")
     for case, golden in read_golden(STEP / name)["cases"].items()
 ]
-#: What no protocol of ours scores: classes that the benchmark does not have, and other sizes.
+#: Inputs that no protocol scores: classes that the benchmark does not have, and other sizes.
 REFUSED = {
     "label-too-high": "in red. Write classes from 0 to",
     "label-classes": "in red. Write classes from 0 to",
@@ -64,7 +64,7 @@ def test_sequences_score_as_the_official_evaluator_says(
         for measure in MEASURES:
             assert values[measure] == pytest.approx(golden[measure], **EXACT)
             assert [row[measure] for row in rows] == pytest.approx(golden[f"{measure}_per_seq"], **EXACT)
-    # The safe rule differs where a pixel was left unlabelled that has a class: there is no class for it.
+    # The safe rule differs where a pixel with a class was left unlabelled.
     safe = score_units(folder, truth, name)
     assert safe["AQ"] == values["AQ"]
     classes = len(engine.tables(counts)["categories"])
@@ -269,7 +269,7 @@ def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(
 def test_a_frame_of_thousands_of_objects_is_refused(tmp_path: Path) -> None:
     truth = files.read_coded_truth(str(write(tmp_path / "t", a=[png(np.zeros((60, 70, 3), np.uint8))])), "kitti-step")
     sent = write(tmp_path / "s", a=[many_numbers()])
-    with pytest.raises(SubmissionError, match="a/000000.png: has 4,200 segments; 2,000 is the limit"):
+    with pytest.raises(SubmissionError, match="a/000000.png: has 4,200 segments; the limit is 2,000"):
         score_units(sent, truth, "kitti-step")
 
 

@@ -65,7 +65,7 @@ def video_phrases(folder: Path) -> Path:
     return written(folder, {"saco_veval_toy_test.json": document}) / "saco_veval_toy_test.json"
 
 
-#: What is uploaded for a benchmark, and what it scores.
+#: The upload for a benchmark, and its score.
 def send_phrases(truth: Path) -> bytes:
     """COCO's results, with the boxes that SA-Co's script reads."""
     document = json.loads((truth / "gold_toy_merged_a_release_test.json").read_text())

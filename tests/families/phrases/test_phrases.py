@@ -23,7 +23,7 @@ from tests.families.unit_counts import refusal
 from tests.shared import needs_shared
 
 DATA = FAMILIES_DATA / "saco"
-#: What the safe rules' numbers are called in the table.
+#: The names of the safe rules' numbers in the table.
 NAMES = {"pmF1@0.5": "positive_micro_F1@0.5", "pmF1@0.75": "positive_micro_F1@0.75"}
 
 
@@ -268,7 +268,7 @@ def test_predictions_count_from_a_score_of_one_half_on(score: float, value: floa
         ([A], [B], [A], 1, (1, 1)),  # one agrees
         ([A], [A, B], [C], 1 / 2, (1 / 2, 2 / 5)),  # none agrees: fewer objects are missed, or those of the first file
         ([A], [A, B], [A, B], 1, (1, 1)),
-        ([A], [], [C], 1 / 2, (1 / 2, 1)),  # there is something to find, or as the first file has it
+        ([A], [], [C], 1 / 2, (1 / 2, 1)),  # there is something to find, or the first file decides
         ([A], [], [], 1, (1, 1)),
         ([A], [A, B], [], 2 / 3, (2 / 3, 1 / 2)),
     ],
@@ -325,12 +325,16 @@ def masked(size: Any = (20, 30), counts: Any = GOOD["segmentation"]["counts"]) -
     return changed(segmentation={"size": list(size) if isinstance(size, tuple) else size, "counts": counts})
 
 
-HOSTILE: dict[str, tuple[Any, str]] = {
+#: Submissions that are not a list of records, with the sentences that they get.
+NOT_A_LIST: dict[str, tuple[Any, str]] = {
     "no list": ({"results": [GOOD]}, "not a list of records"),
     "text": ("[", "the list does not end"),
     "nothing": ("", "is empty"),
     "not UTF-8": (b"[\xff]", "UTF-8"),
     "trailing": ("[] []", "text follows"),
+}
+HOSTILE: dict[str, tuple[Any, str]] = {
+    **NOT_A_LIST,
     "number": ([3], "lacks image_id"),
     "null": ([None], "lacks image_id"),
     "no pair": ([changed(image_id=...)], "lacks image_id"),

@@ -19,6 +19,7 @@ from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.system.errors import UsageError
 from tests.backends import use_numpy
 from tests.data import FAMILIES_DATA
+from tests.families.phrases.test_phrases import NOT_A_LIST
 from tests.families.unit_counts import refusal
 from tests.shared import needs_shared
 
@@ -33,7 +34,7 @@ AP = {
 }
 
 
-#: What the script calls its numbers of masks.
+#: The script's names for its numbers of masks.
 OFFICIAL = {
     **AP,
     "cgF1": ("cgF1", "video_mask_demo_cgf1_micro_50_95"),
@@ -49,7 +50,7 @@ OFFICIAL = {
     "AssocA": ("TETA", "video_mask_assoc_a"),
     "ClsA": ("TETA", "video_mask_cls_a"),
 }
-#: Cases that the official rules refuse, since some of the script's evaluators stop, or say nothing.
+#: Cases that the official rules refuse, because some of the script's evaluators stop or give no number.
 STOPPED = ("no-predictions", "unknown-video", "no-pair-list", "short-list", "no-areas", "no-boxes")
 
 
@@ -202,7 +203,7 @@ def write(path: Path, value: Any) -> str:
 def test_parts_processes_and_memory_give_the_bits_of_one_run(protocol: str, tmp_path: Path) -> None:
     pairs, predictions = draw_set(3)
     records = records_of(predictions)
-    if protocol == "sa-co-veval-official":  # with a phrase that nobody asked about
+    if protocol == "sa-co-veval-official":  # with a phrase that is not a query
         records += [{**records[0], "category_id": 3}]
     truth, results = write(tmp_path / "t.json", document(pairs)), write(tmp_path / "r.json", records)
     whole = segjudge.score(results, truth, protocol)
@@ -350,11 +351,7 @@ def masked(mask: Any) -> list[Any]:
 
 
 HOSTILE: dict[str, tuple[Any, str]] = {
-    "no list": ({"results": [GOOD]}, "not a list of records"),
-    "text": ("[", "the list does not end"),
-    "nothing": ("", "is empty"),
-    "not UTF-8": (b"[\xff]", "UTF-8"),
-    "trailing": ("[] []", "text follows"),
+    **NOT_A_LIST,
     "number": ([3], "lacks video_id"),
     "null": ([None], "lacks video_id"),
     "no video": ([changed(video_id=...)], "lacks video_id"),

@@ -27,7 +27,7 @@ from tests.families.unit_counts import refusal
 from tests.shared import needs_shared
 
 DATA = FAMILIES_DATA / "referring_images"
-#: What the golden numbers call metrics.
+#: The golden numbers' names of metrics.
 NAMES = {
     "refcoco": {"gIoU": "mIoU", "cIoU": "oIoU", **{f"Pr@0.{digit}": f"P@0.{digit}" for digit in range(5, 10)}},
     "gres": {"N_acc": "N-acc", "T_acc": "T-acc"},
@@ -236,7 +236,7 @@ def test_parts_processes_and_memory_give_the_bits_of_one_run(protocol: str, tmp_
     assert values == whole
 
 
-#: 48 pixels as they are, with 24 of them among 72, among 96, where there is nothing, withdrawn, and rightly empty.
+#: 48 pixels found exactly, with 24 of them among 72, among 96, where there is nothing, withdrawn, and correctly empty.
 TARGETS: dict[str, Any] = {
     "exact": box(2, 2), "aside": box(2, 2), "twice": box(2, 2), "alarm": None, "withdrawn": box(2, 2), "empty": None,
 }  # fmt: skip

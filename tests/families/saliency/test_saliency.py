@@ -31,7 +31,7 @@ from tests.families.unit_counts import count_units, pack_units, read_golden, sco
 
 DATA = FAMILIES_DATA / "sod"
 GOLDEN = read_golden(DATA)
-#: What PySODMetrics gives beside our metrics.
+#: PySODMetrics' numbers that Segjudge does not report.
 OTHERS = ("of", "precision_at_128", "recall_at_128", "HCE")
 CHOICES = [NumpyBackend(), *([compiled()] if COMPILED.exists() else [])]
 EXACT = {"abs": 1e-12, "rel": 0}
@@ -254,7 +254,7 @@ REFUSED = {
     "cut": ({"b": png(GREY)[:-30]}, "b.png: is cut off"),
     "header alone": ({"b": png(GREY)[:20]}, "b.png: is cut off"),
     "16 bits in colours": ({"b": png(GREY)[:24] + b"\x10\x02" + png(GREY)[26:]}, "b.png: is a 16-bit colour image"),
-    "twice": ({"b": GREY, "x/b": GREY}, "b.png: is sent again as x/b.png. Send one PNG for each image"),
+    "twice": ({"b": GREY, "x/b": GREY}, "b.png: is also sent as x/b.png. Send one PNG for each image"),
     "missing": ({"c": GREY}, "1 of 2 images is missing: b; 1 is not in the truth: c. Send every image"),
 }
 

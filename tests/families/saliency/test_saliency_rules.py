@@ -135,7 +135,8 @@ def test_weighted_f_shares_errors_inside_and_weighs_those_outside_by_distance() 
     row, _ = counted([[0, 1, 0, 0, 0, 0]], [[1, 4, 0, 0, 0, 2]])
     weights = [math.exp(-(step**2) / 50) for step in range(4)]
     zero, item, two, three = (weight / (2 * sum(weights) - weights[0]) for weight in weights)
-    # beyond the image nothing is wrong: of seven rows one counts, of seven columns those one before to three behind
+    # outside the image nothing is wrong: of seven rows one counts, of seven columns those from one before to three
+    # behind
     inside = 0.2 * zero * (item + zero + item + two + three)
     outside = 0.2 * (2 - 0.5 ** (1 / 5)) + 0.4 * (2 - 0.5 ** (4 / 5))
     precision, recall = (1 - inside) / (1 - inside + outside), 1 - inside

@@ -30,7 +30,7 @@ from tests.hostile_units import Make, hostile, sentence_of
 
 DATA = FAMILIES_DATA / "semantic_kitti"
 CASES = read_golden(DATA)["cases"]
-#: What the scripts write → our metrics; the IoU of classes stand in the table.
+#: The scripts' names → Segjudge's metrics; the IoUs of classes are in the table.
 NAMES = {
     "iou_mean": "mIoU", "accuracy_mean": "Acc", "iou_moving": "IoU-moving",
     "pq_mean": "PQ", "sq_mean": "SQ", "rq_mean": "RQ", "pq_dagger": "PQ_dagger",
@@ -360,8 +360,8 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "other-case": (lambda: zipped({at("A"): ROAD, at("b"): ROAD}), "1 of 2 scans is missing: 08/a; 1 is not in the truth"),
     "surplus": (lambda: upload(**{at("c"): b"no scan"}), "scored"),
     "beside": (lambda: upload(**{at("a") + ".old": b"no scan"}), "scored"),
-    "twice": (lambda: upload(**{"x/" + at("a"): ROAD}), "sequences/08/predictions/a.label: is sent again as x/seq"),
-    "twice-by-ending": (lambda: upload(**{at("a")[:-5] + "LABEL": ROAD}), "is sent again as"),
+    "twice": (lambda: upload(**{"x/" + at("a"): ROAD}), "sequences/08/predictions/a.label: is also sent as x/seq"),
+    "twice-by-ending": (lambda: upload(**{at("a")[:-5] + "LABEL": ROAD}), "is also sent as"),
     "no-bytes": (lambda: upload(b""), f"{SHORT} 0 points; {BROKEN}"),
     "one-byte": (lambda: upload(b"\x28"), f"{SHORT} 1 byte; {BROKEN}"),
     "one-point-less": (lambda: upload(ROAD[:-4]), f"{SHORT} 2,999 points; {BROKEN}"),
@@ -374,7 +374,7 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "big-endian": (lambda: upload(np.full(POINTS, 40, ">u4").tobytes()), "scored"),
     "floats": (lambda: upload(np.full(POINTS, 40, "<f4").tobytes()), "scored"),
     "bomb": (lambda: upload(bytes(60 << 20)), "unpacks to more than 200 times its size"),
-    "huge": (lambda: upload(bytes(65 << 20)), "67 MB is the limit"),
+    "huge": (lambda: upload(bytes(65 << 20)), "the limit is 67 MB"),
     "label-359": (lambda: values(np.where(COUNT == 7, 359, 40)), "holds the label 359, which is not a label of"),
     "label-65535": (lambda: values(np.full(POINTS, 0xFFFF)), "holds the label 65535"),
     "all-bits": (lambda: values(np.full(POINTS, 0xFFFFFFFF)), "holds the label 65535"),

@@ -24,7 +24,7 @@ DATA = FAMILIES_DATA / "cityscapes"
 CASES: dict[str, Any] = read_golden(DATA).get("pixel", {})
 RULES = SEMANTIC_PROTOCOLS["cityscapes"]
 AVERAGES = ("averageScoreClasses", "averageScoreInstClasses", "averageScoreCategories", "averageScoreInstCategories")
-#: What is said where the script ends, or has no sense of it.
+#: The message where the script stops, or computes a meaningless number.
 SENTENCES = {
     "train-ids-255": "holds the label 255 where the truth is not void. Write labels from 0 to 33: 7 is road",
     "label-34": "holds the label 34 where the truth is not void",

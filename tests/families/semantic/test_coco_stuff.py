@@ -24,7 +24,7 @@ from tests.families.unit_counts import count_units, pack_units, read_golden, sco
 DATA = FAMILIES_DATA / "coco_stuff"
 CASES: dict[str, Any] = read_golden(DATA)["cases"]
 NAMES = {"mIoU": "mIoU", "fwIoU": "fwIoU", "Acc_class": "mAcc", "Acc": "pAcc"}
-#: What is said where the evaluator stops.
+#: The message where the evaluator stops.
 SENTENCES = {
     "things": "has the label 50. Write labels from 92 to 183",
     "missing": "1 of 4 images is missing: 4",
@@ -115,7 +115,7 @@ def read_by_columns(labels: Any) -> Any:
     return labels.reshape(labels.shape[::-1]).T
 
 
-#: Right maps of poor methods, and how each is made of the truth.
+#: Valid maps of poor methods, and how each is made from the truth.
 POOR_MAPS: dict[str, Any] = {
     "displaced": lambda labels: np.roll(labels, 45, 0),
     "one class": lambda labels: np.full_like(labels, 100),

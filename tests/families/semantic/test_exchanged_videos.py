@@ -14,7 +14,7 @@ from tests.report.test_known_faults import BENCHMARKS, find_cause
 def test_two_exchanged_videos_are_named(tmp_path: Path) -> None:
     benchmark = BENCHMARKS["vspw"]
     world = make_world(np.random.default_rng(3), 4, benchmark.frames, benchmark.kinds)
-    for number, video in enumerate(world):  # otherwise they are too much alike
+    for number, video in enumerate(world):  # otherwise they are too similar
         video.labels[:] = np.roll(video.labels, 31 * number, axis=2)
     (tmp_path / "truth").mkdir()
     truth = benchmark.publish(world, tmp_path / "truth")

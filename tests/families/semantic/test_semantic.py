@@ -116,7 +116,7 @@ def pixels(fill: int, rows: int = SIZE[0]) -> bytes:
 
 
 GOOD = upload()
-#: What a picture may be instead, and what is said of it.
+#: Files in place of a picture, and the message about each.
 PICTURES: dict[str, tuple[Make, str]] = {
     "no-bytes": (lambda: b"", ".png: is empty"),
     "no-png": (lambda: b"\0" * 99, "is not a PNG"),

@@ -202,7 +202,8 @@ def test_compare_says_where_the_difference_lies(tmp_path: Path, capsys: pytest.C
     assert difference == pytest.approx(document["pairs"][0]["difference"], abs=1e-9)
 
 
-#: What the definition's prototype found, to three decimals: A on DAVIS 2016, L with the predictions of two frames before.
+#: The values of the definition's prototype, to three decimals: A on DAVIS 2016, L with the predictions of two frames
+#: before.
 PROTOTYPE = {
     "A": ("davis2016", {"drift": 0.010, "part": 0.043, "leak": 0.090, "edge": 0.078}),
     "L": (

@@ -137,7 +137,7 @@ VIDEOS = [
     if evaluator not in ALWAYS_WRONG
 ]
 
-#: Where the official run stops: the words of our refusal. Every other such video is scored, with a warning or not.
+#: Where the official run stops: words of Segjudge's message. Every other such video is scored, with a warning or not.
 REFUSED = {
     r"m14.*": r"is \d+x\d+ pixels but the frame is",
     r"m15.*|m16.*": r"missing",
@@ -164,7 +164,7 @@ def test_tiny_videos_score_as_the_official_evaluator_says(name: str, evaluator: 
             return
         scores, _ = score_sequences(str(prediction_path), split, protocol, ArchiveLimits())
         assert all(value is None or math.isfinite(value) for score in scores for value in score.values.values())
-        if case["pred_png_mode"] == "RGB":  # of equal channels, which are read as one
+        if case["pred_png_mode"] == "RGB":  # with equal channels, which are read as one
             (tmp_path / "grey").mkdir()
             _, grey_path = video_files(name, {**case, "pred_png_mode": "L"}, evaluator, tmp_path / "grey")
             in_grey, _ = score_sequences(str(grey_path), split, protocol, ArchiveLimits())

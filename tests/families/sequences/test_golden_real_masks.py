@@ -25,7 +25,7 @@ from tests.golden.comparison import EVALUATORS, EXACT, check_values, close, in_o
 from tests.golden.pairs import write_pair
 from tests.shared import needs_shared
 
-#: Here by the kernel, on the worker's interpreter by numpy.
+#: Scored by the kernel here, and by numpy on the worker's interpreter.
 pytestmark = needs_shared
 
 GOLDENS = sorted(SEQUENCES.glob("golden_*_open.json"))
@@ -55,7 +55,8 @@ def without(split: Split, names: Any) -> Split:
     return replace(split, sequences=[sequence for sequence in split.sequences if sequence.name not in names])
 
 
-#: What numpy scores: each evaluator, and each pair, but not every pair by every evaluator, since it gives the kernel's bits.
+#: The cases that numpy scores: each evaluator and each pair, but not every pair by every evaluator, because it gives
+#: the kernel's bits.
 BY_NUMPY = {path for path in GOLDENS if re.match("A_|Blate_sav|.*_davis_", golden_id(path))}
 CASES = [
     pytest.param(path, id=golden_id(path))

@@ -238,7 +238,9 @@ def test_a_foreground_may_be_empty(tmp_path: Path) -> None:
     right = {"1": [runs(LEFT | MIDDLE), runs(LEFT)], "2": [None, None]}
     results.write_text(json.dumps({"a": {"0": [runs(LEFT), runs(LEFT | MIDDLE)], **right}}))
     scores = segjudge.score(results, truth, "revos")
-    assert values_of(scores, "0") == pytest.approx([5 / 6, 11 / 12, 1 / 2], **EXACT)  # nothing outside is all, or none
+    assert values_of(scores, "0") == pytest.approx(
+        [5 / 6, 11 / 12, 1 / 2], **EXACT
+    )  # an empty outside is all right, or all wrong
     assert scores.notes == []
 
 

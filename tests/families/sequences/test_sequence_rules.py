@@ -690,7 +690,7 @@ def test_the_cases_of_a_mean_over_classes_are_the_fewer_of_both() -> None:
     for seen, unseen, fewer in ((7, 3, 3), (3, 7, 3), (5, 0, 5), (0, 4, 4), (2, 2, 2)):
         flags = [False] * seen + [True] * unseen
         scores = [object_score(f"{k}", "1", flag, **values) for k, flag in enumerate(flags)]
-        scores += [object_score("0", "2", flags[0], **values)]  # another object is no other case
+        scores += [object_score("0", "2", flags[0], **values)]  # another object is not another case
         table = sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["lvos"])
         assert table.count_cases("J&F-Mean") == fewer
         assert (table.count_cases("J-seen-Mean"), table.count_cases("J-unseen-Mean")) == (seen, unseen)

@@ -67,7 +67,7 @@ def test_sequences_score_as_trackeval_says(name: str, tmp_path: Path) -> None:
         for metric, curve in measure_hota(hota).items():
             assert curve.tolist() == [pytest.approx(value, **CLOSE) for value in expected["HOTA"][metric]]
         assert results["IDF1"] == pytest.approx(expected["Identity"]["IDF1"], **CLOSE)
-        if expected["Identity"]["IDTP"] + expected["Identity"]["IDFN"]:  # else TrackEval says 0, and adds up the errors
+        if expected["Identity"]["IDTP"] + expected["Identity"]["IDFN"]:  # otherwise TrackEval adds up errors
             for metric, official in NAMES.items():
                 assert results[metric] == pytest.approx(expected["CLEAR"][official], **CLOSE)
 
@@ -444,10 +444,10 @@ HOSTILE_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
     "track-long": (lambda: first_frame({"9" * 999: {"rle": mask(1)}}), "which is not a number"),
     "track-same": (lambda: first_frame({"1": {"rle": mask(1)}, "01": {"rle": mask(5)}}), "has no category"),
     "mask-text": (lambda: first_frame({"1": mask(1)}), "has the track 1, which is not a number with a mask"),
-    "score-text": (lambda: first_mask(score="high"), "without an rle and a finite score"),
-    "score-true": (lambda: first_mask(score=True), "without an rle and a finite score"),
-    "no-counts": (lambda: first_mask(rle=None), "without an rle and a finite score"),
-    "counts-list": (lambda: first_mask(rle=[600]), "without an rle and a finite score"),
+    "score-text": (lambda: first_mask(score="high"), "lacks an rle or a finite score"),
+    "score-true": (lambda: first_mask(score=True), "lacks an rle or a finite score"),
+    "no-counts": (lambda: first_mask(rle=None), "lacks an rle or a finite score"),
+    "counts-list": (lambda: first_mask(rle=[600]), "lacks an rle or a finite score"),
     "counts-empty": (lambda: first_mask(rle=""), "counts that do not add up"),
     "counts-long": (lambda: first_mask(rle="0" * 99_999), "more counts than its image can need"),
     "counts-foreign": (lambda: first_mask(rle="\u0661"), "invalid characters"),

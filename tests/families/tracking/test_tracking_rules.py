@@ -337,7 +337,7 @@ def test_burst_counts_false_alarms_where_the_category_is_known_to_be_absent() ->
     assert clear_in("burst-exemplar-guided", [([second], [alarm])]) == [0, 0, 1]
     assert clear_in("burst", [([], [alarm])], neg=[2]) == [0, 0, 0]
     assert clear_in("burst", [([second, (2, 2, 0, 2)], [alarm])]) == [0, 1, 1]
-    # Neither a frame without annotation nor one of other categories ends what counts.
+    # Neither a frame without annotation nor one of other categories ends a sequence.
     assert clear_in("burst", [([], [alarm]), ([second], []), ([second, (2, 2, 0, 2)], [alarm])]) == [0, 1, 1]
     results = [([(2, 2, 0, 4)], [(8, 2, 0, 4, 1.0), alarm])]
     assert clear_in("burst", results) == [1, 0, 1]

@@ -33,15 +33,15 @@ REFUSED = {
     "negative.nii.gz": "the negative label -1",
     "huge-label.nii.gz": "holds the label 9007199254740993",
     "cut.nii": "100 bytes are missing",
-    "beyond.nii": "surplus bytes behind its voxels",
+    "beyond.nii": "surplus bytes after its voxels",
     "bad-magic.nii": "no NIfTI magic",
     "dim-negative.nii": "dim[1] is -11",
     "dim-huge.nii": "declares 2.7e+13 voxels",
     "dim-zero.nii": "dim[3] is 0",
     "vox-offset.nii": "begin beyond the end",
     "datatype-unknown.nii": "the datatype 77",
-    "rgb.nii.gz": "the datatype 128, which is no label",
-    "complex.nii.gz": "the datatype 32, which is no label",
+    "rgb.nii.gz": "the datatype 128, which is not a type of labels",
+    "complex.nii.gz": "the datatype 32, which is not a type of labels",
     "gz-cut.nii.gz": "gzip data end early",
     "gz-crc.nii.gz": "gzip checksum is wrong",
     "gz-inside-gz.nii.gz": "compressed twice",
@@ -69,11 +69,11 @@ ELSEWHERE = {
     "flipped.nii.gz": "x is reversed (left and right are exchanged)",
     "oblique.nii.gz": "is rotated against the truth",
     "qform-sform-differ.nii.gz": "a spacing of 1.5 mm along x; the truth has 0.75 mm",
-    "microns.nii.gz": "mm off along",
+    "microns.nii.gz": "mm along",
     "direction.mha": "runs in the opposite direction along x",
     "lps-to-ras.nrrd": "runs in the opposite direction along x and y",
 }
-#: Files that lie elsewhere, but have the truth's voxels in another order.
+#: Files with the truth's voxels in another order.
 ORDERED = {"axes-exchanged.nii.gz", "flipped.nii.gz"}
 #: Words of the notes about files that are read.
 NOTES = {
@@ -172,7 +172,7 @@ def test_bombs_are_known_from_their_header(tmp_path: Path) -> None:
         pytest.skip("needs the shared data")
     path = tmp_path / "bomb.nii.gz"
     path.write_bytes(gzip.compress(bytes(header) + bytes(64 << 20)))
-    with pytest.raises(Flaw, match="too many bytes behind its data"):
+    with pytest.raises(Flaw, match="too many bytes after its data"):
         read(path)
     struct.pack_into("<3h", header, 42, 1200, 1200, 1200)
     path.write_bytes(gzip.compress(bytes(header)))

@@ -289,7 +289,7 @@ def test_other_images_of_nibabel_are_placed_by_affine_and_zooms(tmp_path: Path) 
     truth, prediction = (nibabel.MGHImage(labels.T, affine) for labels in (TRUTH, PREDICTION))
     same(score_arrays({"a": prediction}, {"a": truth}, "volumes"), score_pair(tmp_path, "volumes"))
     moved = nibabel.MGHImage(PREDICTION.T, np.vstack([move(GRID, 30).affine, [0, 0, 0, 1]]))
-    with pytest.raises(SubmissionError, match="prediction of a: lies .* mm off along"):
+    with pytest.raises(SubmissionError, match="prediction of a: is offset by .* mm along"):
         score_arrays({"a": moved}, {"a": truth}, "volumes")
 
 

@@ -22,7 +22,7 @@ from segjudge.families.volumes.challenges import make_demo
 from tests.builders import written
 from tests.families.volumes.volumes import encode_metaimage
 
-#: What nnU-Net writes beside its predictions.
+#: Files that nnU-Net writes next to its predictions.
 _BESIDE = ("dataset.json", "plans.json", "predict_from_raw_data_args.json")
 _SLUG = "images/organ-segmentation"
 
@@ -173,5 +173,5 @@ def test_a_job_with_two_volumes_is_rejected(host: _Host, tmp_path: Path) -> None
     folder = _mount(host, tmp_path / "input")
     (path, *_) = sorted(folder.rglob("*.mha"))
     path.with_stem("another").write_bytes(path.read_bytes())
-    with pytest.raises(SubmissionError, match="is sent again as"):
+    with pytest.raises(SubmissionError, match="is also sent as"):
         segjudge.score(folder, host.truth, "volumes")

@@ -95,8 +95,8 @@ def test_the_page_and_the_slices_of_a_case_show_one_region(
     assert "case_0" not in drawn
     capsys.readouterr()
     for options, sentence in (
-        (["--protocol", "davis2017", "--truth", str(truth)], "--region has no meaning for davis2017"),
-        (["--phase", "val"], "--region has no meaning for --phase"),
+        (["--protocol", "davis2017", "--truth", str(truth)], "--region does not apply to davis2017"),
+        (["--phase", "val"], "--region does not apply to --phase"),
     ):
         assert main(["report", str(results), *options, "--region", "ET"]) == 2
         assert sentence in capsys.readouterr().err

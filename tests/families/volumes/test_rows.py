@@ -48,7 +48,7 @@ ROWS: list[tuple[str, str, str, dict[tuple[str, str], tuple[Any, ...]]]] = [
       {"PQ": "pq", "SQ": "sq", "RQ": "rq", "ComponentRecall": "rec", "ComponentPrecision": "prec",
        "ComponentDice": "sq_dsc"}.items()}),
 ]  # fmt: skip
-#: Cases where the evaluator stops, or divides by nothing, and ours goes on.
+#: Cases where the evaluator stops, or divides by zero, and Segjudge goes on.
 STOPPED = {
     ("flare22", "aorta-of-one-slice"),
     ("chaos", "both-empty"),
@@ -125,7 +125,7 @@ def test_all_classes_of_toothfairy_are_in_the_mean() -> None:
         assert sum(value or 0.0 for value in ours.values()) / 42 == pytest.approx(average, **EXACT)
 
 
-#: Labels that TopCoW has no name for stop it.
+#: TopCoW's script stops at labels without a name.
 VESSELS = [case for case, golden in read_golden("topcow")["cases"].items() if not golden["safe"]]
 
 
@@ -148,7 +148,7 @@ def test_vessels_are_measured_as_topcow_does(case: str, tmp_path: Path) -> None:
         wanted = {region: official[f"{key}_{region}"] for region in present if region != "Merged"}
         wanted |= {"Merged": official[f"{key}_MergedBin"]} if present else {}
         assert present == pytest.approx(wanted, rel=1e-5, abs=2e-6)
-        # Nothing on both sides scores 0 there, and has no value here.
+        # If both sides are empty, the score is 0 there, and undefined here.
         assert report.values[name] == (
             pytest.approx(official[f"{key}_{average}"], rel=1e-5, abs=2e-6) if present else None
         )

@@ -155,7 +155,7 @@ def test_slices_of_the_scan_lie_below_those_of_the_labels(tmp_path: Path) -> Non
                 axial = np.interp(levels, entry["scan"]["levels"], entry["scan"]["values"])
                 wanted = body[0, ::-1].repeat(1, 0)[:, ::-1]
                 soft = (wanted > -100) & (wanted < 200)
-                soft[:4] = soft[-4:] = soft[7:13] = False  # beside edges a picture's blocks are less exact
+                soft[:4] = soft[-4:] = soft[7:13] = False  # near edges a picture's blocks are less exact
                 assert np.abs(axial - wanted)[soft].mean() < 12
     assert player.values["note"] == ""
 
@@ -235,7 +235,9 @@ def test_compared_methods_have_the_same_slices(tmp_path: Path) -> None:
     player = find_player(page)
     assert player is not None
     entries: Any = player.values["sequences"]
-    assert [entry["name"] for entry in entries] == ["far", "near"], "where the second loses most beside the first"
+    assert [entry["name"] for entry in entries] == ["far", "near"], (
+        "where the second loses most compared with the first"
+    )
     assert entries[0]["lost"][0] == 0 < entries[0]["lost"][1]
     header, truth = decode(player.streams["val/far/0"])
     sides = [decode(player.streams[f"val/far/0/{method}"])[1] for method in (0, 1)]

@@ -23,10 +23,9 @@ from segjudge.evaluation_script.families.volumes.surfaces import (
     mean_of_side,
     mean_pooled,
     measure_borders,
-    measure_elements,
     share_within,
 )
-from tests.families.volumes.volumes import read_golden, read_pair
+from tests.families.volumes.volumes import measure_elements, read_golden, read_pair
 
 GOLDEN = read_golden("pairs")["cases"]
 BOTH = [case for case, golden in GOLDEN.items() if not golden["safe"]["empty"]]

@@ -16,9 +16,10 @@ from segjudge.evaluation_script.families.volumes.components import find_componen
 from segjudge.evaluation_script.families.volumes.distances import find_distances
 from segjudge.evaluation_script.families.volumes.engine import count_case
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
-from segjudge.evaluation_script.families.volumes.surfaces import measure_borders, measure_elements
+from segjudge.evaluation_script.families.volumes.surfaces import measure_borders
 from segjudge.evaluation_script.masks.backend import NumpyBackend
 from tests.backends import COMPILED, compiled, use
+from tests.families.volumes.volumes import measure_elements
 from tests.shared import IN_CI
 
 if not COMPILED.exists() and not IN_CI:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from segjudge.evaluation_script.families.volumes.boxes import find_box
+from segjudge.evaluation_script.families.volumes.surfaces import Sides, find_surface, measure_codes
 from segjudge.evaluation_script.families.volumes.voxels import Volume, VolumeFile
 from tests.data import FAMILIES_DATA
 
@@ -31,6 +33,12 @@ def read_pair(folder: str, case: str, ending: str = ".nii.gz") -> tuple[Volume, 
         open_volume(DATA / folder / f"{case}.{side}{ending}").read_labels() for side in ("truth", "prediction")
     )
     return truth, prediction
+
+
+def measure_elements(truth: Any, prediction: Any, spacing: Any) -> Sides:
+    """Return the surface elements of two masks and their distances."""
+    box = find_box(truth, prediction)
+    return measure_codes([find_surface(mask[box]) for mask in (truth, prediction)], spacing)
 
 
 def encode_metaimage(volume: Volume) -> bytes:

@@ -2,7 +2,7 @@
 
     python -m tests.interactive.tale
 
-writes it to `tests/golden/sessions.txt`, for changes that are meant: look at the difference.
+writes it to `tests/golden/sessions.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

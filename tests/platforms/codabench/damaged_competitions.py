@@ -2,7 +2,7 @@
 
     python -m tests.platforms.codabench.damaged_competitions
 
-writes it to `tests/golden/damaged_competitions.txt`, for changes that are meant to be seen: look at the difference.
+writes it to `tests/golden/damaged_competitions.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

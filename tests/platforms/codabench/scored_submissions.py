@@ -2,7 +2,7 @@
 
     python -m tests.platforms.codabench.scored_submissions
 
-writes it to `tests/golden/scored_submissions.txt`, for changes that are meant to be seen: look at the difference.
+writes it to `tests/golden/scored_submissions.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tests.platforms.evalai.api_calls
 
-writes it to `tests/golden/api_calls.txt`, for changes that are meant to be seen: look at the difference.
+writes it to `tests/golden/api_calls.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m tests.platforms.evalai.hosted_pythons
 
-writes it to `tests/golden/hosted_pythons.txt`, for changes that are meant to be seen: look at the difference. A Python is a
-shell script here, which notes what it is asked and answers as the files beside it say.
+writes it to `tests/golden/hosted_pythons.txt`. Run it after an intended change, and review the difference. A Python is
+a shell script here, which notes what it is asked and answers as the files beside it say.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tests.platforms.grand_challenge.methods
 
-writes it to `tests/golden/grand_challenge.txt`, for changes that are meant to be seen: look at the difference.
+writes it to `tests/golden/grand_challenge.txt`. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ _AT_LAST = all_of(
             for limit in _LIMITS
         ),
         RuleRow(0, "annotations_uploaded_using_cli", lambda entry: as_flag(entry.value) is True,
-            "is True: EvalAI then keeps the annotation file that the phase has, and ignores those of later pushes",
+            "is True: EvalAI then keeps the phase's annotation file, and ignores those of later pushes",
             "Remove the line, unless you upload annotation files with the evalai client", WARNS),
     )),
 )  # fmt: skip
@@ -136,7 +136,7 @@ def _check_kept_truths(bundle: Bundle, state: ServerState | None) -> BundleProbl
     for entry in entries(bundle, "challenge_phases"):
         key_entry = entry.child("test_annotation_file")
         if key_entry.value and as_integer(entry.number) in kept_truths:
-            fault = "is ignored: EvalAI keeps the annotation file that the phase has, by annotations_uploaded_using_cli"
+            fault = "is ignored: EvalAI keeps the phase's annotation file, because of annotations_uploaded_using_cli"
             remedy = "Upload another with `evalai challenge C phase P submit --file F --annotation`"
             yield warning(key_entry.path, fault, remedy)
 

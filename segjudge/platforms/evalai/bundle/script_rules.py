@@ -54,7 +54,7 @@ def check_script(bundle: Bundle) -> BundleProblems:
     folder, texts = path.removesuffix(".zip"), bundle.script
     for name in [name for name in bundle.script_names if escapes(name)]:
         fault = f"holds {name!r:.60}, which points outside the script's folder"
-        yield breaks_later(path, fault, "Remove it: EvalAI's worker puts it elsewhere, or nowhere")
+        yield breaks_later(path, fault, "Remove it: EvalAI's worker would put it elsewhere, or drop it")
     for name in [name for name in texts if name == REQUIREMENTS]:
         yield from _check_requirements(f"{folder}/{name}", texts[name])
     init = texts.get(_INIT)  # a script without one is reported by the rules of the challenge

@@ -191,14 +191,14 @@ def try_samples(root: str, bundle: str, python: str | Interpreter = sys.executab
     """Load the script, and score every sample submission in its phase; yield the failures."""
     with Bundle(bundle) as opened:
         if opened.is_evaluated_elsewhere:
-            raise UntriedError("the samples, since EvalAI's worker does not score this variant")
+            raise UntriedError("the samples, because EvalAI's worker does not score this variant")
     try:
         with open_hosted_worker(bundle, python) as worker:
             worker.load()
             yield from _score_samples(worker, root)
     except HostError as error:
         if INDEX_UNREACHED in str(error):
-            raise UntriedError(f"the samples, since {INDEX_UNREACHED}") from None
+            raise UntriedError(f"the samples, because {INDEX_UNREACHED}") from None
         fault = str(error).replace("\n", " ").removeprefix(f"{SCRIPT} ")
         yield breaks_later(SCRIPT, fault, "Correct evaluation_script")
 
@@ -274,8 +274,8 @@ def _pip_error(text: bytes) -> str:
     if not pip.returncode:
         return ""
     if "No module named pip" in pip.stderr:
-        raise UntriedError("whether the requirements install, since pip is not available")
+        raise UntriedError("whether the requirements install, because pip is not available")
     if _OFFLINE.search(pip.stdout + pip.stderr):
-        raise UntriedError("whether the requirements install, since the package index could not be reached")
+        raise UntriedError("whether the requirements install, because the package index could not be reached")
     lines = [line.removeprefix("ERROR: ") for line in pip.stderr.splitlines() if line.startswith("ERROR:")]
     return " ".join(lines[:1]).rstrip(".") or "pip gives no reason"
