@@ -3,8 +3,9 @@
 `scores` opens, checks and scores results; `parts` writes and merges counts, `sharing` has them counted elsewhere, and
 `arrays` counts masks in memory, all through the upload's Scorer. `document` is the document of `score --json`,
 `score_files` writes the other files. Presentation of one result: `report` makes its page, or that of a truth or a
-stored result, `notebook` its view below a cell, and `figures` draws with matplotlib. `segjudge.analysis` compares
-several methods. These modules are imported on demand, because few commands need all of them.
+stored result, `notebook` its view below a cell, and `figures` draws with matplotlib. `upload_names` names results in
+messages. `segjudge.analysis` compares several methods. These modules are imported on demand, because few commands need
+all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "arrays", "document", "figures", "notebook", "parts", "report", "score", "score_files", "score_request", "scores",
-    "several", "sharing",
+    "several", "sharing", "upload_names",
 ]  # fmt: skip
 
 

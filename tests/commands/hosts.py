@@ -52,8 +52,7 @@ from tests.scoring.mistakes import write_mistakes
 from tests.transcript import run, settle, shorten
 
 FOLDER = Path(__file__).with_name("hosting")
-#: The command lines, run one after the other in one folder; a line that begins with a colon names an event between
-#: them.
+#: Command lines, run one after the other in one folder; a line that begins with a colon names an event between.
 COMMANDS = """
 check own --quick
 check own --quick --strict

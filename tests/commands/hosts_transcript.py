@@ -20,8 +20,7 @@ from tests.rehearsals import Rehearsal
 from .hosts import add_sponsors, change_leaderboard, new_host, play, start_codabench
 
 FOLDER = Path(__file__).resolve().parent / "serving"
-#: The command lines, run one after the other in one folder; a line that begins with a colon names an event between
-#: them.
+#: Command lines, run one after the other in one folder; a line that begins with a colon names an event between.
 COMMANDS = """
 run own --python PYTHON
 run failing --python PYTHON

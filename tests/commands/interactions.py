@@ -28,8 +28,7 @@ from tests.pages import digest
 from tests.transcript import run, settle
 
 FILE = Path(__file__).with_name("interactions.txt")
-#: The command lines, run one after the other in one folder; a line that begins with a colon names an event between
-#: them.
+#: Command lines, run one after the other in one folder; a line that begins with a colon names an event between.
 COMMANDS = """
 interactive demo --out scenes
 interactive demo --out methods.py

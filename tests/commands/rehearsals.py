@@ -2,7 +2,7 @@
 
     python -m tests.commands.rehearsals
 
-writes it to `tests/commands/rehearsals.txt`. Run it after an intended change, and review the difference.  Nothing is served:
+writes it to `tests/commands/rehearsals.txt`. Run it after an intended change, and review the difference. Nothing is served:
 where a server would answer, what it would serve is noted, and a signal comes.
 """
 
@@ -38,7 +38,7 @@ from tests.server.scenario import bundle_of, config_of
 from tests.transcript import run
 
 FILE = Path(__file__).with_name("rehearsals.txt")
-#: The command lines, run one after the other in one folder; a line that begins with a colon names an event between them.
+#: Command lines, run one after the other in one folder; a line that begins with a colon names an event between.
 COMMANDS = """
 rehearse lakes
 rehearse lakes
@@ -107,9 +107,7 @@ class _World:
             stack.enter_context(patch.object(owner, name, value))
         stack.enter_context(patch("secrets.token_hex", lambda size: f"{next(self._drawn):0{2 * size}}"))
         stack.enter_context(patch("secrets.token_urlsafe", lambda size: f"{next(self._drawn):0{size}}"))
-        stack.enter_context(
-            patch.dict("segjudge.server.accounts._SCRYPT", {"n": 2})
-        )  # hashing passwords is slow on purpose
+        stack.enter_context(patch.dict("segjudge.server.accounts._SCRYPT", {"n": 2}))  # hashing is slow on purpose
         stack.enter_context(patch.object(uvicorn.Config, "configure_logging"))
         make_scorer = workers.JobScorer
         stack.enter_context(patch.object(workers, "JobScorer", lambda *words: _note_scorer(make_scorer, *words)))

@@ -2,7 +2,7 @@
 
     python -m tests.commands.streams
 
-writes it to `tests/commands/streams.txt`. Run it after an intended change, and review the difference.  With a path it
+writes it to `tests/commands/streams.txt`. Run it after an intended change, and review the difference. With a path it
 writes it there.  Each time is a fork of this process that runs a command `try`, which does what its name says.
 """
 

@@ -52,9 +52,7 @@ class Stage:
             ("segjudge.server.api.run_in_threadpool", _run_at_once),
         ):
             opened.enter_context(patch(name, replacement))
-        opened.enter_context(
-            patch.dict("segjudge.server.accounts._SCRYPT", {"n": 2})
-        )  # hashing passwords is slow on purpose
+        opened.enter_context(patch.dict("segjudge.server.accounts._SCRYPT", {"n": 2}))  # hashing is slow on purpose
         self._loop = opened.enter_context(asyncio.Runner())
         self.services = Services(str(self._folder / "data"), _VISIBILITY, hosts=self._hosts, clock=lambda: self.now)
         opened.callback(self.services.store.close)
