@@ -3,8 +3,8 @@
     python -m tests.notes [WORD…]
     python -m tests.notes --count
 
-writes anew those whose modules' names or, in `tests/families/`, paths hold a word, or all of them: for changes that are meant
-to be seen; `git diff` shows what moved. `--count` lists the lines of the texts and of their writers.
+writes those again whose modules' names or, in `tests/families/`, paths contain a word, or all of them. Run it after an
+intended change; `git diff` shows what moved. `--count` lists the lines of the texts and of their writers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 #: How a module writes its text, or one for each family.
 WRITES = re.compile(r"FILE\.write_text\(|golden_path\(folder, FILE\)|^ +write_answers\(", re.MULTILINE)
-#: So many lines the noted texts and their writers may have together. Whoever makes them fewer lowers it.
+#: The maximum number of lines of the noted texts and their writers; lower it with their number.
 CEILING = 36_600
 #: Names of files with lines of texts, and of those that are not noted but written by hand.
 _TEXTS, _BY_HAND = ("*.txt", "pages.json"), ("*requirements.txt", "*-pinned.txt")

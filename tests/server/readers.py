@@ -2,8 +2,7 @@
 
     python -m tests.server.readers
 
-writes it to `tests/server/readers.txt`. Run it after an intended change, and review the difference. No page is made
-here.
+writes it to `tests/server/readers.txt`; it makes no page. Run it after an intended change, and review the difference.
 """
 
 from __future__ import annotations
