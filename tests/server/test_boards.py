@@ -75,7 +75,7 @@ def files_of(folder: Path) -> dict[str, str]:
 def test_a_board_shows_what_an_anonymous_visitor_sees_though_a_host_writes_it(tmp_path: Path, capsys: Any) -> None:
     assert main(["board", "1", "--out", str(tmp_path / "board")]) == 0
     files = files_of(tmp_path / "board")
-    assert not [name for name, text in files.items() if "4312" in text or "0.43" in text or "Hidden results" in text]
+    assert not [name for name, text in files.items() if "43.1" in text or "0.43" in text or "Hidden results" in text]
     assert f"{PUBLIC},{ERROR}" in files["1.csv"]
     assert "± is one standard error." in files["index.html"]
     assert "0.75" in files["1.svg"]
