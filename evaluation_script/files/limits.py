@@ -238,13 +238,13 @@ _LONGEST_NUMBER = 12
 _MEMORY_COSTS = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
 
 
-def check_memory(text: Union[str, bytes], limit: int, smaller: str) -> None:
+def check_memory(text: Union[str, bytes], limit: int, remedy: str) -> None:
     """Raise a Flaw for JSON whose punctuation shows that it would exceed a memory limit."""
     data = text.encode() if isinstance(text, str) else text
     estimate = len(data) * (2 if data.isascii() else 8)
     estimate += sum(cost * data.count(mark) for mark, cost in _MEMORY_COSTS.items())
     if estimate > limit:
-        raise Flaw("holds too many lists and numbers", f"Write compressed run lengths. {smaller}")
+        raise Flaw("holds too many lists and numbers", f"Write compressed run lengths. {remedy}")
 
 
 def unique_keys(pairs: List[Tuple[str, _Value]]) -> Dict[str, _Value]:

@@ -49,13 +49,13 @@ def unpack(words: Array, width: int) -> Array:
 
 def ones(words: Array) -> Array:
     """Return how many bits are set in each row of a contiguous array (rows, words)."""
-    counts = np.bitwise_count(words) if hasattr(np, "bitwise_count") else _ones_of_numbers().take(words.view(np.uint16))
+    counts = np.bitwise_count(words) if hasattr(np, "bitwise_count") else _list_bit_counts().take(words.view(np.uint16))
     total: Array = counts.sum(axis=-1, dtype=np.int64)
     return total
 
 
 @functools.cache
-def _ones_of_numbers() -> Array:
+def _list_bit_counts() -> Array:
     """Return the number of set bits of every 16-bit number, for numpy before 2.0."""
     numbers = np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2)
     counts: Array = np.unpackbits(numbers, axis=1).sum(axis=1, dtype=np.uint8)

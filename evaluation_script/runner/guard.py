@@ -211,7 +211,7 @@ class _Child:
         if not self._is_over(_GRACE):
             with suppress(OSError):
                 self._leash.shutdown(socket.SHUT_WR)
-            if not self._is_over(supervisor.GIVEN_UP):
+            if not self._is_over(supervisor.GIVE_UP_SECONDS):
                 os.kill(self._supervisor, signal.SIGKILL)
         self._close()
         with suppress(ChildProcessError):

@@ -34,7 +34,7 @@ _DEATH_SIGNAL, _CHILD_SUBREAPER = 1, 36
 #: Seconds between checks whether the parent still exists, in case the socket does not show it.
 _POLL_SECONDS = 1.0
 #: Seconds after which a process that cannot be killed (another user's, or waiting for a disk) is abandoned.
-GIVEN_UP = 60.0
+GIVE_UP_SECONDS = 60.0
 _PAUSE = 0.01
 #: Signals that end a supervisor in order.
 _ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
@@ -173,18 +173,18 @@ def _let_go(leash: int) -> None:
 
 def _watch(child: int, leash: int, parent: int) -> Optional[Status]:
     """Wait until the child ends or should be ended; return its status if it ended."""
-    woken, waking = os.pipe()
-    os.set_blocking(waking, False)
-    signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+    wakeup_reader, wakeup_writer = os.pipe()
+    os.set_blocking(wakeup_writer, False)
+    signal.set_wakeup_fd(wakeup_writer, warn_on_full_buffer=False)
     waiting = select.poll()
-    waiting.register(woken, select.POLLIN)
+    waiting.register(wakeup_reader, select.POLLIN)
     waiting.register(leash, select.POLLIN)
     while os.getppid() == parent:
         status = _reap()[0].get(child)
         if status is not None:
             return status
         ready = [number for number, _ in waiting.poll(1000 * _POLL_SECONDS)]
-        if woken in ready and set(os.read(woken, 4096)) & set(_ENDING):
+        if wakeup_reader in ready and set(os.read(wakeup_reader, 4096)) & set(_ENDING):
             return None
         if leash in ready and not _obey(leash, child):
             return None
@@ -208,7 +208,7 @@ def _end(child: int, status: Optional[Status]) -> Status:
     if not _HAS_PROC:  # only the group can be located
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
-        until = time.monotonic() + GIVEN_UP
+        until = time.monotonic() + GIVE_UP_SECONDS
         while status is None and child not in statuses and time.monotonic() < until:
             time.sleep(_PAUSE)
             statuses.update(_reap()[0])
@@ -220,7 +220,7 @@ def _kill_descendants() -> Dict[int, Status]:
 
     They are stopped first, so that nothing forks meanwhile, and killed by group, which no fork escapes.
     """
-    until = time.monotonic() + GIVEN_UP
+    until = time.monotonic() + GIVE_UP_SECONDS
     stopped: Set[int] = set()
     statuses, some = _reap()
     while some and _HAS_PROC and time.monotonic() < until:

@@ -11,7 +11,7 @@ from itertools import product
 from types import ModuleType
 from typing import NamedTuple
 
-from segjudge.system.bytecode import spare_full_disks
+from segjudge.system.bytecode import avoid_partial_bytecode
 from segjudge.system.late_modules import GenericHint, answer_numpy, import_late
 
 __all__ = [
@@ -40,7 +40,7 @@ for _name in ("pickle", "platform", "textwrap"):
 if "numpy" not in sys.modules:
     _folders = [os.path.join(folder, "numpy", "_typing") for folder in sys.path]
     import_late("numpy._typing", NDArray=GenericHint, __path__=_folders)
-spare_full_disks()
+avoid_partial_bytecode()
 
 
 class _Row(NamedTuple):

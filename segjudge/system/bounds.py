@@ -39,7 +39,7 @@ _ENTRY_BYTES = 1024
 _STATUS = re.compile(rb"^(RssAnon|VmSwap|Threads):\s+(\d+)", re.MULTILINE)
 _ROLLUP = re.compile(rb"^(?:Pss_Anon|SwapPss):\s+(\d+) kB", re.MULTILINE)
 #: Mappings without a name: shared memory, System V's, memfds, and removed files.
-_NAMELESS = re.compile(
+_DELETED_MAPPING = re.compile(
     rb"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) (\w+):(\w+) (\d+) +(/\S+).* \(deleted\)$", re.MULTILINE
 )
 
@@ -232,7 +232,7 @@ def _nameless_bytes(pids: Sequence[int], tmpfs: Sequence[str]) -> int:
     sizes: dict[tuple[int, int], int] = {}
     tmpfs_prefixes = tuple(os.fsencode(path) + b"/" for path in tmpfs)
     for pid in pids:
-        for start, end, offset, major, minor, inode, name in _NAMELESS.findall(_read(pid, "maps")):
+        for start, end, offset, major, minor, inode, name in _DELETED_MAPPING.findall(_read(pid, "maps")):
             if not name.startswith(tmpfs_prefixes):
                 key = os.makedev(int(major, 16), int(minor, 16)), int(inode)
                 sizes[key] = max(sizes.get(key, 0), int(offset, 16) + int(end, 16) - int(start, 16))

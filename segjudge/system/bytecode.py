@@ -10,7 +10,7 @@ from contextlib import suppress
 _LEAST_ROOM = 1 << 20
 
 
-def spare_full_disks() -> None:
+def avoid_partial_bytecode() -> None:
     """Stop this program and its children from writing bytecode if files are limited or the disk is full.
 
     Python before 3.12.8 does not check how much of a module's bytecode was written. With a file limit (`ulimit -f`) or

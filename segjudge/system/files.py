@@ -132,10 +132,10 @@ def name_of(path: str) -> str:
 
 def file_name(name: str) -> str:
     """Return an untrusted name as a safe, distinct part of a file name."""
-    safe = re.sub(r"^\.|[^\w &+,=@.()-]", lambda match: _escape(match[0]), name)
-    if len(safe.encode()) <= _NAME_BYTES:
-        return safe
-    head = safe.encode()[: _NAME_BYTES - 17].decode(errors="ignore")
+    safe_name = re.sub(r"^\.|[^\w &+,=@.()-]", lambda match: _escape(match[0]), name)
+    if len(safe_name.encode()) <= _NAME_BYTES:
+        return safe_name
+    head = safe_name.encode()[: _NAME_BYTES - 17].decode(errors="ignore")
     return f"{head}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 

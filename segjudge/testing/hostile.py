@@ -28,7 +28,7 @@ Writer = Callable[[Path], Path]
 Variant = tuple[str, Writer]
 
 #: Values that replace others in JSON; the last ones are written as JSON forbids.
-_ODD: tuple[Any, ...] = (
+_UNUSUAL_VALUES: tuple[Any, ...] = (
     None, True, -1, 0.5, 10**30, 1e308, "", "x", "../x", "\ud800", "\0", [], {}, [[]], [{}], [None],
     float("nan"), float("inf"), float("-inf"),
 )  # fmt: skip
@@ -191,7 +191,7 @@ def _is_json(data: bytes) -> bool:
 
 def _damage_json(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield damaged JSON: changed text, types, huge and odd numbers, missing keys."""
-    for value in (*_ODD, 0, [0], {"": {}}):
+    for value in (*_UNUSUAL_VALUES, 0, [0], {"": {}}):
         yield f"is {value!r}", _json(value)
     yield "nested lists", b"[" * 200_000
     yield "nested objects", b'{"a":' * 200_000
@@ -208,7 +208,7 @@ def _damage_json(data: bytes) -> Iterator[tuple[str, bytes]]:
     document = json.loads(data)
     for steps in _places_of(document):
         place_in_json = "/".join(map(str, steps))
-        for value in _ODD:
+        for value in _UNUSUAL_VALUES:
             yield f"{place_in_json} is {value!r}", _json(_change(document, steps, partial(_other, value)))
         yield f"{place_in_json} is missing", _json(_change(document, steps, None))
     lists = [steps for steps in _places_of(document, (list, dict)) if isinstance(_value_at(document, steps), list)]

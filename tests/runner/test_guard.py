@@ -230,13 +230,13 @@ def test_a_child_that_hangs_deaf_to_signals_is_ended() -> None:
     ],
 )
 def test_a_child_that_does_nothing_any_more_is_ended(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard.supervisor, "GIVEN_UP", 1.0)
+    monkeypatch.setattr(guard.supervisor, "GIVE_UP_SECONDS", 1.0)
     with pytest.raises(SubmissionError, match=r"longer than 0\.3 seconds"):
         run(job, seconds=0.3)
 
 
 def test_a_child_cannot_stop_its_keeper_before_it_was_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard.supervisor, "GIVEN_UP", 0.2)
+    monkeypatch.setattr(guard.supervisor, "GIVE_UP_SECONDS", 0.2)
     for _ in range(20):
         with pytest.raises(SubmissionError, match=r"longer than 0\.1 seconds"):
             run(lambda say: (os.kill(os.getppid(), signal.SIGSTOP), time.sleep(100)), seconds=0.1)

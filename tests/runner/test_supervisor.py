@@ -32,7 +32,7 @@ def test_a_group_that_is_killed_is_awaited(
     answers, killed, slept = iter([(dict(statuses), some) for statuses, some in reaped]), list[Any](), list[float]()
     clock = SimpleNamespace(monotonic=lambda: 100 + sum(slept), sleep=slept.append)
     monkeypatch.setattr(supervisor, "_HAS_PROC", False)
-    monkeypatch.setattr(supervisor, "GIVEN_UP", seconds)
+    monkeypatch.setattr(supervisor, "GIVE_UP_SECONDS", seconds)
     monkeypatch.setattr(supervisor, "_reap", lambda: next(answers))
     monkeypatch.setattr(supervisor, "time", clock)
     monkeypatch.setattr(os, "killpg", lambda *whom: killed.append(whom))

@@ -256,6 +256,6 @@ def test_no_terminal_is_too_old() -> None:
 def test_a_bundle_that_is_none_of_evalais_is_an_input_too(tmp_path: Path) -> None:
     competition = tmp_path / "competition.zip"
     competition.write_bytes(zipped({"competition.yaml": b"title: x"}))
-    check_files([BundlePath(competition), OutputFolder(tmp_path / "pages")])
+    check_files([BundlePath(competition), OutputFolder(tmp_path / "pages")], "")
     with pytest.raises(segjudge.UsageError, match="would be overwritten"):
-        check_files([BundlePath(competition), OutputFile(competition)])
+        check_files([BundlePath(competition), OutputFile(competition)], "")

@@ -100,11 +100,11 @@ def _draw_line(mask: Array, start: Point, end: Point) -> None:
     across, down, sign = x1 - x0, abs(y1 - y0), 1 if y1 >= y0 else -1
     longer, shorter = max(across, down, 1), min(across, down)
     steps = np.arange(max(across, down) + 1)
-    aside = (2 * shorter * steps + longer - 1) // (2 * longer)
+    offsets = (2 * shorter * steps + longer - 1) // (2 * longer)
     if down > across:
-        mask[y0 + sign * steps, x0 + aside] = True
+        mask[y0 + sign * steps, x0 + offsets] = True
     else:
-        mask[y0 + sign * aside, x0 + steps] = True
+        mask[y0 + sign * offsets, x0 + steps] = True
 
 
 def _fill_rows(mask: Array, sides: List[_Side]) -> None:

@@ -90,17 +90,17 @@ class SequenceCounts(NamedCounts):
 
     def union(self, added: SequenceCounts) -> SequenceCounts:
         """Return the rows of both; raises ValueError for contradictory rows."""
-        mine, theirs = self._head(), added._head()
-        if mine != theirs:
+        own_head, other_head = self._head(), added._head()
+        if own_head != other_head:
             raise ValueError(f"{self.name} has two different descriptions")
         rows, row_indices = np.unique(np.concatenate((self.rows, added.rows)), return_index=True)
         tables = []
         for own_table, other_table in ((self.counts, added.counts), (self.strict, added.strict)):
             both = np.concatenate((own_table, other_table), axis=-1)
-            mine_at, theirs_at = (np.searchsorted(rows, of_side) for of_side in (self.rows, added.rows))
+            own_rows, other_rows = (np.searchsorted(rows, of_side) for of_side in (self.rows, added.rows))
             table = both[..., row_indices] if both.size else both[..., :0]
             if both.size and not (
-                _are_equal(table[..., mine_at], own_table) and _are_equal(table[..., theirs_at], other_table)
+                _are_equal(table[..., own_rows], own_table) and _are_equal(table[..., other_rows], other_table)
             ):
                 raise ValueError(f"{self.name} was counted twice, with different results")
             tables.append(table)

@@ -296,7 +296,7 @@ class OpenedSequences:
             sequence, masks = whole, self._submission.sequence(whole.name)
             if masks is not None:
                 if self._protocol.missing_object is not MissingRule.EMPTY:
-                    sequence = self._with_objects(sequence, masks)
+                    sequence = self._exclude_missing_objects(sequence, masks)
                 self._check_frames(sequence, masks)
             if masks is not None or self._protocol.missing is MissingRule.ZEROS:
                 pairs.append((sequence, masks))
@@ -321,7 +321,7 @@ class OpenedSequences:
             meaning = "scored as 0" if self._protocol.missing is MissingRule.ZEROS else "excluded from the means"
             self._warnings.add("missing", Problem(UPLOAD, f"{fault} ({meaning})", "Send all sequences"))
 
-    def _with_objects(self, sequence: Sequence, masks: MaskFiles) -> Sequence:
+    def _exclude_missing_objects(self, sequence: Sequence, masks: MaskFiles) -> Sequence:
         """Report the missing objects of a sequence; return it without the excluded ones."""
         required, rule = self._require_frames(sequence), self._protocol.missing_object
         labels_sent = set(masks.labels()) if isinstance(masks, ObjectMasks) else set()

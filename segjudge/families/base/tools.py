@@ -152,7 +152,7 @@ class FamilyTools:
     #: A truth names its subsets itself; no file or folder needs their names.
     names_subsets: ClassVar[bool] = False
 
-    def _import_own(self, module: str, name: str) -> Any:
+    def _import_from_family(self, module: str, name: str) -> Any:
         """Return a name of a module in the family's folder; None if it is missing."""
         package = sys.modules[type(self).__module__].__package__
         path = f"{package}.{module}"
@@ -188,7 +188,7 @@ class FamilyTools:
         """Return the counter of masks in memory."""
         if not self.memory:
             raise UsageError(f"{protocol.name} scores only files")
-        door: MemoryDoor = self._import_own("memory", self.memory)(protocol, categories)
+        door: MemoryDoor = self._import_from_family("memory", self.memory)(protocol, categories)
         return door
 
     # ── reports ──
@@ -308,7 +308,7 @@ class FamilyTools:
 
     def read_entry(self) -> FamilyEntry | None:
         """Return the `ENTRY` of the family's `benchmarks.py`, if it has one."""
-        entry: FamilyEntry | None = self._import_own("benchmarks", "ENTRY")
+        entry: FamilyEntry | None = self._import_from_family("benchmarks", "ENTRY")
         return entry
 
     # ── new challenges ──
@@ -326,7 +326,7 @@ class FamilyTools:
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         """Return the values for texts about all truths: `content`, `about`, and the family's own."""
-        describe = self._import_own("challenges", "describe_truth")
+        describe = self._import_from_family("challenges", "describe_truth")
         if describe is None:
             raise UsageError(f"challenges with {protocol.name} are not supported yet")
         facts: Facts = describe(truths, protocol)
@@ -338,7 +338,7 @@ class FamilyTools:
         The masks move by `share` of the width. `new` requests a good sample (a thousandth) and a poor one (some
         hundredths), which may not score better; in small pictures both move by one pixel.
         """
-        make = self._import_own("challenges", "make_sample")
+        make = self._import_from_family("challenges", "make_sample")
         if make is None:
             raise UsageError(f"challenges with {protocol.name} are not supported yet")
         members: Members = make(truths, protocol, share)
@@ -346,7 +346,7 @@ class FamilyTools:
 
     def make_demo(self, protocol: Any) -> Content:
         """Yield the files of a small synthetic truth in the benchmark's layout."""
-        make = self._import_own("challenges", "make_demo")
+        make = self._import_from_family("challenges", "make_demo")
         if make is None:
             raise UsageError(f"{protocol.name} has no synthetic truth: name one with --truth")
         content: Content = make(protocol)
@@ -354,7 +354,7 @@ class FamilyTools:
 
     def make_demo_pictures(self, protocol: Any) -> Members:
         """Yield the pictures of the synthetic truth, as `report --images` finds them; nothing if it has none."""
-        make = self._import_own("challenges", "make_demo_pictures")
+        make = self._import_from_family("challenges", "make_demo_pictures")
         members: Members = make(protocol) if make else iter(())
         return members
 
@@ -429,7 +429,7 @@ class UnitTools(FamilyTools, ABC):
 
         `images` is the folder of a dataset's pictures, for families that cannot draw masks without them.
         """
-        return self._import_own("pictures", self.painter)(results, truth, rules) if self.painter else None
+        return self._import_from_family("pictures", self.painter)(results, truth, rules) if self.painter else None
 
     def check_kinds(self, protocol: Any) -> None:
         """Do nothing: `measure_losses` has kinds for every protocol."""

@@ -85,7 +85,7 @@ class _CellTools(UnitTools):
             if measures["OP_CTB"] is None or tracking is None:
                 rows.append([math.nan] * len(kinds))
                 continue
-            costs = [sum(WEIGHTS[column] * graph[column] for column in of_kind) for of_kind in columns]
+            costs = [sum(WEIGHTS[column] * graph[column] for column in kind_columns) for kind_columns in columns]
             costs = [cost * (1 - tracking) / max(sum(costs), 1) for cost in costs]
             costs[0] += (matched - overlap) / outlined
             costs[1] += (outlined - matched) / outlined

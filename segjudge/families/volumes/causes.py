@@ -114,11 +114,11 @@ class VolumeCauses(CauseCounts):
             for index, values in enumerate(sums):
                 voxels[index] += float(values.sum())
             if kind == INEXACT and chosen.any() and parts.any():
-                middles = []
+                centres = []
                 for numbers, flags in zip(judged.numbers, (chosen, parts), strict=True):
                     places = np.nonzero(np.append(False, flags)[numbers])
-                    middles.append(np.array([axis.mean() for axis in places[::-1]]))
-                move = middles[1] - middles[0]
+                    centres.append(np.array([axis.mean() for axis in places[::-1]]))
+                move = centres[1] - centres[0]
                 self.moves.append((move, move * np.array(spacing)))
 
     def add_surfaces(self, distances: Sequence[Array]) -> None:

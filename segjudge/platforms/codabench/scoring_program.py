@@ -41,9 +41,9 @@ TASK = "task.json"
 #: The maximum seconds of an alarm on every system.
 _LONGEST = 2**31 - 1
 #: Codabench keeps no log, so no incident number leads to one: what each side can do instead.
-_TO_BOTH = "Tell the organisers the ID of your submission. Organisers: {}"
+_TELL_ORGANISERS = "Tell the organisers the ID of your submission. Organisers: {}"
 _REBUILD = "rebuild the competition with `segjudge build --platform codabench`, and upload its reference data."
-_NOT_YOURS = "Scoring failed; your submission is not the cause. " + _TO_BOTH.format(
+_NOT_YOURS = "Scoring failed; your submission is not the cause. " + _TELL_ORGANISERS.format(
     "download that submission into examples/ of your bundle, in the phase's folder; "
     "`segjudge run --platform codabench` shows the log that Codabench does not keep."
 )
@@ -120,7 +120,7 @@ def _task(path: str) -> Dict[str, Any]:
         reason = "is not in its reference data"
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         reason = f"in its reference data cannot be read ({type(error).__name__}: {error})"
-    raise _TaskError(f"This competition cannot score anything: {TASK} {reason}. {_TO_BOTH.format(_REBUILD)}")
+    raise _TaskError(f"This competition cannot score anything: {TASK} {reason}. {_TELL_ORGANISERS.format(_REBUILD)}")
 
 
 def _keep_log_from_participant() -> int:

@@ -15,7 +15,7 @@ from .bundle.secrecy import is_visible
 from .client import ApiError, Client
 
 #: The statuses of the server's answer for a non-public leaderboard.
-_NOT_SHOWN = (400, 401, 403)
+_HIDDEN_STATUSES = (400, 401, 403)
 #: The sizes of a badge in pixels: its height, a character, and the padding of each of its two texts.
 _HEIGHT, _CHARACTER, _SPACE = 20, 6.6, 6
 _BADGE = """<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" role="img"
@@ -106,7 +106,7 @@ def _fetch_board(client: Client, split: Mapping[str, Any]) -> Board | None:
     try:
         entries = client.fetch_rows(routes.LEADERBOARD, {"split": int(split["id"])})
     except ApiError as error:
-        if error.status in _NOT_SHOWN:
+        if error.status in _HIDDEN_STATUSES:
             return None
         raise
     schema = entries[0].get("leaderboard__schema", schema) if entries else schema

@@ -60,7 +60,7 @@ _ANSWER: dict[str, Any] = {
 }  # fmt: skip
 _PARTS = """
 sp._NOT_YOURS
-sp._TO_BOTH.format(sp._REBUILD)
+sp._TELL_ORGANISERS.format(sp._REBUILD)
 read(task)
 read(put(task, "seconds", 0))
 read(put(task, "seconds", "7"))
@@ -129,7 +129,7 @@ def _read_task(task: object) -> object:
     try:
         return f"{scoring_program._task('task.json')['seconds']} s"
     except scoring_program._TaskError as error:
-        text = str(error).replace(scoring_program._TO_BOTH.format(scoring_program._REBUILD), "…")
+        text = str(error).replace(scoring_program._TELL_ORGANISERS.format(scoring_program._REBUILD), "…")
         return re.sub(rf"{_TOO_DEEP}[^)]*", "it is nested too deeply", text)
     finally:
         Path("task.json").unlink(missing_ok=True)

@@ -111,7 +111,7 @@ class ChallengePush:
 
     def fetch_challenge(self) -> dict[str, Any] | None:
         """Return this repository's challenge; None before its first push."""
-        with self._explaining():
+        with self._explain_api_errors():
             challenges = self._client.fetch_rows(routes.CHALLENGES_OF_HOST, {"team": self._settings.team})
         own_challenges = [
             challenge for challenge in challenges if challenge.get("github_repository") == self._repository
@@ -126,7 +126,7 @@ class ChallengePush:
         number = int(challenge["id"])
         source, approved = self.describe_challenge(number), bool(challenge.get("approved_by_admin"))
         fifo = challenge.get("use_fifo_sqs")
-        with self._explaining():
+        with self._explain_api_errors():
             phases = self._client.fetch_rows(routes.PHASES_OF_HOST, {"challenge": number})
             numbered = [row for row in phases if type(row.get("config_id")) is int]
             codenames = {row["config_id"]: str(row.get("codename")) for row in numbered}
@@ -197,7 +197,7 @@ class ChallengePush:
             fault = f"no challenge of host team {self._settings.team} names {self._repository}"
             raise HostError(f"{message}\nBut {fault}.")
         number = int(challenge["id"])
-        with self._explaining(f"{message}\nIts phases could not be looked up: "):
+        with self._explain_api_errors(f"{message}\nIts phases could not be looked up: "):
             phases = self._client.fetch_rows(routes.PHASES_OF_HOST, {"challenge": number})
         sorted_phases = sorted(phases, key=lambda phase: phase.get("config_id") or 0)
         ids = {str(phase.get("codename")): phase["id"] for phase in sorted_phases if isinstance(phase.get("id"), int)}
@@ -205,7 +205,7 @@ class ChallengePush:
         return PushedChallenge(message, number, str(challenge.get("queue") or ""), ids, approved)
 
     def _upload(self, route: str, bundle: str) -> str:
-        with open(bundle, "rb") as file, self._explaining():
+        with open(bundle, "rb") as file, self._explain_api_errors():
             try:
                 answer = self._client.call(
                     "POST",
@@ -223,7 +223,7 @@ class ChallengePush:
         return str(success or answer)
 
     @contextmanager
-    def _explaining(self, before: str = "") -> Iterator[None]:
+    def _explain_api_errors(self, before: str = "") -> Iterator[None]:
         """Raise `HostError` with the server's message and the remedy."""
         try:
             yield

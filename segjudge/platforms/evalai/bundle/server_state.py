@@ -132,5 +132,5 @@ def _strip(value: object) -> str:
 def _state_path(root: str, server: str, repository: str) -> str:
     """Return the path of a server's state, ignoring case in its name."""
     name = f"{server.lower().rstrip('/')} {repository}"
-    readable = re.sub(r"[^\w.-]+", "-", name.partition("://")[2])[:100]
-    return os.path.join(root, _PUSHES, f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.json")
+    stem = re.sub(r"[^\w.-]+", "-", name.partition("://")[2])[:100]
+    return os.path.join(root, _PUSHES, f"{stem}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.json")

@@ -152,7 +152,7 @@ _SCRIPT = first_of(
 )  # fmt: skip
 
 
-def _is_not_a_picture(entry: Entry) -> Verdict:
+def _names_no_picture(entry: Entry) -> Verdict:
     path = str(entry.value or "")
     is_picture = path and not escapes(path) and entry.bundle.has(path) and path.endswith(_PICTURES)
     return None if is_picture else {"picture": path or "nothing"}
@@ -168,7 +168,7 @@ def _is_not_an_image(entry: Entry) -> Verdict:
 
 #: Rule 9 reports values that are neither a path nor empty.
 _PICTURE = first_of(
-    RuleRow(24, "image", _is_not_a_picture,
+    RuleRow(24, "image", _names_no_picture,
         "names {picture}, which is not a .png, .jpg or .jpeg of the bundle (endings in small letters)",
         "Add the picture, or correct the path", SERIALIZER, NO_FILE),
     RuleRow(24, "image", is_empty_file, "{value} is empty", "Replace it", SERIALIZER,
