@@ -345,16 +345,32 @@ static void transform_line(
 typedef struct {
     int64_t first, count;  /* along x */
     double *squares;       /* (x, y, z): the least sum in the plane of each voxel */
-    double *values, *sums; /* sums sums of a line; values (x, y) of a plane */
+    double *values, *sums; /* sums of a line; values (x, y) of a plane */
     uint8_t *marks;        /* (y, z): bits of the columns with queries there */
+    uint8_t *any_marks;    /* (y): the same in any plane */
     envelope lower;
 } block;
 
-/* Measure the voxels of columns in each plane with places. */
+static void mark_queries(field *all, block *of)
+{
+    int64_t depth = all->of.depth, height = all->of.height, width = all->of.width;
+    memset(of->any_marks, 0, (size_t)height);
+    for (int64_t z = 0; z < depth; z++)
+        for (int64_t y = 0; y < height; y++) {
+            const uint8_t *queries = all->queries + (z * height + y) * width + of->first;
+            int mark = 0;
+            for (int64_t x = 0; x < of->count; x++)
+                mark |= is_place(queries[x]) << x;
+            of->marks[y * depth + z] = (uint8_t)mark;
+            of->any_marks[y] |= (uint8_t)mark;
+        }
+}
+
+/* Measure the voxels of columns in each plane with places, where other planes have queries. */
 static void transform_planes(field *all, block *of)
 {
     int64_t depth = all->of.depth, height = all->of.height;
-    line along_y = {height, 0, height, NULL, 0};
+    line along_y = {height, 0, height, of->any_marks, 0};
     for (int64_t z = all->first; z < all->last; z++) {
         int64_t rows = 0;
         for (int64_t y = 0; y < height; y++) {
@@ -367,33 +383,22 @@ static void transform_planes(field *all, block *of)
             double *squares = of->squares + x * height * depth + z;
             if (!all->has_query[of->first + x])
                 continue;
+            along_y.bit = (int)x;
             if (rows)
                 transform_line(of->values + x * height, along_y, all->spacing[1], all->squares[1], &of->lower, of->sums);
             for (int64_t y = 0; y < height; y++)
-                squares[y * depth] = rows ? of->sums[y] : INFINITY;
+                if (of->any_marks[y] >> x & 1)
+                    squares[y * depth] = rows ? of->sums[y] : INFINITY;
         }
     }
-}
-
-static void mark_queries(field *all, block *of)
-{
-    int64_t depth = all->of.depth, height = all->of.height, width = all->of.width;
-    for (int64_t z = 0; z < depth; z++)
-        for (int64_t y = 0; y < height; y++) {
-            const uint8_t *queries = all->queries + (z * height + y) * width + of->first;
-            int mark = 0;
-            for (int64_t x = 0; x < of->count; x++)
-                mark |= is_place(queries[x]) << x;
-            of->marks[y * depth + z] = (uint8_t)mark;
-        }
 }
 
 /* Answer the queries of columns, in each row in the order of x. */
 static void transform_columns(field *all, block *of)
 {
     int64_t depth = all->of.depth, height = all->of.height;
-    transform_planes(all, of);
     mark_queries(all, of);
+    transform_planes(all, of);
     for (int64_t y = 0; y < height; y++) {
         line along_z = {depth, all->first, all->last, of->marks + y * depth, 0};
         int marks = 0;
@@ -419,8 +424,9 @@ static int transform_all(field *all)
     most = most < width ? most : width;
     double *numbers = malloc((size_t)(most * (rows + height) + 2 * longest) * sizeof *numbers);
     int64_t *sites = malloc((size_t)longest * sizeof *sites);
-    block of = {0, 0, numbers, NULL, NULL, malloc((size_t)rows), {sites, NULL}};
+    block of = {0, 0, numbers, NULL, NULL, malloc((size_t)(rows + height)), NULL, {sites, NULL}};
     if (numbers && sites && of.marks) {
+        of.any_marks = of.marks + rows;
         of.values = numbers + most * rows;
         of.sums = of.values + most * height;
         of.lower.starts = of.sums + longest;

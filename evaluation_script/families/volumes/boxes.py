@@ -88,8 +88,12 @@ def _add_runs(labels: Array, plane: int, voxels: Array, sides: Array) -> None:
 def select_labels(labels: Array, chosen: Tuple[int, ...]) -> Array:
     """Return the voxels that have one of some labels."""
     mask: Array = labels == chosen[0]
-    for label in chosen[1:]:
-        mask |= labels == label
+    if len(chosen) > 1:
+        step = max(1, _SLAB // max(1, labels[:1].size))
+        for start in range(0, len(labels), step):
+            planes = slice(start, start + step)
+            for label in chosen[1:]:
+                mask[planes] |= labels[planes] == label
     return mask
 
 

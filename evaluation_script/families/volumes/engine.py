@@ -121,6 +121,7 @@ def count_case(
         case = RegionOfCase((truth[box], prediction[box]), spacing, protocol, region, truth.shape, overlap)
         voxels[index] = case.overlap
         rows.append([case.measure(measure) for measure in protocol.measures])
+        del case  # with its surfaces, before the next region makes its own
     flags = np.array([[value is not None for value in row] for row in rows], np.int64)
     values = np.array([[value or 0.0 for value in row] for row in rows], np.float64)
     shape = (len(regions), len(protocol.measures))

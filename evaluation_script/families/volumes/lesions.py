@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, List, NamedTuple, Tuple
 
 import numpy as np
 
+from ...files.problems import Flaw
 from ...masks.stack import Array
 from ...values.arithmetic import add
-from .boxes import cover
+from .boxes import Box, cover
 from .components import (
     Components,
     SharedComponents,
@@ -17,13 +19,16 @@ from .components import (
     name_components,
     share_components,
 )
-from .distances import Spacing
+from .distances import Spacing, find_distances
 from .overlaps import Overlap
+from .places import Places, list_places
 from .protocols import LesionRule
-from .surfaces import Sides, distance_by_weight, find_border, find_surface, measure_codes, measure_places
+from .surfaces import check_noise, distance_by_places, find_border, find_surface
 
-#: Voxels that are listed at once.
-_SLAB = 1 << 21
+#: The maximum number of voxels in all boxes around a lesion of the truth and what meets it.
+_MOST_SEARCHED = 1 << 32
+#: The tolerances of BraTS' NSD in millimetres.
+_TOLERANCES = (0.5, 1.0)
 
 
 class Lesion(NamedTuple):
@@ -97,44 +102,21 @@ def match_lesions(sides: LesionSides, rule: LesionRule, spacing: Spacing, *, nsd
     return Lesions(lesions, np.delete(predicted.sizes, meetings.predicted).tolist())
 
 
-class _Places(NamedTuple):
-    """The non-zero bytes of a sparse array."""
-
-    shape: Tuple[int, ...]
-    positions: Array
-    values: Array
-
-    def fill(self) -> Array:
-        """Return the array."""
-        array = np.zeros(self.shape, self.values.dtype)
-        array.reshape(-1)[self.positions] = self.values
-        return array
-
-
-def _list_places(array: Array) -> _Places:
-    flat = array.reshape(-1)
-    positions: Array = np.empty(np.count_nonzero(flat), np.int32 if flat.size < 1 << 31 else np.int64)
-    count = 0
-    for start in range(0, flat.size, _SLAB):
-        listed = np.flatnonzero(flat[start : start + _SLAB])
-        positions[count : count + len(listed)] = listed + start
-        count += len(listed)
-    return _Places(array.shape, positions, flat[positions])
-
-
 class _LesionSurfaces:
     """The surfaces of lesions; the last prediction's are cached, because it may meet several lesions."""
 
     def __init__(self, sides: LesionSides, spacing: Spacing) -> None:
         self._lesions, self._spacing = sides, spacing
         self._key: Any = None
+        self._searched = 0
         #: By elements, and by border voxels if NSD is measured.
-        self._kept: List[_Places] = []
+        self._kept: List[Places] = []
 
     def measure(self, lesion: int, meeting: Array, *, nsd: bool) -> Tuple[float, Tuple[float, float]]:
         """Return HD95 by elements, and NSD by border voxels, of a lesion and all predicted lesions that meet it."""
         true, predicted = self._lesions.true, self._lesions.predicted
         box = cover([true.box_of(lesion), *map(predicted.box_of, meeting.tolist())])
+        self._require_few(box)
         key = str(box), meeting.tobytes()
         if key != self._key:
             self._key, self._kept = None, []  # gives up the former ones first
@@ -142,23 +124,41 @@ class _LesionSurfaces:
             self._key = key
         surfaces = _find_surfaces(true.draw(np.array([lesion]), box), nsd=nsd)
         codes, *borders = zip(surfaces, self._kept)
-        hd95 = distance_by_weight(measure_codes([side.fill() for side in codes], self._spacing), 95)
-        if not borders:
-            return hd95, (0.0, 0.0)
-        return hd95, _share_of_sides(measure_places([side.fill() for side in borders[0]], self._spacing))
+        hd95 = distance_by_places(codes, self._spacing, 95)
+        return hd95, _share_of_sides(borders[0], self._spacing) if borders else (0.0, 0.0)
+
+    def _require_few(self, box: Box) -> None:
+        """Raise a Flaw if the boxes up to this one have too many voxels."""
+        self._searched += math.prod(side.stop - side.start for side in box)
+        if self._searched > _MOST_SEARCHED:
+            fault = "has lesions that stretch over the volume and meet many of the truth"
+            limit = f"the boxes around them have more than {_MOST_SEARCHED:,} voxels in all"
+            raise Flaw(f"{fault}: {limit}", "Check the labels, and separate the lesions")
 
 
-def _find_surfaces(mask: Array, *, nsd: bool) -> List[_Places]:
+def _find_surfaces(mask: Array, *, nsd: bool) -> List[Places]:
     """Return the codes of a mask's surface, and its border voxels if NSD is measured."""
-    codes = _list_places(find_surface(mask))
-    return [codes, *([_list_places(find_border(mask))] if nsd else [])]
+    codes = list_places(find_surface(mask))
+    return [codes, *([list_places(find_border(mask).view(np.uint8))] if nsd else [])]
 
 
-def _share_of_sides(sides: Sides) -> Tuple[float, float]:
-    """Return BraTS' NSD at 0.5 and 1 mm: the mean of both borders' shares, with its small constant."""
+def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[float, float]:
+    """Return BraTS' NSD at 0.5 and 1 mm: the mean of both borders' shares, with its small constant.
+
+    Only what lies so near to the lesion is measured.
+    """
+    check_noise(*map(len, borders))
+    reaches = [int(_TOLERANCES[-1] / step) + 1 for step in spacing[::-1]]
+    box = tuple(
+        slice(max(0, lowest - reach), min(side, highest + 1 + reach))
+        for side, (lowest, highest), reach in zip(borders[0].shape, borders[0].ends, reaches)
+    )
+    near = [border.cut(box) for border in borders]
+    distances = [find_distances(near[index], near[1 - index], spacing) for index in range(2)]
     half, whole = (
-        add([np.count_nonzero(side.distances <= tolerance) / len(side.distances) for side in sides]) / (2 + 1e-8)
-        for tolerance in (0.5, 1.0)
+        add([np.count_nonzero(side <= tolerance) / len(border) for side, border in zip(distances, borders)])
+        / (2 + 1e-8)
+        for tolerance in _TOLERANCES
     )
     return half, whole
 

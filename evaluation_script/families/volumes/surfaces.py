@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import permutations, product
-from typing import List, NamedTuple, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ...masks.stack import Array
 from ...values.arithmetic import add, mean
 from .boxes import find_box
 from .distances import Spacing, cut_slabs, find_distances
+from .places import ROUNDING, Places, choose_places, measure_samples
 
 _Corner = Tuple[int, int, int]
 
@@ -47,6 +48,8 @@ _CODES = 256
 _MOST_PLACES, _NOISE = 1 << 23, 16
 #: The number of voxels that numpy encodes at once.
 _SLAB = 1 << 20
+#: The number of places above which bounds first choose those to measure.
+_MOST_MEASURED = 1 << 14
 #: The number of places above which they are divided into bins by distance before they are sorted, and the number of
 #: bins.
 _MOST_SORTED, _BINS = 1 << 20, 1 << 12
@@ -126,7 +129,7 @@ def find_surface(mask: Array) -> Array:
 
 def measure_codes(codes: List[Array], spacing: Spacing) -> Sides:
     """Return the surface elements of both masks and their distances, given the codes of truth and prediction."""
-    _check_noise(codes)
+    check_noise(*(int(np.count_nonzero(side)) for side in codes))
     areas = list_areas(spacing)
     slabs = ([code[slab] for slab in cut_slabs(code.shape)] for code in codes)
     weights = [np.concatenate([areas[planes[planes > 0]] for planes in side]) for side in slabs]
@@ -147,7 +150,7 @@ def measure_borders(
 
 def measure_places(borders: List[Array], spacing: Spacing) -> Sides:
     """Return the distances of border voxels, given the borders of truth and prediction."""
-    _check_noise(borders)
+    check_noise(*(int(np.count_nonzero(side)) for side in borders))
     weights = [np.ones(np.count_nonzero(border)) for border in borders]
     return _measure([np.ascontiguousarray(border).view(np.uint8) for border in borders], weights, spacing)
 
@@ -177,9 +180,8 @@ def find_border(mask: Array, *, open_ends: bool = False, corners: bool = False) 
     return border
 
 
-def _check_noise(places: List[Array]) -> None:
-    """Raise a Flaw if a prediction has so much more surface than the truth that it is noise."""
-    true, predicted = (int(np.count_nonzero(side)) for side in places)
+def check_noise(true: int, predicted: int) -> None:
+    """Raise a Flaw if a prediction's surface has so many more places than the truth's that it is noise."""
     if predicted > max(_MOST_PLACES, _NOISE * true):
         fault = f"has a region whose surface has {predicted:,} places; that of the truth has {true:,}"
         raise Flaw(fault, "Check the labels, and remove isolated voxels")
@@ -232,6 +234,48 @@ def _narrow(side: Surface, weight: float) -> Tuple[float, Surface]:
 def distance_by_weight(sides: Sides, percent: float) -> float:
     """Return HD or HD95 by elements: the larger distance of both sides within which a percentage of the area lies."""
     return max(_distance_at(side, percent) for side in sides)
+
+
+def distance_by_places(codes: Tuple[Places, Places], spacing: Spacing, percent: float) -> float:
+    """Return `distance_by_weight` by the places and codes of both surfaces, most of which need no search if many."""
+    check_noise(*map(len, codes))
+    truth, prediction = codes
+    distance = _distance_of_places(prediction, truth, spacing, percent)
+    if len(prediction) > _MOST_MEASURED:
+        weights = list_areas(spacing)[truth.values]
+        bound = _distance_at(Surface(measure_samples(truth, prediction, spacing), weights), percent + 100 * ROUNDING)
+        if bound * (1 + ROUNDING) < distance:
+            return distance
+    return max(distance, _distance_of_places(truth, prediction, spacing, percent))
+
+
+def _distance_of_places(places: Places, targets: Places, spacing: Spacing, percent: float) -> float:
+    """Return the distance to targets within which a percentage of the area of places lies."""
+    weights = list_areas(spacing)[places.values]
+    if len(weights) > _MOST_MEASURED:
+        distance = _find_distance(places, weights, targets, spacing, percent)
+        if distance is not None:
+            return distance
+    return _distance_at(Surface(find_distances(places.fill(), targets.fill(), spacing), weights), percent)
+
+
+def _find_distance(
+    places: Places, weights: Array, targets: Places, spacing: Spacing, percent: float
+) -> Optional[float]:
+    """Return the same by measuring only places that may lie there; None if rounding could decide which one does."""
+    share, total = percent / 100, add(weights)
+    chosen, nearer = choose_places(places, weights, targets, spacing, share)
+    queries = places.draw(places.positions[chosen], places.values[chosen])
+    side = Surface(find_distances(queries, targets.fill(), spacing), weights[chosen])
+    del queries
+    more, side = _narrow(side, share * total - nearer)
+    order = np.argsort(side.distances, kind="stable")
+    shares = np.append(0.0, np.cumsum(side.weights[order])) + (nearer + more)
+    shares /= total
+    index = int(np.searchsorted(shares, share))
+    if not 0 < index < len(shares) or shares[index] - share < ROUNDING or share - shares[index - 1] < ROUNDING:
+        return None
+    return float(side.distances[order[index - 1]])
 
 
 def distance_by_side(sides: Sides, percent: float) -> float:

@@ -12,6 +12,8 @@ from scipy import ndimage
 
 from segjudge.evaluation_script.families.volumes import components as components_room
 from segjudge.evaluation_script.families.volumes import lesions as lesions_room
+from segjudge.evaluation_script.families.volumes import places as places_room
+from segjudge.evaluation_script.families.volumes import surfaces as surfaces_room
 from segjudge.evaluation_script.families.volumes.boxes import cover, find_boxes
 from segjudge.evaluation_script.families.volumes.components import compare_components, find_components, grow, limit_runs
 from segjudge.evaluation_script.families.volumes.engine import count_case, find_region
@@ -23,6 +25,7 @@ from segjudge.evaluation_script.families.volumes.lesions import (
     score_lesions,
 )
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
+from segjudge.evaluation_script.families.volumes.surfaces import distance_by_places, distance_by_weight, measure_codes
 from segjudge.evaluation_script.files.problems import Flaw
 from tests.families.volumes.volumes import read_golden, read_pair
 
@@ -150,10 +153,56 @@ def test_lesions_have_the_same_surfaces_however_few_voxels_are_listed_at_once(mo
     truth, prediction = (volume.labels for volume in read_pair("brats", CASES[0]))
     row = VOLUME_PROTOCOLS["brats-2024-ped"]
     whole = count_case(truth, prediction, (1.0, 1.0, 1.5), row)
-    monkeypatch.setattr(lesions_room, "_SLAB", 100)
+    monkeypatch.setattr(places_room, "_SLAB", 100)
     by_slabs = count_case(truth, prediction, (1.0, 1.0, 1.5), row)
     assert whole["values"].any()
     assert whole["values"].tobytes() == by_slabs["values"].tobytes()
+
+
+def test_hd95_is_the_same_however_few_places_bounds_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surfaces_room, "_MOST_MEASURED", 0)
+    monkeypatch.setattr(places_room, "_SLAB", 50)
+    draw, answers, searched = np.random.default_rng(8), [], []
+
+    def note(*arguments: Any) -> Any:
+        answers.append(find_distance(*arguments))
+        return answers[-1]
+
+    def choose(*arguments: Any) -> Any:
+        chosen = choose_places(*arguments)
+        searched.append(chosen[0].mean())
+        return chosen
+
+    find_distance, choose_places = surfaces_room._find_distance, surfaces_room.choose_places
+    monkeypatch.setattr(surfaces_room, "_find_distance", note)
+    monkeypatch.setattr(surfaces_room, "choose_places", choose)
+    for _ in range(200):
+        shape, spacing = draw.integers(3, 24, 3), tuple(draw.choice([0.3, 0.8, 1.0, 3.0], 3))
+        masks = np.zeros((2, *shape), bool)
+        for mask, total in zip(masks, draw.integers(1, 4, 2)):
+            for _ in range(total):
+                corner = [int(draw.integers(0, side)) for side in shape]
+                sides = [int(draw.integers(1, 1 + side)) for side in shape]
+                mask[tuple(slice(start, start + side) for start, side in zip(corner, sides))] = True
+        codes = [surfaces_room.find_surface(mask) for mask in masks]
+        for percent in (50, 95):
+            wanted = distance_by_weight(measure_codes(codes, spacing), percent)
+            places = [places_room.list_places(side) for side in codes]
+            assert distance_by_places((places[0], places[1]), spacing, percent) == wanted
+    # Both ways are taken: bounds choose few places, and rounding may decide, as for faces of equal areas.
+    assert min(searched) < 0.2
+    assert 0 < answers.count(None) < len(answers) / 2
+
+
+def test_a_prediction_that_meets_many_lesions_in_large_boxes_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, filled = np.zeros((9, 9, 30), np.uint8), np.ones((9, 9, 30), np.uint8)
+    truth[4, 2:7, 2:28:8] = 3
+    row = replace(VOLUME_PROTOCOLS["brats-2023-met"], regions=VOLUME_PROTOCOLS["brats-2023-met"].regions[:1])
+    monkeypatch.setattr(lesions_room, "_MOST_SEARCHED", 4 * filled.size)
+    assert count_case(truth, filled, (1.0, 1.0, 1.0), row)["values"][0, 0] > 0
+    monkeypatch.setattr(lesions_room, "_MOST_SEARCHED", 4 * filled.size - 1)
+    with pytest.raises(Flaw, match="meet many of the truth: the boxes around them have more than 9,719 voxels in all"):
+        count_case(truth, filled, (1.0, 1.0, 1.0), row)
 
 
 @pytest.mark.parametrize("protocol", TASKS)
