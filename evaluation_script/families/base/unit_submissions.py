@@ -65,6 +65,10 @@ class UnitSubmission(abc.ABC):
         self.used_files = {names[0]}
         return names[0]
 
+    def explain_missing(self, _missing: List[str], _surplus: List[str]) -> str:
+        """Return the remedy for missing units, given names that the truth lacks."""
+        return f"Send every {self.noun}"
+
     def describe_files(self, lacking: str) -> str:
         """Return the sentence that the upload lacks a kind of file and holds others."""
         names = list(self.files.sizes)

@@ -185,7 +185,7 @@ def _note_surplus(submission: UnitSubmission, truth: UnitTruth, *, strict: bool)
         fault = f"{lacking}: {name_list(missing, 5)}"
         if surplus:
             fault += f"; {len(surplus):,} {inflect(len(surplus), 'is', 'are')} not in the truth: {name_list(surplus)}"
-        raise SubmissionError.from_problem(Problem(UPLOAD, fault, f"Send every {noun}"))
+        raise SubmissionError.from_problem(Problem(UPLOAD, fault, submission.explain_missing(missing, surplus)))
     unused = [] if submission.used_files is None else sorted(submission.files.sizes.keys() - submission.used_files)
     ignored = _describe_surplus(surplus, noun, unused)
     if ignored and strict:

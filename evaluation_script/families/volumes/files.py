@@ -39,6 +39,8 @@ _SUFFIXES = ("-seg", "_seg")
 #: The ending of the voxels of an Analyze or NIfTI volume in two files.
 _IMAGE = re.compile(r"\.img(|\.gz)$")
 _PREDICTIONS = "predictions.json"
+#: The suffix of the first channel of nnU-Net's images.
+_CHANNEL = "_0000"
 #: The maximum length of an input image's name.
 _LONGEST_STEM = 255
 _EXAMPLE = '[{"pk": "JOB", "inputs": [{"image": {"name": "CASE.mha"}}], "outputs": [{"image": {"pk": "UUID"}}]}]'
@@ -141,6 +143,12 @@ class VolumeSubmission(FilesOfUnits):
         self._lists = {member for member in self.files.sizes if member.rpartition("/")[2] == _PREDICTIONS}
         super().read_upload()
         self.used_files = {*(self.used_files or ()), *self._lists}
+
+    def explain_missing(self, missing: List[str], surplus: List[str]) -> str:
+        """Return the remedy; nnU-Net's images have the number of their channel behind the case."""
+        if any(case + _CHANNEL in surplus for case in missing):
+            return f"Send predictions, not images of channels, and name them without {_CHANNEL}"
+        return super().explain_missing(missing, surplus)
 
     def pair_members(self) -> Iterator[Tuple[str, str]]:
         if len(self._lists) > 1:

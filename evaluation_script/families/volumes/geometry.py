@@ -169,7 +169,9 @@ def describe_difference(truth: Geometry, volume: Geometry) -> Flaw:
     if truth.shape != volume.shape:
         return Flaw(
             f"has {_name_shape(volume.shape)} voxels; the truth has {_name_shape(truth.shape)}",
-            "Resample it to the grid of the image",
+            "Transpose the array into the image's order of axes"
+            if volume.shape == truth.shape[::-1]
+            else "Resample it to the grid of the image",
         )
     axis = _worst_spacing(truth, volume)
     if axis is not None:

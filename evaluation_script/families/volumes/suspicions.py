@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import combinations
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, List, Match, Pattern, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..base.units import UnitAccumulator
 from .boxes import Boxes, cover
 from .protocols import VolumeProtocol
 
-_METRIC, _METRIC_OF_PAIRS = "Dice over all labels", "Dice of both"
+_METRIC, _METRIC_OF_PAIRS, _METRIC_OF_LABEL = "Dice over all labels", "Dice of both", "its Dice"
 _AXES = "Write the axes in the order and direction in which the image was read"
 _LABELS = "Write the labels of the truth"
 #: The minimum score of a turned reading; a correct volume never reaches it when turned.
@@ -49,8 +49,8 @@ _RELABELLED = [
     _make_reading("higher", "labels look 1 too low", _LABELS, _raise),
 ]
 READINGS = [*_TURNED, *_RELABELLED]
-#: The name of the reading that exchanges two labels.
-_PAIR = re.compile(r"(\d+)=(\d+)")
+#: The names of the readings that exchange two labels, and that read a false label as a missing one.
+_PAIR, _RENAMED = re.compile(r"(\d+)=(\d+)"), re.compile(r"(\d+)>(\d+)")
 #: The maximum number of labels of both sides that are compared for exchanged pairs.
 _MOST_LABELS = 200
 
@@ -64,6 +64,7 @@ def look_at_case(truth: Array, prediction: Array, sides: Sequence[Boxes], overla
     exchanged = (
         _exchange_labels(truth, prediction, sides) if (hardly_overlap & overlaps[:, :2].all(axis=1)).any() else {}
     )
+    exchanged.update(_rename_labels(truth, prediction, sides))
     *areas, shared_areas = overlaps.sum(axis=0).tolist()
     if 2 * shared_areas * Reading.times >= sum(areas):
         return exchanged
@@ -105,6 +106,18 @@ def _exchange_labels(truth: Array, prediction: Array, sides: Sequence[Boxes]) ->
     return scores
 
 
+def _rename_labels(truth: Array, prediction: Array, sides: Sequence[Boxes]) -> ReadingScores:
+    """Return the Dice of each label that the prediction lacks, as predicted and if it is the false label there."""
+    missing, false = sorted(sides[0].labels - sides[1].labels), sides[1].labels - sides[0].labels
+    scores: ReadingScores = {}
+    for label in missing if false and len(missing) <= _MOST_LABELS else ():
+        shared = _count_labels(truth, prediction, sides, label)
+        best = int(shared.argmax())
+        if best in false:
+            scores[f"{best}>{label}"] = 0.0, float(2 * shared[best] / (sides[0].voxels[label] + sides[1].voxels[best]))
+    return scores
+
+
 def _count_labels(truth: Array, prediction: Array, sides: Sequence[Boxes], label: int) -> Array:
     """Return how many voxels of a true label have each predicted label; background counts 0."""
     box, counts = sides[0].box_of(label), np.zeros(len(sides[1].voxels), np.int64)
@@ -124,17 +137,35 @@ def suspect(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
     if not voxels[1]:
         return ["no case has a predicted voxel: check the labels"]
     scores = [unit.reading_scores for unit in units]
-    explained = judge_readings(scores, len(units), [*READINGS, *_list_exchanges(scores)], _METRIC)
+    readings = [*READINGS, *_list_exchanges(scores), *_list_renamed(scores, accumulator)]
+    explained = judge_readings(scores, len(units), readings, _METRIC)
     if explained or voxels[2]:
         return explained
     return ["no predicted voxel has the label of the truth: check the labels, and which case each volume belongs to"]
 
 
+def _match_names(pattern: Pattern[str], scores: List[ReadingScores]) -> List[Match[str]]:
+    """Return the matches of a pattern with the names of readings of the cases."""
+    matches = map(pattern.fullmatch, sorted({name for case in scores for name in case}))
+    return [match for match in matches if match]
+
+
 def _list_exchanges(scores: List[ReadingScores]) -> List[Reading]:
     """Return the readings that exchange two labels of the cases."""
-    matches = map(_PAIR.fullmatch, sorted({name for case in scores for name in case}))
     return [
         _make_reading(match[0], f"labels {match[1]} and {match[2]} look exchanged", _LABELS, metric=_METRIC_OF_PAIRS)
-        for match in matches
-        if match
+        for match in _match_names(_PAIR, scores)
+    ]
+
+
+def _list_renamed(scores: List[ReadingScores], accumulator: UnitAccumulator[VolumeProtocol]) -> List[Reading]:
+    """Return the readings of labels that no truth has as missing ones."""
+    if accumulator.protocol.regions:
+        return []
+    tables = [unit.tables for unit in accumulator.complete_counts()]
+    true = {label for table in tables for label in table["labels"][table["voxels"][:, 0] > 0].tolist()}
+    return [
+        _make_reading(match[0], f"label {match[1]} looks like label {match[2]}", _LABELS, metric=_METRIC_OF_LABEL)
+        for match in _match_names(_RENAMED, scores)
+        if int(match[1]) not in true
     ]

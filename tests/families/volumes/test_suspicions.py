@@ -70,6 +70,24 @@ def test_exchanged_labels_are_named_whatever_the_others_score(low: int, high: in
     assert f"{slip}. Write the labels of the truth" in line
 
 
+def test_a_false_label_in_the_place_of_a_missing_one_is_named(tmp_path: Path) -> None:
+    (line,) = list_lines(tmp_path, lambda labels: np.choose(labels, [0, 255, 2, 3]))
+    slip = "label 255 looks like label 1: then its Dice would be 1.00 instead of 0.00 in 4 of 4 cases"
+    assert f"{slip}. Write the labels of the truth" in line
+    assert (
+        list_lines(tmp_path / "beside", lambda labels: np.where((labels == 0) & (np.arange(32) < 4), 9, labels)) == []
+    )
+
+
+def test_a_label_that_another_case_has_is_a_mistake_of_the_method() -> None:
+    cases = {"both": draw_organs(0), "one": np.where(draw_organs(1) == 3, 3, 0)}
+    truth = {case: {"labels": labels, "spacing": [1.0, 1.0, 1.0]} for case, labels in cases.items()}
+    for label, lines in ((1, 0), (7, 1)):
+        sent = {**cases, "one": np.where(cases["one"] == 3, label, 0)}
+        warnings = segjudge.score_arrays(sent, truth, "volumes").warnings
+        assert [f"label {label} looks like label 3" in line for line in warnings].count(True) == lines
+
+
 def test_the_cases_of_exchanged_labels_are_counted(tmp_path: Path) -> None:
     exchanged = iter([True, False, False, False])
     (line,) = list_lines(tmp_path, lambda labels: np.choose(labels, [0, 2, 1, 3]) if next(exchanged) else labels)
