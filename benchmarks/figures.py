@@ -93,6 +93,7 @@ WITH_PEERS = (
     "sequences",
     "instances",
     "drop_in",
+    "keypoints",
     "tracks",
     "scans",
     "saliency",

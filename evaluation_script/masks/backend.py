@@ -257,6 +257,17 @@ class NumpyBackend:
                 ious[start:stop] = table.reshape(len(rows), len(columns))[row, column]
         return ious
 
+    def are_disjoint(self, masks: Masks, bounds: Array) -> Optional[bool]:
+        """Return whether no two masks of a group share pixels; None if comparing all pairs is faster."""
+        from pycocotools.mask import area, merge
+
+        for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist()):
+            if stop - start > 1:
+                union = merge(encode_masks(masks, np.arange(start, stop)))
+                if int(area(union)) != int(masks.area[start:stop].sum()):
+                    return False
+        return True
+
     def similar_pairs(self, groups: PairGroups, predictions: Array, truths: Array, crowd: Array, least: float) -> Pairs:
         """Return the pairs of each group whose extents let their IoU reach a bound, and those with a crowd."""
         return overlaps.similar_pairs(groups, predictions, truths, crowd, least)
@@ -437,6 +448,10 @@ class CompiledBackend(NumpyBackend):
         area = predictions.area[pairs.prediction]
         joint = np.where(crowd[pairs.truth], area, area + truths.area[pairs.truth] - shared)
         return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
+
+    def are_disjoint(self, masks: Masks, bounds: Array) -> Optional[bool]:
+        del masks, bounds
+        return None
 
     def similar_pairs(self, groups: PairGroups, predictions: Array, truths: Array, crowd: Array, least: float) -> Pairs:
         return self.kernel.similar_pairs(groups, predictions, truths, crowd, least)
