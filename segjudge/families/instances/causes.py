@@ -17,7 +17,7 @@ from segjudge.families.base.segments import FAULTS, RIGHT, SPLIT, SURPLUS, SWAPP
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 
 from .keypoints import KeypointFault, find_shift, list_faults
-from .mirrored import Mirrored, find_mirrored
+from .mirrored import POINTS, Mirrored, find_mirrored, list_pairs
 
 #: The maximum number of examined images; the ones with most mistakes come first.
 _MOST_IMAGES = 1000
@@ -234,8 +234,10 @@ def _describe_keypoints(diagnosis: InstanceDiagnosis, mirrored: Mirrored | None)
     faults = list_faults(diagnosis)
     costs: dict[str, float] = {}
     if mirrored:
-        images = count_among(len(mirrored.gains), len(diagnosis.counts.right), "image")
-        costs[f"{mirrored.way} are exchanged in {images}"] = sum(mirrored.gains.values())
+        all_images = np.unique(diagnosis.judged.instance_image[~diagnosis.judged.crowd])
+        images = count_among(len(mirrored.gains), len(all_images), "image")
+        sides = _name_pairs(list_pairs(diagnosis)) if mirrored.way == POINTS else mirrored.way
+        costs[f"{sides} are exchanged in {images}"] = sum(mirrored.gains.values())
     people = int((~diagnosis.judged.crowd).sum())
     missed, surplus, shift = people - faults.people, faults.surplus, find_shift(diagnosis)
     if shift:
@@ -270,16 +272,21 @@ def _describe_move(x: float, y: float) -> str:
     )
 
 
+def _name_pairs(point_pairs: list[tuple[str, str]]) -> str:
+    """Name the first two pairs of points, and count the others."""
+    pairs = [f"{a} and {b}" for a, b in point_pairs]
+    named = ", and ".join([", ".join(pairs[:2][:-1]), pairs[:2][-1]] if len(pairs) > 1 else pairs)
+    return f"{named}, and {len(pairs) - 2} more pairs," if len(pairs) > 2 else named
+
+
 def _describe_points(faults: KeypointFault) -> str:
     """Describe exchanged and inexact points of detected people."""
     if not faults.exchanged and not faults.points:
         return ""
     if faults.exchanged:
         count = faults.exchanged[0][1]
-        pairs = [f"{a} and {b}" for (a, b), number in faults.exchanged if number >= count / 2]
-        named = ", and ".join([", ".join(pairs[:2][:-1]), pairs[:2][-1]] if len(pairs) > 1 else pairs)
-        more = f", and {len(pairs) - 2} more pairs," if len(pairs) > 2 else ""
-        return f"{named}{more} are exchanged in {count:,} of {faults.people:,} people"
+        named = _name_pairs([pair for pair, number in faults.exchanged if number >= count / 2])
+        return f"{named} are exchanged in {count:,} of {faults.people:,} people"
     point, cost = faults.points[0]
     mean = sum(cost for _, cost in faults.points) / len(faults.points)
     if len(faults.points) > 1 and cost < 2 * mean:

@@ -11,11 +11,14 @@ import numpy as np
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords
 from segjudge.evaluation_script.masks.run_lengths import pack_texts
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.mirrored import SUSPECT, TOP_AND_BOTTOM, WAYS, MirrorSearch, fits_mirrored
+from segjudge.families.base.mirrored import LEFT_AND_RIGHT, SUSPECT, TOP_AND_BOTTOM, WAYS, MirrorSearch, fits_mirrored
 from segjudge.masks.run_lengths import mirror_mask
 
 from .diagnosis import InstanceDiagnosis
+from .keypoints import list_faults
 
+#: Exchanged names of points, alone and in mirrored images.
+POINTS, _BOTH = "left and right points", "left and right with points"
 #: The maximum number of images that decide whether detections are mirrored.
 _MOST_TRIED = 12
 
@@ -40,10 +43,11 @@ def find_mirrored(diagnosis: InstanceDiagnosis, images: Sequence[int]) -> Mirror
     search, tried = MirrorSearch[None](), suspects[:_MOST_TRIED]
     if instances[tried].sum() == 0:
         return None
-    fits_of_ways = {way: measure_fits(_right(diagnosis, tried, way)) for way in WAYS}
+    ways_to_try = (*WAYS, POINTS, _BOTH) if _may_exchange_names(diagnosis) else WAYS
+    fits_of_ways = {way: measure_fits(_right(diagnosis, tried, way)) for way in ways_to_try}
     for image in tried:
-        righted = {way: (float(fits_of_way[image]), None) for way, fits_of_way in fits_of_ways.items()}
-        search.add(str(image), int(instances[image]), float(fits[image]), righted)
+        fits_of_image = {way: (float(fits_of_way[image]), None) for way, fits_of_way in fits_of_ways.items()}
+        search.add(str(image), int(instances[image]), float(fits[image]), fits_of_image)
     ways = {way for way, _ in search.decide().values()}
     if not ways:
         return None
@@ -56,7 +60,30 @@ def find_mirrored(diagnosis: InstanceDiagnosis, images: Sequence[int]) -> Mirror
     ]
     segments = 2 * counts.right + counts.wrong + counts.missed
     gains = {image: float((righted_fits[image] - fits[image]) * segments[image]) for image in mirrored}
-    return Mirrored(way, gains, _right(diagnosis, mirrored, way, among_others=True))
+    righted = _right(diagnosis, mirrored, way, among_others=True)
+    return Mirrored(LEFT_AND_RIGHT if way == _BOTH else way, gains, righted)
+
+
+def _may_exchange_names(diagnosis: InstanceDiagnosis) -> bool:
+    """Return whether points have sides, and few people are known to have them exchanged."""
+    exchanged = list_faults(diagnosis).exchanged
+    return bool(list_pairs(diagnosis)) and 2 * (exchanged[0][1] if exchanged else 0) < (~diagnosis.judged.crowd).sum()
+
+
+def list_pairs(diagnosis: InstanceDiagnosis) -> list[tuple[str, str]]:
+    """Return the points whose names differ in left and right."""
+    keypoints = diagnosis.judged.truth.keypoints
+    names = keypoints.names if keypoints is not None and diagnosis.protocol.keypoints else []
+    pairs = [(name, name.replace("left", "right")) for name in names if "left" in name]
+    return [pair for pair in pairs if pair[1] in names]
+
+
+def _order_points(diagnosis: InstanceDiagnosis) -> list[int]:
+    """Return for each point the one on the other side, or itself."""
+    keypoints, pairs = diagnosis.judged.truth.keypoints, list_pairs(diagnosis)
+    names = list(keypoints.names) if keypoints is not None else []
+    other_sides = dict(pairs) | {pair[1]: pair[0] for pair in pairs}
+    return [names.index(other_sides.get(name, name)) for name in names]
 
 
 def measure_fits(diagnosis: InstanceDiagnosis) -> Array:
@@ -72,10 +99,17 @@ def measure_fits(diagnosis: InstanceDiagnosis) -> Array:
 def _right(
     diagnosis: InstanceDiagnosis, images: Sequence[int], way: str, *, among_others: bool = False
 ) -> InstanceDiagnosis:
-    """Return the diagnosis of the detections in these images, mirrored back, alone or among all others."""
+    """Return the diagnosis of the detections in these images, mirrored back, alone or among all other_sides."""
     judged, records = diagnosis.judged, diagnosis.judged.records
     chosen = np.isin(records.image, images)
-    mirrored = _mirror(records, judged.truth.images.sizes, judged.truth.images.frames, chosen, way)
+    mirrored = records
+    if way in {POINTS, _BOTH}:
+        points = records.points.copy()
+        of_points = points.reshape(len(points), -1, 2)
+        of_points[chosen] = of_points[chosen][:, _order_points(diagnosis)]
+        mirrored = replace(records, points=points)
+    if way != POINTS:
+        mirrored = _mirror(mirrored, judged.truth.images.sizes, judged.truth.images.frames, chosen, way)
     if not among_others:
         columns = ("image", "category", "score", "area", "pixels", "boxes", "points")
         chosen_columns = {name: getattr(mirrored, name)[chosen] for name in columns if len(getattr(mirrored, name))}
