@@ -81,7 +81,7 @@ def forbid_inspection() -> None:
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0)
 
 
-# ── what can be scored ──────────────────────────────────────────────────────
+# ── scorable phases ─────────────────────────────────────────────────────────
 
 
 def read_phases(folder: str, choice: ScorerChoice, watch: Watch = lambda: None) -> dict[str, ScoredPhase]:

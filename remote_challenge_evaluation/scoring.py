@@ -34,7 +34,7 @@ from .scorer_process import ScoringOutcome, ScoringRequest, run_scorer
 from .services import JobBlockedError, WorkerServices, upload_report
 from .settings import ScoredPhase
 
-# ── what a team reads ───────────────────────────────────────────────────────
+# ── a team's messages ───────────────────────────────────────────────────────
 
 _OUR_FAULT = "Scoring failed; your submission is not the cause. Tell the organisers the incident number {}."
 _BROKEN_OFF = "Your upload was interrupted, and its file did not arrive. Submit it again."

@@ -195,7 +195,7 @@ class Worker:
             job = self._journal.change(job, phase=row["challenge_phase"])
         self.scoring.score(job, row)
 
-    # ── what goes wrong ─────────────────────────────────────────────────────
+    # ── failures ────────────────────────────────────────────────────────────
 
     def _guard(self, job: Job, work: Callable[[], None]) -> None:
         """Process a job; on any failure the job becomes free for a later attempt."""

@@ -293,7 +293,7 @@ class WorkerLoop:
             send_to_webhook(self._settings.webhook, f"segjudge worker: {text}", self._log, self._stop.check_over)
 
 
-# ── what is checked before any submission is touched ────────────────────────
+# ── checks before the first submission ──────────────────────────────────────
 
 
 def _folder_problem(folder: str) -> str:

@@ -6,7 +6,7 @@ import sys
 
 from hypothesis import settings
 
-#: The quick tests alone were asked for.
+#: Whether only the quick tests run.
 _QUICK = "not long" in sys.argv
 
 

@@ -313,7 +313,7 @@ class Comparison(ShownPage):
         """Return per pair of methods the difference, its interval, p, and adjusted p."""
         return to_frame([{**asdict(pair), "apart": pair.apart} for pair in self.pairs])
 
-    # ── what is shown ──
+    # ── presentation ──
 
     def text(self, look: Look = PLAIN) -> str:
         """Return the comparison, ranks and verdicts as text for a terminal."""

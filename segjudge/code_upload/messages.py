@@ -224,7 +224,7 @@ def _parse(name: str, data: bytes) -> Any:
         raise MessageError("The message holds a text that is not UTF-8.") from None
 
 
-# ── what protobuf knows of the messages ─────────────────────────────────────
+# ── protobuf's description of the messages ──────────────────────────────────
 
 
 def _describe_file() -> descriptor_pb2.FileDescriptorProto:
@@ -260,7 +260,7 @@ def _classes() -> dict[str, Any]:
 _CLASSES = _classes()
 
 
-# ── what protobuf would allocate for untrusted bytes ────────────────────────
+# ── protobuf's memory for untrusted bytes ───────────────────────────────────
 
 #: The wire types: a number, eight bytes, bytes with a length, four bytes.
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5

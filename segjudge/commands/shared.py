@@ -152,7 +152,7 @@ def as_typed(line: str) -> str:
     return line.replace(PROGRAM, program(), 1)
 
 
-# ── what is read and written ────────────────────────────────────────────────
+# ── inputs and outputs ──────────────────────────────────────────────────────
 
 
 class InputPath(str):

@@ -492,7 +492,7 @@ class Store:
         with self._read() as session:
             return [BoardEntry(*row) for row in session.execute(query)]
 
-    # ── what the server notes for itself ─────────────────────────────────────
+    # ── the server's own notes ───────────────────────────────────────────────
 
     def note_folder(self, folder: str) -> None:
         """Record a worker's folder, so that the next start can remove the files of a killed worker."""

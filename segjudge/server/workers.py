@@ -117,7 +117,7 @@ class _Worker:
         if self._compute is not None:
             compute, self._compute = self._compute, None
             compute.remove()
-            unless_away(lambda: self._services.store.forget_folder(compute.path))  # else the next start forgets it
+            unless_away(lambda: self._services.store.forget_folder(compute.path))  # otherwise at the next start
 
     def turn(self) -> bool:
         challenges = self._services.store.find(Challenge)

@@ -149,7 +149,7 @@ def _read_package(package: str, top: str) -> Iterator[tuple[str, bytes]]:
                 yield f"{top}/{inner}", Path(path, name).read_bytes()
 
 
-# ── what stands in the file ─────────────────────────────────────────────────
+# ── the content of the file ─────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)

@@ -351,7 +351,7 @@ def _check_memory(case: Case) -> None:
         _expect(values == expected, f"{name}: masks in memory give {values}, files {expected}")
 
 
-# ── what participants read ──────────────────────────────────────────────────
+# ── participants' messages ──────────────────────────────────────────────────
 
 
 def _check_problems(case: Case) -> None:

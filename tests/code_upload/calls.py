@@ -102,7 +102,7 @@ class Frames:
         return [{"test": {"J": self._score}}, {"secret": {"J": 0.125}}]
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing."""
 
 
 class Player:
@@ -470,7 +470,7 @@ class Channel:
         return call
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing."""
 
 
 def an_agent_plays(tale: Tale) -> None:

@@ -369,7 +369,7 @@ class Answer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """There is nothing to close."""
+        """Do nothing."""
 
 
 def downloads(page: Page) -> None:

@@ -113,7 +113,7 @@ class DrawnPainter(UnitPainter):
         self.videos, self.dense, self.follows = videos, dense, True
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing."""
 
     def class_names(self) -> Sequence[str]:
         return ["small", "large"]

@@ -296,7 +296,7 @@ def _play_no_access(session: _Session, link: Path) -> None:
     session.play("what a program holds that runs in one", hold)
 
     def interrupt() -> str:
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # other tests may have left another
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # other tests may have set another
         try:
             return _ensure("client")()
         except KeyboardInterrupt:

@@ -94,7 +94,7 @@ UNFIT = [(protocol, *row) for protocol, rows in merge_rows("UNFIT").items() for 
 @pytest.mark.parametrize(("protocol", "other", "held"), UNFIT)
 def test_a_truth_of_another_form_is_refused(protocol: str, other: str, held: str, tmp_path: Path, capsys: Any) -> None:
     truth = published(other, tmp_path)
-    if PROTOCOLS[protocol].family != PROTOCOLS[other].family:  # else published files are read as of the same track
+    if PROTOCOLS[protocol].family != PROTOCOLS[other].family:  # a family reads all files as one track
         assert main(["host", other, "--truth", str(truth), "--out", str(tmp_path / "one")]) == 0
         truth = tmp_path / "one/annotations/val.zip"
     assert main(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "two")]) == 3

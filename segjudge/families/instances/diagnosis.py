@@ -226,7 +226,7 @@ def _list_curve_points(judged: _JudgedDetections) -> _CurvePoints:
     return _CurvePoints(judged.category, judged.score, judged.right, judged.instance_counts, RECALLS)
 
 
-# ── what scores are worth ───────────────────────────────────────────────────
+# ── the calibration of scores ───────────────────────────────────────────────
 
 
 _BINS = 10

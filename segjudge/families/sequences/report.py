@@ -214,7 +214,7 @@ def _list_differences(by_name: dict[str, dict[str, SequenceLosses]], order: list
     return Section("tables", "Sequences", {"tables": tables, "counts": {"sequences": len(order)}})
 
 
-# ── what methods lost ───────────────────────────────────────────────────────
+# ── losses of methods ───────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)

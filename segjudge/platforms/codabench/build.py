@@ -361,7 +361,7 @@ def _collect_columns(chain: _Chain) -> list[_BoardColumn]:
     return list(columns.values())
 
 
-# ── what is written of it ───────────────────────────────────────────────────────────────────────────────────────────
+# ── the written files ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _make_document(

@@ -205,7 +205,7 @@ _VALUES = VALUES | {
 
 
 def _value(name: str) -> Any:
-    return _VALUES.get(name, name)  # a name that is no other value's is meant
+    return _VALUES.get(name, name)  # other names stand for themselves
 
 
 def _change(*changes: tuple[str, Any], config: Config = CONFIG) -> Config:

@@ -203,7 +203,7 @@ _VALUES = VALUES | {
 
 
 def _value(name: str) -> Any:
-    return _VALUES.get(name, name)  # a name that is no other value's is meant
+    return _VALUES.get(name, name)  # other names stand for themselves
 
 
 def _look(config: Any, state: ServerState | None = None, files: Mapping[str, bytes | None] | None = None) -> list[str]:

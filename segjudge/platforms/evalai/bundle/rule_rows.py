@@ -146,7 +146,7 @@ def check_each(block: str, check: Check) -> Check:
     return lambda entry: [problem for item in entries(entry.bundle, block) for problem in check(item)]
 
 
-# ── what breaks rules of both ───────────────────────────────────────────────────────────────────────────────────────
+# ── verdicts for both platforms ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def is_absent(entry: Entry[Any]) -> Verdict:

@@ -12,7 +12,7 @@ from .rule_rows import Entry as AnyEntry
 
 Entry = AnyEntry[Bundle]
 
-# ── what breaks a rule ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── verdicts on values ──────────────────────────────────────────────────────────────────────────────────────────────
 
 #: The sentence around the errors of the challenge's serializer.
 SERIALIZER = "ERROR: Unable to serialize the challenge because of the following errors: {errors}."
@@ -101,7 +101,7 @@ def is_list_of_mappings(value: object) -> TypeGuard[list[dict[str, Any]]]:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
-# ── what serializers say ────────────────────────────────────────────────────────────────────────────────────────────
+# ── serializers' messages ───────────────────────────────────────────────────────────────────────────────────────────
 
 _REMEDIES_BY_CODE = {
     "null": "Give it a value, or remove the line",

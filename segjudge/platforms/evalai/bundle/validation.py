@@ -459,7 +459,7 @@ _SPLITS = all_of(
 )  # fmt: skip
 
 
-# ── which phase shows which split on which leaderboard ──────────────────────────────────────────────────────────────
+# ── splits of phases on leaderboards ────────────────────────────────────────────────────────────────────────────────
 
 PHASE_SPLITS = "challenge_phase_splits"
 _NUMBERED = {"leaderboard_id": _check_leaderboard, "challenge_phase_id": _PHASE_RULES, "dataset_split_id": _SPLIT_RULES}
