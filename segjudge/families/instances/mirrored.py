@@ -66,8 +66,10 @@ def find_mirrored(diagnosis: InstanceDiagnosis, images: Sequence[int]) -> Mirror
 
 def _may_exchange_names(diagnosis: InstanceDiagnosis) -> bool:
     """Return whether points have sides, and few people are known to have them exchanged."""
+    if not list_pairs(diagnosis):
+        return False
     exchanged = list_faults(diagnosis).exchanged
-    return bool(list_pairs(diagnosis)) and 2 * (exchanged[0][1] if exchanged else 0) < (~diagnosis.judged.crowd).sum()
+    return bool(2 * (exchanged[0][1] if exchanged else 0) < (~diagnosis.judged.crowd).sum())
 
 
 def list_pairs(diagnosis: InstanceDiagnosis) -> list[tuple[str, str]]:
@@ -99,7 +101,7 @@ def measure_fits(diagnosis: InstanceDiagnosis) -> Array:
 def _right(
     diagnosis: InstanceDiagnosis, images: Sequence[int], way: str, *, among_others: bool = False
 ) -> InstanceDiagnosis:
-    """Return the diagnosis of the detections in these images, mirrored back, alone or among all other_sides."""
+    """Return the diagnosis of the detections in these images, mirrored back, alone or among all others."""
     judged, records = diagnosis.judged, diagnosis.judged.records
     chosen = np.isin(records.image, images)
     mirrored = records
