@@ -104,7 +104,7 @@ def test_settings_that_are_missing_or_wrong_are_said_all_at_once() -> None:
     lines = str(raised.value).splitlines()
     assert lines == [
         "AUTH_TOKEN is not set: copy it from your profile page on EvalAI",
-        "QUEUE_NAME is not set: `segjudge push` prints it, and so does the Manage tab",
+        "QUEUE_NAME is not set: copy it from the output of `segjudge push`, or from the Manage tab",
         "CHALLENGE_PK is 'one', which is not a number",
         "API_SERVER is http://eval.example: tokens are sent only over https or to this machine",
         "SWEEP_SECONDS must be above 0",
