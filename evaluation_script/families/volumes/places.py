@@ -12,7 +12,7 @@ from .boxes import Box
 from .distances import Spacing
 
 #: The number of voxels or places processed at once.
-_SLAB = 1 << 21
+_SLAB = 1 << 18
 #: The number of bins of bounds, up to the diagonal of the volume.
 _BINS = 1 << 14
 #: The number of places to which distances are bounded.
