@@ -113,7 +113,7 @@ def test_a_refusal_that_was_answered_better_is_forgotten(data: Path) -> None:
 
 
 REFUSED_CALLS = [
-    ("act_on_environment", Action("S", 0, {"mask": 1}), "the mask is not an array of whole numbers"),
+    ("act_on_environment", Action("S", 0, {"mask": 1}), "the mask is not a two-dimensional array of whole numbers"),
     ("act_on_environment", Action("S", 7), "Step 7 is not due; step 0 is."),
     ("act_on_environment", Action("other", 0), "This is not the running session: call reset again."),
     ("reset", Action("other"), "A session is running; a reset can take over after 60 seconds without a call."),

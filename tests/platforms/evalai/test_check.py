@@ -278,7 +278,7 @@ def test_an_update_says_which_annotation_files_the_server_keeps(bundle: Path, tm
     state = replace(ServerState.after_push(config, source="a"), kept_truths=[number])
     (problem,) = changed(bundle, tmp_path, state=state)
     assert (problem.severity, problem.subject) == (WARNING, "challenge_phases[0].test_annotation_file")
-    assert "is ignored: EvalAI keeps the annotation file that the phase has" in problem.fault
+    assert "is ignored: EvalAI keeps the phase's annotation file" in problem.fault
     first_push = put(*PHASE, "annotations_uploaded_using_cli", value=True)
     first_push(config)
     assert ServerState.after_push(config, source="a").kept_truths == [number]

@@ -168,7 +168,7 @@ def test_without_an_index_nothing_is_claimed_of_a_script(
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     folder = guests.starter(tmp_path / "bundle", {"requirements.txt": "no-such-package-of-anybody\n"})
     assert main(["check", str(folder), "--python", sys.executable]) == 0
-    assert "since the package index could not be reached" in capsys.readouterr().err
+    assert "because the package index could not be reached" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
