@@ -197,13 +197,13 @@ def extents_of(points: Array) -> Array:
     return area
 
 
-def similarities(pairs: Pairs, predicted: Array, truth: TrueSets) -> Array:
-    """Return the OKS of each pair, 0 below one half: the mean similarity of the marked points.
+def similarities(pairs: Pairs, predicted: Array, truth: TrueSets, least: float = _LEAST_SIMILARITY) -> Array:
+    """Return the OKS of each pair, 0 below a bound: the mean similarity of the marked points.
 
     For an annotation without marked points it is the mean over all points. Each is compared with the closest place in
     the annotation's box, doubled on each side.
     """
-    compared = backend().compare_points(pairs, predicted, truth)
+    compared = backend().compare_points(pairs, predicted, truth) if least >= _LEAST_SIMILARITY else None
     if compared is not None:
         return compared
     oks = np.zeros(len(pairs.prediction))
@@ -221,7 +221,7 @@ def similarities(pairs: Pairs, predicted: Array, truth: TrueSets) -> Array:
             else:
                 alike = _similarities_to_boxes(points, truth, annotation)
             oks[some] = alike.sum(axis=1) / alike.shape[1]
-    return np.where(oks >= _LEAST_SIMILARITY, oks, 0.0)
+    return np.where(oks >= least, oks, 0.0)
 
 
 def point_similarities(predicted: Array, truth: TrueSets, annotation: Array) -> Array:

@@ -292,7 +292,7 @@ def find_close_pairs(block: ImageBlock, threshold: float) -> ClosePairs:
     detections = _detections(block, records, rank_in_group(image[records]))
     instances = replace(_instances(block, annotations), category=np.zeros(len(annotations), np.int64))
     pairs = _similar_pairs(instances, replace(detections, category=np.zeros(len(records), np.int64)), threshold)
-    iou = _overlap(block, records, annotations)(pairs)
+    iou = _overlap(block, records, annotations, threshold)(pairs)
     close = OverlappingPairs(pairs.prediction, pairs.truth, iou).select(iou >= threshold)
     excused = np.zeros(len(records), bool) if detections.excused is None else detections.excused
     return ClosePairs(records, annotations, close, excused)
@@ -374,8 +374,8 @@ def _is_looked_for(block: ImageBlock, indices: Array, annotations: Array) -> Arr
     return flags if negative is None else flags & (np.isin(pairs, positive) | np.isin(pairs, negative))
 
 
-def _overlap(block: ImageBlock, indices: Array, annotations: Array) -> _Overlap:
-    """Return how to compute the IoU of these records and instances."""
+def _overlap(block: ImageBlock, indices: Array, annotations: Array, least: float = THRESHOLDS[0]) -> _Overlap:
+    """Return how to compute the IoU of these records and instances; OKS below the least are 0."""
     records, truth, sizes, protocol = block.records, block.truth, block.truth.images.sizes, block.protocol
     if protocol.keypoints and truth.keypoints is not None:
         keypoints, predicted_points = truth.keypoints, records.points[indices]
@@ -383,7 +383,7 @@ def _overlap(block: ImageBlock, indices: Array, annotations: Array) -> _Overlap:
             keypoints.points[annotations], keypoints.marked[annotations],
             keypoints.sigmas[truth.category[annotations]], truth.area[annotations], truth.boxes[annotations],
         )  # fmt: skip
-        return lambda pairs: similarities(pairs, predicted_points, true_sets)
+        return lambda pairs: similarities(pairs, predicted_points, true_sets, least)
     crowd = truth.crowd[annotations] & protocol.crowds & (not protocol.tubes)
     if protocol.boxes:
         return lambda pairs: backend().box_overlaps(pairs, records.boxes[indices], truth.boxes[annotations], crowd)
