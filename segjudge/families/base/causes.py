@@ -368,7 +368,7 @@ class CauseCounts:
         back = self.confused[called, name]
         both = self.confused_in[name, called] | self.confused_in.get((called, name), set())
         is_mutual = count >= _MOSTLY * self.true_classes[name] and back >= _MOSTLY * self.true_classes[called]
-        if (is_mutual or back >= _MOSTLY * count) and count + back >= _MOSTLY * self.confused.total():
+        if back and (is_mutual or back >= _MOSTLY * count) and count + back >= _MOSTLY * self.confused.total():
             return f"{name} and {called} are exchanged{self._count_units(len(both), self.units_with[name])}"
         units = self._count_units(len(both if back else self.confused_in[name, called]), self.units_with[name])
         if count >= _MOSTLY * self.confused.total():
