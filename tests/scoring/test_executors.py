@@ -93,7 +93,7 @@ def test_arguments_are_refused_as_by_one_process(given: tuple[str, str]) -> None
     with ThreadPoolExecutor(1) as executor:
         with pytest.raises(UsageError, match="no split 'x'"):
             score(path, truth, split="x", executor=executor)
-        with pytest.raises(OptionError, match="categories has no meaning"):
+        with pytest.raises(OptionError, match="categories does not apply"):
             score(path, truth, categories="c", executor=executor)
         with pytest.raises(HostError, match=r"\S"):
             score(path, path + "x", executor=executor)

@@ -39,6 +39,7 @@ from segjudge.families.sequences.report import (
     list_failures,
 )
 from segjudge.families.truths import TruthSource
+from segjudge.report.player import PictureFolder
 from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.builders import label_zip, stack_of
 from tests.data import SEQUENCES
@@ -315,9 +316,9 @@ def test_pictures_are_of_the_worst_and_the_median_frame_then_of_moments_then_of_
     }  # fmt: skip
     assert list(_make_posters(str(tmp_path), [first, second], 1000)) == ["v"]
     assert list(_make_posters(str(tmp_path), [first, second], -1)) == []
-    made = _make_pictures(str(tmp_path), [first, second], moments, 9_350)
+    made = _make_pictures(str(tmp_path), [first, second], moments, 9_350, PictureFolder(str(tmp_path)))
     assert list(made) == ["val/v#3"]
-    made = _make_pictures(str(tmp_path), [first, second], moments, 100_000)
+    made = _make_pictures(str(tmp_path), [first, second], moments, 100_000, PictureFolder(str(tmp_path)))
     assert [Image.open(io.BytesIO(data)).size[0] for name, data in made.items() if name.startswith("val/w")] == [
         20,
         22,

@@ -32,7 +32,7 @@ def test_the_published_schema_is_the_tables() -> None:
 def test_the_command_says_where_it_wrote_the_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema", "--out", str(tmp_path / "config.json")]) == 0
     assert (tmp_path / "config.json").read_text(encoding="utf-8") == json_schema()
-    assert capsys.readouterr().out == f"{os.path.relpath(tmp_path / 'config.json')}\n"
+    assert capsys.readouterr().out == f"Wrote {os.path.relpath(tmp_path / 'config.json')}\n"
 
 
 def test_the_demos_config_fulfils_it() -> None:
