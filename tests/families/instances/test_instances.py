@@ -207,7 +207,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "not-utf-8": (b'[{"image_id": "\xff"}]', "is not UTF-8"),
     "deep": (b"[" * 10_000 + b"]" * 10_000, "nested too deeply|is not an object|record"),
     "deep-record": (b'[{"a":' + b"[" * 300_000 + b"]" * 300_000 + b"}]", "nested too deeply"),
-    "endless-record": (lambda: b'[{"a": "' + b"x" * (40 << 20) + b'"}]', "does not end"),
+    "endless-record": (lambda: b'[{"a": "' + b"x" * (40 << 20) + b'"}]', "unterminated record"),
     "many-lists": (lambda: b"[" + b"[]," * 5_000_000 + b"[]]", "does not end|too many lists|is not an object"),
     "record-is-list": ([[1, 2]], r"record 0 \(image \?\): is not an object"),
     "record-is-null": ([GOOD, None], r"record 1 \(image \?\): is not an object"),
