@@ -6,7 +6,7 @@ the order of sums, so the kernel and numpy find the same bits in whichever order
 
 from __future__ import annotations
 
-from typing import Iterator, NamedTuple, Tuple
+from typing import Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
@@ -71,18 +71,26 @@ def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
     if not count or not places.any():
         return answers
     field = _make_field(places, spacing)
-    start, unanswered = 0, []
+    start = 0
+    unanswered: List[_Queries] = []
     for planes in cut_slabs(queries.shape):
         listed = _list_queries(queries[planes], planes.start, start, field)
         start += len(listed.indices)
         columns = np.count_nonzero(queries[planes].any(axis=(0, 1)))
         limit = _LOOKUPS * columns * (queries[planes].size // queries.shape[2])
         unanswered.append(_search(listed, field, limit, answers))
-    queries_left = _Queries(*map(np.concatenate, zip(*unanswered)))
+    queries_left = _join(unanswered)
     if len(queries_left.indices):
         _transform(queries_left, field, answers)
     np.sqrt(answers, out=answers)
     return answers
+
+
+def _join(parts: List[_Queries]) -> _Queries:
+    """Return the queries of all parts, and free these field by field: the two together take much memory."""
+    columns = [list(values) for values in zip(*parts)]
+    parts.clear()
+    return _Queries(*(np.concatenate(columns.pop(0)) for _ in range(len(columns))))
 
 
 def _list_queries(queries: Array, plane: int, start: int, field: _Field) -> _Queries:
@@ -187,13 +195,13 @@ def _transform(queries: _Queries, field: _Field, answers: Array) -> None:
     has_place = np.array([(plane > 3 * width).any() for plane in field.nearness])
     planes = np.flatnonzero(has_place)
     index_of = np.cumsum(has_place) - 1
-    columns, levels = queries.voxels % width, queries.voxels // (height * width)
+    columns = queries.voxels % width
     step = max(1, _SLAB // (len(planes) * height))
     for start in range(0, width, step):
         chosen = np.flatnonzero((columns >= start) & (columns < start + step))
         if not len(chosen):
             continue
-        best, rows, level = queries.best[chosen], queries.rows[chosen], levels[chosen]
+        best, rows, level = queries.best[chosen], queries.rows[chosen], queries.voxels[chosen] // (height * width)
         greatest = float(best.max())
         squares = _transform_rows(field.squares[0][field.nearness[planes, :, start : start + step]], field, greatest)
         within = columns[chosen] - start

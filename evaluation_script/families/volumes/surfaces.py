@@ -130,10 +130,11 @@ def find_surface(mask: Array) -> Array:
 def measure_codes(codes: List[Array], spacing: Spacing) -> Sides:
     """Return the surface elements of both masks and their distances, given the codes of truth and prediction."""
     check_noise(*(int(np.count_nonzero(side)) for side in codes))
-    areas = list_areas(spacing)
+    distances = _measure_distances(codes, spacing)
+    areas = list_areas(spacing)  # weighted later, because a search for distances takes the most memory
     slabs = ([code[slab] for slab in cut_slabs(code.shape)] for code in codes)
     weights = [np.concatenate([areas[planes[planes > 0]] for planes in side]) for side in slabs]
-    return _measure(codes, weights, spacing)
+    return Sides(*map(Surface, distances, weights))
 
 
 def measure_borders(
@@ -151,8 +152,8 @@ def measure_borders(
 def measure_places(borders: List[Array], spacing: Spacing) -> Sides:
     """Return the distances of border voxels, given the borders of truth and prediction."""
     check_noise(*(int(np.count_nonzero(side)) for side in borders))
-    weights = [np.ones(np.count_nonzero(border)) for border in borders]
-    return _measure([np.ascontiguousarray(border).view(np.uint8) for border in borders], weights, spacing)
+    distances = _measure_distances([np.ascontiguousarray(border).view(np.uint8) for border in borders], spacing)
+    return Sides(*(Surface(values, np.ones(len(values))) for values in distances))
 
 
 def find_border(mask: Array, *, open_ends: bool = False, corners: bool = False) -> Array:
@@ -187,9 +188,9 @@ def check_noise(true: int, predicted: int) -> None:
         raise Flaw(fault, "Check the labels, and remove isolated voxels")
 
 
-def _measure(places: List[Array], weights: List[Array], spacing: Spacing) -> Sides:
-    from_truth, from_prediction = (find_distances(places[index], places[1 - index], spacing) for index in range(2))
-    return Sides(Surface(from_truth, weights[0]), Surface(from_prediction, weights[1]))
+def _measure_distances(places: List[Array], spacing: Spacing) -> List[Array]:
+    """Return the distances from each side's places to the other side's."""
+    return [find_distances(places[index], places[1 - index], spacing) for index in range(2)]
 
 
 # ── metrics ─────────────────────────────────────────────────────────────────
