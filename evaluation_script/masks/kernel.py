@@ -180,9 +180,7 @@ class Kernel:
         return codes if status == _FINE else None
 
     def find_distances(self, queries: Array, places: Array, spacing: Tuple[float, float, float]) -> Optional[Array]:
-        """Return the distance of each query to the nearest place of a volume; both arrays have nonzero bytes for
-        members.
-        """
+        """Return the distance of each query to the nearest place; bytes other than 0 and 255 mark both."""
         if queries.shape != places.shape or queries.dtype != np.uint8 or places.dtype != np.uint8:
             return None
         count = np.count_nonzero(queries) - np.count_nonzero(queries == LABELS - 1)
