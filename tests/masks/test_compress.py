@@ -76,7 +76,9 @@ def test_real_results_become_as_small_as_is_promised(
 
     before, after = bytes_of(results), out.stat().st_size
     assert after <= most * before
-    assert capsys.readouterr().out.startswith(f"{out}: {after:,} bytes instead of {before:,}, {after / before:.0%}\n")
+    assert capsys.readouterr().out.startswith(
+        f"Wrote {out}: {after:,} bytes instead of {before:,}, {after / before:.0%}\n"
+    )
     assert scores_of(out, truth, "vos-benchmark") == scores_of(results, truth, "vos-benchmark")
 
 
