@@ -89,7 +89,8 @@ def test_threads_and_forks_of_a_job_may_print() -> None:
         os.waitpid(child, 0)
         return "answer"
 
-    assert run(job, said=output) == "answer"
+    memory = 1 << 30  # each thread reserves up to 136 MB for its stack and heap
+    assert run(job, said=output, memory=memory) == "answer"
     assert sum(map(len, output[:-1])) <= _LOG_CHARACTERS
     assert output[-1].startswith("... output beyond")
     assert set("".join(output[:-1])) == {"x"}

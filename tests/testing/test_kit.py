@@ -94,7 +94,7 @@ MISTAKES = {
         "hostile", ENGINE, "if type(sent) is not int:", "if sent is None:", "TypeError",
     ),
     "much memory": (
-        "hostile", ENGINE, "if type(sent) is not int:", "bytearray(1 << 30)\n    if type(sent) is not int:", "MiB; 400",
+        "hostile", ENGINE, "if type(sent) is not int:", "bytearray(1 << 30)\n    if type(sent) is not int:", "MiB; the limit is 400",
     ),
     "much time": (
         "hostile", ENGINE, "if type(sent) is not int:",
