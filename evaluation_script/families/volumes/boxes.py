@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Iterable, NamedTuple, Set, Tuple
+import math
+from typing import Iterable, Iterator, NamedTuple, Set, Tuple
 
 import numpy as np
 
@@ -11,8 +12,8 @@ from ...masks.stack import Array
 
 #: From and to (exclusive) along z, y and x.
 Box = Tuple[slice, ...]
-#: The number of voxels that numpy processes at once.
-_SLAB = 1 << 21
+#: The number of voxels processed at once.
+_SLAB = 1 << 20
 
 
 class Boxes(NamedTuple):
@@ -34,6 +35,13 @@ class Boxes(NamedTuple):
         return tuple(slice(*ends) for ends in zip(starts, stops))
 
 
+def cut_slabs(shape: Tuple[int, ...]) -> Iterator[slice]:
+    """Yield slices of planes with few voxels."""
+    step = max(1, _SLAB // max(1, math.prod(shape[1:])))
+    for start in range(0, shape[0], step):
+        yield slice(start, min(start + step, shape[0]))
+
+
 def cover(boxes: Iterable[Box]) -> Box:
     """Return the smallest box that holds all boxes; empty if all boxes are empty."""
     filled = [box for box in boxes if box[0].stop]
@@ -52,9 +60,8 @@ def find_boxes(labels: Array, end: int) -> Boxes:
         return Boxes(*arrays)
     voxels, sides = np.zeros(end, np.int64), np.zeros((end, 3, 2), np.int64)
     sides[:, :, 0] = 1 << 62
-    step = max(1, _SLAB // max(1, labels[:1].size))
-    for plane in range(0, len(labels) if labels.size else 0, step):
-        _add_runs(labels[plane : plane + step], plane, voxels, sides)
+    for slab in cut_slabs(labels.shape) if labels.size else ():
+        _add_runs(labels[slab], slab.start, voxels, sides)
     sides[voxels == 0] = 0
     return Boxes(voxels, sides.reshape(end, 6))
 
@@ -88,12 +95,9 @@ def _add_runs(labels: Array, plane: int, voxels: Array, sides: Array) -> None:
 def select_labels(labels: Array, chosen: Tuple[int, ...]) -> Array:
     """Return the voxels that have one of some labels."""
     mask: Array = labels == chosen[0]
-    if len(chosen) > 1:
-        step = max(1, _SLAB // max(1, labels[:1].size))
-        for start in range(0, len(labels), step):
-            planes = slice(start, start + step)
-            for label in chosen[1:]:
-                mask[planes] |= labels[planes] == label
+    for slab in cut_slabs(labels.shape) if len(chosen) > 1 else ():
+        for label in chosen[1:]:
+            mask[slab] |= labels[slab] == label
     return mask
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...files.problems import Flaw
 from ...masks.stack import Array
 from ...values.arithmetic import mean
-from .boxes import Box
+from .boxes import Box, cut_slabs
 
 #: By the number of neighbours: the rows (z, y) beside a run that it may join, and by how many voxels along x it reaches
 #: beyond its ends there.
@@ -21,8 +21,8 @@ _ROWS: Dict[int, Tuple[Tuple[int, int, int], ...]] = {
 }
 #: The maximum number of runs of a prediction, absolutely and as a multiple of the truth's.
 _MOST_RUNS, _NOISE = 1 << 21, 16
-#: The numbers of voxels and of runs processed at once.
-_SLAB, _CHUNK = 1 << 21, 1 << 18
+#: The number of runs processed at once.
+_CHUNK = 1 << 18
 
 
 class Runs(NamedTuple):
@@ -62,17 +62,17 @@ def find_runs(mask: Array, limit: int = 1 << 31, steps: int = 0) -> Runs:
     shape = depth, height + 1, width + 1
     plane = shape[1] * shape[2]
     kind = np.int32 if depth * plane < 1 << 30 else np.int64
-    step, edges, total = max(1, _SLAB // plane), [np.zeros(0, kind)], 0
-    for start in range(0, depth, step):
-        before = min(start, steps)
-        planes = mask[start - before : start + step + steps]
+    edges, total = [np.zeros(0, kind)], 0
+    for slab in cut_slabs(mask.shape):
+        before = min(slab.start, steps)
+        planes = mask[slab.start - before : slab.stop + steps]
         if not planes.any():
             continue
-        planes = grow(planes, steps)[before : before + step]
+        planes = grow(planes, steps)[before : before + slab.stop - slab.start]
         # A voxel of background before all others, and after each row and plane.
         values = np.zeros(1 + len(planes) * plane, np.uint8)
         values[1:].reshape(len(planes), *shape[1:])[:, :-1, :-1] = planes
-        edges.append((np.flatnonzero(values[1:] != values[:-1]) + start * plane).astype(kind))
+        edges.append((np.flatnonzero(values[1:] != values[:-1]) + slab.start * plane).astype(kind))
         total += len(edges[-1]) // 2
         if total > limit:
             fault = f"has a region in more than {limit:,} pieces, which are runs of voxels in a row"
@@ -194,16 +194,14 @@ def _paint(runs: Runs, values: Array, box: Box) -> Array:
     """Return a box with the values of the runs inside it, and 0 elsewhere."""
     _, height, width = runs.shape
     painted: Array = np.zeros([side.stop - side.start for side in box], values.dtype)
-    depth, rows, columns = painted.shape
+    _, rows, columns = painted.shape
     # A voxel after each row, where its last run may end.
     z, y, x = runs.starts // (height * width), runs.starts // width % height, runs.starts % width
     starts = ((z - box[0].start) * rows + (y - box[1].start)) * (columns + 1) + (x - box[2].start)
     ends = starts + (runs.ends - runs.starts)
     plane = rows * (columns + 1)
-    step = max(1, _SLAB // max(1, plane))
-    for bottom in range(0, depth, step):
-        planes = painted[bottom : bottom + step]
-        begin = bottom * plane
+    for slab in cut_slabs(painted.shape):
+        planes, begin = painted[slab], slab.start * plane
         chosen = slice(*np.searchsorted(starts, [begin, begin + len(planes) * plane]).tolist())
         if chosen.start == chosen.stop:
             continue  # voxels that nothing writes take no memory

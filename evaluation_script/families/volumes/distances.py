@@ -12,6 +12,7 @@ import numpy as np
 
 from ...masks.backend import backend
 from ...masks.stack import Array
+from .boxes import cut_slabs
 
 #: Millimetres between voxels along x, y and z.
 Spacing = Tuple[float, float, float]
@@ -22,7 +23,7 @@ _LOOKUPS = 3
 _CALL = 1_000
 #: The number of rows in a piece; most searches end with the first piece.
 _LISTED = 4_096
-#: The number of voxels processed at once.
+#: The number of voxels transformed at once.
 _SLAB = 1 << 20
 #: Rows are first looked up within this multiple of the square of the largest spacing, then within four times that.
 _NEAR = 16.0
@@ -124,13 +125,6 @@ def _make_field(places: Array, spacing: Spacing) -> _Field:
     lengths = [np.arange(side) * step for side, step in zip(sides, spacing)]
     x, y, z = (length * length for length in lengths)
     return _Field(nearness, (np.append(np.full(3 * width + 1, np.inf), x[::-1]), y, z))
-
-
-def cut_slabs(shape: Tuple[int, ...]) -> Iterator[slice]:
-    """Yield slices of planes with few voxels."""
-    step = max(1, _SLAB // (shape[1] * shape[2]))
-    for start in range(0, shape[0], step):
-        yield slice(start, start + step)
 
 
 def _list_rows(squares_y: Array, squares_z: Array, nearest: float, end: float) -> Iterator[Tuple[float, int, int]]:

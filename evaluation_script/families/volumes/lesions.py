@@ -19,11 +19,11 @@ from .components import (
     name_components,
     share_components,
 )
-from .distances import Spacing, find_distances
+from .distances import Spacing
 from .overlaps import Overlap
 from .places import Places, list_places
 from .protocols import LesionRule
-from .surfaces import check_noise, distance_by_places, find_border, find_surface
+from .surfaces import check_noise, distance_by_places, find_border, find_surface, measure_distances
 
 #: The maximum number of voxels in all boxes around a lesion of the truth and what meets it.
 _MOST_SEARCHED = 1 << 32
@@ -154,7 +154,7 @@ def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[f
         for side, (lowest, highest), reach in zip(borders[0].shape, borders[0].ends, reaches)
     )
     near = [border.cut(box) for border in borders]
-    distances = [find_distances(near[index], near[1 - index], spacing) for index in range(2)]
+    distances = measure_distances(near, spacing)
     half, whole = (
         add([np.count_nonzero(side <= tolerance) / len(border) for side, border in zip(distances, borders)])
         / (2 + 1e-8)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple, Optional
 
 import numpy as np
 
 from ...masks.stack import Array
-
-#: The number of voxels whose overlap is counted at once.
-_SLAB = 1 << 21
+from .boxes import cut_slabs
 
 
 class Overlap(NamedTuple):
@@ -64,7 +61,5 @@ class Overlap(NamedTuple):
 
 def count_overlap(truth: Array, prediction: Array) -> Overlap:
     """Return the overlap of two masks (z, y, x)."""
-    step = max(1, _SLAB // max(1, math.prod(truth.shape[1:])))
-    slabs = [slice(start, start + step) for start in range(0, len(truth), step)]
-    both = sum(int(np.count_nonzero(truth[planes] & prediction[planes])) for planes in slabs)
+    both = sum(int(np.count_nonzero(truth[planes] & prediction[planes])) for planes in cut_slabs(truth.shape))
     return Overlap(int(np.count_nonzero(truth)), int(np.count_nonzero(prediction)), both)

@@ -20,8 +20,8 @@ from ...files.problems import Flaw
 from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import add, mean
-from .boxes import find_box
-from .distances import Spacing, cut_slabs, find_distances
+from .boxes import cut_slabs, find_box
+from .distances import Spacing, find_distances
 from .places import ROUNDING, Places, choose_places, measure_samples
 
 _Corner = Tuple[int, int, int]
@@ -46,8 +46,6 @@ _KINDS: Tuple[Tuple[str, str], ...] = (
 _CODES = 256
 #: The maximum number of places on a prediction's surface, absolutely and as a multiple of the truth's.
 _MOST_PLACES, _NOISE = 1 << 23, 16
-#: The number of voxels that numpy encodes at once.
-_SLAB = 1 << 20
 #: The number of places above which bounds first choose those to measure.
 _MOST_MEASURED = 1 << 14
 #: The number of places above which they are divided into bins by distance before they are sorted, and the number of
@@ -103,15 +101,13 @@ def find_corners(mask: Array) -> Array:
     if codes is not None:
         return codes
     codes = np.zeros([side + 1 for side in mask.shape], np.uint8)
-    depth, height, width = codes.shape
-    step = max(1, _SLAB // (height * width))
-    for start in range(0, depth, step):
-        planes = codes[start : start + step]
-        if not mask[max(0, start - 1) : start + step].any():
+    _, height, width = codes.shape
+    for slab in cut_slabs(codes.shape):
+        planes, inside = codes[slab], mask[max(0, slab.start - 1) : slab.stop]
+        if not inside.any():
             continue  # unwritten codes take no memory
         padded = np.zeros((len(planes) + 1, height + 1, width + 1), np.uint8)
-        inside = mask[max(0, start - 1) : start + step]
-        first_layer = int(start == 0)
+        first_layer = int(slab.start == 0)
         padded[first_layer : first_layer + len(inside), 1:-1, 1:-1] = inside
         for index, (x, y, z) in enumerate(product((0, 1), repeat=3)):
             planes |= padded[z : z + len(planes), y : y + height, x : x + width] << np.uint8(index)
@@ -130,7 +126,7 @@ def find_surface(mask: Array) -> Array:
 def measure_codes(codes: List[Array], spacing: Spacing) -> Sides:
     """Return the surface elements of both masks and their distances, given the codes of truth and prediction."""
     check_noise(*(int(np.count_nonzero(side)) for side in codes))
-    distances = _measure_distances(codes, spacing)
+    distances = measure_distances(codes, spacing)
     areas = list_areas(spacing)  # weighted later, because a search for distances takes the most memory
     slabs = ([code[slab] for slab in cut_slabs(code.shape)] for code in codes)
     weights = [np.concatenate([areas[planes[planes > 0]] for planes in side]) for side in slabs]
@@ -152,18 +148,16 @@ def measure_borders(
 def measure_places(borders: List[Array], spacing: Spacing) -> Sides:
     """Return the distances of border voxels, given the borders of truth and prediction."""
     check_noise(*(int(np.count_nonzero(side)) for side in borders))
-    distances = _measure_distances([np.ascontiguousarray(border).view(np.uint8) for border in borders], spacing)
+    distances = measure_distances([np.ascontiguousarray(border).view(np.uint8) for border in borders], spacing)
     return Sides(*(Surface(values, np.ones(len(values))) for values in distances))
 
 
 def find_border(mask: Array, *, open_ends: bool = False, corners: bool = False) -> Array:
     """Return the voxels of a mask that have a neighbour outside it, among six or, with `corners`, 26."""
     border: Array = np.zeros(mask.shape, bool)
-    depth = len(mask)
-    step = max(1, _SLAB // max(1, mask[:1].size))
-    for start in range(0, depth, step):
-        before, stop = min(start, 1), min(start + step, depth)
-        filled = mask[start - before : stop + 1]
+    for slab in cut_slabs(mask.shape):
+        before = min(slab.start, 1)
+        filled = mask[slab.start - before : slab.stop + 1]
         rows = np.flatnonzero(filled.any(axis=(0, 2)))
         if not rows.size:
             continue  # unwritten voxels take no memory
@@ -174,10 +168,11 @@ def find_border(mask: Array, *, open_ends: bool = False, corners: bool = False) 
             moved[1:] &= source[:-1]
             moved[:-1] &= source[1:]
             if not open_ends:
-                moved[0] &= bool(axis == 0 and start)
-                moved[-1] &= bool(axis == 0 and stop < depth)
+                moved[0] &= bool(axis == 0 and slab.start)
+                moved[-1] &= bool(axis == 0 and slab.stop < len(mask))
         np.logical_not(inside, out=inside)
-        np.logical_and(inside[before:][:step, chosen], mask[start:stop, chosen], out=border[start:stop, chosen])
+        planes = slice(before, before + slab.stop - slab.start)
+        np.logical_and(inside[planes, chosen], mask[slab, chosen], out=border[slab, chosen])
     return border
 
 
@@ -188,7 +183,7 @@ def check_noise(true: int, predicted: int) -> None:
         raise Flaw(fault, "Check the labels, and remove isolated voxels")
 
 
-def _measure_distances(places: List[Array], spacing: Spacing) -> List[Array]:
+def measure_distances(places: List[Array], spacing: Spacing) -> List[Array]:
     """Return the distances from each side's places to the other side's."""
     return [find_distances(places[index], places[1 - index], spacing) for index in range(2)]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import Unit, UnitAccumulator, UnitTruth
-from segjudge.evaluation_script.families.volumes.boxes import Box, Boxes, find_boxes, select_labels
+from segjudge.evaluation_script.families.volumes.boxes import Box, Boxes, cut_slabs, find_boxes, select_labels
 from segjudge.evaluation_script.families.volumes.engine import (
     find_region,
     list_labels,
@@ -42,8 +42,6 @@ from .losses import name_label, weigh_losses
 MOST_CASES, MOST_KEPT = 40, 300
 #: The maximum number of voxels in boxes whose surfaces are measured.
 _MOST_VOXELS = 100_000_000
-#: The number of voxels whose places are listed at once.
-_SLAB = 1 << 21
 #: A prediction is mirrored if its Dice over all labels is below the first number, and the reversed Dice at least the
 #: second number times as high.
 _POOR, _BETTER = 0.5, 2
@@ -334,12 +332,11 @@ def _find_places(judged: JudgedRegion, side: int, chosen: Array) -> list[Voxel]:
 
 def _list_voxels(numbers: Array) -> Iterator[tuple[Array, list[Array]]]:
     """Yield the component of voxels, from 0, and their places along z, y and x, a few planes at a time."""
-    step = max(1, _SLAB // max(1, numbers[:1].size))
-    for start in range(0, len(numbers), step):
-        planes = numbers[start : start + step]
+    for slab in cut_slabs(numbers.shape):
+        planes = numbers[slab]
         z, y, x = np.nonzero(planes)
         if len(z):
-            yield planes[z, y, x] - 1, [z + start, y, x]
+            yield planes[z, y, x] - 1, [z + slab.start, y, x]
 
 
 def _find_worst_place(case: OpenCase, judged: Sequence[JudgedRegion], costs: dict[str, float]) -> Voxel:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from segjudge.evaluation_script.families.volumes import boxes as boxes_room
 from segjudge.evaluation_script.families.volumes import components as components_room
 from segjudge.evaluation_script.families.volumes import lesions as lesions_room
 from segjudge.evaluation_script.families.volumes import places as places_room
@@ -120,7 +121,7 @@ def test_components_of_both_sides_share_the_voxels_that_scipy_finds(
     seed: int, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(components_room, "_CHUNK", chunk)
-    monkeypatch.setattr(components_room, "_SLAB", 40 * chunk)
+    monkeypatch.setattr(boxes_room, "_SLAB", 40 * chunk)
     draw = np.random.default_rng(seed)
     for density in (0.0, 0.05, 0.2, 0.4, 1.0):
         shape = tuple(draw.integers(0 if density else 1, 14, 3))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from segjudge.evaluation_script.families.volumes import boxes, distances, surfaces
+from segjudge.evaluation_script.families.volumes import boxes, distances
 from segjudge.evaluation_script.families.volumes.boxes import find_boxes
 from segjudge.evaluation_script.families.volumes.components import find_components
 from segjudge.evaluation_script.families.volumes.distances import find_distances
@@ -49,7 +49,7 @@ def test_volumes_are_measured_as_numpy_measures_them(seed: int, monkeypatch: pyt
     draw = np.random.default_rng(seed)
     shape, spacing = tuple(draw.integers(1, 30, 3)), tuple(draw.choice(SPACINGS, 3).tolist())
     truth, prediction = (draw.random(shape) < draw.choice([0.001, 0.1, 0.5, 0.9]) for _ in range(2))
-    for room in (boxes, distances, surfaces):
+    for room in (boxes, distances):
         monkeypatch.setattr(room, "_SLAB", int(draw.choice([1, 500, 1 << 21])))
     monkeypatch.setattr(distances, "_CALL", int(draw.choice([0, 1000])))
     compare(monkeypatch, lambda: measure_elements(truth, prediction, spacing))
@@ -73,7 +73,8 @@ def test_many_queries_far_from_few_places_are_transformed(seed: int, monkeypatch
         places[tuple(draw.integers(0, shape))] = 1
     places[0] = places[0] | (draw.random(shape[1:]) < draw.choice([0, 0.01])).astype(np.uint8)
     queries = np.ones(shape, np.uint8)
-    monkeypatch.setattr(distances, "_SLAB", int(draw.choice([1, 5000, 1 << 21])))
+    for room in (boxes, distances):
+        monkeypatch.setattr(room, "_SLAB", int(draw.choice([1, 5000, 1 << 21])))
     monkeypatch.setattr(distances, "_LOOKUPS", int(draw.choice([0, 3, 1000])))
     monkeypatch.setattr(distances, "_CALL", int(draw.choice([0, 1000])))
     monkeypatch.setattr(distances, "_LISTED", int(draw.choice([3, 4096])))
