@@ -44,8 +44,9 @@ def describe_causes(diagnosis: InstanceDiagnosis) -> str:
     counts, scope = CauseCounts("instance", unit, whole_tracks=True), ""
     if len(images) < len(diagnosis.counts.right):
         scope = f"In the {len(images):,} {unit}s with most mistakes, "
-    for image, gain in (mirrored.gains if mirrored else {}).items():
-        counts.add_mirrored(diagnosis.name_image(image), mirrored.way if mirrored else "", gain)
+    if mirrored:
+        for image, gain in mirrored.gains.items():
+            counts.add_mirrored(diagnosis.name_image(image), mirrored.way, gain)
     for number, scene in enumerate(list_scenes(righted, images)):
         _count_scene(counts, scene, righted, follows=diagnosis.protocol.tubes and number < _MOST_VIDEOS)
     sentence = counts.describe(scope)
@@ -275,7 +276,7 @@ def _describe_move(x: float, y: float) -> str:
 def _name_pairs(point_pairs: list[tuple[str, str]]) -> str:
     """Name the first two pairs of points, and count the others."""
     pairs = [f"{a} and {b}" for a, b in point_pairs]
-    named = ", and ".join([", ".join(pairs[:2][:-1]), pairs[:2][-1]] if len(pairs) > 1 else pairs)
+    named = ", and ".join(pairs[:2])
     return f"{named}, and {len(pairs) - 2} more pairs," if len(pairs) > 2 else named
 
 

@@ -102,22 +102,26 @@ def _right(
     diagnosis: InstanceDiagnosis, images: Sequence[int], way: str, *, among_others: bool = False
 ) -> InstanceDiagnosis:
     """Return the diagnosis of the detections in these images, mirrored back, alone or among all others."""
-    judged, records = diagnosis.judged, diagnosis.judged.records
+    truth, records = diagnosis.judged.truth, diagnosis.judged.records
+    if not among_others:
+        records = _take_records(records, np.isin(records.image, images))
     chosen = np.isin(records.image, images)
-    mirrored = records
     if way in {POINTS, _BOTH}:
         points = records.points.copy()
         of_points = points.reshape(len(points), -1, 2)
         of_points[chosen] = of_points[chosen][:, _order_points(diagnosis)]
-        mirrored = replace(records, points=points)
+        records = replace(records, points=points)
     if way != POINTS:
-        mirrored = _mirror(mirrored, judged.truth.images.sizes, judged.truth.images.frames, chosen, way)
-    if not among_others:
-        columns = ("image", "category", "score", "area", "pixels", "boxes", "points")
-        chosen_columns = {name: getattr(mirrored, name)[chosen] for name in columns if len(getattr(mirrored, name))}
-        masks = mirrored.masks.take(chosen) if len(mirrored.masks) else mirrored.masks
-        mirrored = replace(mirrored, masks=masks, **chosen_columns)
-    return diagnosis.judge_again(mirrored)
+        records = _mirror(records, truth.images.sizes, truth.images.frames, chosen, way)
+    return diagnosis.judge_again(records)
+
+
+def _take_records(records: InstanceRecords, chosen: Array) -> InstanceRecords:
+    """Return the chosen records; columns that the protocol does not read are empty."""
+    columns = ("image", "category", "score", "area", "pixels", "boxes", "points")
+    chosen_columns = {name: getattr(records, name)[chosen] for name in columns if len(getattr(records, name))}
+    masks = records.masks.take(chosen) if len(records.masks) else records.masks
+    return replace(records, masks=masks, **chosen_columns)
 
 
 def _mirror(records: InstanceRecords, sizes: Array, frames: Array | None, chosen: Array, way: str) -> InstanceRecords:
