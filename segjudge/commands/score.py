@@ -11,7 +11,7 @@ from segjudge.evaluation_script.families import FAMILIES
 from segjudge.evaluation_script.runner.tuning import reuse_memory
 from segjudge.scoring.score_files import ScoreFiles
 from segjudge.system.errors import OptionError, UsageError
-from segjudge.system.files import OutputFile, OutputFolder
+from segjudge.system.files import ARCHIVES, OutputFile, OutputFolder
 
 from .shared import (
     DONE,
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 #: The tasks of DAVIS's script.
 _TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
-#: The endings of archives.
-_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 #: The default size of a page in megabytes.
 _BUDGET = 6
 #: The width of tables in files and pipes.
@@ -103,7 +101,7 @@ def _list_results(paths: list[str]) -> list[str]:
     submissions = []
     for path in paths:
         names = sorted(name for name in os.listdir(path) if name[0] != ".") if os.path.isdir(path) else []
-        holds_submissions = len(names) > 1 and all(name.lower().endswith(_ARCHIVES) for name in names)
+        holds_submissions = len(names) > 1 and all(name.lower().endswith(ARCHIVES) for name in names)
         submissions += [os.path.join(path, name) for name in names] if holds_submissions else [path]
     return submissions
 

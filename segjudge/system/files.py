@@ -20,6 +20,8 @@ _DRAFT = ".new-"
 _NAME_BYTES = 120
 #: Files of these kinds may be replaced in a folder of results: no reader takes them, and the official tools write them.
 _NO_RESULTS = (".csv", ".html", ".svg", ".yaml", ".yml")
+#: The endings of archives.
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 #: Endings of names that mean a file, not a folder.
 _NO_FOLDERS = (".zip", ".html", ".json", ".gz", ".tgz", ".tar", ".csv", ".svg", ".png", ".md", ".yaml")
 

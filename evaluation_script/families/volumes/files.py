@@ -35,12 +35,13 @@ _SEND = "Send one zip with a label volume for each case, such as CASE.nii.gz, CA
 _NOUNS = UnitNouns("volumes", "CASE.nii.gz", "case")
 #: The endings of volumes that are compressed files.
 COMPRESSED = (".nii.gz",)
-_SUFFIXES = ("-seg", "_seg")
+#: The suffixes of BraTS' label files.
+LABEL_SUFFIXES = ("-seg", "_seg")
 #: The ending of the voxels of an Analyze or NIfTI volume in two files.
 _IMAGE = re.compile(r"\.img(|\.gz)$")
 _PREDICTIONS = "predictions.json"
 #: The suffix of the first channel of nnU-Net's images.
-_CHANNEL = "_0000"
+FIRST_CHANNEL = "_0000"
 #: The maximum length of an input image's name.
 _LONGEST_STEM = 255
 _EXAMPLE = '[{"pk": "JOB", "inputs": [{"image": {"name": "CASE.mha"}}], "outputs": [{"image": {"pk": "UUID"}}]}]'
@@ -64,7 +65,7 @@ def _list_volumes(members: Iterable[str]) -> Dict[str, List[str]]:
     # The voxels next to a header are not a second volume.
     voxels = {member for member in volumes if _IMAGE.search(member) and _IMAGE.sub(r".hdr\1", member) in volumes}
     stems = {member: _stem(member) for member in sorted(volumes - voxels)}
-    marked = {member: stem[:-4] for member, stem in stems.items() if stem.endswith(_SUFFIXES) and len(stem) > 4}
+    marked = {member: stem[:-4] for member, stem in stems.items() if stem.endswith(LABEL_SUFFIXES) and len(stem) > 4}
     by_case: Dict[str, List[str]] = {}
     for member, stem in (marked or stems).items():
         by_case.setdefault(stem, []).append(member)
@@ -146,8 +147,8 @@ class VolumeSubmission(FilesOfUnits):
 
     def explain_missing(self, missing: List[str], surplus: List[str]) -> str:
         """Return the remedy; nnU-Net's images have the number of their channel behind the case."""
-        if any(case + _CHANNEL in surplus for case in missing):
-            return f"Send predictions, not images of channels, and name them without {_CHANNEL}"
+        if any(case + FIRST_CHANNEL in surplus for case in missing):
+            return f"Send predictions, not images of channels, and name them without {FIRST_CHANNEL}"
         return super().explain_missing(missing, surplus)
 
     def pair_members(self) -> Iterator[Tuple[str, str]]:

@@ -25,10 +25,7 @@ from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families.base.published import PackedTruth, TruthSource, check_subset
 from segjudge.system.addresses import RemoteFolder
 from segjudge.system.errors import UsageError
-from segjudge.system.files import make_folder
-
-#: The endings of archives, which may be Cityscapes' `gtFine`.
-_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+from segjudge.system.files import ARCHIVES, make_folder
 
 
 def open_instances(source: TruthSource, *, progress: Progress = ignore_progress) -> AnnotationFile[truth.InstanceTruth]:
@@ -58,7 +55,7 @@ def _convert_streets(source: TruthSource, progress: Progress, split: str = DEFAU
     """Return the document of a folder or an archive of Cityscapes; None for anything else."""
     if (
         source.categories
-        or not (os.path.isdir(source.path) or source.path.endswith(_ARCHIVES))
+        or not (os.path.isdir(source.path) or source.path.endswith(ARCHIVES))
         or is_packed(source.path)
     ):
         return None

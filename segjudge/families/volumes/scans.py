@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from segjudge.evaluation_script.families.base.units import open_dataset
-from segjudge.evaluation_script.families.volumes.files import COMPRESSED
+from segjudge.evaluation_script.families.volumes.files import COMPRESSED, FIRST_CHANNEL, LABEL_SUFFIXES
 from segjudge.evaluation_script.families.volumes.geometry import Geometry, require_order
 from segjudge.evaluation_script.families.volumes.headers import VolumeHeader
 from segjudge.evaluation_script.families.volumes.voxels import (
@@ -23,10 +23,8 @@ from segjudge.evaluation_script.files.limits import Files
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError, inflect, name_list, printable
 from segjudge.evaluation_script.masks.stack import Array
 
-#: nnU-Net's name of the first channel, and KiTS' name of a scan in its case's folder.
-_FIRST_CHANNEL, _LONE_NAME = "_0000", "imaging"
-#: BraTS' names of label files next to scans.
-_LABELS = ("-seg", "_seg")
+#: KiTS' name of a scan in its case's folder.
+_LONE_NAME = "imaging"
 #: The number of sampled voxels that determine how a scan is shown.
 _SAMPLED = 1 << 20
 #: A scan with values below this is a CT: air has -1000 Hounsfield units.
@@ -80,7 +78,7 @@ class ScanFolder:
         #: The reasons why scans are not shown.
         self.refused: list[str] = []
         if not self._members:
-            sought = name_list([f"{name}{_FIRST_CHANNEL}.nii.gz" for name in cases[:3]])
+            sought = name_list([f"{name}{FIRST_CHANNEL}.nii.gz" for name in cases[:3]])
             raise HostError(f"{folder}: has no scans of the scored cases; it needs files such as {sought}")
 
     def close(self) -> None:
@@ -135,13 +133,13 @@ def _match_cases(members: Iterable[str], cases: Sequence[str]) -> dict[str, str]
         folder, _, name = member.rpartition("/")
         ending = ending_of(name)
         stem = name[: len(name) - len(ending)]
-        if not ending or stem.endswith(_LABELS):
+        if not ending or stem.endswith(LABEL_SUFFIXES):
             continue
         stem = folder.rpartition("/")[2] if stem == _LONE_NAME else stem
         ends = (end for end in range(len(stem), 0, -1) if end == len(stem) or stem[end] in "-_")
         case = next((stem[:end] for end in ends if stem[:end] in names), "")
         if case:
-            rank = [case + _FIRST_CHANNEL, case].index(stem) if stem in {case, case + _FIRST_CHANNEL} else 2
+            rank = [case + FIRST_CHANNEL, case].index(stem) if stem in {case, case + FIRST_CHANNEL} else 2
             ranked_members[case] = min(ranked_members.get(case, (rank, member)), (rank, member))
     return {case: member for case, (_, member) in ranked_members.items()}
 
