@@ -18,7 +18,7 @@ from .headers import ODDITIES
 from .measures import RegionOfCase
 from .overlaps import Overlap
 from .protocols import COMPONENTS, LabelRegion, VolumeProtocol
-from .suspicions import look_at_case, suspect
+from .suspicions import find_true_labels, look_at_case, suspect
 from .voxels import LABELS_END, Volume
 
 #: The maximum number of predicted labels that the truth lacks, and of voxels that are searched for their components.
@@ -151,10 +151,7 @@ def list_labels(accumulator: UnitAccumulator[VolumeProtocol]) -> List[int]:
     protocol = accumulator.protocol
     if protocol.regions:
         return list(range(len(protocol.regions)))
-    labels = set()
-    for unit in accumulator.complete_counts():
-        labels.update(unit.tables["labels"][unit.tables["voxels"][:, 0] > 0].tolist())
-    return sorted(labels)
+    return sorted(find_true_labels(accumulator))
 
 
 def _collect(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[Tuple[int, str], List[float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import combinations
-from typing import Any, Callable, List, Match, Pattern, Sequence
+from typing import Any, Callable, List, Match, Pattern, Sequence, Set
 
 import numpy as np
 
@@ -158,12 +158,17 @@ def _list_exchanges(scores: List[ReadingScores]) -> List[Reading]:
     ]
 
 
+def find_true_labels(accumulator: UnitAccumulator[VolumeProtocol]) -> Set[int]:
+    """Return the labels that a truth has, of a protocol without regions."""
+    tables = [unit.tables for unit in accumulator.complete_counts()]
+    return {label for table in tables for label in table["labels"][table["voxels"][:, 0] > 0].tolist()}
+
+
 def _list_renamed(scores: List[ReadingScores], accumulator: UnitAccumulator[VolumeProtocol]) -> List[Reading]:
     """Return the readings of labels that no truth has as missing ones."""
     if accumulator.protocol.regions:
         return []
-    tables = [unit.tables for unit in accumulator.complete_counts()]
-    true = {label for table in tables for label in table["labels"][table["voxels"][:, 0] > 0].tolist()}
+    true = find_true_labels(accumulator)
     return [
         _make_reading(match[0], f"label {match[1]} looks like label {match[2]}", _LABELS, metric=_METRIC_OF_LABEL)
         for match in _match_names(_RENAMED, scores)
