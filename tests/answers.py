@@ -1,4 +1,4 @@
-"""Transcripts as cases: a title and its answer; of an answer similar to an earlier one, only the differences."""
+"""Transcripts as cases with a title and an answer, which is shortened to its differences from a similar earlier one."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Answers:
         self._earlier: dict[str, list[str]] = {}
 
     def happen(self, event: str) -> None:
-        """Note what happens before the next case."""
+        """Note an event before the next case."""
         self._events.append(event)
 
     def add(self, title: str, answer: str, frame: str = "") -> None:
         """Note a case: `title` is the typed command or request; the answer shows files as `── path ──` and their lines.
 
-        A frame is noted whole, and no part of what later answers are compared with.
+        A frame is noted whole, and later answers are not compared with it.
         """
         output, *files = re.split(r"(?m)^── (.+) ──\n", join_json(answer))
         output = re.sub(r"\n+(exit code \d+\n*)\Z", r"\n\1", output)
@@ -72,7 +72,7 @@ def join_json(text: str) -> str:
 
 
 def _join_items(document: re.Match[str]) -> str:
-    """Return a document with an item in each line, and by how much it was indented; as it is if that varies."""
+    """Return a document with one item per line, and its indentation; unchanged if the indentation varies."""
     first, *lines, last = document[0].splitlines()
     step, depth, items = len(lines[0]) - len(lines[0].lstrip()), 1, list[str]()
     for line in lines:
@@ -114,7 +114,7 @@ class Book:
         self._seen: dict[str, int] = {}
 
     def happen(self, event: str) -> None:
-        """Note what happens before the next case of each file."""
+        """Note an event before the next case of each file."""
         self._events.append(event)
 
     def add(self, file: str, title: str, answer: str) -> None:
@@ -154,7 +154,7 @@ def read_answers(folder: Path) -> dict[str, str]:
 
 
 def fold(text: str) -> str:
-    """Return a text of titles with indented answers below them, each answer as `Answers.shorten` has it.
+    """Return a text of titles with indented answers, each shortened by `Answers.shorten`.
 
     A line that begins with `──` or `══` begins a section, whose answers are compared with each other alone.
     """
@@ -172,7 +172,7 @@ def fold(text: str) -> str:
 
 
 def fold_sections(text: str, mark: str = "── ") -> str:
-    """Return the text with each section, which begins with a line of this mark, as `Answers.shorten` has it."""
+    """Return the text with its sections shortened by `Answers.shorten`; a line with this mark begins a section."""
     cases, folded = Answers(), list[str]()
     for section in re.split(f"(?m)^(?={mark})", text):
         title, *lines = section.splitlines() if section.startswith(mark) else ["", *section.splitlines()]
@@ -184,5 +184,5 @@ def fold_sections(text: str, mark: str = "── ") -> str:
 
 
 def count_repeats(text: str) -> str:
-    """Return the text with equal lines in a row as one line and their number."""
+    """Return the text with repeated lines merged into one line and their number."""
     return re.sub(r"(?m)^(.+)\n(?:\1\n)+", lambda run: f"{run[1]} ({run[0].count(chr(10))} times)\n", text)

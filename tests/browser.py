@@ -52,7 +52,7 @@ _CONTRAST = """(() => {
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """Start it, and end it."""
+    """Start Chromium, and stop it after the tests."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -63,7 +63,7 @@ def chromium() -> Iterator[Any]:
 
 @contextmanager
 def fresh_page(browser: Any, size: dict[str, int]) -> Iterator[tuple[Any, list[str]]]:
-    """A new page of a browser, with its requests; its errors fail the test."""
+    """Open a page and yield it with the list of its requests; an error on the page fails the test."""
     context = browser.new_context(viewport=size)
     opened = context.new_page()
     complaints: list[str] = []
@@ -80,6 +80,6 @@ def fresh_page(browser: Any, size: dict[str, int]) -> Iterator[tuple[Any, list[s
 
 
 def faint_texts(page: Any, least: float = 4.5) -> list[str]:
-    """The texts of a page whose contrast is below a ratio; black on white has 21."""
+    """Return the texts of a page whose contrast is below a ratio; black on white has 21."""
     faults: list[str] = page.evaluate(_CONTRAST.replace("LEAST", str(least)))
     return faults

@@ -84,7 +84,7 @@ def raw_png(
 
 
 def drawn(*rows: str) -> Any:
-    """A mask drawn as text: `#` belongs to the object."""
+    """Return the mask that a text draws; `#` belongs to the object."""
     return np.array([[cell == "#" for cell in row] for row in rows])
 
 
@@ -103,7 +103,7 @@ def stack_of(*masks: Any) -> Stack:
 
 
 def label_truth(tmp_path: Path, videos: dict[str, list[Any]]) -> sequence_truth.Split:
-    """A truth of label images, read as a published layout."""
+    """Write and read a truth of label images in a published layout."""
     from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 
     path = tmp_path / "truth.zip"

@@ -1,4 +1,4 @@
-"""The values and errors of calls as one text: each line as it is typed, and below it the value or error."""
+"""Calls as a text of typed lines, each with its value or error below it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run_calls(session: str, names: Mapping[str, Any]) -> str:
 
 
 def answer_call(call: str, space: dict[str, Any]) -> list[str]:
-    """Run a call; return indented lines of its value or error. Other statements give no answer."""
+    """Run a statement; return the indented lines of its value or error, or none if it is not a call."""
     if isinstance(ast.parse(call).body[0], ast.Expr):
         return [f"    {line}" for line in _say(call, space).splitlines()]
     exec(compile(call, "session", "exec"), space)

@@ -54,7 +54,7 @@ def _listens(port: int) -> bool:
 
 @contextmanager
 def cluster(folder: Path, *, workers: int = 2, protocol: str = "tcp", **environment: str) -> Iterator[Cluster]:
-    """A cluster that ends with the block."""
+    """Yield a cluster that ends with the block."""
     folder.mkdir(exist_ok=True)
     made = Cluster(folder, protocol, **environment)
     try:

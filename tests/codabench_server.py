@@ -1,4 +1,4 @@
-"""Codabench's API, simulated over real HTTP as far as a push needs it."""
+"""A local HTTP server with the part of Codabench's API that a push uses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CodabenchServer:
         self._results: dict[int, int] = {}
 
     def answer(self, method: str, path: str, token: str, body: bytes) -> tuple[int, Any]:
-        """The status and the JSON of a call."""
+        """Return the status and JSON of a call."""
         self.calls.append((method, path, token))
         if path.startswith("/storage/"):
             self.data_sets[path.split("/")[2]]["bytes"] = body
@@ -85,7 +85,7 @@ class CodabenchServer:
 
 @contextmanager
 def codabench_server() -> Iterator[CodabenchServer]:
-    """A server that listens on this machine."""
+    """Yield a server that listens on this machine."""
     played = CodabenchServer()
 
     class Handler(BaseHTTPRequestHandler):

@@ -233,7 +233,7 @@ OLD_CASES, KINDS = 3, 12
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Count repeated paths as long; hostile uploads and the guard are quick only on the worker's interpreter."""
+    """Mark repeated cases as long, and hostile uploads and the guard unless the worker's interpreter runs them."""
     suites = [*HERE.rglob("test_hostile*.py"), HERE / "runner" / "test_guard.py"]
     hostile = [path for path in suites if not needs_toolkit(path)]
     elsewhere = hostile if sys.version_info >= (3, 11) and os.environ.get("SEGJUDGE_WORKER_PYTHON") else []
@@ -249,7 +249,7 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 
 
 def spread(cases: list[Any], most: int) -> list[Any]:
-    """Some of the cases: one from each of equally many blocks, so that both of two parameters vary."""
+    """Return one case from each of equally large blocks, so that two parameters both vary."""
     if len(cases) <= most:
         return cases
     size = len(cases) // most
@@ -295,10 +295,7 @@ def pytest_runtest_protocol(item: Any) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _end_servers(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Kill the servers of a test that failed before it stopped them, since the next test would be blamed.
-
-    They are those with data in the test's own folder; others serve several tests.
-    """
+    """Kill the servers of a failed test, whose data lie in its folder; otherwise the next test would be blamed."""
     yield
     module = sys.modules.get(f"{__package__}.rehearsals")
     folder = request.node.funcargs.get("tmp_path")

@@ -1,4 +1,4 @@
-"""The places of the golden numbers: small and free ones here, those on real masks outside the repository."""
+"""The folders of the golden numbers: small, free ones in the repository, those on real masks outside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The content of the demo challenge, read from its files, so that a further phase or sample changes no test."""
+"""The content of the demo challenge, read from its files, so that another phase or sample changes no test."""
 
 from __future__ import annotations
 

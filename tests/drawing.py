@@ -11,5 +11,5 @@ _QUICK = "not long" in sys.argv
 
 
 def examples(count: int) -> settings:
-    """Draw this many, and in quick tests a quarter; other draws come with each run."""
+    """Draw this many random examples, a quarter in quick tests; each run draws others."""
     return settings(max_examples=count // 4 if _QUICK else count)

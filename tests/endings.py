@@ -1,4 +1,4 @@
-"""Whether processes have ended, as tests check it."""
+"""Checks that processes have ended."""
 
 from __future__ import annotations
 

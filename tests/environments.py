@@ -1,4 +1,4 @@
-"""An environment as its container runs it: a separate process, reached over a real channel."""
+"""An environment in a process of its own, reached over a real channel as in a container."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZE = VIDEOS[0].size
 
 
 def dataset(folder: Path) -> list[str]:
-    """The options of a small video environment."""
+    """Return the options of a small video environment."""
     if not (folder / "truth.zip").exists():
         write_demo_root(folder / "root", VIDEOS, sets=0)
         pack(TruthSource(str(folder / "root"), "davis2017", "val"), str(folder / "truth.zip"), split="test")
@@ -58,7 +58,7 @@ class Served:
         self.most = 0
 
     def memory(self) -> int:
-        """The peak memory of the process."""
+        """Return the peak memory of the process."""
         try:
             text = Path(f"/proc/{self.process.pid}/status").read_text()
         except OSError:
@@ -68,7 +68,7 @@ class Served:
         return self.most
 
     def outcome(self, seconds: float = 120) -> dict[str, Any]:
-        """Its saved result, once it has ended; it never grew too large."""
+        """Wait for the end, check the peak memory, and return the saved result."""
         assert self.memory() < MEMORY
         assert self.process.stdout
         self.process.wait(timeout=seconds)
@@ -78,7 +78,7 @@ class Served:
         return output
 
     def end(self) -> None:
-        """Its result, regardless of the outcome."""
+        """End the process and return its result."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
@@ -112,7 +112,7 @@ class Caller:
         return reply
 
     def refused(self, name: str, data: bytes, **more: Any) -> tuple[grpc.StatusCode, str]:
-        """The rejection of a call."""
+        """Return the error of a rejected call."""
         try:
             self.raw(name, data, **more)
         except grpc.RpcError as error:

@@ -1,4 +1,4 @@
-"""The official `evalai` client, except its question to the package index whether it is the newest."""
+"""The official `evalai` client without its check for a newer version."""
 
 import sys
 

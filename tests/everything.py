@@ -71,7 +71,7 @@ class Part:
     seconds: float = 0.0
 
     def start(self, *, shown: bool) -> None:
-        """Run it; output that is not shown at once goes to a log."""
+        """Start the part; its output goes to a log unless it is shown at once."""
         self.folder.mkdir(parents=True)
         self.started = time.monotonic()
         command = [*self.command, *self.options()]

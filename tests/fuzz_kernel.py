@@ -62,7 +62,7 @@ def some_bytes(generator: random.Random, count: int) -> bytes:
 
 
 def picture(generator: random.Random, height: int, width: int, depth: int, colour: int) -> bytes:
-    """A PNG of masks or of noise, with any filter, whose stream or chunks may be damaged despite correct checksums."""
+    """Return a PNG of masks or noise with any filter, possibly damaged despite correct checksums."""
     channels = {2: 3, 6: 4}.get(colour, 1)
     step = 1 + (width * depth * channels + 7) // 8
     length = max(0, height * step + generator.choice([0] * 9 + [-1, -9, 1, 400]))
@@ -96,12 +96,12 @@ def picture(generator: random.Random, height: int, width: int, depth: int, colou
 
 
 def exactly(data: bytes) -> np.ndarray:
-    """The same bytes, whose end the sanitizer watches: a `bytes` object has one more, which nobody may read."""
+    """Return the same bytes, whose end the sanitizer watches: a `bytes` object has one more, which nobody may read."""
     return np.frombuffer(data, np.uint8).copy()
 
 
 def frames(generator: random.Random, kernel: Kernel) -> None:
-    """Pictures of every depth and plain labels, possibly of another size, packed into slots that may run out."""
+    """Pack pictures of every depth, and plain labels, into slots that may run out; some have another size."""
     depth, colour = generator.choice([(1, 0), (2, 3), (4, 3), (8, 0), (8, 3), (8, 3), (16, 0), (8, 2)])
     size = (generator.randrange(1, 20), generator.choice([1, 7, 8, 63, 64, 65, 127, 128, 200, 5000]))
     packed = PackedFrames(size, generator.randrange(1, 3), kernel)
@@ -124,7 +124,7 @@ def frames(generator: random.Random, kernel: Kernel) -> None:
 
 
 def colours(generator: random.Random, kernel: Kernel) -> None:
-    """Pictures with or without colours, whose stated size may be wrong."""
+    """Read pictures with or without colours, whose stated size may be wrong."""
     size = generator.choice([(1, 20_000), (20, 300), (generator.randrange(1, 9), generator.randrange(1, 70))])
     colour = generator.choice([0, 2, 2, 6, 3, 4])
     data = exactly(picture(generator, *size, generator.choice([8, 8, 8, 4, 16]), colour))
@@ -136,7 +136,7 @@ def colours(generator: random.Random, kernel: Kernel) -> None:
 
 
 def labels(generator: random.Random, kernel: Kernel) -> None:
-    """Maps of few or many labels, whose pairs may not fit, and boxes that reach beyond them."""
+    """Count pairs of few or many labels, which may not fit, and boxes that reach beyond the maps."""
     height, width = generator.randrange(1, 12), generator.randrange(1, 90)
     maps = []
     for size in (generator.choice([1, 2, 4]), generator.choice([1, 2, 4])):
@@ -202,7 +202,7 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
 
 
 def boundaries(generator: random.Random, kernel: Kernel) -> None:
-    """Two stacks anywhere in a frame, or beyond it, and invalid disks."""
+    """Compare the boundaries of two stacks in a frame or beyond it, with valid and invalid disks."""
     size = (generator.randrange(1, 40), generator.choice([1, 63, 64, 65, 130, 300]))
     frames = generator.randrange(3)
     stacks = []
@@ -244,7 +244,7 @@ def boundaries(generator: random.Random, kernel: Kernel) -> None:
 
 
 def pages(generator: random.Random, kernel: Kernel) -> None:
-    """Masks for a page, rows and columns that may not exist, numbers of any size, and invalid disks."""
+    """Draw masks for a page, with missing rows and columns, numbers of any size, and invalid disks."""
     frames, rows, across = (generator.randrange(most) for most in (3, 40, 4))
     words = np.frombuffer(generator.randbytes(8 * frames * rows * across), np.uint64).reshape(frames, rows, across)
     picked = np.array([generator.randrange(-1, rows + 1) for _ in range(generator.randrange(9))], np.int64)
@@ -272,7 +272,7 @@ def text_of(generator: random.Random) -> str:
 
 
 def sound(generator: random.Random, pixels: int) -> str:
-    """The text of a mask that fills its image."""
+    """Return the text of a mask that fills its image."""
     from segjudge.evaluation_script.masks.run_lengths import compress
 
     cuts = sorted(generator.randrange(pixels + 1) for _ in range(generator.randrange(12)))
@@ -280,7 +280,7 @@ def sound(generator: random.Random, pixels: int) -> str:
 
 
 def runs(generator: random.Random, kernel: Kernel) -> None:
-    """Texts with any content, checked, and compared in pairs that may not exist."""
+    """Check texts with any content, and compare them in pairs that may not exist."""
     texts = [generator.choice([text_of(generator), sound(generator, 99)]) for _ in range(generator.randrange(9))]
     kernel.check_runs(texts, np.array([generator.choice([0, 99, 1 << 40]) for _ in texts], np.int64))
     few = texts[: generator.choice([1, 2, 9])]
@@ -312,7 +312,7 @@ def runs(generator: random.Random, kernel: Kernel) -> None:
 
 
 def videos(generator: random.Random, kernel: Kernel) -> None:
-    """Masks of frames, valid or not, joined; in more or less space than they need."""
+    """Join valid and invalid masks of frames in more or less space than they need."""
     shown = np.array([generator.random() < 0.7 for _ in range(generator.randrange(9))], np.uint8)
     texts = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(int(shown.sum()))]
     cuts = sorted(generator.randrange(len(shown) + 1) for _ in range(generator.randrange(3)))

@@ -161,7 +161,7 @@ def written(folder: Path, files: dict[str, str]) -> None:
 
 
 def starter(folder: Path, script: dict[str, str] | None = None, config: str = CONFIG) -> Path:
-    """A host's repository; `script` is written over the modules of the evaluation script."""
+    """Return a host's repository; `script` is written over the modules of the evaluation script."""
     written(folder, {"challenge_config.yaml": config, "README.md": "# Colours\n", ".gitignore": "*.zip\n"})
     written(folder, {f"templates/{name}.html": f"<p>{name}</p>\n" for name in TEXTS})
     written(folder, {f"annotations/{name}.json": json.dumps(TRUTH) for name in ("dev", "test")})
@@ -179,7 +179,7 @@ def with_samples(folder: Path) -> Path:
 
 
 def remote(folder: Path) -> Path:
-    """A challenge that its host evaluates; the bundle does not contain the truth."""
+    """Return a challenge that its host evaluates; the bundle does not contain the truth."""
     text = CONFIG.replace("remote_evaluation: False", "remote_evaluation: True")
     lines = [line for line in text.splitlines() if "test_annotation_file" not in line]
     starter(folder, config="\n".join(lines))
@@ -277,7 +277,7 @@ AGENT = """
 
 
 def code_upload(folder: Path, port: int) -> Path:
-    """A challenge whose participants upload agents, with the starter's folders."""
+    """Return a challenge whose participants upload agents, with the starter's folders."""
     text = CONFIG.replace("is_docker_based: False", "is_docker_based: True")
     text = text.replace("test_annotation_file: annotations/dev.json", "environment_image: registry.example.org/env:1")
     text = text.replace("test_annotation_file: annotations/test.json", "environment_image: registry.example.org/env:1")

@@ -64,7 +64,7 @@ class Exchange:
         self.client.close()
 
     def drip(self, data: bytes) -> None:
-        """A byte from time to time."""
+        """Send a byte from time to time."""
         until = time.monotonic() + self.patience
         for number in range(len(data)):
             if self.over.wait(0.1) or time.monotonic() > until:
@@ -202,7 +202,7 @@ def _not_http(exchange: Exchange) -> None:
 
 
 def _mutated(exchange: Exchange) -> None:
-    """The true answer with one value missing or of another kind."""
+    """Send the true answer with one value missing or of another type."""
     head, body = split(exchange.forward())
     kept = without_length(head)
     try:
@@ -229,13 +229,13 @@ def _empty(exchange: Exchange) -> None:
 
 
 def _whole_half(exchange: Exchange) -> None:
-    """A beginning that claims to be complete."""
+    """Send the beginning of the answer as if it were complete."""
     _, body = split(exchange.forward())
     exchange.answer("200 OK", body[: len(body) // 2], "Content-Type: application/json")
 
 
 def _headless(exchange: Exchange) -> None:
-    """The connection ends within the head."""
+    """End the connection within the head."""
     head, _ = split(exchange.forward())
     exchange.send(head.split(b"\r\n")[0] + b"\r\n")
 
@@ -250,12 +250,12 @@ def _flipped(exchange: Exchange) -> None:
 
 
 def _replayed(exchange: Exchange) -> None:
-    """An earlier answer, of another submission or another moment; the server hears nothing."""
+    """Send an earlier answer, of another submission or moment, without asking the server."""
     exchange.send(exchange.chosen.choice(exchange.past) if exchange.past else exchange.forward())
 
 
 def _answered_and_not_done(exchange: Exchange) -> None:
-    """A report or a delete that is confirmed but not carried out."""
+    """Confirm a report or a delete without carrying it out."""
     if exchange.request.startswith(b"GET"):
         exchange.send(exchange.forward())
     else:
@@ -268,7 +268,7 @@ def _done_twice(exchange: Exchange) -> None:
 
 
 def _late(exchange: Exchange) -> None:
-    """The true answer, much later than expected."""
+    """Send the true answer much later than expected."""
     answer = exchange.forward()
     exchange.over.wait(exchange.patience)
     exchange.send(answer)
@@ -287,12 +287,12 @@ def _no_content(exchange: Exchange) -> None:
 
 
 def _switched(exchange: Exchange) -> None:
-    """An unrequested protocol."""
+    """Switch to a protocol that nobody requested."""
     exchange.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n" + b"\0" * 64)
 
 
 def _two_lengths(exchange: Exchange) -> None:
-    """Two contradictory lengths, or a length with chunks."""
+    """Send two contradictory lengths, or a length with chunks."""
     head, body = split(exchange.forward())
     second = exchange.chosen.choice([b"Content-Length: %d" % (len(body) // 2), b"Transfer-Encoding: chunked"])
     exchange.send(head + b"\r\n" + second + b"\r\n\r\n" + body)
@@ -304,7 +304,7 @@ def _more_than_all(exchange: Exchange) -> None:
 
 
 def _unasked_range(exchange: Exchange) -> None:
-    """An unrequested part, or a part of another file."""
+    """Send a part that nobody requested, or of another file."""
     _, body = split(exchange.forward())
     start = exchange.chosen.choice([0, 1, len(body) // 2, 10**15])
     size = exchange.chosen.choice([f"{len(body)}", f"{len(body) + 5}", "*", "x"])
@@ -315,7 +315,7 @@ def _unasked_range(exchange: Exchange) -> None:
 
 
 def _other_clock(exchange: Exchange) -> None:
-    """A date of another century, or none."""
+    """Send a date of another century, or none."""
     head, body = split(exchange.forward())
     lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"date:")]
     date = exchange.chosen.choice([b"Thu, 01 Jan 1970 00:00:00 GMT", b"Fri, 31 Dec 9999 23:59:59 -2359", b"now", b""])
@@ -417,7 +417,7 @@ class Network:
             )
 
     def _asked(self, request: bytes) -> bytes:
-        """The server's whole answer; it is asked to close, so that its end is known."""
+        """Return the server's whole answer; it is asked to close, so that its end is known."""
         head, body = split(request)
         lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
         with socket.create_connection(self._target, 60) as server:
@@ -429,7 +429,7 @@ class Network:
 
 
 def _whole(client: socket.socket) -> bytes:
-    """A request and its body."""
+    """Return a request and its body."""
     data = b""
     while b"\r\n\r\n" not in data:
         block = client.recv(_BLOCK)

@@ -19,7 +19,7 @@ USER = "postgres"
 
 
 def binaries() -> str:
-    """The folder of `initdb` and `pg_ctl`; without it the test is skipped, but in CI it fails."""
+    """Return the folder of `initdb` and `pg_ctl`; without it the test is skipped, but in CI it fails."""
     control = shutil.which("pg_ctl")
     if control:
         return os.path.dirname(control)
@@ -30,7 +30,7 @@ def binaries() -> str:
 
 
 def _as_user(folder: str) -> dict[str, Any]:
-    """The way to run a program of PostgreSQL, which refuses to be root."""
+    """Return the way to run a program of PostgreSQL, which refuses to be root."""
     how: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "timeout": 300}
     return how | ({"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {})
 
@@ -51,7 +51,7 @@ def _stop(folder: str, mode: str) -> None:
 
 @contextlib.contextmanager
 def running(connections: int = 200) -> Iterator[str]:
-    """The URL of a server of our own, in a short folder, since a socket's path must be short."""
+    """Yield the URL of a server of our own, in a short folder, since a socket's path must be short."""
     tools = binaries()
     folder = tempfile.mkdtemp(prefix="pg", dir="/tmp")
     if os.geteuid() == 0:
@@ -80,7 +80,7 @@ def away(server: str, mode: str) -> Iterator[None]:
 
 
 def new_database(server: str) -> str:
-    """The URL of an empty database."""
+    """Return the URL of an empty database."""
     import psycopg
 
     name = f"r{uuid.uuid4().hex}"

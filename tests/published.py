@@ -29,7 +29,7 @@ def disk(radius: int, x: int) -> Any:
 
 
 def labels(name: str, frame: int) -> Any:
-    """Two disks that move towards each other."""
+    """Return two disks that move towards each other."""
     return (disk(14, 30 + VIDEOS[name] * frame) * 1 + disk(10, 90 - frame) * 2).astype(np.uint8)
 
 
@@ -43,7 +43,7 @@ def rle(mask: Any) -> Any:
 
 
 def streets(name: str, frame: int) -> Any:
-    """The labels of a frame as ids of Cityscapes: a road with a car and a person."""
+    """Return the labels of a frame as ids of Cityscapes: a road with a car and a person."""
     return np.array([7, 26, 24])[np.clip(labels(name, frame), 0, 2)]
 
 

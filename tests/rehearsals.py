@@ -121,7 +121,7 @@ class Rehearsal:
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
-        """The server's database, read from outside."""
+        """Yield the server's database, read from outside."""
         opened = Store(str(self.data), self.database)
         try:
             yield opened
@@ -142,7 +142,7 @@ class Rehearsal:
         return self.call("GET", path, who, **options)
 
     def session(self, who: str) -> requests.Session:
-        """A user's browser, logged in."""
+        """Return a user's browser, logged in."""
         made = requests.Session()
         form = {"username": who, "password": self.people[who]["password"], "next": "/"}
         answer = made.post(f"{self.address}/login", data=form, headers={"Origin": self.address}, timeout=60)
@@ -184,7 +184,7 @@ class Rehearsal:
 
 
 def without_sandbox(folder: Path) -> dict[str, str]:
-    """An environment in which `bwrap` does not work."""
+    """Return an environment in which `bwrap` does not work."""
     folder.mkdir(exist_ok=True)
     fake = folder / "bwrap"
     fake.write_text("#!/bin/sh\nexit 1\n")
@@ -193,7 +193,7 @@ def without_sandbox(folder: Path) -> dict[str, str]:
 
 
 def steady_port() -> int:
-    """A free port outside the range that the system gives out, so that it is still free when a server restarts."""
+    """Return a port outside the range that the system assigns, so that it is still free when a server restarts."""
     chosen = random.SystemRandom()
     while True:
         port = chosen.randrange(20_000, 32_000)
@@ -230,7 +230,7 @@ def leave_photographs_out(config: Any) -> None:
 def bundle_with(
     folder: Path, change: Callable[[Any], None] = lambda _config: None, script: dict[str, bytes] | None = None
 ) -> Path:
-    """The demo's bundle without its photographs, with another config, or with another evaluation script."""
+    """Return the demo's bundle without its photographs, with another config, or with another evaluation script."""
     path = Path(build(str(ROOT), str(folder / "made.zip")).path)
     with zipfile.ZipFile(path) as files:
         content = {name: files.read(name) for name in files.namelist()}

@@ -23,7 +23,7 @@ OPTIONS = ("--workers", "0", "--visibility", "1", "--requests-per-minute", "1000
 
 
 def remote_server(folder: Path) -> Iterator[Rehearsal]:
-    """A rehearsal of a challenge that remote workers score; for a fixture."""
+    """Yield a rehearsal of a challenge that remote workers score; for a fixture."""
     running = Rehearsal(folder / "data", (*OPTIONS, str(remote_bundle(folder)))).start()
     yield running
     running.stop()
@@ -87,7 +87,7 @@ class Operator:
 
 
 def operator_of(server: Rehearsal, folder: Path) -> Operator:
-    """An operator whose queue is empty."""
+    """Return an operator whose queue is empty."""
     server.services.store.remove(StoredMessage)
     return Operator(server, folder)
 
@@ -101,7 +101,7 @@ def submitted(server: Rehearsal, file: Any = STRONG, **data: Any) -> int:
 
 
 def lines_until(process: subprocess.Popen[str], message: str, seconds: float = 60) -> list[str]:
-    """The lines of a worker until one of them has these words; a silent one is stopped."""
+    """Return the lines of a worker until one of them has these words; a silent one is stopped."""
     lines: list[str] = []
     assert process.stderr is not None
     patience = threading.Timer(seconds, process.kill)

@@ -33,7 +33,7 @@ MISTAKES = "mistakes"
 
 
 def rules(protocol: FamilyProtocol) -> dict[str, Any]:
-    """The rules that determine the numbers."""
+    """Return the rules that determine the numbers."""
     return {name: value for name, value in rules_as_json(protocol).items() if name not in ("name", "about", "metrics")}
 
 

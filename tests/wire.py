@@ -8,7 +8,7 @@ VARINT, BYTES = 0, 2
 
 
 def varint(number: int) -> bytes:
-    """A number, seven bits a byte."""
+    """Return a number, seven bits a byte."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -17,10 +17,10 @@ def varint(number: int) -> bytes:
 
 
 def length_delimited(number: int, data: bytes) -> bytes:
-    """A field of bytes, of a text or of a message."""
+    """Return a field of bytes, of a text or of a message."""
     return varint(number << 3 | BYTES) + varint(len(data)) + data
 
 
 def field_of(message: str, field: str, data: bytes) -> bytes:
-    """A field of one of our messages."""
+    """Return a field of one of our messages."""
     return length_delimited(list(_FIELDS[message]).index(field) + 1, data)

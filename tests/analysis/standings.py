@@ -224,7 +224,7 @@ grey.methods["far"]
 
 
 def write_standings() -> str:
-    """Return the output of the session, which runs in a folder of its own."""
+    """Run the session in a new folder, and return its output."""
     printed = io.StringIO()
     space = {
         "rank": segjudge.rank, "replace": replace, "compare": segjudge.compare, "METHODS": segjudge.analysis.METHODS, "ranked": _rank_by,
@@ -273,7 +273,7 @@ def _write(name: str, text: str | bytes) -> str:
 
 
 def _rank_by(path: str, *methods: Any, **options: Any) -> str:
-    """Rank by several methods; the first table notes the ranks by each method, which all tables have."""
+    """Rank by several methods, and show the columns with each method's ranks in the first table only."""
     output: dict[str, list[str]] = {}
     for number, method in enumerate(methods):
         try:
@@ -382,7 +382,7 @@ def _shape(values: Any) -> str:
 
 
 def _move(shift: int, videos: int = 8, *, drop: bool = False, protocol: Any = "davis2017", rule: bool = False) -> Any:
-    """A square and a bar in each video, predicted with an offset that grows from video to video."""
+    """Return videos with a square and a bar, and predictions whose offset grows from video to video."""
     truths, predictions = {}, {}
     for number in range(videos):
         frames = np.zeros((6, 40, 60), np.uint8)
@@ -410,7 +410,7 @@ def _make_grey_maps(value: int) -> Any:
 
 
 def _detect(shift: int, images: int = 12) -> Any:
-    """A square and a large one in each image, and an extra detection in every third."""
+    """Return images with a small and a large square, and detections with an extra one in every third image."""
     truths, predictions = [], []
     for number in range(images):
         masks = np.zeros((2, 50, 120), bool)

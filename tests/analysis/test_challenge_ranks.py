@@ -1,4 +1,4 @@
-"""Rankings as challenges make them: ranks within cases of BraTS, mean ranks of KiTS."""
+"""Rankings by the challenges' own rules: ranks within cases of BraTS, mean ranks of KiTS."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def matrix(rows: Any) -> Any:
 
 
 def tasks_of(name: str) -> dict[str, TaskScores]:
-    """Read a table; the names after the colon say how missing values are treated."""
+    """Read the table before the colon of a name; the part after it says how missing values are treated."""
     file, _, missing = name.partition(":")
     with open(FOLDER / f"{file}.csv", newline="") as lines:
         rows = list(csv.DictReader(lines))

@@ -177,7 +177,7 @@ def test_every_track_is_compared(
 
 
 def test_of_some_metrics_small_values_are_good() -> None:
-    """A has fewer changes of tracks in every case."""
+    """A has fewer identity switches in every case."""
     table = Sums(("A", "B"), np.array([[1.0 + k for k in range(8)], [3.0 + k for k in range(8)]]), np.ones(8), True)
     (pair,) = compare_pairs(table)
     text = describe_pair(pair, table)

@@ -1,4 +1,4 @@
-"""Results of Python display themselves: the commands' text and page, Markdown, LaTeX, figures, a notebook's cell."""
+"""Results in Python are shown as text, page, Markdown, LaTeX, figure and notebook cell."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def comparison(scored: dict[str, Scores]) -> Comparison:
 
 
 def moved(shift: int, videos: int = 8) -> Scores:
-    """A square in each video, predicted with an offset that grows from video to video."""
+    """Return videos with a square, and predictions whose offset grows from video to video."""
     truths, predictions = {}, {}
     for number in range(videos):
         truths[f"v{number}"] = np.zeros((4, 60, 80), np.uint8)

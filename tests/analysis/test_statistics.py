@@ -99,7 +99,7 @@ def test_kendalls_tau_counts_pairs_and_takes_ties_out_of_the_denominator() -> No
 
 
 def signed_rank_of(values: Any) -> tuple[float, float]:
-    """The textbook's rank sum, with the normal approximation, ties and the continuity correction."""
+    """Return the textbook's rank sum, with the normal approximation, ties and the continuity correction."""
     sizes = [abs(value) for value in values if value > 0 or value < 0]
     count, positive = len(sizes), [value for value in values if value > 0]
     ranks = [sum(size < item for size in sizes) + (sizes.count(item) + 1) / 2 for item in positive]
@@ -350,7 +350,7 @@ def test_who_has_none_of_the_drawn_cases_is_last(method: Any) -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 1e-6, 3e5])
 def test_equal_means_are_equal_to_the_last_bit(scale: float) -> None:
-    """Sums in another order would differ."""
+    """The order of the sum does not change the mean."""
     generator = np.random.Generator(np.random.PCG64(1))
     item = generator.random(41) * scale
     rows = np.stack([generator.permutation(item) for _ in range(8)])
@@ -376,7 +376,7 @@ def test_cases_are_redrawn_with_replacement_and_always_alike() -> None:
 
 
 def test_stability_is_how_the_ranks_of_redrawn_cases_spread() -> None:
-    """A is first in the first case, B in the second; drawn once and twice they are equal, and tau is undefined."""
+    """A is first in the first case, B in the second. A draw with both cases is a tie, in which tau is undefined."""
     task = task_of([[1, 0], [0, 0.5]])
     stability = _measure_stability(task, Rule(), np.array([[2, 0], [0, 2], [1, 1], [1, 1], [1, 2.0]]))
     assert stability.frequency == pytest.approx(np.array([[0.8, 0.2], [0.4, 0.6]]))
@@ -616,7 +616,7 @@ def test_groups_are_compared_on_the_same_truth_by_the_same_protocol() -> None:
 
 
 def test_means_of_seen_and_unseen_ones_are_compared_video_by_video(tmp_path: Path) -> None:
-    """Regardless of the caller: two scores, or the documents of both; also if all objects are correct."""
+    """Scores and their documents give the same comparison, even if all objects are correct."""
     files = write_sequences(tmp_path)
     (tmp_path / "unseen.txt").write_text("b\nd\n")
     (tmp_path / "right.zip").write_bytes(label_zip(TRUTH))

@@ -1,4 +1,4 @@
-"""The agents of `examples/agents/`, which import one another like scripts in a folder."""
+"""The agents of `examples/agents/`, imported from their folder, since they import one another as scripts."""
 
 import sys
 from unittest.mock import patch

@@ -330,7 +330,7 @@ def messages_and_bytes(tale: Tale) -> None:
 
 
 class Lamp(gymnasium.Env[Any, Any]):
-    """Three numbers to choose from; an episode ends after two steps."""
+    """An environment with three actions, whose episodes end after two steps."""
 
     def __init__(self, spaces_of_action: Any = None, limit: int = 2) -> None:
         self.action_space = spaces_of_action or spaces.Discrete(3, start=1)
@@ -399,7 +399,7 @@ def environments_answer(tale: Tale) -> None:
 
 
 def _sums(values: dict[str, Any]) -> dict[str, int]:
-    """Pictures by their mean, which is equal on other machines."""
+    """Replace pictures by their means, which are equal on all machines."""
     return {key: round(float(value.mean() if key == "frame" else value.sum())) for key, value in values.items()}
 
 

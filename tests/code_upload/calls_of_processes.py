@@ -1,4 +1,4 @@
-"""Whole duels, static submissions, and an environment's process, none of them started: parts of `calls`."""
+"""Duels, static submissions and an environment, all without real processes: parts of `calls`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LIMITS = arena.ProcessLimits(seconds=20.4, memory=7 << 20, processes=3)
 
 
 class Process(Side):
-    """A process as an arena starts it, which notes its start and acts as it was told."""
+    """A simulated process of an arena, which notes its start and follows a script."""
 
     def __init__(
         self, tale: Tale, name: str, looks: int = 999, code: int = 0, events: Events | None = None, line: bytes = b"4711\n"
@@ -69,7 +69,7 @@ class Process(Side):
 
 @contextlib.contextmanager
 def _watched(tale: Tale, box: str | None, *processes: Process) -> Iterator[Path]:
-    """An arena that starts these processes one after another, in a noted folder; they end together."""
+    """Return an arena that starts these processes in turn in a noted folder, and ends all when one ends."""
     coming = iter(processes)
     folder = tale.folder / "arena"
 
@@ -203,7 +203,7 @@ def duels_with_hosts(tale: Tale) -> None:
 
 
 class Ended:
-    """An event without real waiting; at each poll, an action happens."""
+    """An event that never waits, and runs an action at each poll."""
 
     def __init__(self, tale: Tale, events: Iterator[Callable[[], object]]) -> None:
         self._tale, self._events, self.is_over = tale, events, False
@@ -336,7 +336,7 @@ def a_server_of_calls(tale: Tale) -> None:
 
 
 def programs_to_begin_with(tale: Tale) -> None:
-    """The agent that repeats masks, and the static submission, as the starter has them."""
+    """Return the starter's agent, which repeats masks, and its static submission."""
     data = tale.folder / "data"
     for name, frames in (("b", 2), ("a", 3)):
         (data / name).mkdir(parents=True)

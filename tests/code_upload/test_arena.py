@@ -124,7 +124,7 @@ def test_what_is_no_agent_is_said(data: Path, capsys: Any) -> None:
 def test_nothing_of_an_agent_outlives_its_evaluation(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, boxed: bool
 ) -> None:
-    """Not even processes that left its session; surviving ones are found by their arguments."""
+    """Processes that left the agent's session end too; survivors would be found by their arguments."""
     if not boxed:
         monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
     mark = f"outlives-{kind}-{boxed}-{os.getpid()}"
@@ -146,7 +146,7 @@ os.wait()
 
 
 def everything_running() -> str:
-    """The arguments of all processes but zombies."""
+    """Return the arguments of all processes except zombies."""
     results = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -259,7 +259,7 @@ MANY = "The agent was killed: it had more than 40 processes and threads."
 
 
 def greedy(data: Path, tmp_path: Path, code: str) -> str:
-    """The log of an agent that takes everything it can, within limits that tests can afford."""
+    """Return the log of an agent that takes all it can get, within small limits."""
     limits = sandbox.ProcessLimits(seconds=30, memory=200 << 20, processes=40)
     command = arena.find_agent([agent(tmp_path, GREEDY + code)])
     return arena.run_static(command, str(data / "frames"), limits, 0.2, print).log
@@ -467,7 +467,7 @@ def test_static_submissions_that_fail(
 
 
 def link(name: str, target: str) -> str:
-    """An agent that leaves something other than a file."""
+    """Return the program of an agent that leaves something other than a file as its result."""
     folder = "os.environ['SUBMISSION_PATH']"
     made = {"fifo": f"os.mkfifo({folder} + '/{name}')", "folder": f"os.mkdir({folder} + '/{name}')"}
     return made.get(target, f"os.symlink({target!r}, {folder} + '/{name}')")
@@ -491,7 +491,7 @@ def test_what_the_platform_writes_follows_no_link(data: Path, tmp_path: Path) ->
 @pytest.mark.long
 @needs_bwrap
 def test_an_agent_that_thinks_is_not_taken_for_gone(data: Path, tmp_path: Path) -> None:
-    """Its socket is in a network of its own, which is invisible from outside."""
+    """The agent's socket is in its own network, which is invisible from outside."""
     text = """
 import time
 e = Environment(quiet=True)
@@ -504,7 +504,7 @@ while not e.done: seen = e.act(seen['first_mask'])
 
 @needs_bwrap
 def test_no_way_leads_to_the_truth(data: Path, tmp_path: Path, capsys: Any) -> None:
-    """Named by an option, reached through a link, or next to the data."""
+    """The truth stays hidden if an option names it, a link points to it, or it lies next to the data."""
     home = tmp_path / "home"
     home.mkdir()
     shutil.copy(data / "truth.zip", home / "truth.zip")
@@ -576,7 +576,7 @@ def server(data: Path) -> Iterator[Rehearsal]:
 
 
 def pushed(server: Rehearsal, tmp_path: Path, variant: str) -> dict[str, Any]:
-    """A challenge of a variant on the server; its row."""
+    """Push a challenge of a variant to the server, and return its row."""
     path = build(str(ROOT), str(tmp_path / f"{variant}.zip"), variant=variant, lenient=True).path
     changed = tmp_path / f"{variant}-titled.zip"
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(changed, "w") as out:
@@ -596,7 +596,7 @@ def pushed(server: Rehearsal, tmp_path: Path, variant: str) -> dict[str, Any]:
 
 
 def sent(server: Rehearsal, challenge: int, image: str) -> dict[str, Any]:
-    """The outcome of an image that a participant submitted."""
+    """Submit an image as a participant, and return the outcome."""
     phases = server.get(f"/api/challenges/challenge/{challenge}/challenge_phase", "aurora").json()["results"]
     phase = next(phase for phase in phases if phase["codename"] == DEV)["id"]
     team = server.people["aurora"]["team"]
@@ -607,14 +607,14 @@ def sent(server: Rehearsal, challenge: int, image: str) -> dict[str, Any]:
 
 
 def agent_log(server: Rehearsal, row: dict[str, Any]) -> str:
-    """The output of an agent; it is kept for a while after the environment has reported."""
+    """Return the output of an agent, which is kept for a while after the environment has reported."""
     return server.text(
         waited(lambda: server.get(f"/api/jobs/submission/{row['id']}", "host").json()["environment_log_file"])
     )
 
 
 def score(server: Rehearsal, challenge: int, phase: int) -> list[float]:
-    """The only row of a leaderboard."""
+    """Return the only row of a leaderboard."""
     splits = server.get(f"/api/challenges/{challenge}/challenge_phase_split").json()
     board = next(split["id"] for split in splits if split["challenge_phase"] == phase)
     (row,) = server.get(f"/api/jobs/challenge_phase_split/{board}/leaderboard/").json()["results"]

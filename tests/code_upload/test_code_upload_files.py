@@ -1,4 +1,4 @@
-"""Images, compose file and locks of code upload agree with the code, and their lines run; docker built none."""
+"""Images, compose file and locks of code upload agree with the code, and their lines run here; no image is built."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_documented_variables_are_there() -> None:
 
 
 def installed(name: str, folder: Path) -> Path:
-    """An environment made by the install lines of an image."""
+    """Create an environment by the install lines of an image."""
     made, source = folder / name, folder / "source"
     if not source.exists():  # otherwise pip would build inside the checkout
         ignored = shutil.ignore_patterns(".*", "dist", "build", "*.egg-info", "__pycache__", "tests")
@@ -107,7 +107,7 @@ def installed(name: str, folder: Path) -> Path:
 @pytest.mark.long
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="THE LOCKS ARE FOR PYTHON 3.11")
 def test_the_images_install_and_run(tmp_path: Path) -> None:
-    """The environment's lock and entry with the agent's, each in a fresh environment."""
+    """The environment and the agent run from their locks and entries, each in a fresh environment."""
     pythons = {name: installed(name, tmp_path) for name in ("environment", "agent")}
     entries: dict[str, Any] = {name: json.loads(dict(lines(name))["ENTRYPOINT"]) for name in IMAGES}
     clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}

@@ -136,7 +136,7 @@ def test_a_result_that_the_server_refuses_ends_as_failed(tmp_path: Path) -> None
 
 @pytest.mark.long
 def test_a_passing_refusal_costs_no_result(tmp_path: Path) -> None:
-    """A firewall's page; a token that is valid again a moment later."""
+    """A firewall's page or a token that is invalid for a moment is retried."""
     with evalai((403, "<html>blocked</html>"), (401, '{"detail": "Invalid token"}'), DONE) as (server, diary):
         running = served(tmp_path, server)
         assert played(running).all_complete

@@ -48,7 +48,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def served(data: Path) -> Iterator[Served]:
-    """Patient enough that the test decides how it ends."""
+    """Start a service whose time limits are too long to end a session before the test does."""
     running = Served(data, *dataset(data), "--step-seconds", "20", "--gone-seconds", "1")
     yield running
     running.end()
@@ -279,7 +279,7 @@ def _space(agent: Caller, data: bytes) -> str:
 
 
 def ends(data: Path, message: str, *options: str, act: Any = None, seconds: float = 30, **variables: str) -> None:
-    """With these limits and this agent, the session fails for this reason, which is reported."""
+    """Run this agent within these limits, and check that the session fails for this reason and reports it."""
     running = Served(data, *dataset(data), *options, **variables)
     agents = act(running) if act is not None else None
     output = running.outcome(seconds)
@@ -435,7 +435,7 @@ def test_many_at_once(data: Path, served: Served) -> None:
 
 @pytest.mark.long
 def test_two_gigabytes_in_one_message(data: Path, served: Served) -> None:
-    """As a header claims, and as gzip inflates from few bytes."""
+    """Two gigabytes are rejected both as a header's claim and as few bytes of gzip."""
     agent = begun(served)
     squeezed = Caller(served.address, **{"grpc.default_compression_algorithm": 2})
     code, _ = squeezed.refused("act_on_environment", bytes(200 << 20), timeout=60)
@@ -537,7 +537,7 @@ def test_an_environment_that_cannot_be_made_says_why(data: Path) -> None:
 
 
 def test_whoever_takes_a_session_over_goes_on_where_it_stood(data: Path) -> None:
-    """A second pass with the first one's knowledge would have a large advantage."""
+    """Otherwise the agent could play the session twice and use what it had seen."""
     running = Served(data, *dataset(data), "--idle-seconds", "0.5")
     first, second = Caller(running.address), Caller(running.address)
     first.begin("first")
@@ -594,7 +594,7 @@ def test_a_foreigner_who_knocks_does_not_keep_a_session_alive(data: Path) -> Non
 
 @pytest.mark.long
 def test_little_that_would_become_much(data: Path, served: Served) -> None:
-    """Texts as wide as the longest, masks of empty runs, shapes with millions of sides, names without values."""
+    """Small messages that would inflate: padded texts, masks of empty runs, shapes with millions of sides."""
     agent = begun(served)
     session = agent.session
     texts = Action(session, 0, ["x" * 1_000_000, *[""] * 300]).pack()

@@ -47,7 +47,7 @@ def made(root: Path, packed: str, **more: Any) -> Any:
 
 
 def guess(scene: Any, frame: int) -> Any:
-    """A method that is two frames behind."""
+    """Return the masks of two frames ago."""
     return scene.labels(max(frame - 2, 0))
 
 
@@ -120,7 +120,7 @@ def test_an_action_that_is_none_changes_nothing(root: Path, packed: str) -> None
 
 
 def test_objects_that_enter_later_are_shown_when_they_do(tmp_path: Path) -> None:
-    """As in YouTube-VOS: the mask of an object is given in its first frame."""
+    """As in YouTube-VOS, an object's mask is shown in its first frame."""
     for folder in ("Annotations/late", "JPEGImages/late"):
         (tmp_path / folder).mkdir(parents=True)
     for k in range(4):

@@ -62,7 +62,7 @@ def ended(server: Rehearsal, image: str, phase: int = 1) -> dict[str, Any]:
 
 
 def log_of(server: Rehearsal, row: dict[str, Any]) -> str:
-    """The environment's output; it is kept for a while after the submission has ended."""
+    """Return the environment's output, which is kept for a while after the submission has ended."""
     return server.text(
         waited(lambda: server.get(f"/api/jobs/submission/{row['id']}", "host").json()["environment_log_file"])
     )

@@ -33,7 +33,7 @@ PROTOS = ROOT / "code_upload_challenge_evaluation/protos"
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The file as protobuf's own compiler reads it."""
+    """Compile the file with protobuf's own compiler."""
     out = tmp_path_factory.mktemp("protos") / "set"
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{PROTOS}", f"--descriptor_set_out={out}"]
     subprocess.run([*command, str(PROTOS / "evaluation.proto")], check=True)

@@ -38,7 +38,7 @@ ANSWERS = {
 
 
 def program(folder: Path, answer: str, patient: bool = False) -> Path:
-    """An agent that sends this at its first step, and exits as Python does or waits."""
+    """Return an agent that sends this at its first step, and exits as Python does or waits."""
     path = folder / "wrong.py"
     path.write_text(
         "import sys, time\nimport numpy as np\nfrom segjudge.agent import ActionRefusedError, Environment\n"

@@ -73,7 +73,7 @@ curves.evalImgs
 
 
 def write_drop_ins() -> str:
-    """Return the output of the session, which runs in a folder of its own."""
+    """Run the session in a new folder, and return its output."""
     return fold(run_session(SESSION, {
         "np": np, "L": labels, "lay": _lay, "shown": _show, "DAVISEvaluation": DAVISEvaluation, "benchmark": benchmark,
         "read": lambda path: Path(path).read_text(), "coco": _evaluate, "COCOeval": COCOeval, "refused": _refuse,

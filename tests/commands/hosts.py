@@ -1,9 +1,10 @@
-"""The output and files of hosts' commands, with simulated EvalAI, Codabench worker and compilers, in this process.
+"""The output and files of hosts' commands in this process, where EvalAI, Codabench's worker and compilers are
+simulated.
 
     python -m tests.commands.hosts
 
 writes it to `tests/commands/hosting/`, a text for each command. Run it after an intended change, and review the
-difference. With servers and workers that are real there is `hosts_transcript`.
+difference. `hosts_transcript` has the commands that need servers and workers.
 """
 
 from __future__ import annotations
@@ -255,7 +256,7 @@ _CONFIG: Config = {
 
 
 def _write_config(name: str, config: Config) -> None:
-    """Write the YAML as a host does."""
+    """Write a host's YAML."""
     text = yaml.safe_dump(yaml.safe_load(write_yaml(config)), sort_keys=False)
     Path(name, "challenge_config.yaml").write_text(text, encoding="utf-8")
 
@@ -298,7 +299,7 @@ def _write_bundles(folder: Path) -> None:
 
 
 class _EvalAI:
-    """The answers of a server that accepts every push, unless configured otherwise."""
+    """A server that accepts every push, unless configured otherwise."""
 
     challenges: ClassVar[dict[str, int]] = {}
     fault = refusal = ""
@@ -360,7 +361,7 @@ class _Run:
 
 
 class _HostedWorker:
-    """EvalAI's worker as commands see it: a good sample is scored, the others fail."""
+    """A simulated EvalAI worker, which scores the good sample and fails on the others."""
 
     said = "a warning"
 
@@ -391,7 +392,7 @@ class _HostedWorker:
 
 
 class _Trial:
-    """Codabench's worker as commands see it: each sample ends differently."""
+    """A simulated Codabench worker, which ends each sample differently."""
 
     columns = ("a", "b")
     ascending = frozenset({"a"})
@@ -541,7 +542,7 @@ def _make_checkout() -> None:
 
 
 def _read_page(path: Path) -> str:
-    """The text of a page, without styles and scripts."""
+    """Return the text of a page without styles and scripts."""
     text = re.sub(r"(?s)<(style|script)\b.*?</\1>", "", path.read_text("utf-8"))
     return "\n".join(filter(None, map(str.strip, re.sub(r"<[^>]*>", "\n", text).splitlines())))
 

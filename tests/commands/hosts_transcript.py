@@ -3,7 +3,7 @@
     python -m tests.commands.hosts_transcript
 
 writes it to `tests/commands/serving/`, a text for each command. Run it after an intended change, and review the
-difference. With a folder it writes it there. What needs no server and no worker is in `hosts`.
+difference. With a folder it writes it there. `hosts` has the commands that need no server and no worker.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m tests.commands.rehearsals
 
-writes it to `tests/commands/rehearsals.txt`. Run it after an intended change, and review the difference. Nothing is served:
-where a server would answer, what it would serve is noted, and a signal comes.
+writes it to `tests/commands/rehearsals.txt`. Run it after an intended change, and review the difference. No server
+runs: its content is noted where it would start, and a signal follows.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class _World:
         return create_app(services, options)
 
     def serve(self, ours: Any, port: Any) -> None:
-        """Serve: the user presses Ctrl-C twice."""
+        """Act as a server during which the user presses Ctrl-C twice."""
         folder = Path(self.services.store.folder)
         paths = [path for path in (folder, *sorted(folder.iterdir())) if "-" not in path.name]
         modes = ", ".join(f"{path.name} {stat.S_IMODE(path.stat().st_mode):o}" for path in paths)

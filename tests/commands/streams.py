@@ -3,7 +3,7 @@
     python -m tests.commands.streams
 
 writes it to `tests/commands/streams.txt`. Run it after an intended change, and review the difference. With a path it
-writes it there.  Each time is a fork of this process that runs a command `try`, which does what its name says.
+writes it there.  Each run is a fork of this process with the command `try`, which acts by its argument.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _shorten(data: bytes) -> str:
 
 
 def _live(arguments: list[str], ends: dict[int, tuple[Any, Any]], **streams: str) -> int:
-    """Act as a program that was started with these arguments and streams; return its exit code."""
+    """Run the program with these arguments and streams; return its exit code."""
     for number, (ours, theirs) in ends.items():
         os.close(ours) if ours is not None else None
         os.dup2(theirs, number) if theirs is not None else os.close(number)

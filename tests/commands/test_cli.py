@@ -47,7 +47,7 @@ TWO[25:35, 30:50] = 2
 
 
 def davis(root: Path) -> Path:
-    """A DAVIS root with two sequences in its val list."""
+    """Write a DAVIS root with two sequences in its val list."""
     for name in ("dog", "cat", "train-only"):
         folder = root / "Annotations/480p" / name
         folder.mkdir(parents=True)
@@ -189,7 +189,7 @@ def test_a_phase_scores_as_the_server_does(capsys: Any) -> None:
 
 @pytest.fixture
 def challenge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
-    """The folder of a challenge of instances with one phase, in which commands run."""
+    """Create a challenge of instances with one phase, and run commands in its folder."""
     assert main(["new", str(tmp_path / "mine"), "--demo", "--protocol", "coco"]) == 0
     monkeypatch.chdir(tmp_path / "mine")
     capsys.readouterr()
@@ -204,7 +204,7 @@ def test_commands_in_a_challenges_folder_score_by_its_phase(
     truth = ["--truth", "annotations/val.zip", "--protocol", "coco"]
 
     def run_twice(arguments: list[str], out: str) -> tuple[str, str]:
-        """A command's output for the phase, and for the named truth."""
+        """Return a command's output with the phase and with the truth's path."""
         for by in (phase, truth):
             assert main([*arguments, *by, "--quiet"]) == 0, capsys.readouterr().err
             written.append(Path(out).read_text())
@@ -714,7 +714,7 @@ def test_sequences_are_chosen_by_the_names_of_the_tables(protocol: str, tmp_path
 
 
 def _read_output(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
-    """Run a command that argparse ends; return its exit code, and all that it prints."""
+    """Run a command that argparse ends; return its exit code and output."""
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     return caught.value.code, "".join(capsys.readouterr())
@@ -1045,7 +1045,7 @@ def test_benchmarks_are_listed_for_programs(capsys: pytest.CaptureFixture[str]) 
 def test_a_kernel_is_compiled_for_the_worker_or_it_says_why_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A user who waits for the compiler is told once; a bundle with other scorers takes no kernel."""
+    """`build` announces the compiler once, and compiles no kernel for a bundle with other scorers."""
     ours, foreign = BundleSource(str(ROOT), BundleKind.SMALL), BundleSource(str(tmp_path), BundleKind.FOREIGN)
     for compiler, output in (
         ("zig", ""),

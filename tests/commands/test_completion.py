@@ -1,4 +1,4 @@
-"""Completion in shells: bash is tested in bash, the others by their own programs if present."""
+"""Completion in bash, and in other shells if they are installed."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ REAL = ("bike-packing", "blackswan", "dogs-jump")
 
 
 def small(seed: int, kind: str) -> tuple[Any, Any]:
-    """A truth and detections as pycocotools holds them; one annotation has the id 0."""
+    """Return a truth and detections as objects of pycocotools; one annotation has the id 0."""
     results = images(seed, 12)
     truths: list[Any] = []
     for image, (_, truth) in enumerate(results):
@@ -57,7 +57,7 @@ def small(seed: int, kind: str) -> tuple[Any, Any]:
 
 
 def both(truth: Any, sent: Any, kind: str, **changes: Any) -> tuple[Any, Any, list[str]]:
-    """Ours and theirs, evaluated, and what each printed as its summary."""
+    """Evaluate by both; return the evaluators and their printed summaries."""
     made, printed = [], []
     for evaluator in (COCOeval, Incumbent):
         item = evaluator(truth, sent, kind)
@@ -131,7 +131,7 @@ def same_curves(ours: Any, theirs: Any) -> None:
 
 
 def same_images(ours: Any, theirs: Any) -> None:
-    """Also the results of the matching itself, which does not change the curves."""
+    """Compare the curves, and the matches behind them."""
     curves = ours.eval
     assert len(ours.evalImgs) == len(theirs.evalImgs)
     assert ours.evalImgs is ours.evalImgs, "matched once"
@@ -146,7 +146,7 @@ def same_images(ours: Any, theirs: Any) -> None:
 
 
 def torchvision(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
-    """Its reference, in both editions: batches of images, matched one by one, merged, accumulated."""
+    """Evaluate as both editions of torchvision's reference: match images in batches, merge, accumulate."""
     evaluation = evaluator(truth, iouType=kind)
     batches, numbers, form = [], [], {"bbox": "bbox", "segm": "segmentation"}[kind]
     for number, members in enumerate(([1, 0, 4], [2, 3], [11, 10, 9, 8, 7], [5, 6])):
@@ -181,7 +181,7 @@ def torchvision(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
 
 
 def mmdet(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
-    """Its metric: up to 1000 detections, custom thresholds, and again as proposals without categories."""
+    """Evaluate as MMDetection's metric: up to 1000 detections, custom thresholds, then proposals without categories."""
     results = []
     for with_categories in (1, 0):
         evaluation = evaluator(truth, sent, kind)
@@ -197,7 +197,7 @@ def mmdet(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
 
 
 def detectron2(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
-    """Its evaluators are subclasses: one has its own summary, and reads inherited values."""
+    """Evaluate as Detectron2 by subclasses, one of which has its own summary and reads inherited values."""
 
     class Evaluation(evaluator):  # type: ignore[misc]
         def __init__(self, *datasets: Any, **options: Any) -> None:
@@ -218,7 +218,7 @@ def detectron2(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
 
 
 def torchmetrics(evaluator: Any, truth: Any, sent: Any, kind: str) -> Any:
-    """Custom thresholds, then overlaps, then one class after another with the same object."""
+    """Evaluate as torchmetrics: custom thresholds, then overlaps, then class by class with one object."""
     evaluation = evaluator(truth, sent, iouType=kind)
     evaluation.params.iouThrs = np.array(np.linspace(0.5, 0.95, 10, dtype=np.float32).tolist(), dtype=np.float64)
     evaluation.params.recThrs = np.array(np.linspace(0, 1, 101, dtype=np.float32).tolist(), dtype=np.float64)
@@ -333,7 +333,7 @@ def test_what_cocoeval_cannot_do_is_a_sentence() -> None:
 
 
 def laid_out(pair: str, folder: Path, annotations: str) -> tuple[Path, str]:
-    """A root of DAVIS with a few sequences of real masks, and predictions."""
+    """Write a DAVIS root with a few sequences of real masks, and predictions."""
     roots = folder / f"root/{annotations}/480p", folder / "sent"
     for sequence, frame, *sides in frames_of(pair, REAL):
         for root, labels in zip(roots, sides):
@@ -526,7 +526,7 @@ def test_boxes_and_masks_come_from_one_file_of_which_a_record_is_unusual(tmp_pat
 
 @pytest.mark.parametrize("dataset", [stand_in.COCO, COCO])
 def test_records_with_bytes_in_memory_give_what_pycocotools_gives(dataset: Any, tmp_path: Path) -> None:
-    """As `pycocotools.mask.encode` returns run lengths, without JSON between."""
+    """Run lengths as `pycocotools.mask.encode` returns them are taken without JSON."""
     path, sent = files_of(*small(8, "segm"), tmp_path)
     rows = json.loads(Path(sent).read_bytes())
     for row in rows:
@@ -553,7 +553,7 @@ def test_an_array_of_boxes_gives_what_pycocotools_gives(tmp_path: Path) -> None:
 
 
 def test_boxes_in_memory_are_read_when_they_are_compared(tmp_path: Path) -> None:
-    """Programs may change them later; whatever needs annotations finds complete ones."""
+    """Programs may change boxes before the comparison, and annotations are complete when needed."""
     truth, sent = files_of(*small(8, "bbox"), tmp_path)
     made = []
     for coco_class, evaluator in ((stand_in.COCO, COCOeval), (COCO, Incumbent)):

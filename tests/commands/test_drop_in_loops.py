@@ -1,6 +1,6 @@
 """Unchanged programs that evaluate by pycocotools, with the stand-ins installed.
 
-torchmetrics is the real package, where it is installed.  The loop of Ultralytics 8.2 is written here after its published
+torchmetrics is the real package if it is installed.  The loop of Ultralytics 8.2 is written here after its published
 code: its validator's `eval_json`.
 """
 

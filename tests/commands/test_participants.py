@@ -52,7 +52,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def scored(path: object, root: Path, tmp_path: Path, *more: str) -> float:
-    """J-Mean of a results path against the truth."""
+    """Return the J-Mean of results against the truth."""
     target = tmp_path / "scores.json"
     arguments = ["score", str(path), "--truth", str(root), "--protocol", "davis2017", "--json", str(target), *more]
     assert main(arguments) == 0
@@ -211,7 +211,7 @@ def test_what_contradicts_itself_is_one_sentence(
 
 @pytest.fixture
 def places(tmp_path: Path) -> tuple[Path, Path]:
-    """A folder of Places-style PNGs, one of them in capitals, and their categories."""
+    """Write PNGs as Places has them, one with a name in capitals, and their categories."""
     folder = tmp_path / "png files"
     folder.mkdir()
     green = np.zeros((40, 50), np.uint8)

@@ -22,7 +22,7 @@ EXAMPLES, ANNOTATIONS = ROOT / "examples", ROOT / "annotations"
 
 
 def scored(words: list[str], file: Path) -> Any:
-    """The JSON of a command, without its exit code."""
+    """Return the JSON of a command."""
     main(["score", *words, "--json", str(file), "--quiet"])
     return json.loads(file.read_text())
 

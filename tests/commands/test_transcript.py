@@ -26,7 +26,7 @@ _NOTED = {module: read_answers(folder) for module, folder in _FOLDERS.items()}
 
 
 def _run_module(module: str, path: Path) -> None:
-    """Run a module apart from what other tests have changed."""
+    """Run a module in a new process, since other tests have changed this one."""
     arguments = [sys.executable, "-m", module, str(path)]
     subprocess.run(arguments, cwd=ROOT, check=True, stdin=subprocess.DEVNULL, capture_output=True)
 

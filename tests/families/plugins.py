@@ -26,7 +26,7 @@ def install(site: Path, name: str, files: dict[str, str], entry_points: dict[str
 
 
 def counting(site: Path) -> Path:
-    """The family of the page, as a plug-in."""
+    """Return the family of the page, as a plug-in."""
     files = {path: text for path, text in make_files("counting").items() if path.startswith("segjudge_")}
     return install(site, "segjudge-counting", files, {"counting": "segjudge_counting"})
 

@@ -94,7 +94,7 @@ def answers(change: Callable[[str, tuple[int, int]], str]) -> Slip:
 
 
 def turned(text: str, size: tuple[int, int] = published.SIZE) -> str:
-    """The run lengths of a mask along its rows."""
+    """Return the run lengths of a mask along its rows."""
     height, width = size
     runs = rle.runs_of(text, height * width)
     mask = np.repeat(np.arange(len(runs)) % 2, runs).reshape(width, height).T.reshape(-1)

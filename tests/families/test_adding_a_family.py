@@ -24,7 +24,7 @@ ON_TRUTH = ("answers.json", "--truth", "truth.json", "--protocol")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation of the page's family, with plug-ins that cannot be used and one that adds to another's family."""
+    """Return an installation of the page's family with unusable plug-ins, and one that adds to another's family."""
     folder = counting(tmp_path_factory.mktemp("site"))
     rows = (
         "from ..counting.protocols import CountingProtocol\nPROTOCOLS = [CountingProtocol({!r}, 'As counting.', 2)]\n"

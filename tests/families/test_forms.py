@@ -40,7 +40,7 @@ NAMED = examples("any names")
 
 
 def members(upload: bytes) -> Members:
-    """The files of an upload; JSON that is submitted alone is one."""
+    """Return the files of an upload; JSON that is submitted alone is one."""
     if not upload.startswith(b"PK"):
         return {"results.json": upload}
     with zipfile.ZipFile(io.BytesIO(upload)) as archive:
@@ -154,7 +154,7 @@ def test_a_backslash_in_a_name_of_the_truth_is_a_letter_in_every_form(
 
 
 def respelled(name: str, data: bytes, form: str) -> bytes:
-    """The content of a text or JSON, with its letters in another form."""
+    """Return the content of a text or JSON, with its letters in another form."""
     if name.endswith(".png"):
         return data
     text = json.dumps(json.loads(data), ensure_ascii=False) if name.endswith(".json") else data.decode()

@@ -26,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def challenge(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A challenge of a plug-in's protocol, built while the plug-in was installed."""
+    """Return a challenge of a plug-in's protocol, built while the plug-in was installed."""
     folder = tmp_path_factory.mktemp("challenges")
     run(site, folder, "new", "mine", "--demo", "--protocol", "counting", "--segjudge", COMMIT)
     run(site, folder / "mine", "build", "--out", "built.zip")
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def own_site(site: Path, tmp_path: Path) -> Path:
-    """The plug-in, for changes."""
+    """Return the plug-in, for changes."""
     return Path(shutil.copytree(site, tmp_path / "site"))
 
 

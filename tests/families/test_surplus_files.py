@@ -16,7 +16,7 @@ from tests.scoring.shares import write_files
 
 
 def with_a_note(results: Path, folder: Path) -> Path:
-    """The results as a zip, with an unread text file."""
+    """Return the results as a zip, with an unread text file."""
     path = folder / "with-a-note.zip"
     if zipfile.is_zipfile(results):
         shutil.copyfile(results, path)

@@ -39,7 +39,7 @@ DEEP = "/".join("abcdefghijk")  # eleven folders
 
 
 def opened(data: bytes, folder: Path, limits: ArchiveLimits = LIMITS) -> dict[str, bytes]:
-    """Every file by its name; both readers agree."""
+    """Return every file by its name; both readers agree."""
     path = folder / "upload"
     path.write_bytes(data)
     files = open_files(str(path), limits)
@@ -377,7 +377,7 @@ def test_an_archive_holds_as_many_files_as_are_allowed(form: str, tmp_path: Path
 
 
 def two_members(overlap: int) -> bytes:
-    """Two stored files in the order of the second; the first one's bytes end this far inside it."""
+    """Return two stored files in the order of the second; the first one's bytes end this far inside it."""
     first, second = b"a.png", b"b.png"
     item, another = b"1" * 200, b"2" * 90
     common = [
@@ -519,7 +519,7 @@ def test_a_member_that_would_end_beyond_the_zip_is_cut_off(tmp_path: Path) -> No
 
 
 def flagged(place: int, value: int) -> bytes:
-    """A zip of one file with a changed byte in its entries, at their beginning and in the table of contents."""
+    """Return a zip of one file with a changed byte in its entries, at their beginning and in the table of contents."""
     data = bytearray(zipped({"a.png": b"abc"}, zipfile.ZIP_STORED))
     data[place] |= value
     data[data.rfind(b"PK\x01\x02") + place + 2] |= value
@@ -723,7 +723,7 @@ def test_sizes_of_a_tar_are_octal_or_binary(tmp_path: Path) -> None:
 
 
 def with_checksum(data: bytes, place: int, value: bytes) -> bytes:
-    """A tar with a changed byte in its first header, and the checksum that follows."""
+    """Return a tar with a changed byte in its first header, and the checksum that follows."""
     header = bytearray(data[:512])
     header[place : place + 1] = value
     header[148:156] = b" " * 8

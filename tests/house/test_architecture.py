@@ -41,7 +41,7 @@ PRINTING = {
 
 
 def paths(package: str) -> list[Path]:
-    """The files of a layer; the mounted folders are layers of their own."""
+    """Return the files of a layer; the mounted folders are layers of their own."""
     folder = TOOLKIT if package == "segjudge" else ROOT / package.partition(".")[2]
     results = sorted(folder.rglob("*.py"))
     return [path for path in results if package != "segjudge" or path.relative_to(TOOLKIT).parts[0] not in MOUNTED]
@@ -62,12 +62,12 @@ def layer_of(module: str) -> str:
 
 @functools.cache
 def tree_of(path: Path) -> ast.Module:
-    """The syntax of a file, which several tests read."""
+    """Return the syntax of a file, which several tests read."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def statements(path: Path, *, late: bool = True, typed: bool = True) -> Iterator[ast.AST]:
-    """The imports of a file, with or without those inside functions, and those only for types."""
+    """Yield the imports of a file, with or without those inside functions, and those only for types."""
     pending = list(tree_of(path).body)
     while pending:
         node = pending.pop()
@@ -81,7 +81,7 @@ def statements(path: Path, *, late: bool = True, typed: bool = True) -> Iterator
 
 @functools.cache
 def imports(name: str, *, late: bool = True, typed: bool = True) -> set[str]:
-    """The imports of a file, as absolute module names."""
+    """Return the imports of a file, as absolute module names."""
     path = FILES[name]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     results = set()
@@ -120,7 +120,7 @@ def test_the_upload_imports_its_own_modules_relatively(path: Path) -> None:
 
 
 def _circles(arrows: dict[str, set[str]]) -> set[frozenset[str]]:
-    """The groups whose members import each other."""
+    """Return the groups whose members import each other."""
 
     def reached(start: str) -> set[str]:
         seen: set[str] = set()
@@ -145,7 +145,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 
 
 def room_of(name: str) -> str:
-    """The folder of a file: directly in ours, in the upload or in `families` or `platforms`; else the file itself."""
+    """Return the room of a file: its folder in ours, the upload, `families` or `platforms`; else the file itself."""
     parts = name.split(".")
     depth = 2 + (parts[1:2] == ["evaluation_script"])
     inner = parts[depth - 1 : depth] in (["families"], ["platforms"]) and len(parts) > depth

@@ -34,7 +34,7 @@ WHOLE_PRODUCTS = {"wide @ _BRIGHTNESS"}
 
 
 def find_varying(tree: ast.AST) -> list[str]:
-    """The expressions whose bits may differ."""
+    """Return the expressions whose bits may differ."""
     expressions = []
     for node in ast.walk(tree):
         is_varying = False

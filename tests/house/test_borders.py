@@ -107,7 +107,7 @@ def _imports(path: Path, package: str) -> Iterator[tuple[str, int]]:
 
 
 def _uses(module: str, path: Path, package: str) -> Iterator[Use]:
-    """The imports of a file from inside rooms; importing a whole room is not such a use."""
+    """Yield the imports of a file from inside rooms; imports of whole rooms are omitted."""
     for name, line in _imports(path, package):
         owner = name if name in FILES else name.rpartition(".")[0]
         if owner in FILES and (room := room_of(owner)) != name:
@@ -146,14 +146,14 @@ TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 
 def _tests_of(room: str) -> Path:
-    """The folder of tests that may look inside a room."""
+    """Return the folder of tests that may look inside a room."""
     below = room.replace("segjudge.evaluation_script", "segjudge").removeprefix("segjudge.")
     named = {"remote_challenge_evaluation": "remote", "code_upload_challenge_evaluation": "code_upload"}
     return ROOT / "tests" / named.get(below, below).replace(".", "/")
 
 
 def _looks_inside(path: Path) -> Iterator[Use]:
-    """The imports of a test file from other rooms than its own, besides their contracts."""
+    """Yield the imports of a test file from other rooms than its own, besides their contracts."""
     name = str(path.relative_to(ROOT))
     for use in _uses(name, path, ".".join(path.relative_to(ROOT).parts[:-1])):
         if _tests_of(use.room) in path.parents or use.names[-1] in TESTED_FROM_OUTSIDE:

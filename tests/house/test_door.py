@@ -36,7 +36,7 @@ def run(folder: Path, *arguments: str, expected: int = 0) -> str:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The result of `git clone`: the files that git tracks or would add."""
+    """Return the result of `git clone`: the files that git tracks or would add."""
     folder = tmp_path_factory.mktemp("clone") / "segjudge"
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True

@@ -67,7 +67,7 @@ def package_of(module: str) -> str:
 
 @functools.cache
 def declared(extra: str = "") -> frozenset[str]:
-    """The packages of an extra, or of the core, including contained extras."""
+    """Return the packages of an extra, or of the core, including contained extras."""
     packages: set[str] = set()
     for line in PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]:
         package = Requirement(line)
@@ -87,14 +87,14 @@ def allowed(module: str) -> frozenset[str]:
 
 
 def third_parties(module: str, *, late: bool) -> set[str]:
-    """The packages that a file imports, by the names of modules."""
+    """Return the packages that a file imports, by the names of modules."""
     tops = {name.partition(".")[0] for name in imports(module, late=late, typed=False)}
     return tops - {"segjudge", "__future__"} - set(sys.stdlib_module_names) - BUILD.get(module, set())
 
 
 @functools.cache
 def loaded(module: str) -> frozenset[str]:
-    """The files that an import of this one loads, including their rooms."""
+    """Return the files that an import of this one loads, including their rooms."""
     seen: set[str] = set()
     pending = [module]
     while pending:
@@ -117,7 +117,7 @@ def test_an_import_loads_only_packages_of_the_rooms_extra() -> None:
 
 
 def named_extras(path: Path) -> set[str]:
-    """The extras that a file reports as missing, and those of the commands that it runs."""
+    """Return the extras that a file reports as missing, and those of the commands that it runs."""
     calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
     named = {
         call.args[0].value
@@ -190,7 +190,7 @@ def test_the_packages_of_an_extra_are_those_of_pyproject(extra: str) -> None:
 
 @pytest.fixture
 def environment(tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
-    """An environment with pip on PATH, in which Segjudge was installed."""
+    """Put an environment with pip on PATH, in which Segjudge was installed."""
     folder = tmp_path / "env"
     (folder / "bin").mkdir(parents=True)
     for name in ("python", "pip"):

@@ -34,7 +34,7 @@ def list_files() -> list[str]:
 
 @pytest.fixture(scope="module")
 def files_of_names() -> dict[str, list[str]]:
-    """The files outside its folders that name each protocol."""
+    """Return the files outside its folders that name each protocol."""
     files: dict[str, list[str]] = {protocol: [] for protocol in PROTOCOLS}
     longest_first = sorted(map(re.escape, PROTOCOLS), key=len, reverse=True)
     name = re.compile(rf"(?<![\w-])(?:{'|'.join(longest_first)})(?![\w-])")

@@ -53,7 +53,7 @@ def files(*folders: str) -> list[Path]:
 
 @cache
 def identifiers(path: Path) -> dict[str, int]:
-    """The identifiers of a file, each with a line."""
+    """Return the identifiers of a file, each with a line."""
     return dict(_identifiers(path))
 
 

@@ -62,7 +62,7 @@ WAYS = [Way(*way) for way in itertools.product((3, 1, 2), (False, True), ("", "i
 
 @pytest.fixture(scope="module")
 def challenge(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A challenge with the splits test and test-hard, which are visible to everybody."""
+    """Return a challenge with the splits test and test-hard, which are visible to everybody."""
     folder = tmp_path_factory.mktemp("new") / "challenge"
     truth = str(ROOT / "annotations/sequences-test.zip")
     assert main(["new", str(folder), "--protocol", "davis2017", "--truth", truth, "--quiet"]) == 0
@@ -73,7 +73,7 @@ def challenge(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def marks(challenge: Path, tmp_path_factory: pytest.TempPathFactory) -> re.Pattern[str]:
-    """The digits of each score of test-hard, except digits that also occur in the output about test."""
+    """Return the digits of each score of test-hard, except digits that also occur in the output about test."""
     phase = find_bundle(str(challenge)).own_phase(CODENAME)
     with redirect_stdout(StringIO()):
         answer = evaluate_phase(phase, str(challenge / phase.annotations), str(SAMPLE))
@@ -134,7 +134,7 @@ def _texts_of(data: bytes) -> Iterator[str]:
 
 
 def leave_evalai(mine: Path, folder: Path, way: Way) -> Iterator[str]:
-    """The output for EvalAI's participants: a leaderboard by the YAML, and the files of the uploaded scorers."""
+    """Yield the output for EvalAI's participants: a leaderboard by the YAML, and the files of the uploaded scorers."""
     code, output = run("build", mine, "--out", folder / "bundle.zip", "--no-kernel")
     assert (code == 0) == way.agrees, output
     assert (folder / "bundle.zip").exists() == way.agrees
@@ -155,7 +155,7 @@ def leave_evalai(mine: Path, folder: Path, way: Way) -> Iterator[str]:
 
 
 def leave_remote(mine: Path, _folder: Path, way: Way) -> Iterator[str]:
-    """The report of a remote worker for participants, whether or not the two agree."""
+    """Yield the report of a remote worker for participants, whether or not the two agree."""
     with pytest.MonkeyPatch.context() as patched, redirect_stdout(StringIO()) as stdout, redirect_stderr(stdout):
         patched.setenv("BUNDLE", str(mine))
         answer = remote.evaluate(str(SAMPLE), CODENAME, str(mine / "annotations/all.zip"))
@@ -165,7 +165,7 @@ def leave_remote(mine: Path, _folder: Path, way: Way) -> Iterator[str]:
 
 
 def leave_hub(mine: Path, folder: Path, _way: Way) -> Iterator[str]:
-    """The file that hubs publish."""
+    """Yield the file that hubs publish."""
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(mine)
         run("score", SAMPLE, "--phase", CODENAME, "--results-yaml", folder / "me.yaml", "--hub-dataset", "me/data")
@@ -196,7 +196,7 @@ def leave_codabench(mine: Path, folder: Path, way: Way) -> Iterator[str]:
 
 
 def leave_grand_challenge(mine: Path, folder: Path, way: Way) -> Iterator[str]:
-    """The output for grand-challenge's participants: the metrics, and the container's output."""
+    """Yield the output for grand-challenge's participants: the metrics, and the container's output."""
     code, output = run("build", mine, "--platform", "grand-challenge", "--out", folder / "gc")
     assert (code == 0) == way.agrees, output
     if code:
@@ -215,7 +215,7 @@ def leave_grand_challenge(mine: Path, folder: Path, way: Way) -> Iterator[str]:
 
 
 def leave_rehearsal(mine: Path, folder: Path, way: Way) -> Iterator[str]:
-    """A rehearsal does not start if the two disagree; other tests visit each of its routes."""
+    """Yield the output of a rehearsal, which does not start if the two disagree; other tests visit its routes."""
     if not way.agrees:
         code, output = run("rehearse", mine, "--data", folder / "data", "--port", "0")
         assert (code, (folder / "data").exists()) == (3, False), output

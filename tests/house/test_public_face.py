@@ -57,7 +57,7 @@ MASKS = np.ones((2, 8, 8), np.uint8)
 
 
 def list_calls(methods: dict[str, Scores]) -> dict[str, list[_Call]]:
-    """The calls of each public name: functions, and the methods of their results."""
+    """Return the calls of each public name: functions, and the methods of their results."""
     scores, comparison, ranking = methods["A"], segjudge.compare(methods), segjudge.rank(methods)
     frame = {"sequence": "v", "frame": 0, "prediction": MASKS[0], "truth": MASKS[0]}
     in_memory = {"prediction": {"v": MASKS}, "truth": {"v": MASKS}}
@@ -106,7 +106,7 @@ RANK_OPTIONS = ("metric", "split", "missing")
 
 
 def list_methods(instance: object) -> list[_Call]:
-    """The public methods, with their arguments: a figure's path, a metric, a table's name; `show` opens a browser."""
+    """Return the public methods and their arguments, except `show`, which opens a browser."""
     needed = {"path": "out.png", "metric": "J&F-Mean", "name": "metrics", "options": None, "row": "A", "column": "B"}
     names = [name for name in dir(type(instance)) if not name.startswith("_") and name != "show"]
     calls: list[_Call] = []

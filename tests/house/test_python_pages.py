@@ -35,7 +35,7 @@ class Logged(dict[str, Any]):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The reader's folder: a root of DAVIS, and results as a zip and as a folder."""
+    """Return the reader's folder: a root of DAVIS, and results as a zip and as a folder."""
     for place, videos in (("DAVIS/Annotations/480p", TRUTHS), ("results", PREDICTIONS)):
         for name, frames in videos.items():
             (tmp_path / place / name).mkdir(parents=True)
@@ -118,7 +118,7 @@ def write_volumes(folder: Path, videos: dict[str, Any], *names: str) -> None:
 
 @pytest.fixture
 def nnunet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, float | None]:
-    """The folders of nnU-Net, in which one case of two was predicted, and its scores."""
+    """Return the folders of nnU-Net, in which one case of two was predicted, and its scores."""
     monkeypatch.chdir(tmp_path)
     write_volumes(tmp_path / "nnUNet_raw/Dataset009_Spleen/labelsTr", TRUTHS, "cat", "dog")
     fold = "nnUNet_results/Dataset009_Spleen/nnUNetTrainer__nnUNetPlans__3d_fullres/fold_0/validation"

@@ -151,7 +151,7 @@ class Checkout:
         return (self.folder / ".venv").resolve()
 
     def user(self) -> Any:
-        """A program in the environment, started like a service; it imports a module on request."""
+        """Return a program in the environment, started like a service; it imports a module on request."""
         code = (
             "import base_thing, sys; print('ready', flush=True); sys.stdin.readline(); "
             "import base_thing.late; print(base_thing.late.HERE, sys.executable)"

@@ -66,7 +66,7 @@ def program(path: Path, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project's files, in which commands run."""
+    """Return a copy of the project's files, in which commands run."""
     folder = tmp_path_factory.mktemp("pages") / "checkout"
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     if not names:

@@ -36,7 +36,7 @@ ATTEMPTS = {
 
 @pytest.fixture(scope="module")
 def thin(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment into which pip installed only the wheel."""
+    """Return an environment into which pip installed only the wheel."""
     folder = tmp_path_factory.mktemp("thin") / "env"
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     done = subprocess.run([folder / "bin/pip", "install", "-q", wheel], capture_output=True, text=True, check=False)

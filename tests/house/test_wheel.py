@@ -103,7 +103,7 @@ def linked(source: str | Path, target: str | Path) -> None:
 
 @pytest.fixture(scope="module")
 def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel; its dependencies are those of the environment that runs the tests."""
+    """Return an environment with the wheel; its dependencies are those of the environment that runs the tests."""
     folder = tmp_path_factory.mktemp("fresh")
     venv.create(folder, with_pip=False)
     packages = next(folder.glob("lib/python*/site-packages"))
@@ -123,7 +123,7 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_in(fresh: Path, folder: Path, *arguments: str) -> str:
-    """The output of `segjudge` in a folder, with nothing of this machine but the environment."""
+    """Run `segjudge` in a folder, with only the environment of this machine, and return its output."""
     done = subprocess.run(
         [str(fresh / "bin/python"), "-m", "segjudge", *arguments],
         cwd=folder, env={"PATH": os.environ["PATH"], "HOME": str(folder)}, capture_output=True, text=True, check=False,

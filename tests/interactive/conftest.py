@@ -12,7 +12,7 @@ from PIL import Image
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """One sequence of four frames with one object, and one set of scribbles."""
+    """Return one sequence of four frames with one object, and one set of scribbles."""
     made = tmp_path / "davis"
     for name in ("ImageSets/2017", "Annotations/480p/box", "Scribbles/box"):
         (made / name).mkdir(parents=True)

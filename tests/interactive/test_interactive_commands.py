@@ -193,7 +193,7 @@ def test_a_report_without_frames_is_drawn(runs: dict[str, Path], tmp_path: Path)
 
 
 def real_root(folder: Path) -> Path:
-    """The four real sequences as a DAVIS root."""
+    """Return the four real sequences as a DAVIS root."""
     with zipfile.ZipFile(SEQUENCES / "open_frames.zip") as archive:
         for name in archive.namelist():
             if name.endswith(".jpg"):

@@ -67,7 +67,7 @@ LINES = [
 
 
 def named(line: str) -> str:
-    """A line of LINES with the package's own name; `import D` leaves the short name, too."""
+    """Return a line of LINES with the package's own name; `import D` leaves the short name, too."""
     line = line.replace("from D", f"from {D}")
     return (
         f"import {D} as D; {line.replace('import D', f'import {D}')}"
@@ -209,7 +209,7 @@ def line(number: int = 1, path: Any = ((0.2, 0.5), (0.4, 0.5))) -> dict[str, Any
 
 
 def written(root: Path, name: str, frames: int, sets: int, *, objects: int = 1, lists: int | None = None) -> None:
-    """A sequence of 30 × 40 pixels, like some of the framework's own test data."""
+    """Write a sequence of 30 × 40 pixels, like some of the framework's own test data."""
     for kind in ("Annotations/480p", "JPEGImages/480p", "Scribbles"):
         (root / kind / name).mkdir(parents=True)
     for frame in range(frames):
@@ -225,7 +225,7 @@ def written(root: Path, name: str, frames: int, sets: int, *, objects: int = 1, 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Any:
-    """A root without lists, and the catalogue changed to it, as tests of the framework do."""
+    """Return a root without lists, and the catalogue changed to it, as tests of the framework do."""
     made = tmp_path / "DAVIS"
     written(made, "bear", 2, 2)
     written(made, "tennis", 2, 1, objects=2)

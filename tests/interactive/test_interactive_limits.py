@@ -299,7 +299,7 @@ def test_a_session_in_use_is_never_opened_a_second_time(root: Path) -> None:
 
 
 def high_water(process: int) -> int:
-    """The peak memory of a process in MB."""
+    """Return the peak memory of a process in MB."""
     (line,) = [line for line in Path(f"/proc/{process}/status").read_text().splitlines() if "VmHWM" in line]
     return int(line.split()[1]) >> 10
 

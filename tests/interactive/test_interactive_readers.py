@@ -20,7 +20,7 @@ from tests.interactive.tale import Clock
 
 
 def written(folder: Path, scene: Scene, names: Any = "{:05d}".format) -> Path:
-    """A scene in a published layout, with pictures."""
+    """Write a scene in a published layout, with pictures."""
     for kind in ("Annotations", "JPEGImages"):
         (folder / kind / scene.name).mkdir(parents=True)
     for frame in range(scene.frames):

@@ -31,7 +31,7 @@ KEY = bytes(range(32)).hex()
 
 
 def predicted(model: str, truth: Any, interaction: int) -> Any:
-    """The answers of the golden sessions' toy models."""
+    """Return the answers of the golden sessions' toy models."""
     truth = np.where(truth == 255, 0, truth)
     if model == "shift":
         results = np.zeros_like(truth)
@@ -104,7 +104,7 @@ def test_a_session_is_the_originals(path: Path, tmp_path: Path) -> None:
 
 
 def _move(session: DavisInteractiveSession, frame: int, wanted: int) -> None:
-    """The robot's last lines into the frame that the original chose."""
+    """Move the robot's last lines to the frame that the original chose."""
     last, whole = session.sample_last_scribble, session.sample_scribbles
     assert last is not None
     assert whole is not None
@@ -315,7 +315,7 @@ def test_nothing_evaluated_is_an_area_of_zero(root: Path) -> None:
 
 
 def two_objects(root: Path) -> None:
-    """A second object in the corner of each frame, with a line of its own."""
+    """Add a second object in the corner of each frame, with its own line."""
     for path in (root / "Annotations/480p/box").iterdir():
         mask = np.array(Image.open(path))
         mask[:6, :6] = 2

@@ -42,7 +42,7 @@ SHAPE = (4, 40, 60)
 
 @contextmanager
 def served(host: SessionHost) -> Iterator[str]:
-    """The server in a thread of the test, which controls its clock."""
+    """Yield the server in a thread of the test, which controls its clock."""
     port = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(build_app(host), log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)
@@ -73,7 +73,7 @@ def answer(interaction: int) -> Any:
 
 
 def means_of(report: pd.DataFrame) -> pd.DataFrame:
-    """The server's data: a row for each object of each interaction."""
+    """Return the server's data: a row for each object of each interaction."""
     keys = ["session_id", "sequence", "scribble_idx", "interaction", "object_id"]
     return report.groupby(keys, sort=False, as_index=False)[["jaccard", "contour", "j_and_f", "timing"]].mean()
 

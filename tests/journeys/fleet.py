@@ -64,7 +64,7 @@ class Fleet:
             self.start(place)
 
     def start(self, place: tuple[str, int]) -> None:
-        """A worker, as its service manager restarts it."""
+        """Start a worker, as its service manager restarts it."""
         environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("SEGJUDGE_")},
             "AUTH_TOKEN": self._server.people["host"]["token"],
@@ -86,7 +86,7 @@ class Fleet:
         log.close()
 
     def processes(self) -> list[int]:
-        """Their numbers."""
+        """Return the process ids of the workers."""
         return [process.pid for process in self._alive.values()]
 
     def kill(self, chosen: random.Random) -> None:
@@ -97,7 +97,7 @@ class Fleet:
         self.start(place)
 
     def ended(self) -> list[int]:
-        """The exit codes of processes that ended by themselves."""
+        """Return the exit codes of processes that ended by themselves."""
         return [code for process in self._alive.values() if (code := process.poll()) is not None]
 
     def remedy(self) -> None:
@@ -107,7 +107,7 @@ class Fleet:
                 self.start(place)
 
     def stop(self) -> None:
-        """All of them, politely."""
+        """Terminate all workers, and wait for them."""
         for process in self._alive.values():
             process.send_signal(signal.SIGTERM)
         for process in self._alive.values():
@@ -128,12 +128,12 @@ class Fleet:
         return results
 
     def logs(self) -> str:
-        """Their complete output."""
+        """Return the complete output of the workers."""
         return "".join(path.read_text() for path in sorted(self._folder.glob("*.log")))
 
 
 def remote_bundle(folder: Path) -> Path:
-    """The demo, scored by us, with limits that do not matter."""
+    """Return the demo, scored by us, with limits that do not matter."""
     whole = build(str(ROOT), str(folder / "remote.zip"), "remote").path
     shutil.move(whole, folder / "made.zip")
 

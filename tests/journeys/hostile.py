@@ -76,7 +76,7 @@ def storm(server: Rehearsal, folder: Path, weather: Weather, machines: dict[str,
 
 
 def _send(server: Rehearsal, came: Storm, weather: Weather) -> None:
-    """One after the other, over two thirds of the bad time; every fourth is broken."""
+    """Send submissions during two thirds of the bad time; every fourth is broken."""
     tokens, names = enrol(server.data, 5), sorted(path.name for path in SAMPLES.iterdir())
     for number in range(weather.submissions):
         name = "broken" if number % 4 == 3 else names[number % len(names)]

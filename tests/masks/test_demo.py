@@ -22,7 +22,7 @@ from tests.demo_challenge import CODENAMES, SAMPLES
 
 
 def content(path: Path) -> Any:
-    """The content of a file, regardless of the library that deflated it."""
+    """Return the content of a file, regardless of the library that deflated it."""
     if path.suffix == ".json":
         return json.loads(path.read_text())
     with zipfile.ZipFile(path) as archive:

@@ -62,7 +62,7 @@ LOADED: Any = KERNEL.library
 
 
 def by_both(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> Tuple[Any, Any]:
-    """The kernel's result, and numpy's."""
+    """Return the kernel's result, and numpy's."""
     results = []
     for chosen in BACKENDS:
         use(monkeypatch, chosen)
@@ -90,7 +90,7 @@ class Memory:
 
 
 def residual(kind: int, pixel: int, left: int, up: int, corner: int) -> int:
-    """The byte that PNG writes for a pixel under a filter."""
+    """Return the byte that PNG writes for a pixel under a filter."""
     if kind == 4:
         guess = left + up - corner
         distances = [abs(guess - left), abs(guess - up), abs(guess - corner)]
@@ -99,7 +99,7 @@ def residual(kind: int, pixel: int, left: int, up: int, corner: int) -> int:
 
 
 def encoded(labels: Any, depth: int, generator: random.Random) -> bytes:
-    """A grey PNG of these labels, each row under any of the five filters."""
+    """Return a grey PNG of these labels, each row under any of the five filters."""
     height, width = labels.shape
     above: List[int] = []
     rows = bytearray()
@@ -330,7 +330,7 @@ CHARACTERS = "".join(map(chr, range(48, 112)))
 
 
 def some_texts(generator: random.Random) -> Iterator[Tuple[str, int]]:
-    """Masks of which most are valid, and the number of pixels that each should have."""
+    """Yield masks of which most are valid, and the number of pixels that each should have."""
     for _ in range(60):
         runs = [generator.choice([0, 1, 5, 40, 3000]) for _ in range(generator.randrange(1, 12))]
         pixels = sum(runs)
@@ -558,7 +558,7 @@ VIDEOS = KnownImages(IMAGES.ids, IMAGES.sizes * [[1, 1], [1, 3], [1, 2]], IMAGES
 
 
 def video_record(generator: random.Random) -> Dict[str, Any]:
-    """A record of a video, under the key of images."""
+    """Return a record of a video, under the key of images."""
     item = record(generator)
     mask, index = item.pop("segmentation"), IMAGES.ids.tolist().index(item["image_id"])
     count = int(VIDEOS.frames[index]) if VIDEOS.frames is not None else 0
@@ -796,7 +796,7 @@ def test_a_score_is_the_number_that_python_reads(score: float) -> None:
 
 
 def state_in(folder: Path, **environment: str) -> str:
-    """The output of a process whose kernel is elsewhere."""
+    """Return the output of a process whose kernel is elsewhere."""
     code = "from segjudge.evaluation_script.masks.backend import backend; print(backend().about)"
     variables = {**os.environ, library.SETTING: str(folder / library.NAME), **environment}
     root = Path(__file__).resolve().parents[2]
@@ -983,7 +983,7 @@ def test_bounds_of_texts_lie_within_the_text() -> None:
 
 
 def joined_with(**changes: Any) -> int:
-    """The kernel's answer for two frames of 8 pixels, the second not shown, with these changes."""
+    """Return the kernel's answer for two frames of 8 pixels, the second not shown, with these changes."""
     text = np.frombuffer(b"233", np.uint8)
     given = {
         "length": 3, "bounds": [0, 3], "texts": 1, "shown": [1, 0], "pixels": [8, 8], "count": 2, "frames": [0, 2],
@@ -1147,7 +1147,7 @@ def test_colours_are_read_as_pillow_reads_them(seed: int, channels: int, switch:
 
 
 def coarse_map(lot: np.random.Generator, size: Tuple[int, int], kind: Any) -> Any:
-    """A map of squares of a few labels, and some single pixels of others."""
+    """Return a map of squares of a few labels, and some single pixels of others."""
     side, labels = int(lot.integers(1, 40)), lot.integers(0, 200, 5)
     squares = lot.choice(labels, (-(-size[0] // side), -(-size[1] // side)))
     numbers = np.kron(squares, np.ones((side, side), int))[: size[0], : size[1]]

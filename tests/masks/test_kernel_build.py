@@ -91,7 +91,7 @@ def test_a_build_fetches_nothing_and_says_that_it_is_without(tmp_path: Path, mon
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache with the kernel for EvalAI's worker; its compiler comes from the package index."""
+    """Return a cache with the kernel for EvalAI's worker; its compiler comes from the package index."""
     folder = tmp_path_factory.mktemp("cache")
     command = [sys.executable, "-m", "segjudge", "build", "--kernel", "--out", str(folder / "first.zip")]
     variables = {**os.environ, "XDG_CACHE_HOME": str(folder)}

@@ -53,7 +53,7 @@ class _InMemory(Files):
 
 
 def masks_of(files: MaskFiles, size: Any = SIZE, frames: Optional[List[str]] = None) -> Any:
-    """The pixels of every object (frame, row, column), or the fault."""
+    """Return the pixels of every object (frame, row, column), or the fault."""
     problems = Problems()
     stacks = files.stacks(FRAMES if frames is None else frames, size, problems)
     if stacks is None:
@@ -67,7 +67,7 @@ def masks_of(files: MaskFiles, size: Any = SIZE, frames: Optional[List[str]] = N
 
 
 def places(*masks: Any) -> Any:
-    """The pixels of masks, frame by frame."""
+    """Return the pixels of masks, frame by frame."""
     return [(k, int(y), int(x)) for k, mask in enumerate(masks) for y, x in zip(*np.nonzero(mask))]
 
 

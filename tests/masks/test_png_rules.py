@@ -20,7 +20,7 @@ ROWS = b"\0\1\2\3\4\5" * 3
 
 
 def header(*values: int, length: int = 13) -> bytes:
-    """A PNG whose header has these values."""
+    """Return a PNG whose header has these values."""
     body = struct.pack(">IIBBBBB", *values)[:length].ljust(length, b"\0")
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", body) + chunk(b"IDAT", zlib.compress(ROWS)) + chunk(b"IEND", b"")
 

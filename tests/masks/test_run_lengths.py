@@ -32,7 +32,7 @@ coco = pytest.importorskip("pycocotools.mask")
 
 
 def decoded(text: str) -> list[int] | None:
-    """The run lengths of a text, by definition; None for an invalid one."""
+    """Return the run lengths of a text, by definition; None for an invalid one."""
     runs: list[int] = []
     value = count = 0
     for character in text:
@@ -51,7 +51,7 @@ def decoded(text: str) -> list[int] | None:
 
 
 def verdict(text: str, pixels: int) -> str | int:
-    """The rejection, or the pixels of the object."""
+    """Return the rejection, or the pixels of the object."""
     try:
         return int(rle.runs_of(text, pixels)[1::2].sum())
     except Flaw as flaw:

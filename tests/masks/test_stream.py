@@ -14,7 +14,7 @@ from tests.builders import stack_of
 
 
 def unpacked(data: bytes) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
-    """The line of JSON, and the label of each pixel."""
+    """Return the line of JSON, and the label of each pixel."""
     line, _, body = zlib.decompress(data).partition(b"\n")
     about = json.loads(line)
     numbers, value, shift = [], 0, 0

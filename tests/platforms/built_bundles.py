@@ -143,7 +143,7 @@ def _list_builds() -> Iterator[str]:
 
 
 def _list_small_builds() -> Iterator[str]:
-    """The script of a bundle that has only a `phases.py`: the installed scorers, plug-ins and the kernel."""
+    """Yield the script of a bundle that has only a `phases.py`: the installed scorers, plug-ins and the kernel."""
     installed = {
         path.relative_to(ROOT / "evaluation_script").as_posix() for path in (ROOT / "evaluation_script").rglob("*.py")
     }
@@ -356,7 +356,7 @@ def _list_competitions() -> Iterator[str]:
 
 
 def _list_packaged() -> Iterator[str]:
-    """The files next to the scorers in a program, with a pip that fetches one small wheel."""
+    """Yield the files next to the scorers in a program, with a pip that fetches one small wheel."""
     Path("mine/challenge_config.yaml").write_bytes(write_yaml(MINE))
     for number, (name, (table, is_found, options)) in enumerate(_PACKAGED.items()):
         Path("mine/evaluation_script/phases.py").write_text(table)

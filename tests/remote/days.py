@@ -217,7 +217,7 @@ class Day:
             self.say(f"{type(error).__name__}: {error}")
 
     def tell(self) -> None:
-        """The journal, the calls of the day, and the monitoring."""
+        """Note the journal, the day's calls, and the monitoring."""
         with contextlib.closing(sqlite3.connect(self.folder / "machine" / journal.NAME)) as db:
             names = "submission, resumed, phase, state, owner, failures, lives, evaluations, reports, report, outcome, delays"
             rows = [*db.execute(f"SELECT {names}, next_at, changed_at FROM jobs ORDER BY submission, resumed")]
@@ -235,7 +235,7 @@ class Day:
         self.server.calls.clear()
 
     def look(self) -> None:
-        """The content of the pages on loopback."""
+        """Note the content of the pages on loopback."""
         known = journal.Journal(str(self.folder / "machine"))
         for seconds in (0, 299, 300):
             began = self.clock.monotonic() - seconds
@@ -348,7 +348,7 @@ def _locked() -> Any:
 
 @contextlib.contextmanager
 def start_day() -> Iterator[Day]:
-    """A day with its own clock, tokens and waits."""
+    """Yield a day with its own clock, tokens and waits."""
     log, tokens = io.StringIO(), itertools.count(0xA0000001)
     handlers = {number: signal.getsignal(number) for number in services._SIGNALS}
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a journal waits for its disk

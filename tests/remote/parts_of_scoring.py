@@ -220,7 +220,7 @@ def a_journal_that_others_take(page: Page) -> None:
 
 
 def submissions_that_a_sweep_finds(page: Page) -> None:
-    """A list may be old: the server is asked again, and submissions that are over, or cannot be scored, are skipped."""
+    """A sweep asks about each submission again, and skips those that have ended or cannot be scored."""
     for status, problem, in_hand in (
         ("submitted", "", False), ("running", "", False), ("running", "", True), ("queued", "no truth", False), ("finished", "", False),
         ("cancelled", "no truth", False), ("failed", "", False), ("resuming", "", False),

@@ -57,7 +57,7 @@ def submission(server: Rehearsal, number: int) -> dict[str, Any]:
 
 
 def scored(function: str, path: Path, root: Path | None = None, hidden: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The outcome of a function with this text."""
+    """Return the outcome of a function with this text."""
     if not path.exists():
         path.write_text(textwrap.dedent(function))
     submission = path.parent / "submission"

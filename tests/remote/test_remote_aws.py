@@ -76,7 +76,7 @@ def bucket(aws: str) -> str:
 
 
 def newer(path: Path) -> bytes:
-    """The same truth as another file."""
+    """Return the same truth as another file."""
     made = io.BytesIO(path.read_bytes())
     with zipfile.ZipFile(made, "a") as archive:
         archive.comment = b"newer"

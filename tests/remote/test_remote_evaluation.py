@@ -50,7 +50,7 @@ EVALUATE = "import json, os, sys, time\n\ndef evaluate(user_submission_file, pha
 
 
 def command(folder: Path, body: str, submission: str, truth: str, seconds: float) -> list[str]:
-    """The program that runs `evaluate()` with this body; by default, ours."""
+    """Return the program that runs `evaluate()` with this body; by default, ours."""
     (folder / "evaluate.py").write_text(EVALUATE + textwrap.indent(body, "    "))
     return [sys.executable, "-c", RUN, str(folder), submission, truth, str(seconds), "yes" if body else ""]
 

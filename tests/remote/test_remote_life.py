@@ -236,7 +236,7 @@ def test_a_state_folder_that_cannot_be_one_is_said(
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """A disk of half a megabyte."""
+    """Yield a disk of half a megabyte."""
     place = tmp_path / "small"
     place.mkdir()
     if not shutil.which("mount"):
@@ -430,7 +430,7 @@ def test_a_check_opens_the_annotations(operator: Operator, tmp_path: Path) -> No
 
 
 def _flipped(path: Path) -> bytes:
-    """The same file, with bytes of its masks changed."""
+    """Return the same file, with bytes of its masks changed."""
     data = bytearray(path.read_bytes())
     place = len(data) // 3
     data[place : place + 64] = bytes(255 - item for item in data[place : place + 64])

@@ -59,7 +59,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 
 
 def run(server: Rehearsal, folder: Path, **environment: str) -> str:
-    """The worker, in a folder with its program and our `evaluate.py`."""
+    """Return the worker, in a folder with its program and our `evaluate.py`."""
     (folder / "main.py").write_text(WORKER)
     shutil.copy(ROOT / "remote_challenge_evaluation/evaluate.py", folder / "evaluate.py")
     variables = {**Operator(server, folder).environment, **environment}

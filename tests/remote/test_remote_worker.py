@@ -44,7 +44,7 @@ def operator(server: Rehearsal, tmp_path: Path) -> Operator:
 
 
 def send(server: Rehearsal, operator: Operator, body: Any) -> None:
-    """A message that anybody with the queue's keys could put there."""
+    """Put a message into the queue, as anybody with its keys could."""
     server.services.queue.send(operator.queue, body)
 
 
@@ -551,7 +551,7 @@ def test_several_processes_share_the_work(server: Rehearsal, operator: Operator)
 
 
 def lost(server: Rehearsal, number: int, **values: Any) -> None:
-    """A submission without its message, of this age."""
+    """Create a submission of this age whose message is lost."""
     services = server.services
     services.submissions.update(number, **values)
     services.store.remove(StoredMessage)

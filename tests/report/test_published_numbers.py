@@ -18,7 +18,7 @@ ENTRIES = [entry for family in FAMILIES for entry in read_published_numbers(fami
 
 
 def numbers_on(page: Path) -> dict[tuple[str, str, str], dict[str, str]]:
-    """The last table of the page, by protocol (the page's, if no column names it), data and method."""
+    """Return the last table of the page, by protocol (the page's, if no column names it), data and method."""
     table = page.read_text(encoding="utf-8").partition("## Published numbers")[2]
     lines = [line.strip("| ").replace("`", "").split(" | ") for line in table.splitlines() if line.startswith("|")]
     rows = [{"protocol": page.stem, **dict(zip(lines[0], line, strict=True))} for line in lines[2:]]

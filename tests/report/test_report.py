@@ -102,7 +102,7 @@ def test_tables_sort_and_filter(files: Path, browser: Any) -> None:
 
 
 def opened(browser: Any, files: Path, size: dict[str, int] = WIDE) -> Any:
-    """The page, once its first frame is drawn."""
+    """Open a report, and return the page once its first frame is drawn."""
     return open_player(browser, (files / "report.html").as_uri(), size)
 
 
@@ -249,7 +249,7 @@ def test_dark_mode_follows_the_system_and_can_be_switched(files: Path, browser: 
 
 @pytest.fixture(scope="module")
 def compared(files: Path) -> Path:
-    """A page on two methods, of which the second omits an object that the first shows."""
+    """Return a page on two methods, of which the second omits an object that the first shows."""
     worse = {video: np.where(frames == 1, 0, frames) for video, frames in PREDICTIONS.items()}
     (files / "worse.zip").write_bytes(label_zip({video: list(frames) for video, frames in worse.items()}))
     (files / "data").mkdir()

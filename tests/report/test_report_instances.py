@@ -28,7 +28,7 @@ def records_of(path: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of the Places samples."""
+    """Return the report page of the Places samples."""
     out = tmp_path_factory.mktemp("report") / "report.html"
     assert main(["report", str(RESULTS), "--truth", str(TRUTH), "--protocol", "places2017", "--out", str(out)]) == 0
     return out

@@ -154,7 +154,7 @@ def draw(videos: Mapping[str, Sequence[tuple[str, str]]], *, dense: bool = False
 
 
 def decoded(stream: bytes) -> tuple[dict[str, Any], Any]:
-    """The line of JSON of a stream, and its images as groups."""
+    """Return the line of JSON of a stream, and its images as groups."""
     line, _, data = zlib.decompress(stream).partition(b"\n")
     about, values, value, shift = json.loads(line), [], 0, 0
     for byte in data:
@@ -168,7 +168,7 @@ def decoded(stream: bytes) -> tuple[dict[str, Any], Any]:
 
 
 def faults(pictures: UnitPictures, video: str, method: int = 0) -> list[str]:
-    """The fault of each pixel in a video's frames, as the faults' initials."""
+    """Return the fault of each pixel in a video's frames, as the faults' initials."""
     about, images = decoded(pictures.player.streams[f"val/{video}/{method}/faults"])
     names = ["".join(FAULTS[fault].name[0] for fault in group) or "." for group in about["groups"]]
     return ["/".join(" ".join(names[label] for label in row) for row in image.tolist()) for image in images]
@@ -363,7 +363,7 @@ def write_sample(protocol: Any, truth: Any, folder: Path, share: float) -> Path:
 
 @pytest.fixture(scope="module", params=PAINTED)
 def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
-    """The protocol, and the pages of a sample whose masks were moved, and of its truth alone."""
+    """Return the protocol, and the pages of a sample whose masks were moved, and of its truth alone."""
     protocol, folder = PROTOCOLS[request.param], tmp_path_factory.mktemp(request.param)
     truth = str(published(request.param, folder))
     (split,) = prepare(ScoreRequest("", TruthSource(truth), protocol)).scorers.values()

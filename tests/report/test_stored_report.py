@@ -33,7 +33,7 @@ from tests.shared import needs_shared
 
 @pytest.fixture(scope="module", params=DETAILS)
 def left(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The data that a phase of each level stores of a sample."""
+    """Return the data that a phase of each level stores of a sample."""
     return left_by(detail=request.param)
 
 

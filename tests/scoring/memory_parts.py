@@ -22,7 +22,7 @@ def refuse_state(protocol: str, frame: str, data: bytes) -> None:
 
 
 def of_parts(protocol: str, updates: list[tuple[Any, ...]], parts: int = 3, **options: Any) -> Any:
-    """The scores of updates in any order, some repeated, to several accumulators."""
+    """Return the scores of updates in any order, some repeated, to several accumulators."""
     draw = np.random.default_rng(parts)
     some = [FrameAccumulator(protocol, **options) for _ in range(parts)]
     places = [*range(len(updates)), *draw.integers(0, len(updates), 3).tolist()]
@@ -48,5 +48,5 @@ def same(actual: Any, expected: Any, *, order: bool = True) -> None:
 
 
 def frames_of(names: list[str], updates: list[tuple[Any, ...]]) -> dict[str, list[str]]:
-    """The frames of each video, in an order of the videos."""
+    """Return the frames of each video, in this order of the videos."""
     return {name: [frame for video, frame, *_ in updates if video == name] for name in names}

@@ -17,7 +17,7 @@ from . import shares
 
 
 def write_mistakes(protocol: str, folder: Path) -> shares.Files:
-    """The files of shared scoring with objects that lose a side, are confused and shrink, and with scores."""
+    """Return the files of shared scoring with objects that lose a side, are confused and shrink, and with scores."""
     right = published.labels
     truth_is_written = []
 

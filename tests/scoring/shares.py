@@ -43,7 +43,7 @@ SENT["c"] = [np.where(frame == 2, 7, frame).astype(np.uint8) for frame in SENT["
 
 
 def write_sequences(folder: Path, results: Any = SENT) -> Files:
-    """A packed truth of sequences of very different lengths, and shifted masks."""
+    """Return a packed truth of sequences of very different lengths, and shifted masks."""
     files = Files(str(folder / "sent.zip"), str(folder / "packed.zip"))
     (folder / "truth.zip").write_bytes(label_zip(TRUTH))
     sequence_truth.write(files.truth, dataset_reader.read(str(folder / "truth.zip")).splits)
@@ -65,7 +65,7 @@ def write_instances(folder: Path, results: Any = None, *, videos: bool = False) 
 
 
 def _as_videos(truth: Any, records: Any) -> tuple[Any, Any]:
-    """Images as videos of two frames, the second with every other instance."""
+    """Return images as videos of two frames, the second with every other instance."""
     videos = [{**image, "length": 2} for image in truth["images"]]
 
     def repeat(record: Any, number: int) -> Any:
@@ -81,7 +81,7 @@ def _as_videos(truth: Any, records: Any) -> tuple[Any, Any]:
 
 
 def write_units(protocol: str, folder: Path, names: str = NAMES) -> Files:
-    """A published truth of videos; the results show every second one at another speed."""
+    """Return a published truth of videos; the results show every second one at another speed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(published, "VIDEOS", {name: 1 + number % 3 for number, name in enumerate(names)})
         truth = published.published(protocol, folder)

@@ -25,7 +25,7 @@ from tests.published import FRAMES, VIDEOS, labels
 
 
 def other_truth(folder: Path) -> Path:
-    """The same videos with other masks: larger, elsewhere, absent in the middle, one object fewer."""
+    """Return the same videos with other masks: larger, elsewhere, absent in the middle, one object fewer."""
     root = davis(folder)
     for name in VIDEOS:
         for frame in range(FRAMES):
@@ -66,7 +66,7 @@ def test_two_truths_give_the_same_bytes_where_the_split_is_hidden(
 
 @pytest.fixture(scope="module")
 def challenge(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A challenge with the splits test and test-hard, which participants see."""
+    """Return a challenge with the splits test and test-hard, which participants see."""
     folder = tmp_path_factory.mktemp("new") / "challenge"
     truth = str(ROOT / "annotations/sequences-test.zip")
     assert main(["new", str(folder), "--protocol", "davis2017", "--truth", truth]) == 0

@@ -38,7 +38,7 @@ def answer_of(number: int = 0, **changes: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def whole() -> dict[str, Any]:
-    """The maximum size of a phase's data."""
+    """Return the maximum size of a phase's data."""
     return left_by(detail="all", report=True)
 
 

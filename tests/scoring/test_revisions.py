@@ -29,7 +29,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def differences(actual: Any, expected: Any) -> dict[str, Any]:
-    """The metrics that changed, with both values."""
+    """Return the metrics that changed, with both values."""
     pairs = {name: (actual.get(name, "nothing"), value) for name, value in expected.items()}
     return {
         name: pair for name, pair in pairs.items()
@@ -77,7 +77,7 @@ def test_another_rule_moves_a_number(files: Path) -> None:
 
 
 def raised(page: str) -> set[tuple[str, int]]:
-    """The protocols and revisions in the page's table of moves."""
+    """Return the protocols and revisions in the page's table of moves."""
     rows = re.findall(r"^\| [^|]+ \| ([^|]+) \|", page, re.MULTILINE)
     return {(name, int(number)) for row in rows for name, number in re.findall(r"`([\w-]+)` (\d+)", row)}
 

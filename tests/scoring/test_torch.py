@@ -40,7 +40,7 @@ def numbers(values: Any) -> Any:
 
 
 def gathered(rank: int, folder: str, shares: list[list[int]]) -> None:
-    """The work of one of several processes; each writes the scores that it got."""
+    """Score as one of several processes, and write the scores."""
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=len(shares)
     )
@@ -53,7 +53,7 @@ def gathered(rank: int, folder: str, shares: list[list[int]]) -> None:
 
 
 def sampled() -> list[list[int]]:
-    """The places that torch's sampler gives to two processes: of 15 frames one twice."""
+    """Return the places that torch's sampler gives to two processes: of 15 frames one twice."""
     samplers = [
         torch.utils.data.DistributedSampler(range(len(FRAMES)), num_replicas=2, rank=rank, seed=4) for rank in (0, 1)
     ]

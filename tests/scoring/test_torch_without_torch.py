@@ -61,7 +61,7 @@ class Metric:
 
 @pytest.fixture
 def face(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The module, imported with that part of torch."""
+    """Yield the module, imported with that part of torch."""
     torch, metrics, utilities = (ModuleType(name) for name in ("torch", "torchmetrics", "torchmetrics.utilities"))
     vars(torch).update(
         Tensor=Tensor, uint8=np.uint8, float64=np.float64, from_numpy=lambda values: Tensor(values, "cpu"),

@@ -17,7 +17,7 @@ TRUTH = str(ROOT / "annotations" / "sequences-dev.zip")
 
 
 def write_wrong_results(folder: Path) -> dict[str, Path]:
-    """A folder, an archive, JSON and a text: none of them can be scored."""
+    """Return a folder, an archive, JSON and a text: none of them can be scored."""
     (folder / "my results" / "notes").mkdir(parents=True)
     (folder / "my results" / "notes" / "read me.txt").write_text("nothing")
     with zipfile.ZipFile(folder / "masks of mine.zip", "w") as archive:

@@ -182,7 +182,7 @@ def _play_reports(play: _Play, folder: Path) -> None:
 
 
 def _play_pages(play: _Play, folder: Path) -> None:
-    """The outcome of orders."""
+    """Note the outcome of orders."""
     play.note("\n# Orders\n")
     pages, clock = play.services.report_pages, SimpleNamespace(now=0.0)
     file = play.services.files.keep(b"script", "a.b.zip", "script")
@@ -253,7 +253,7 @@ def _run(play: _Play, order: PageOrder, run: dict[str, Any]) -> str:
 
 
 def _play_room(play: _Play) -> None:
-    """The most recently read ones stay."""
+    """Note that the most recently read pages stay."""
     pages, folder = play.services.report_pages, Path(play.services.report_pages._folder)
     shutil.rmtree(folder)
     folder.mkdir()
@@ -309,7 +309,7 @@ def _play_withheld(play: _Play, stage: Stage) -> None:
 
 
 def _play_program(play: _Play, folder: Path) -> None:
-    """The program that makes pages, called in this process."""
+    """Call the program that makes pages in this process."""
     play.note("\n# The program\n")
     path = bundle_with(folder, many)
     working = folder / "working"

@@ -55,7 +55,7 @@ _PERIOD = {"start_date": "2030-01-01 00:00:00", "end_date": "2030-12-31 23:59:59
 
 
 def config_of(title: str, **changes: Any) -> dict[str, Any]:
-    """A challenge with a phase of each kind; phases without `is_public` are public."""
+    """Return a challenge with a phase of each kind; phases without `is_public` are public."""
     phases: list[dict[str, Any]] = [
         {"name": "Practice", "codename": "practice", "submission_meta_attributes": _QUESTIONS, "is_submission_public": True,
          "max_submissions_per_day": 9, "max_submissions_per_month": 30, "max_submissions": 40,
@@ -195,7 +195,7 @@ class _Player:
 
 
 def _without_nulls(value: Any) -> Any:
-    """The empty values of every row; `wire_contract.txt` has them."""
+    """Return the document without the empty values of its rows, which `wire_contract.txt` has."""
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if isinstance(value, dict):
@@ -220,7 +220,7 @@ _FORM = re.compile(
 
 
 def _read_page(text: str) -> str:
-    """A page as text: a line per block, tags with their attributes, without the parts of all pages."""
+    """Return a page as text: a line per block, tags with their attributes, without the parts of all pages."""
     text = text.partition('<header class="top">')[2].partition('<p id="said"')[0]
     text = re.sub(r"(?s)<pre.*?</pre>", lambda found: found[0].replace("\n", "⏎"), text)
     text = text.replace('<svg viewBox="0 0 24 8" aria-hidden="true"><path d="M0 4H24"/></svg>', "[line]")

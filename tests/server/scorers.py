@@ -283,7 +283,7 @@ def _play_others(play: _Play, turn: _Turn) -> None:
 
 
 def _play_stops(play: _Play, turn: _Turn, close: Callable[[], None], pool: Workers) -> None:
-    """The server stops during scoring."""
+    """Stop the server during scoring."""
     for word in ("good", "die", "stumble", "unwanted"):
         play.note(f"\nstopped during {word!r}")
         number = play.send(1, 1, word)

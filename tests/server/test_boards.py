@@ -25,7 +25,7 @@ ERROR = 0.0134567
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A server with a submission to each phase; the second leaderboard is not public, nor the third phase."""
+    """Yield a server with a submission to each phase; the second leaderboard is not public, nor the third phase."""
     folder = tmp_path_factory.mktemp("boards")
     (folder / "lakes.zip").write_bytes(bundle_of(config_of("Lakes", remote_evaluation=True)))
     with Stage(folder, folder / "lakes.zip") as opened:
@@ -49,7 +49,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture(scope="module")
 def address(stage: Stage) -> Iterator[str]:
-    """The server, answering on a port."""
+    """Yield the server, answering on a port."""
     port = listen(LOOPBACK, 0)
     server = uvicorn.Server(make_server_config(stage._app))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [port]})
@@ -61,7 +61,7 @@ def address(stage: Stage) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def host(stage: Stage, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variables that `push` needs."""
+    """Set the variables that `push` needs."""
     monkeypatch.setenv("EVALAI_HOST", address)
     monkeypatch.setenv("EVALAI_TOKEN", stage.people["host"]["token"])
     monkeypatch.setenv("EVALAI_HOST_TEAM", stage.people["host"]["team"])

@@ -39,7 +39,7 @@ _PAGES = [path for path in PATHS if not path.startswith("/api") and path not in 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A server with splits of visibility 1, 2 and 3, a leaderboard and a phase that are not public, and submissions."""
+    """Yield a server with splits of visibility 1 to 3, a private leaderboard and phase, and submissions."""
     folder = tmp_path_factory.mktemp("routes")
     (folder / "lakes.zip").write_bytes(bundle_of(config_of("Lakes", remote_evaluation=True)))
     with Stage(folder, folder / "lakes.zip") as opened:
@@ -68,7 +68,7 @@ def send(stage: Stage, phase: Any, who: str, private: float = 0.0) -> None:
 
 
 def list_values(stage: Stage) -> dict[str, list[object]]:
-    """The values of routes' parameters."""
+    """Return the values of routes' parameters."""
     store = stage.services.store
     phases, challenge = store.phases(1), stage.services.submissions.challenge_of(stage.services.submissions.get(1))
     return {
@@ -168,7 +168,7 @@ _JANUARY = 1_895_000_000.0
 
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A server of Segjudge's scorers, every phase with `detail="all"`, whose reports are made at once.
+    """Yield a server of Segjudge's scorers, every phase with `detail="all"`, whose reports are made at once.
 
     A full one has all scores of its submission, hidden ones too, and so have its glances.
     """

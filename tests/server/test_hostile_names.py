@@ -21,7 +21,7 @@ STARTS = ("/", "/challenges/1", "/submissions/1", "/nowhere/x-mark")
 
 
 def pages_of(server: Rehearsal, visitor: str) -> dict[str, requests.Response]:
-    """Every page that links lead a visitor to, and the addresses of EvalAI's API that show names."""
+    """Return every page that links lead a visitor to, and the addresses of EvalAI's API that show names."""
     browser = server.session(visitor) if visitor else requests.Session()
     pages: dict[str, requests.Response] = {}
     waiting = list(STARTS)

@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 
 @pytest.fixture(scope="module")
 def remote(server: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A challenge that a host's worker scores."""
+    """Return a challenge that a host's worker scores."""
 
     def change(config: Any) -> None:
         config.update(remote_evaluation=True, allow_resuming_submissions=True, title="Remote")

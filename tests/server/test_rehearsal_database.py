@@ -66,7 +66,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def services(tmp_path: Path, database: str, bundle: str) -> Iterator[Services]:
-    """A rehearsal with its people and its challenge, without a server."""
+    """Yield a rehearsal with its people and its challenge, without a server."""
     made = Services(str(tmp_path / "data"), hosts={first_run.HOST_NAME}, database=database)
     first_run.create_people(made, {first_run.HOST_NAME})
     first_run.create_challenge(made, bundle, bundle, str(tmp_path))
@@ -75,7 +75,7 @@ def services(tmp_path: Path, database: str, bundle: str) -> Iterator[Services]:
 
 
 def at_once(action: Callable[[int], object]) -> list[object]:
-    """The outcome of an action that several threads begin together."""
+    """Return the outcome of an action that several threads begin together."""
     ready = threading.Barrier(THREADS)
 
     def begin(number: int) -> object:

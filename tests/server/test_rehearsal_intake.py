@@ -28,7 +28,7 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 
 
 def sent_before_refusal(server: Rehearsal, path: str, headers: dict[str, str], start: bytes) -> tuple[int, int]:
-    """The bytes of a large body that the server reads before it rejects it, and the rejection."""
+    """Return the bytes of a large body that the server reads before it rejects it, and the rejection."""
     host, port = server.address.removeprefix("http://").split(":")
     lines = {"Host": f"{host}:{port}", "Content-Length": str(150 << 20), **headers}
     head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{key}: {value}\r\n" for key, value in lines.items()) + "\r\n"

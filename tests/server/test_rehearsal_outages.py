@@ -40,7 +40,7 @@ def locked(folder: str | Path) -> Iterator[None]:
 
 @pytest.fixture
 def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
-    """A rehearsal whose writers soon lose patience."""
+    """Yield a rehearsal whose writers soon lose patience."""
     monkeypatch.setattr(store, "_WAIT_SECONDS", 0.05)
     made = Services(str(tmp_path / "data"))
     yield made
@@ -193,7 +193,7 @@ def rehearsal(folder: Path, **more: Any) -> Rehearsal:
 
 
 def healthy(server: Rehearsal, status: int) -> Any:
-    """The monitoring once the server's state has changed."""
+    """Return the monitoring once the server's state has changed."""
 
     def look() -> Any:
         answer = server.get("/healthz")

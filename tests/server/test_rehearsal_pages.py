@@ -41,7 +41,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
-    """A new page of a browser; any error in it fails the test."""
+    """Yield a new page of a browser; any error in it fails the test."""
     with fresh_page(browser, DESKTOP) as (opened, asked):
         yield opened
     assert {re.sub(r":\d+/.*", "", url) for url in asked} <= {"http://127.0.0.1", "data:,"}, "nothing from elsewhere"
@@ -386,7 +386,7 @@ def build_other(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def phone(server: Rehearsal, browser: Any) -> Iterator[Any]:
-    """A page of a host's phone."""
+    """Yield a page of a host's phone."""
     context = browser.new_context(viewport=PHONE)
     opened = context.new_page()
     log_in(opened, server, "host")
@@ -462,7 +462,7 @@ def test_screen_readers_get_names_for_everything(server: Rehearsal, page: Any) -
 
 
 def contrast(page: Any, selector: str) -> float:
-    """The contrast of a text with its ground, by WCAG's definition."""
+    """Return the contrast of a text with its ground, by WCAG's definition."""
     scores: float = page.evaluate(
         """selector => {
           const light = text => {

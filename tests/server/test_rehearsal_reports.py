@@ -39,7 +39,7 @@ STYLE = "() => ['font', 'color', 'backgroundColor'].map(name => getComputedStyle
 
 
 def own_bundle(folder: Path, detail: str) -> Path:
-    """The demo: its first phase is public or not, a split of the second is hidden, the third shows means."""
+    """Return the demo: its first phase is public or not, a split of the second is hidden, the third shows means."""
 
     def change(config: Any) -> None:
         many(config)
@@ -78,7 +78,7 @@ def scored(server: Rehearsal, file: Path | bytes, phase: int, **more: Any) -> in
 
 
 def report(server: Rehearsal, reader: requests.Session, number: int) -> requests.Response:
-    """The report, or the reason why there is none."""
+    """Return the report, or the reason why there is none."""
 
     def look() -> Any:
         answer = reader.get(f"{server.address}/submissions/{number}/report", timeout=60)
@@ -239,7 +239,7 @@ def test_a_level_that_is_taken_back_holds_for_pages_that_are_there(
 
 
 def below_links(page: str) -> str:
-    """The page without the links above it, which depend on the reader."""
+    """Return the page without the links above it, which depend on the reader."""
     return page[page.index("<header") :]
 
 

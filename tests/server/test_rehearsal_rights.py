@@ -47,7 +47,7 @@ def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]
 
 
 def output(server: Rehearsal, code: str) -> Any:
-    """The output of a script that runs this code, or its failure."""
+    """Return the output of a script that runs this code, or its failure."""
     number = server.submit("aurora", code.encode()).json()["id"]
     done = server.settled(number)
     text = server.text(done["stdout_file"]) if done["stdout_file"] else ""
@@ -467,7 +467,7 @@ def test_what_the_rehearsal_says_of_a_failure_is_not_withheld(hidden: Rehearsal)
 
 
 def ours_with_a_hidden_split(config: Any) -> None:
-    """The demo, with a split of the second phase for hosts only, named like a sequence of the other."""
+    """Change the demo: only hosts see a split of the second phase, named like a sequence of the first."""
     many(config)
     config["challenge_phase_splits"][2]["visibility"] = 1
     for split in config["dataset_splits"]:

@@ -34,7 +34,7 @@ VARYING = {
 
 
 def shorten(value: Any) -> Any:
-    """A body with long texts truncated, and each list as its length and first element."""
+    """Return a body with long texts truncated, and each list as its length and first element."""
     if isinstance(value, dict):
         return {key: shorten(item) for key, item in value.items()}
     if isinstance(value, list) and len(value) > 1:

@@ -312,7 +312,7 @@ def _ask_in_trouble(stage: Stage, path: str, error: BaseException) -> list[str]:
 
 
 def _play_loops(lines: list[str], stage: Stage) -> None:
-    """The background work, turn after turn, without a thread."""
+    """Run the background work turn by turn, without a thread."""
     lines.append("\n# What works beside the server\n")
     pauses: list[float] = []
     turns: list[Any] = [
@@ -508,7 +508,7 @@ def _play_databases(lines: list[str], folder: Path) -> None:
 
 
 def _play_transactions(lines: list[str], folder: Path) -> None:
-    """The actions after a transaction, however it ends."""
+    """Note the actions after a transaction, however it ends."""
     lines.append("\n# Transactions\n")
     kept = store.Store(str(folder / "transactions"))
     done: list[str] = []

@@ -126,7 +126,7 @@ def _play_sources(lines: list[str], folder: Path) -> None:
 
 
 def _list(folder: Path) -> list[str]:
-    """The wheels of a folder: their files and metadata."""
+    """Return the wheels of a folder: their files and metadata."""
     names: list[str] = []
     for path in sorted(folder.rglob("*.whl")):
         with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as wheel:

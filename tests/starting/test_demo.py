@@ -29,7 +29,7 @@ def test_the_demo_is_made_as_it_is_kept_here(tmp_path: Path) -> None:
 
 
 def _read(path: Path) -> dict[str, bytes]:
-    """The content of a file, regardless of the zlib that packed it."""
+    """Return the content of a file, regardless of the zlib that packed it."""
     if path.suffix != ".zip":
         return {"": path.read_bytes()}
     with zipfile.ZipFile(path) as archive:

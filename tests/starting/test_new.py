@@ -43,7 +43,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A DAVIS root with two sequences in its val list, whose objects move."""
+    """Return a DAVIS root with two sequences in its val list, whose objects move."""
     return davis(tmp_path_factory.mktemp("truth"))
 
 
@@ -365,7 +365,7 @@ def test_every_metric_has_a_meaning(protocol: str) -> None:
 
 
 def instances(path: Path, side: int) -> Path:
-    """A COCO truth of three images, with an instance of this size in each."""
+    """Return a COCO truth of three images, with an instance of this size in each."""
     box = [10, 10, side, side]
     outline = [10, 10, 10 + side, 10, 10 + side, 10 + side, 10, 10 + side]
     truth = {

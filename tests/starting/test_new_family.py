@@ -38,7 +38,7 @@ PAGE = (ROOT / "docs" / "adding-a-family.md").read_text(encoding="utf-8")
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
-    """A repository with the family `my_spots`."""
+    """Return a repository with the family `my_spots`."""
     assert main(["new", str(tmp_path / "plugin"), "--family", "my_spots"]) == 0
     return tmp_path / "plugin"
 

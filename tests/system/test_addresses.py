@@ -46,7 +46,7 @@ def memory() -> Iterator[Any]:
 
 
 def cached(cache: Path) -> list[bytes]:
-    """The contents of the cache."""
+    """Return the contents of the cache."""
     return sorted(path.read_bytes() for path in cache.iterdir() if path.name != "lock")
 
 
@@ -211,7 +211,7 @@ def test_a_file_that_changes_while_it_is_read_is_reported(memory: Any, data: byt
 
 @pytest.fixture
 def bucket(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The address of a bucket with results and truths, as files and as folders."""
+    """Return the address of a bucket with results and truths, as files and as folders."""
     for name, value in {**KEYS, "AWS_ENDPOINT_URL": aws}.items():
         monkeypatch.setenv(name, value)
     s3, name = client(aws, "s3"), f"data-{time.monotonic_ns()}"
@@ -249,7 +249,7 @@ def test_a_server_that_refuses_is_reported(bucket: str, monkeypatch: pytest.Monk
 
 
 def without_provenance(text: str) -> object:
-    """The scores, which no address changes."""
+    """Return the scores without their provenance, which names the address."""
     return {**json.loads(text), "provenance": None}
 
 

@@ -31,14 +31,16 @@ STRONG = ROOT / "examples/sequences-dev/strong.zip"
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Some videos."""
+    """Write some videos."""
     root = tmp_path_factory.mktemp("davis") / "root"
     write_demo_root(root, [scene(f"video{number}", number, objects=3, frames=50) for number in range(8)], sets=0)
     return root
 
 
 def begun(*arguments: str | Path, cwd: Path = ROOT, **options: Any) -> Any:
-    """A command as run.sh starts it in a terminal: Ctrl-C reaches its group, and waits until Python has started."""
+    """Start a command as run.sh does in a terminal, in a group that Ctrl-C reaches, and wait until Python has
+    started.
+    """
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         cwd=cwd,

@@ -29,7 +29,7 @@ BEFORE = "written before"
 
 
 def places(folder: Path) -> list[str]:
-    """A picture and its categories, as arguments of `convert`."""
+    """Return a picture and its categories, as arguments of `convert`."""
     (folder / "png").mkdir()
     Image.fromarray(np.ones((8, 9, 3), np.uint8)).save(folder / "png/a.png")
     (folder / "categories.json").write_text('{"categories": [{"id": 1, "name": "bed"}]}')
@@ -103,7 +103,7 @@ def test_every_option_that_writes_is_checked_before_anything_is_done() -> None:
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """A parser and those of its commands."""
+    """Yield a parser and those of its commands."""
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

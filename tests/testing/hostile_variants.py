@@ -33,7 +33,7 @@ _ALWAYS = ("empty", "as it is")
 
 
 def write_variants() -> str:
-    """The variants of a submission of each kind, one per line, without those of earlier ones."""
+    """Return the variants of a submission of each kind, one per line, without those of earlier ones."""
     lines: list[str] = []
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, _nothing_compressed():
         shown: set[str] = set()
@@ -130,7 +130,7 @@ def _show(data: bytes) -> str:
 
 
 def _list_names(data: bytes) -> str:
-    """The files of an archive that can be opened, if there are few."""
+    """Return the files of an archive that can be opened, if there are few."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = [f"{entry.filename[:20]} {entry.file_size}" for entry in archive.infolist()]

@@ -472,7 +472,7 @@ def works_apart(ledger: Ledger) -> None:
 
 
 def another_python(ledger: Ledger) -> None:
-    """The check by a Python 3.9, which is missing."""
+    """Check with a Python 3.9, which is missing."""
     answer: list[Any] = []
 
     def run(arguments: list[str], **options: Any) -> Any:

@@ -14,7 +14,7 @@ from segjudge.evaluation_script import values
 
 
 def _classes(dataclass: Any) -> tuple[type[Any], type[Any]]:
-    """A class of each kind, and one that inherits from it and checks its values."""
+    """Return a class of each kind, and one that inherits from it and checks its values."""
 
     @dataclass(frozen=True)
     class Box:

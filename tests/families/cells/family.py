@@ -13,7 +13,7 @@ from tests.published import FRAMES, frames
 
 
 def cell_files(folder: str, marker: str, text: str) -> dict[str, Any]:
-    """Both videos as sequences of cells."""
+    """Return both videos as sequences of cells."""
     masks = {
         f"{name}_{folder}/{marker}{k:03d}.tif": encode_tiff(published.labels(name, k)[None]) for name, k in frames()
     }

@@ -39,7 +39,7 @@ def near(value: float | None, expected: float | None) -> bool:
 
 
 def frame(**cells: tuple[int, int]) -> Array:
-    """A frame with squares of three pixels: label → row and column."""
+    """Return a frame with squares of three pixels: label → row and column."""
     labels = np.zeros(SIZE, np.uint16)
     for name, (row, column) in cells.items():
         labels[row : row + 3, column : column + 3] = int(name.lstrip("c"))

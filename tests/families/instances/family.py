@@ -18,7 +18,7 @@ from tests.scoring.shares import Files, write_instances
 
 
 def coco_instances(folder: Path) -> Path:
-    """Polygons, with LVIS's facts about images and categories."""
+    """Return polygons, with LVIS's facts about images and categories."""
     squares = [(10, 10), (40, 50), (20, 80)]
     annotations = [
         {
@@ -40,7 +40,7 @@ def coco_instances(folder: Path) -> Path:
 
 
 def coco_keypoints(folder: Path) -> Path:
-    """People with all, some or none of COCO's 17 points, and a crowd."""
+    """Return people with all, some or none of COCO's 17 points, and a crowd."""
     corners = [(10, 10), (40, 50), (20, 80), (60, 100)]
     annotations = []
     for k, (y, x) in enumerate(corners):
@@ -84,7 +84,7 @@ def video_instances(folder: Path) -> Path:
 
 
 def numbered(name: str, frame: int) -> Any:
-    """The same with numbered objects, enlarged until they count."""
+    """Return a map of numbered objects, enlarged until they count."""
     ids = published.streets(name, frame).repeat(4, axis=0).repeat(4, axis=1)
     return np.where(ids > 7, 1000 * ids, ids).astype(np.uint16)
 
@@ -98,7 +98,7 @@ def cityscapes_instances(folder: Path) -> Path:
 
 
 def send_coco(truth: Path) -> bytes:
-    """A plain list; masks are boxes here, so that run lengths can be written without a library."""
+    """Return a plain list; masks are boxes here, so that run lengths can be written without a library."""
     records = []
     for item in json.loads(truth.read_text())["annotations"]:
         x, y, width, height = item["bbox"]
@@ -110,7 +110,7 @@ def send_coco(truth: Path) -> bytes:
 
 
 def send_keypoints(truth: Path) -> bytes:
-    """A plain list, with flags of 1 and the boxes that some tools add."""
+    """Return a plain list, with flags of 1 and the boxes that some tools add."""
     return json.dumps([
         {
             "image_id": item["image_id"], "category_id": 1, "score": 0.9, "bbox": [0, 0, 9, 9],
@@ -137,7 +137,7 @@ def send_video_instances(truth: Path) -> bytes:
 
 
 def send_cityscapes_instances(_truth: Path) -> bytes:
-    """A text for each image that names a mask of every object."""
+    """Return a text for each image that names a mask of every object."""
     members: dict[str, bytes] = {}
     for name, k in frames():
         image, numbers = f"{name}_{k:06d}_000019", numbered(name, k)
@@ -177,7 +177,7 @@ REFUSALS = {
 
 
 def send_boxes(truth: Path) -> bytes:
-    """A plain list of boxes, without masks."""
+    """Return a plain list of boxes, without masks."""
     keys = ("image_id", "category_id", "bbox")
     listed = json.loads(truth.read_text())["annotations"]
     return json.dumps([{**{key: each[key] for key in keys}, "score": 0.9} for each in listed]).encode()
@@ -187,7 +187,7 @@ FURTHER_UPLOADS = {"coco-box": send_boxes}
 
 
 def write_results(protocol: str, folder: Path) -> Files | None:
-    """The detections of shared scoring, if the benchmark only has masks."""
+    """Return the detections of shared scoring, if the benchmark only has masks."""
     if protocol.startswith(("coco-keypoints", "cityscapes-instance")):
         return None
     return write_instances(folder, videos=INSTANCE_PROTOCOLS[protocol].tubes)
@@ -203,7 +203,7 @@ def spoil(protocol: str, truth: Path, results: Path) -> None:
 
 
 def _with_boxes(document: Any) -> Any:
-    """The same with the boxes of the masks."""
+    """Return the document with the boxes of its masks."""
     for record in document if isinstance(document, list) else document["annotations"]:
         record["bbox"] = coco.toBbox(record["segmentation"]).tolist()
     return document
@@ -223,7 +223,7 @@ def as_corners(record: dict[str, Any]) -> None:
 
 
 def exchanged_points(record: dict[str, Any]) -> None:
-    """Points at the right, whose x are beyond the lowest y."""
+    """Write points as y, x, 30 pixels further, so that they look exchanged."""
     places = record["keypoints"]
     record["keypoints"] = [
         1 if k % 3 == 2 else places[k + 1] if k % 3 == 0 else places[k - 1] + 30 for k in range(len(places))

@@ -20,7 +20,7 @@ def box(mask: Any) -> list[float]:
 
 
 def images(seed: int, count: int = 9) -> list[Any]:
-    """Masks, labels and scores of both sides of some images; the first has no instance, the last no detection."""
+    """Return masks, labels and scores of both sides; the first image has no instance, the last no detection."""
     draw = np.random.default_rng(seed)
     results = []
     for image in range(count):
@@ -44,7 +44,7 @@ def images(seed: int, count: int = 9) -> list[Any]:
 
 
 def records(side: Any, image: int, start: int = 0) -> list[dict[str, Any]]:
-    """The same as in COCO's files."""
+    """Return the images as records of COCO's files."""
     results = [{"image_id": image, "category_id": int(label)} for label in side["labels"]]
     for number, (record, mask) in enumerate(zip(results, side["masks"]), start=start):
         record |= {"segmentation": runs(mask), "bbox": box(mask), "area": int(mask.sum()), "id": number}

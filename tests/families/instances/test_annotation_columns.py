@@ -36,7 +36,7 @@ def test_numpy_leaves_all_to_the_json_parser(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def annotation(draw: random.Random, number: int, size: tuple[int, int]) -> dict[str, Any]:
-    """An annotation of the usual form, with its keys in any order."""
+    """Return an annotation of the usual form, with its keys in any order."""
     height, width = size
     kind, cut = draw.randrange(4), draw.randrange(height * width)
     corners = [round(draw.uniform(-2, 14), draw.choice([0, 2, 15])) for _ in range(2 * draw.randrange(3, 9))]
@@ -118,14 +118,14 @@ ODD = (
 
 
 def number(draw: random.Random) -> float:
-    """A coordinate as anybody may write it."""
+    """Return a coordinate in one of the forms of JSON's numbers."""
     whole = draw.choice([0, draw.randrange(700), draw.randrange(-9, 0), PLACE])
     fraction = draw.choice([draw.uniform(0, 640), round(draw.uniform(0, 640), 2), 0.1 + 0.2, 1e-7, 5e-324, -0.0, 3e2])
     return draw.choice([whole, fraction])
 
 
 def posed(draw: random.Random, *, points: int = 17) -> dict[str, Any]:
-    """A document whose annotations have keypoints, and masks where they need them."""
+    """Return a document whose annotations have keypoints, and masks where they need them."""
     content = document(draw)
     for row in content["annotations"]:
         flags = [draw.choice([0, 1, 2, 2.0]) for _ in range(points)]

@@ -111,7 +111,7 @@ def objects(folder: Path, **maps: Any) -> Path:
 
 
 def boxed(*rows: tuple[int, int, int]) -> Any:
-    """A map of 20×80 with a number in some columns."""
+    """Return a map of 20×80 with a number in some columns."""
     numbers = np.full((20, 80), 7)
     for number, start, stop in rows:
         numbers[:, start:stop] = number
@@ -119,7 +119,7 @@ def boxed(*rows: tuple[int, int, int]) -> Any:
 
 
 def sent(folder: Path, **lines: list[tuple[str, Any]]) -> Path:
-    """Texts of some cities, each line completed from a mask's name, and a mask of columns, or an image."""
+    """Return texts of some cities, each line completed from a mask's name, and a mask of columns, or an image."""
     folder.mkdir()
     for city, entries in lines.items():
         text = ""
@@ -275,7 +275,7 @@ def test_masks_are_encoded_as_labels_are(density: float) -> None:
 
 
 def evaluate(truth: str, submission: str) -> dict[str, float]:
-    """The rule in simple steps, for a truth without groups, void and small objects."""
+    """Evaluate by the rule in simple steps, for a truth without groups, void and small objects."""
     aps = []
     for overlap in np.arange(0.5, 1.0, 0.05):
         for label in range(24, 34):

@@ -288,7 +288,7 @@ PROTOCOL = INSTANCE_PROTOCOLS["coco-box"]
 
 
 def diagnosis(folder: Path) -> InstanceDiagnosis:
-    """Two dogs and three cats; the best threshold is .5, above a false alarm."""
+    """Return two dogs and three cats; the best threshold is .5, above a false alarm."""
     instances = [
         [1, 1, BOX, 0],
         [2, 1, BOX, 0],

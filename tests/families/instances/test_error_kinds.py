@@ -52,7 +52,7 @@ def read_json(path: Path) -> Any:
 
 
 def as_tide_reads(truth: Any, records: Any) -> tuple[bytes, bytes]:
-    """The same documents as TIDE reads them: images in the file's order, all categories equal."""
+    """Return the same documents as TIDE reads them: images in the file's order, all categories equal."""
     numbers = {image["id"]: number for number, image in enumerate(truth["images"])}
     for image in truth["images"]:
         image["id"] = numbers[image["id"]]
@@ -65,7 +65,7 @@ def as_tide_reads(truth: Any, records: Any) -> tuple[bytes, bytes]:
 
 
 def judged_as_in(run: dict[str, Any], key: str, folder: Path) -> _JudgedDetections:
-    """The detections of a golden run, judged by its rules."""
+    """Return the detections of a golden run, judged by its rules."""
     if key == "hand-made":
         document = read_json(HAND_MADE)
         sides = document["truth"], document["records"]
@@ -110,7 +110,7 @@ def test_errors_are_those_that_tide_finds(key: str, tmp_path: Path) -> None:
 
 
 def coco(key: str) -> _JudgedDetections:
-    """The hundred images, with masks or with boxes, judged as COCO does."""
+    """Return the hundred images, with masks or with boxes, judged as COCO does."""
     truth, results = FILES[key]
     protocol = INSTANCE_PROTOCOLS["coco-box" if key.endswith("box") else "coco"]
     known = instance_truth.read(str(truth))["val"]
@@ -169,7 +169,7 @@ def test_what_is_right_is_what_ap_at_a_half_counts(key: str) -> None:
 
 
 def made_up(instances_of: list[list[Any]], detections: list[list[Any]], folder: Path) -> _JudgedDetections:
-    """Boxes [image, category, box, crowd] and [image, category, box, score] in images of 100 x 100 pixels."""
+    """Return boxes [image, category, box, crowd] and [image, category, box, score] in images of 100 x 100 pixels."""
     document = {
         "images": [{"id": number, "width": 100, "height": 100} for number in (1, 2, 3)],
         "categories": [{"id": number, "name": name} for number, name in ((1, "dog"), (2, "cat"))],

@@ -135,7 +135,7 @@ COSTLY: dict[str, Callable[[int], bytes]] = {
 
 
 def in_child(work: Callable[[], Any]) -> tuple[float, int]:
-    """The CPU seconds and additional bytes of some work in a child."""
+    """Return the CPU seconds and additional bytes of some work in a child."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

@@ -21,7 +21,7 @@ def parts(data: bytes, size: int) -> Any:
 
 
 def read(data: bytes, size: int = 1 << 20, chunk: int | None = None) -> list[Any]:
-    """Every record, in parts of this size and chunks of that size."""
+    """Return every record, in parts of this size and chunks of that size."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (json_parts, submission):
             patch.setattr(module, "CHUNK_BYTES", chunk or size)

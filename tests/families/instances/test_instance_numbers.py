@@ -43,7 +43,7 @@ def mask(height: int, width: int, top: int = 0, left: int = 0) -> Any:
 
 
 def document(*annotations: Any, images: int = 1, categories: int = 1, first: int = 1) -> Any:
-    """Annotations are (image, category, area, mask); ids count from `first`."""
+    """Return a document of annotations (image, category, area, mask) with ids from `first`."""
     return {
         "images": [{"id": k, "height": SIZE[0], "width": SIZE[1]} for k in range(images)],
         "categories": [{"id": k, "name": f"c{k}"} for k in range(categories)],
@@ -149,7 +149,7 @@ def test_a_perfect_mask_is_right_at_every_threshold_and_the_rest_is_recall(tmp_p
 
 @st.composite
 def crowded_images(draw: Any) -> tuple[Any, Any]:
-    """A few rectangles of one corner: the first annotation has the id 0, and areas lie in any range."""
+    """Return a few rectangles of one corner: the first annotation has the id 0, and areas lie in any range."""
     sides = st.sampled_from([10, 20, 31, 32, 33, 60, 95, 96, 97, 110])
     areas = st.sampled_from([0, 500, 1024, 5000, 9216, 9999])
     truth = document(
@@ -208,7 +208,7 @@ def test_what_matches_id_zero_is_wrong_where_its_own_area_lies(beside: bool, tmp
 
 
 def some_images(count: int) -> tuple[Any, Any]:
-    """Each image has two instances of two categories; some are detected, with scores without ties."""
+    """Return images with two instances of two categories; some are detected, with scores without ties."""
     annotations = [(k, c, 400, mask(20, 20, 40 * c)) for k in range(count) for c in (0, 1)]
     results = [
         detection(0.99 - 0.01 * (7 * k % 11) - 0.001 * c, mask(20, 20 - 3 * (k % 4), 40 * c + 30 * (k % 3 == 2)), k, c)
@@ -220,7 +220,7 @@ def some_images(count: int) -> tuple[Any, Any]:
 
 
 def copied(truth: Any, prediction: Any, chosen: Any) -> tuple[Any, Any]:
-    """A truth and detections with these images, repeated as listed."""
+    """Return a truth and detections with these images, repeated as listed."""
     drawn = {**truth, "images": [{**truth["images"][item], "id": k} for k, item in enumerate(chosen)]}
     of_image = [[a for a in truth["annotations"] if a["image_id"] == item] for item in chosen]
     annotations = [{**a, "image_id": k} for k, some in enumerate(of_image) for a in some]

@@ -48,7 +48,7 @@ def box(top: int, left: int, height: int, width: int, size: Any = SIZE) -> Any:
 
 
 def document(seed: int, *, images: int = 6, categories: int = 4, first_id: int = 1) -> tuple[dict[str, Any], list[Any]]:
-    """A random truth with crowds and overlaps, and detections with ties."""
+    """Return a random truth with crowds and overlaps, and detections with ties."""
     lot = np.random.default_rng(seed)
 
     def blob() -> Any:

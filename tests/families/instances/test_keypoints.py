@@ -101,7 +101,7 @@ def test_every_golden_number_is_that_of_pycocotools(
 
 
 def random_set(seed: int, images: int = 12, categories: int = 1) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """People near and far, some of them crowds or without points, and detections that are exact, inexact or wrong."""
+    """Return people, some of them crowds or without points, and exact, inexact and wrong detections."""
     generator = np.random.default_rng(seed)
     annotations: list[dict[str, Any]] = []
     records: list[dict[str, Any]] = []

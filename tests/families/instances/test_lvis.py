@@ -88,13 +88,13 @@ SIZE = HEIGHT, WIDTH = 20, 30
 
 
 def mask(first: int, count: int) -> Any:
-    """The mask of some columns."""
+    """Return the mask of some columns."""
     runs = [first * HEIGHT, count * HEIGHT, (WIDTH - first - count) * HEIGHT]
     return {"size": list(SIZE), "counts": rle.compress(runs)}
 
 
 def truth(**image: Any) -> dict[str, Any]:
-    """One instance of category 1, and two categories without statements about it."""
+    """Return one instance of category 1, and two categories without statements about it."""
     return {
         "images": [{"id": 1, "height": HEIGHT, "width": WIDTH, **image}],
         "categories": [{"id": k, "name": str(k), "frequency": "rcf"[k - 1]} for k in (1, 2, 3)],

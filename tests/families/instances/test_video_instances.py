@@ -138,7 +138,7 @@ SIZE = [HEIGHT, WIDTH]
 
 
 def encoded(flags: Any, lot: Any) -> Any:
-    """A frame's mask as run lengths in either form; an empty one is sometimes null."""
+    """Return a frame's mask as run lengths in either form; an empty one is sometimes null."""
     if not flags.any() and lot.random() < 0.5:
         return None
     column = flags.T.reshape(-1)

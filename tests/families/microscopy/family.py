@@ -15,7 +15,7 @@ from tests.published import frames
 
 
 def cell_maps(ending: str) -> dict[str, bytes]:
-    """Frames of both videos as images of cells; numbers have gaps."""
+    """Return frames of both videos as images of cells; numbers have gaps."""
     return {f"{name}-{k}{ending}": png(published.labels(name, k).astype(np.uint16) * 300) for name, k in frames()}
 
 

@@ -81,7 +81,7 @@ def test_the_scripts_bits_are_ours(case: str, tmp_path: Path) -> None:
 
 
 def match_as_the_script(truth: Any, prediction: Any, threshold: float) -> int:
-    """The matches of the assignment that is best by IoU and by the number above the threshold."""
+    """Return the matches of the assignment that is best by IoU and by the number above the threshold."""
     labels = [np.unique(side[side > 0]) for side in (truth, prediction)]
     ious = np.array([[((truth == a) & (prediction == b)).sum() / ((truth == a) | (prediction == b)).sum()
                       for b in labels[1]] for a in labels[0]]).reshape(*map(len, labels))  # fmt: skip

@@ -38,7 +38,7 @@ def segments(image: Any) -> tuple[bytes, list[dict[str, int]]]:
 
 
 def coco_panoptic(folder: Path) -> Path:
-    """The JSON next to the folder of PNGs with its name."""
+    """Return the JSON next to the folder of PNGs with its name."""
     files: dict[str, Any] = {}
     listed = []
     for number, (name, k) in enumerate(frames(), 139):
@@ -69,7 +69,7 @@ STEP_THINGS = {
 
 
 def step_map(name: str, frame: int, thing: int) -> bytes:
-    """The first disk is an object, the second a crowd, on ground of the first class, with void at the top."""
+    """Return a map with an object, a crowd, ground of the first class, and void at the top."""
     disks = published.labels(name, frame)
     classes = np.where(disks, thing, 0)
     classes[:4] = 255
@@ -77,7 +77,7 @@ def step_map(name: str, frame: int, thing: int) -> bytes:
 
 
 def step(thing: int, folder: Path) -> Path:
-    """Maps of val, with those of train next to them."""
+    """Return maps of val, with those of train next to them."""
     maps = {f"panoptic_maps/val/{name}/{k:06d}.png": step_map(name, k, thing) for name, k in frames()}
     second = {"panoptic_maps/train/0000/000000.png": png(np.zeros((*SIZE, 3), np.uint8))}
     return written(folder / "step", {**maps, **second})
@@ -88,7 +88,7 @@ def without_areas(listed: list[dict[str, int]]) -> list[dict[str, int]]:
 
 
 def send_coco_panoptic(_truth: Path) -> bytes:
-    """A JSON, and a folder of PNGs with its name."""
+    """Return a JSON, and a folder of PNGs with its name."""
     files: dict[str, Any] = {}
     listed = []
     for number, (name, k) in enumerate(frames(), 139):

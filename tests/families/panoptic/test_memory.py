@@ -21,7 +21,7 @@ from tests.shared import needs_shared
 
 
 def colours(path: Path) -> Any:
-    """The ids of a panoptic PNG."""
+    """Return the ids of a panoptic PNG."""
     channels = np.asarray(Image.open(path).convert("RGB")).astype(np.int64)
     return channels[..., 0] + 256 * channels[..., 1] + 65536 * channels[..., 2]
 
@@ -52,7 +52,7 @@ def test_panoptic_images_in_memory_score_as_files_do(
 
 
 def video_frames(folder: Path) -> tuple[Any, list[tuple[Any, ...]]]:
-    """The categories of VIPSeg-like data, and an update for each frame."""
+    """Return the categories of VIPSeg-like data, and an update for each frame."""
     truth = json.loads((folder / "truth.json").read_text())
     sent = json.loads((folder / "submission/pred.json").read_text())
     of_video = {item["video_id"]: item["annotations"] for item in sent["annotations"]}

@@ -89,7 +89,7 @@ def test_what_ends_the_official_run_or_adds_a_class_is_an_error_that_says_where(
 
 
 def step_png(rows: list[list[tuple[int, int]]]) -> bytes:
-    """A picture of classes and numbers of objects."""
+    """Return a picture of classes and numbers of objects."""
     pixels = np.array(rows)
     return png(np.dstack([pixels[..., 0], pixels[..., 1] >> 8, pixels[..., 1] & 255]).astype(np.uint8))
 

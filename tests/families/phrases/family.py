@@ -14,7 +14,7 @@ from tests.published import FRAMES, SIZE, frames, rle
 
 
 def phrases(folder: Path) -> Path:
-    """Two annotators of phrases for both objects of each frame and an absent one, as SA-Co publishes them."""
+    """Return two annotators of phrases for both objects of each frame and an absent one, as SA-Co publishes them."""
     pairs = [(name, k, number) for name, k in frames() for number in (1, 2, 9)]
     images = [
         {
@@ -76,7 +76,7 @@ def send_phrases(truth: Path) -> bytes:
 
 
 def send_video_phrases(truth: Path) -> bytes:
-    """A list of tracks, with the boxes and areas that SA-Co/VEval's script trusts."""
+    """Return a list of tracks, with the boxes and areas that SA-Co/VEval's script trusts."""
     document = json.loads(truth.read_text())
     return json.dumps([
         {

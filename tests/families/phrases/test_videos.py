@@ -132,7 +132,7 @@ def encode(mask: Any) -> Any:
 
 
 def tube(top: int, left: int, side: int = 6) -> list[Any]:
-    """A square that moves to the right, and is invisible in the second frame of an odd row."""
+    """Return a square that moves to the right, and is invisible in the second frame of an odd row."""
     masks = []
     for frame in range(FRAMES):
         mask = np.zeros(SIZE, bool)
@@ -142,7 +142,7 @@ def tube(top: int, left: int, side: int = 6) -> list[Any]:
 
 
 def document(pairs: dict[tuple[int, int], list[tuple[Any, int]]]) -> dict[str, Any]:
-    """A truth: the tracks of each pair, and whether each is a crowd."""
+    """Return a truth: the tracks of each pair, and whether each is a crowd."""
     videos = [
         {
             "id": video, "height": SIZE[0], "width": SIZE[1], "length": FRAMES,
@@ -165,7 +165,7 @@ def document(pairs: dict[tuple[int, int], list[tuple[Any, int]]]) -> dict[str, A
 
 
 def records_of(predictions: dict[tuple[int, int], list[tuple[Any, float]]]) -> list[dict[str, Any]]:
-    """Tracks, with the areas and boxes that SA-Co/VEval's script trusts."""
+    """Return tracks, with the areas and boxes that SA-Co/VEval's script trusts."""
     return [
         {
             "video_id": video,
@@ -275,7 +275,7 @@ def test_the_script_follows_tracks_above_one_half_alone(
 
 
 def frames_of(track: list[Any], *shown: int) -> list[Any]:
-    """A track that is visible only in these frames."""
+    """Return a track that is visible only in these frames."""
     return [mask if frame in shown else None for frame, mask in enumerate(track)]
 
 

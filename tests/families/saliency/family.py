@@ -15,12 +15,12 @@ from tests.published import frames
 
 
 def grey_maps() -> dict[str, bytes]:
-    """Masks of both objects of each frame, with a data set per video."""
+    """Return masks of both objects of each frame, with a data set per video."""
     return {f"{name}/{k}.png": png((published.labels(name, k) > 0) * np.uint8(255)) for name, k in frames()}
 
 
 def saliency(folder: Path) -> Path:
-    """Both videos as data sets of salient objects."""
+    """Return both videos as data sets of salient objects."""
     return written(folder / "masks", {name.replace("/", "/GT/"): data for name, data in grey_maps().items()})
 
 

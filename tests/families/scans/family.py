@@ -15,14 +15,14 @@ from tests.published import SIZE, frames
 
 
 def scan_values(name: str, frame: int) -> bytes:
-    """Every class: stuff in bands, a thing that differs from frame to frame, a car that moves."""
+    """Return every class: stuff in bands, a thing that differs from frame to frame, a car that moves."""
     bands = np.array([40, 44, 48, 49, 50, 51, 70, 71, 72, 80, 81, 81], "<u4").repeat(SIZE[0] // 12)[:, None]
     thing = (10, 11, 15, 18, 20, 30, 31, 32)[frame]
     return np.choose(published.labels(name, frame), [bands, thing | 1 << 16, 252 | 2 << 16]).astype("<u4").tobytes()
 
 
 def scans(folder: Path) -> Path:
-    """Frames of both videos as scans of a sequence."""
+    """Return frames of both videos as scans of a sequence."""
     files = {f"sequences/08/labels/{k:06d}.label": scan_values(*frame) for k, frame in enumerate(frames())}
     return written(folder / "dataset", files)
 

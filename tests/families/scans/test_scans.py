@@ -47,7 +47,7 @@ EXACT = {"abs": 1e-12, "rel": 0}
 
 
 def scans(kind: str, **points: Any) -> dict[str, bytes]:
-    """Files of sequence 08 by the names of scans; a point is a label, or a label and a number."""
+    """Return files of sequence 08 by the names of scans; a point is a label, or a label and a number."""
     return {f"sequences/08/{kind}/{name}.label": np.asarray(point, "<u4").tobytes() for name, point in points.items()}
 
 

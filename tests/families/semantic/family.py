@@ -29,13 +29,13 @@ def vspw(folder: Path) -> Path:
 
 
 def label_maps(folder: Path) -> Path:
-    """Frames of both videos as images, with labels that every benchmark of images has."""
+    """Return frames of both videos as images, with labels that every benchmark of images has."""
     maps = {f"masks/val/{name}-{k}.png": png(np.clip(published.labels(name, k), 1, 2)) for name, k in frames()}
     return written(folder / "labels", maps)
 
 
 def cityscapes(folder: Path) -> Path:
-    """Both videos as cities, with and without the numbers of objects."""
+    """Return both videos as cities, with and without the numbers of objects."""
     maps = {}
     for name, k in frames():
         ids, stem = published.streets(name, k), f"gtFine/val/{name}/{name}_{k:06d}_000019_gtFine"
@@ -53,7 +53,7 @@ def stuff_records() -> list[dict[str, Any]]:
 
 
 def coco_stuff(folder: Path) -> Path:
-    """Both videos as images of COCO-Stuff: grass with a tree and a wall."""
+    """Return both videos as images of COCO-Stuff: grass with a tree and a wall."""
     sizes = [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(len(frames()))]
     categories = [
         {"id": label, "name": f"stuff {label}", "supercategory": f"group {label % 2}"} for label in range(92, 184)
@@ -73,7 +73,7 @@ def send_label_maps(_truth: Path) -> bytes:
 
 
 def send_cityscapes(_truth: Path) -> bytes:
-    """Maps of ids, with the names of their pictures."""
+    """Return maps of ids, with the names of their pictures."""
     return zipped({
         f"results/{name}_{k:06d}_000019_leftImg8bit.png": png(published.streets(name, k).astype(np.uint8))
         for name, k in frames()

@@ -70,7 +70,7 @@ def streets(folder: Path, suffix: str, **maps: Any) -> Path:
 
 
 def objects(folder: Path, **maps: Any) -> Path:
-    """The truth of some cities, with numbered objects."""
+    """Return the truth of some cities, with numbered objects."""
     wide = {city: np.asarray(labels, np.uint16) for city, labels in maps.items()}
     folder.mkdir()
     for city, labels in wide.items():
@@ -113,7 +113,7 @@ def test_files_are_those_of_the_split_and_begin_with_the_name_of_their_image(tmp
 
 
 def evaluate(truth: str, submission: str) -> dict[str, float]:
-    """The rule in simple steps, whose first two numbers the promises below need."""
+    """Evaluate by the rule in simple steps; the promises below need the first two numbers."""
     confusion, weighted = np.zeros((34, 34)), np.zeros((34, 2))
     for path in sorted(Path(truth).rglob("*_instanceIds.png")):
         numbers = np.array(Image.open(path)).astype(int)

@@ -32,7 +32,7 @@ ADE20K_CASES, BDD100K_CASES = (read_golden(folder)["cases"] for folder in (ADE20
 
 
 def truths(folder: Path, tmp_path: Path) -> list[UnitTruth]:
-    """A truth as published, and packed."""
+    """Return a truth as published, and packed."""
     published = semantic.read_images(str(folder))
     return [published, pack_units(published, tmp_path)]
 

@@ -33,7 +33,7 @@ def davis_unsupervised(folder: Path) -> Path:
 
 
 def sav(folder: Path) -> Path:
-    """A folder for each object."""
+    """Write a folder for each object."""
     return written(folder / "sav_val", {
         f"Annotations_6fps/{name}/{number - 1:03d}/{4 * k:05d}.png": png((published.labels(name, k) == number) * np.uint8(255))
         for name, k in frames() for number in (1, 2)
@@ -75,7 +75,7 @@ def revos(folder: Path) -> Path:
 
 
 def ref_youtube_vos(folder: Path) -> Path:
-    """Every fifth frame has a label image; the list of the test set is next to it."""
+    """Write label images of every fifth frame, and the list of the test set next to them."""
     expressions = {"0": {"exp": "a disk", "obj_id": "1"}, "1": {"exp": "a smaller one", "obj_id": "2"}}
     listing = {
         name: {"expressions": expressions, "frames": [f"{5 * k:05d}" for k in range(FRAMES)]}
@@ -88,7 +88,7 @@ def ref_youtube_vos(folder: Path) -> Path:
 
 
 def long_rvos(folder: Path) -> Path:
-    """A folder for each object, with the frames in which it is visible; expressions of all three types."""
+    """Return a folder for each object, with the frames in which it is visible; expressions of all three types."""
     kinds = {"swan": ("static", "dynamic"), "goat": ("static+dynamic", "static")}
     listing = {
         name: {
@@ -112,7 +112,7 @@ def send_davis(_truth: Path) -> bytes:
 
 
 def send_mevis(truth: Path, meta: str = "meta_expressions.json", value: int = 255) -> bytes:
-    """A black and white PNG for each video, expression and frame; empty for expressions without a target."""
+    """Return a black and white PNG for each video, expression and frame; empty for expressions without a target."""
     masks = json.loads((truth / "mask_dict.json").read_text())
     videos = json.loads((truth / meta).read_text())["videos"]
     numbers = {"swan": {3: 1, 7: 2}, "goat": {12: 1, 5: 2}}
@@ -126,7 +126,7 @@ def send_mevis(truth: Path, meta: str = "meta_expressions.json", value: int = 25
 
 
 def send_revos(truth: Path) -> bytes:
-    """Masks of 0 and 1, which its script needs."""
+    """Return masks of 0 and 1, which its script needs."""
     return send_mevis(truth, "meta_expressions_valid_.json", 1)
 
 
@@ -174,7 +174,7 @@ REFUSALS = dict.fromkeys(UPLOADS, "Send one zip with a folder of PNG masks for e
 
 
 def write_results(protocol: str, folder: Path) -> Files:
-    """The truth and the shifted masks of shared scoring, in the form of a benchmark."""
+    """Return the truth and the shifted masks of shared scoring, in the form of a benchmark."""
     if protocol in ("lvos-unsupervised-single", "davis2016"):
         return write_sequences(folder, {name: [(f > 0).astype(np.uint8) for f in v] for name, v in SENT.items()})
     return write_sequences(folder, sent(SENT, SEQUENCE_PROTOCOLS[protocol]))
@@ -184,7 +184,7 @@ FURTHER_UPLOADS = {"davis2016": send_davis}
 
 
 def inverted_salience(data: bytes) -> bytes:
-    """Both objects of each frame in black, on white."""
+    """Return both objects of each frame in black, on white."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = archive.namelist()
     return zipped({name: png((published.labels(name[:4], int(name[5:10])) == 0) * np.uint8(255)) for name in names})

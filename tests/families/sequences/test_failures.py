@@ -50,7 +50,7 @@ EXAMPLES = SEQUENCES.parent / "reports/failures/examples.json"
 
 
 def failures(request: ScoreRequest, reports: list[Report]) -> list[dict[str, float]]:
-    """The cost of each kind for each object."""
+    """Return the cost of each kind for each object."""
     inputs = prepare(request)
     rows = [row for report in reports for row in list_failures(inputs, report)]
     return [{kind: row[kind] for kind in KINDS} for row in rows]
@@ -94,7 +94,7 @@ def test_what_is_found_late_is_late() -> None:
 
 
 def losses_of(folder: Path, predictions: Any, truths: Any, protocol: str = "davis2017") -> Any:
-    """The kinds of each object, and the J&F that remains."""
+    """Return the kinds of each object, and the J&F that remains."""
     paths = [folder / "predictions.zip", folder / "truth.zip"]
     for path, videos in zip(paths, (predictions, truths), strict=True):
         path.write_bytes(label_zip({name: list(frames) for name, frames in videos.items()}))
@@ -134,7 +134,7 @@ def test_what_a_drifted_frame_still_scores_is_not_lost(tmp_path: Path) -> None:
 
 
 def one_failure(kind: str) -> tuple[Any, Any]:
-    """A video with two objects, of which the first fails in one way."""
+    """Return a video with two objects, of which the first fails in one way."""
     truth = np.zeros((8, 60, 120), np.uint8)
     truth[:, 10:30, 10:40], truth[:, 10:30, 70:100] = 1, 2
     prediction = truth.copy()
@@ -244,7 +244,7 @@ def test_a_value_on_a_bound_is_of_the_class_that_begins_there() -> None:
 
 
 def video_of(name: str, costs: str, frames: str = "abcdefgh") -> SequenceLosses:
-    """A sequence with an object that loses this many tenths in each frame; in other frames it does not count."""
+    """Return a sequence with an object that loses this many tenths in each frame; in other frames it does not count."""
     counted = [frame for frame, cost in zip(frames, costs, strict=True) if cost != "."]
     parts = np.zeros((len(counted), len(KINDS)))
     parts[:, 2] = [int(cost) / 10 for cost in costs if cost != "."]

@@ -45,7 +45,7 @@ def rows(bytes_per_row: int, fill: bytes = b"\0") -> bytes:
 
 
 def raw_zip(entries: list[dict[str, Any]]) -> bytes:
-    """A zip with forged headers."""
+    """Return a zip with forged headers."""
     body, directory = b"", b""
     for entry in entries:
         name, data = entry["name"], entry.get("data", b"")
@@ -87,7 +87,7 @@ def entry_link() -> bytes:
 
 
 def million_members() -> bytes:
-    """A directory of a million entries for the same empty file."""
+    """Return a directory of a million entries for the same empty file."""
     name = b"a/b"
     local = b"PK\x03\x04" + struct.pack("<HHHHHIIIHH", 20, 0, 0, 0, 33, 0, 0, 0, len(name), 0) + name
     entry = (
@@ -103,7 +103,7 @@ def million_members() -> bytes:
 
 
 def understated_members() -> bytes:
-    """The same million, but the end record states five."""
+    """Return a directory of a million entries, whose end record states five."""
     data = bytearray(million_members())
     position = data.rfind(b"PK\x06\x06")
     data[position + 24 : position + 40] = struct.pack("<QQ", 5, 5)
@@ -111,7 +111,7 @@ def understated_members() -> bytes:
 
 
 def lying_locator() -> bytes:
-    """The end record states one entry, the record that zipfile reads states a million."""
+    """Return a zip whose end record states one entry, while the record that zipfile reads states a million."""
     data = bytearray(million_members())
     position = data.rfind(b"PK\x05\x06")
     data[position + 8 : position + 20] = struct.pack("<HHII", 1, 1, 49, 33)
@@ -119,7 +119,7 @@ def lying_locator() -> bytes:
 
 
 def pax(record: bytes) -> bytes:
-    """A tar with one extended header."""
+    """Return a tar with one extended header."""
     return (
         raw_tar(b"x", size=b"%011o" % len(record))[:512]
         + record.ljust(-(-len(record) // 512) * 512, b"\0")
@@ -137,7 +137,7 @@ def half_tar() -> bytes:
 
 
 def altered_tar() -> bytes:
-    """A compressed tar whose bytes differ from the packed ones."""
+    """Return a compressed tar whose bytes differ from the packed ones."""
     data = tarred(files_of())
     stored = zlib.compressobj(0, zlib.DEFLATED, 31)
     packed = bytearray(stored.compress(data) + stored.flush())
@@ -146,7 +146,7 @@ def altered_tar() -> bytes:
 
 
 def document(change: Callable[[Any], Any]) -> bytes:
-    """The JSON sample with a change."""
+    """Return the JSON sample with a change."""
     sample = json.loads((STRONG.parent / "first-mask.json").read_text())
     changed = change(sample)
     return json.dumps(sample if changed is None else changed).encode()
@@ -490,7 +490,7 @@ def refused_in_child(path: Path) -> tuple[str, float, int]:
 
 @pytest.fixture(scope="module")
 def memory_before() -> int:
-    """The test's own memory, with which a forked child begins."""
+    """Return the test's own memory, with which a forked child begins."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

@@ -49,7 +49,7 @@ from tests.builders import drawn, label_zip, stack_of
 
 
 def state(truth: str, prediction: str, **others: str) -> str:
-    """The state of an object in one frame of a single row, beside other objects of the truth."""
+    """Return the state of an object in one frame of a single row, beside other objects of the truth."""
     side = {"1": stack_of(drawn(truth)), **{label[1:]: stack_of(drawn(row)) for label, row in others.items()}}
     (state,) = _states_of("1", ComparedBlock(["0"], (1, len(truth)), side, {"1": stack_of(drawn(prediction))}))
     return state
@@ -130,7 +130,7 @@ def share_of(part: Any, whole: Any) -> float:
 
 
 def defined_parts(masks: Any, radius: int, *, boundaries: bool) -> list[float]:
-    """The shares of one frame by definition: truth, prediction, their boundaries, and the other objects of both."""
+    """Return the shares of one frame by definition, from truth, prediction, boundaries and the other objects."""
     g, p, bg, bp, go, po = masks
     around = near(bg, radius)
     lacking, surplus = g & ~p & ~around, p & ~g & ~around

@@ -22,7 +22,7 @@ FRAMES = 16
 
 @pytest.fixture(scope="module")
 def videos() -> Videos:
-    """Videos whose objects move, at different places in each."""
+    """Return videos whose objects move, at different places in each."""
     made = (scene(name, seed, objects=2, frames=FRAMES) for seed, name in enumerate(("bird", "dog", "goat"), 112))
     return {video.name: [np.roll(video.labels(k), (k, 2 * k), (0, 1)) for k in range(FRAMES)] for video in made}
 

@@ -32,7 +32,7 @@ CLOSE = {"abs": 1e-9, "rel": 0}
 
 
 def mevis_truth(case: str, folder: Path) -> Path:
-    """The published truth of a golden submission."""
+    """Return the published truth of a golden submission."""
     (folder / "valid_u").mkdir()
     shutil.copy(MEVIS / "truth" / META[case], folder / "valid_u" / "meta_expressions.json")
     shutil.copy(MEVIS / "truth" / "mask_dict.json", folder / "valid_u")

@@ -31,7 +31,7 @@ def mots(folder: Path) -> Path:
 
 
 def kitti_mots(folder: Path) -> Path:
-    """A zip of texts and the list of sequences."""
+    """Return a zip of texts and the list of sequences."""
     texts = {f"instances_txt/{k:04d}.txt": lines(name, 0, (1, 2)) for k, name in enumerate(published.VIDEOS)}
     listing = "".join(f"{k:04d} empty 000000 {FRAMES:06d}\n" for k in range(len(published.VIDEOS)))
     (folder / "kitti.zip").write_bytes(zipped({**texts, "val.seqmap": listing}))
@@ -57,7 +57,7 @@ def burst(folder: Path) -> Path:
 
 
 def send_mots(_truth: Path) -> bytes:
-    """A text for each sequence, without ignored regions."""
+    """Return a text for each sequence, without ignored regions."""
     texts = {f"MOTS20-{name}.txt": lines(name, 1, (2, 2)) for name in published.VIDEOS}
     return zipped({name: text[: text.index("1 10000 10 ")] for name, text in texts.items()})
 
@@ -68,7 +68,7 @@ def send_kitti_mots(_truth: Path) -> bytes:
 
 
 def send_burst(truth: Path) -> bytes:
-    """One JSON, with a score for each mask."""
+    """Return one JSON, with a score for each mask."""
     sequences = json.loads(truth.read_text())["sequences"]
     for sequence in sequences:
         for mask in [mask for masks in sequence["segmentations"] for mask in masks.values()]:
@@ -100,7 +100,7 @@ def with_runs_turned(line: list[str]) -> list[str]:
 
 
 def renumbered(line: list[str]) -> list[str]:
-    """A line of a track with another number in each frame."""
+    """Return a line of a track with another number in each frame."""
     return [line[0], str(1000 * int(line[2]) + 100 + 10 * int(line[0]) + int(line[1]) % 10), *line[2:]]
 
 

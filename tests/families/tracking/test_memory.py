@@ -18,7 +18,7 @@ from tests.shared import needs_shared
 
 
 def lines(path: Path) -> dict[int, list[dict[str, Any]]]:
-    """The masks of each frame in a text file of MOTS."""
+    """Return the masks of each frame in a text file of MOTS."""
     frames: dict[int, list[dict[str, Any]]] = {}
     for line in path.read_text().splitlines():
         frame, track, category, height, width, text = line.split(" ")

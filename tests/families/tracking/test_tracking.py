@@ -185,7 +185,7 @@ def test_cars_and_pedestrians_of_kitti_are_averaged(tmp_path: Path) -> None:
 
 
 def kitti_truth(folder: Path) -> UnitTruth:
-    """A sequence with pedestrians, and one whose text file is empty, so that nothing states the size of its frames."""
+    """Return a sequence with pedestrians, and one whose empty text file does not state the size of its frames."""
     (folder / "t" / "instances_txt").mkdir(parents=True)
     (folder / "t" / "instances_txt" / "0001.txt").write_text("")
     (folder / "t" / "instances_txt" / "0002.txt").write_text(PERFECT)

@@ -35,7 +35,7 @@ def compared(*frames: tuple[list[int], list[int], Any]) -> list[ComparedFrame]:
 
 
 def sampled(seed: int) -> list[ComparedFrame]:
-    """Some frames with objects and predictions that come and go, and similarities without ties."""
+    """Return some frames with objects and predictions that come and go, and similarities without ties."""
     rng, frames = np.random.default_rng(seed), []
     for _ in range(9):
         item, two = (np.flatnonzero(rng.random(4) < 0.7).tolist() for _ in range(2))

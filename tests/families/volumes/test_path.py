@@ -37,7 +37,7 @@ class _Host(NamedTuple):
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> _Host:
-    """A truth in nnU-Net's layout, and the challenge that two commands make of it."""
+    """Return a truth in nnU-Net's layout, and the challenge that two commands make of it."""
     folder = tmp_path_factory.mktemp("host")
     truth = written(folder, {Path(name).name: data for name, data in make_demo(VOLUME_PROTOCOLS["volumes"])})
     truth = truth.rename(folder.parent / "labelsTs")

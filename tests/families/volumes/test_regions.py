@@ -22,7 +22,7 @@ SPACING = (1.0, 1.5, 2.0)
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The truth and the prediction of three cases: blocks of the labels 1 to 4, moved, and some missing."""
+    """Return the truth and the prediction of three cases: blocks of the labels 1 to 4, moved, and some missing."""
     draw, files = np.random.default_rng(9), (dict[str, bytes](), dict[str, bytes]())
     for case in range(3):
         true, predicted = np.zeros((9, 16, 14), np.uint8), np.zeros((9, 16, 14), np.uint8)

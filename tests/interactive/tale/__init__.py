@@ -88,7 +88,7 @@ def settle(value: Any) -> Any:
 
 
 def write_root(folder: Path) -> None:
-    """Two sequences: `box` with one object, `duo` with two and void; `box` has two sets of scribbles."""
+    """Write two sequences: `box` with one object and two sets of scribbles, `duo` with two objects and void."""
     for name in ("ImageSets/2017", *(f"{kind}/{name}" for kind in ("Annotations/480p", "JPEGImages/480p", "Scribbles")
                                      for name in ("box", "duo"))):  # fmt: skip
         (folder / name).mkdir(parents=True)
@@ -128,7 +128,7 @@ def draw_truth(name: str, frame: int) -> Any:
 
 
 def answer(name: str, frames: int, interaction: int) -> Any:
-    """Masks that become better: the truth, moved, without its right part."""
+    """Return masks that become better: the truth, moved, without its right part."""
     truth = np.stack([draw_truth(name, frame) for frame in range(frames)]).astype(int)
     moved = np.roll(np.where(truth == 255, 0, truth), 4 // interaction, axis=1)
     moved[:, :, 30 + 7 * interaction :] = 0

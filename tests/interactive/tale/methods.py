@@ -17,7 +17,7 @@ SIZE = (6, 8)
 
 
 def _digest(layers: Any) -> Any:
-    """Some numbers of each layer to four digits: its mean, its extremes, and a mean weighted by position."""
+    """Return some numbers of each layer to four digits: its mean, its extremes, and a mean weighted by position."""
     flat = np.asarray(layers, float).reshape(len(layers), -1)
     weights = 1 + np.arange(flat.shape[1]) % 11
     return [[round(float(value), 4) for value in (row.mean(), row[0], row[-1], (row * weights).mean())] for row in flat]
@@ -93,7 +93,7 @@ def a_method_step_by_step(tale: Tale) -> None:
 
 
 def a_method_that_is_asked_again(tale: Tale) -> None:
-    """The frames that are cut again, with the number of lines and the earlier state."""
+    """Note the frames that are segmented again, with the number of lines and the earlier state."""
 
     def note(_video: Any, frame: int, _seeds: Any, _colours: Any, earlier: Any) -> Any:
         tale.say(f"  cuts frame {frame}, before: {None if earlier is None else earlier.shape}")

@@ -311,7 +311,7 @@ _FILES: dict[str, Mapping[str, bytes]] = {
 
 
 def _look(config: Any, files: Mapping[str, bytes] | None = None) -> list[str]:
-    """The messages about a folder with some files changed."""
+    """Return the messages about a folder with some files changed."""
     Path("c/competition.yaml").write_bytes(config if isinstance(config, bytes) else write_yaml(config))
     for name, data in (files or {}).items():
         Path("c", name).write_bytes(data)
@@ -333,7 +333,7 @@ def _encrypt(data: bytes) -> bytes:
 
 
 def _look_at_zips() -> dict[str, list[str]]:
-    """The messages about zips, and about a folder without a config."""
+    """Return the messages about zips, and about a folder without a config."""
     whole = {"competition.yaml": _WRITTEN, **FILES}
     zips = {
         "a zip": zipped(whole),
@@ -352,7 +352,7 @@ def _look_at_zips() -> dict[str, list[str]]:
 
 
 def _look_at_limits() -> dict[str, list[str]]:
-    """The messages at each limit, and one below it."""
+    """Return the messages at each limit, and one below it."""
     solutions = [
         {"index": index, "tasks": [0], "path": path} for index, path in enumerate(("truth.zip", "folder", "odd.zip"))
     ]

@@ -136,7 +136,7 @@ def _read_task(task: object) -> object:
 
 
 def _pick(**files: str) -> str:
-    """The scored part of a submission, with these files in its folder; _ stands for a dot."""
+    """Return the scored part of a submission, with these files in its folder; _ stands for a dot."""
     with new_folder():
         Path("res").mkdir()
         written(Path("res"), {name.replace("__", "/").replace("_", "."): text for name, text in files.items()})
@@ -147,7 +147,7 @@ def _make_page(
     task: Any, answer: Any, seconds: int, error: Exception | None = None, output: bytes = b"drawn",
     name: str = "page/page_program.py",
 ) -> list[str]:  # fmt: skip
-    """The request to a page's program, and the page's beginning."""
+    """Return the request to a page's program, and the page's beginning."""
     message, errors = list[str](), io.StringIO()
 
     def run(arguments: list[str], **how: Any) -> SimpleNamespace:
@@ -322,7 +322,7 @@ _STORED: list[Any] = [
 
 
 def _list_unpacked() -> Iterator[str]:
-    """The reading of a zip and of a folder, and the failures of a worker."""
+    """Yield the reading of a zip and of a folder, and the failures of a worker."""
     files = {"a.txt": "x", "b/c.txt": "y", "metadata.yaml": "command: z"}
     with new_folder() as folder:
         written(

@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def config_with(phases: list[tuple[str, str, int]], visibility: int = 3) -> dict[str, Any]:
-    """A config whose phases have these starts, ends and leaderboards."""
+    """Return a config whose phases have these starts, ends and leaderboards."""
     schema = {"labels": ["loss", "score"], "default_order_by": "score", "metadata": {"loss": {"sort_ascending": True}}}
     return {
         "leaderboard": [{"id": number, "schema": schema} for number in (1, 2)],
@@ -166,14 +166,14 @@ def test_what_codabench_would_misread_is_written_out(built: BuiltCompetitions) -
 
 @pytest.fixture(scope="module")
 def plain_bundle(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The files of the demo's bundle, without a kernel."""
+    """Return the files of the demo's bundle, without a kernel."""
     path = evalai_bundle(str(ROOT), str(tmp_path_factory.mktemp("bundle") / "bundle.zip"), kernel=False).path
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
 def build_changed(files: dict[str, bytes], folder: Path, change: Callable[[Any], object]) -> BuiltCompetitions:
-    """The competitions of a bundle whose YAML was changed."""
+    """Return the competitions of a bundle whose YAML was changed."""
     config = yaml.safe_load(files["challenge_config.yaml"])
     change(config)
     with zipfile.ZipFile(folder / "changed.zip", "w") as archive:

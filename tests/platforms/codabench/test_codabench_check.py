@@ -85,7 +85,7 @@ def zipped(path: Path, files: dict[str, str]) -> None:
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """A flawless folder that Codabench accepts."""
+    """Return a flawless folder that Codabench accepts."""
     folder = tmp_path / "bundle"
     folder.mkdir()
     shutil.copy(LOGO, folder / "logo.png")
@@ -249,7 +249,7 @@ def test_a_config_that_is_not_read_is_refused(bundle: Path, rule: int, text: str
 
 
 def question(selection: object, name: str = "q") -> Config:
-    """A fact sheet of one question."""
+    """Return a fact sheet of one question."""
     kind = {"key": name, "type": "select", "title": "Q", "is_required": "true", "is_on_leaderboard": "false"}
     return {name: {**kind, "selection": selection}}
 

@@ -77,7 +77,7 @@ def test_check_answers_programs_in_json(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def competition(folder: Path, program: str) -> Path:
-    """A foreign bundle with a solution, whose program is given."""
+    """Return a foreign bundle with a solution, whose program is given."""
     (folder / "page.md").write_text("text")
     (folder / "logo.png").write_bytes((ROOT / "logo.png").read_bytes())
     for name, files in {

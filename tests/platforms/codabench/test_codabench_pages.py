@@ -34,7 +34,7 @@ PLAIN = "<footer>segjudge"
 
 
 def bundle_with(folder: Path, phases: dict[str, str]) -> Path:
-    """A copy of the bundle whose phases have more settings."""
+    """Return a copy of the bundle whose phases have more settings."""
     for name in ("annotations", "templates", "evaluation_script", "examples"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.so*", "__pycache__"))
     for name in ("challenge_config.yaml", "logo.png"):
@@ -49,7 +49,7 @@ def bundle_with(folder: Path, phases: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first phase stores everything, the second one sequences, and the third nothing."""
+    """Return a competition whose first phase stores everything, the second one sequences, and the third nothing."""
     settings = {"sequences-dev": 'detail="all", report=True', "sequences-test": 'detail="sequences", report=True'}
     return bundle_with(tmp_path_factory.mktemp("bundle"), settings)
 
@@ -60,7 +60,7 @@ def built(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> BuiltCompet
 
 
 def scored(built: BuiltCompetitions, number: int, sample: str, changes: dict[str, str] | None = None) -> Any:
-    """The outcome of a sample, by a program with some files changed, and the files in it."""
+    """Return the outcome of a sample, by a program with some files changed, and the files in it."""
     worker = ComputeWorker(Interpreter.open(sys.executable))
     (codename,) = built.competitions[number].codenames
     with open_competition(built.competitions[number].path) as opened:
@@ -87,7 +87,7 @@ def outcome(built: BuiltCompetitions) -> ScoredSubmission:
 
 
 def without_provenance(text: str) -> str:
-    """A page without its title, and without the digests that differ because the submission is in another zip."""
+    """Return a page without its title, and without the digests that differ because the submission is in another zip."""
     return re.sub(r"<pre>.*?</pre>|<title>.*?</title>|<h1>.*?</h1>", "", text, flags=re.DOTALL)
 
 

@@ -73,7 +73,7 @@ def test_a_wrong_token_is_said_without_showing_it(server: CodabenchServer, bundl
 
 @pytest.fixture
 def challenge(tmp_path: Path) -> Path:
-    """A copy of the demo, so that this checkout stores nothing."""
+    """Return a copy of the demo, so that this checkout stores nothing."""
     folder = tmp_path / "challenge"
     shutil.copytree(
         ROOT / "evaluation_script", folder / "evaluation_script", ignore=shutil.ignore_patterns("*.so*", "__pycache__")

@@ -44,7 +44,7 @@ def zipped(path: Path, files: dict[str, str]) -> str:
 
 
 def score(worker: ComputeWorker, tmp_path: Path, program: str, seconds: int = 60) -> ScoredSubmission:
-    """The outcome of a submission that a Python program scores."""
+    """Return the outcome of a submission that a Python program scores."""
     files = {"metadata.yaml": "command: python3 s.py /app/input /app/output", "s.py": program}
     task = {
         "scoring_program": zipped(tmp_path / "program.zip", files),
@@ -125,7 +125,7 @@ def of_demo(
     script: str = "",
     reference: dict[str, str] | None = None,
 ) -> ScoredSubmission:
-    """The outcome of a submission to the first phase, with a script or reference data instead of ours."""
+    """Return the outcome of a submission to the first phase, with a script or reference data instead of ours."""
     with open_competition(competitions["sequences-dev"].path) as bundle:
         program = bundle.path("scoring_program.zip")
         if script:

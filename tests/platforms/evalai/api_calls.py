@@ -436,7 +436,7 @@ _MESSAGES: list[Any] = [{"submission_pk": 3}, {"submission_pk": "4"}, {"submissi
 
 
 def _list_clients(server: Server) -> Iterator[str]:
-    """The client's watching of calls, its estimate of the server's clock, and its limits."""
+    """Yield the client's watching of calls, its estimate of the server's clock, and its limits."""
     for name, limit, answer in _BOUNDS:
         server.answers = [answer]
         with mock.patch.object(clients, name, limit):

@@ -13,7 +13,7 @@ import yaml
 
 
 def read_files(path: Path) -> dict[str, bytes]:
-    """The files of a zip by name."""
+    """Return the files of a zip by name."""
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -33,5 +33,5 @@ def _parse(text: bytes) -> Any:
 
 
 def config_in(files: Mapping[str, bytes]) -> Any:
-    """The config of a bundle, which is parsed once for all tests, since that takes longer than most of them."""
+    """Return the config of a bundle, which is parsed once for all tests, since that takes longer than most of them."""
     return copy.deepcopy(_parse(files["challenge_config.yaml"]))

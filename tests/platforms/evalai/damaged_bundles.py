@@ -207,7 +207,7 @@ def _value(name: str) -> Any:
 
 
 def _look(config: Any, state: ServerState | None = None, files: Mapping[str, bytes | None] | None = None) -> list[str]:
-    """The messages about a bundle, about an update if there is a state, and by the form."""
+    """Return the messages about a bundle, about an update if there is a state, and by the form."""
     text = config if isinstance(config, bytes) else write_yaml(config)
     content = {"challenge_config.yaml": text, **FILES, **(files or {})}
     Path("b.zip").write_bytes(zipped({name: data for name, data in content.items() if data is not None}, method=0))
@@ -555,7 +555,7 @@ _BESIDE: dict[str, Config] = {
 
 
 def _look_at_ours(config: Config, table: str, state: ServerState | None = None) -> list[str]:
-    """The messages about a bundle whose scorers are Segjudge's, judged by their names."""
+    """Return the messages about a bundle whose scorers are Segjudge's, judged by their names."""
     others = dict.fromkeys(("files.py", "scoring/__init__.py", "scoring/phase.py", "runner/guard.py"), "")
     script = zipped({**SCRIPT, **others, "phases.py": table})
     truth = (ROOT / "annotations/sequences-dev.zip").read_bytes()
@@ -575,7 +575,7 @@ def _list_of_ours() -> Iterator[tuple[str, list[str]]]:
 
 
 def _answer(state: ServerState | None, config: Config) -> list[str]:
-    """The server's complete answer, in addition to the messages."""
+    """Return the server's complete answer, in addition to the messages."""
     output = _look(config, state)
     problems = check("b.zip", state)
     answers = {f"the answer{name}": refusal(problems, saving=not name) for name in ("", ", validated")}

@@ -201,7 +201,7 @@ pip("install")
 
 
 def _ask_no_pip(*arguments: str) -> str:
-    """The output in place of pip's."""
+    """Return the output in place of pip's."""
     output = io.StringIO()
     with mock.patch.object(sys, "argv", ["pip", *arguments]), contextlib.redirect_stdout(output):
         try:
@@ -268,7 +268,7 @@ def _try_open(name: str, folder: Path) -> str:
 
 
 def _list_choices() -> Iterator[str]:
-    """The Python that acts as the worker, if several exist."""
+    """Yield the Python that acts as the worker, if several exist."""
     with new_folder() as folder:
         broken, numpy = _answer("exit 1"), 'case "$*" in *numpy*) exit 1;; esac\n'
         for name in (
@@ -426,7 +426,7 @@ start(process.WorkerTerms(sandbox_program="true"), OSError("it was killed"))
 
 
 def _start(terms: process.WorkerTerms, error: OSError) -> list[str]:
-    """The command line of a worker's process, and the message if it cannot start."""
+    """Return the command line of a worker's process, and the message if it cannot start."""
     noted, bounds = list[str](), list[str]()
 
     def child(arguments: list[str], streams: Any, *, environment: Mapping[str, str], folder: str) -> None:

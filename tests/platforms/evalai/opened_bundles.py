@@ -135,7 +135,7 @@ def _list_bundles() -> Iterator[str]:
 
 
 def _list_limits() -> Iterator[str]:
-    """The accepted content at each limit, and one below it."""
+    """Yield the accepted content at each limit, and one below it."""
     with new_folder():
         files = {
             "challenge_config.yaml": b"{}",

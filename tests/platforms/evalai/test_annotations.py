@@ -85,7 +85,7 @@ def test_a_truth_that_can_be_read_is_none(tmp_path: Path) -> None:
 
 
 def with_damaged_masks(data: bytes, number: int, folder: str = "masks") -> bytes:
-    """A pack with a correct table of contents, and one block of damaged masks."""
+    """Return a pack with a correct table of contents, and one block of damaged masks."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         block = [info for info in archive.infolist() if info.filename.startswith(f"{folder}/")][number]
     start = block.header_offset + 30 + len(block.filename)
@@ -169,7 +169,7 @@ def test_a_file_of_a_foreign_bundle_is_not_ours_to_read(bundle: Path, tmp_path: 
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """A small challenge whose truth was overwritten by text, without samples."""
+    """Return a small challenge whose truth was overwritten by text, without samples."""
     folder = tmp_path / "challenge"
     assert main(["new", str(folder), "--protocol", "davis2017", "--demo"]) == 0
     shutil.rmtree(folder / "examples")

@@ -59,7 +59,7 @@ def is_sound(row: dict[str, Any]) -> bool:
 
 
 def mutations(answer: Any) -> Iterator[bytes]:
-    """The answer with each of its values missing or of another kind, and completely invalid answers."""
+    """Yield the answer with each of its values missing or of another kind, and completely invalid answers."""
     yield from GARBAGE
     for value in WEIRD:
         yield json.dumps(value).encode()

@@ -44,7 +44,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def changed(
     bundle: Path, tmp_path: Path, change: Any = None, files: Any = None, state: ServerState | None = None
 ) -> list[BundleProblem]:
-    """The problems of a bundle with another config or other files."""
+    """Return the problems of a bundle with another config or other files."""
     content = read_files(bundle)
     if change is not None:
         config = config_in(content)
@@ -86,7 +86,7 @@ def test_config_and_phases_agree() -> None:
 
 
 def put(*path: Any, value: Any) -> Any:
-    """A change that sets (or with None removes) a value in the config."""
+    """Return a change that sets (or with None removes) a value in the config."""
 
     def change(config: Any) -> None:
         for step in path[:-1]:

@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 
 
 def client_of(server: Rehearsal, home: Path, who: str) -> Client:
-    """The client as a user has it: a home of their own, host and token set once."""
+    """Return the client as a user has it: a home of their own, host and token set once."""
 
     def evalai(*arguments: str, answer: str = "") -> str:
         environment = {

@@ -33,7 +33,7 @@ from .main import evaluate
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with one package, in place of the package index, and an empty cache."""
+    """Return a folder with one package, in place of the package index, and an empty cache."""
     folder = tmp_path / "index"
     folder.mkdir()
     info = "colourtool-1.0.dist-info"
@@ -51,7 +51,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def scored(folder: Path, sample: str = "dev/half.json", seconds: float = 60.0) -> Any:
-    """The outcome of a sample; its phase comes first in the config."""
+    """Return the outcome of a sample; its phase comes first in the config."""
     bundle = build(str(folder), str(folder / "b.zip"), lenient=True).path
     with open_hosted_worker(bundle, sys.executable) as worker:
         worker.seconds = seconds

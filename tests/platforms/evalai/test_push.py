@@ -44,7 +44,7 @@ def fork(tmp_path: Path) -> Path:
 
 
 def known_environment(fork: Path, server: Rehearsal) -> dict[str, str]:
-    """The environment variables of a host's shell."""
+    """Return the environment variables of a host's shell."""
     known = {
         "EVALAI_TOKEN": server.people["host"]["token"],
         "EVALAI_HOST_TEAM": str(server.people["host"]["team"]),

@@ -161,7 +161,7 @@ def _read_jobs(listed: Any, files: dict[str, Any] | None = None, **how: int) -> 
 
 
 def _run(evaluate_submission: Any, *, folders: bool = True) -> list[str]:
-    """The files and messages of `main`: with named folders, and with those of the platform."""
+    """Return the files and messages of `main`: with named folders, and with those of the platform."""
     asked, errors = list[str](), io.StringIO()
 
     def noted(*given: object) -> Any:

@@ -30,7 +30,7 @@ def methods(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folders(methods: Path, tmp_path: Path) -> Path:
-    """The container's view of a phase: the truth unpacked, an empty input and output."""
+    """Return the container's view of a phase: the truth unpacked, an empty input and output."""
     for name in ("input", "truth", "output"):
         (tmp_path / name).mkdir()
     with tarfile.open(methods / "sequences-dev/ground_truth.tar.gz") as archive:
